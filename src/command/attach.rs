@@ -116,6 +116,7 @@ is noticed. Reports when the process exits or executes another program.",
         let target = Target::attach(resolved.pid)?;
         target.process.set_scan(context.state.settings.scan);
         let target = context.state.attach(target);
+        context.state.apply_kernel_records();
         let identity = target.process.identity();
         let remarks = match resolved.by {
             process::ResolvedBy::Thread(thread) => {

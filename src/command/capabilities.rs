@@ -115,6 +115,16 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
         Feature::GuardBit => {
             ("guard_bit", "guard pages are identified by the marker in their entries, which kernels have from 6.13 on")
         }
+        Feature::KernelRecords => (
+            "kernel_records",
+            "who holds a frame is not known: its references, its pins, and the file that it is a page of",
+        ),
+        Feature::References => ("references", "the references of a frame are not known, and whether it is pinned"),
+        Feature::FolioMappings => {
+            ("folio_mappings", "the references of large folios are not known by holder, only their number")
+        }
+        Feature::Owners => ("owners", "the file that a frame is a page of is not known, nor the references by holder"),
+        Feature::FolioPins => ("folio_pins", "whether a large folio is pinned is not known"),
         Feature::IdleBitmap => {
             ("idle_bitmap", "the idle flag of a frame has little meaning, because nothing sets it on request")
         }

@@ -11,10 +11,10 @@ use crate::process::Machine;
 use crate::render::Record;
 use crate::render::text::block::{self, REMARK};
 use crate::render::text::lines::{Footnotes, Lines};
-use crate::render::text::{Text, words};
+use crate::render::text::{Text, held, words};
 use crate::render::theme::Role;
 use crate::report::record::record;
-use crate::report::{Declared, Fact, FolioReport, FramePlace, FrameWords, Reason, Shape, Why};
+use crate::report::{Declared, Fact, FolioReport, FramePlace, FrameWords, KernelRecord, Reason, Shape, Why};
 use nom::Parser;
 use nom::combinator::map;
 use std::fmt::{self, Formatter};
@@ -111,6 +111,7 @@ fn report(machine: &Machine, pfn: Fact<FrameNumber>, address: Option<VirtualAddr
         physical: pfn.clone().and_then(physical),
         folio: pfn.clone().and_then(|frame| Ok(detail.folio?.report(frame, size))),
         pfn,
+        kernel_record: detail.record,
         place: detail.place,
         meanings: match &words.flags {
             Ok(flags) => meanings(*flags, machine),
@@ -146,6 +147,8 @@ record! {
         [flat] words: FrameWords,
         /// The folio that it belongs to.
         folio: Fact<FolioReport>,
+        /// The kernel's own record of the frame, where that can be read.
+        [optional] kernel_record: Option<KernelRecord>,
         /// Its place.
         [flat] place: FramePlace,
         /// The meaning of each set bit for this frame.
@@ -202,6 +205,10 @@ fn write_block(lines: &mut Lines, report: &FlagsReport) {
     if let Ok(folio) = &report.folio {
         block::folio(lines, folio, None);
     }
+    if let Some(record) = &report.kernel_record {
+        held::write(lines, record);
+        held::write_owner(lines, record);
+    }
     block::place(lines, &report.place);
     let is_unexplained = |field: &str, _: &Reason| !block::is_place_said(&report.place, field);
     Footnotes::of(&Why::of_record(report), is_unexplained).write(lines);
@@ -237,7 +244,8 @@ pub(super) fn bit_line(lines: &mut Lines, number: &str, name: &str, meaning: &st
 pub(in crate::command) mod samples {
     use super::*;
     use crate::command::tests::records::pages::{pa, pfn, place, va};
-    use crate::report::CgroupPath;
+    use crate::kernel::Device;
+    use crate::report::{CgroupPath, FilePage, Holders};
 
     pub fn all() -> Vec<Box<dyn Record>> {
         vec![Box::new(flags())]
@@ -252,6 +260,14 @@ pub(in crate::command) mod samples {
             physical: Ok(pa(0x1a4eac000)),
             words: FrameWords { flags, map_count: Ok(0), map_count_average: false, own_mappings: None },
             folio: Ok(FolioReport { order: 9, bytes: 2 << 20, head: pfn(0x1a4e00), index: 172, mapped: None }),
+            kernel_record: Some(KernelRecord {
+                references: Ok(517),
+                holders: Ok(Holders { mappings: 0, page_cache: 512, swap_cache: 0, filesystem: 1, pins: 2, others: 2 }),
+                pins: Ok(2),
+                pins_at_most: None,
+                owner: Ok("file"),
+                file_page: Some(FilePage { device: Device { major: 8, minor: 1 }, inode: 131_074, index: 172 }),
+            }),
             place: FramePlace {
                 iomem: Err(Reason::not_permitted("the addresses in /proc/iomem are hidden")),
                 cgroup: Ok(6338),

@@ -53,6 +53,7 @@ With --no-shell there is no log.",
         examples: &[
             example("set $start = demo_buffer + 4K", "keep an address"),
             example("set $all = demo_buffer, +16p", "keep a range of sixteen pages"),
+            example("set kernel records off", "leave /proc/kcore alone"),
             example("set perf maps on", "read symbols of JIT-compiled code from /tmp/perf-PID.map"),
             example("set logging file /tmp/pmdb.log", "choose the file for `set logging on`"),
             example("set pager program", "show long output in less, or in the program of PAGER"),
@@ -94,6 +95,9 @@ With --no-shell there is no log.",
                 set.map_err(|error| Error::Refused { message: error.to_string(), hint: None })?;
                 if *setting == Setting::PerfMaps {
                     return use_perf_maps(context);
+                }
+                if *setting == Setting::KernelRecords {
+                    context.state.apply_kernel_records();
                 }
                 if let (Setting::Scan, Some(target)) = (setting, context.state.target()) {
                     target.process.set_scan(context.state.settings.scan);

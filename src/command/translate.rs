@@ -212,6 +212,7 @@ pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Sy
             (Ok(_), None) => Err(Reason::Changed),
             (Err(reason), _) => Err(reason),
         },
+        kernel_record: detail.record,
         place: detail.place,
         region: detail.region.as_ref().map(Into::into),
         symbol,

@@ -12,7 +12,7 @@ use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PhysicalAddress, Region, State, SwapEntry, VirtualAddress,
 };
 use crate::process::{BackingContent, Categories, Target};
-use crate::report::{Fact, FolioMapping, FramePlace, Reason};
+use crate::report::{Fact, FolioMapping, FramePlace, KernelRecord, Reason};
 use std::ops::ControlFlow;
 
 /// One address and the page it lies in. Each fact that is not known says why.
@@ -43,6 +43,8 @@ pub struct PageDetail {
     pub content: Fact<BackingContent>,
     /// The folio that the frame belongs to, and how it is mapped around this page.
     pub folio: Fact<(Folio, FolioMapping)>,
+    /// The kernel's own record of the frame, where that can be read.
+    pub record: Option<KernelRecord>,
     /// Written to since soft-dirty bits were cleared.
     pub soft_dirty: Fact<bool>,
     /// Where the frame lies, and the cgroup that it is charged to.
@@ -185,7 +187,7 @@ impl AddressSpace {
             (false, None) => Err(no_frame()),
         };
         let machine = &self.target().machine;
-        let FrameDetail { flags, map_count, folio, place: frame_place } = frame_detail(machine, &frame);
+        let FrameDetail { flags, map_count, folio, record, place: frame_place } = frame_detail(machine, &frame);
         let folio = match folio {
             Ok(folio) => Ok((folio, self.folio_mapping(address, viewed, folio, reading)?)),
             Err(reason) => Err(reason),
@@ -299,6 +301,7 @@ impl AddressSpace {
             own_mappings,
             huge,
             folio,
+            record,
         })
     }
 
@@ -390,6 +393,7 @@ impl PageDetail {
         self.page.map_count = None;
         self.page.own_mappings = 0;
         self.own_mappings = Ok(0);
+        self.record = None;
         self.page.order = None;
         self
     }

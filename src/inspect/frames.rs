@@ -3,13 +3,14 @@
 use super::Result;
 use super::filter::Question;
 use super::folio::Folio;
+use super::kernel_record::kernel_record;
 use super::ordered_pool::{Pool, TaskSize, Work};
 use super::page::{Facts, InZone, Page};
 use crate::budget::Budget;
 use crate::kernel::physical::{Zone, ZoneLookup, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PageMapEntry, PhysicalAddress, State, VirtualAddress};
 use crate::process::{self, Machine, WordFile};
-use crate::report::{CgroupPath, Fact, FramePlace, FrameWords, Reason};
+use crate::report::{CgroupPath, Fact, FramePlace, FrameWords, KernelRecord, Reason};
 use std::sync::Arc;
 
 /// Neighbouring frames of one zone with the same flags and map count.
@@ -80,6 +81,8 @@ pub struct FrameDetail {
     pub map_count: Fact<u64>,
     /// The folio that it belongs to.
     pub folio: Fact<Folio>,
+    /// The kernel's own record of it, where that can be read.
+    pub record: Option<KernelRecord>,
     /// Where it lies, and the cgroup that it is charged to.
     pub place: FramePlace,
 }
@@ -318,6 +321,7 @@ pub fn frame_detail(machine: &Machine, frame: &Fact<FrameNumber>) -> FrameDetail
                 flags: Err(reason.clone()),
                 map_count: Err(reason.clone()),
                 folio: Err(reason.clone()),
+                record: None,
                 place: FramePlace::unknown(reason),
             };
         }
@@ -327,6 +331,7 @@ pub fn frame_detail(machine: &Machine, frame: &Fact<FrameNumber>) -> FrameDetail
     let zone = zone(machine, frame);
     FrameDetail {
         folio: flags.clone().and_then(|flags| folio(machine, frame, flags)),
+        record: kernel_record(machine, frame, flags.as_ref().ok().copied()),
         flags,
         map_count: count_of(machine, frame),
         place: FramePlace {

@@ -54,6 +54,7 @@ mod filter;
 mod folio;
 mod frames;
 pub mod huge;
+mod kernel_record;
 mod memory;
 mod ordered_pool;
 mod outcome;

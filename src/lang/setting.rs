@@ -148,6 +148,7 @@ settings! {
     Height "height" Number, "rows of a screen for the pager; 0: as the terminal reports";
     HistorySize "history size" Number, "number of input lines that are kept";
     Json "json" Switch, "output as one JSON object a line";
+    KernelRecords "kernel records" Switch, "use of the kernel's own records of frames (/proc/kcore), if they can be read and are proved";
     Logging "logging enabled" Switch, "output also to the log";
     LoggingOverwrite "logging overwrite" Switch, "replacement of the log when it is opened";
     LoggingRedirect "logging redirect" Switch, "output only to the log, not to the screen";

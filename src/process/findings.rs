@@ -4,7 +4,9 @@ use super::maps_text;
 use crate::budget::Budget;
 use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, Region, VirtualAddress, maps};
-use crate::source::{Feature, File, Finding, Probe, Result, Source, available, by_trying, unavailable, undetermined};
+use crate::source::{
+    Feature, File, Finding, Probe, RecordParts, Result, Source, available, by_trying, unavailable, undetermined,
+};
 
 /// The findings that differ from process to process.
 pub(super) fn of_process(source: &dyn Source) -> Vec<Finding> {
@@ -33,6 +35,7 @@ pub(super) struct MachineFacts {
     pub(super) iomem: Result<()>,
     pub(super) soft_dirty: Option<bool>,
     pub(super) configuration: Option<Name>,
+    pub(super) records: Vec<Finding>,
 }
 
 /// The findings about a machine: those that its source found by trying, and those that its files give.
@@ -53,6 +56,7 @@ pub(super) fn of_machine(source: &dyn Source, facts: MachineFacts) -> Vec<Findin
         soft_dirty(facts.soft_dirty),
         swap_types(facts.configuration.as_ref()),
     ]);
+    findings.extend(facts.records);
     findings.sort_by_key(|finding| finding.feature);
     findings
 }
@@ -122,4 +126,32 @@ fn swap_types(configuration: Option<&Name>) -> Finding {
         Some(place) => available(feature, format!("from the configuration of this kernel in {place}")),
         None => unavailable(feature, NO_CONFIG, CONFIG),
     }
+}
+
+/// The kernel's own records of frames: whether they can be read, and which parts were proved to be right.
+pub(super) fn records(require: impl Fn(RecordParts) -> Result<()>) -> Vec<Finding> {
+    let parts = [
+        (
+            Feature::References,
+            RecordParts::REFERENCES,
+            "the count follows the references that pmdb adds to its own page",
+        ),
+        (
+            Feature::FolioMappings,
+            RecordParts::LARGE_MAPPINGS,
+            "the counts agree with /proc/kpagecount, on a huge page of pmdb's own too",
+        ),
+        (Feature::Owners, RecordParts::OWNER, "the records of pages of pmdb's own files have their inodes and indexes"),
+        (Feature::FolioPins, RecordParts::PINS, "the count follows the pins that pmdb adds to its own huge page"),
+    ];
+    let opened = require(RecordParts::FOLIO);
+    let is_open = opened.is_ok();
+    let of_all = by_trying(
+        Feature::KernelRecords,
+        opened,
+        "/proc/kcore has the records of frames (struct page), and their flags agree with /proc/kpageflags",
+    );
+    let of_parts = parts.into_iter().filter(|_| is_open);
+    let of_parts = of_parts.map(|(feature, part, found)| by_trying(feature, require(part), found));
+    std::iter::once(of_all).chain(of_parts).collect()
 }

@@ -13,13 +13,14 @@ use crate::kernel::status::{Stat, Status};
 use crate::kernel::swaps::{Config, SwapAreas, SwapLayout};
 use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageMapEntry, PageSize};
 use crate::source::{
-    self, ConfigPlace, Credentials, Error, File, Finding, Held, List, Listed, Probe, ProcessEntry, Result, Setting,
-    Source, WordFile, as_words, live, recorded,
+    self, ConfigPlace, Credentials, Error, File, Finding, FrameRecord, Held, List, Listed, Probe, ProcessEntry,
+    RecordParts, Result, Setting, Source, WordFile, as_words, live, recorded,
 };
 use flate2::read::GzDecoder;
 use rustix::io::Errno;
-use std::cmp::Ordering;
+use std::cmp;
 use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A machine, decoded from what its source gives.
@@ -27,6 +28,8 @@ pub struct Machine {
     source: Arc<dyn Source>,
     page: PageSize,
     cache: MachineCache,
+    /// Whether the kernel's own records may be used.
+    records: Arc<AtomicBool>,
 }
 
 /// What was found out so far: it does not change.
@@ -66,13 +69,14 @@ pub struct Merging {
 impl Machine {
     /// The machine that a source reads.
     pub fn new(source: Arc<dyn Source>) -> Self {
-        Machine { page: source.page_size(), source, cache: MachineCache::default() }
+        let records = Arc::new(AtomicBool::new(true));
+        Machine { page: source.page_size(), source, cache: MachineCache::default(), records }
     }
 
     /// The same machine; `log` records what is read of it, and of the processes that it opens.
     #[doc(hidden)]
     pub fn recorded(&self, log: &Arc<recorded::Log>) -> Arc<Self> {
-        Arc::new(Machine::new(recorded::source(&self.source, log)))
+        Arc::new(self.over(recorded::source(&self.source, log)))
     }
 
     /// Kernel release, as `uname -r` prints it, and its first two numbers.
@@ -118,6 +122,37 @@ impl Machine {
     /// `/proc/kpagecgroup` from frame `first` on: inode numbers of memory cgroups.
     pub fn frame_cgroups(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize> {
         self.frame_words(WordFile::FrameCgroups, first, into)
+    }
+
+    /// Whether these parts of the kernel's own records of frames can be believed here.
+    ///
+    /// # Errors
+    /// They cannot be read, were not proved to be right, or are not to be used.
+    pub fn require_records(&self, parts: RecordParts) -> Result<()> {
+        if !self.records.load(Ordering::Relaxed) {
+            return Err(Error::not_available("the kernel's own records are not used (set kernel-records off)"));
+        }
+        self.source.require_records(parts)
+    }
+
+    /// The kernel's own records of the frames from `first` on.
+    ///
+    /// # Errors
+    /// As [`require_records`](Self::require_records).
+    pub fn frame_records(&self, first: FrameNumber, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
+        self.require_records(RecordParts::empty())?;
+        self.source.records(first.get(), parts, into)
+    }
+
+    /// Whether the kernel's own records may be used.
+    #[doc(hidden)]
+    pub fn set_records(&self, on: bool) {
+        self.records.store(on, Ordering::Relaxed);
+    }
+
+    /// The same machine, read through another source.
+    pub(super) fn over(&self, source: Arc<dyn Source>) -> Self {
+        Machine { records: Arc::clone(&self.records), ..Machine::new(source) }
     }
 
     /// Flags that this kernel sets on pages where they do not hold: KSM where nothing is merged
@@ -269,6 +304,7 @@ impl Machine {
                 iomem: self.iomem().map(drop),
                 soft_dirty: self.has_soft_dirty(),
                 configuration: self.configuration(),
+                records: findings::records(|parts| self.require_records(parts)),
             },
         )
     }
@@ -468,13 +504,13 @@ impl Machine {
         let mut is_told = true;
         let place = others.binary_search_by(|&other| {
             let order = match self.source.word(Probe::Compare(other, process)) {
-                Some(0) => Some(Ordering::Equal),
-                Some(1) => Some(Ordering::Less),
-                Some(2) => Some(Ordering::Greater),
+                Some(0) => Some(cmp::Ordering::Equal),
+                Some(1) => Some(cmp::Ordering::Less),
+                Some(2) => Some(cmp::Ordering::Greater),
                 _ => None,
             };
             is_told &= order.is_some();
-            order.unwrap_or(Ordering::Less)
+            order.unwrap_or(cmp::Ordering::Less)
         });
         is_told.then_some(place)
     }

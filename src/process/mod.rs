@@ -23,8 +23,8 @@ mod tests;
 pub use capture::{Capture, Captured};
 
 pub use crate::source::{
-    BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, Held, Identity, InMemory, Liveness,
-    ProcessEntry, ReadAt, Result, WordFile, covered_pages,
+    BackingContent, BackingRun, Categories, Credentials, Error, Feature, FilePage, Finding, FrameOwner, FrameRecord,
+    Held, Identity, InMemory, Liveness, ProcessEntry, ReadAt, RecordParts, Result, WordFile, covered_pages,
 };
 pub use cgroups::CgroupMemory;
 pub use huge::{HugeSettings, HugeSize};
@@ -99,7 +99,7 @@ impl Target {
         let source = recorded::source(self.process.source(), log);
         Target {
             process: self.process.over(Arc::clone(&source)),
-            machine: Arc::new(Machine::new(Arc::clone(&source))),
+            machine: Arc::new(self.machine.over(Arc::clone(&source))),
             modules: Modules::new(source),
         }
     }

@@ -10,6 +10,7 @@ mod huge;
 #[cfg(feature = "serde")]
 #[doc(hidden)]
 pub mod json;
+mod kernel_record;
 mod reason;
 pub(crate) mod record;
 #[cfg(feature = "cli")]
@@ -26,6 +27,7 @@ pub use facts::{
 };
 pub use flag_names::FlagNames;
 pub use huge::{HugeBy, HugePast, HugeRefusal};
+pub use kernel_record::{FilePage, Holders, KernelRecord, REFERENCES_OF_A_PIN};
 pub use reason::{Fact, PagesByReason, Reason, Stopped};
 pub use record::Why;
 pub use words::{AccountClass, AccountMark, BesideRss, Effect, EventKind, FamilyClass, Fault, Outcome, Owner};

@@ -42,6 +42,16 @@ pub enum Feature {
     SoftDirty,
     /// Bit 58 of a page-map entry.
     GuardBit,
+    /// The kernel's own records of frames (`/proc/kcore`).
+    KernelRecords,
+    /// The count of references in these records.
+    References,
+    /// The counts of mappings of whole folios.
+    FolioMappings,
+    /// The files that frames are of.
+    Owners,
+    /// The counts of pins of large folios.
+    FolioPins,
     /// `/sys/kernel/mm/page_idle/bitmap`
     IdleBitmap,
     /// That the KSM flag is set on merged pages alone.

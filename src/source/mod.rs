@@ -13,6 +13,7 @@ pub mod live;
 pub mod memory;
 mod question;
 pub mod recorded;
+mod records;
 mod sys;
 
 pub use error::{Error, ProcessEntry, Result, words};
@@ -22,6 +23,7 @@ pub use question::{
     Answer, BackingContent, BackingRun, Categories, ConfigPlace, File, FileLocation, Group, GroupFile, Groups, Held,
     InMemory, List, Listed, Mapping, PageRegion, Probe, Query, ReadAt, Scan, Setting, WordFile, covered_pages,
 };
+pub use records::{FilePage, FrameOwner, FrameRecord, RecordParts};
 pub use sys::{Word, as_words};
 
 use crate::budget::Budget;
@@ -117,6 +119,17 @@ pub trait Source: Send + Sync {
     /// not an end.
     fn words(&self, file: WordFile, _first: u64, _into: &mut [u64]) -> Result<usize> {
         lacks(file.name())
+    }
+
+    /// Whether these parts of the kernel's own records of frames can be read here, and are proved to be right.
+    fn require_records(&self, _parts: RecordParts) -> Result<()> {
+        lacks("the kernel's own records of frames")
+    }
+
+    /// The kernel's own records of the frames from `first` on, with those of `parts` that are proved. Records of frames
+    /// that are no memory are empty.
+    fn records(&self, _first: u64, _parts: RecordParts, _into: &mut [FrameRecord]) -> Result<()> {
+        lacks("the kernel's own records of frames")
     }
 
     /// Reads memory of the process, and returns how much was read. The live source faults pages in: call it only for

@@ -1,6 +1,8 @@
 //! System calls without a safe wrapper in `rustix`. This module has the only `unsafe` of `source`.
 #![allow(unsafe_code)]
 
+pub(crate) mod own;
+
 use super::question::{Mapping, PageRegion, Query, Scan};
 use crate::kernel::{PageFlags, PageMapEntry};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};

@@ -105,6 +105,13 @@ impl DebugState {
     pub fn machine(&self) -> &Arc<Machine> {
         self.target.as_ref().map_or(&self.own_machine, |target| &target.machine)
     }
+
+    /// Uses the kernel's own records of frames or not, as the settings say.
+    pub fn apply_kernel_records(&self) {
+        for machine in [self.machine(), &self.own_machine] {
+            machine.set_records(self.settings.kernel_records);
+        }
+    }
 }
 
 impl Scope for DebugState {

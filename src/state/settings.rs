@@ -21,6 +21,8 @@ pub struct Settings {
     pub history_size: u64,
     /// Whether output is one JSON object a line.
     pub json: bool,
+    /// Whether the kernel's own records of frames are used where they can be read.
+    pub kernel_records: bool,
     /// Whether what is printed is also written to the log.
     pub logging: bool,
     /// Whether the log is truncated when it is opened.
@@ -57,6 +59,7 @@ impl Default for Settings {
             height: 0,
             history_size: 10_000,
             json: false,
+            kernel_records: true,
             logging: false,
             logging_overwrite: false,
             logging_redirect: false,
@@ -84,6 +87,7 @@ impl Settings {
             Setting::Height => SettingValue::Number(self.height),
             Setting::HistorySize => SettingValue::Number(self.history_size),
             Setting::Json => SettingValue::Switch(self.json),
+            Setting::KernelRecords => SettingValue::Switch(self.kernel_records),
             Setting::Logging => SettingValue::Switch(self.logging),
             Setting::LoggingOverwrite => SettingValue::Switch(self.logging_overwrite),
             Setting::LoggingRedirect => SettingValue::Switch(self.logging_redirect),
@@ -109,6 +113,7 @@ impl Settings {
             (Setting::Height, SettingValue::Number(rows)) => self.height = rows,
             (Setting::HistorySize, SettingValue::Number(lines)) => self.history_size = lines,
             (Setting::Json, SettingValue::Switch(on)) => self.json = on,
+            (Setting::KernelRecords, SettingValue::Switch(on)) => self.kernel_records = on,
             (Setting::Logging, SettingValue::Switch(on)) => self.logging = on,
             (Setting::LoggingOverwrite, SettingValue::Switch(on)) => self.logging_overwrite = on,
             (Setting::LoggingRedirect, SettingValue::Switch(on)) => self.logging_redirect = on,

@@ -66,8 +66,8 @@ fn types_of_one_word() {
 fn settings() {
     let written = grammar();
     let mut words: BTreeSet<String> = set(written.words("switch"));
-    let second = ["maps", "errors", "commands", "enabled", "overwrite", "redirect"];
-    for word in ["perf", "shell", "trace", "logging"].into_iter().chain(second) {
+    let second = ["records", "maps", "errors", "commands", "enabled", "overwrite", "redirect"];
+    for word in ["kernel", "perf", "shell", "trace", "logging"].into_iter().chain(second) {
         assert!(words.remove(word), "two words: {word}");
     }
     words.extend(
@@ -75,6 +75,7 @@ fn settings() {
             "height",
             "width",
             "history size",
+            "kernel records",
             "perf maps",
             "shell errors",
             "trace commands",

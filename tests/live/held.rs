@@ -18,6 +18,7 @@ pub const TESTS: &[Test] = &[
     ("held::spliced_into_a_pipe", || shows("held::spliced_into_a_pipe", "spliced")),
     ("held::shared_by_a_fork", || shows("held::shared_by_a_fork", "forked")),
     ("held::locked", || shows("held::locked", "locked")),
+    ("held::as_the_kernel_records_it", as_the_kernel_records_it),
 ];
 
 pub const SCENARIOS: &[Scenario] = &[("holds", holds)];
@@ -264,5 +265,44 @@ fn shows(name: &str, way: &str) {
     // A page may wait in a batch of another processor, which holds it too.
     if can_collapse && !(0..20).any(|_| holder.collapses() == 0) {
         skip(name, "the kernel makes no huge page even of memory that nobody holds");
+    }
+}
+
+/// The kernel's own record of the page, as pmdb reads it.
+fn is_recorded(way: &str, holder: &Holder) {
+    let (now, detail) = (holder.now, detail(&holder.target.attach(), holder.now.address));
+    let record = detail.record.expect("a record");
+    let known = record.references.as_ref().ok().copied();
+    assert!(known == Some(now.references) || known == Some(now.references + 1), "{way}: {now:?}, {record:?}");
+    assert_eq!(record.pins, Ok(now.pins), "{way}: {now:?}, {record:?}");
+    let holders = record.holders.expect("holders");
+    assert_eq!(holders.mappings, now.mappings, "{way}: {now:?}, {holders:?}");
+    assert!(holders.others <= 1 + u64::from(way == "spliced"), "{way}: {now:?}, {holders:?}");
+    let owner = if way == "cached" { "file" } else { "anonymous" };
+    assert_eq!(record.owner, Ok(owner), "{way}");
+}
+
+fn as_the_kernel_records_it() {
+    const NAME: &str = "held::as_the_kernel_records_it";
+    if let Err(error) = pmdb::process::machine().require_records(pmdb::process::RecordParts::all()) {
+        return skip(NAME, &error.to_string());
+    }
+    for way in ["registered", "cached", "huge", "spliced", "forked", "locked"] {
+        let name = format!("{NAME} ({way})");
+        let mut holder = Holder::start(way);
+        if way == "huge" && detail(&holder.target.attach(), holder.now.address).huge != Ok(true) {
+            skip(&name, "the kernel gave no huge page, or cannot say");
+            continue;
+        }
+        is_recorded(way, &holder);
+        match holder.go_on() {
+            Ok(_) => is_recorded(way, &holder),
+            Err(error) => {
+                skip(&name, &format!("the kernel refuses it: error {error}"));
+                continue;
+            }
+        }
+        holder.go_on().expect("to release a page");
+        is_recorded(way, &holder);
     }
 }

@@ -71,6 +71,7 @@ const HARMLESS: &[&str] = &[
     "height",
     "history size",
     "json",
+    "kernel records",
     "logging overwrite",
     "logging redirect",
     "pager",

@@ -1,7 +1,7 @@
 //! `explain`: a paragraph about a page, and what the next accesses will do.
 
 use super::lines::Lines;
-use super::{Text, block, words};
+use super::{Text, block, held, words};
 use crate::kernel::{Kind, State};
 use crate::render::Record;
 use crate::render::line::Line;
@@ -47,6 +47,9 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
     frame(lines, page);
     if let Ok(folio) = &page.folio {
         block::folio(lines, folio, page.huge.as_ref().ok().copied());
+    }
+    if let Some(record) = &page.kernel_record {
+        held::write(lines, record);
     }
     block::place(lines, &page.place);
     behind(lines, explanation);

@@ -3,6 +3,7 @@
 pub(crate) mod block;
 pub(crate) mod changes;
 pub(crate) mod explanation;
+pub(crate) mod held;
 pub(crate) mod lines;
 pub(crate) mod message;
 pub(crate) mod pages;

@@ -2,7 +2,7 @@
 
 use super::block::{self, REMARK};
 use super::lines::Lines;
-use super::{Text, words};
+use super::{Text, held, words};
 use crate::kernel::{PageMapEntry, State};
 use crate::render::Record;
 use crate::render::text::lines::Footnotes;
@@ -29,6 +29,9 @@ pub fn write(lines: &mut Lines, t: &Translation) {
     mapped(lines, t);
     if let Ok(folio) = &t.folio {
         block::folio(lines, folio, t.huge.as_ref().ok().copied());
+    }
+    if let Some(record) = &t.kernel_record {
+        held::write(lines, record);
     }
     block::place(lines, &t.place);
     if let Some(region) = &t.region {

@@ -5,7 +5,9 @@ use crate::kernel::words::worded;
 use crate::kernel::{Device, FrameNumber, Kind, Name, Permissions, PhysicalAddress, Region, State, VirtualAddress};
 use crate::report::json::{EveryState, Form, Hex, Numbers, leaf};
 use crate::report::record::record;
-use crate::report::{EventKind, Fact, FolioReport, FramePlace, FrameWords, LargeFolios, Outcome, Owner, Why};
+use crate::report::{
+    EventKind, Fact, FolioReport, FramePlace, FrameWords, KernelRecord, LargeFolios, Outcome, Owner, Why,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -128,6 +130,8 @@ record! {
         [flat] words: FrameWords,
         /// The folio that the frame belongs to.
         folio: Fact<FolioReport>,
+        /// The kernel's own record of the frame, where that can be read.
+        [optional] kernel_record: Option<KernelRecord>,
         /// The place of the frame.
         [flat] place: FramePlace,
         /// The region it lies in; `null` when unmapped.

@@ -5,8 +5,9 @@ use super::index::{Backing, Failure, FileParts, Index, OneListed, ProcessAnswers
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::source::{
-    Access, Answer, BackingRun, File, FileLocation, Group, GroupFile, Groups, Held, Identity, List, Listed, Liveness,
-    Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile,
+    Access, Answer, BackingRun, File, FileLocation, FrameRecord, Group, GroupFile, Groups, Held, Identity, List,
+    Listed, Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
+    WordFile,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -287,6 +288,15 @@ impl Source for Recorder {
         let answer = self.source.backing_content(region, range);
         self.answers().backing.push(Backing::of(range, &answer));
         answer
+    }
+
+    fn require_records(&self, parts: RecordParts) -> Result<()> {
+        self.source.require_records(parts)
+    }
+
+    // They are not kept: a capture may be given to somebody else.
+    fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
+        self.source.records(first, parts, into)
     }
 
     fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

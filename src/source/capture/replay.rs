@@ -7,8 +7,9 @@ use super::words::BlockReader;
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::source::{
-    Access, Answer, BackingRun, Error, File, FileLocation, Group, GroupFile, Groups, Held, Identity, List, Listed,
-    Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile,
+    Access, Answer, BackingRun, Error, File, FileLocation, FrameRecord, Group, GroupFile, Groups, Held, Identity, List,
+    Listed, Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
+    WordFile,
 };
 use std::sync::{Arc, OnceLock};
 
@@ -150,6 +151,14 @@ impl Source for Replay {
             return lacks(&format!("{} from frame {first}", file.name()));
         }
         Ok(read)
+    }
+
+    fn require_records(&self, _: RecordParts) -> Result<()> {
+        lacks("the kernel's own records of frames")
+    }
+
+    fn records(&self, _: u64, _: RecordParts, _: &mut [FrameRecord]) -> Result<()> {
+        lacks("the kernel's own records of frames")
     }
 
     fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

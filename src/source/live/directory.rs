@@ -226,6 +226,24 @@ fn raise() -> Option<LowerOnDrop> {
     Some(LowerOnDrop(before))
 }
 
+/// Does `work` with CAP_SYS_RAWIO too, which the kernel's memory needs. Afterwards this thread does not have it.
+pub(super) fn with_raw_memory<T>(work: impl FnOnce() -> T) -> T {
+    let change = |change: fn(CapabilitySet, CapabilitySet) -> CapabilitySet| {
+        if let Ok(sets) = capabilities(None) {
+            let effective = change(sets.effective, sets.permitted & CapabilitySet::SYS_RAWIO);
+            // What is permitted may be raised, and anything may be dropped.
+            _ = set_capabilities(None, CapabilitySets { effective, ..sets });
+        }
+    };
+    let done = raised(|| {
+        change(|effective, raw_memory| effective | raw_memory);
+        work()
+    });
+    change(|effective, raw_memory| effective - raw_memory);
+    HELD.set(None);
+    done
+}
+
 struct LowerOnDrop(CapabilitySets);
 
 impl Drop for LowerOnDrop {
@@ -273,6 +291,8 @@ pub fn hold_back() {
     if !rustix::process::geteuid().is_root() {
         lower();
     }
+    // Not even root reads the kernel's memory by the way.
+    with_raw_memory(|| ());
 }
 
 fn lower() {
@@ -300,6 +320,19 @@ pub fn way_to(needed: &str) -> String {
             format!("give pmdb {needed}, which root has unless a container or a bounding set removes it")
         }
         _ => format!("run pmdb with {needed}: with sudo, or {SETCAP}"),
+    }
+}
+
+/// How the user can give pmdb the right to read the kernel's memory. File capabilities are no way: this right reaches
+/// farther than pmdb does.
+pub(super) fn way_to_raw_memory() -> String {
+    let needed = "CAP_SYS_RAWIO and CAP_DAC_READ_SEARCH";
+    match in_first_user_namespace() {
+        Some(false) => way_to(needed),
+        _ if rustix::process::geteuid().is_root() => {
+            format!("give pmdb {needed}, which root has unless a container or a bounding set removes it")
+        }
+        _ => "run pmdb with sudo".to_owned(),
     }
 }
 

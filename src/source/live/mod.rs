@@ -7,6 +7,7 @@ mod cgroups;
 mod directory;
 mod features;
 mod handle;
+mod kernel_records;
 mod machine;
 mod memory;
 mod module_file;
@@ -15,8 +16,9 @@ mod modules;
 pub use directory::{allow_open_files, heed, hold_back as hold_back_rights, way_to};
 
 use super::{
-    Access, Answer, BackingRun, Error, File, FileLocation, Group, GroupFile, Groups, Held, Identity, List, Listed,
-    Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile, sys,
+    Access, Answer, BackingRun, Error, File, FileLocation, FrameRecord, Group, GroupFile, Groups, Held, Identity, List,
+    Listed, Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
+    WordFile, sys,
 };
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, VirtualAddress};
@@ -114,6 +116,15 @@ impl Source for Live {
             WordFile::FrameCounts => self.machine.counts.read(first, into),
             WordFile::FrameCgroups => self.machine.cgroups.read(first, into),
         }
+    }
+
+    fn require_records(&self, parts: RecordParts) -> Result<()> {
+        kernel_records::records()?.require(parts)
+    }
+
+    fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
+        kernel_records::records()?.read(first, parts, into);
+        Ok(())
     }
 
     fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

@@ -3,7 +3,8 @@
 use crate::kernel::status::ThreadState;
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::source::{
-    Answer, BackingContent, BackingRun, Categories, File, Group, Groups, PageRegion, Probe, Result, WordFile,
+    Answer, BackingContent, BackingRun, Categories, File, FrameRecord, Group, Groups, PageRegion, Probe, RecordParts,
+    Result, WordFile,
 };
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -201,6 +202,20 @@ pub(super) fn words(file: WordFile, first: u64, count: usize, page: PageSize) ->
         1 => format!("{what} of frame {first:#x}"),
         _ => format!("{what} from frame {first:#x} on"),
     }
+}
+
+/// Records of frames. What is read of them is named; where it is in the kernel's memory is told nobody.
+pub(super) fn records(first: u64, parts: RecordParts, answer: &Result<()>, found: &[FrameRecord]) -> Read {
+    let place = match found.len() {
+        1 => format!("the kernel's record of frame {first:#x}"),
+        _ => format!("the kernel's records from frame {first:#x} on"),
+    };
+    let found = result_words(answer, |()| match found {
+        [record] => record.to_string(),
+        records => counted(records.iter().filter(|record| record.is_known()).count(), "record", "records"),
+    });
+    let what = format!("{place}: {}", parts.members());
+    Read { file: "/proc/kcore".to_owned(), what, found: Some(found), ..Read::default() }
 }
 
 /// The first bytes, in hexadecimal.

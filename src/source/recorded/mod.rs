@@ -8,8 +8,9 @@ mod log;
 pub use log::{Log, Read, Reads, dump_of_any};
 
 use super::{
-    Access, Answer, BackingRun, File, FileLocation, Group, GroupFile, Groups, Held, Identity, List, Listed, Liveness,
-    Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, Result, Scan, Source, WordFile,
+    Access, Answer, BackingRun, File, FileLocation, FrameRecord, Group, GroupFile, Groups, Held, Identity, List,
+    Listed, Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
+    WordFile,
 };
 use crate::budget::Budget;
 use crate::kernel::mounts;
@@ -147,6 +148,16 @@ impl Source for Recorded {
                 ..Read::default()
             },
         );
+        answer
+    }
+
+    fn require_records(&self, parts: RecordParts) -> Result<()> {
+        self.source.require_records(parts)
+    }
+
+    fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
+        let answer = self.source.records(first, parts, into);
+        self.log.add("kcore", log::records(first, parts, &answer, into));
         answer
     }
 

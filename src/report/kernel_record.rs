@@ -1,0 +1,56 @@
+//! The kernel's own record of a frame, for several records.
+
+use super::Fact;
+use super::record::record;
+use crate::kernel::Device;
+
+/// A pin of a page that is no large folio is so many references (GUP_PIN_COUNTING_BIAS in include/linux/mm.h).
+pub const REFERENCES_OF_A_PIN: u64 = 1024;
+
+record! {
+    /// The kernel's own record of a frame (`struct page` in `/proc/kcore`). Counts are of the whole folio.
+    #[derive(Eq)]
+    pub struct KernelRecord within "kernel_record" {
+        /// Number of references. A pin of a page that is no large folio counts as 1024.
+        references: Fact<u64>,
+        /// The references by holder.
+        holders: Fact<Holders>,
+        /// Number of pins: exact for large folios, and for other pages if the references that are left fit.
+        pins: Fact<u64>,
+        /// For a page that is no large folio: the most pins that its references allow, if the number is not known.
+        [optional] pins_at_most: Option<u64>,
+        /// `anonymous`, `merged`, `file`, or `unrecorded`: pages of the kernel and free pages have no record of an
+        /// owner.
+        owner: Fact<&'static str>,
+        /// The page of a file, for the owner `file`.
+        [optional] file_page: Option<FilePage>,
+    }
+
+    /// The references of a folio by holder.
+    #[derive(Copy, Eq)]
+    pub struct Holders {
+        /// Mappings: one for each entry of a page table.
+        mappings: u64,
+        /// The page cache: one for each page.
+        page_cache: u64,
+        /// The swap cache: one for each page.
+        swap_cache: u64,
+        /// Data of the filesystem: one.
+        filesystem: u64,
+        /// Pins: 1024 for each, or one for each of a large folio. Those that are not known are among the others.
+        pins: u64,
+        /// The rest: work that is under way, and holders that the kernel does not list.
+        others: u64,
+    }
+
+    /// A page of a file.
+    #[derive(Copy, Eq)]
+    pub struct FilePage {
+        /// Device of the filesystem of the file.
+        device: Device,
+        /// Inode of the file.
+        inode: u64,
+        /// Index of the page in the file.
+        index: u64,
+    }
+}

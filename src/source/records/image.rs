@@ -1,0 +1,168 @@
+//! The memory of a kernel as `/proc/kcore` shows it: an ELF file whose segments say which address is where in it.
+
+use crate::source::{Error, Result};
+
+/// Reads at an offset of the file, all of `into` or nothing.
+pub(crate) type ReadCore = Box<dyn Fn(u64, &mut [u8]) -> bool + Send + Sync>;
+
+/// The most segments. A machine has one for each range of its memory, and one more for the records of that.
+const MOST_SEGMENTS: u16 = 16_384;
+/// The most bytes of notes.
+const MOST_NOTES: u64 = 1 << 20;
+
+const HEADER: usize = 64;
+const PROGRAM_HEADER: usize = 56;
+
+/// The bytes of a kernel, and where they are.
+pub(crate) struct Image {
+    core: ReadCore,
+    little_endian: bool,
+    /// In the order of the file.
+    segments: Vec<Segment>,
+    /// The text of VMCOREINFO.
+    info: Vec<u8>,
+}
+
+/// Addresses that the file has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Segment {
+    pub(super) start: u64,
+    pub(super) length: u64,
+    offset: u64,
+    /// Where it lies in physical memory, if it is memory at all.
+    pub(super) physical: Option<u64>,
+}
+
+impl Segment {
+    /// Where `length` bytes at `address` are in the file.
+    fn offset_of(&self, address: u64, length: u64) -> Option<u64> {
+        let within = address.checked_sub(self.start)?;
+        let fits = within.checked_add(length)? <= self.length;
+        fits.then_some(self.offset.checked_add(within)?)
+    }
+}
+
+impl Image {
+    /// Reads the headers of the file.
+    ///
+    /// # Errors
+    /// It is not that of a 64-bit kernel.
+    pub(crate) fn open(core: ReadCore) -> Result<Image> {
+        let damaged = || Error::not_available("/proc/kcore does not begin with the headers of an ELF file");
+        let mut header = [0; HEADER];
+        if !core(0, &mut header) || !header.starts_with(b"\x7fELF") {
+            return Err(damaged());
+        }
+        if header[4] != 2 {
+            return Err(Error::not_available("the kernel has 32 bits: /proc/kcore does not show its records of pages"));
+        }
+        let mut image = Image { core, little_endian: header[5] == 1, segments: Vec::new(), info: Vec::new() };
+        let table = image.number(&header, 32, 8).ok_or_else(damaged)?;
+        let (size, count) = (image.number(&header, 54, 2), image.number(&header, 56, 2));
+        let count = count.filter(|&count| size == Some(PROGRAM_HEADER as u64) && count <= u64::from(MOST_SEGMENTS));
+        let count = count.ok_or_else(damaged)?;
+        let mut bytes = vec![0; count as usize * PROGRAM_HEADER];
+        if !(image.core)(table, &mut bytes) {
+            return Err(damaged());
+        }
+        for header in bytes.chunks_exact(PROGRAM_HEADER) {
+            image.add(header).ok_or_else(damaged)?;
+        }
+        Ok(image)
+    }
+
+    fn add(&mut self, header: &[u8]) -> Option<()> {
+        const LOAD: u64 = 1;
+        const NOTE: u64 = 4;
+        let number = |at: usize| self.number(header, at, 8);
+        let (offset, start, physical, in_file, length) =
+            (number(8)?, number(16)?, number(24)?, number(32)?, number(40)?);
+        match self.number(header, 0, 4)? {
+            LOAD => {
+                let physical = Some(physical).filter(|&physical| physical != u64::MAX);
+                self.segments.push(Segment { start, length, offset, physical });
+            }
+            NOTE => {
+                let mut notes = vec![0; usize::try_from(in_file.min(MOST_NOTES)).ok()?];
+                if (self.core)(offset, &mut notes) {
+                    self.info = self.find_info(&notes).unwrap_or_default().to_vec();
+                }
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// The contents of the note VMCOREINFO.
+    fn find_info<'a>(&self, mut notes: &'a [u8]) -> Option<&'a [u8]> {
+        loop {
+            let field = |at| self.number(notes, at, 4).and_then(|size| usize::try_from(size).ok());
+            let (name, contents) = (field(0)?, field(4)?);
+            let begin = 12usize.checked_add(name.checked_next_multiple_of(4)?)?;
+            let end = begin.checked_add(contents)?;
+            if notes.get(12..)?.starts_with(b"VMCOREINFO\0") {
+                return notes.get(begin..end);
+            }
+            notes = notes.get(end.checked_next_multiple_of(4)?..)?;
+        }
+    }
+
+    /// The value after `key=` in VMCOREINFO.
+    pub(super) fn info(&self, key: &str, radix: u32) -> Option<u64> {
+        let value = |line: &[u8]| {
+            let rest = line.strip_prefix(key.as_bytes())?.strip_prefix(b"=")?;
+            u64::from_str_radix(std::str::from_utf8(rest).ok()?.trim(), radix).ok()
+        };
+        self.info.split(|&byte| byte == b'\n').find_map(value)
+    }
+
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// Reads memory at `address`, all of it within one segment.
+    pub(super) fn read(&self, address: u64, into: &mut [u8]) -> Option<()> {
+        let length = into.len() as u64;
+        let offset = self.segments.iter().find_map(|segment| segment.offset_of(address, length))?;
+        (self.core)(offset, into).then_some(())
+    }
+
+    /// Reads memory at `address`. What no segment has becomes zeros, as what the kernel may not read.
+    pub(super) fn read_covered(&self, address: u64, into: &mut [u8]) {
+        into.fill(0);
+        let end = address.saturating_add(into.len() as u64);
+        for segment in &self.segments {
+            let (from, to) = (address.max(segment.start), end.min(segment.start.saturating_add(segment.length)));
+            if from >= to {
+                continue;
+            }
+            let part = into.get_mut((from - address) as usize..(to - address) as usize);
+            if let (Some(part), Some(offset)) = (part, segment.offset_of(from, to - from))
+                && !(self.core)(offset, part)
+            {
+                part.fill(0);
+            }
+        }
+    }
+
+    /// The pointer, or other word of 64 bits, at `address`.
+    pub(super) fn word(&self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.read(address, &mut bytes)?;
+        self.number(&bytes, 0, 8)
+    }
+
+    /// The number of 32 bits at `address`.
+    pub(super) fn half(&self, address: u64) -> Option<u32> {
+        let mut bytes = [0; 4];
+        self.read(address, &mut bytes)?;
+        self.number(&bytes, 0, 4).map(|number| number as u32)
+    }
+
+    /// A number of `size` bytes, up to 8, in the byte order of the kernel.
+    pub(super) fn number(&self, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
+        let bytes = bytes.get(at..at.checked_add(size)?)?;
+        let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+        Some(if self.little_endian { bytes.iter().rev().fold(0, add) } else { bytes.iter().fold(0, add) })
+    }
+}

@@ -1,0 +1,81 @@
+//! The kernel's own records of page frames: `struct page` and what it leads to, read from `/proc/kcore` with the layout
+//! that the kernel describes in `/sys/kernel/btf/vmlinux`.
+//!
+//! This room answers closed questions. What it reads stays in it: no address of the kernel and no byte of its memory is
+//! in an answer, an error or the reads of `--how`. It reads only the structures listed in `layout`.
+//!
+//! The layout is believed where it is proved. `proof` compares each field with what `/proc` says of the same frames, or
+//! with what pmdb does to pages of its own; a field that differs is unknown.
+
+mod bases;
+mod ground;
+mod image;
+mod layout;
+mod pages;
+mod proof;
+mod record;
+#[cfg(test)]
+pub(super) mod tests;
+
+pub(super) use ground::{Ground, OwnFile, Sample};
+pub(super) use image::{Image, ReadCore};
+
+pub use record::{FilePage, FrameOwner, FrameRecord, RecordParts};
+
+use super::{Error, Result};
+use crate::kernel::btf::Layout;
+use layout::PageLayout;
+use pages::Pages;
+use std::sync::OnceLock;
+
+/// The records of a machine whose layout was proved.
+pub(super) struct Records {
+    pages: Pages,
+    proved: RecordParts,
+    /// Pins are proved when they are first asked for, because the proof pins a page.
+    pins: OnceLock<Option<bool>>,
+    ground: Box<dyn Ground>,
+}
+
+impl Records {
+    /// Proves the layout that `layout` describes of the kernel whose memory `image` is.
+    pub(super) fn prove(image: Image, layout: &Layout, ground: Box<dyn Ground>) -> Result<Records> {
+        let pages = Pages::find(image, PageLayout::of(layout)?, &*ground)?;
+        let proved = proof::prove(&pages, &*ground)?;
+        Ok(Records { pages, proved, pins: OnceLock::new(), ground })
+    }
+
+    /// Whether these parts can be believed here.
+    pub(super) fn require(&self, parts: RecordParts) -> Result<()> {
+        let unproved = parts - self.proved - RecordParts::PINS;
+        if !unproved.is_empty() {
+            return Err(unknown_layout(unproved));
+        }
+        if !parts.contains(RecordParts::PINS) {
+            return Ok(());
+        }
+        match *self.pins.get_or_init(|| proof::pins(&self.pages, &*self.ground)) {
+            Some(true) => Ok(()),
+            Some(false) => Err(unknown_layout(RecordParts::PINS)),
+            None => Err(Error::not_available(
+                "the count of pins was not proved: the kernel did not let pmdb pin a huge page of its own (io_uring)",
+            )),
+        }
+    }
+
+    /// The records of the frames from `first` on, with those of `parts` that were proved.
+    pub(super) fn read(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) {
+        let mut proved = self.proved;
+        proved.set(RecordParts::PINS, parts.contains(RecordParts::PINS) && self.require(RecordParts::PINS).is_ok());
+        self.pages.read(first, parts & proved, into);
+    }
+}
+
+fn unknown_layout(parts: RecordParts) -> Error {
+    if parts == RecordParts::LARGE_MAPPINGS {
+        return Error::not_available(
+            "mappings of large folios: no folio was found to compare them on, or the kernel counts them otherwise",
+        );
+    }
+    Error::not_available(format!("{}: this kernel's layout of them is unknown to pmdb", parts.names()))
+}

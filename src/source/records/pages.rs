@@ -1,0 +1,317 @@
+//! Records of pages, decoded.
+
+use super::bases::{self, Bases};
+use super::ground::Ground;
+use super::image::Image;
+use super::layout::{Member, PageLayout};
+use super::record::{FilePage, FrameOwner, FrameRecord, RecordParts};
+use crate::kernel::{Device, FrameNumber, PageFlags};
+use crate::source::{Error, Result};
+use std::ops::Range;
+
+/// The kernel's records of pages, and how to read them.
+pub(super) struct Pages {
+    pub(super) image: Image,
+    pub(super) layout: PageLayout,
+    pub(super) page_bytes: u64,
+    bases: Bases,
+}
+
+/// The bytes of one record.
+#[derive(Clone, Copy)]
+pub(super) struct RawPage<'a> {
+    pages: &'a Pages,
+    bytes: &'a [u8],
+}
+
+/// The numbers of a folio.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct FolioNumbers {
+    pub(super) head: u64,
+    pub(super) order: u8,
+    pub(super) flags: PageFlags,
+    pub(super) references: u32,
+    /// How often page tables map it as a whole.
+    pub(super) entire: u64,
+    pub(super) mapping: u64,
+    index: u64,
+}
+
+/// Frames of one read: 64 KiB or so.
+const READ_FRAMES: usize = 1024;
+
+/// No folio is larger: 16 GiB of 4 KiB pages.
+const LARGEST_ORDER: u8 = 22;
+
+impl Pages {
+    /// Finds them. The direct map is where `ground`'s random bytes are.
+    pub(super) fn find(image: Image, layout: PageLayout, ground: &dyn Ground) -> Result<Pages> {
+        let page_bytes = ground.page_bytes();
+        if image.info("SIZE(page)", 10).is_some_and(|size| size != layout.page) {
+            return Err(unproved("VMCOREINFO and BTF differ on the size of struct page"));
+        }
+        let sample = ground.sample().ok_or_else(|| unproved("pmdb cannot see the frame of a page of its own"))?;
+        let is_direct_map = |&memory: &u64| {
+            let mut found = vec![0; sample.bytes.len()];
+            let address = memory.wrapping_add(sample.frame.wrapping_mul(page_bytes)).wrapping_add(sample.offset);
+            image.read(address, &mut found).is_some() && found == sample.bytes
+        };
+        let memory = bases::distances(&image).into_iter().find(is_direct_map);
+        let memory = memory.ok_or_else(|| unproved("the page of pmdb's own with random bytes was not found in it"))?;
+        let records = bases::record_bases(&image, memory, page_bytes, layout.page);
+        let by_section = bases::by_section(&image, &layout, sample.frame, page_bytes);
+        let is_likely = |&base: &u64| {
+            let address = base.wrapping_add(sample.frame.wrapping_mul(layout.page));
+            (by_section.is_empty() || by_section.contains(&base)) && image.word(address).is_some()
+        };
+        let records = records.into_iter().find(is_likely);
+        let records = records.ok_or_else(|| unproved("its segments do not show where struct page is"))?;
+        Ok(Pages { image, layout, page_bytes, bases: Bases { memory, records } })
+    }
+
+    /// The frames of the memory that the direct map has.
+    pub(super) fn frame_ranges(&self) -> Vec<Range<u64>> {
+        let ram = self.image.segments().iter().filter_map(|segment| {
+            let physical = segment.physical.filter(|&at| segment.start.wrapping_sub(at) == self.bases.memory)?;
+            Some(physical / self.page_bytes..physical.checked_add(segment.length)? / self.page_bytes)
+        });
+        ram.filter(|range| range.start < range.end).collect()
+    }
+
+    /// The address of the record of a frame.
+    fn address(&self, frame: u64) -> Option<u64> {
+        self.bases.records.checked_add(frame.checked_mul(self.layout.page)?)
+    }
+
+    /// The frame whose record is at an address.
+    fn frame_at(&self, address: u64) -> Option<u64> {
+        let offset = address.checked_sub(self.bases.records)?;
+        offset.is_multiple_of(self.layout.page).then_some(offset / self.layout.page)
+    }
+
+    /// Reads the bytes of records; of those that the kernel does not show, zeros.
+    fn read_bytes(&self, first: u64, frames: usize) -> Vec<u8> {
+        let mut bytes = vec![0; frames * self.layout.page as usize];
+        if let Some(address) = self.address(first) {
+            self.image.read_covered(address, &mut bytes);
+        }
+        bytes
+    }
+
+    /// The records in such bytes, `None` for those of zeros: such a record cannot be, so the kernel did not show it.
+    pub(super) fn each<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = Option<RawPage<'a>>> {
+        let records = bytes.chunks_exact(self.layout.page as usize);
+        records.map(|bytes| bytes.iter().any(|&byte| byte != 0).then_some(RawPage { pages: self, bytes }))
+    }
+
+    /// Calls `look` with the record of one frame.
+    pub(super) fn with<T>(&self, frame: u64, look: impl FnOnce(RawPage<'_>) -> Option<T>) -> Option<T> {
+        let bytes = self.read_bytes(frame, 1);
+        look(self.each(&bytes).next()??)
+    }
+
+    /// The number of 32 bits that a member of the folio with this first frame is.
+    fn of_folio(&self, head: u64, member: Member) -> Option<u32> {
+        self.image.half(self.address(head)?.checked_add(self.layout.at(member)?)?)
+    }
+
+    /// The folio that begins with `head`.
+    pub(super) fn folio(&self, head: u64) -> Option<FolioNumbers> {
+        let mut numbers = self.with(head, |page| page.as_folio(head))?;
+        if numbers.flags.contains(PageFlags::COMPOUND_HEAD) {
+            let pages = self.of_folio(head, Member::Pages)?;
+            let order = u8::try_from(pages.trailing_zeros()).ok()?;
+            numbers.order =
+                Some(order).filter(|&order| pages.is_power_of_two() && (1..=LARGEST_ORDER).contains(&order))?;
+            numbers.entire = self.of_folio(head, Member::EntireMaps).and_then(count).unwrap_or_default();
+        }
+        let aligned = head & ((1u64 << numbers.order) - 1) == 0;
+        aligned.then_some(numbers)
+    }
+
+    /// The pins of a large folio.
+    pub(super) fn pins(&self, folio: &FolioNumbers) -> Option<u32> {
+        // Before Linux 5.18 a folio of two pages had no room for the count (`hpage_pincount_available`).
+        let has_room = folio.order >= 2 || folio.order == 1 && self.layout.at(Member::Pins)? < 2 * self.layout.page;
+        if has_room { self.of_folio(folio.head, Member::Pins) } else { None }
+    }
+
+    /// All mappings of a folio.
+    pub(super) fn mappings(&self, folio: &FolioNumbers) -> Option<u64> {
+        if folio.order == 0 {
+            return self.with(folio.head, |page| page.maps());
+        }
+        if self.layout.at(Member::AllMaps).is_some() {
+            return count(self.of_folio(folio.head, Member::AllMaps)?);
+        }
+        let pages = 1u64 << folio.order;
+        let mut sum = 0;
+        for first in (0..pages).step_by(READ_FRAMES) {
+            let frames = (pages - first).min(READ_FRAMES as u64) as usize;
+            let bytes = self.read_bytes(folio.head + first, frames);
+            for page in self.each(&bytes) {
+                sum += page?.maps()?;
+            }
+        }
+        // Up to Linux 6.1 the pages of a file's folio count its mappings as a whole too, and those of an anonymous one
+        // that is mapped in both ways count one more each (`total_mapcount` in mm/huge_memory.c).
+        let twice = match self.layout.double_map {
+            // Pages of the hugetlb pool count no mapping of their own.
+            _ if sum == 0 => 0,
+            None => 0,
+            Some(_) if !is_anonymous(folio.mapping) => folio.entire.checked_mul(pages)?,
+            Some(bit) => {
+                let second = self.with(folio.head + 1, |page| page.word(Member::Flags))?;
+                (second >> bit & 1) * pages
+            }
+        };
+        folio.entire.checked_add(sum)?.checked_sub(twice)
+    }
+
+    /// What `mapping` is.
+    fn owner(&self, folio: &FolioNumbers, frame: u64) -> Option<FrameOwner> {
+        // Pages of processes and files have one of these. Pages of the kernel may have anything in the place of the
+        // mapping.
+        let has_owner = folio.flags.intersects(PageFlags::LRU | PageFlags::UPTODATE | PageFlags::SWAPBACKED);
+        Some(match folio.mapping & 3 {
+            _ if !has_owner || folio.flags.contains(PageFlags::SLAB) => FrameOwner::Unrecorded,
+            1 => FrameOwner::Anonymous,
+            3 => FrameOwner::Merged,
+            0 if folio.mapping != 0 => {
+                let file = self.file(folio.mapping)?;
+                let index = folio.index.checked_add(frame - folio.head)?;
+                FrameOwner::File(FilePage { index, ..file })
+            }
+            _ => FrameOwner::Unrecorded,
+        })
+    }
+
+    /// The file of a page cache. It is one if the file names this page cache as its own.
+    fn file(&self, mapping: u64) -> Option<FilePage> {
+        let follow = |address: u64, member| self.image.word(address.checked_add(self.layout.at(member)?)?);
+        let inode = follow(mapping, Member::Host)?;
+        if follow(inode, Member::InodeMapping)? != mapping {
+            return None;
+        }
+        let number = follow(inode, Member::InodeNumber)?;
+        let filesystem = follow(inode, Member::InodeFilesystem)?;
+        let device = self.image.half(filesystem.checked_add(self.layout.at(Member::FilesystemDevice)?)?)?;
+        // The kernel's own form of device numbers (MINORBITS in include/linux/kdev_t.h).
+        let device = Device { major: device >> 20, minor: device & 0xf_ffff };
+        Some(FilePage { device, inode: number, index: 0 })
+    }
+
+    /// The records of the frames from `first` on.
+    pub(super) fn read(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) {
+        let mut folio: Option<(FolioNumbers, FrameRecord)> = None;
+        let mut at = first;
+        for part in into.chunks_mut(READ_FRAMES) {
+            let bytes = self.read_bytes(at, part.len());
+            for (record, page) in part.iter_mut().zip(self.each(&bytes)) {
+                let frame = at;
+                at += 1;
+                *record = FrameRecord::default();
+                let Some(head) = page.and_then(|page| page.head(frame)) else {
+                    continue;
+                };
+                if folio.is_none_or(|(known, _)| known.head != head) {
+                    folio = self.folio(head).map(|numbers| (numbers, self.of_whole(&numbers, parts)));
+                }
+                let Some((numbers, whole)) = &folio else {
+                    continue;
+                };
+                // A folio that was split meanwhile does not reach this far.
+                if frame - head >= 1 << numbers.order {
+                    continue;
+                }
+                *record = *whole;
+                if parts.contains(RecordParts::OWNER) {
+                    record.owner = self.owner(numbers, frame);
+                }
+            }
+        }
+    }
+
+    /// The parts that are the same for all frames of a folio.
+    fn of_whole(&self, folio: &FolioNumbers, parts: RecordParts) -> FrameRecord {
+        let is_asked = |part| parts.contains(part);
+        let is_folio = is_asked(RecordParts::FOLIO);
+        let of_this_size = if folio.order == 0 { RecordParts::MAPPINGS } else { RecordParts::LARGE_MAPPINGS };
+        FrameRecord {
+            head: is_folio.then_some(FrameNumber::new(folio.head)),
+            order: is_folio.then_some(folio.order),
+            flags: is_folio.then_some(folio.flags),
+            references: is_asked(RecordParts::REFERENCES).then_some(folio.references),
+            mappings: if is_asked(of_this_size) { self.mappings(folio) } else { None },
+            pins: if is_asked(RecordParts::PINS) { self.pins(folio) } else { None },
+            owner: None,
+        }
+    }
+}
+
+impl RawPage<'_> {
+    pub(super) fn word(&self, member: Member) -> Option<u64> {
+        let at = usize::try_from(self.pages.layout.at(member)?).ok()?;
+        self.pages.image.number(self.bytes, at, 8)
+    }
+
+    fn half(&self, member: Member) -> Option<u32> {
+        let at = usize::try_from(self.pages.layout.at(member)?).ok()?;
+        Some(self.pages.image.number(self.bytes, at, 4)? as u32)
+    }
+
+    pub(super) fn flags(&self) -> Option<PageFlags> {
+        self.word(Member::Flags).map(|word| self.pages.layout.flags(word))
+    }
+
+    /// How often page tables map this page alone.
+    pub(super) fn maps(&self) -> Option<u64> {
+        // Pages that are not mapped by page tables keep another number there, which is negative.
+        Some(count(self.half(Member::Maps)?).unwrap_or(0))
+    }
+
+    /// The first frame of the folio that this record, of `frame`, is of.
+    pub(super) fn head(&self, frame: u64) -> Option<u64> {
+        let info = self.word(Member::Compound)?;
+        if info & 1 == 0 {
+            return Some(frame);
+        }
+        let pages = self.pages;
+        let first =
+            |address: u64| pages.frame_at(address).filter(|&head| head < frame && frame - head < 1 << LARGEST_ORDER);
+        // An address, or since Linux 7.1 a mask of addresses.
+        first(info - 1).or_else(|| {
+            let mask = info & !1 | 1;
+            let is_mask = (!info | 1).wrapping_add(1).is_power_of_two();
+            first(pages.address(frame)? & mask).filter(|_| is_mask)
+        })
+    }
+
+    /// The numbers of the folio that begins with this record, as if it were a single page.
+    fn as_folio(&self, head: u64) -> Option<FolioNumbers> {
+        let word = self.word(Member::Flags)?;
+        (self.word(Member::Compound)? & 1 == 0).then_some(())?;
+        Some(FolioNumbers {
+            head,
+            order: 0,
+            flags: self.pages.layout.flags(word),
+            references: self.half(Member::References)?,
+            entire: 0,
+            mapping: self.word(Member::Mapping)?,
+            index: self.word(Member::Index).unwrap_or_default(),
+        })
+    }
+}
+
+/// A count that begins at -1.
+fn count(raw: u32) -> Option<u64> {
+    u64::try_from(i64::from(raw as i32) + 1).ok()
+}
+
+fn is_anonymous(mapping: u64) -> bool {
+    mapping & 1 != 0
+}
+
+pub(super) fn unproved(what: &str) -> Error {
+    Error::not_available(format!("the layout of /proc/kcore was not proved: {what}"))
+}

@@ -1,0 +1,272 @@
+//! The proof that the layout is right: each field is compared with what `/proc` says of the same frames, or with what
+//! pmdb does to pages of its own.
+
+use super::ground::{Ground, OwnFile};
+use super::pages::{FolioNumbers, Pages, unproved};
+use super::record::{FilePage, FrameOwner, FrameRecord, RecordParts};
+use crate::kernel::PageFlags;
+use crate::source::{Result, WordFile};
+use std::collections::BTreeMap;
+
+/// What comparing gave.
+#[derive(Default)]
+struct Tally {
+    /// The values that agreed, and how often.
+    agreed: BTreeMap<u64, u32>,
+    differed: bool,
+}
+
+impl Tally {
+    fn add(&mut self, compared: Option<(u64, u64)>) {
+        match compared {
+            Some((ours, theirs)) if ours == theirs => *self.agreed.entry(ours).or_default() += 1,
+            Some(_) => self.differed = true,
+            None => {}
+        }
+    }
+
+    /// Whether all agreed, in at least so many different values.
+    fn proves(&self, values: usize) -> bool {
+        !self.differed && self.agreed.len() >= values
+    }
+}
+
+/// A comparison that fails is repeated: the page may change.
+const TRIES: u32 = 4;
+
+/// Frames are looked at in so many places of memory, so many in each.
+const PLACES: u64 = 256;
+const FRAMES: usize = 128;
+/// Of frames with the same flags and count, so many are compared.
+const ALIKE: u32 = 6;
+
+/// Finds out which parts can be believed.
+pub(super) fn prove(pages: &Pages, ground: &dyn Ground) -> Result<RecordParts> {
+    let mut proof = Proof {
+        pages,
+        ground,
+        flags: Tally::default(),
+        tails: Tally::default(),
+        orders: Tally::default(),
+        maps: Tally::default(),
+        large: Tally::default(),
+        anonymous: Tally::default(),
+    };
+    for frame in proof.frames() {
+        proof.compare(frame);
+    }
+    let mut files = Tally::default();
+    ground.own_files(&mut |own| {
+        proof.compare(own.frame);
+        files.add(proof.compare_file(&own));
+    });
+    ground.huge_page(&mut |frame| proof.compare(frame));
+    let is_folio_proved = proof.flags.proves(4) && proof.tails.proves(2) && proof.orders.proves(1);
+    if !is_folio_proved {
+        return Err(unproved("its flags of frames are not those of /proc/kpageflags"));
+    }
+    let mut proved = RecordParts::FOLIO;
+    proved.set(RecordParts::REFERENCES, references(pages, ground));
+    proved.set(RecordParts::MAPPINGS, proof.maps.proves(2) && !proof.large.differed);
+    proved.set(RecordParts::LARGE_MAPPINGS, proof.maps.proves(2) && proof.large.proves(1));
+    proved.set(RecordParts::OWNER, proof.anonymous.proves(2) && files.proves(2));
+    Ok(proved)
+}
+
+struct Proof<'a> {
+    pages: &'a Pages,
+    ground: &'a dyn Ground,
+    flags: Tally,
+    /// Whether it is a later page of a folio.
+    tails: Tally,
+    /// The order of folios.
+    orders: Tally,
+    /// How often a page is mapped.
+    maps: Tally,
+    /// How often large folios are.
+    large: Tally,
+    anonymous: Tally,
+}
+
+impl Proof<'_> {
+    /// Frames of all kinds that are in memory.
+    fn frames(&self) -> Vec<u64> {
+        let mut alike: BTreeMap<(u64, u64), u32> = BTreeMap::new();
+        let mut frames = self.ground.own_frames();
+        let ranges = self.pages.frame_ranges();
+        let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        for place in 0..PLACES {
+            let mut skipped = all / PLACES * place;
+            let Some(first) = ranges.iter().find_map(|range| {
+                let length = range.end - range.start;
+                let here = (skipped < length).then_some(range.start + skipped);
+                skipped = skipped.saturating_sub(length);
+                here
+            }) else {
+                continue;
+            };
+            let (mut flags, mut counts) = ([0; FRAMES], [0; FRAMES]);
+            let read = self.ground.words(WordFile::FrameFlags, first, &mut flags);
+            if read.and_then(|()| self.ground.words(WordFile::FrameCounts, first, &mut counts)).is_none() {
+                continue;
+            }
+            for (frame, kind) in (first..).zip(flags.into_iter().zip(counts)) {
+                let seen = alike.entry(kind).or_default();
+                *seen += 1;
+                if *seen <= ALIKE {
+                    frames.push(frame);
+                }
+            }
+        }
+        frames
+    }
+
+    fn word(&self, file: WordFile, frame: u64) -> Option<u64> {
+        let mut word = [0];
+        self.ground.words(file, frame, &mut word)?;
+        Some(word[0])
+    }
+
+    fn kpageflags(&self, frame: u64) -> Option<PageFlags> {
+        self.word(WordFile::FrameFlags, frame).map(PageFlags::from_bits_retain)
+    }
+
+    /// Compares what `ours` and `theirs` say, again if they differ: `None` if it changes all the time.
+    fn settled(&self, ours: &dyn Fn() -> Option<u64>, theirs: &dyn Fn() -> Option<u64>) -> Option<(u64, u64)> {
+        let mut compared = None;
+        for _ in 0..TRIES {
+            let (before, own, after) = (theirs()?, ours(), theirs()?);
+            if before != after {
+                continue;
+            }
+            // A value that cannot be read is not the right one.
+            compared = Some((own.unwrap_or(!before), before));
+            if own == Some(before) {
+                break;
+            }
+        }
+        compared
+    }
+
+    fn compare(&mut self, frame: u64) {
+        let pages = self.pages;
+        let Some(twin) = self.kpageflags(frame) else {
+            return;
+        };
+        let is_shown = pages.with(frame, |_| Some(())).is_some();
+        if !is_shown || twin.contains(PageFlags::HWPOISON) || twin.contains(PageFlags::OFFLINE) {
+            return;
+        }
+        let head = || pages.with(frame, |page| page.head(frame));
+        let is_tail = || Some(u64::from(head()? != frame));
+        let was_tail = || Some(u64::from(self.kpageflags(frame)?.contains(PageFlags::COMPOUND_TAIL)));
+        let tail = self.settled(&is_tail, &was_tail);
+        let known = pages.layout.known_flags() - PageFlags::SLAB;
+        let word = || Some((pages.with(frame, |page| page.flags())? & known).bits());
+        let twin_word = || Some((self.kpageflags(frame)? & known).bits());
+        let flags = if tail == Some((0, 0)) { self.settled(&word, &twin_word) } else { None };
+        let count = |frame| self.word(WordFile::FrameCounts, frame);
+        let is_slab = twin.contains(PageFlags::SLAB);
+        let is_large = twin.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL);
+        let maps = || pages.with(frame, |page| page.maps());
+        let maps = if is_slab || is_large { None } else { self.settled(&maps, &|| count(frame)) };
+        let anonymous = || {
+            let mapping = pages.folio(head()?)?.mapping;
+            Some(mapping & 1)
+        };
+        let twin_anonymous = || Some(u64::from(self.kpageflags(frame)?.contains(PageFlags::ANON)));
+        let has_owner = twin.intersects(PageFlags::LRU | PageFlags::UPTODATE) && !is_slab;
+        let anonymous = if has_owner { self.settled(&anonymous, &twin_anonymous) } else { None };
+        let (mut order, mut large) = (None, None);
+        if is_large && !is_slab {
+            let ours = || Some(u64::from(pages.folio(head()?)?.order));
+            order = self.settled(&ours, &|| self.order_of(head()?));
+            let folio = || pages.folio(head()?);
+            let is_small_enough = folio().is_some_and(|folio| folio.order <= 11);
+            if is_small_enough && !twin.contains(PageFlags::HUGE) {
+                let ours = || pages.mappings(&folio()?);
+                large = self.settled(&ours, &|| self.mappings_of(&folio()?)).filter(|&(_, theirs)| theirs > 0);
+            }
+        }
+        self.tails.add(tail);
+        self.flags.add(flags);
+        self.maps.add(maps);
+        self.anonymous.add(anonymous);
+        self.orders.add(order);
+        self.large.add(large);
+    }
+
+    /// Compares the record of a page of a file of pmdb's own.
+    fn compare_file(&self, own: &OwnFile) -> Option<(u64, u64)> {
+        let mut record = [FrameRecord::default()];
+        self.pages.read(own.frame, RecordParts::OWNER, &mut record);
+        let expected = FilePage { device: own.device, inode: own.inode, index: own.index };
+        let is_right = record[0].owner == Some(FrameOwner::File(expected));
+        Some((if is_right { own.index } else { !own.index }, own.index))
+    }
+
+    /// The order of the folio that begins with `head`, by its tails.
+    fn order_of(&self, head: u64) -> Option<u64> {
+        let is_tail = |frame| Some(self.kpageflags(frame)?.contains(PageFlags::COMPOUND_TAIL));
+        for order in 1..32 {
+            // Memory may end with it.
+            if !is_tail(head + (1 << order)).unwrap_or(false) {
+                let is_whole = is_tail(head + (1 << order) - 1)?;
+                return is_whole.then_some(order);
+            }
+        }
+        None
+    }
+
+    /// All mappings of a folio, by the counts of its pages. Each counts the mappings of the whole too.
+    fn mappings_of(&self, folio: &FolioNumbers) -> Option<u64> {
+        let mut counts = vec![0; 1 << folio.order];
+        self.ground.words(WordFile::FrameCounts, folio.head, &mut counts)?;
+        let sum: u64 = counts.iter().sum();
+        let of_all = folio.entire.saturating_mul(counts.len() as u64 - 1);
+        // Such a count is not right.
+        Some(sum.checked_sub(of_all).unwrap_or(u64::MAX))
+    }
+}
+
+/// Whether references rise and fall by those that pmdb takes.
+fn references(pages: &Pages, ground: &dyn Ground) -> bool {
+    let read = |frame| pages.folio(pages.with(frame, |page| page.head(frame))?).map(|folio| folio.references);
+    rises_and_falls(&|taken, look| ground.take_references(taken, look), &read) == Some(true)
+}
+
+/// Whether the pins of large folios do; `None` if pmdb could not pin a huge page.
+pub(super) fn pins(pages: &Pages, ground: &dyn Ground) -> Option<bool> {
+    let read = |frame| pages.pins(&pages.folio(pages.with(frame, |page| page.head(frame))?)?);
+    rises_and_falls(&|taken, look| ground.pin_huge_page(taken, look), &read)
+}
+
+/// Does something as often as the number says, and calls what it is given with the frame: before, in between, and
+/// afterwards.
+type Experiment<'a> = dyn Fn(u32, &mut dyn FnMut(u64)) + 'a;
+
+/// Whether a number follows an experiment, for several numbers; `None` if the kernel refused it. The kernel may take a
+/// reference of its own meanwhile, so each may be tried again.
+fn rises_and_falls(experiment: &Experiment<'_>, read: &dyn Fn(u64) -> Option<u32>) -> Option<bool> {
+    for taken in [3, 5] {
+        let mut follows = false;
+        for _ in 0..TRIES {
+            let mut seen: Vec<Option<u32>> = Vec::new();
+            experiment(taken, &mut |frame| seen.push(read(frame)));
+            follows = match seen.as_slice() {
+                [Some(before), Some(between), Some(after)] => {
+                    between.checked_sub(*before) == Some(taken) && before == after
+                }
+                [_, _, _] => false,
+                _ => return None,
+            };
+            if follows {
+                break;
+            }
+        }
+        if !follows {
+            return Some(false);
+        }
+    }
+    Some(true)
+}

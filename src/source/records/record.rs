@@ -1,0 +1,121 @@
+//! What is recorded of a frame.
+
+use crate::kernel::{Device, FrameNumber, PageFlags};
+use bitflags::bitflags;
+use std::fmt;
+
+bitflags! {
+    /// Parts of a frame's record. Each is proved by itself.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+    pub struct RecordParts: u32 {
+        /// Flags, and which folio the frame is of.
+        const FOLIO = 1 << 0;
+        /// How many references the folio has.
+        const REFERENCES = 1 << 1;
+        /// How many mappings a page that is no large folio has.
+        const MAPPINGS = 1 << 2;
+        /// How many mappings a large folio has, those of all its pages together.
+        const LARGE_MAPPINGS = 1 << 5;
+        /// The count of pins that a large folio keeps.
+        const PINS = 1 << 3;
+        /// Whether the frame is anonymous memory, or of which file.
+        const OWNER = 1 << 4;
+    }
+}
+
+/// What the kernel records of a frame. What was not asked for, and what was not proved, is `None`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct FrameRecord {
+    /// The first frame of its folio.
+    pub head: Option<FrameNumber>,
+    /// The logarithm of how many frames the folio has.
+    pub order: Option<u8>,
+    /// The flags of the folio, as far as `/proc/kpageflags` has them too.
+    pub flags: Option<PageFlags>,
+    /// References to the folio. A pin of a page that is no large folio counts as 1024 of them.
+    pub references: Option<u32>,
+    /// Mappings of the folio: a huge mapping is one.
+    pub mappings: Option<u64>,
+    /// Pins of the folio, where the kernel counts them apart from references: in large folios.
+    pub pins: Option<u32>,
+    /// What it is used for.
+    pub owner: Option<FrameOwner>,
+}
+
+/// What a frame is used for, as its record says it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum FrameOwner {
+    /// Memory without a file.
+    Anonymous,
+    /// Anonymous memory that was merged with equal pages.
+    Merged,
+    /// The page cache of a file, or shared memory.
+    File(FilePage),
+    /// The record names neither. Pages of the kernel, of drivers and free ones are like that.
+    Unrecorded,
+}
+
+/// A page of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FilePage {
+    /// The device of the file's filesystem.
+    pub device: Device,
+    /// The inode number of the file.
+    pub inode: u64,
+    /// Which of its pages it is.
+    pub index: u64,
+}
+
+impl FrameRecord {
+    /// Whether anything is known.
+    pub fn is_known(&self) -> bool {
+        *self != FrameRecord::default()
+    }
+}
+
+/// What is known, in a few words.
+impl fmt::Display for FrameRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        parts.extend(self.references.map(|number| format!("{number} references")));
+        parts.extend(self.mappings.map(|number| format!("{number} mappings")));
+        parts.extend(self.pins.map(|number| format!("{number} pins")));
+        parts.extend(self.order.map(|order| format!("order {order}")));
+        parts.extend(self.owner.map(|owner| match owner {
+            FrameOwner::Anonymous => "anonymous".to_owned(),
+            FrameOwner::Merged => "merged".to_owned(),
+            FrameOwner::File(page) => format!("page {} of inode {} on {}", page.index, page.inode, page.device),
+            FrameOwner::Unrecorded => "no owner recorded".to_owned(),
+        }));
+        if parts.is_empty() { f.write_str("nothing") } else { f.write_str(&parts.join(", ")) }
+    }
+}
+
+/// Each part: what it is called, and the members of the kernel's structures that it is read from.
+const PARTS: [(RecordParts, &str, &str); 6] = [
+    (RecordParts::FOLIO, "flags and folios", "page.flags, page.compound_head"),
+    (RecordParts::REFERENCES, "references", "page._refcount"),
+    (RecordParts::MAPPINGS, "mappings", "page._mapcount"),
+    (RecordParts::LARGE_MAPPINGS, "mappings of large folios", "folio._large_mapcount"),
+    (RecordParts::PINS, "pins", "folio._pincount"),
+    (RecordParts::OWNER, "owners", "page.mapping, inode.i_ino"),
+];
+
+impl RecordParts {
+    /// What they are called.
+    pub(super) fn names(self) -> String {
+        self.listed(|row| row.1)
+    }
+
+    /// The members of structures that they are read from.
+    pub(in crate::source) fn members(self) -> String {
+        self.listed(|row| row.2)
+    }
+
+    fn listed(self, column: fn(&(RecordParts, &'static str, &'static str)) -> &'static str) -> String {
+        let listed = PARTS.iter().filter(|(part, ..)| self.contains(*part)).map(column);
+        listed.collect::<Vec<_>>().join(", ")
+    }
+}

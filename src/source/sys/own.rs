@@ -1,0 +1,120 @@
+//! Memory of pmdb's own that it does things to, to see whether the kernel's records of it follow.
+
+use super::last_error;
+use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use rustix::io::{Errno, Result};
+use rustix::mm;
+use std::ffi::c_void;
+
+/// Memory that may be written. No reference into it is ever made.
+pub(crate) struct OwnMemory {
+    start: *mut c_void,
+    length: usize,
+}
+
+impl OwnMemory {
+    /// Anonymous memory, which nobody has touched.
+    pub(crate) fn anonymous(length: usize) -> Result<Self> {
+        let (access, kind) = (mm::ProtFlags::READ | mm::ProtFlags::WRITE, mm::MapFlags::PRIVATE);
+        // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
+        let start = unsafe { mm::mmap_anonymous(std::ptr::null_mut(), length, access, kind)? };
+        Ok(OwnMemory { start, length })
+    }
+
+    /// A file of pmdb's own, shared with it.
+    pub(crate) fn of_file(file: impl AsFd, length: usize) -> Result<Self> {
+        let (access, kind) = (mm::ProtFlags::READ | mm::ProtFlags::WRITE, mm::MapFlags::SHARED);
+        // SAFETY: as above.
+        let start = unsafe { mm::mmap(std::ptr::null_mut(), length, access, kind, file, 0)? };
+        Ok(OwnMemory { start, length })
+    }
+
+    /// Where it is.
+    pub(crate) fn address(&self) -> u64 {
+        self.start.addr() as u64
+    }
+
+    fn at(&self, offset: usize, length: usize) -> Result<*mut u8> {
+        let fits = offset.checked_add(length).is_some_and(|end| end <= self.length);
+        // SAFETY: within the mapping.
+        if fits { Ok(unsafe { self.start.cast::<u8>().add(offset) }) } else { Err(Errno::FAULT) }
+    }
+
+    /// Writes bytes at `offset`.
+    pub(crate) fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
+        let to = self.at(offset, bytes.len())?;
+        // SAFETY: `at` has checked that the bytes are within the mapping, which nobody else uses.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        Ok(())
+    }
+
+    /// Asks for huge pages in a part.
+    pub(crate) fn advise_huge(&self, offset: usize, length: usize) -> Result<()> {
+        let start = self.at(offset, length)?;
+        // SAFETY: pages that nobody else uses; the advice changes nothing of what they hold.
+        unsafe { mm::madvise(start.cast(), length, mm::Advice::LinuxHugepage) }
+    }
+
+    /// Makes a part read-only, for good.
+    pub(crate) fn protect(&self, offset: usize, length: usize) -> Result<()> {
+        let start = self.at(offset, length)?;
+        // SAFETY: pages that nobody else uses, and that are not written to any more.
+        unsafe { mm::mprotect(start.cast(), length, mm::MprotectFlags::READ) }
+    }
+
+    /// Puts a byte at `offset` into a pipe by reference: the pipe then holds its page.
+    pub(crate) fn lend(&self, offset: usize, pipe: impl AsFd) -> Result<()> {
+        let byte = libc::iovec { iov_base: self.at(offset, 1)?.cast(), iov_len: 1 };
+        // SAFETY: the kernel reads one iovec, and refers to a page of this mapping, whose bytes nobody needs.
+        let moved = unsafe { libc::vmsplice(pipe.as_fd().as_raw_fd(), &byte, 1, libc::SPLICE_F_NONBLOCK) };
+        if moved == 1 { Ok(()) } else { Err(last_error()) }
+    }
+
+    /// Registers buffers of a page each from `offset` on with io_uring, which pins their pages.
+    pub(crate) fn pin(&self, ring: &OwnedFd, offset: usize, buffers: usize, page: usize) -> Result<()> {
+        /// `IORING_REGISTER_BUFFERS` (include/uapi/linux/io_uring.h).
+        const REGISTER: libc::c_uint = 0;
+        let buffer = |index: usize| {
+            let iov_base = self.at(offset + index * page, page)?.cast();
+            Ok(libc::iovec { iov_base, iov_len: page })
+        };
+        let buffers = (0..buffers).map(buffer).collect::<Result<Vec<_>>>()?;
+        // SAFETY: the kernel reads the iovecs, and pins pages of this mapping, whose bytes nobody needs.
+        let done = unsafe {
+            libc::syscall(libc::SYS_io_uring_register, ring.as_raw_fd(), REGISTER, buffers.as_ptr(), buffers.len())
+        };
+        if done == 0 { Ok(()) } else { Err(last_error()) }
+    }
+}
+
+/// Releases what [`OwnMemory::pin`] pinned.
+pub(crate) fn unpin(ring: &OwnedFd) -> Result<()> {
+    /// `IORING_UNREGISTER_BUFFERS`
+    const UNREGISTER: libc::c_uint = 1;
+    let (ring, none) = (ring.as_raw_fd(), std::ptr::null::<c_void>());
+    // SAFETY: the call takes no pointer.
+    let done = unsafe { libc::syscall(libc::SYS_io_uring_register, ring, UNREGISTER, none, 0) };
+    if done == 0 { Ok(()) } else { Err(last_error()) }
+}
+
+/// A new io_uring, which nothing is queued to.
+pub(crate) fn io_uring() -> Result<OwnedFd> {
+    /// The size of `struct io_uring_params`.
+    const PARAMETERS: usize = 120;
+    // As words, for their alignment.
+    let mut parameters = [0u64; PARAMETERS / 8];
+    // SAFETY: the kernel reads and writes just this structure.
+    let ring = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) };
+    match i32::try_from(ring) {
+        // SAFETY: a new descriptor, which nobody else has.
+        Ok(ring) if ring >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(ring) }),
+        _ => Err(last_error()),
+    }
+}
+
+impl Drop for OwnMemory {
+    fn drop(&mut self) {
+        // SAFETY: just what was mapped; no reference into it was ever made.
+        _ = unsafe { mm::munmap(self.start, self.length) };
+    }
+}

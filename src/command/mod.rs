@@ -102,11 +102,12 @@ pub static COMMANDS: Commands = Commands { entries: &ENTRIES, records: &RECORDS,
 pub const LANGUAGE: Language = Language(&SYNTAX);
 
 /// Every command, in the order of `help`.
-static ENTRIES: [Entry; 63] = [
+static ENTRIES: [Entry; 64] = [
     Entry::of::<attach::Attach>(),
     Entry::of::<attach::Detach>(),
     Entry::of::<capture::TargetCapture>(),
     Entry::of::<capture::WriteCapture>(),
+    Entry::of::<capture::ExportCore>(),
     Entry::of::<process::InfoProcess>(),
     Entry::of::<threads::InfoThreads>(),
     Entry::of::<threads::InfoRegisters>(),

@@ -146,6 +146,9 @@ pub fn each_resident(
 /// The target is gone.
 pub fn first_absent(target: &Target, range: AddressRange) -> Result<Option<VirtualAddress>> {
     let page = target.process.layout().page;
+    if !target.process.has_page_map() {
+        return Ok(None);
+    }
     let mut next = page.index(range.start());
     let end = next + range.pages(page);
     while next < end {
@@ -175,6 +178,10 @@ fn read_some(target: &Target, start: VirtualAddress, into: &mut [u8]) -> Result<
         let bytes = (pages as u64 * page.bytes()).saturating_sub(page.offset(start));
         usize::try_from(bytes).map_or(all, |bytes| bytes.min(all))
     };
+    if !target.process.has_page_map() {
+        let read = target.process.memory(start, into)?;
+        return Ok((read, (read < into.len()).then_some(ReadEnd::NotCaptured)));
+    }
     for attempt in 0..TRIES {
         let before = entries(target, first, pages)?;
         let resident = count_resident(&before);

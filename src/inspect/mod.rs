@@ -47,6 +47,8 @@
 pub mod account;
 mod address_space;
 pub mod classify;
+#[cfg(feature = "cli")]
+mod core_file;
 mod detail;
 mod error;
 mod explain;
@@ -70,6 +72,8 @@ pub mod who;
 
 pub use address_space::AddressSpace;
 pub use classify::{Backing, KernelBehaviour};
+#[cfg(feature = "cli")]
+pub(crate) use core_file::{CoreContents, write_core};
 pub use detail::PageDetail;
 pub use error::{Availability, Error, Result};
 #[doc(hidden)]

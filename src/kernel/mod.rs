@@ -3,6 +3,9 @@
 pub mod address;
 #[doc(hidden)]
 pub mod btf;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod core_file;
 pub mod huge;
 pub mod maps;
 pub mod mounts;

@@ -39,7 +39,7 @@ impl MapsText {
 
     /// The text itself.
     #[cfg(feature = "cli")]
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
 

@@ -76,14 +76,16 @@ impl Target {
         }
     }
 
-    /// The target in a capture.
+    /// The target in a capture or an ELF core file that was written at `time`, in seconds since 1970.
     ///
     /// # Errors
     /// The file is none, is damaged, or cannot be read.
     #[cfg(feature = "cli")]
     #[doc(hidden)]
-    pub fn of_capture(file: Box<dyn ReadAt>) -> Result<Self> {
-        crate::source::capture::open(file).map(Self::new)
+    pub fn of_capture(file: Box<dyn ReadAt>, time: u64) -> Result<Self> {
+        let is_core = crate::source::core::is_core(&*file);
+        let source = if is_core { crate::source::core::open(file, time) } else { crate::source::capture::open(file) };
+        source.map(Self::new)
     }
 
     /// The same target, with what each reading of all its regions may take.

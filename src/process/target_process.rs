@@ -137,6 +137,21 @@ impl Process {
         self.source.captured()
     }
 
+    /// Whether there is a page map: a core file of the kernel has none.
+    pub(crate) fn has_page_map(&self) -> bool {
+        self.source.has_page_map()
+    }
+
+    /// The `e_machine` of the programs of the machine.
+    pub(crate) fn machine(&self) -> Option<u16> {
+        self.source.word(Probe::Machine).and_then(|machine| u16::try_from(machine).ok())
+    }
+
+    /// The auxiliary vector, in words of the process.
+    pub(crate) fn auxiliary_vector(&self) -> Result<Vec<u8>> {
+        self.source.whole(File::Auxiliary)
+    }
+
     /// Whether a page changed while its entry and its frame were captured.
     pub(crate) fn is_unsettled(&self, page: u64) -> bool {
         self.source.is_unsettled(page)

@@ -7,6 +7,9 @@
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod capture;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod core;
 mod error;
 mod feature;
 pub mod live;
@@ -91,6 +94,11 @@ pub trait Source: Send + Sync {
     /// When it was begun and ended, in seconds since 1970, if this is a capture.
     fn captured(&self) -> Option<[u64; 2]> {
         None
+    }
+
+    /// Whether there is a page map. Without one memory can be read as it is: nothing runs, and no page is faulted in.
+    fn has_page_map(&self) -> bool {
+        true
     }
 
     /// Whether this page had another frame when the words of frames were read: what is known of the two does not belong

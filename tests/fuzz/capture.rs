@@ -30,7 +30,12 @@ pub fn feed(bytes: &[u8]) {
         Some(b'{') => MACHINES[0].capture().with_index(bytes),
         _ => bytes.to_vec(),
     };
-    let Ok(target) = Target::of_capture(Box::new(InMemory::file(file))) else {
+    ask(file);
+}
+
+/// Every question about the target in a file, if it is one.
+pub fn ask(file: Vec<u8>) {
+    let Ok(target) = Target::of_capture(Box::new(InMemory::file(file)), 0) else {
         return;
     };
     let Target { process, machine, modules } = &target;

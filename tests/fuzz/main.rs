@@ -12,6 +12,7 @@
 mod btf;
 mod budget;
 mod capture;
+mod core;
 mod dwarf;
 mod elf;
 mod jit;

@@ -1,6 +1,6 @@
 //! The fuzz targets and their seeds.
 
-use crate::{Fuzzed, btf, capture, elf, jit, names};
+use crate::{Fuzzed, btf, capture, core, elf, jit, names};
 use pmdb::command::LANGUAGE;
 use pmdb::kernel::status::ThreadState;
 use pmdb::kernel::{PageFlags, PageMapEntry, maps, mounts, physical, smaps, status, swaps};
@@ -47,6 +47,13 @@ pub const ALL: &[Fuzzed] = &[
             "[0,18446744073709551615,[512,9,8]],",
         ],
         feed: capture::feed,
+        longest: Duration::from_secs(1),
+    },
+    Fuzzed {
+        name: "core",
+        seeds: core::seeds,
+        words: &["CORE\0\0\0\0", "PMDB\0\0\0\0", "\0\0\0\0", "\x7fELF", "-", " "],
+        feed: core::feed,
         longest: Duration::from_secs(1),
     },
     Fuzzed {

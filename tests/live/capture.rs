@@ -15,6 +15,8 @@ pub const TESTS: &[Test] = &[
     ("capture::what_it_lacks_is_said", what_it_lacks_is_said),
     ("capture::damaged_files_are_refused", damaged_files_are_refused),
     ("capture::memory_is_that_of_the_process", memory_is_that_of_the_process),
+    ("capture::gdb_reads_an_exported_core", gdb_reads_an_exported_core),
+    ("capture::cores_are_read", cores_are_read),
 ];
 
 /// How often a command is tried whose answer on the process differs from one time to the next.
@@ -295,4 +297,78 @@ fn memory_is_that_of_the_process() {
     assert!(written.status.success(), "{}", text(&written));
     let found = pmdb(&["-c", path, "x", &format!("{hidden:#x}")]);
     assert!(found.status.success(), "{}", text(&found));
+}
+
+/// A stopped process with memory of several kinds, and its core.
+fn exported() -> (Puppet, u64, tempfile::TempDir, String) {
+    let (puppet, memory, _) = subject();
+    puppet.0.stop();
+    let folder = tempfile::tempdir().expect("a directory");
+    let core = folder.path().join("core");
+    let path = core.to_str().expect("a path").to_owned();
+    let written = pmdb(&[&puppet.0.pid().to_string(), "export", "core", &path]);
+    assert!(written.status.success(), "{}", text(&written));
+    assert_eq!(core.metadata().expect("a file").permissions().mode() & 0o7777, 0o600);
+    (puppet, memory, folder, path)
+}
+
+/// The numbers of rows of memory, without the names that either program adds to addresses.
+fn numbers(rows: &str) -> Vec<String> {
+    let values = rows.lines().filter(|line| line.starts_with("0x")).filter_map(|line| line.split_once(':'));
+    values.flat_map(|(_, values)| values.split_whitespace()).map(str::to_owned).collect()
+}
+
+fn gdb_reads_an_exported_core() {
+    let (puppet, memory, _folder, path) = exported();
+    let pid = puppet.0.pid().to_string();
+    let gdb = |commands: &[&str]| {
+        let commands = commands.iter().flat_map(|command| ["-ex", command]);
+        Command::new("gdb").args(["-nx", "-batch", "-c", &path]).args(commands).output()
+    };
+    let Ok(version) = gdb(&["show version"]) else {
+        return skip("capture::gdb_reads_an_exported_core", "there is no gdb here");
+    };
+    assert!(version.status.success(), "{}", text(&version));
+    let edge = memory + 700 * page_bytes() - 16;
+    for what in ["x/8gx $sp".to_owned(), format!("x/32xb {memory:#x}"), format!("x/2gx {edge:#x}"), "x/4xw $pc".into()]
+    {
+        let words: Vec<&str> = what.split(' ').collect();
+        let ours = text(&pmdb(&[&[&*pid], &words[..]].concat()));
+        let theirs = text(&gdb(&[&what]).expect("gdb runs"));
+        assert!(!numbers(&ours).is_empty(), "{what}: {ours}");
+        assert_eq!(numbers(&theirs), numbers(&ours), "{what}:\n{theirs}\n{ours}");
+    }
+    // Memory that is not there is no zeros.
+    let absent = text(&gdb(&[&format!("x/gx {:#x}", memory + 1000 * page_bytes())]).expect("gdb runs"));
+    assert!(absent.contains("Cannot access memory"), "{absent}");
+}
+
+fn cores_are_read() {
+    let (puppet, memory, _folder, path) = exported();
+    let pid = puppet.0.pid().to_string();
+    let edge = memory + 700 * page_bytes() - 16;
+    let lines = [
+        format!("x/32xb {memory:#x}"),
+        format!("x/2gx {edge:#x}"),
+        "x/8gx $sp".to_owned(),
+        "print $sp".to_owned(),
+        format!("find {memory:#x}, +16p, 1"),
+        format!("print count({memory:#x}, +2000p where present)"),
+        format!("walk {memory:#x}, +2000p by state"),
+    ];
+    for line in &lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        let on_process = compared(&pmdb(&[&[&*pid], &words[..]].concat()));
+        let then = compared(&pmdb(&[&["-c", &path], &words[..]].concat()));
+        assert_eq!(then, on_process, "{line}");
+    }
+    let lacking = pmdb(&["-c", &path, "info", "process"]);
+    assert!(text(&lacking).contains("not in this core"), "{}", text(&lacking));
+    // Damaged ones are an error.
+    let whole = std::fs::read(&path).expect("its bytes");
+    for length in [17, 40, 63, 100, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(&path, &whole[..length]).expect("written");
+        let output = pmdb(&["-c", &path, "regions"]);
+        assert_eq!(output.status.code(), Some(1), "{length}: {}", text(&output));
+    }
 }

@@ -1,5 +1,6 @@
 //! `capture FILE`: write what the kernel says of the process into a file; `target capture FILE`: examine such a file.
 
+mod core;
 mod opened;
 mod output;
 
@@ -20,6 +21,7 @@ use crate::render::units::{counted, size};
 use crate::report::record::record;
 use crate::report::{Declared, Shape};
 use crate::symbol::{Symbols, read_tables};
+pub use core::ExportCore;
 use nom::Parser;
 pub use opened::TargetCapture;
 use std::fmt::{self, Formatter};

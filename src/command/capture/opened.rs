@@ -10,6 +10,7 @@ use crate::report::TargetReport;
 use nom::Parser;
 use nom::combinator::map;
 use std::fmt::{self, Formatter};
+use std::time::UNIX_EPOCH;
 
 /// `target capture FILE`
 #[derive(Debug)]
@@ -23,7 +24,7 @@ impl Command for TargetCapture {
         text: "\
 Opens a file that `capture` wrote, on this machine or on another. Only the right to read the file is needed. The \
 commands that look at pages answer as they would have on the process. What the file lacks is reported as `not in \
-this capture`. In JSON every record has the field `capture`, the time when it was begun.
+this capture`. Opens an ELF core file too, of `export core` or of the kernel. In JSON every record has the field `capture`, the time when it was begun.
 
 pmdb opens no other file because of a capture, whatever names are in it. `pmdb -c FILE` does the same at the start.",
         examples: &[example("target capture before.capture", "examine a capture")],
@@ -43,7 +44,9 @@ pmdb opens no other file because of a capture, whatever names are in it. `pmdb -
 
     fn run(&self, context: &mut Context) -> Outcome {
         let file = output::open(&expand_home(&self.0.node))?;
-        let target = Target::of_capture(Box::new(file))?;
+        let time = file.metadata().ok().and_then(|found| found.modified().ok());
+        let time = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs());
+        let target = Target::of_capture(Box::new(file), time)?;
         target.process.set_scan(context.state.settings.scan);
         let target = context.state.attach(target);
         if !context.sink.is_greeting() {

@@ -47,9 +47,12 @@ impl CaptureFile {
     /// What it is written through.
     pub(super) fn writer(&self) -> Result<Box<dyn Write + Send>, Error> {
         const BUFFER: usize = 256 << 10;
-        let file = self.file.try_clone();
-        let file = file.map_err(|error| Error::refused(words(error), String::new()))?;
-        Ok(Box::new(BufWriter::with_capacity(BUFFER, file)))
+        Ok(Box::new(BufWriter::with_capacity(BUFFER, self.file()?)))
+    }
+
+    /// The same, where what is written can be gone back to.
+    pub(super) fn file(&self) -> Result<File, Error> {
+        self.file.try_clone().map_err(|error| Error::refused(words(error), String::new()))
     }
 
     /// Gives it its name, and returns its size.

@@ -39,7 +39,7 @@ impl Command for Explain {
     const RECORDS: &'static [Shape] = &[HugeRow::SHAPE, HugeSizeRow::SHAPE, HugeZerosRow::SHAPE, HugePages::SHAPE];
 
     const ABOUT: About = About {
-        name: CommandName::new("explain").short(&["e"]).how(),
+        name: CommandName::new("explain").short(&["e", "ex", "exp"]).how(),
         group: Group::Look,
         summary: "describe a page, its owner and the effect of the next access",
         text: "\

@@ -33,7 +33,7 @@ fn captured(world: World) -> Vec<u8> {
 }
 
 fn opened(bytes: &[u8]) -> Result<Target> {
-    Target::of_capture(Box::new(InMemory::file(bytes.to_vec())))
+    Target::of_capture(Box::new(InMemory::file(bytes.to_vec())), 0)
 }
 
 /// A region with pages here and there, a large one that is nearly empty, and a folio of which one page is mapped.

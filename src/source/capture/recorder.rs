@@ -176,6 +176,10 @@ impl Source for Recorder {
         self.source.captured()
     }
 
+    fn has_page_map(&self) -> bool {
+        self.source.has_page_map()
+    }
+
     fn is_unsettled(&self, page: u64) -> bool {
         self.source.is_unsettled(page)
     }

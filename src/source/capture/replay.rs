@@ -107,6 +107,10 @@ impl Source for Replay {
         Some(self.capture.index.times)
     }
 
+    fn has_page_map(&self) -> bool {
+        true
+    }
+
     fn is_unsettled(&self, page: u64) -> bool {
         let changed = &self.answers().changed;
         let below = changed.get(..changed.partition_point(|(first, _)| *first <= page)).and_then(<[_]>::last);

@@ -90,6 +90,10 @@ impl Source for Live {
         None
     }
 
+    fn has_page_map(&self) -> bool {
+        true
+    }
+
     fn is_unsettled(&self, _: u64) -> bool {
         false
     }

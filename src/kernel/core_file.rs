@@ -1,0 +1,366 @@
+//! The notes of ELF core files: threads, their registers, the process, and the files that it mapped.
+//!
+//! `struct elf_prstatus` and `struct elf_prpsinfo` are those of include/linux/elfcore.h, and of compat.h for programs of
+//! 32 bits.
+
+use super::{AddressRange, Registers, VirtualAddress};
+
+/// The name of the notes that the kernel writes.
+pub const CORE: &[u8] = b"CORE";
+/// `NT_PRSTATUS`: a thread.
+pub const PRSTATUS: u32 = 1;
+/// `NT_PRPSINFO`: the process.
+pub const PRPSINFO: u32 = 3;
+/// `NT_AUXV`: the auxiliary vector.
+pub const AUXV: u32 = 6;
+/// `NT_FILE`: the files that were mapped.
+pub const FILE: u32 = 0x4649_4c45;
+/// The name of pmdb's own notes. Their kinds are large: gdb takes small ones for registers, whatever the name is.
+pub const PMDB: &[u8] = b"PMDB";
+/// A text: what the file has.
+pub const ABOUT: u32 = 0x504d_4401;
+/// The text of `/proc/PID/maps`.
+pub const MAPS: u32 = 0x504d_4402;
+/// Words of the page map: the number of runs; for each its first page and the number of its pages; then all words.
+pub const PAGE_MAP: u32 = 0x504d_4403;
+
+/// How an ELF file writes numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ElfForm {
+    /// Whether addresses have 64 bits.
+    pub is_64: bool,
+    /// Whether the least significant byte comes first.
+    pub is_little: bool,
+}
+
+impl ElfForm {
+    /// Bytes of an address.
+    pub fn word_bytes(self) -> usize {
+        if self.is_64 { 8 } else { 4 }
+    }
+
+    /// The number of `size` bytes at an offset; `None` behind the end.
+    fn number(self, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
+        let bytes = bytes.get(at..at.checked_add(size)?)?;
+        let join = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+        Some(if self.is_little { bytes.iter().rev().fold(0, join) } else { bytes.iter().fold(0, join) })
+    }
+
+    /// A number of 16 bits.
+    pub fn short(self, bytes: &[u8], at: usize) -> Option<u16> {
+        self.number(bytes, at, 2).map(|number| number as u16)
+    }
+
+    /// A number of 32 bits.
+    pub fn int(self, bytes: &[u8], at: usize) -> Option<u32> {
+        self.number(bytes, at, 4).map(|number| number as u32)
+    }
+
+    /// An address, or a number of its size.
+    pub fn word(self, bytes: &[u8], at: usize) -> Option<u64> {
+        self.number(bytes, at, self.word_bytes())
+    }
+
+    /// A number of 64 bits.
+    pub fn long(self, bytes: &[u8], at: usize) -> Option<u64> {
+        self.number(bytes, at, 8)
+    }
+
+    /// The low `size` bytes of a number.
+    pub fn bytes(self, number: u64, size: usize) -> Vec<u8> {
+        let mut bytes: Vec<u8> = number.to_le_bytes().into_iter().take(size).collect();
+        if !self.is_little {
+            bytes.reverse();
+        }
+        bytes
+    }
+}
+
+/// One note.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Note<'a> {
+    /// Whose it is, without the NUL at its end.
+    pub name: &'a [u8],
+    /// What it is.
+    pub kind: u32,
+    /// Its contents.
+    pub bytes: &'a [u8],
+}
+
+/// The notes of a segment, up to the first that does not fit.
+pub fn notes(form: ElfForm, bytes: &[u8]) -> impl Iterator<Item = Note<'_>> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let size = |at| form.int(rest, at).map(|size| size as usize);
+        let (name, length, kind) = (size(0)?, size(4)?, form.int(rest, 8)?);
+        let begin = 12usize.checked_add(name.checked_next_multiple_of(4)?)?;
+        let end = begin.checked_add(length)?;
+        let of = rest.get(12..12usize.checked_add(name)?)?;
+        let note = Note { name: of.strip_suffix(b"\0").unwrap_or(of), kind, bytes: rest.get(begin..end)? };
+        rest = rest.get(end.checked_next_multiple_of(4)?..).unwrap_or_default();
+        Some(note)
+    })
+}
+
+impl Note<'_> {
+    /// Appends it.
+    pub fn write(&self, form: ElfForm, into: &mut Vec<u8>) {
+        for number in [self.name.len() + 1, self.bytes.len(), self.kind as usize] {
+            into.extend(form.bytes(number as u64, 4));
+        }
+        for part in [&[self.name, b"\0"].concat(), self.bytes] {
+            into.extend(part);
+            into.resize(into.len().next_multiple_of(4), 0);
+        }
+    }
+}
+
+/// Where the registers of a machine are.
+struct Places {
+    machine: u16,
+    is_64: bool,
+    /// How many words `pr_reg` has.
+    words: usize,
+    /// The place of the program counter.
+    counter: usize,
+    /// The place of the stack pointer.
+    stack: usize,
+}
+
+const fn places(machine: u16, is_64: bool, [words, counter, stack]: [usize; 3]) -> Places {
+    Places { machine, is_64, words, counter, stack }
+}
+
+/// `elf_gregset_t` of arch/*/include/asm/elf.h, by `e_machine`.
+const PLACES: [Places; 8] = [
+    places(62, true, [27, 16, 19]),  // x86-64
+    places(3, false, [17, 12, 15]),  // i386
+    places(183, true, [34, 32, 31]), // AArch64
+    places(40, false, [18, 15, 13]), // Arm
+    places(243, true, [32, 0, 2]),   // RISC-V
+    places(22, true, [27, 1, 17]),   // s390x: PSW mask and address, then the general registers
+    places(21, true, [48, 32, 1]),   // PowerPC 64
+    places(258, true, [45, 33, 3]),  // LoongArch
+];
+
+/// A thread of a core file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CoreThread {
+    /// Its number.
+    pub id: u32,
+    /// The process that started it.
+    pub parent: u32,
+    /// Its registers; `None` if they are not known.
+    pub registers: Option<Registers>,
+}
+
+/// Whether the places of registers are known.
+pub fn is_known(machine: u16, form: ElfForm) -> bool {
+    CoreThread::places(machine, form).is_some()
+}
+
+/// The `e_machine` of programs of 32 bits that run on a machine.
+pub fn machine_of(machine: u16, is_64: bool) -> u16 {
+    match (machine, is_64) {
+        (62, false) => 3,
+        (183, false) => 40,
+        _ => machine,
+    }
+}
+
+impl CoreThread {
+    /// Before `pr_reg`: signals, four process ids, and four times.
+    fn head(form: ElfForm) -> (usize, usize) {
+        if form.is_64 { (32, 112) } else { (24, 72) }
+    }
+
+    fn places(machine: u16, form: ElfForm) -> Option<&'static Places> {
+        PLACES.iter().find(|places| (places.machine, places.is_64) == (machine, form.is_64))
+    }
+
+    /// Decodes `NT_PRSTATUS`.
+    pub fn parse(machine: u16, form: ElfForm, bytes: &[u8]) -> Option<Self> {
+        let (ids, start) = Self::head(form);
+        let registers = || {
+            let places = Self::places(machine, form)?;
+            let word = |place: usize| form.word(bytes, start + place * form.word_bytes()).map(VirtualAddress::new);
+            let (program_counter, stack_pointer) = (word(places.counter)?, word(places.stack)?);
+            (stack_pointer.get() != 0).then_some(Registers { program_counter, stack_pointer })
+        };
+        Some(CoreThread { id: form.int(bytes, ids)?, parent: form.int(bytes, ids + 4)?, registers: registers() })
+    }
+
+    /// The contents of `NT_PRSTATUS`; `None` for a machine that is not known. What is unknown is 0 there.
+    pub fn bytes(&self, machine: u16, form: ElfForm) -> Option<Vec<u8>> {
+        let places = Self::places(machine, form)?;
+        let (ids, start) = Self::head(form);
+        let word = form.word_bytes();
+        let mut bytes = vec![0; start + (places.words + 1) * word];
+        let mut put = |at: usize, number: u64, size: usize| {
+            bytes.get_mut(at..at + size).unwrap_or_default().copy_from_slice(&form.bytes(number, size));
+        };
+        put(ids, self.id.into(), 4);
+        put(ids + 4, self.parent.into(), 4);
+        if let Some(registers) = self.registers {
+            put(start + places.counter * word, registers.program_counter.get(), word);
+            put(start + places.stack * word, registers.stack_pointer.get(), word);
+        }
+        Some(bytes)
+    }
+}
+
+/// The process of a core file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CoreProcess {
+    /// Its number.
+    pub id: u32,
+    /// Its short name.
+    pub name: Vec<u8>,
+    /// Its command line.
+    pub command: Vec<u8>,
+}
+
+impl CoreProcess {
+    /// Where its number, its name and its command line are, and the size of all.
+    fn at(form: ElfForm) -> (usize, usize, usize, usize) {
+        if form.is_64 { (24, 40, 56, 136) } else { (12, 28, 44, 124) }
+    }
+
+    /// Decodes `NT_PRPSINFO`.
+    pub fn parse(form: ElfForm, bytes: &[u8]) -> Option<Self> {
+        let (id, name, command, end) = Self::at(form);
+        let text = |from: usize, to: usize| {
+            let text = bytes.get(from..to)?;
+            text.split(|&byte| byte == 0).next().map(<[u8]>::to_vec)
+        };
+        Some(CoreProcess { id: form.int(bytes, id)?, name: text(name, command)?, command: text(command, end)? })
+    }
+
+    /// The contents of `NT_PRPSINFO`.
+    pub fn bytes(&self, form: ElfForm) -> Vec<u8> {
+        let (id, name, command, end) = Self::at(form);
+        let mut bytes = vec![0; end];
+        let mut put = |at: usize, to: usize, text: &[u8]| {
+            // The last byte stays a NUL.
+            for (byte, &new) in bytes.get_mut(at..to - 1).unwrap_or_default().iter_mut().zip(text) {
+                *byte = new;
+            }
+        };
+        put(id, id + 5, &form.bytes(self.id.into(), 4));
+        put(name, command, &self.name);
+        put(command, end, &self.command);
+        bytes
+    }
+}
+
+/// A mapping of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CoreMapping {
+    /// Its addresses.
+    pub range: AddressRange,
+    /// Where it begins in the file, in bytes.
+    pub offset: u64,
+    /// The path of the file.
+    pub path: Vec<u8>,
+}
+
+/// Decodes `NT_FILE`.
+pub fn mappings(form: ElfForm, bytes: &[u8]) -> Option<Vec<CoreMapping>> {
+    let word = form.word_bytes();
+    let (count, unit) = (form.word(bytes, 0)?, form.word(bytes, word)?);
+    let count = usize::try_from(count).ok()?;
+    let names = count.checked_mul(3)?.checked_add(2)?.checked_mul(word)?;
+    let mut names = bytes.get(names..)?.split(|&byte| byte == 0);
+    let mut all = Vec::new();
+    for index in 0..count {
+        let at = |part: usize| form.word(bytes, (2 + 3 * index + part) * word);
+        let ends = (VirtualAddress::new(at(0)?), VirtualAddress::new(at(1)?));
+        let path = names.next()?.to_vec();
+        let Some(range) = AddressRange::new(ends.0, ends.1) else {
+            continue;
+        };
+        all.push(CoreMapping { range, offset: at(2)?.checked_mul(unit)?, path });
+    }
+    Some(all)
+}
+
+/// The contents of `NT_FILE`.
+pub fn mapping_bytes(form: ElfForm, page: u64, all: &[CoreMapping]) -> Vec<u8> {
+    let size = form.word_bytes();
+    let mut bytes: Vec<u8> = [all.len() as u64, page].into_iter().flat_map(|word| form.bytes(word, size)).collect();
+    for one in all {
+        let words = [one.range.start().get(), one.range.end().get(), one.offset / page];
+        bytes.extend(words.into_iter().flat_map(|word| form.bytes(word, size)));
+    }
+    for one in all {
+        bytes.extend(one.path.iter().filter(|&&byte| byte != 0));
+        bytes.push(0);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMS: [ElfForm; 4] = [
+        ElfForm { is_64: true, is_little: true },
+        ElfForm { is_64: true, is_little: false },
+        ElfForm { is_64: false, is_little: true },
+        ElfForm { is_64: false, is_little: false },
+    ];
+
+    #[test]
+    fn notes_are_read_as_they_are_written() {
+        for form in FORMS {
+            let all = [
+                Note { name: CORE, kind: PRSTATUS, bytes: &[1, 2, 3] },
+                Note { name: PMDB, kind: MAPS, bytes: b"" },
+                Note { name: b"LINUX", kind: 9, bytes: &[7; 8] },
+            ];
+            let mut bytes = Vec::new();
+            all.iter().for_each(|note| note.write(form, &mut bytes));
+            assert_eq!(notes(form, &bytes).collect::<Vec<_>>(), all);
+            for length in 0..bytes.len() {
+                assert!(notes(form, &bytes[..length]).count() <= 3);
+            }
+        }
+    }
+
+    #[test]
+    fn threads_processes_and_mappings_are_read_as_they_are_written() {
+        let range =
+            |start, end| AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end)).expect("a range");
+        for form in FORMS {
+            for places in PLACES.iter().filter(|places| places.is_64 == form.is_64) {
+                let registers = Registers {
+                    program_counter: VirtualAddress::new(0x40_1136),
+                    stack_pointer: VirtualAddress::new(0x7fff_0010),
+                };
+                for registers in [Some(registers), None] {
+                    let thread = CoreThread { id: 812, parent: 1, registers };
+                    let bytes = thread.bytes(places.machine, form).expect("a known machine");
+                    assert_eq!(CoreThread::parse(places.machine, form, &bytes), Some(thread));
+                }
+            }
+            let process = CoreProcess { id: 812, name: b"a server's name".to_vec(), command: b"server -v".to_vec() };
+            assert_eq!(CoreProcess::parse(form, &process.bytes(form)), Some(process));
+            let files = vec![
+                CoreMapping { range: range(0x1000, 0x3000), offset: 0x2000, path: b"/usr/bin/a b".to_vec() },
+                CoreMapping { range: range(0x5000, 0x6000), offset: 0, path: b"/x".to_vec() },
+            ];
+            let bytes = mapping_bytes(form, 0x1000, &files);
+            assert_eq!(mappings(form, &bytes), Some(files));
+            for length in 0..bytes.len() {
+                _ = mappings(form, &bytes[..length]);
+            }
+        }
+        // The sizes of `struct elf_prstatus` on x86-64, i386 and AArch64.
+        let thread = CoreThread { id: 1, parent: 0, registers: None };
+        for (machine, form, size) in
+            [(62, FORMS[0], 336), (3, FORMS[2], 144), (183, FORMS[0], 392), (22, FORMS[1], 336)]
+        {
+            assert_eq!(thread.bytes(machine, form).map(|bytes| bytes.len()), Some(size), "{machine}");
+        }
+    }
+}

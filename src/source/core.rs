@@ -1,0 +1,426 @@
+//! ELF core files as a source: those that pmdb writes, and those of the kernel. Nothing that one names is opened.
+//!
+//! A core has memory, and what the kernel knew of the process when it was written. What it lacks is reported so: unlike
+//! a page that is not present, a page that is not in the file may have had anything in it.
+
+use super::{Error, File, FileLocation, Identity, List, Listed, Probe, ReadAt, Result, Source, WordFile, memory};
+use crate::budget::Budget;
+use crate::kernel::core_file::{self as core, CoreMapping, CoreProcess, CoreThread, ElfForm, Note};
+use crate::kernel::{Name, Region, VirtualAddress};
+use std::sync::Arc;
+
+/// More program headers are not read: each resident run of a process has one.
+const MOST_SEGMENTS: u64 = 1 << 22;
+/// Larger notes are not read: those of pmdb have 8 bytes for each page.
+const MOST_NOTES: u64 = 512 << 20;
+/// `ET_CORE`, `PT_LOAD`, `PT_NOTE`, and the count of program headers that stands in the first section header instead.
+const CORE: u16 = 4;
+const LOAD: u32 = 1;
+const NOTE: u32 = 4;
+const MANY: u16 = 0xffff;
+
+/// A part of memory.
+#[derive(Clone, Copy)]
+struct Segment {
+    start: u64,
+    end: u64,
+    offset: u64,
+    /// Bytes that the file has of it.
+    stored: u64,
+    flags: u32,
+}
+
+/// What a core file has.
+struct Core {
+    file: Box<dyn ReadAt>,
+    time: u64,
+    machine: u16,
+    form: ElfForm,
+    page: u64,
+    /// In address order, none above another.
+    segments: Vec<Segment>,
+    threads: Vec<CoreThread>,
+    process: CoreProcess,
+    vector: Option<Vec<u8>>,
+    mappings: Vec<CoreMapping>,
+    maps: Vec<u8>,
+    pages: Option<Pages>,
+}
+
+/// The words of a page map.
+struct Pages {
+    /// For each run its first page, how many it has, and where its words begin.
+    runs: Vec<(u64, u64, usize)>,
+    words: Vec<u8>,
+}
+
+fn bad(what: &str) -> Error {
+    Error::not_available(format!("this core file is damaged: {what} cannot be read"))
+}
+
+fn lacks<T>(what: &str) -> Result<T> {
+    Err(Error::not_available(format!("{what}: not in this core")))
+}
+
+/// Whether a file begins as an ELF core file does.
+pub fn is_core(file: &dyn ReadAt) -> bool {
+    let mut start = [0; 18];
+    let form = |start: &[u8]| ElfForm { is_64: start.get(4) == Some(&2), is_little: start.get(5) == Some(&1) };
+    matches!(file.read_up_to(0, &mut start), Ok(18))
+        && start.starts_with(b"\x7fELF")
+        && form(&start).short(&start, 16) == Some(CORE)
+}
+
+/// Opens a core file that was written at `time`, in seconds since 1970.
+///
+/// # Errors
+/// It is none, or it is damaged.
+pub fn open(file: Box<dyn ReadAt>, time: u64) -> Result<Arc<dyn Source>> {
+    Ok(Arc::new(CoreSource(Arc::new(Core::read(file, time)?))))
+}
+
+fn part(file: &dyn ReadAt, offset: u64, size: u64, what: &str) -> Result<Vec<u8>> {
+    let is_within = offset.checked_add(size).is_some_and(|end| end <= file.len());
+    let mut bytes = if is_within { memory::zeroed(size).map_err(|_| bad(what))? } else { return Err(bad(what)) };
+    match file.read_up_to(offset, &mut bytes) {
+        Ok(read) if read == bytes.len() => Ok(bytes),
+        _ => Err(bad(what)),
+    }
+}
+
+impl Core {
+    fn read(file: Box<dyn ReadAt>, time: u64) -> Result<Self> {
+        let what = "its header";
+        let head = part(&*file, 0, 52, what)?;
+        let form = ElfForm { is_64: head.get(4) == Some(&2), is_little: head.get(5) == Some(&1) };
+        let head = if form.is_64 { part(&*file, 0, 64, what)? } else { head };
+        let machine = form.short(&head, 18).ok_or_else(|| bad(what))?;
+        let word = form.word_bytes();
+        let table = form.word(&head, 24 + word).ok_or_else(|| bad(what))?;
+        let sections = form.word(&head, 24 + 2 * word).ok_or_else(|| bad(what))?;
+        let sizes = 24 + 3 * word + 4;
+        let short = |index: usize| form.short(&head, sizes + 2 * index).ok_or_else(|| bad(what));
+        let (size, count) = (u64::from(short(1)?), short(2)?);
+        let count = if count == MANY {
+            // `sh_info` of the first section header.
+            let (at, bytes) = if form.is_64 { (44, 64) } else { (28, 40) };
+            let first = part(&*file, sections, bytes, "its first section header")?;
+            form.int(&first, at).map_or(0, u64::from)
+        } else {
+            count.into()
+        };
+        if count > MOST_SEGMENTS || size < if form.is_64 { 56 } else { 32 } {
+            return Err(bad("its program headers"));
+        }
+        let table = part(&*file, table, count.saturating_mul(size), "its program headers")?;
+        let (mut segments, mut notes) = (Vec::new(), Vec::new());
+        for header in table.chunks_exact(size as usize) {
+            let (kind, segment) = segment(form, header).ok_or_else(|| bad("a program header"))?;
+            match kind {
+                LOAD if segment.start < segment.end => segments.push(segment),
+                NOTE if notes.len() as u64 + segment.stored <= MOST_NOTES => {
+                    notes.extend(part(&*file, segment.offset, segment.stored, "its notes")?);
+                }
+                _ => {}
+            }
+        }
+        segments.sort_by_key(|segment| segment.start);
+        if segments.windows(2).any(|pair| pair[0].end > pair[1].start) {
+            return Err(bad("its list of segments"));
+        }
+        let mut core = Core {
+            file,
+            time,
+            machine,
+            form,
+            page: 4096,
+            segments,
+            threads: Vec::new(),
+            process: CoreProcess { id: 0, name: Vec::new(), command: Vec::new() },
+            vector: None,
+            mappings: Vec::new(),
+            maps: Vec::new(),
+            pages: None,
+        };
+        for note in core::notes(form, &notes) {
+            core.take(note)?;
+        }
+        if core.process.id == 0 {
+            core.process.id = core.threads.first().map_or(0, |thread| thread.id);
+        }
+        if core.maps.is_empty() {
+            core.maps = core.made_maps();
+        }
+        Ok(core)
+    }
+
+    fn take(&mut self, note: Note<'_>) -> Result<()> {
+        let form = self.form;
+        match (note.name, note.kind) {
+            (core::CORE, core::PRSTATUS) => self.threads.extend(CoreThread::parse(self.machine, form, note.bytes)),
+            (core::CORE, core::PRPSINFO) => {
+                self.process = CoreProcess::parse(form, note.bytes).ok_or_else(|| bad("the note of its process"))?;
+            }
+            (core::CORE, core::AUXV) => {
+                let word = form.word_bytes();
+                let entry = |pair: &[u8]| Some((form.word(pair, 0)?, form.word(pair, word)?));
+                let size = note.bytes.chunks_exact(2 * word).filter_map(entry).find(|(name, _)| *name == AT_PAGESZ);
+                if let Some((_, bytes)) = size.filter(|(_, bytes)| bytes.is_power_of_two() && PAGES.contains(bytes)) {
+                    self.page = bytes;
+                }
+                self.vector = Some(note.bytes.to_vec());
+            }
+            (core::CORE, core::FILE) => self.mappings = core::mappings(form, note.bytes).unwrap_or_default(),
+            (core::PMDB, core::MAPS) => self.maps = note.bytes.to_vec(),
+            (core::PMDB, core::PAGE_MAP) => {
+                self.pages = Some(Pages::of(form, note.bytes).ok_or_else(|| bad("the note of its pages"))?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A text of regions, where the file has none: its segments, and the files that the kernel names.
+    fn made_maps(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        for segment in &self.segments {
+            let start = VirtualAddress::new(segment.start);
+            let mapping = self.mappings.iter().find(|mapping| mapping.range.contains(start));
+            let bit = |bit, letter| if segment.flags & bit != 0 { letter } else { '-' };
+            let offset = mapping.map_or(0, |mapping| mapping.offset + (segment.start - mapping.range.start().get()));
+            let (r, w, x) = (bit(4, 'r'), bit(2, 'w'), bit(1, 'x'));
+            // A file has a number here, by which its mappings are known to belong together.
+            let file = mapping.and_then(|one| self.mappings.iter().position(|other| other.path == one.path));
+            let inode = file.map_or(0, |file| file + 1);
+            text.extend(
+                format!("{:08x}-{:08x} {r}{w}{x}p {offset:08x} 00:00 {inode} ", segment.start, segment.end).bytes(),
+            );
+            let name = mapping.map_or(&[][..], |mapping| &mapping.path);
+            text.extend(name.iter().flat_map(|&byte| if byte == b'\n' { b"\\012".to_vec() } else { vec![byte] }));
+            text.push(b'\n');
+        }
+        text
+    }
+
+    /// Reads memory, as far as the file has it.
+    fn memory(&self, address: u64, into: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let at = address.saturating_add(done as u64);
+            let above = self.segments.partition_point(|segment| segment.start <= at);
+            let segment = above.checked_sub(1).and_then(|below| self.segments.get(below));
+            let Some((segment, left)) = segment.and_then(|segment| {
+                let left = segment.stored.min(segment.end - segment.start).checked_sub(at - segment.start)?;
+                (left > 0).then_some((segment, left))
+            }) else {
+                break;
+            };
+            let length = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
+            let place = segment.offset.saturating_add(at - segment.start);
+            let read = self.file.read_up_to(place, rest.get_mut(..length).unwrap_or_default());
+            let read = read.map_err(|_| bad("memory"))?;
+            done += read;
+            if read < length {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    fn thread(&self, id: u32) -> Result<Vec<u8>> {
+        match self.threads.iter().find(|thread| thread.id == id).map(|thread| thread.registers) {
+            Some(Some(found)) => Ok(format!("-1 {} {}\n", found.stack_pointer, found.program_counter).into_bytes()),
+            Some(None) => lacks(&format!("the registers of thread {id}")),
+            None => lacks(&format!("thread {id}")),
+        }
+    }
+}
+
+const AT_PAGESZ: u64 = 6;
+/// The sizes of base pages that Linux has on any architecture.
+const PAGES: std::ops::RangeInclusive<u64> = 4 << 10..=256 << 10;
+
+fn segment(form: ElfForm, header: &[u8]) -> Option<(u32, Segment)> {
+    let kind = form.int(header, 0)?;
+    let (flags, offset, start, stored, size) = if form.is_64 { (4, 8, 16, 32, 40) } else { (24, 4, 8, 16, 20) };
+    let word = |at| form.word(header, at);
+    let (start, size, stored) = (word(start)?, word(size)?, word(stored)?);
+    let end = start.checked_add(size)?;
+    Some((kind, Segment { start, end, offset: word(offset)?, stored, flags: form.int(header, flags)? }))
+}
+
+impl Pages {
+    fn of(form: ElfForm, bytes: &[u8]) -> Option<Self> {
+        let count = usize::try_from(form.long(bytes, 0)?).ok()?;
+        let start = count.checked_mul(16)?.checked_add(8)?;
+        let words = bytes.get(start..)?;
+        let (mut runs, mut at, mut last) = (Vec::new(), 0usize, 0);
+        for index in 0..count {
+            let (first, pages) = (form.long(bytes, 8 + 16 * index)?, form.long(bytes, 16 + 16 * index)?);
+            (first >= last).then_some(())?;
+            last = first.checked_add(pages)?;
+            runs.push((first, pages, at));
+            at = at.checked_add(usize::try_from(pages).ok()?.checked_mul(8)?)?;
+        }
+        (at <= words.len()).then(|| Pages { runs, words: words.to_vec() })
+    }
+
+    fn read(&self, form: ElfForm, first: u64, into: &mut [u64]) {
+        let end = first.saturating_add(into.len() as u64);
+        let from = self.runs.partition_point(|(start, pages, _)| start + pages <= first);
+        for &(start, pages, at) in self.runs.get(from..).unwrap_or_default().iter().take_while(|run| run.0 < end) {
+            for page in start.max(first)..(start + pages).min(end) {
+                let word = form.long(&self.words, at + 8 * (page - start) as usize);
+                if let (Some(place), Some(word)) = (into.get_mut((page - first) as usize), word) {
+                    *place = word;
+                }
+            }
+        }
+    }
+}
+
+/// A core file as a source.
+struct CoreSource(Arc<Core>);
+
+impl Source for CoreSource {
+    fn identity(&self) -> Identity {
+        let process = &self.0.process;
+        Identity { pid: process.id, start_time: 0, name: Name::new(process.name.clone()) }
+    }
+
+    fn captured(&self) -> Option<[u64; 2]> {
+        Some([self.0.time; 2])
+    }
+
+    fn has_page_map(&self) -> bool {
+        self.0.pages.is_some()
+    }
+
+    fn read(&self, file: File, _: &mut Budget) -> Result<Vec<u8>> {
+        let core = &self.0;
+        match file {
+            File::Auxiliary => core.vector.clone().map_or_else(|| lacks(file.what()), Ok),
+            File::Syscall => core.thread(core.process.id),
+            File::ThreadSyscall(id) => core.thread(id),
+            _ => lacks(file.what()),
+        }
+    }
+
+    fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
+        let rest = self.0.maps.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or_default();
+        let length = rest.len().min((into.capacity() - into.len()).max(1));
+        into.extend_from_slice(rest.get(..length).unwrap_or_default());
+        Ok(length)
+    }
+
+    fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
+        match (&self.0.pages, file) {
+            (Some(pages), WordFile::PageMap) => {
+                into.fill(0);
+                pages.read(self.0.form, first, into);
+                Ok(into.len())
+            }
+            _ => lacks(file.name()),
+        }
+    }
+
+    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        match self.0.memory(address.get(), into)? {
+            0 if !into.is_empty() => lacks(&format!("memory at {address}")),
+            read => Ok(read),
+        }
+    }
+
+    fn clear_soft_dirty(&self) -> Result<()> {
+        Err(Error::not_available("a core file does not run: its soft-dirty bits cannot be cleared"))
+    }
+
+    fn list(&self, which: List) -> Result<Vec<Listed>> {
+        match which {
+            List::Threads => {
+                let listed = |thread: &CoreThread| {
+                    let name = String::from_utf8_lossy(&self.0.process.name);
+                    // Nothing more is known than the number, and that it does not run.
+                    let stat = format!("{} ({name}) t {}{}", thread.id, thread.parent, " 0".repeat(48));
+                    Listed { pid: thread.id, stat: stat.into_bytes(), ..Listed::default() }
+                };
+                Ok(self.0.threads.iter().map(listed).collect())
+            }
+            _ => lacks("the processes of the machine"),
+        }
+    }
+
+    fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+        match place {
+            FileLocation::Region(region) => match CoreImage::of(&self.0, region) {
+                Some(image) => Ok(Some(Box::new(image))),
+                None => lacks(&region.name.to_string()),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
+        match probe {
+            Probe::PageBytes => Ok(vec![self.0.page]),
+            Probe::LittleEndian => Ok(vec![self.0.form.is_little.into()]),
+            Probe::Machine => Ok(vec![self.0.machine.into()]),
+            _ => lacks("this probe of the kernel"),
+        }
+    }
+}
+
+/// A mapped file, as far as its mappings are in the core: its first page has its build-id, and its dynamic segment the
+/// names that it exports.
+struct CoreImage {
+    core: Arc<Core>,
+    /// Offsets in the file, lengths, and addresses.
+    parts: Vec<(u64, u64, u64)>,
+    length: u64,
+    number: u64,
+}
+
+impl CoreImage {
+    fn of(core: &Arc<Core>, region: &Region) -> Option<Self> {
+        let path = region.name.as_bytes();
+        let of_file = core.mappings.iter().filter(|mapping| mapping.path == path);
+        let part = |mapping: &CoreMapping| (mapping.offset, mapping.range.len(), mapping.range.start().get());
+        let parts: Vec<(u64, u64, u64)> = of_file.map(part).collect();
+        let length = parts.iter().map(|(offset, length, _)| offset.saturating_add(*length)).max()?;
+        Some(CoreImage { core: Arc::clone(core), parts, length, number: region.inode })
+    }
+}
+
+impl ReadAt for CoreImage {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        if offset >= self.length || into.is_empty() {
+            return Ok(0);
+        }
+        let missing = || std::io::Error::other("this part of the file is not in this core");
+        let holds = |(start, length, _): &&(u64, u64, u64)| *start <= offset && offset - start < *length;
+        let &(start, length, address) = self.parts.iter().find(holds).ok_or_else(missing)?;
+        let room = usize::try_from(length - (offset - start)).unwrap_or(usize::MAX).min(into.len());
+        let place = into.get_mut(..room).unwrap_or_default();
+        let read = self.core.memory(address + (offset - start), place).map_err(std::io::Error::other)?;
+        if read == 0 {
+            return Err(missing());
+        }
+        // Section headers are not loaded: the names of a file without them come from its dynamic segment.
+        let fields = if self.core.form.is_64 { [40..48, 60..64] } else { [32..36, 48..52] };
+        for at in fields.into_iter().flatten() {
+            if let Some(byte) = u64::checked_sub(at, offset).and_then(|at| place.get_mut(..read)?.get_mut(at as usize))
+            {
+                *byte = 0;
+            }
+        }
+        Ok(read)
+    }
+
+    fn len(&self) -> u64 {
+        self.length
+    }
+
+    fn fingerprint(&self) -> [u64; 4] {
+        [0, self.number, self.length, 0]
+    }
+}

@@ -148,28 +148,31 @@ pub fn resolve(what: &str) -> Result<ResolvedProcess> {
     if !what.is_empty() && what.bytes().all(|byte| byte.is_ascii_digit()) {
         return by_number(what);
     }
-    // A process that has exited has no memory, even before its parent reaps it.
+    let candidates = living(what)?;
+    match &candidates[..] {
+        [only] => Ok(ResolvedProcess { pid: only.pid, by: ResolvedBy::Name }),
+        _ => Err(Error::Ambiguous { name: Name::from(what).to_string(), candidates }),
+    }
+}
+
+/// The living processes of a name but pmdb itself, by number: at least one.
+fn living(name: &str) -> Result<Vec<ProcessEntry>> {
     let machine = live::machine();
     let mut listed = machine.list(List::All)?;
     listed.sort_unstable_by_key(|one| one.pid);
-    let (mut candidates, ended): (Vec<ProcessEntry>, Vec<ProcessEntry>) = listed
+    // A process that has exited has no memory, even before its parent reaps it.
+    let (living, ended): (Vec<ProcessEntry>, Vec<ProcessEntry>) = listed
         .iter()
-        .filter(|one| one.pid != std::process::id() && is_called(one, what.as_bytes()))
+        .filter(|one| one.pid != std::process::id() && is_called(one, name.as_bytes()))
         .filter_map(|one| entry(&*machine, one))
         .partition(|entry| !matches!(entry.state, 'Z' | 'X'));
-    match (candidates.pop(), candidates.is_empty()) {
-        (None, _) => Err(Error::no_such_process(match ended.first() {
-            None => format!("no process is called '{}'", Name::from(what)),
-            Some(ended) => format!(
-                "process {} ({}) has exited, and its parent has not waited for it yet (a zombie)",
-                ended.pid, ended.name
-            ),
-        })),
-        (Some(only), true) => Ok(ResolvedProcess { pid: only.pid, by: ResolvedBy::Name }),
-        (Some(last), false) => {
-            candidates.push(last);
-            Err(Error::Ambiguous { name: Name::from(what).to_string(), candidates })
-        }
+    match (living.is_empty(), ended.first()) {
+        (false, _) => Ok(living),
+        (true, None) => Err(Error::no_such_process(format!("no process is called '{}'", Name::from(name)))),
+        (true, Some(ended)) => Err(Error::no_such_process(format!(
+            "process {} ({}) has exited, and its parent has not waited for it yet (a zombie)",
+            ended.pid, ended.name
+        ))),
     }
 }
 
@@ -180,17 +183,14 @@ fn by_number(digits: &str) -> Result<ResolvedProcess> {
     Ok(ResolvedProcess { pid, by: if pid == number { ResolvedBy::Process } else { ResolvedBy::Thread(number) } })
 }
 
-/// The processes of this name on the machine that pmdb runs on: by the kernel's short name, or the file name of the
-/// program.
+/// The processes of this name with memory, as [`resolve`] finds them.
 ///
 /// # Errors
-/// Processes cannot be listed.
-pub fn called(name: &str) -> Result<Vec<u32>> {
-    let listed = live::machine().list(List::All)?;
-    let called = listed.iter().filter(|one| is_called(one, name.as_bytes()));
-    let mut called: Vec<u32> = called.map(|one| one.pid).collect();
-    called.sort_unstable();
-    Ok(called)
+/// [`Gone`](Error::Gone) if there is none, or processes cannot be listed.
+pub fn called(name: &str) -> Result<Vec<ProcessHandle>> {
+    // Threads of the kernel have none.
+    let called = living(name)?.into_iter().filter(|one| one.resident.is_some());
+    Ok(called.map(|one| ProcessHandle::of_numbers(one.pid, 0)).collect())
 }
 
 /// The kernel cuts `comm` off after 15 bytes.

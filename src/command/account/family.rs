@@ -64,11 +64,7 @@ impl FamilyOf {
                 let Expression::Text(name) = &name.node else {
                     return Err(Error::refused("expected the name of a process as a text", "`account \"postgres\"`"));
                 };
-                let called = process::called(name)?;
-                if called.is_empty() {
-                    return Err(Error::refused(format!("no process is called {name:?}"), "`ps` lists the processes"));
-                }
-                these(&machine, &called.into_iter().collect())?
+                process::called(name)?
             }
             FamilyOf::Cgroup(path) => {
                 let memory = machine.cgroup_memory(path.node.as_bytes())?;

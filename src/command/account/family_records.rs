@@ -132,25 +132,22 @@ fn of_which(row: &AccountFamilyClass) -> Cell<'static> {
 
 impl Record for AccountMember {
     fn write(&self, text: &mut Text) {
-        text.row_with_notes(if self.pss.is_some() { &MEMBERS_BY_PSS } else { &MEMBERS }, self);
+        // Pss is shown where frames are hidden: nothing is known of the end then.
+        let without = if self.pss.is_some() { FREED_AT_EXIT } else { PSS };
+        text.row_with_notes(&MEMBERS.without(Some(without)), self);
     }
 }
 
 const PID: Column = Column::number("pid", 8, Role::Plain);
+const PSS: &str = "pss";
+const FREED_AT_EXIT: &str = "freed at exit";
 
 static MEMBERS: Table<AccountMember> = Table::of(&[
     PID.cell(|_, row| Cell::of(Role::Plain, row.pid.to_string())),
     bytes("rss").cell(|_, row| Cell::size(row.rss)),
+    bytes(PSS).cell(|_, row| row.pss.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::size)),
     bytes("only here").cell(|_, row| known(&row.alone)),
-    Column::number("freed at exit", 13, Role::Size).cell(|_, row| known(&row.ends)),
-    Column::word("process", 16, Role::Name).cell(|_, row| process(row)),
-]);
-
-static MEMBERS_BY_PSS: Table<AccountMember> = Table::of(&[
-    PID.cell(|_, row| Cell::of(Role::Plain, row.pid.to_string())),
-    bytes("rss").cell(|_, row| Cell::size(row.rss)),
-    bytes("pss").cell(|_, row| row.pss.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::size)),
-    bytes("only here").cell(|_, row| known(&row.alone)),
+    Column::number(FREED_AT_EXIT, 13, Role::Size).cell(|_, row| known(&row.ends)),
     Column::word("process", 16, Role::Name).cell(|_, row| process(row)),
 ]);
 

@@ -1,19 +1,20 @@
 //! `snapshot`, `snapshot delete NAME`, `info snapshots`: keeps the page map, to compare it later.
 
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
+use crate::budget::Budget;
 use crate::eval::{self, Keep, Spans};
 use crate::inspect::{self, Facts};
 use crate::kernel::Name;
 use crate::kernel::words::worded;
 use crate::lang::parser::{Parsed, Tokens, after, clause, hint_at_missing_with, list_once, range, snapshot_name, word};
 use crate::lang::{self, Spanned, display};
-use crate::render::Record;
 use crate::render::columns::{Cell, Column};
 use crate::render::text::Text;
 use crate::render::text::changes::{TIME, time};
 use crate::render::text::tables::{PID, Table};
 use crate::render::theme::Role;
 use crate::render::units::counted;
+use crate::render::{Record, Sink};
 use crate::report::record::record;
 use crate::report::{Declared, Shape};
 use crate::state::{DebugState, NamedSnapshot};
@@ -192,8 +193,30 @@ fn take(context: &mut Context, name: String, spans: Option<Spans>, with: &[Kept]
         }
     }
     let symbols = &context.state.symbols;
-    let sink = &mut context.sink;
-    let taken = NamedSnapshot::take(name, &target, symbols, spans, keep, sink.budget());
+    let sink = &mut *context.sink;
+    let taken =
+        showing(sink, |budget, progress| NamedSnapshot::take(name, &target, symbols, spans, keep, budget, progress));
+    or_say(taken, "interrupted: no snapshot was kept", sink)
+}
+
+/// Takes a snapshot, and shows how far its contents were read.
+pub(super) fn showing(
+    sink: &mut dyn Sink,
+    take: impl FnOnce(Budget, &mut dyn FnMut(u64, u64)) -> inspect::Result<NamedSnapshot>,
+) -> inspect::Result<NamedSnapshot> {
+    // The budget ends with Ctrl-C too.
+    take(sink.budget(), &mut |done, total| _ = sink.progress(done, total, "pages"))
+}
+
+/// Says after Ctrl-C what became of it.
+pub(super) fn or_say(
+    taken: inspect::Result<NamedSnapshot>,
+    message: &str,
+    sink: &mut dyn Sink,
+) -> Result<NamedSnapshot, Error> {
+    if let Err(inspect::Error::OutOfBudget(_)) = &taken {
+        sink.note(message)?;
+    }
     Ok(taken?)
 }
 

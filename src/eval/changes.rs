@@ -29,7 +29,9 @@ impl<'a> Evaluator<'a> {
         let to = match &asked.to {
             Some(name) => self.snapshot(name)?,
             None => {
-                let taken = from.now(target, self.scope.symbols(), self.scope.budget());
+                let taken = from.now(target, self.scope.symbols(), self.scope.budget(), &mut |done, total| {
+                    self.scope.progress(done, total, "pages");
+                });
                 now = taken.map_err(failed)?;
                 &now
             }

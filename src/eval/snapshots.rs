@@ -52,7 +52,8 @@ pub struct Compared {
 }
 
 impl NamedSnapshot {
-    /// Takes one of the spans, or of the whole process.
+    /// Takes one of the spans, or of the whole process. `progress` gets how many of how many pages were read for their
+    /// contents.
     ///
     /// # Errors
     /// What is to be kept cannot be had here, the target is gone, the kernel refuses a read, or the budget is over.
@@ -63,6 +64,7 @@ impl NamedSnapshot {
         spans: Option<Spans>,
         keep: Keep,
         budget: Budget,
+        progress: &mut dyn FnMut(u64, u64),
     ) -> inspect::Result<NamedSnapshot> {
         let lifetime = target.process.memory_lifetime();
         let spans = spans.filter(|spans| *spans.origin() != Origin::All);
@@ -77,7 +79,7 @@ impl NamedSnapshot {
         space.require(keep.extra)?;
         let extra = keep.extra | space.obtainable(Facts::SOFT_DIRTY);
         let time = SystemTime::now();
-        let snapshot = Snapshot::take(&space, ranges, extra, keep.contents, budget)?;
+        let snapshot = Snapshot::take(&space, ranges, extra, keep.contents, budget, progress)?;
         Ok(NamedSnapshot { name, process: target.process.identity(), time, lifetime, spans, snapshot })
     }
 
@@ -85,13 +87,19 @@ impl NamedSnapshot {
     ///
     /// # Errors
     /// As [`NamedSnapshot::take`].
-    pub fn now(&self, target: &Target, symbols: &Symbols, budget: Budget) -> inspect::Result<NamedSnapshot> {
+    pub fn now(
+        &self,
+        target: &Target,
+        symbols: &Symbols,
+        budget: Budget,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> inspect::Result<NamedSnapshot> {
         let keep = Keep {
             extra: self.snapshot.extra() & (Facts::FLAGS | Facts::COUNTS),
             contents: self.snapshot.has_contents(),
         };
         let name = crate::lang::NOW.to_owned();
-        Self::take(name, target, symbols, self.spans.clone(), keep, budget)
+        Self::take(name, target, symbols, self.spans.clone(), keep, budget, progress)
     }
 
     /// Refuses snapshots of another process than the one that is attached, or of the program that it ran before:

@@ -73,7 +73,8 @@ impl Observer {
 
 fn snapshot(target: &Target, spans: &[AddressRange]) -> Snapshot {
     let space = AddressSpace::of(target).expect("a space");
-    Snapshot::take(&space, spans.to_vec(), Facts::empty(), false, Budget::unlimited()).expect("a snapshot")
+    Snapshot::take(&space, spans.to_vec(), Facts::empty(), false, Budget::unlimited(), &mut |_, _| {})
+        .expect("a snapshot")
 }
 
 fn plain(puppet: &Puppet, spans: &[AddressRange]) -> Plain {

@@ -39,7 +39,7 @@ const MADV_DONTNEED: i32 = 4;
 fn snapshot(target: &Target, spans: Option<AddressRange>, contents: bool) -> Snapshot {
     let space = AddressSpace::of(target).expect("a space");
     let spans = spans.map_or_else(|| space.spans(), |span| vec![span]);
-    Snapshot::take(&space, spans, Facts::empty(), contents, Budget::unlimited()).expect("a snapshot")
+    Snapshot::take(&space, spans, Facts::empty(), contents, Budget::unlimited(), &mut |_, _| {}).expect("a snapshot")
 }
 
 fn changes(
@@ -115,7 +115,7 @@ fn pages_as_values() {
     let taken = |name: &str, contents| {
         let (name, spans) = (name.to_owned(), Some(spans.clone()));
         let keep = Keep { contents, ..Keep::default() };
-        NamedSnapshot::take(name, &target, &state.symbols, spans, keep, Budget::unlimited())
+        NamedSnapshot::take(name, &target, &state.symbols, spans, keep, Budget::unlimited(), &mut |_, _| {})
     };
     let (before, bare) = (taken("before", true), taken("bare", false));
     state.snapshots.add(before.expect("a snapshot"));
@@ -376,8 +376,16 @@ fn of_another_program() {
     let target = puppet.0.attach();
     let mut state = DebugState::new(target.machine.clone());
     let taken = |name: &str, target: &Target, state: &DebugState| {
-        NamedSnapshot::take(name.to_owned(), target, &state.symbols, None, Keep::default(), Budget::unlimited())
-            .expect("a snapshot")
+        NamedSnapshot::take(
+            name.to_owned(),
+            target,
+            &state.symbols,
+            None,
+            Keep::default(),
+            Budget::unlimited(),
+            &mut |_, _| {},
+        )
+        .expect("a snapshot")
     };
     state.snapshots.add(taken("before", &target, &state));
     let refusal = |name: &str, target: &Target, state: &DebugState| {

@@ -169,8 +169,16 @@ fn only_writes_are_changes() {
     let spans = Some(Spans::one(range(memory, 40 * page_bytes()), Origin::Written));
     let keep = Keep::default();
     let taken = |name: &str| {
-        NamedSnapshot::take(name.to_owned(), &target, &state.symbols, spans.clone(), keep, Budget::unlimited())
-            .expect("a snapshot")
+        NamedSnapshot::take(
+            name.to_owned(),
+            &target,
+            &state.symbols,
+            spans.clone(),
+            keep,
+            Budget::unlimited(),
+            &mut |_, _| {},
+        )
+        .expect("a snapshot")
     };
     let before = taken("before");
     puppet.advises(page(2), 3, MADV_DONTNEED).expect("to drop pages");

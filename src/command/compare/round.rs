@@ -120,7 +120,7 @@ impl Round {
 }
 
 fn frames_of(space: &AddressSpace, ranges: Vec<AddressRange>, sink: &mut dyn Sink) -> inspect::Result<Snapshot> {
-    Snapshot::take(space, ranges, Facts::FRAMES | Facts::KINDS, false, sink.budget())
+    Snapshot::take(space, ranges, Facts::FRAMES | Facts::KINDS, false, sink.budget(), &mut |_, _| {})
 }
 
 /// A sample of the attached process, which is compared with the others one by one.

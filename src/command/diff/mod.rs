@@ -5,7 +5,7 @@ mod records;
 use super::cut::{self, Cut};
 use super::groups::region as of_region;
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
-use super::snapshot::{self, called, seconds};
+use super::snapshot::{self, called, or_say, seconds, showing};
 use super::translate::brief;
 use super::unobserved::unobservable;
 use super::watch::{detail, marked};
@@ -261,8 +261,9 @@ fn present(context: &mut Context, asked: &Diff) -> Result<NamedSnapshot, Error> 
     let target = context.target()?;
     let from = earlier(context.state, asked)?;
     from.refuse_other(&target.process.identity())?;
-    let sink = &mut context.sink;
-    Ok(from.now(&target, &context.state.symbols, sink.budget())?)
+    let (sink, symbols) = (&mut *context.sink, &context.state.symbols);
+    let now = showing(sink, |budget, progress| from.now(&target, symbols, budget, progress));
+    or_say(now, "interrupted: nothing was compared, and the earlier snapshot is kept", sink)
 }
 
 /// The pages of `ranges` that the filter keeps, as ranges in order.

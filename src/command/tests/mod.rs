@@ -8,6 +8,7 @@ mod habits;
 mod language;
 mod memory;
 pub(super) mod records;
+mod snapshots;
 mod table;
 
 use super::{Error, LANGUAGE, Resume, run};

@@ -5,11 +5,11 @@ use super::pages::{JoinRule, Pair};
 use super::regions::Change;
 use super::words::{PageWords, Sample, SampledPage, Sampling};
 use crate::budget::Budget;
+use crate::inspect::Result;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::SwapTypes;
 use crate::inspect::memory::read_resident;
 use crate::inspect::page::Facts;
-use crate::inspect::{Error, Result};
 use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::process::Target;
 use std::hash::{DefaultHasher, Hasher};
@@ -66,7 +66,7 @@ impl Snapshot {
     /// Takes a snapshot of `spans`. In `extra`, [`Facts::FLAGS`] and [`Facts::COUNTS`] keep flags and map counts, and
     /// [`Facts::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`AddressSpace::require`] first.
     /// [`Facts::KINDS`] tells pages of zeros, where the kernel can be asked for them. With `contents`, resident pages
-    /// are read and hashed.
+    /// are read and hashed, and `progress` gets how many of how many were.
     ///
     /// # Errors
     /// The target is gone, the kernel refuses a read, or the budget is over.
@@ -76,6 +76,7 @@ impl Snapshot {
         extra: Facts,
         contents: bool,
         mut budget: Budget,
+        progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Snapshot> {
         let nothing = PageWords::default();
         let sampling = Sampling::new(space.clone(), spans, [extra, Facts::empty()], &nothing);
@@ -83,19 +84,21 @@ impl Snapshot {
         while sampling.advance(&nothing)? {}
         let (mut sample, _) = sampling.finish();
         let page = space.page();
+        let areas = SwapTypes::of(space);
+        let (present, swapped) = sample.words.present_and_swapped(areas);
         let mut hashed = None;
         if contents {
             let mut done = 0;
             sample.words.add_contents(|first, hashes| {
-                budget.look()?;
                 let start = VirtualAddress::new(first << page.shift());
-                done += hash(space.target(), start, page, hashes)?;
-                Ok::<(), Error>(())
+                hash(space.target(), start, page, hashes, &mut |pages| {
+                    done += pages;
+                    progress(done, present);
+                    Ok(budget.look()?)
+                })
             })?;
             hashed = Some(done);
         }
-        let areas = SwapTypes::of(space);
-        let (present, swapped) = sample.words.present_and_swapped(areas);
         Ok(Snapshot { sample, extra, areas, present, swapped, hashed, frames: OnceLock::new() })
     }
 
@@ -301,33 +304,40 @@ fn is_copied_by_next_write(seen: SampledPage, relation: PageRelation) -> bool {
     entry.is_present() && !entry.is_file_or_shared() && !is_exclusive
 }
 
-/// Hashes the pages from `start` on, as far as they are resident; returns how many were read. Others stay `None`.
-fn hash(target: &Target, start: VirtualAddress, page: PageSize, hashes: &mut [Option<NonZeroU64>]) -> Result<u64> {
+/// Hashes the pages from `start` on, as far as they are resident; others stay `None`. `read` gets how many were read at
+/// a time.
+fn hash(
+    target: &Target,
+    start: VirtualAddress,
+    page: PageSize,
+    hashes: &mut [Option<NonZeroU64>],
+    read: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<()> {
     let page_bytes = page.bytes() as usize;
     let mut buffer = vec![0; CHUNK.min(hashes.len() * page_bytes)];
-    let (mut done, mut read_pages) = (0, 0);
+    let mut done = 0;
     while let Some(left) = hashes.get_mut(done..).filter(|left| !left.is_empty()) {
         let wanted = (left.len() * page_bytes).min(buffer.len());
         let into = buffer.get_mut(..wanted).unwrap_or_default();
         let Some(from) = start.checked_add((done * page_bytes) as u64) else {
             break;
         };
-        let read = read_resident(target, from, into)?;
-        let pages = into.get(..read.bytes).unwrap_or_default().chunks_exact(page_bytes);
+        let found = read_resident(target, from, into)?;
+        let pages = into.get(..found.bytes).unwrap_or_default().chunks_exact(page_bytes);
         let count = pages.len();
         for (bytes, hash) in pages.zip(left) {
             let mut hasher = DefaultHasher::new();
             hasher.write(bytes);
             *hash = NonZeroU64::new(hasher.finish() | 1);
         }
-        read_pages += count as u64;
+        read(count as u64)?;
         // The page that ended it has gone meanwhile, or is memory of a device: it has no hash.
-        done += count + usize::from(read.ended.is_some());
-        if count == 0 && read.ended.is_none() {
+        done += count + usize::from(found.ended.is_some());
+        if count == 0 && found.ended.is_none() {
             break;
         }
     }
-    Ok(read_pages)
+    Ok(())
 }
 
 /// Runs that are collected before those that overlap or adjoin are joined.

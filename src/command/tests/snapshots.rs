@@ -1,0 +1,81 @@
+//! Snapshots with contents: they show how far they are, and Ctrl-C says what is kept.
+
+use super::{Error, attached, notes, run_line};
+use crate::budget::Budget;
+use crate::command::snapshot::SnapshotRow;
+use crate::process::fake::{PAGE, World, region};
+use crate::render::{Record, Sink};
+use crate::report::Stopped;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Keeps the records and the progress. Ctrl-C comes once so much was done.
+#[derive(Default)]
+struct Shown {
+    records: Vec<Box<dyn Record>>,
+    progress: Vec<(u64, u64)>,
+    stop_at: Option<u64>,
+    pressed: Arc<AtomicBool>,
+}
+
+impl Sink for Shown {
+    fn emit(&mut self, record: &dyn Record) -> Result<(), Stopped> {
+        self.records.push(record.boxed());
+        Ok(())
+    }
+    fn check(&mut self) -> Result<(), Stopped> {
+        Ok(())
+    }
+    fn budget(&self) -> Budget {
+        Budget::until(Arc::clone(&self.pressed))
+    }
+    fn progress(&mut self, done: u64, total: u64, _: &'static str) -> Result<(), Stopped> {
+        self.progress.push((done, total));
+        if self.stop_at.is_some_and(|at| done >= at) {
+            self.pressed.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+    fn wait(&mut self, _: Duration) -> Result<(), Stopped> {
+        Ok(())
+    }
+}
+
+#[test]
+fn contents_are_read_with_progress_and_ctrl_c_says_what_is_kept() {
+    let mut world = World::new([region(0x1000, 1200)]);
+    // Two stretches, of which the first takes several reads.
+    for (first, pages) in [(0x1000, 600), (0x1300, 100)] {
+        world.maps(first, pages, 0x9000 + first);
+    }
+    let page = |page: u64| (page, vec![page as u8; PAGE as usize]);
+    world.memory = Some((0x1000..0x1000 + 1200).map(page).collect());
+    let (_, target) = world.target();
+    let mut state = attached(target);
+    let mut run = |line: &str, stop_at| {
+        let mut sink = Shown { stop_at, ..Shown::default() };
+        let outcome = run_line(&mut state, line, None, &mut sink);
+        (outcome, sink)
+    };
+    let (outcome, sink) = run("snapshot a with content", None);
+    outcome.expect("a snapshot");
+    let taken = sink.records.iter().find_map(|record| record.downcast_ref::<SnapshotRow>());
+    assert_eq!(taken.map(|row| (row.pages, row.unread)), Some((700, 0)));
+    assert_eq!(sink.progress, [256, 512, 600, 700].map(|done| (done, 700)));
+    for (line, says) in [
+        ("snapshot b with content", "no snapshot was kept"),
+        ("diff a", "nothing was compared, and the earlier snapshot is kept"),
+    ] {
+        let (outcome, sink) = run(line, Some(512));
+        assert!(matches!(outcome, Err(Error::Stopped(Stopped::Interrupted))), "{line}: {outcome:?}");
+        assert_eq!(sink.progress.last(), Some(&(512, 700)), "{line}");
+        let notes = notes(&sink.records);
+        assert!(notes.len() == 1 && notes[0].ends_with(says), "{line}: {notes:?}");
+    }
+    // Only the first is there, and can still be compared.
+    let (outcome, sink) = run("info snapshots", None);
+    outcome.expect("a list");
+    assert_eq!(sink.records.len(), 1);
+    run("diff a", None).0.expect("a comparison");
+}

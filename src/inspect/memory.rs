@@ -5,6 +5,7 @@ use super::detail::PageDetail;
 use super::page::{Page, StateSet};
 use super::region::ViewedRegion;
 use super::{AddressSpace, Result};
+#[cfg(feature = "cli")]
 use crate::budget::Budget;
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{AddressRange, Kind, PageMapEntry, State, VirtualAddress};
@@ -72,6 +73,7 @@ pub fn read_resident(target: &Target, start: VirtualAddress, into: &mut [u8]) ->
 ///
 /// # Errors
 /// The target is gone.
+#[cfg(feature = "cli")]
 pub fn is_resident(target: &Target, range: AddressRange) -> Result<bool> {
     let mut is_resident = false;
     target.process.visit_populated(range, Categories::PRESENT, &mut |found| {
@@ -91,12 +93,14 @@ pub struct Unread {
 }
 
 /// Bytes of one part of [`each_resident`].
+#[cfg(feature = "cli")]
 const PART: usize = 1 << 20;
 
 /// Reads all resident memory of `range` in parts of at most a megabyte, and counts what could not be read.
 ///
 /// # Errors
 /// As [`read_resident`], those of `budget`, and those of `each`.
+#[cfg(feature = "cli")]
 pub fn each_resident(
     target: &Target,
     range: AddressRange,

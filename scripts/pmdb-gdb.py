@@ -553,10 +553,12 @@ class Looking(gdb.Command):
         first = parts.group("first")
         self.has_options = bool(parts.group("glued") or parts.group("options"))
         self.has_star = bool(parts.group("star"))
-        self.kind = next((kind for kind in ("RANGE ,", "RANGE", "ADDRESS") if re.match(r"\[?([a-z]+ \| )?" + kind, first)), None)
+        self.kind = next((kind for kind in ("RANGE ,", "RANGE", "ADDRESS") if re.match(r"[\[(]?([a-z]+ \| )?" + kind, first)), None)
         self.is_optional = first.startswith("[")
         self.has_number = first.endswith("ADDRESS [N] ")
-        self.literal = re.findall(r"^\[([a-z]+) \|", first)
+        # Words that stand in the place of an expression.
+        self.literal = re.findall(r"^\[([a-z]+) \||^\(ADDRESS \| ([a-z]+)", first)
+        self.literal = [word for words in self.literal for word in words if word]
         self.has_in = "in RANGE" in usage
         self.clauses = CLAUSES | {word for words in re.findall(r"\[([a-z|]+)", usage) for word in words.split("|")}
         self.__doc__ = text
@@ -585,7 +587,7 @@ class Looking(gdb.Command):
         if amount:
             expression, clauses = expression[:amount.start()], amount.group()
         first = re.match(r"\w*", argument).group()
-        if self.kind is None or not expression or self.is_optional and first in self.literal + list(self.clauses):
+        if self.kind is None or not expression or first in self.literal or self.is_optional and first in self.clauses:
             return self.within(argument)
         refuse_shell(expression)
         # patched needs a range, not one address.

@@ -199,9 +199,9 @@ fn x_notes_what_gdb_would_follow() {
         &["break done", "run"],
         &[
             ("x/s text", "\"hello\""),
-            ("pmdb -- x/s text", "gdb would follow `text`, which has the size of a pointer: x/s *text"),
+            ("pmdb -- x/s text", "`text` has the size of a pointer: to follow it, write `x/s *text`"),
             ("pmdb -- x/s *text", "\"hello\""),
-            ("pmdb -- x/xg large", "gdb would follow `large`"),
+            ("pmdb -- x/xg large", "to follow it, write `x *large`"),
         ],
     );
 }

@@ -147,7 +147,7 @@ fn refused() {
     let said = records(puppet.0.pid(), "soft-dirty clear --yes".to_owned());
     assert_eq!(said[0]["type"], "error", "{said:?}");
     let hint = said[0]["hint"].as_str().expect("a remedy");
-    assert!(hint.starts_with("snapshot with content"), "{hint}");
+    assert!(hint.starts_with("`snapshot with content`"), "{hint}");
 }
 
 /// A page that comes or goes is one change, whatever its bit says; a page that was written in place is one too.

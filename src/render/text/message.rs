@@ -380,10 +380,10 @@ pub fn target(lines: &mut Lines, target: &TargetReport) {
     };
     line.plain(target.pid).plain(" (").push(Role::Name, &target.name).plain(")");
     if let Some(executable) = &target.executable {
-        line.plain(", ").push(Role::Name, executable);
+        line.word(", ", Role::Name, executable);
     }
     if let Some(regions) = target.regions {
-        line.plain(format!(", {}", counted(regions, "region")));
+        line.word(", ", Role::Plain, counted(regions, "region"));
     }
     for remark in &target.remarks {
         let line = lines.line();

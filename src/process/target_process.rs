@@ -143,11 +143,13 @@ impl Process {
     }
 
     /// The `e_machine` of the programs of the machine.
+    #[cfg(feature = "cli")]
     pub(crate) fn machine(&self) -> Option<u16> {
         self.source.word(Probe::Machine).and_then(|machine| u16::try_from(machine).ok())
     }
 
     /// The auxiliary vector, in words of the process.
+    #[cfg(feature = "cli")]
     pub(crate) fn auxiliary_vector(&self) -> Result<Vec<u8>> {
         self.source.whole(File::Auxiliary)
     }

@@ -226,11 +226,11 @@ mod tests {
             ),
             (
                 "set",
-                "set ($NAME = EXPRESSION | json|pagination|perf maps|scan|shell errors|trace commands|logging enabled|logging overwrite|logging redirect (on | off) | height|width|history size N | color auto|always|never | style auto|dark|light | editing auto|emacs|vi | pager auto|ask|program | logging (on | off | file FILE))",
+                "set ($NAME = EXPRESSION | json|kernel records|pagination|perf maps|scan|shell errors|trace commands|logging enabled|logging overwrite|logging redirect (on | off) | height|width|history size N | color auto|always|never | style auto|dark|light | editing auto|emacs|vi | pager auto|ask|program | logging (on | off | file FILE))",
             ),
             (
                 "show",
-                "show [json|pagination|perf maps|scan|shell errors|trace commands|logging enabled|logging overwrite|logging redirect | height|width|history size | color | style | editing | pager | convenience | areas | version | logging]",
+                "show [json|kernel records|pagination|perf maps|scan|shell errors|trace commands|logging enabled|logging overwrite|logging redirect | height|width|history size | color | style | editing | pager | convenience | areas | version | logging]",
             ),
         ];
         for (command, line) in expected {

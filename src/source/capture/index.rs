@@ -55,6 +55,8 @@ pub struct ProcessAnswers {
     pub(super) memory: BTreeMap<u64, Stored>,
     pub(super) memory_failure: Option<Failure>,
     pub(super) access: Option<Rights>,
+    /// Why parts of the kernel's own records could not be read, by the parts that were asked for.
+    pub(super) records: BTreeMap<String, Failure>,
 }
 
 /// Where the words of a file are.

@@ -295,7 +295,11 @@ impl Source for Recorder {
     }
 
     fn require_records(&self, parts: RecordParts) -> Result<()> {
-        self.source.require_records(parts)
+        let answer = self.source.require_records(parts);
+        if let Err(error) = &answer {
+            self.answers().records.insert(format!("{parts:?}"), Failure::of(error));
+        }
+        answer
     }
 
     // They are not kept: a capture may be given to somebody else.

@@ -157,8 +157,11 @@ impl Source for Replay {
         Ok(read)
     }
 
-    fn require_records(&self, _: RecordParts) -> Result<()> {
-        lacks("the kernel's own records of frames")
+    fn require_records(&self, parts: RecordParts) -> Result<()> {
+        match self.first().records.get(&format!("{parts:?}")) {
+            Some(failure) => Err(failure.error()),
+            None => lacks("the kernel's own records of frames"),
+        }
     }
 
     fn records(&self, _: u64, _: RecordParts, _: &mut [FrameRecord]) -> Result<()> {

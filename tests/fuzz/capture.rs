@@ -19,10 +19,16 @@ const MOST_BYTES: usize = 1 << 20;
 
 /// Whole captures, and indexes of captures: the latter begin with `{`.
 pub fn seeds() -> Vec<Vec<u8>> {
-    MACHINES
-        .iter()
-        .flat_map(|machine| [machine.capture().whole(), machine.capture().index.to_string().into()])
-        .collect()
+    let made = MACHINES.map(Machine::capture);
+    made.iter().for_each(|made| is_sound(&made.whole()));
+    made.iter().flat_map(|made| [made.whole(), made.index.to_string().into()]).collect()
+}
+
+/// Seeds must be valid: regions and memory are found in them.
+pub fn is_sound(file: &[u8]) {
+    let target = Target::of_capture(Box::new(InMemory::file(file.to_vec())), 0).expect("a valid seed");
+    assert_eq!(target.process.regions().expect("regions")[0].range.start().get(), BASE);
+    assert!(target.process.memory(VirtualAddress::new(BASE), &mut [0; 8]).is_ok_and(|read| read == 8));
 }
 
 pub fn feed(bytes: &[u8]) {

@@ -1,6 +1,6 @@
 //! ELF core files, of both byte orders and widths.
 
-use crate::capture::ask;
+use crate::capture::{ask, is_sound};
 use crate::made::BASE;
 use pmdb::kernel::core_file::{self, CoreMapping, CoreProcess, CoreThread, ElfForm, Note};
 use pmdb::kernel::{AddressRange, Registers, VirtualAddress};
@@ -60,7 +60,8 @@ fn core(form: ElfForm, machine: u16, has_own: bool) -> Vec<u8> {
 pub fn seeds() -> Vec<Vec<u8>> {
     let form = |is_64, is_little| ElfForm { is_64, is_little };
     let machines = [(form(true, true), 62), (form(true, false), 22), (form(false, true), 40)];
-    machines.into_iter().flat_map(|(form, machine)| [core(form, machine, true), core(form, machine, false)]).collect()
+    let cores = machines.into_iter().flat_map(|(form, machine)| [true, false].map(|own| core(form, machine, own)));
+    cores.inspect(|core| is_sound(core)).collect()
 }
 
 pub fn feed(bytes: &[u8]) {

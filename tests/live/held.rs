@@ -227,7 +227,10 @@ fn check(way: &str, holder: &Holder, is_held: bool) {
     let (pid, now) = (holder.target.pid(), holder.now);
     let entry = plain_entry(pid, now.address).expect("its entry");
     assert!(entry >> 63 == 1, "{way}: {now:?}");
-    assert_eq!(status(pid, "VmPin:") > 0, now.pins > 0, "{way}: {now:?}");
+    // Linux 7.2 counts no registered buffer of root there; 6.18 did.
+    if release() < (7, 0) || now.pins == 0 {
+        assert_eq!(status(pid, "VmPin:") > 0, now.pins > 0, "{way}: {now:?}");
+    }
     let is_locked = way == "locked" && is_held;
     assert_eq!(status(pid, "VmLck:") > 0, is_locked, "{way}: {now:?}");
     let buffers = registered_buffers(pid);

@@ -385,7 +385,7 @@ fn capabilities_are_what_they_are() {
             assert!(!text.is_empty() && !text.ends_with('.'), "{capability}");
         }
     }
-    assert_eq!(names.len(), 21, "{names:?}");
+    assert_eq!(names.len(), 22, "{names:?}");
 }
 
 /// Containers mount empty files over others to hide them, and show one hierarchy of cgroups and not another: none of

@@ -133,10 +133,12 @@ impl Evaluator<'_> {
     /// `symbol(A)`: the name, and how far into it.
     pub(super) fn symbol_text(&self, address: VirtualAddress, at: Span) -> Result<Value> {
         let target = self.target(at, "finding the symbol of an address")?;
-        let symbol = self.scope.symbols().on_demand(target).at(address).ok_or_else(|| {
-            Error::new(at, format!("{address} is in no symbol"))
-                .hint(format!("`region {address}` shows the region there"))
-        })?;
+        let Some(symbol) = self.scope.symbols().on_demand(target).at(address) else {
+            // A process that is gone has no symbols either.
+            target.process.region_at(address).map_err(|cause| Error::target(at, cause))?;
+            return Err(Error::new(at, format!("{address} is in no symbol"))
+                .hint(format!("`region {address}` shows the region there")));
+        };
         Ok(Value::Text(match symbol.offset {
             0 => symbol.name().to_string(),
             offset => format!("{}+{offset}", symbol.name()),

@@ -236,7 +236,7 @@ fn every_example_of_the_help_runs() {
             String::from_utf8_lossy(&run.stdout),
         );
         // Settings, variables and leaving print nothing, and nothing was typed yet.
-        let is_silent = ["set $start", "set $all", "set p", "set l", "quit", "history", "assert", "alias"]
+        let is_silent = ["set $start", "set $all", "set k", "set p", "set l", "quit", "history", "assert", "alias"]
             .iter()
             .any(|word| example.line.starts_with(word));
         let is_silent = is_silent || example.line.contains("> ./");

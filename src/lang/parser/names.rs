@@ -227,7 +227,7 @@ impl BareWords {
         matches!(self, BareWords::Filter(_, wanted) if wanted.intersects(types))
     }
 
-    /// Whether an operator may stand behind `left`.
+    /// Whether an operator may follow `left`.
     pub(crate) fn takes_behind(self, left: &Expression, operator: Op) -> bool {
         let BareWords::Filter(subject, _) = self else {
             return true;
@@ -244,7 +244,7 @@ impl BareWords {
         }
     }
 
-    /// What may stand behind `left`, of the operators that are `wanted`.
+    /// Which of the `wanted` operators may follow `left`.
     pub(super) fn expected_behind(self, left: &Expression, wanted: impl Fn(Level) -> bool) -> Vec<Expected> {
         let BareWords::Filter(subject, _) = self else {
             return vec![Expected::Operator];

@@ -37,7 +37,7 @@ impl Shared {
     }
 }
 
-/// A source that keeps what another answers. Pages are kept by whoever walks over them.
+/// A source that keeps the answers of another. The writer of a capture keeps the pages, as it walks over them.
 pub struct Recorder {
     source: Arc<dyn Source>,
     shared: Arc<Shared>,

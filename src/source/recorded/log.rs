@@ -204,7 +204,7 @@ pub(super) fn words(file: WordFile, first: u64, count: usize, page: PageSize) ->
     }
 }
 
-/// Records of frames. What is read of them is named; where it is in the kernel's memory is told nobody.
+/// Records of frames. The log names the structures and fields that were read, never their kernel addresses.
 pub(super) fn records(first: u64, parts: RecordParts, answer: &Result<()>, found: &[FrameRecord]) -> Read {
     let place = match found.len() {
         1 => format!("the kernel's record of frame {first:#x}"),

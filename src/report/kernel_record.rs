@@ -8,7 +8,7 @@ use crate::kernel::Device;
 pub const REFERENCES_OF_A_PIN: u64 = 1024;
 
 record! {
-    /// The kernel's own record of a frame (`struct page` in `/proc/kcore`). Counts are of the whole folio.
+    /// `struct page` of a frame, read from `/proc/kcore`, with the counts of its folio.
     #[derive(Eq)]
     pub struct KernelRecord within "kernel_record" {
         /// Number of references. A pin of a page that is no large folio counts as 1024.

@@ -16,7 +16,7 @@ pub enum Owner {
     LeftOver,
     /// Merged by the kernel with equal pages.
     Merged,
-    /// Of a file or of shared memory, for whoever maps it.
+    /// A file or shared memory: all processes that map it share its pages.
     Object,
     /// The kernel's own: pages of zeros, vdso.
     Kernel,

@@ -8,6 +8,7 @@ use super::super::support::{self, huge_page_bytes, page_bytes, skip};
 use super::super::system::{self, Changed};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 pub const TESTS: &[Test] = &[
     ("explain::not_huge_by_settings_and_advice", by_settings_and_advice),
@@ -39,12 +40,37 @@ fn why(pid: u32, (start, bytes): (u64, u64), who: &str) -> Vec<String> {
     reasons(pid, start, bytes).into_iter().filter(|(by, _)| by == who).map(|(_, reason)| reason).collect()
 }
 
-/// The settings of the machine for the time of a test, that of the size of a PMD among them; or why there are none.
-fn set(memory: &str, more: &[&str]) -> Result<Changed, String> {
-    let kib = huge_page_bytes().ok_or("no transparent huge pages")? >> 10;
+/// The settings of the machine for the time of a test, and a khugepaged that waits.
+struct Quiet {
+    _changed: Changed,
+    _listed: Puppet,
+}
+
+/// The settings, that of the size of a PMD among them; or why there are none.
+///
+/// khugepaged looks at a process at once if no other one is in its list (`__khugepaged_enter` in mm/khugepaged.c).
+/// Here one is, with memory, and has been looked at, before the test has its own.
+fn set(memory: &str, more: &[&str]) -> Result<Quiet, String> {
+    let bytes = huge_page_bytes().ok_or("no transparent huge pages")?;
+    let is_on = memory != "never";
     let memory = format!("enabled={memory}");
-    let of_size = format!("hugepages-{kib}kB/enabled=inherit");
-    system::transparent(&[&[memory.as_str(), of_size.as_str()], more].concat())
+    let of_size = format!("hugepages-{}kB/enabled=inherit", bytes >> 10);
+    let changed = system::transparent(&[&[memory.as_str(), of_size.as_str()], more].concat())?;
+    let mut listed = Puppet::start();
+    let before = passes();
+    let (place, bytes) = places(&mut listed, 1);
+    listed.advises(place, bytes / page_bytes(), MADV_HUGEPAGE).expect("to advise");
+    // If the list was not empty, khugepaged waits already.
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while is_on && passes() == before && Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    Ok(Quiet { _changed: changed, _listed: listed })
+}
+
+/// How often khugepaged has looked at all processes in its list.
+fn passes() -> String {
+    std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/khugepaged/full_scans").unwrap_or_default()
 }
 
 /// A place for `count` huge pages; the first of them has small pages.

@@ -9,7 +9,6 @@
 #[cfg(test)]
 mod tests;
 mod types;
-pub mod used;
 
 pub use types::BadBtf;
 

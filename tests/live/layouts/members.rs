@@ -1,5 +1,5 @@
-//! The structures, members and enumerations of the kernel that pmdb needs. No kernel has all of them: some members have
-//! a successor of another name.
+//! The structures, members and enumerations whose places are compared. No kernel has all of them: some members have a
+//! successor of another name.
 
 /// Structures with the paths of their members.
 pub const MEMBERS: &[(&str, &[&str])] = &[

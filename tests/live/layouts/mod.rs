@@ -1,11 +1,13 @@
 //! Structures of the running kernel, compared with what the crate `btfparse` reads of the same file.
 
+mod members;
+
 use super::Test;
 use super::support::skip;
 use btfparse::{Integer32Value, Integer64Value, Offset, Readable, TypeInformation, TypeVariant};
+use members::{ENUMERATORS, MEMBERS};
 use pmdb::budget::Budget;
 use pmdb::kernel::btf::Layout;
-use pmdb::kernel::btf::used::{ENUMERATORS, MEMBERS};
 use std::collections::HashMap;
 
 pub const TESTS: &[Test] = &[("layouts::of_this_kernel_as_btfparse_reads_them", of_this_kernel_as_btfparse_reads_them)];

@@ -32,7 +32,7 @@ impl Shell {
                 Command::new(pmdb).args(["--generate", &format!("complete-{shell}")]).output().expect("it runs");
             String::from_utf8(output.stdout).expect("text")
         };
-        for folder in ["bin", "functions", "work/folder"] {
+        for folder in ["bin", "functions", "notes/folder"] {
             fs::create_dir_all(path(folder)).expect("a folder");
         }
         let stand_in = format!(
@@ -40,7 +40,7 @@ impl Shell {
         );
         fs::write(path("bin/pmdb"), stand_in).expect("a file");
         fs::set_permissions(path("bin/pmdb"), PermissionsExt::from_mode(0o755)).expect("its mode");
-        fs::write(path("work/look at.pmdb"), "").expect("a file");
+        fs::write(path("notes/look at.pmdb"), "").expect("a file");
         let mut command = Command::new(name);
         match name {
             "bash" => {
@@ -63,7 +63,7 @@ impl Shell {
             }
         }
         command
-            .current_dir(path("work"))
+            .current_dir(path("notes"))
             .env_clear()
             .env("HOME", home.path())
             .env("PATH", format!("{}:/usr/bin:/bin", path("bin")))
@@ -102,7 +102,7 @@ impl Shell {
         {
             assert!(!shown.contains(complaint), "{complaint:?} after {keys:?}: {shown}");
         }
-        assert!(!self.home.path().join("work/made").exists(), "{keys:?} ran the name of a process");
+        assert!(!self.home.path().join("notes/made").exists(), "{keys:?} ran the name of a process");
     }
 }
 
@@ -145,7 +145,7 @@ fn completes(test: &str, name: &str) {
         ("pmdb -color al\t", "-color|always"),
         ("pmdb --generate complete-b\t", "--generate|complete-bash"),
         ("pmdb -x :huge-\t", "-x|:huge-coverage"),
-        ("pmdb -x ../w\tl\t", "-x|../work/look at.pmdb"),
+        ("pmdb -x ../n\tl\t", "-x|../notes/look at.pmdb"),
         ("pmdb -x 'lo\t", "-x|look at.pmdb"),
         ("pmdb help filt\t", "help|filters"),
         ("pmdb self info snap\t", "self|info|snapshots"),

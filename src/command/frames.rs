@@ -1,8 +1,6 @@
 //! `walk pfn:A..pfn:B`: frames of physical memory instead of pages of a process.
 
-use super::cut::{Cut, Largest, show_largest};
-use super::groups::{self, GroupKey};
-use super::page_sweep::{finish, stopped};
+use super::rows::{self, Cut, GroupKey, Largest, finish, show_largest, stopped};
 use super::{Context, Error, Flow, Outcome, Resume};
 use crate::eval;
 use crate::inspect::{
@@ -25,7 +23,7 @@ pub(super) fn walk(
     let machine = context.state.machine().clone();
     let filter = filter.map(|filter| eval::frame_filter(filter, &machine, context.state)).transpose()?;
     context.state.last_address = None;
-    let by = match groups::parted(keys)? {
+    let by = match rows::groupings(keys)? {
         None if keys.is_empty() => None,
         Some((by, and)) if of_frames(by) && and.is_none_or(of_frames) => Some((by, and)),
         _ => {
@@ -76,9 +74,9 @@ pub(super) fn walk(
         Ok(())
     })?;
     if let Some(grouped) = grouped {
-        let name = |key| groups::name(&machine, key);
+        let name = |key| rows::name_of_group(&machine, key);
         let rows = grouped.finish_parted();
-        groups::emit(keys, rows, cut, size, name, context.sink)?;
+        rows::emit_groups(keys, rows, cut, size, name, context.sink)?;
     }
     show_largest(largest, "row", context.sink, |frames, sink| sink.emit(&row(&machine, frames)))?;
     ended.close(counted, size, context.sink)?;

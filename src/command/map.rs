@@ -1,6 +1,6 @@
 //! `map [RANGE] [where FILTER]`: the address space, drawn.
 
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, page_sweep};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, rows};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{AddressSpace, Facts, Page, Question};
 use crate::kernel::{AddressRange, Kind, Name, PageSize, Permissions, State, VirtualAddress};
@@ -102,7 +102,7 @@ a cell with other pages too.",
         let need = space.obtainable(Facts::KINDS | Facts::HUGE) | holes;
         let question = Question::new(filter.as_ref(), need);
         let mut drawing: Option<Drawing> = None;
-        let mut ended = page_sweep::sweep(&space, &ranges, question, context.sink, |sweep, sink| {
+        let mut ended = rows::sweep(&space, &ranges, question, context.sink, |sweep, sink| {
             while let Some(kept) = sweep.next(sink)? {
                 for page in kept.pages {
                     kept.totals.add(&page);

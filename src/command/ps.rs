@@ -1,7 +1,7 @@
 //! `ps [TEXT] [by KEY] [limit N|top N]`: processes to attach to, and who uses the memory.
 
-use super::cut::Cut;
 use super::regions::names_sorting;
+use super::rows::Cut;
 use super::symbols::meant;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::kernel::Name;

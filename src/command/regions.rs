@@ -1,7 +1,6 @@
 //! `regions [TEXT] [where FILTER] [by KEY] [limit N|top N] [full]`: all regions.
 
-use super::cut::{Cut, say_cut};
-use super::page_sweep::{finish, say_left_out, states_are, stopped};
+use super::rows::{Cut, finish, say_cut, say_left_out, states_are, stopped};
 use super::symbols::meant;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, region};
 use crate::eval::{self, Scope as _, Spans, Value};

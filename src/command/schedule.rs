@@ -1,6 +1,6 @@
 //! When samples are due, and how a command ends that takes them.
 
-use super::page_sweep::stopped;
+use super::rows::stopped;
 use super::{Error, Flow, Outcome};
 use crate::kernel::words::worded;
 use crate::process::{self, Process};

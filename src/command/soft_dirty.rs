@@ -1,6 +1,6 @@
 //! `soft-dirty [RANGE]`, `soft-dirty clear [--yes]`: which pages were written since their soft-dirty bits were cleared.
 
-use super::page_sweep;
+use super::rows;
 use super::snapshot::seconds;
 use super::walk::Walk;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, Resume, example};
@@ -201,7 +201,7 @@ fn marked(context: &mut Context, target: &Target) -> Result<SoftDirtyReport, Err
     let mut marked = SoftDirtyReport { pid: identity.pid, process: identity.name, pages: 0, huge: Ok(0), hugetlb: 0 };
     let question = Question::of_kept(&filter, need);
     let spans = space.spans();
-    let ended = page_sweep::sweep(&space, &spans, question, context.sink, |sweep, sink| {
+    let ended = rows::sweep(&space, &spans, question, context.sink, |sweep, sink| {
         while let Some(kept) = sweep.next(sink)? {
             for page in kept.pages {
                 if page.kind == Some(Kind::Hugetlb) {

@@ -1,6 +1,6 @@
 //! `summary [frames | RANGE]`: pages counted by the flags of their frames.
 
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, frames, page_sweep};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, frames, rows};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{AddressSpace, Facts, GroupBy, GroupKey, Groups, OfFrame, StateSet};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
@@ -124,7 +124,7 @@ fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
     let mut by_flags = Groups::new(GroupBy::Flags);
     let mut by_state = Groups::new(GroupBy::State);
     let facts = space.obtainable(Facts::FLAGS) | Facts::ENTRIES | holes;
-    let ended = page_sweep::sweep(&space, &ranges, facts, context.sink, |sweep, sink| {
+    let ended = rows::sweep(&space, &ranges, facts, context.sink, |sweep, sink| {
         while let Some(kept) = sweep.next(sink)? {
             for page in kept.pages {
                 kept.totals.add(&page);

@@ -1,6 +1,6 @@
 //! `info symbols REGEX [limit N|top N]`
 
-use super::cut::{Cut, Largest, show_largest};
+use super::rows::{Cut, Largest, show_largest};
 use super::symbol::SymbolReport;
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example, symbol};
 use crate::eval::{self, Scope, Value};

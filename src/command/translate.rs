@@ -1,7 +1,7 @@
 //! `translate RANGE`: where addresses physically live.
 
-use super::cut::Cut;
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, page_sweep, walk};
+use super::rows::Cut;
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, rows, walk};
 use crate::eval::{self, AddressOrRange, Spans};
 use crate::inspect::{self, AddressSpace, Facts, PageDetail, PhysicalRuns, frame_words, kind_unknown};
 use crate::kernel::{FrameNumber, PageMapEntry, PageSize, PhysicalAddress, Region, State, VirtualAddress};
@@ -241,7 +241,7 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<Cut>)
     let need = space.obtainable(Facts::KINDS) | spans.holes();
     let rest = walk::rest(spans, context.resume);
     let record = |run: &inspect::PhysicalRun| row(run, space.page());
-    let more = page_sweep::rows::<PhysicalRuns, _>(&space, &rest, need.into(), cut, context.sink, record)?;
+    let more = rows::emit_rows::<PhysicalRuns, _>(&space, &rest, need.into(), cut, context.sink, record)?;
     Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
 }
 

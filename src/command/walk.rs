@@ -1,9 +1,7 @@
 //! `walk RANGE [where FILTER] [by KEY[, KEY]] [limit N|top N]`: the pages of a range.
 
-use super::cut::Cut;
-use super::groups::{self, GroupKey};
 use super::named_pages::{PagesOfSymbols, names_in};
-use super::page_sweep;
+use super::rows::{self, Cut, GroupKey};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, Resume, example, frames};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{
@@ -91,7 +89,7 @@ means mapped by one PMD as a huge page.",
         let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
         context.state.last_address = None;
         let walk = Walking { space: &space, filter: filter.as_ref(), spans: &spans, cut };
-        match groups::parted(&self.by)? {
+        match rows::groupings(&self.by)? {
             Some(keys) => walk.groups(context, &self.by, keys),
             None if self.by.is_empty() => walk.rows(context),
             None => walk.runs(context),
@@ -158,7 +156,7 @@ impl Walking<'_> {
         let shown = Facts::KINDS | Facts::FLAGS | Facts::COUNTS | Facts::HUGE | Facts::ORDER;
         let mut with_own = 0;
         let question = self.question(shown);
-        let more = page_sweep::rows::<PageRows, _>(self.space, &spans, question, self.cut, context.sink, |row| {
+        let more = rows::emit_rows::<PageRows, _>(self.space, &spans, question, self.cut, context.sink, |row| {
             if row.page.own_mappings > 0 {
                 with_own += row.page.pages;
             }
@@ -224,7 +222,7 @@ impl Walking<'_> {
         let names = has(GroupBy::Symbol).then(|| names_in(self.space, &context.state.symbols));
         let mut symbols = names.map(|names| PagesOfSymbols::new(names, self.space.page()));
         let (spans, question) = (self.spans.ranges(), self.question(need));
-        let ended = page_sweep::sweep(self.space, spans, question, context.sink, |sweep, sink| {
+        let ended = rows::sweep(self.space, spans, question, context.sink, |sweep, sink| {
             while let Some(kept) = sweep.next(sink)? {
                 for page in kept.pages {
                     kept.totals.add(&page);
@@ -243,7 +241,7 @@ impl Walking<'_> {
             (Key::Symbol(Some(number)), Some(symbols)) => (symbols.name(number), Why::default()),
             _ => self.group_name(key),
         };
-        groups::emit(written, groups.finish_parted(), self.cut, size, name, context.sink)?;
+        rows::emit_groups(written, groups.finish_parted(), self.cut, size, name, context.sink)?;
         if !has(GroupBy::State) {
             ended.say_uncertain(context.sink)?;
         }
@@ -257,8 +255,8 @@ impl Walking<'_> {
             _ => None,
         };
         match viewed {
-            Some(viewed) => (groups::region(&viewed.region), Why::default()),
-            None => groups::name(&self.space.target().machine, key),
+            Some(viewed) => (rows::name_of_region(&viewed.region), Why::default()),
+            None => rows::name_of_group(&self.space.target().machine, key),
         }
     }
 
@@ -287,7 +285,7 @@ impl Walking<'_> {
             }
         };
         let (spans, question) = (self.spans.ranges(), self.question(Facts::FRAMES));
-        page_sweep::rows::<PhysicalRuns, _>(self.space, spans, question, self.cut, context.sink, record)?;
+        rows::emit_rows::<PhysicalRuns, _>(self.space, spans, question, self.cut, context.sink, record)?;
         Ok(Flow::Done)
     }
 }

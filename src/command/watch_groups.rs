@@ -1,6 +1,6 @@
 //! `watch … by region`: changes added up for each region.
 
-use super::groups;
+use super::rows;
 use super::watch::EventGroup;
 use crate::inspect::{AddressSpace, Change, RegionGroups};
 use crate::kernel::Region;
@@ -86,7 +86,7 @@ impl Sums {
                 let together = || format!("regions that came after {MOST_LATER} others, together");
                 EventGroup {
                     by: by.word(),
-                    key: region.map_or_else(together, groups::region),
+                    key: region.map_or_else(together, rows::name_of_region),
                     region: region.map(|region| region.name.clone()).unwrap_or_default(),
                     pages: sum.pages,
                     samples: sum.samples,

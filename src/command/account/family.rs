@@ -2,8 +2,7 @@
 
 use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
 use super::records::{FREES_FILE_PAGES, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
-use crate::command::cut::{self, Cut, say_cut};
-use crate::command::page_sweep::stopped;
+use crate::command::rows::{self, Cut, say_cut, stopped};
 use crate::command::{Context, Error, Flow, Outcome};
 use crate::inspect::account::{Family, FamilyStep, FamilySums};
 use crate::lang::display::quoted;
@@ -163,7 +162,7 @@ fn members(sums: &FamilySums, cut: Option<Cut>, sink: &mut dyn Sink) -> Result<(
         .collect();
     let size = |row: &AccountMember| row.alone.clone().unwrap_or(row.rss);
     rows.sort_by_key(|row| Reverse((size(row), row.rss)));
-    let more = cut::keep(&mut rows, cut, size);
+    let more = rows::keep_shown(&mut rows, cut, size);
     rows.iter().try_for_each(|row| sink.emit(row))?;
     say_cut(more, "process", sink)
 }

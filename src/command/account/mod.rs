@@ -8,10 +8,9 @@ mod records;
 use family::FamilyOf;
 use family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
 
-use super::cut::{self, Cut, say_cut};
 use super::named_pages::{PagesOfSymbols, name_among_symbols};
-use super::page_sweep::{finish, stopped};
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, groups};
+use super::rows::{self, Cut, finish, say_cut, stopped};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Origin};
 use crate::inspect::account::{Account, Accounting, Counted, checks};
 use crate::inspect::{AddressSpace, Facts, GroupKey as Key, OfFrame, Page};
@@ -415,7 +414,7 @@ impl Sum<'_> {
         if by != AccountKey::Region {
             rows.sort_by_key(|(_, account)| Reverse(account.total()));
         }
-        let more = cut::keep(&mut rows, cut, |(_, account)| account.total());
+        let more = rows::keep_shown(&mut rows, cut, |(_, account)| account.total());
         for (key, account) in rows {
             let classes = AccountClass::ALL.iter().map(|&class| (class, account.of(class)));
             sink.emit(&AccountGroup {
@@ -433,7 +432,7 @@ impl Sum<'_> {
         match group {
             GroupOf::Region(index) => {
                 let viewed = self.space.regions().get(*index);
-                viewed.map(|viewed| groups::region(&viewed.region)).unwrap_or_default()
+                viewed.map(|viewed| rows::name_of_region(&viewed.region)).unwrap_or_default()
             }
             GroupOf::Mapping(index) => {
                 let viewed = self.space.regions().get(*index);
@@ -444,7 +443,7 @@ impl Sum<'_> {
                 let viewed = self.space.regions().get(*index);
                 viewed.map(|viewed| name_among_symbols(&viewed.region.name)).unwrap_or_default()
             }
-            GroupOf::Frame(key) => groups::name(&self.space.target().machine, *key).0,
+            GroupOf::Frame(key) => rows::name_of_group(&self.space.target().machine, *key).0,
         }
     }
 

@@ -6,7 +6,7 @@ mod round;
 
 use over_time::{Times, UntilCopied, until_copied};
 
-use super::cut::Cut;
+use super::rows::Cut;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, attach, example, ps, snapshot};
 use crate::eval::{self, Value};
 use crate::inspect::AddressSpace;

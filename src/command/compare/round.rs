@@ -3,9 +3,9 @@
 use super::records::{Comparison, ComparisonGroup, ComparisonSummary, SharedCounts};
 use crate::command::Error;
 use crate::command::counterpart::Counterparts;
-use crate::command::cut::{self, Cut, say_cut};
 use crate::command::named_pages::{PagesOfSymbols, name_among_symbols};
 use crate::command::ps::ProcessMemory;
+use crate::command::rows::{self, Cut, say_cut};
 use crate::eval::{Origin, Spans};
 use crate::inspect::{self, AddressSpace, Facts, PageRelation, SharedPages, Snapshot};
 use crate::kernel::words::worded;
@@ -339,7 +339,7 @@ impl Side<'_, '_> {
 }
 
 fn show_rows(mut rows: Vec<Comparison>, cut: Option<Cut>, sink: &mut dyn Sink) -> Result<(), Stopped> {
-    let more = cut::keep(&mut rows, cut, |row| pages(&row.counts));
+    let more = rows::keep_shown(&mut rows, cut, |row| pages(&row.counts));
     rows.iter().try_for_each(|row| sink.emit(row))?;
     say_cut(more, "region", sink)
 }
@@ -353,7 +353,7 @@ fn show_groups(
 ) -> Result<(), Stopped> {
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, counts)| Reverse((counts.copied + counts.about_to_copy, counts.shared)));
-    let more = cut::keep(&mut groups, cut, |(_, counts)| pages(counts));
+    let more = rows::keep_shown(&mut groups, cut, |(_, counts)| pages(counts));
     let mut groups = groups.into_iter();
     groups.try_for_each(|(symbol, counts)| sink.emit(&ComparisonGroup { other, symbol, page_size, counts }))?;
     say_cut(more, "symbol", sink)

@@ -2,9 +2,8 @@
 
 mod records;
 
-use super::cut::{self, Cut};
-use super::groups::region as of_region;
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
+use super::rows::{self, Cut, name_of_region};
 use super::snapshot::{self, called, or_say, seconds, showing};
 use super::translate::brief;
 use super::unobserved::unobservable;
@@ -346,7 +345,7 @@ fn show<T: Record>(
     size: impl Fn(&T) -> u64,
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
-    summary.cut = cut::keep(&mut rows, cut, size) as u64;
+    summary.cut = rows::keep_shown(&mut rows, cut, size) as u64;
     sink.emit(&summary)?;
     rows.iter().try_for_each(|row| sink.emit(row))
 }
@@ -387,7 +386,7 @@ fn groups(by: DiffKey, rows: &[Row], mut symbols: PagesOfSymbols, regions: &Regi
             DiffKey::Symbol => add(region(), whole, row.pages),
             DiffKey::Region => {
                 let region = whole.group.and_then(|number| regions.region(number));
-                add(region.map_or_else(String::new, of_region), whole, row.pages);
+                add(region.map_or_else(String::new, name_of_region), whole, row.pages);
             }
         }
     }

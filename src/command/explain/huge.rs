@@ -1,8 +1,7 @@
 //! `explain huge [ADDR|RANGE]`: why memory is not on huge pages.
 
 use super::huge_records::{HugePages, HugePiece, HugeRow, HugeSizeRow, HugeZerosRow};
-use crate::command::cut::{Cut, Largest, say_cut, show_largest};
-use crate::command::page_sweep::{finish, stopped};
+use crate::command::rows::{Cut, Largest, finish, say_cut, show_largest, stopped};
 use crate::command::{Context, Error, Flow, Outcome};
 use crate::eval::{self, AddressOrRange, Origin};
 use crate::inspect::AddressSpace;

@@ -3,7 +3,7 @@
 mod records;
 
 use super::named_pages::names_in;
-use super::page_sweep::{self, PageSweep, finish};
+use super::rows::{self, PageSweep, finish};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
 use crate::inspect::{self, AddressSpace, ByteSource, Facts, Page, Question, read_resident};
@@ -282,9 +282,8 @@ impl Search<'_> {
     fn through(&mut self, spans: &Spans, filter: Option<&inspect::Filter>, sink: &mut dyn Sink) -> Result<(), Error> {
         let need = spans.holes() | Facts::CONTENT;
         let question = Question::new(filter, need);
-        let mut ended = page_sweep::sweep(self.space, spans.ranges(), question, sink, |sweep, sink| {
-            self.pages(sweep, spans, sink)
-        })?;
+        let mut ended =
+            rows::sweep(self.space, spans.ranges(), question, sink, |sweep, sink| self.pages(sweep, spans, sink))?;
         self.cache_unread.extend(std::mem::take(&mut ended.selection.unknown_content));
         let mut summary = self.summary.clone();
         if let Some(reason) = self.cache_unread.reason() {

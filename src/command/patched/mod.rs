@@ -2,7 +2,7 @@
 
 mod records;
 
-use super::page_sweep::{self, finish};
+use super::rows::{self, finish};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval;
 use crate::inspect::{AddressSpace, Facts, Page, read_resident};
@@ -94,7 +94,7 @@ not change. Code in anonymous memory has no file to compare with.",
             uncompared: PagesByReason::default(),
             equal: None,
         };
-        let mut ended = page_sweep::sweep(&space, &code, Facts::ENTRIES, context.sink, |sweep, sink| {
+        let mut ended = rows::sweep(&space, &code, Facts::ENTRIES, context.sink, |sweep, sink| {
             while let Some(kept) = sweep.next(sink)? {
                 for page in kept.pages {
                     kept.totals.add(&page);

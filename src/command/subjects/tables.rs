@@ -1,6 +1,6 @@
 //! The tables in the texts: rows of a word and its meaning, from the tables of the code.
 
-use crate::command::groups::GroupKey;
+use crate::command::rows::GroupKey;
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::words::{Worded, fragment};
 use crate::kernel::{Kind, State};

@@ -2,8 +2,8 @@
 
 pub(super) mod records;
 
-use super::page_sweep::{say_left_out, states_are};
 use super::region::unmapped;
+use super::rows::{say_left_out, states_are};
 use super::schedule::{SamplesEnd, Schedule};
 use super::snapshot::seconds;
 use super::timeline::Timeline;

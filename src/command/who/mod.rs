@@ -2,7 +2,7 @@
 
 pub(super) mod records;
 
-use super::page_sweep::{finish, stopped};
+use super::rows::{finish, stopped};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, ps, translate};
 use crate::eval::{self, Location};
 use crate::inspect::who::{self, EndCause, FrameQuestion, SearchEvent, SearchSummary, Seen};

@@ -1,0 +1,518 @@
+//! Rows of commands: which are shown (`limit`, `top`), the sweep over pages that makes them, with totals at its end however
+//! it ended, and groups (`by`).
+
+use super::Error;
+use crate::eval;
+use crate::inspect::{
+    self, AddressSpace, GroupBy, GroupKey as Key, InZone, Keys, Neighbours, OfFrame, Page, Question, Selection,
+    StateSet, Sweep, Totals,
+};
+use crate::kernel::words::worded;
+use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
+use crate::lang::{self, Which};
+use crate::process::Machine;
+use crate::render::units::counted;
+use crate::render::{Record, Sink};
+use crate::report::{EveryState, Group, Reason, Stopped, WalkSummary, Why};
+use crate::state::DebugState;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// The result of a sweep.
+pub(super) struct SweepEnd {
+    /// The counts of the pages.
+    pub totals: Totals,
+    /// Whether regions changed meanwhile.
+    pub changed: bool,
+    /// What is uncertain about the pages that the filter keeps and leaves out.
+    pub selection: Selection,
+    /// Why it was stopped, if it was.
+    pub stopped: Option<Stopped>,
+}
+
+impl SweepEnd {
+    /// Adds the sink's answer to the last row. A closed output counts before an earlier Ctrl-C.
+    pub fn add_stop(&mut self, answer: Result<(), Stopped>) {
+        self.stopped = match (self.stopped, answer) {
+            (_, Err(Stopped::Closed)) => Some(Stopped::Closed),
+            (before, answer) => before.or(answer.err()),
+        };
+    }
+
+    /// Notes that states in the totals are only the likeliest, for tables whose rows do not say so.
+    pub fn say_uncertain(&self, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let Some(reason) = self.selection.uncertain.and_then(StateSet::uncertainty) else {
+            return Ok(());
+        };
+        sink.note(format!("the states of pages that are not present are {reason}"))
+    }
+
+    /// Emits the totals. Returns the error of a stopped sweep.
+    pub fn close(self, sink: &mut dyn Sink, cut_short: bool) -> Result<(), Error> {
+        if let Some(reason) = self.selection.unknown_content.reason() {
+            // No page was kept: that none matches would be false.
+            if self.totals.pages == 0 && self.stopped.is_none() {
+                let what = "the contents of untouched pages (cached, swapped or past the end)";
+                return Err(inspect::Error::Unknown { what, reason }.into());
+            }
+            let pages = self.selection.unknown_content.pages();
+            let message = format!(
+                "left out: {pages} untouched {} whose contents are unknown ({reason})",
+                if pages == 1 { "page" } else { "pages" },
+            );
+            sink.note(message)?;
+        }
+        if let Some((pages, states)) = self.selection.undecided {
+            say_left_out(pages, "page", &states_are(states), sink)?;
+        }
+        let summary = WalkSummary {
+            pages: self.totals.pages,
+            bytes: self.totals.bytes(),
+            runs: self.totals.runs(),
+            longest_run_bytes: self.totals.longest_run_bytes(),
+            longest_run_start: self.totals.longest_run_start(),
+            changed: self.changed,
+            cut_short: cut_short || self.stopped.is_some(),
+            states: EveryState(self.totals.states().map()),
+        };
+        finish(&summary, self.stopped, sink)
+    }
+}
+
+/// Emits the last record. Returns the error of a stopped sweep.
+pub(super) fn finish(last: &dyn Record, stopped: Option<Stopped>, sink: &mut dyn Sink) -> Result<(), Error> {
+    // Nobody reads the last record of a closed output.
+    if stopped != Some(Stopped::Closed) {
+        sink.emit(last)?;
+    }
+    stopped.map_or(Ok(()), |stopped| Err(stopped.into()))
+}
+
+/// Says that a filter leaves out so many pages or regions (`what`) because it cannot be evaluated for them.
+pub(super) fn say_left_out(count: u64, what: &str, why: &str, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    let pages = counted(count, what);
+    sink.note(format!("left out: {pages} for which the filter cannot be evaluated ({why})"))
+}
+
+/// The note that states of pages are uncertain, and why.
+pub(super) fn states_are(states: StateSet) -> String {
+    let reason = states.uncertainty().map(|reason| reason.to_string());
+    format!("states are {}", reason.unwrap_or_default())
+}
+
+/// The pages of a sweep that its question keeps.
+pub(super) struct PageSweep {
+    pages: Sweep,
+    question: Question,
+    done: u64,
+    total: u64,
+    totals: Totals,
+    selection: Selection,
+}
+
+/// Pages of one region or hole.
+pub(super) struct KeptPages<'s, Pages> {
+    /// The index of the region.
+    pub region: Option<usize>,
+    pub pages: Pages,
+    /// To which the caller adds what it takes.
+    pub totals: &'s mut Totals,
+}
+
+impl PageSweep {
+    /// The next pages; `None` after the last.
+    pub fn next<'s>(
+        &'s mut self,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<KeptPages<'s, impl Iterator<Item = Page> + use<'s>>>, Error> {
+        let Some(chunk) = self.pages.next()? else {
+            return Ok(None);
+        };
+        sink.progress(self.done, self.total, "pages")?;
+        self.done = self.done.saturating_add(chunk.pages);
+        let pages = self.selection.kept(chunk, &self.question);
+        Ok(Some(KeptPages { region: chunk.region_index, pages, totals: &mut self.totals }))
+    }
+}
+
+/// Sweeps `spans`: `pull` takes the pages that it wants. Errors other than the sink's are passed on.
+pub(super) fn sweep(
+    space: &AddressSpace,
+    spans: &[AddressRange],
+    question: impl Into<Question>,
+    sink: &mut dyn Sink,
+    pull: impl FnOnce(&mut PageSweep, &mut dyn Sink) -> Result<(), Error>,
+) -> Result<SweepEnd, Error> {
+    let question = question.into();
+    let mut sweep = PageSweep {
+        pages: space.pages(spans, question.clone()).within(sink.budget()),
+        totals: Totals::new(space.page(), question.need()),
+        question,
+        done: 0,
+        total: spans.iter().map(|span| span.pages(space.page())).sum(),
+        selection: Selection::default(),
+    };
+    let stopped = stopped(pull(&mut sweep, sink), sink)?;
+    let changed = !sweep.pages.changed().is_empty();
+    Ok(SweepEnd { totals: sweep.totals, changed, selection: sweep.selection, stopped })
+}
+
+/// Why a sweep was stopped, if it was. Other errors are passed on.
+pub(super) fn stopped(pulled: Result<(), Error>, sink: &mut dyn Sink) -> Result<Option<Stopped>, Error> {
+    match pulled {
+        Ok(()) => Ok(None),
+        // The engine may have noticed Ctrl-C before the sink: its answer is known here.
+        Err(Error::Stopped(stopped)) => Ok(Some(sink.check().err().unwrap_or(stopped))),
+        Err(error) => Err(error),
+    }
+}
+
+/// Sweeps `spans` and emits the records of the rows of neighbours that are wanted, then the totals. Returns where the
+/// row begins that would be one too many.
+pub(super) fn emit_rows<N: Neighbours, R: Record>(
+    space: &AddressSpace,
+    spans: &[AddressRange],
+    question: Question,
+    cut: Option<Cut>,
+    sink: &mut dyn Sink,
+    mut record: impl FnMut(&N::Row) -> R,
+) -> Result<Option<VirtualAddress>, Error> {
+    let mut rows = N::new(space.page());
+    let mut left = Cut::limit(cut).unwrap_or(u64::MAX);
+    let mut largest = Cut::top(cut).map(Largest::new);
+    let mut more = None;
+    let mut ended = sweep(space, spans, question, sink, |sweep, sink| {
+        while let Some(kept) = sweep.next(sink)? {
+            for page in kept.pages {
+                // Pages in the totals must also be in a row, even if the sink says to stop.
+                let row = rows.push(&page, kept.region);
+                left = left.saturating_sub(u64::from(row.is_some()));
+                match left {
+                    0 => more = Some(page.address),
+                    _ => kept.totals.add(&page),
+                }
+                match (row, &mut largest) {
+                    (None, _) => {}
+                    (Some(row), Some(largest)) => largest.add(N::size(&row), row),
+                    (Some(row), None) => sink.emit(&record(&row))?,
+                }
+                if more.is_some() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    })?;
+    if more.is_none()
+        && ended.stopped != Some(Stopped::Closed)
+        && let Some(row) = rows.finish()
+    {
+        match &mut largest {
+            Some(largest) => largest.add(N::size(&row), row),
+            None => ended.add_stop(sink.emit(&record(&row))),
+        }
+    }
+    show_largest(largest, "row", sink, |row, sink| sink.emit(&record(row)))?;
+    ended.close(sink, more.is_some())?;
+    Ok(more)
+}
+
+/// How many rows are shown, and which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Cut {
+    pub which: Which,
+    pub most: u64,
+}
+
+impl Cut {
+    /// The cut of a line, with the value of its variable.
+    ///
+    /// # Errors
+    /// The count is 0, or the variable holds no count.
+    pub fn of(written: Option<&lang::Cut>, state: &DebugState) -> Result<Option<Cut>, Error> {
+        let Some(written) = written else {
+            return Ok(None);
+        };
+        let most = eval::count(&written.rows, state)?;
+        let which = written.which;
+        match (most, which) {
+            (0, Which::First) => Err(Error::nothing_wanted("limit")),
+            (0, Which::Largest) => Err(Error::nothing_wanted("top")),
+            _ => Ok(Some(Cut { which, most })),
+        }
+    }
+
+    /// How many, as a length.
+    pub fn rows(self) -> usize {
+        usize::try_from(self.most).unwrap_or(usize::MAX)
+    }
+
+    /// The N of `limit N`, for a stream that ends there.
+    pub fn limit(cut: Option<Cut>) -> Option<u64> {
+        cut.filter(|cut| cut.which == Which::First).map(|cut| cut.most)
+    }
+
+    /// The N of `top N`.
+    pub fn top(cut: Option<Cut>) -> Option<u64> {
+        cut.filter(|cut| cut.which == Which::Largest).map(|cut| cut.most)
+    }
+}
+
+/// Keeps the first or the largest rows, and returns how many were left out.
+pub(super) fn keep_shown<T>(rows: &mut Vec<T>, cut: Option<Cut>, size: impl Fn(&T) -> u64) -> usize {
+    if Cut::top(cut).is_some() {
+        rows.sort_by_key(|row| Reverse(size(row)));
+    }
+    let all = rows.len();
+    rows.truncate(cut.map_or(all, Cut::rows));
+    all - rows.len()
+}
+
+/// The end of the note about rows that are not shown.
+pub const CUT: &str = " (the totals include them)";
+
+/// Notes how many rows are not shown.
+pub(super) fn say_cut(more: usize, what: &str, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    if more == 0 {
+        return Ok(());
+    }
+    let rows = counted(more as u64, &format!("more {what}"));
+    sink.note(format!("{rows}{CUT}"))
+}
+
+/// The largest of a stream of rows; among equals, the first.
+pub(super) struct Largest<T, S = u64> {
+    most: usize,
+    seen: usize,
+    /// By size, and among equals by the place in the stream.
+    kept: BTreeMap<(S, Reverse<usize>), T>,
+}
+
+impl<T, S: Ord> Largest<T, S> {
+    pub fn new(most: u64) -> Self {
+        Largest { most: usize::try_from(most).unwrap_or(usize::MAX), seen: 0, kept: BTreeMap::new() }
+    }
+
+    pub fn add(&mut self, size: S, row: T) {
+        self.kept.insert((size, Reverse(self.seen)), row);
+        self.seen += 1;
+        if self.kept.len() > self.most {
+            self.kept.pop_first();
+        }
+    }
+
+    /// The rows, the largest first, and how many were left out.
+    pub fn finish(self) -> (Vec<T>, usize) {
+        let more = self.seen - self.kept.len();
+        (self.kept.into_values().rev().collect(), more)
+    }
+}
+
+/// Shows the largest rows, if `top` asked for them, and notes how many others there are.
+pub(super) fn show_largest<T, S: Ord>(
+    largest: Option<Largest<T, S>>,
+    what: &str,
+    sink: &mut dyn Sink,
+    mut emit: impl FnMut(&T, &mut dyn Sink) -> Result<(), Stopped>,
+) -> Result<(), Stopped> {
+    let Some(largest) = largest else {
+        return Ok(());
+    };
+    let (rows, more) = largest.finish();
+    rows.iter().try_for_each(|row| emit(row, sink))?;
+    say_cut(more, what, sink)
+}
+
+worded! {
+    /// What `walk … by KEY` groups pages by.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum GroupKey, word {
+        /// The state: present, swapped, guard, …
+        State = "state",
+        /// The kind: anonymous, file, shmem, …
+        Kind = "kind",
+        /// The set of page flags.
+        Flags = "flags",
+        /// The region.
+        Region = "region",
+        /// The run of physically consecutive frames.
+        Run = "run",
+        /// The order of the folio.
+        Order = "order",
+        /// The NUMA node.
+        Node = "node",
+        /// The memory zone.
+        Zone = "zone",
+        /// The memory cgroup.
+        Cgroup = "cgroup",
+        /// Mapped by one PMD as a huge page, or not.
+        PmdMapped = "pmd_mapped",
+        /// The number of mappings of the frame.
+        MapCount = "mapcount",
+        /// Mapped only here, or not.
+        Exclusive = "exclusive",
+        /// The symbol in which the page begins.
+        Symbol = "symbol",
+    }
+}
+
+/// The grouping of a key; `None` for runs, which are a stream.
+fn by(key: GroupKey) -> Option<GroupBy> {
+    Some(match key {
+        GroupKey::State => GroupBy::State,
+        GroupKey::Kind => GroupBy::Kind,
+        GroupKey::Flags => GroupBy::Flags,
+        GroupKey::Region => GroupBy::Region,
+        GroupKey::Order => GroupBy::Order,
+        GroupKey::Node => GroupBy::Node,
+        GroupKey::Zone => GroupBy::Zone,
+        GroupKey::Cgroup => GroupBy::Cgroup,
+        GroupKey::PmdMapped => GroupBy::PmdMapped,
+        GroupKey::MapCount => GroupBy::MapCount,
+        GroupKey::Exclusive => GroupBy::Exclusive,
+        GroupKey::Symbol => GroupBy::Symbol,
+        GroupKey::Run => return None,
+    })
+}
+
+/// The grouping of `by KEY` or `by KEY, KEY`.
+///
+/// # Errors
+/// Runs, which are a stream, beside another key; a key twice.
+pub(super) fn groupings(keys: &[GroupKey]) -> Result<Option<(GroupBy, Option<GroupBy>)>, Error> {
+    let refused = |message: &str| Error::refused(message, "write `walk RANGE by region, state`");
+    match *keys {
+        [one] => Ok(by(one).map(|one| (one, None))),
+        [one, other] if one == other => Err(refused("the two keys of `by` are the same")),
+        [one, other] => match (by(one), by(other)) {
+            (Some(one), Some(other)) => Ok(Some((one, Some(other)))),
+            _ => Err(refused("`run` cannot be combined with another key")),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// A row for each of the groups `by` these keys, as many as are wanted, and a note of the others.
+pub(super) fn emit_groups(
+    by: &[GroupKey],
+    mut groups: Vec<(Keys, u64)>,
+    cut: Option<Cut>,
+    size: PageSize,
+    name: impl Fn(Key) -> (String, Why),
+    sink: &mut dyn Sink,
+) -> Result<(), Stopped> {
+    if cut.is_some_and(|cut| cut.which == Which::Largest) {
+        // Stable: among equals, the first stays first.
+        groups.sort_by_key(|&(_, pages)| Reverse(pages));
+    }
+    let mut words = by.iter().map(|key| key.word());
+    let (by, second_by) = (words.next().unwrap_or_default(), words.next());
+    let shown = cut.map_or(groups.len(), |cut| cut.rows());
+    for &((first, second), pages) in groups.iter().take(shown) {
+        let (key, mut why) = name(first);
+        let second = second.map(&name);
+        let second_key = second.map(|(second, reasons)| {
+            for (field, reason) in reasons.iter() {
+                why.note(field, reason);
+            }
+            second
+        });
+        sink.emit(&Group { by, key, second_by, second_key, pages, bytes: pages.saturating_mul(size.bytes()), why })?;
+    }
+    say_cut(groups.len().saturating_sub(shown), "group", sink)
+}
+
+/// The name of a group `by region`, here and in `watch` and `diff`.
+pub(super) fn name_of_region(region: &Region) -> String {
+    let name = format!("{} {} {}", region.range, region.permissions, region.name);
+    name.trim_end().to_owned()
+}
+
+/// The name of a group, and why its pages may not belong to it. Names of regions and symbols need an address space: for
+/// these keys this is the name for pages in none.
+pub(super) fn name_of_group(machine: &Machine, key: Key) -> (String, Why) {
+    let changed = Reason::Changed;
+    let is_or_not = |is: bool, word: &str| if is { word.to_owned() } else { format!("not {word}") };
+    match key {
+        Key::State(states) => (states.likeliest().word().to_owned(), states.why("state")),
+        Key::Kind(Some(kind), _) => plain(kind.word()),
+        Key::Kind(None, states) => {
+            let why = states.map_or_else(Why::default, |states| states.why("kind"));
+            ("unknown".to_owned(), why)
+        }
+        Key::Region(_) => plain("in no region"),
+        Key::Symbol(_) => plain("no symbol"),
+        Key::Flags(raw) => of_frame("flags", raw, changed, |_| match key.flags().unwrap_or_default().names() {
+            names if names.is_empty() => "none set".to_owned(),
+            names => names.join(","),
+        }),
+        Key::Order(order) => of_frame("order", order, changed, |order| order.to_string()),
+        Key::Node(OfFrame::Unknown) | Key::Zone(OfFrame::Unknown) => plain("in no zone"),
+        Key::Node(node) => of_frame("node", node, changed, |node| node.to_string()),
+        Key::Zone(zone) => of_frame("zone", zone, changed, |zone| zone_name(machine, zone)),
+        Key::Cgroup(OfFrame::Is(0)) => plain("charged to none"),
+        Key::Cgroup(OfFrame::Is(inode)) => match inspect::cgroup_path(machine, inode) {
+            Ok(path) => plain(&path.to_string()),
+            Err(reason) => (format!("inode {inode}"), because("cgroup", reason)),
+        },
+        Key::Cgroup(inode) => of_frame("cgroup", inode, changed, |inode| inode.to_string()),
+        Key::MapCount(count) => of_frame("mapcount", count, changed, |count| match count {
+            (count, true) => format!("~{count}"),
+            (count, false) => count.to_string(),
+        }),
+        Key::PmdMapped(is) => of_frame("pmd_mapped", is, inspect::no_scan(), |is| is_or_not(is, "pmd_mapped")),
+        Key::Exclusive(is) => of_frame("exclusive", is, inspect::no_scan(), |is| is_or_not(is, "exclusive")),
+    }
+}
+
+fn plain(name: &str) -> (String, Why) {
+    (name.to_owned(), Why::default())
+}
+
+/// The name of a group by a fact about frames, or why it is unknown: `reason` if there is a frame.
+fn of_frame<T>(field: &'static str, fact: OfFrame<T>, reason: Reason, name: impl FnOnce(T) -> String) -> (String, Why) {
+    match fact {
+        OfFrame::Is(fact) => plain(&name(fact)),
+        OfFrame::Unknown => ("unknown".to_owned(), because(field, reason)),
+        OfFrame::Hidden => {
+            let reason = "the page map does not show the frames of device mappings (VM_PFNMAP)".to_owned();
+            let why = because(field, Reason::NotOnThisKernel(reason));
+            ("hidden".to_owned(), why)
+        }
+        OfFrame::None => plain("no frame"),
+    }
+}
+
+/// One reason.
+fn because(field: &'static str, reason: Reason) -> Why {
+    let mut why = Why::default();
+    why.note(field, &reason);
+    why
+}
+
+/// The name of a zone; with its node, where there are several.
+fn zone_name(machine: &Machine, zone: InZone) -> String {
+    let Ok(zones) = machine.zones() else {
+        return String::new();
+    };
+    let name = zones.get(zone.index).map_or("", |zone| &zone.name);
+    if zones.iter().all(|other| other.node == zone.node) {
+        name.to_owned()
+    } else {
+        format!("{name} of node {}", zone.node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_come_first_and_of_equal_ones_the_first() {
+        let mut largest = Largest::new(3);
+        for (size, row) in [(1, "a"), (5, "b"), (3, "c"), (5, "d"), (3, "e")] {
+            largest.add(size, row);
+        }
+        assert_eq!(largest.finish(), (vec!["b", "d", "c"], 2));
+    }
+}

@@ -135,6 +135,13 @@ impl PageLayout {
         self.offsets.get(member as usize).copied().flatten()
     }
 
+    /// How many records of pages the numbers of a large folio take.
+    pub(super) fn folio_records(&self) -> usize {
+        let members = [Member::Pins, Member::EntireMaps, Member::AllMaps, Member::Pages];
+        let last = members.into_iter().filter_map(|member| self.at(member)).max().unwrap_or_default();
+        (last / self.page) as usize + 1
+    }
+
     /// The flags of a page with this word.
     pub(super) fn flags(&self, word: u64) -> PageFlags {
         let set = self.flags.iter().filter(|(_, bit)| word >> bit & 1 != 0);

@@ -35,6 +35,12 @@ pub(super) struct FolioNumbers {
     pub(super) entire: u64,
     pub(super) mapping: u64,
     index: u64,
+    /// How often page tables map its first page alone.
+    maps: u64,
+    /// All mappings of a large folio, where the kernel keeps that count.
+    all_maps: Option<u64>,
+    /// The pins of a large folio.
+    pub(super) pins: Option<u32>,
 }
 
 /// Frames of one read: 64 KiB or so.
@@ -110,39 +116,46 @@ impl Pages {
         look(self.each(&bytes).next()??)
     }
 
-    /// The number of 32 bits that a member of the folio with this first frame is.
-    fn of_folio(&self, head: u64, member: Member) -> Option<u32> {
-        self.image.half(self.address(head)?.checked_add(self.layout.at(member)?)?)
-    }
-
     /// The folio that begins with `head`.
     pub(super) fn folio(&self, head: u64) -> Option<FolioNumbers> {
-        let mut numbers = self.with(head, |page| page.as_folio(head))?;
+        let bytes = self.read_bytes(head, 1);
+        self.folio_of(self.each(&bytes).next()??, head, &[])
+    }
+
+    /// The folio that begins with this record, of `head`. The records after it are read if they are not in `behind`.
+    fn folio_of(&self, page: RawPage<'_>, head: u64, behind: &[u8]) -> Option<FolioNumbers> {
+        let mut numbers = page.as_folio(head)?;
         if numbers.flags.contains(PageFlags::COMPOUND_HEAD) {
-            let pages = self.of_folio(head, Member::Pages)?;
+            let size = self.layout.page as usize;
+            let records = self.layout.folio_records() - 1;
+            let read = if behind.len() < records * size { self.read_bytes(head + 1, records) } else { Vec::new() };
+            let behind = if read.is_empty() { behind } else { &read };
+            let half = |member| {
+                let at = usize::try_from(self.layout.at(member)?).ok()?;
+                let (bytes, at) = at.checked_sub(size).map_or((page.bytes, at), |at| (behind, at));
+                self.image.number(bytes, at, 4).map(|number| number as u32)
+            };
+            let pages = half(Member::Pages)?;
             let order = u8::try_from(pages.trailing_zeros()).ok()?;
             numbers.order =
                 Some(order).filter(|&order| pages.is_power_of_two() && (1..=LARGEST_ORDER).contains(&order))?;
-            numbers.entire = self.of_folio(head, Member::EntireMaps).and_then(count).unwrap_or_default();
+            numbers.entire = half(Member::EntireMaps).and_then(count).unwrap_or_default();
+            numbers.all_maps = half(Member::AllMaps).and_then(count);
+            // Before Linux 5.18 a folio of two pages had no room for the count (`hpage_pincount_available`).
+            let has_room = order >= 2 || self.layout.at(Member::Pins).is_some_and(|at| at < 2 * self.layout.page);
+            numbers.pins = half(Member::Pins).filter(|_| has_room);
         }
         let aligned = head & ((1u64 << numbers.order) - 1) == 0;
         aligned.then_some(numbers)
     }
 
-    /// The pins of a large folio.
-    pub(super) fn pins(&self, folio: &FolioNumbers) -> Option<u32> {
-        // Before Linux 5.18 a folio of two pages had no room for the count (`hpage_pincount_available`).
-        let has_room = folio.order >= 2 || folio.order == 1 && self.layout.at(Member::Pins)? < 2 * self.layout.page;
-        if has_room { self.of_folio(folio.head, Member::Pins) } else { None }
-    }
-
     /// All mappings of a folio.
     pub(super) fn mappings(&self, folio: &FolioNumbers) -> Option<u64> {
         if folio.order == 0 {
-            return self.with(folio.head, |page| page.maps());
+            return Some(folio.maps);
         }
         if self.layout.at(Member::AllMaps).is_some() {
-            return count(self.of_folio(folio.head, Member::AllMaps)?);
+            return folio.all_maps;
         }
         let pages = 1u64 << folio.order;
         let mut sum = 0;
@@ -169,7 +182,7 @@ impl Pages {
     }
 
     /// What `mapping` is.
-    fn owner(&self, folio: &FolioNumbers, frame: u64) -> Option<FrameOwner> {
+    fn owner(&self, folio: &FolioNumbers, frame: u64, last: &mut Option<(u64, FilePage)>) -> Option<FrameOwner> {
         // Pages of processes and files have one of these. Pages of the kernel may have anything in the place of the
         // mapping.
         let has_owner = folio.flags.intersects(PageFlags::LRU | PageFlags::UPTODATE | PageFlags::SWAPBACKED);
@@ -178,7 +191,11 @@ impl Pages {
             1 => FrameOwner::Anonymous,
             3 => FrameOwner::Merged,
             0 if folio.mapping != 0 => {
-                let file = self.file(folio.mapping)?;
+                let file = match *last {
+                    Some((mapping, file)) if mapping == folio.mapping => file,
+                    _ => self.file(folio.mapping)?,
+                };
+                *last = Some((folio.mapping, file));
                 let index = folio.index.checked_add(frame - folio.head)?;
                 FrameOwner::File(FilePage { index, ..file })
             }
@@ -201,21 +218,26 @@ impl Pages {
         Some(FilePage { device, inode: number, index: 0 })
     }
 
-    /// The records of the frames from `first` on.
+    /// The records of the frames from `first` on. Those of pages that are no large folio take no read of their own.
     pub(super) fn read(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) {
         let mut folio: Option<(FolioNumbers, FrameRecord)> = None;
+        // The file of the last page of one, by its page cache.
+        let mut file = None;
         let mut at = first;
         for part in into.chunks_mut(READ_FRAMES) {
             let bytes = self.read_bytes(at, part.len());
+            let mut behind = &bytes[..];
             for (record, page) in part.iter_mut().zip(self.each(&bytes)) {
                 let frame = at;
                 at += 1;
+                behind = behind.get(self.layout.page as usize..).unwrap_or_default();
                 *record = FrameRecord::default();
-                let Some(head) = page.and_then(|page| page.head(frame)) else {
+                let Some((page, head)) = page.and_then(|page| Some((page, page.head(frame)?))) else {
                     continue;
                 };
                 if folio.is_none_or(|(known, _)| known.head != head) {
-                    folio = self.folio(head).map(|numbers| (numbers, self.of_whole(&numbers, parts)));
+                    let numbers = if head == frame { self.folio_of(page, head, behind) } else { self.folio(head) };
+                    folio = numbers.map(|numbers| (numbers, self.of_whole(&numbers, parts)));
                 }
                 let Some((numbers, whole)) = &folio else {
                     continue;
@@ -226,7 +248,7 @@ impl Pages {
                 }
                 *record = *whole;
                 if parts.contains(RecordParts::OWNER) {
-                    record.owner = self.owner(numbers, frame);
+                    record.owner = self.owner(numbers, frame, &mut file);
                 }
             }
         }
@@ -243,7 +265,7 @@ impl Pages {
             flags: is_folio.then_some(folio.flags),
             references: is_asked(RecordParts::REFERENCES).then_some(folio.references),
             mappings: if is_asked(of_this_size) { self.mappings(folio) } else { None },
-            pins: if is_asked(RecordParts::PINS) { self.pins(folio) } else { None },
+            pins: folio.pins.filter(|_| is_asked(RecordParts::PINS)),
             owner: None,
         }
     }
@@ -299,6 +321,9 @@ impl RawPage<'_> {
             entire: 0,
             mapping: self.word(Member::Mapping)?,
             index: self.word(Member::Index).unwrap_or_default(),
+            maps: self.maps()?,
+            all_maps: None,
+            pins: None,
         })
     }
 }

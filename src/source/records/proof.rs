@@ -237,7 +237,7 @@ fn references(pages: &Pages, ground: &dyn Ground) -> bool {
 
 /// Whether the pins of large folios do; `None` if pmdb could not pin a huge page.
 pub(super) fn pins(pages: &Pages, ground: &dyn Ground) -> Option<bool> {
-    let read = |frame| pages.pins(&pages.folio(pages.with(frame, |page| page.head(frame))?)?);
+    let read = |frame| pages.folio(pages.with(frame, |page| page.head(frame))?)?.pins;
     rises_and_falls(&|taken, look| ground.pin_huge_page(taken, look), &read)
 }
 

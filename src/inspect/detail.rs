@@ -228,6 +228,7 @@ impl AddressSpace {
             order: folio.as_ref().ok().map(|(folio, _)| folio.order),
             zone: None,
             cgroup: None,
+            holders: None,
             content: reading.content.clone().ok(),
         };
         let offset = size.offset(address);

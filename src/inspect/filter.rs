@@ -4,6 +4,7 @@
 use super::address_space::AddressSpace;
 use super::classify::{KernelBehaviour, RegionFacts, absent_kind};
 use super::error::no_scan;
+use super::kernel_record;
 use super::page::{Facts, Page};
 use super::region::ViewedRegion;
 use super::{Error, Result};
@@ -132,6 +133,9 @@ impl From<Facts> for Question {
 /// How errors name [`Facts::ZONES`] and [`Facts::CGROUPS`].
 const ZONES: &str = "zones and nodes of frames";
 const CGROUPS: &str = "memory cgroups of frames";
+/// Those that the kernel's own records give.
+const REFERENCES: &str = "references of frames";
+const PINS: &str = "pins of frames";
 
 impl AddressSpace {
     /// Fails if part of `need` cannot be known here, and names it. Filters call this before a walk.
@@ -159,7 +163,14 @@ impl AddressSpace {
         } else {
             Ok(())
         };
+        let records = if need.intersects(Facts::RECORDS) {
+            available.frames.clone().and_then(|()| kernel_record::require(&self.target().machine, need))
+        } else {
+            Ok(())
+        };
         let facts = [
+            (Facts::REFERENCES, REFERENCES, &records),
+            (Facts::PINS, PINS, &records),
             (Facts::ORDER, "the orders of folios", &available.flags),
             (Facts::ZONES, ZONES, &zones),
             (Facts::CGROUPS, CGROUPS, &cgroups),
@@ -213,6 +224,10 @@ pub fn require_of_frames(need: Facts, machine: &Machine) -> Result<()> {
     if need.contains(Facts::CGROUPS) {
         let read = machine.frame_cgroups(FrameNumber::new(1), &mut [0]);
         require_known(CGROUPS, read)?;
+    }
+    if need.intersects(Facts::RECORDS) {
+        let what = if need.contains(Facts::PINS) { PINS } else { REFERENCES };
+        kernel_record::require(machine, need).map_err(|reason| Error::Unknown { what, reason })?;
     }
     Ok(())
 }

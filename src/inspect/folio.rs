@@ -332,6 +332,7 @@ mod tests {
             order: Some(order),
             zone: None,
             cgroup: None,
+            holders: None,
             content: None,
         }
     }

@@ -3,7 +3,8 @@
 use super::Result;
 use super::filter::Question;
 use super::folio::Folio;
-use super::kernel_record::kernel_record;
+use super::holders::FrameHolders;
+use super::kernel_record::{self, kernel_record};
 use super::ordered_pool::{Pool, TaskSize, Work};
 use super::page::{Facts, InZone, Page};
 use crate::budget::Budget;
@@ -31,6 +32,8 @@ pub struct FrameRow {
     pub zone: Option<InZone>,
     /// Inode of the memory cgroup that they are charged to, when asked for.
     pub cgroup: Option<u64>,
+    /// Who holds their folio, when asked for and recorded.
+    pub holders: Option<FrameHolders>,
 }
 
 impl FrameRow {
@@ -66,6 +69,7 @@ impl FrameRow {
             order: self.order,
             zone: self.zone,
             cgroup: self.cgroup,
+            holders: self.holders,
             content: None,
         }
     }
@@ -201,6 +205,7 @@ struct FrameBatch {
     counts: Vec<u64>,
     cgroups: Vec<u64>,
     orders: Vec<Option<u8>>,
+    holders: Vec<Option<FrameHolders>>,
     rows: Vec<FrameRow>,
 }
 
@@ -247,6 +252,11 @@ impl FrameBatch {
         if !need.contains(Facts::FLAGS) {
             self.flags.clear();
         }
+        if need.intersects(Facts::RECORDS) {
+            self.holders.clear();
+            self.holders.resize(self.known, None);
+            kernel_record::read_holders(machine, first, need, &mut self.holders)?;
+        }
         self.find_rows(zones);
         Ok(())
     }
@@ -265,6 +275,7 @@ impl FrameBatch {
                 map_count: common_word(&self.counts, at, &mut frames),
                 order: common_word(&self.orders, at, &mut frames).flatten(),
                 cgroup: common_word(&self.cgroups, at, &mut frames),
+                holders: common_word(&self.holders, at, &mut frames).flatten(),
                 zone,
                 frames: frames as u64,
             };
@@ -275,7 +286,8 @@ impl FrameBatch {
 }
 
 /// The word at `at`, if it was read. Cuts `frames` to those with the same word.
-fn common_word<T: Copy + PartialEq>(words: &[T], at: usize, frames: &mut usize) -> Option<T> {
+#[inline]
+pub(super) fn common_word<T: Copy + PartialEq>(words: &[T], at: usize, frames: &mut usize) -> Option<T> {
     let words = words.get(at..)?;
     let first = words.first()?;
     let words = words.iter().take(*frames);

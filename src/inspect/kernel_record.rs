@@ -1,8 +1,10 @@
 //! What the kernel's own record of a frame says: who holds the frame, and how often it is pinned.
 
+use super::holders::{FrameHolders, holders, not_shown, small_page_pins, with_pins};
+use super::page::Facts;
 use crate::kernel::{FrameNumber, PageFlags};
-use crate::process::{FrameOwner, FrameRecord, Machine, RecordParts};
-use crate::report::{Fact, FilePage, Holders, KernelRecord, REFERENCES_OF_A_PIN, Reason};
+use crate::process::{self, FrameOwner, FrameRecord, Machine, RecordParts};
+use crate::report::{Fact, FilePage, KernelRecord};
 
 /// The record of a frame; `None` where the kernel's records cannot be read. Pins of large folios are read only where
 /// there are such: the first time, pmdb pins a page of its own.
@@ -30,6 +32,30 @@ pub fn kernel_record(machine: &Machine, frame: FrameNumber, flags: Option<PageFl
     })
 }
 
+/// Fails if the records do not give these facts here.
+pub(super) fn require(machine: &Machine, need: Facts) -> Fact<()> {
+    let mut parts = RecordParts::FOLIO | RecordParts::REFERENCES;
+    parts.set(RecordParts::PINS, need.contains(Facts::PINS));
+    Ok(machine.require_records(parts)?)
+}
+
+/// Who holds the frames from `first` on, as far as these facts need it. Returns how many frames were looked at.
+pub(super) fn read_holders(
+    machine: &Machine,
+    first: FrameNumber,
+    need: Facts,
+    into: &mut [Option<FrameHolders>],
+) -> process::Result<usize> {
+    let some = RecordParts::FOLIO | RecordParts::REFERENCES;
+    let parts = if need.contains(Facts::PINS) { RecordParts::all() } else { some };
+    let mut records = vec![FrameRecord::default(); into.len()];
+    machine.frame_records(first, parts, &mut records)?;
+    for (holders, record) in into.iter_mut().zip(&records) {
+        *holders = FrameHolders::of(record);
+    }
+    Ok(records.len())
+}
+
 /// What the record says in words and numbers.
 fn described(machine: &Machine, record: &FrameRecord, flags: Option<PageFlags>) -> KernelRecord {
     let require = |part| Ok(machine.require_records(part)?);
@@ -48,11 +74,7 @@ fn described(machine: &Machine, record: &FrameRecord, flags: Option<PageFlags>) 
         (false, Err(reason)) => (Err(reason.clone()), None),
         (false, Ok(references)) => small_page_pins(*references, holders.as_ref().ok()),
     };
-    let holders = holders.map(|holders| {
-        let for_each = if is_large { 1 } else { REFERENCES_OF_A_PIN };
-        let of_pins = pins.as_ref().map_or(0, |pins| pins.saturating_mul(for_each)).min(holders.others);
-        Holders { pins: of_pins, others: holders.others - of_pins, ..holders }
-    });
+    let holders = holders.map(|holders| with_pins(holders, pins.as_ref().map_or(0, |&pins| pins), is_large));
     let file_page = match record.owner {
         Some(FrameOwner::File(page)) => Some(FilePage { device: page.device, inode: page.inode, index: page.index }),
         _ => None,
@@ -67,104 +89,63 @@ fn described(machine: &Machine, record: &FrameRecord, flags: Option<PageFlags>) 
     KernelRecord { references, holders, pins, pins_at_most, owner, file_page }
 }
 
-fn not_shown() -> Reason {
-    Reason::NotOnThisKernel("the kernel does not show its record of this frame".into())
-}
-
-/// The references of a folio by holder (`folio_expected_ref_count` in include/linux/mm.h). Where it is not 0,
-/// `cache_of_pool` is how many references the page cache has to a page of the hugetlb pool: before Linux 6.7 one.
-fn holders(
-    record: &FrameRecord,
-    references: u64,
-    mappings: u64,
-    flags: Option<PageFlags>,
-    cache_of_pool: u64,
-) -> Fact<Holders> {
-    let (Some(order), Some(own), Some(owner)) = (record.order, record.flags, record.owner) else {
-        return Err(not_shown());
-    };
-    let pages = 1u64 << order;
-    let is_of_pool = flags.is_some_and(|flags| flags.contains(PageFlags::HUGE));
-    let (mut page_cache, mut swap_cache, mut filesystem) = (0, 0, 0);
-    match owner {
-        FrameOwner::Anonymous | FrameOwner::Merged if own.contains(PageFlags::SWAPCACHE) => swap_cache = pages,
-        FrameOwner::File(_) if own.contains(PageFlags::SWAPCACHE) => swap_cache = pages,
-        FrameOwner::File(_) => {
-            page_cache = if is_of_pool && cache_of_pool > 0 { cache_of_pool } else { pages };
-            filesystem = u64::from(own.contains(PageFlags::PRIVATE) && !is_of_pool);
-        }
-        _ => {}
-    }
-    let explained = mappings.saturating_add(page_cache + swap_cache + filesystem);
-    let others = references.checked_sub(explained).ok_or(Reason::Changed)?;
-    Ok(Holders { mappings, page_cache, swap_cache, filesystem, pins: 0, others })
-}
-
-/// The pins of a page that is no large folio, or the most that there can be: they are counted among the references.
-fn small_page_pins(references: u64, holders: Option<&Holders>) -> (Fact<u64>, Option<u64>) {
-    let most = references / REFERENCES_OF_A_PIN;
-    if most == 0 {
-        return (Ok(0), None);
-    }
-    match holders.map(|holders| (holders.others / REFERENCES_OF_A_PIN, holders.others % REFERENCES_OF_A_PIN)) {
-        // One reference more is normal.
-        Some((pins, 0 | 1)) => (Ok(pins), None),
-        _ => (
-            Err(Reason::NotOnThisKernel(
-                "1024 references look like one pin, and not all references of this page are explained".into(),
-            )),
-            Some(most),
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Device;
+    use crate::inspect::{AddressSpace, Pins};
+    use crate::process::fake::{HUGE, World, region};
+    use std::collections::HashMap;
 
-    fn record(order: u8, flags: PageFlags, owner: FrameOwner) -> FrameRecord {
+    fn anonymous(order: u8, references: u32, pins: Option<u32>) -> FrameRecord {
         let mut record = FrameRecord::default();
-        (record.order, record.flags, record.owner) = (Some(order), Some(flags), Some(owner));
+        (record.order, record.references, record.mappings, record.pins) =
+            (Some(order), Some(references), Some(1), pins);
+        (record.flags, record.owner) = (Some(PageFlags::empty()), Some(FrameOwner::Anonymous));
         record
     }
 
-    fn file() -> FrameOwner {
-        FrameOwner::File(crate::process::FilePage { device: Device { major: 8, minor: 1 }, inode: 5, index: 7 })
-    }
-
+    /// Pages of each kind, with frames that are not in the order of the pages.
     #[test]
-    fn references_have_holders() {
-        let shown = |record: &FrameRecord, references, mappings| {
-            let holders = holders(record, references, mappings, None, 0).expect("holders");
-            (holders.mappings, holders.page_cache, holders.swap_cache, holders.filesystem, holders.others)
+    fn a_sweep_has_the_holders_of_each_page() {
+        let mut world = World::new([region(HUGE, 2 * HUGE)]);
+        world.maps_huge(HUGE, 8 * HUGE);
+        let small = [(0x900, 1025, None), (0x700, 1, None), (0x704, 3000, None), (0x703, 2, None)];
+        let mut records: HashMap<u64, FrameRecord> =
+            (8 * HUGE..9 * HUGE).map(|frame| (frame, anonymous(9, 4, Some(3)))).collect();
+        for (at, (frame, references, pins)) in (0..).zip(small) {
+            world.maps(2 * HUGE + at, 1, frame);
+            records.insert(frame, anonymous(0, references, pins));
+        }
+        // Its record is not shown.
+        world.maps(2 * HUGE + 10, 1, 0x705);
+        let (_, target) = World { records: Some(records), ..world }.target();
+        let space = AddressSpace::of(&target).expect("a space");
+        let seen = |need: Facts| {
+            let mut seen = Vec::new();
+            let mut pages = space.pages(&space.spans(), need);
+            while let Some(chunk) = pages.next().expect("a sweep") {
+                let frames = chunk.pages().filter(|page| page.frame().is_some());
+                seen.extend(frames.map(|page| (page.pages, page.holders)));
+            }
+            seen
         };
-        let none = PageFlags::empty();
-        assert_eq!(shown(&record(0, none, FrameOwner::Anonymous), 1, 1), (1, 0, 0, 0, 0));
-        assert_eq!(shown(&record(0, none, FrameOwner::Anonymous), 1025, 1), (1, 0, 0, 0, 1024));
-        assert_eq!(shown(&record(4, PageFlags::PRIVATE, file()), 20, 2), (2, 16, 0, 1, 1));
-        assert_eq!(shown(&record(0, PageFlags::SWAPCACHE, FrameOwner::Anonymous), 2, 1), (1, 0, 1, 0, 0));
-        // Mappings were added meanwhile.
-        assert_eq!(holders(&record(0, none, file()), 2, 3, None, 0), Err(Reason::Changed));
-        // Pages of the pool: one reference for all of a page, in older kernels.
-        let of_pool = Some(PageFlags::HUGE);
-        let old = holders(&record(9, none, file()), 2, 1, of_pool, 1).expect("holders");
-        assert_eq!((old.page_cache, old.others), (1, 0));
-        let new = holders(&record(9, none, file()), 513, 1, of_pool, 0).expect("holders");
-        assert_eq!((new.page_cache, new.others), (512, 0));
-    }
-
-    #[test]
-    fn pins_of_small_pages_are_exact_only_where_the_rest_fits() {
-        let with = |others| Holders { mappings: 1, page_cache: 0, swap_cache: 0, filesystem: 0, pins: 0, others };
-        assert_eq!(small_page_pins(1023, None), (Ok(0), None));
-        assert_eq!(small_page_pins(1025, Some(&with(1024))), (Ok(1), None));
-        assert_eq!(small_page_pins(3 * 1024 + 2, Some(&with(3 * 1024 + 1))), (Ok(3), None));
-        let (pins, most) = small_page_pins(2000, Some(&with(1999)));
-        assert!(pins.is_err());
-        assert_eq!(most, Some(1));
-        assert_eq!(small_page_pins(5000, None).1, Some(4));
-        // Many mappings are no pin.
-        assert_eq!(small_page_pins(2000, Some(&with(0))), (Ok(0), None));
+        let brief = |(pages, holders): &(u64, Option<FrameHolders>)| {
+            let numbers = holders.map(|one| (one.references, one.pins, one.holders().map(|holders| holders.others)));
+            (*pages, numbers)
+        };
+        let pinned: Vec<_> = seen(Facts::PINS | Facts::REFERENCES).iter().map(brief).collect();
+        let expected = [
+            (HUGE, Some((4, Pins::Exactly(3), Some(0)))),
+            (1, Some((1025, Pins::Exactly(1), Some(0)))),
+            (1, Some((1, Pins::Exactly(0), Some(0)))),
+            (1, Some((3000, Pins::AtMost(2), Some(2999)))),
+            (1, Some((2, Pins::Exactly(0), Some(1)))),
+            (1, None),
+        ];
+        assert_eq!(pinned, expected);
+        let references: Vec<_> = seen(Facts::REFERENCES).iter().map(|(_, one)| one.map(|one| one.references)).collect();
+        assert_eq!(references, [Some(4), Some(1025), Some(1), Some(3000), Some(2), None]);
+        let may_be = seen(Facts::PINS).iter().map(|(_, one)| one.and_then(FrameHolders::is_pinned)).collect::<Vec<_>>();
+        assert_eq!(may_be, [Some(true), Some(true), Some(false), Some(true), Some(false), None]);
     }
 }

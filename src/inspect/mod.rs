@@ -55,6 +55,7 @@ mod explain;
 mod filter;
 mod folio;
 mod frames;
+mod holders;
 pub mod huge;
 mod kernel_record;
 mod memory;
@@ -86,6 +87,7 @@ pub use folio::Folio;
 #[doc(hidden)]
 pub use frames::frame_words;
 pub use frames::{FrameDetail, FrameRow, FrameSweep, cgroup_path, frame_detail, is_average, machine_frames, zone};
+pub use holders::{FrameHolders, Pins};
 pub use memory::{Absent, ByteSource, Contents, MemoryRead, ReadEnd, Unread, first_absent, read_resident};
 #[cfg(feature = "cli")]
 pub(crate) use memory::{each_resident, is_resident};

@@ -1,6 +1,7 @@
 //! What a command sees of the address space: pages, one or many alike at a time, and the states that each may be in:
 //! one, unless its entry does not say which.
 
+use super::holders::FrameHolders;
 use crate::kernel::physical::{ZoneLookup, Zones};
 use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State, VirtualAddress,
@@ -44,12 +45,20 @@ bitflags! {
         /// Bit 56 of [`Page::entry`] for each page that one PMD maps, from its map count: without this it is that of
         /// the first page, if one PMD maps it.
         const OWNERS = 1 << 13;
+        /// The references in [`Page::holders`], from the kernel's own records.
+        const REFERENCES = 1 << 14;
+        /// All of [`Page::holders`].
+        const PINS = 1 << 15;
     }
 }
 
 impl Facts {
     /// The needs that are looked up by frame.
-    pub(super) const WORDS: Facts = Facts::FLAGS.union(Facts::COUNTS).union(Facts::ORDER).union(Facts::CGROUPS);
+    pub(super) const WORDS: Facts =
+        Facts::FLAGS.union(Facts::COUNTS).union(Facts::ORDER).union(Facts::CGROUPS).union(Facts::RECORDS);
+
+    /// The needs that the kernel's own records of frames give.
+    pub(super) const RECORDS: Facts = Facts::REFERENCES.union(Facts::PINS);
 
     /// Whether more is asked for than states.
     pub fn has_entries(self) -> bool {
@@ -120,6 +129,8 @@ pub struct Page {
     pub zone: Option<InZone>,
     /// Inode of the memory cgroup that the frame is charged to, 0 for none; when asked for and there is a frame.
     pub cgroup: Option<u64>,
+    /// Who holds the frame's folio, when asked for and recorded.
+    pub holders: Option<FrameHolders>,
     /// For an untouched page: what the file or shared memory behind it has, when asked for and told.
     pub content: Option<BackingContent>,
 }

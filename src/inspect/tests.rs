@@ -210,6 +210,7 @@ fn exclusive_inside_a_huge_mapping_takes_a_map_count() {
         order: None,
         zone: None,
         cgroup: None,
+        holders: None,
         content: None,
     };
     assert_eq!(page(None, Some(false), EXCLUSIVE).exclusive(), Some(true));
@@ -442,6 +443,7 @@ fn frames_that_repeat_in_turn_share_a_row() {
         order: None,
         zone: None,
         cgroup: None,
+        holders: None,
         content: None,
     };
     let mut rows = PageRows::new(SIZE);

@@ -173,6 +173,10 @@ fields! {
         Shared "shared" Boolean;
         /// The number of mappings of the frame (/proc/kpagecount).
         MapCount "mapcount" Integer;
+        /// The number of references to the folio of the frame: a pin of a page that is no large folio is 1024.
+        RefCount "refcount" Integer;
+        /// Pinned, as for a device: a large folio with pins, or 1024 references that nothing else explains.
+        Pinned "pinned" Boolean;
         /// The order of the folio, which has 2^order pages; 0 is a single page.
         Order "order" Integer;
         /// The NUMA node of the frame.

@@ -9,6 +9,7 @@ use super::states::{MADV_COLLAPSE, detail};
 use super::support::{has_vm_flag, huge_page_bytes, is_root, page_bytes, plain_entry, release, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test, huge::word};
+use pmdb::{AddressRange, AddressSpace, Facts, VirtualAddress};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 pub const TESTS: &[Test] = &[
@@ -283,6 +284,14 @@ fn is_recorded(way: &str, holder: &Holder) {
     assert!(holders.others <= 1 + u64::from(way == "spliced"), "{way}: {now:?}, {holders:?}");
     let owner = if way == "cached" { "file" } else { "anonymous" };
     assert_eq!(record.owner, Ok(owner), "{way}");
+    // A sweep finds the same.
+    let page = AddressRange::new(VirtualAddress::new(now.address), VirtualAddress::new(now.address + page_bytes()));
+    let space = AddressSpace::of(&holder.target.attach()).expect("its regions");
+    let mut pages = space.pages(page.as_slice(), Facts::PINS);
+    let swept = pages.next().expect("a sweep").expect("a page").pages().next().and_then(|page| page.holders);
+    let swept = swept.expect("holders");
+    assert_eq!(swept.is_pinned(), Some(now.pins > 0), "{way}: {now:?}, {swept:?}");
+    assert_eq!(swept.holders().map(|swept| swept.mappings), Some(now.mappings), "{way}: {now:?}, {swept:?}");
 }
 
 fn as_the_kernel_records_it() {

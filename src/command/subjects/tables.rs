@@ -141,6 +141,7 @@ fn need(field: PageField) -> &'static str {
         F::MapCount => "counts",
         F::Node | F::Zone | F::Pfn | F::Phys => "frames",
         F::Cgroup => "cgroups",
+        F::RefCount | F::Pinned => "kcore",
     }
 }
 
@@ -149,6 +150,7 @@ fn needs() -> String {
         ("frames", "frame numbers: CAP_SYS_ADMIN"),
         ("flags", "/proc/kpageflags: frame numbers, and root or CAP_DAC_READ_SEARCH"),
         ("counts", "/proc/kpagecount: as for flags"),
+        ("kcore", "the kernel's own records (/proc/kcore): root outside of containers"),
         ("cgroups", "/proc/kpagecgroup: as for flags, and a kernel with memory cgroups"),
         ("scan", "Linux 6.7 or later, or flags (but `exclusive` on small pages needs nothing)"),
         ("soft-dirty", "a kernel with CONFIG_MEM_SOFT_DIRTY"),

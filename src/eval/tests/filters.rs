@@ -31,6 +31,7 @@ fn present() -> Page {
         order: None,
         zone: None,
         cgroup: None,
+        holders: None,
         content: None,
     }
 }
@@ -96,6 +97,10 @@ fn a_field_that_cannot_be_known_here_is_an_error_that_names_it() {
     assert!(error.message.contains("'mapcount'") && error.message.contains("kpagecount"), "{error}");
     let line = "walk all where present and mapcount > 1";
     assert_eq!(line.get(error.at.start..error.at.end), Some("mapcount"));
+    for (text, unknown) in [("refcount > 1", "references of frames"), ("not pinned", "pins of frames")] {
+        let error = holds(fake.clone(), text, &present()).unwrap_err();
+        assert!(error.to_string().contains(unknown), "{error}");
+    }
     fake.flags = None;
     let error = holds(fake.clone(), "flags(thp)", &present()).unwrap_err();
     assert!(error.message.contains("kpageflags"), "{error}");

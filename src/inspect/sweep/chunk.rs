@@ -3,6 +3,8 @@
 
 use super::super::address_space::AddressSpace;
 use super::super::classify::{Backing, KernelBehaviour, PageObservation, RegionFacts, classify};
+use super::super::frames::common_word;
+use super::super::holders::FrameHolders;
 use super::super::page::{Facts, InZone, Page, StateSet, huge_without_scan};
 use super::super::region::ViewedRegion;
 use crate::kernel::physical::Zones;
@@ -67,6 +69,8 @@ pub(in crate::inspect) struct EntryWords<'a> {
     pub orders: &'a [u64],
     /// The inodes of their memory cgroups; empty when not read.
     pub cgroups: &'a [u64],
+    /// Who holds their folios; empty when not read.
+    pub holders: &'a [Option<FrameHolders>],
     /// The scan categories, by index of entry; `None` when not asked for.
     pub marks: Option<&'a [CategoryMark]>,
     /// Pages that an entry stands for.
@@ -96,6 +100,7 @@ impl<'a> Chunk<'a> {
         words.stride == 1
             && words.marks.is_none()
             && self.zones.is_none()
+            && words.holders.is_empty()
             && [words.flags, words.counts, words.orders, words.cgroups].iter().all(|words| words.is_empty())
     }
 
@@ -150,6 +155,7 @@ impl<'a> Chunk<'a> {
             order: None,
             zone: None,
             cgroup: None,
+            holders: None,
             content: None,
         }
     }
@@ -167,6 +173,7 @@ pub(super) struct PageStretches {
     pub own: Vec<u64>,
     pub orders: Vec<u64>,
     pub cgroups: Vec<u64>,
+    pub holders: Vec<Option<FrameHolders>>,
     pub marks: Vec<CategoryMark>,
 }
 
@@ -204,6 +211,7 @@ impl PageStretches {
         self.own.clear();
         self.orders.clear();
         self.cgroups.clear();
+        self.holders.clear();
         self.marks.clear();
     }
 
@@ -236,6 +244,7 @@ impl PageStretches {
                 own: self.own.get(at.clone()).unwrap_or_default(),
                 orders: self.orders.get(at.clone()).unwrap_or_default(),
                 cgroups: self.cgroups.get(at.clone()).unwrap_or_default(),
+                holders: self.holders.get(at.clone()).unwrap_or_default(),
                 marks: marks.as_ref().and_then(|marks| self.marks.get(marks.clone())),
                 stride: *stride,
             }),
@@ -371,6 +380,7 @@ impl Pages<'_> {
         let own = same_word(words.own, first, &mut alike);
         let order = same_word(words.orders, first, &mut alike);
         let cgroup = same_word(words.cgroups, first, &mut alike);
+        let holders = common_word(words.holders, first, &mut alike).flatten();
         let zone = self.zone(entry, words.stride, &mut alike);
         // A head has other flags than its tails: with flags, huge mappings come one by one and in two parts.
         let parted = words.stride > 1 && flags.is_some();
@@ -404,6 +414,7 @@ impl Pages<'_> {
             order: order.and_then(|order| u8::try_from(order).ok()),
             zone,
             cgroup,
+            holders,
             content,
         };
         if !parted {

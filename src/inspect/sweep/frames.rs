@@ -5,6 +5,7 @@ use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
 use super::super::filter::Question;
 use super::super::folio::Folio;
+use super::super::kernel_record;
 use super::super::page::Facts;
 use super::chunk::{PageStretch, PageStretches, StretchWords, UNREAD};
 use super::plan::PlanStep;
@@ -89,12 +90,14 @@ impl WantedFrames {
         self.runs.sort_unstable_by_key(|run| run.frame);
     }
 
-    /// Fills `out`, `entries` long, with a word of `file` for each entry that has a frame, and [`UNREAD`] for the
-    /// others.
-    pub fn read(&self, machine: &Machine, file: WordFile, entries: usize, out: &mut Vec<u64>) -> process::Result<()> {
-        out.clear();
-        out.resize(entries, UNREAD);
-        let mut buffer: Vec<u64> = Vec::new();
+    /// Sets the slots of all entries that have a frame to what `read` gives for the frames from a first one on; it
+    /// returns how many it knows.
+    fn fill<T: Copy + Default>(
+        &self,
+        slots: &mut [T],
+        read: impl Fn(FrameNumber, &mut [T]) -> process::Result<usize>,
+    ) -> process::Result<()> {
+        let mut buffer: Vec<T> = Vec::new();
         let mut runs = &self.runs[..];
         while let Some(first) = runs.first() {
             // As many runs as one read takes; several runs may share frames (the zero page).
@@ -112,13 +115,13 @@ impl WantedFrames {
                 .count()
                 .max(1);
             buffer.clear();
-            buffer.resize((end - first.frame) as usize, 0);
-            let known = machine.frame_words(file, FrameNumber::new(first.frame), &mut buffer)?;
+            buffer.resize((end - first.frame) as usize, T::default());
+            let known = read(FrameNumber::new(first.frame), &mut buffer)?;
             let answers = buffer.get(..known).unwrap_or_default();
             let (now, later) = runs.split_at(together);
             for run in now {
                 let from = (run.frame - first.frame) as usize;
-                let slots = out.get_mut(run.index as usize..).unwrap_or_default().iter_mut().take(run.pages as usize);
+                let slots = slots.get_mut(run.slots()).unwrap_or_default().iter_mut();
                 for (slot, answer) in slots.zip(answers.get(from..).unwrap_or_default()) {
                     *slot = *answer;
                 }
@@ -139,7 +142,9 @@ pub(super) fn look_up_frames(
     let machine = &*space.target().machine;
     let first = question.needed_of_all(space);
     look_up_words(stretches, wanted, machine, first & Facts::WORDS, &EntryChoice::All)?;
-    let rest = question.need.difference(first) & Facts::WORDS;
+    let mut rest = question.need.difference(first) & Facts::WORDS;
+    // What was read for pins has the references too.
+    rest.set(Facts::REFERENCES, rest.contains(Facts::REFERENCES) && !first.contains(Facts::PINS));
     if !rest.is_empty() {
         let chosen = choose_kept(stretches, space, question, first);
         look_up_words(stretches, wanted, machine, rest, &chosen)?;
@@ -225,11 +230,17 @@ fn look_up_words(
     ];
     for (asked, file, words) in files {
         if need.contains(asked) {
-            wanted.read(machine, file, entries, words)?;
+            words.clear();
+            words.resize(entries, UNREAD);
+            wanted.fill(words, |first, into| machine.frame_words(file, first, into))?;
         }
     }
     if need.contains(Facts::ORDER) {
         find_orders(stretches, wanted, machine)?;
+    }
+    if need.intersects(Facts::RECORDS) {
+        stretches.holders.resize(entries, None);
+        wanted.fill(&mut stretches.holders, |first, into| kernel_record::read_holders(machine, first, need, into))?;
     }
     look_up_huge(stretches, machine, need, chosen)
 }
@@ -443,6 +454,11 @@ fn look_up_piece(
             let order = folio.map_or(UNREAD, |folio| folio.order.into());
             set_word(&mut stretches.orders, slot, order);
         }
+        if need.intersects(Facts::RECORDS) {
+            stretches.holders.resize(stretches.entries.len(), None);
+            let holders = stretches.holders.get_mut(slot..=slot).unwrap_or_default();
+            kernel_record::read_holders(machine, head, need, holders)?;
+        }
         if need.contains(Facts::COUNTS) {
             match map_counts(machine, head, flags[0], stride)? {
                 HugeCounts::Same(count) => set_word(&mut stretches.counts, slot, count),
@@ -483,6 +499,9 @@ fn expand(
             if let Some(&word) = words.get(slot) {
                 words.resize(end, word);
             }
+        }
+        if let Some(&holders) = stretches.holders.get(slot) {
+            stretches.holders.resize(end, holders);
         }
         match differing.next_if(|(differs, _)| *differs == slot) {
             Some((_, counts)) => stretches.counts.extend(counts),

@@ -8,7 +8,7 @@ pub(crate) use builder::Fake;
 
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, Device, Name, PageFlags, PageSize, Permissions, Region, VirtualAddress};
-use crate::process::{BackingContent, Layout, Liveness, ProcessHandle};
+use crate::process::{BackingContent, FrameRecord, Layout, Liveness, ProcessHandle};
 use crate::source::WordFile;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -39,6 +39,8 @@ pub struct World {
     pub huge: Vec<u64>,
     pub flags: HashMap<u64, u64>,
     pub counts: HashMap<u64, u64>,
+    /// The kernel's own records of frames; `None` where they cannot be read.
+    pub records: Option<HashMap<u64, FrameRecord>>,
     /// Files with words that may not be opened.
     pub refused: Vec<WordFile>,
     /// The kernel has PAGEMAP_SCAN.
@@ -136,6 +138,7 @@ impl World {
             huge: Vec::new(),
             flags: HashMap::new(),
             counts: HashMap::new(),
+            records: None,
             refused: vec![WordFile::FrameCgroups],
             scans: true,
             scan_buffer: usize::MAX,

@@ -5,8 +5,8 @@ use crate::budget::Budget;
 use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, VirtualAddress};
 use crate::process::{ProcessHandle, Target};
 use crate::source::{
-    Answer, ConfigPlace, File, FileLocation, Held, InMemory, List, Listed, Mapping, PageRegion, Probe, Query, Scan,
-    Setting, Source, WordFile,
+    Answer, ConfigPlace, File, FileLocation, FrameRecord, Held, InMemory, List, Listed, Mapping, PageRegion, Probe,
+    Query, RecordParts, Scan, Setting, Source, WordFile,
 };
 use crate::source::{BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result};
 use std::sync::Arc;
@@ -260,6 +260,19 @@ impl Source for Bytes {
             *word = table.get(&frame).copied().unwrap_or_default();
         }
         Ok(into.len())
+    }
+
+    fn require_records(&self, _: RecordParts) -> Result<()> {
+        if self.0.records.is_some() { Ok(()) } else { Err(refused("/proc/kcore")) }
+    }
+
+    fn records(&self, first: u64, _: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
+        self.require_records(RecordParts::all())?;
+        for (frame, record) in (first..).zip(into) {
+            let known = self.0.records.as_ref().and_then(|records| records.get(&frame));
+            *record = known.copied().unwrap_or_default();
+        }
+        Ok(())
     }
 
     fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

@@ -37,6 +37,8 @@ pub fn need(field: PageField, space: &AddressSpace) -> Facts {
         F::Order => Facts::ORDER,
         F::Node | F::Zone => Facts::ZONES,
         F::Cgroup => Facts::CGROUPS,
+        F::RefCount => Facts::REFERENCES,
+        F::Pinned => Facts::PINS,
         F::Pfn | F::Phys => Facts::FRAMES.union(Facts::EACH),
         F::Address => Facts::EACH,
         F::AnyState | F::State(_) => Facts::empty(),
@@ -59,6 +61,8 @@ pub fn require_for_frames(field: PageField, machine: &Machine) -> Result<Option<
         PageField::Order => Facts::ORDER,
         PageField::Node | PageField::Zone => Facts::ZONES,
         PageField::Cgroup => Facts::CGROUPS,
+        PageField::RefCount => Facts::REFERENCES,
+        PageField::Pinned => Facts::PINS,
         PageField::Pfn | PageField::Phys => Facts::EACH,
         PageField::Flag(_) => Facts::FLAGS,
         _ => return Ok(None),
@@ -86,7 +90,8 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
     use PageField as F;
     let permissions = region.map(|viewed| viewed.region.permissions);
     match field {
-        F::AnyState | F::AnyKind | F::MapCount | F::Order | F::Node | F::Zone | F::Cgroup => None,
+        F::AnyState | F::AnyKind | F::MapCount | F::RefCount | F::Order | F::Node | F::Zone | F::Cgroup => None,
+        F::Pinned => page.holders?.is_pinned(),
         F::Pfn | F::Phys | F::Address => None,
         F::State(state) => page.states.is(state),
         F::Kind(kind) if of_content(kind) => match (page.state(), page.kind, page.content) {
@@ -130,6 +135,7 @@ pub fn integer(field: PageField, page: &Page, size: PageSize) -> Option<u64> {
     match field {
         // An average is not the count of any page.
         PageField::MapCount => page.map_count.filter(|_| !page.count_is_average),
+        PageField::RefCount => page.holders.map(|holders| holders.references.into()),
         PageField::Order => page.order.map(u64::from),
         PageField::Node => page.zone.map(|zone| zone.node.into()),
         PageField::Pfn => page.frame().map(|frame| frame.get()),

@@ -1,0 +1,194 @@
+//! Who holds the folio of a frame: its references by holder, and how often it is pinned.
+
+use crate::kernel::PageFlags;
+use crate::process::{FrameOwner, FrameRecord};
+use crate::report::{Fact, Holders, REFERENCES_OF_A_PIN, Reason};
+
+/// Who holds the folio of a frame, in numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct FrameHolders {
+    /// References to the folio. A pin of a page that is no large folio counts as 1024.
+    pub references: u32,
+    /// The logarithm of how many frames the folio has.
+    pub order: u8,
+    /// How often it is pinned.
+    pub pins: Pins,
+    /// Those of the references that are explained.
+    explained: Option<Explained>,
+}
+
+/// How often a folio is pinned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pins {
+    /// So often: exact for large folios, and for other pages if the references that are left fit.
+    Exactly(u32),
+    /// As often as the references allow, or less.
+    AtMost(u32),
+    /// Not known here.
+    Unknown,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Explained {
+    mappings: u32,
+    page_cache: u32,
+    swap_cache: u32,
+    filesystem: u32,
+}
+
+impl FrameHolders {
+    pub(super) fn of(record: &FrameRecord) -> Option<FrameHolders> {
+        let (references, order) = (record.references?, record.order?);
+        let known = |mappings| holders(record, references.into(), mappings, None, 0).ok();
+        let holders = record.mappings.and_then(known);
+        let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        let pins = if order > 0 {
+            record.pins.map_or(Pins::Unknown, Pins::Exactly)
+        } else {
+            match small_page_pins(references.into(), holders.as_ref()) {
+                (Ok(pins), _) => Pins::Exactly(number(pins)),
+                (Err(_), most) => most.map_or(Pins::Unknown, |most| Pins::AtMost(number(most))),
+            }
+        };
+        let explained = holders.map(|holders| Explained {
+            mappings: number(holders.mappings),
+            page_cache: number(holders.page_cache),
+            swap_cache: number(holders.swap_cache),
+            filesystem: number(holders.filesystem),
+        });
+        Some(FrameHolders { references, order, pins, explained })
+    }
+
+    /// Whether it is pinned: it may be, if nothing else explains its references.
+    pub fn is_pinned(self) -> Option<bool> {
+        match self.pins {
+            Pins::Exactly(pins) => Some(pins > 0),
+            Pins::AtMost(_) => Some(true),
+            Pins::Unknown => None,
+        }
+    }
+
+    /// Its references by holder, if those of mappings and files are known.
+    pub fn holders(self) -> Option<Holders> {
+        let Explained { mappings, page_cache, swap_cache, filesystem } = self.explained?;
+        let [mappings, page_cache, swap_cache, filesystem] =
+            [mappings, page_cache, swap_cache, filesystem].map(u64::from);
+        let explained = mappings + page_cache + swap_cache + filesystem;
+        let others = u64::from(self.references).saturating_sub(explained);
+        let known = Holders { mappings, page_cache, swap_cache, filesystem, pins: 0, others };
+        Some(match self.pins {
+            Pins::Exactly(pins) => with_pins(known, pins.into(), self.order > 0),
+            _ => known,
+        })
+    }
+}
+
+/// The holders, with pins taken out of the others.
+pub(super) fn with_pins(holders: Holders, pins: u64, is_large: bool) -> Holders {
+    let for_each = if is_large { 1 } else { REFERENCES_OF_A_PIN };
+    let of_pins = pins.saturating_mul(for_each).min(holders.others);
+    Holders { pins: of_pins, others: holders.others - of_pins, ..holders }
+}
+
+pub(super) fn not_shown() -> Reason {
+    Reason::NotOnThisKernel("the kernel does not show its record of this frame".into())
+}
+
+/// The references of a folio by holder (`folio_expected_ref_count` in include/linux/mm.h). Where it is not 0,
+/// `cache_of_pool` is how many references the page cache has to a page of the hugetlb pool: before Linux 6.7 one.
+pub(super) fn holders(
+    record: &FrameRecord,
+    references: u64,
+    mappings: u64,
+    flags: Option<PageFlags>,
+    cache_of_pool: u64,
+) -> Fact<Holders> {
+    let (Some(order), Some(own), Some(owner)) = (record.order, record.flags, record.owner) else {
+        return Err(not_shown());
+    };
+    let pages = 1u64 << order;
+    let is_of_pool = flags.is_some_and(|flags| flags.contains(PageFlags::HUGE));
+    let (mut page_cache, mut swap_cache, mut filesystem) = (0, 0, 0);
+    match owner {
+        FrameOwner::Anonymous | FrameOwner::Merged if own.contains(PageFlags::SWAPCACHE) => swap_cache = pages,
+        FrameOwner::File(_) if own.contains(PageFlags::SWAPCACHE) => swap_cache = pages,
+        FrameOwner::File(_) => {
+            page_cache = if is_of_pool && cache_of_pool > 0 { cache_of_pool } else { pages };
+            filesystem = u64::from(own.contains(PageFlags::PRIVATE) && !is_of_pool);
+        }
+        _ => {}
+    }
+    let explained = mappings.saturating_add(page_cache + swap_cache + filesystem);
+    let others = references.checked_sub(explained).ok_or(Reason::Changed)?;
+    Ok(Holders { mappings, page_cache, swap_cache, filesystem, pins: 0, others })
+}
+
+/// The pins of a page that is no large folio, or the most that there can be: they are counted among the references.
+pub(super) fn small_page_pins(references: u64, holders: Option<&Holders>) -> (Fact<u64>, Option<u64>) {
+    let most = references / REFERENCES_OF_A_PIN;
+    if most == 0 {
+        return (Ok(0), None);
+    }
+    match holders.map(|holders| (holders.others / REFERENCES_OF_A_PIN, holders.others % REFERENCES_OF_A_PIN)) {
+        // One reference more is normal.
+        Some((pins, 0 | 1)) => (Ok(pins), None),
+        _ => (
+            Err(Reason::NotOnThisKernel(
+                "1024 references look like one pin, and not all references of this page are explained".into(),
+            )),
+            Some(most),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Device;
+
+    fn record(order: u8, flags: PageFlags, owner: FrameOwner) -> FrameRecord {
+        let mut record = FrameRecord::default();
+        (record.order, record.flags, record.owner) = (Some(order), Some(flags), Some(owner));
+        record
+    }
+
+    fn file() -> FrameOwner {
+        FrameOwner::File(crate::process::FilePage { device: Device { major: 8, minor: 1 }, inode: 5, index: 7 })
+    }
+
+    #[test]
+    fn references_have_holders() {
+        let shown = |record: &FrameRecord, references, mappings| {
+            let holders = holders(record, references, mappings, None, 0).expect("holders");
+            (holders.mappings, holders.page_cache, holders.swap_cache, holders.filesystem, holders.others)
+        };
+        let none = PageFlags::empty();
+        assert_eq!(shown(&record(0, none, FrameOwner::Anonymous), 1, 1), (1, 0, 0, 0, 0));
+        assert_eq!(shown(&record(0, none, FrameOwner::Anonymous), 1025, 1), (1, 0, 0, 0, 1024));
+        assert_eq!(shown(&record(4, PageFlags::PRIVATE, file()), 20, 2), (2, 16, 0, 1, 1));
+        assert_eq!(shown(&record(0, PageFlags::SWAPCACHE, FrameOwner::Anonymous), 2, 1), (1, 0, 1, 0, 0));
+        // Mappings were added meanwhile.
+        assert_eq!(holders(&record(0, none, file()), 2, 3, None, 0), Err(Reason::Changed));
+        // Pages of the pool: one reference for all of a page, in older kernels.
+        let of_pool = Some(PageFlags::HUGE);
+        let old = holders(&record(9, none, file()), 2, 1, of_pool, 1).expect("holders");
+        assert_eq!((old.page_cache, old.others), (1, 0));
+        let new = holders(&record(9, none, file()), 513, 1, of_pool, 0).expect("holders");
+        assert_eq!((new.page_cache, new.others), (512, 0));
+    }
+
+    #[test]
+    fn pins_of_small_pages_are_exact_only_where_the_rest_fits() {
+        let with = |others| Holders { mappings: 1, page_cache: 0, swap_cache: 0, filesystem: 0, pins: 0, others };
+        assert_eq!(small_page_pins(1023, None), (Ok(0), None));
+        assert_eq!(small_page_pins(1025, Some(&with(1024))), (Ok(1), None));
+        assert_eq!(small_page_pins(3 * 1024 + 2, Some(&with(3 * 1024 + 1))), (Ok(3), None));
+        let (pins, most) = small_page_pins(2000, Some(&with(1999)));
+        assert!(pins.is_err());
+        assert_eq!(most, Some(1));
+        assert_eq!(small_page_pins(5000, None).1, Some(4));
+        // Many mappings are no pin.
+        assert_eq!(small_page_pins(2000, Some(&with(0))), (Ok(0), None));
+    }
+}

@@ -12,7 +12,6 @@ use crate::kernel::AddressRange;
 use crate::lang::{self, ChangeFunction, Changes, PageField, Span, Spanned};
 use crate::render::units::counted;
 use crate::report::{EventKind, Reason};
-use std::ops::ControlFlow;
 
 impl<'a> Evaluator<'a> {
     /// The pages that changed in this way.
@@ -105,10 +104,11 @@ impl<'a> Evaluator<'a> {
         };
         let question = Question::of_kept(&filter, Facts::empty());
         let mut kept = Vec::new();
-        self.pages(call, space, &spans, question, &mut |page| {
-            kept.extend(page.range(space.page()));
-            ControlFlow::Continue(())
-        })?;
+        let mut matching = self.pages(call, space, &spans, question);
+        while let Some(pages) = matching.next()? {
+            kept.extend(pages.filter_map(|page| page.range(space.page())));
+        }
+        matching.finish()?;
         let kept = Spans::new(kept, Origin::Written);
         Ok(kept.map_or(Vec::new(), |kept| kept.ranges().to_vec()))
     }

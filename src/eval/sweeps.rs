@@ -3,9 +3,10 @@
 use super::error::{Call, Error, Result};
 use super::evaluator::Evaluator;
 use super::filter::{frame_filter, page_filter};
-use super::{Integer, Origin, Spans, Value};
+use super::{Integer, Origin, Scope, Spans, Value};
 use crate::inspect::{
-    AddressSpace, Facts, Page, Question, RegionStats, Selection, Totals, ViewedRegion, kind_unknown, machine_frames,
+    AddressSpace, Facts, Page, Question, RegionStats, Selection, Sweep, Totals, ViewedRegion, kind_unknown,
+    machine_frames,
 };
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, FrameRange, State, VirtualAddress};
@@ -13,7 +14,6 @@ use crate::lang::{Filter, Function, PageField, Span, Spanned};
 use crate::process;
 use crate::render::units::counted;
 use crate::report::Fact;
-use std::ops::ControlFlow;
 
 impl<'a> Evaluator<'a> {
     /// Reads only the regions in the range if they are few.
@@ -43,15 +43,18 @@ impl<'a> Evaluator<'a> {
         let question = Question::new(filter.as_ref(), need);
         let mut totals = Totals::new(space.page(), question.need());
         let (mut first, mut last) = (None, None);
-        self.pages(&call, &space, spans, question, &mut |page| {
-            totals.add(page);
-            first = first.or(Some(page.address));
-            last = Some(page.end(space.page()));
-            match function {
-                Function::First => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
+        let mut kept = self.pages(&call, &space, spans, question);
+        'pages: while let Some(pages) = kept.next()? {
+            for page in pages {
+                totals.add(&page);
+                first = first.or(Some(page.address));
+                last = Some(page.end(space.page()));
+                if function == Function::First {
+                    break 'pages;
+                }
             }
-        })?;
+        }
+        kept.finish()?;
         let none = || {
             call.error(match (function, &filter) {
                 (Function::Longest, None) => "no page in the range has a frame",
@@ -82,44 +85,17 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// Passes the pages that the question keeps to `each`, until that has enough. An undecided page is an error.
-    pub(super) fn pages(
-        &self,
-        call: &Call,
+    /// The pages that the question keeps.
+    pub(super) fn pages<'e>(
+        &'e self,
+        call: &'e Call,
         space: &AddressSpace,
         spans: &Spans,
         question: Question,
-        each: &mut dyn FnMut(&Page) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let mut selection = Selection::default();
+    ) -> KeptPages<'e> {
+        let sweep = space.pages(spans.ranges(), question.clone()).within(self.scope.budget());
         let total = spans.ranges().iter().map(|span| span.pages(space.page())).sum();
-        let mut done = 0u64;
-        let mut pages = space.pages(spans.ranges(), question.clone()).within(self.scope.budget());
-        'pages: while let Some(chunk) = pages.next().map_err(|cause| call.failed(cause))? {
-            done = done.saturating_add(chunk.pages);
-            self.scope.progress(done, total, "pages");
-            for page in selection.kept(chunk, &question) {
-                if each(&page).is_break() {
-                    break 'pages;
-                }
-            }
-        }
-        if !pages.changed().is_empty() {
-            self.scope
-                .note(format!("the regions changed during {}: run it again for a consistent number", call.called));
-        }
-        let unknown = |pages, reason| {
-            let pages = counted(pages, "page");
-            let why = format!(": whether the filter holds for {pages} is not certain");
-            Err(call.unknown(why, &reason))
-        };
-        let undecided = selection.undecided;
-        let undecided = undecided.and_then(|(pages, states)| Some((pages, states.uncertainty()?)));
-        match (undecided, selection.unknown_content.reason()) {
-            (Some((pages, reason)), _) => unknown(pages, reason),
-            (None, Some(reason)) => unknown(selection.unknown_content.pages(), reason),
-            (None, None) => Ok(()),
-        }
+        KeptPages { scope: self.scope, call, sweep, question, selection: Selection::default(), done: 0, total }
     }
 
     /// `rss(R)` and its like, in bytes: what `regions` adds up, of the part that lies in the range.
@@ -212,24 +188,20 @@ impl<'a> Evaluator<'a> {
             Function::Kind => space.obtainable(Facts::KINDS),
             _ => Facts::empty(),
         };
+        let is_same = |first: &Page, page: &Page| match function {
+            Function::State => first.state() == page.state(),
+            _ => first.kind == page.kind,
+        };
         let mut found: Option<Page> = None;
         let mut other = None;
-        let question = (need | spans.holes()).into();
-        self.pages(&call, &space, spans, question, &mut |page| {
-            let is_same = |first: &Page| match function {
-                Function::State => first.state() == page.state(),
-                _ => first.kind == page.kind,
-            };
-            match found {
-                None => found = Some(*page),
-                Some(first) if is_same(&first) => {}
-                Some(first) => other = Some((first, *page)),
-            }
-            match other {
-                None => ControlFlow::Continue(()),
-                Some(_) => ControlFlow::Break(()),
-            }
-        })?;
+        let mut kept = self.pages(&call, &space, spans, (need | spans.holes()).into());
+        while other.is_none()
+            && let Some(mut pages) = kept.next()?
+        {
+            found = found.or_else(|| pages.next());
+            other = found.and_then(|first| Some((first, pages.find(|page| !is_same(&first, page))?)));
+        }
+        kept.finish()?;
         if let Some((first, other)) = other {
             let word = |page: &Page| match (function, page.kind) {
                 (Function::Kind, Some(kind)) => kind.word(),
@@ -259,6 +231,49 @@ impl<'a> Evaluator<'a> {
             }
         };
         Ok(Value::Text(word.to_owned()))
+    }
+}
+
+/// The pages that a question keeps, chunk by chunk.
+pub(super) struct KeptPages<'e> {
+    scope: &'e dyn Scope,
+    call: &'e Call,
+    sweep: Sweep,
+    question: Question,
+    selection: Selection,
+    done: u64,
+    total: u64,
+}
+
+impl KeptPages<'_> {
+    /// Those of the next chunk.
+    pub fn next(&mut self) -> Result<Option<impl Iterator<Item = Page>>> {
+        let Some(chunk) = self.sweep.next().map_err(|cause| self.call.failed(cause))? else {
+            return Ok(None);
+        };
+        self.done = self.done.saturating_add(chunk.pages);
+        self.scope.progress(self.done, self.total, "pages");
+        Ok(Some(self.selection.kept(chunk, &self.question)))
+    }
+
+    /// An undecided page is an error.
+    pub fn finish(self) -> Result<()> {
+        let KeptPages { scope, call, sweep, selection, .. } = self;
+        if !sweep.changed().is_empty() {
+            scope.note(format!("the regions changed during {}: run it again for a consistent number", call.called));
+        }
+        let unknown = |pages, reason| {
+            let pages = counted(pages, "page");
+            let why = format!(": whether the filter holds for {pages} is not certain");
+            Err(call.unknown(why, &reason))
+        };
+        let undecided = selection.undecided;
+        let undecided = undecided.and_then(|(pages, states)| Some((pages, states.uncertainty()?)));
+        match (undecided, selection.unknown_content.reason()) {
+            (Some((pages, reason)), _) => unknown(pages, reason),
+            (None, Some(reason)) => unknown(selection.unknown_content.pages(), reason),
+            (None, None) => Ok(()),
+        }
     }
 }
 

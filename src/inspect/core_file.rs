@@ -10,7 +10,7 @@
 //! ```
 
 use super::Error;
-use super::memory::{Unread, each_resident, is_resident};
+use super::memory::{ResidentMemory, Unread, is_resident};
 use crate::budget::Budget;
 use crate::kernel::core_file::{self as core, CoreMapping, CoreProcess, CoreThread, ElfForm, Note};
 use crate::kernel::smaps::Smaps;
@@ -19,7 +19,6 @@ use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region};
 use crate::process::{self, Categories, Target};
 use rustix::io::Errno;
 use std::io::{self, Seek, SeekFrom, Write};
-use std::ops::ControlFlow;
 
 /// What a core file has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -139,10 +138,10 @@ impl<W: Write + Seek> Writer<'_, W> {
     ) -> Result<(), Error> {
         let first = self.headers.len();
         for &range in wanted {
-            let page = self.page;
-            let unread = each_resident(target, range.to_pages(page), budget, &mut |start, bytes| {
+            let mut memory = ResidentMemory::of(target, range.to_pages(self.page))?;
+            while let Some((start, bytes)) = memory.next(budget)? {
                 let Some(found) = AddressRange::of_length(start, bytes.len() as u64) else {
-                    return Ok(());
+                    continue;
                 };
                 let offset = self.at;
                 self.put(bytes)?;
@@ -152,10 +151,9 @@ impl<W: Write + Seek> Writer<'_, W> {
                     Some(last) if last.address + last.size == start.get() => last.size += found.len(),
                     _ => self.segment(region, found, offset),
                 }
-                Ok(())
-            })?;
-            contents.unread.changed += unread.changed;
-            contents.unread.unreadable += unread.unreadable;
+            }
+            contents.unread.changed += memory.unread.changed;
+            contents.unread.unreadable += memory.unread.unreadable;
         }
         Ok(())
     }
@@ -217,12 +215,8 @@ impl<W: Write + Seek> Writer<'_, W> {
         let process = &target.process;
         let (mut runs, mut all): (Vec<(u64, u64)>, Vec<PageMapEntry>) = (Vec::new(), Vec::new());
         for region in regions {
-            let mut populated = Vec::new();
-            process.visit_populated(region.range, Categories::empty(), &mut |found| {
-                populated.push(found.range);
-                ControlFlow::Continue(())
-            })?;
-            for range in populated {
+            for found in process.populated(region.range, Categories::empty()) {
+                let range = found?.range;
                 let (mut first, mut left) = (self.page.index(range.start()), range.pages(self.page));
                 while left > 0 {
                     budget.go_on()?;

@@ -13,7 +13,6 @@ use crate::kernel::{
 };
 use crate::process::{BackingContent, Categories, Target};
 use crate::report::{Fact, FolioMapping, FramePlace, KernelRecord, Reason};
-use std::ops::ControlFlow;
 
 /// One address and the page it lies in. Each fact that is not known says why.
 #[derive(Clone, Debug)]
@@ -138,12 +137,8 @@ impl AddressSpace {
         let range = start.checked_add(page.bytes()).and_then(|end| AddressRange::new(start, end));
         let categories = match (range, entry) {
             (Some(range), Some(entry)) if (entry.is_present() || entry.is_uffd_wp() || of_pool) && scans => {
-                let mut found = Categories::empty();
-                process.visit_populated(range, known, &mut |stretch| {
-                    found = stretch.categories;
-                    ControlFlow::Break(())
-                })?;
-                Some(found)
+                let found = process.populated(range, known).next().transpose()?;
+                Some(found.map_or(Categories::empty(), |stretch| stretch.categories))
             }
             _ => None,
         };

@@ -9,9 +9,8 @@ use super::{AddressSpace, Result};
 use crate::budget::Budget;
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{AddressRange, Kind, PageMapEntry, State, VirtualAddress};
-use crate::process::{BackingContent, Categories, Target};
+use crate::process::{self, BackingContent, Categories, Target};
 use crate::report::{Fact, Reason, Why};
-use std::ops::ControlFlow;
 
 /// Pages checked and read at a time: it bounds the time between the check and the read.
 const MOST_PAGES: u64 = 256;
@@ -75,12 +74,19 @@ pub fn read_resident(target: &Target, start: VirtualAddress, into: &mut [u8]) ->
 /// The target is gone.
 #[cfg(feature = "cli")]
 pub fn is_resident(target: &Target, range: AddressRange) -> Result<bool> {
-    let mut is_resident = false;
-    target.process.visit_populated(range, Categories::PRESENT, &mut |found| {
-        is_resident |= found.categories.contains(Categories::PRESENT);
-        if is_resident { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })?;
-    Ok(is_resident)
+    let first = present(target, range).next().transpose()?;
+    Ok(first.is_some())
+}
+
+/// The stretches of `range` whose pages have frames.
+#[cfg(feature = "cli")]
+fn present(target: &Target, range: AddressRange) -> impl Iterator<Item = process::Result<AddressRange>> {
+    let found = target.process.populated(range, Categories::PRESENT);
+    found.filter_map(move |found| match found {
+        Ok(found) if found.categories.contains(Categories::PRESENT) => found.range.intersection(range).map(Ok),
+        Ok(_) => None,
+        Err(error) => Some(Err(error)),
+    })
 }
 
 /// What was not read of present memory.
@@ -92,56 +98,59 @@ pub struct Unread {
     pub unreadable: u64,
 }
 
-/// Bytes of one part of [`each_resident`].
+/// Bytes of one part of [`ResidentMemory`].
 #[cfg(feature = "cli")]
 const PART: usize = 1 << 20;
 
-/// Reads all resident memory of `range` in parts of at most a megabyte, and counts what could not be read.
-///
-/// # Errors
-/// As [`read_resident`], those of `budget`, and those of `each`.
+/// The resident memory of a range, in parts of at most a megabyte.
 #[cfg(feature = "cli")]
-pub fn each_resident(
-    target: &Target,
-    range: AddressRange,
-    budget: &mut Budget,
-    each: &mut dyn FnMut(VirtualAddress, &[u8]) -> Result<()>,
-) -> Result<Unread> {
-    let page = target.process.layout().page;
-    let mut present = Vec::new();
-    target.process.visit_populated(range, Categories::PRESENT, &mut |found| {
-        if found.categories.contains(Categories::PRESENT) {
-            present.push(found.range);
-        }
-        ControlFlow::Continue(())
-    })?;
-    let mut unread = Unread::default();
-    let mut bytes = vec![0; PART];
-    for range in present.iter().filter_map(|found| found.intersection(range)) {
-        let mut at = range.start();
-        while at < range.end() {
-            budget.go_on()?;
-            let length = usize::try_from(range.end().get() - at.get()).unwrap_or(PART).min(PART);
-            let part = bytes.get_mut(..length).unwrap_or_default();
-            let MemoryRead { bytes: read, ended } = read_resident(target, at, part)?;
-            if read > 0 {
-                each(at, part.get(..read).unwrap_or_default())?;
-            }
-            // The rest of the page in which it ended.
-            let skipped = match ended {
-                None => 0,
-                Some(end) => {
-                    *(if end == ReadEnd::Unreadable { &mut unread.unreadable } else { &mut unread.changed }) += 1;
-                    page.bytes() - page.offset(VirtualAddress::new(at.get() + read as u64))
-                }
-            };
-            match at.checked_add(read as u64 + skipped) {
-                Some(next) => at = next,
-                None => break,
-            }
-        }
+#[must_use]
+pub struct ResidentMemory<'a> {
+    target: &'a Target,
+    present: std::vec::IntoIter<AddressRange>,
+    /// What is left of the stretch that is being read.
+    left: Option<AddressRange>,
+    bytes: Vec<u8>,
+    /// What could not be read so far.
+    pub unread: Unread,
+}
+
+#[cfg(feature = "cli")]
+impl<'a> ResidentMemory<'a> {
+    /// What is resident now; it is read part by part.
+    ///
+    /// # Errors
+    /// The target is gone.
+    pub fn of(target: &'a Target, range: AddressRange) -> Result<Self> {
+        let present = present(target, range).collect::<process::Result<Vec<_>>>()?.into_iter();
+        Ok(ResidentMemory { target, present, left: None, bytes: Vec::new(), unread: Unread::default() })
     }
-    Ok(unread)
+
+    /// The next part.
+    ///
+    /// # Errors
+    /// As [`read_resident`], and those of `budget`.
+    pub fn next(&mut self, budget: &mut Budget) -> Result<Option<(VirtualAddress, &[u8])>> {
+        let page = self.target.process.layout().page;
+        while let Some(range) = self.left.take().or_else(|| self.present.next()) {
+            budget.go_on()?;
+            let start = range.start();
+            self.bytes.resize(usize::try_from(range.len()).unwrap_or(PART).min(PART), 0);
+            let MemoryRead { bytes: read, ended } = read_resident(self.target, start, &mut self.bytes)?;
+            // The rest of the page in which it ended.
+            let skipped = ended.map_or(0, |end| {
+                let Unread { changed, unreadable } = &mut self.unread;
+                *(if end == ReadEnd::Unreadable { unreadable } else { changed }) += 1;
+                page.bytes() - page.offset(VirtualAddress::new(start.get() + read as u64))
+            });
+            let next = start.checked_add(read as u64 + skipped);
+            self.left = next.and_then(|next| AddressRange::new(next, range.end()));
+            if read > 0 {
+                return Ok(Some((start, self.bytes.get(..read).unwrap_or_default())));
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// The first address of `range` in whose page no frame is mapped; `None` if all have one.
@@ -392,11 +401,8 @@ impl AddressSpace {
         let Some(rest) = AddressRange::new(from, end).map(|rest| rest.to_pages(page)) else {
             return Ok(end);
         };
-        let mut populated = end;
-        process.visit_populated(rest, Categories::empty(), &mut |stretch| {
-            populated = stretch.range.start();
-            ControlFlow::Break(())
-        })?;
+        let first = process.populated(rest, Categories::empty()).next().transpose()?;
+        let populated = first.map_or(end, |stretch| stretch.range.start());
         if !self.has_object(viewed) {
             return Ok(populated);
         }

@@ -90,7 +90,7 @@ pub use frames::{FrameDetail, FrameRow, FrameSweep, cgroup_path, frame_detail, i
 pub use holders::{FrameHolders, Pins};
 pub use memory::{Absent, ByteSource, Contents, MemoryRead, ReadEnd, Unread, first_absent, read_resident};
 #[cfg(feature = "cli")]
-pub(crate) use memory::{each_resident, is_resident};
+pub(crate) use memory::{ResidentMemory, is_resident};
 pub use outcome::{Access, OwnerUnknown};
 pub use page::{Facts, InZone, Page, StateSet};
 pub use region::ViewedRegion;

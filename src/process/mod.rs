@@ -32,7 +32,7 @@ pub use machine::{KernelVersion, Machine, Merging, OpenedProcess, ProcessHandle,
 #[doc(hidden)]
 pub use maps_text::MapsText;
 pub use modules::{Layout, Modules, OpenedFile};
-pub use populated::PopulatedRange;
+pub use populated::{PopulatedRange, PopulatedRanges};
 pub use status::{ProcessStatus, Thread};
 #[doc(hidden)]
 pub use target_process::FEW_REGIONS;

@@ -4,7 +4,6 @@ use super::maps_text;
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::source::{Categories, PageRegion, Result, Scan, Source, WordFile, as_words};
-use std::ops::ControlFlow;
 
 /// A stretch of pages with something in their entries, all of the same categories.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,9 +16,6 @@ pub struct PopulatedRange {
     pub categories: Categories,
 }
 
-/// Receives each stretch.
-type StretchVisitor<'a> = dyn FnMut(PopulatedRange) -> ControlFlow<()> + 'a;
-
 /// What makes a page populated.
 const ANY: Categories = Categories::PRESENT.union(Categories::SWAPPED);
 
@@ -27,109 +23,113 @@ const ANY: Categories = Categories::PRESENT.union(Categories::SWAPPED);
 pub(super) const IN_ENTRIES: Categories =
     ANY.union(Categories::FILE).union(Categories::SOFT_DIRTY).union(Categories::GUARD);
 
-/// Joins stretches that touch and have the same categories: the kernel splits them wherever its buffer was full.
-struct StretchJoiner<'a, 'b> {
-    pending: Option<PopulatedRange>,
-    visit: &'a mut StretchVisitor<'b>,
+/// Populated pages after which a scan comes back, however long the stretch they lie in: some 5 ms of work.
+const SCAN_PAGES: u64 = 1 << 20;
+/// Entries read at a time: 64 KiB of them.
+const BATCH: usize = 8192;
+
+/// What is populated in a range, in address order, from [`populated`](super::Process::populated). The last item may be
+/// an error.
+#[must_use]
+pub struct PopulatedRanges<'a> {
+    source: &'a dyn Source,
+    page: PageSize,
+    /// What was not looked at yet, up to the end.
+    next: VirtualAddress,
+    end: VirtualAddress,
+    wanted: Categories,
+    way: Way,
+    /// Populated pages after which a scan comes back.
+    most: u64,
+    scanned: Vec<PageRegion>,
+    entries: Vec<PageMapEntry>,
+    /// The regions, for passing over holes between them.
+    regions: Option<Vec<Region>>,
+    budget: Budget,
+    /// What the last system call found; those from `taken` on were not joined yet.
+    found: Vec<PopulatedRange>,
+    taken: usize,
+    /// Stretches that were joined: more may follow. The kernel splits them wherever its buffer was full.
+    joined: Option<PopulatedRange>,
+    /// Where the last scan came back: what lies before need not wait for more.
+    boundary: Option<VirtualAddress>,
 }
 
-impl StretchJoiner<'_, '_> {
-    fn push(&mut self, next: PopulatedRange) -> ControlFlow<()> {
-        match &mut self.pending {
-            Some(last) if last.range.end() == next.range.start() && last.categories == next.categories => {
-                let whole = AddressRange::new(last.range.start(), next.range.end());
-                last.range = whole.unwrap_or(last.range);
-                ControlFlow::Continue(())
-            }
-            pending => {
-                let done = pending.replace(next);
-                self.emit(done)
-            }
+/// How what is populated is found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By the kernel's scan, as far as it reaches.
+    Scan,
+    /// By plain reads, if the page map does not end where the scan did.
+    Above,
+    /// By plain reads.
+    Read,
+    /// All was found.
+    Done,
+}
+
+impl<'a> PopulatedRanges<'a> {
+    pub(super) fn new(
+        source: &'a dyn Source,
+        page: PageSize,
+        range: AddressRange,
+        wanted: Categories,
+        scannable: Categories,
+        budget: Budget,
+    ) -> Self {
+        let range = range.to_pages(page);
+        let (way, known) = if scannable.is_empty() { (Way::Above, IN_ENTRIES) } else { (Way::Scan, scannable) };
+        PopulatedRanges {
+            source,
+            page,
+            next: range.start(),
+            end: range.end(),
+            wanted: wanted & known,
+            way,
+            most: SCAN_PAGES,
+            scanned: Vec::new(),
+            entries: Vec::new(),
+            regions: None,
+            budget,
+            found: Vec::new(),
+            taken: 0,
+            joined: None,
+            boundary: None,
         }
     }
 
-    /// Visits what lies before `boundary`; the rest may continue after it.
-    fn finish_before(&mut self, boundary: VirtualAddress) -> ControlFlow<()> {
-        let Some(PopulatedRange { range, categories }) = self.pending.take() else {
-            return ControlFlow::Continue(());
-        };
-        let part = |start, end| {
-            let range = AddressRange::new(start, end)?;
-            Some(PopulatedRange { range, categories })
-        };
-        self.pending = part(range.start().max(boundary), range.end());
-        self.emit(part(range.start(), range.end().min(boundary)))
+    fn find(&mut self) -> Result<()> {
+        self.found.clear();
+        self.taken = 0;
+        match self.way {
+            Way::Scan => self.scan(),
+            Way::Above => {
+                // Mostly the page map ends there too, which one entry tells.
+                let is_covered = self.next < self.end
+                    && self.source.words(WordFile::PageMap, self.page.index(self.next), &mut [0])? == 1;
+                self.way = if is_covered { Way::Read } else { Way::Done };
+                Ok(())
+            }
+            Way::Read => self.read(),
+            Way::Done => Ok(()),
+        }
     }
 
-    fn finish(&mut self) -> ControlFlow<()> {
-        let last = self.pending.take();
-        self.emit(last)
-    }
-
-    fn emit(&mut self, done: Option<PopulatedRange>) -> ControlFlow<()> {
-        done.map_or(ControlFlow::Continue(()), &mut *self.visit)
-    }
-}
-
-/// Visits what is populated in `range`, with the kernel's scan as far as it reaches and with plain reads elsewhere.
-pub(super) fn visit(
-    source: &dyn Source,
-    page: PageSize,
-    range: AddressRange,
-    wanted: Categories,
-    scannable: Categories,
-    visit: &mut StretchVisitor<'_>,
-) -> Result<()> {
-    let range = range.to_pages(page);
-    let mut joined = StretchJoiner { pending: None, visit };
-    let reached = if scannable.is_empty() {
-        ControlFlow::Continue(range.start())
-    } else {
-        let wanted = wanted & scannable;
-        scan(source, page, range, wanted, SCAN_PAGES, &mut joined)?
-    };
-    let ControlFlow::Continue(reached) = reached else {
-        return Ok(());
-    };
-    // Mostly the page map ends there too, which one entry tells.
-    if let Some(high) = AddressRange::new(reached, range.end())
-        && source.words(WordFile::PageMap, page.index(reached), &mut [0])? == 1
-        && read(source, page, high, wanted & IN_ENTRIES, &mut joined)?.is_break()
-    {
-        return Ok(());
-    }
-    _ = joined.finish();
-    Ok(())
-}
-
-/// Populated pages after which a scan comes back, however long the stretch they lie in: some 5 ms of work.
-const SCAN_PAGES: u64 = 1 << 20;
-
-/// Visits what the scan finds, and returns how far it reaches.
-fn scan(
-    source: &dyn Source,
-    page: PageSize,
-    range: AddressRange,
-    wanted: Categories,
-    most: u64,
-    joined: &mut StretchJoiner<'_, '_>,
-) -> Result<ControlFlow<(), VirtualAddress>> {
-    // "Written" is set on every page that nobody tracks. It is reported only together with the category that gives it a
-    // meaning.
-    let mut asked = wanted;
-    if wanted.contains(Categories::WRITTEN) {
-        asked |= Categories::WRITE_TRACKED;
-    }
-    // The limit may cut a huge mapping in two. It is delivered once all of it is known.
-    let whole_bytes =
-        if wanted.contains(Categories::HUGE) { page.bytes().saturating_mul(page.bytes() / 8) } else { page.bytes() };
-    let mut found = [PageRegion::default(); 512];
-    let mut start = range.start().get();
-    while start < range.end().get() {
-        let question =
-            Scan { start, end: range.end().get(), any_of: ANY.bits(), returned: asked.bits(), max_pages: most };
-        let (count, stopped) = source.scan(question, &mut found)?;
-        let stretches = found.get(..count).unwrap_or_default();
+    fn scan(&mut self) -> Result<()> {
+        // "Written" is set on every page that nobody tracks. It is reported only together with the category that gives
+        // it a meaning.
+        let mut asked = self.wanted;
+        if asked.contains(Categories::WRITTEN) {
+            asked |= Categories::WRITE_TRACKED;
+        }
+        // The limit may cut a huge mapping in two. It is delivered once all of it is known.
+        let page = self.page.bytes();
+        let whole_bytes = if asked.contains(Categories::HUGE) { page.saturating_mul(page / 8) } else { page };
+        self.scanned.resize(512, PageRegion::default());
+        let (start, end) = (self.next.get(), self.end.get());
+        let question = Scan { start, end, any_of: ANY.bits(), returned: asked.bits(), max_pages: self.most };
+        let (count, stopped) = self.source.scan(question, &mut self.scanned)?;
+        let stretches = self.scanned.get(..count).unwrap_or_default();
         // The kernel collects stretches in a buffer of its own, with an entry for each page that a PMD maps, and
         // empties it when it is full. If it then comes to the end of the range, it still says that it stopped where the
         // buffer was last full (do_pagemap_scan: "the walk_end isn't set when ret is zero"). On ppc64le with the radix
@@ -141,93 +141,102 @@ fn scan(
             if !categories.contains(Categories::WRITE_TRACKED) {
                 categories.remove(Categories::WRITTEN);
             }
-            let ends = (VirtualAddress::new(stretch.start), VirtualAddress::new(stretch.end));
-            let Some(range) = AddressRange::new(ends.0, ends.1) else {
-                continue;
-            };
-            let categories = categories & wanted;
-            if joined.push(PopulatedRange { range, categories }).is_break() {
-                return Ok(ControlFlow::Break(()));
+            let range = AddressRange::new(VirtualAddress::new(stretch.start), VirtualAddress::new(stretch.end));
+            let categories = categories & self.wanted;
+            self.found.extend(range.map(|range| PopulatedRange { range, categories }));
+        }
+        if stopped <= start || stopped >= end {
+            self.way = Way::Above;
+            self.wanted &= IN_ENTRIES;
+        } else if count < self.scanned.len() {
+            // The page limit was reached: the caller decides whether to go on.
+            self.boundary = Some(VirtualAddress::new(stopped - stopped % whole_bytes));
+        }
+        self.next = VirtualAddress::new(stopped.max(start));
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<()> {
+        let page = self.page;
+        let index = page.index(self.next);
+        let left = page.index(self.end).saturating_sub(index);
+        self.entries.resize(usize::try_from(left).unwrap_or(BATCH).min(BATCH), PageMapEntry::default());
+        let read = self.source.words(WordFile::PageMap, index, as_words(&mut self.entries))?;
+        let entries = self.entries.get(..read).unwrap_or_default();
+        let address = |index: u64| VirtualAddress::new(index.saturating_mul(page.bytes()));
+        for (entry, index) in entries.iter().zip(index..) {
+            let categories = categories_of(*entry);
+            if categories.intersects(ANY)
+                && let Some(range) = AddressRange::new(address(index), address(index + 1))
+            {
+                let categories = categories & self.wanted;
+                self.found.push(PopulatedRange { range, categories });
             }
         }
-        if stopped <= start {
-            break;
-        }
-        // The page limit was reached: the visitor decides whether to go on.
-        let boundary = VirtualAddress::new(stopped - stopped % whole_bytes);
-        if stopped < range.end().get() && count < found.len() && joined.finish_before(boundary).is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-        start = stopped;
-    }
-    Ok(ControlFlow::Continue(VirtualAddress::new(start)))
-}
-
-/// Entries read at a time: 64 KiB of them.
-const BATCH: usize = 8192;
-
-/// Visits what reads of every entry find.
-fn read(
-    source: &dyn Source,
-    page: PageSize,
-    range: AddressRange,
-    wanted: Categories,
-    joined: &mut StretchJoiner<'_, '_>,
-) -> Result<ControlFlow<()>> {
-    let (mut index, mut left) = (page.index(range.start()), range.pages(page));
-    let mut entries = vec![PageMapEntry::default(); BATCH];
-    let mut regions: Option<Vec<Region>> = None;
-    while left > 0 {
-        let batch = usize::try_from(left).unwrap_or(BATCH).min(BATCH);
-        let into = entries.get_mut(..batch).unwrap_or_default();
-        let read = source.words(WordFile::PageMap, index, as_words(into))?;
-        let into = into.get(..read).unwrap_or_default();
-        if read == 0 {
-            break;
-        }
-        if push_entries(page, index, into, wanted, joined).is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-        let mut done = read as u64;
-        if done < left && into.iter().all(|entry| !categories_of(*entry).intersects(ANY)) {
+        let mut next = index + read as u64;
+        if read > 0 && self.found.is_empty() && (read as u64) < left {
             // Between regions there is nothing, and much of it. Where something is, the list of regions is not needed.
-            let regions = match &mut regions {
+            let regions = match &mut self.regions {
                 Some(regions) => regions,
-                none => none.insert(maps_text::read(source, &mut Budget::unlimited())?.0),
+                none => none.insert(maps_text::read(self.source, &mut self.budget)?.0),
             };
-            let next = VirtualAddress::new((index + done) << page.shift());
-            let after = regions.partition_point(|region| region.range.end() <= next);
-            let Some(region) = regions.get(after) else {
-                break;
-            };
-            done = done.max(page.index(region.range.start()).saturating_sub(index));
+            let after = regions.partition_point(|region| region.range.end() <= address(next));
+            let start = regions.get(after).map_or(self.end, |region| region.range.start());
+            next = next.max(page.index(start));
         }
-        index += done;
-        left = left.saturating_sub(done);
+        self.next = address(next);
+        if read == 0 || self.next >= self.end {
+            self.way = Way::Done;
+        }
+        Ok(())
     }
-    Ok(ControlFlow::Continue(()))
+
+    /// The next joined stretch, as soon as it is known that nothing more belongs to it.
+    fn join(&mut self) -> Option<PopulatedRange> {
+        while let Some(&next) = self.found.get(self.taken) {
+            self.taken += 1;
+            match &mut self.joined {
+                Some(last) if last.range.end() == next.range.start() && last.categories == next.categories => {
+                    let whole = AddressRange::new(last.range.start(), next.range.end());
+                    last.range = whole.unwrap_or(last.range);
+                }
+                joined => {
+                    if let Some(done) = joined.replace(next) {
+                        return Some(done);
+                    }
+                }
+            }
+        }
+        if self.way == Way::Done {
+            return self.joined.take();
+        }
+        let boundary = self.boundary.take()?;
+        let PopulatedRange { range, categories } = self.joined.take()?;
+        let part = |start, end| Some(PopulatedRange { range: AddressRange::new(start, end)?, categories });
+        self.joined = part(range.start().max(boundary), range.end());
+        part(range.start(), range.end().min(boundary))
+    }
 }
 
-fn push_entries(
-    page: PageSize,
-    first: u64,
-    entries: &[PageMapEntry],
-    wanted: Categories,
-    joined: &mut StretchJoiner<'_, '_>,
-) -> ControlFlow<()> {
-    for (entry, index) in entries.iter().zip(first..) {
-        let categories = categories_of(*entry);
-        if !categories.intersects(ANY) {
-            continue;
-        }
-        let start = VirtualAddress::new(index << page.shift());
-        let end = start.checked_add(page.bytes()).unwrap_or(VirtualAddress::new(u64::MAX));
-        if let Some(range) = AddressRange::new(start, end) {
-            let categories = categories & wanted;
-            joined.push(PopulatedRange { range, categories })?;
+impl Iterator for PopulatedRanges<'_> {
+    type Item = Result<PopulatedRange>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(done) = self.join() {
+                return Some(Ok(done));
+            }
+            if self.way == Way::Done {
+                return None;
+            }
+            if let Err(error) = self.find() {
+                self.way = Way::Done;
+                self.found.clear();
+                self.joined = None;
+                return Some(Err(error));
+            }
         }
     }
-    ControlFlow::Continue(())
 }
 
 fn categories_of(entry: PageMapEntry) -> Categories {
@@ -303,55 +312,35 @@ mod tests {
             reads: AtomicU32::new(0),
             lists: AtomicU32::new(0),
         };
-        let mut pages = 0;
-        let mut visit = |stretch: PopulatedRange| {
-            pages += stretch.range.pages(page);
-            ControlFlow::Continue(())
-        };
-        let mut joined = StretchJoiner { pending: None, visit: &mut visit };
         let range = span(range.0, range.1);
-        let read = read(&source, page, range, Categories::PRESENT, &mut joined);
-        assert!(read.expect("entries").is_continue());
-        _ = joined.finish();
+        let budget = Budget::unlimited();
+        let way = Way::Read;
+        let all = PopulatedRanges::new(&source, page, range, Categories::PRESENT, Categories::empty(), budget);
+        let all = PopulatedRanges { way, ..all };
+        let pages = all.map(|stretch| stretch.expect("entries").range.pages(page)).sum();
         let count = |counted: AtomicU32| counted.into_inner();
         (pages, count(source.reads), count(source.lists))
     }
 
-    /// A scan of `bytes` of own memory that was written to, which comes back after `most` pages: the stretches until
-    /// `until` says so.
-    fn own_scan(memory: &[u8], most: u64, until: impl Fn(&PopulatedRange) -> bool) -> Vec<PopulatedRange> {
+    /// The first stretches of own memory that was written to, by scans that come back after `most` pages.
+    fn own_scan(memory: &[u8], most: u64, stretches: usize) -> Vec<PopulatedRange> {
         let process = live::process(std::process::id()).map(Process::new);
         let process = process.expect("to attach to itself");
-        let known = process.categories();
-        let at = |address: usize| VirtualAddress::new(address as u64);
-        let (start, end) = (memory.as_ptr().addr(), memory.as_ptr_range().end.addr());
-        let range = AddressRange::new(at(start), at(end)).expect("bytes");
-        let mut found = Vec::new();
-        if known.contains(Categories::HUGE) {
-            let mut visit = |stretch: PopulatedRange| {
-                found.push(stretch);
-                if until(&stretch) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            };
-            let mut joined = StretchJoiner { pending: None, visit: &mut visit };
-            let (source, page) = (&**process.source(), process.layout().page);
-            let (range, wanted) = (range.to_pages(page), Categories::HUGE);
-            let ended = scan(source, page, range, wanted, most, &mut joined);
-            if ended.expect("a scan").is_continue() {
-                _ = joined.finish();
-            }
-        } else {
-            let reason = "this kernel's scan does not know huge mappings";
-            crate::skips::skip("process::own_scan", reason);
+        if !process.categories().contains(Categories::HUGE) {
+            crate::skips::skip("process::own_scan", "this kernel's scan does not know huge mappings");
+            return Vec::new();
         }
-        found
+        let range = AddressRange::of(memory).expect("bytes");
+        let scan = PopulatedRanges { most, ..process.populated(range, Categories::HUGE) };
+        scan.take(stretches).collect::<Result<_>>().expect("a scan")
     }
 
     #[test]
     fn a_scan_for_huge_mappings_comes_back_in_time_and_cuts_none() {
         let memory = vec![1u8; 32 << 20];
         let pages = |found: &[PopulatedRange]| found.iter().map(|one| one.range.len()).sum::<u64>();
-        let whole = own_scan(&memory, SCAN_PAGES, |_| false);
-        let parts = own_scan(&memory, 700, |_| false);
+        let whole = own_scan(&memory, SCAN_PAGES, usize::MAX);
+        let parts = own_scan(&memory, 700, usize::MAX);
         assert_eq!(pages(&parts), pages(&whole));
         let huge = rustix::param::page_size() as u64;
         let huge = huge * (huge / 8);
@@ -361,7 +350,7 @@ mod tests {
             let alike = before.categories == after.categories;
             assert!(!(touch && alike) || after.range.start().get() % huge == 0);
         }
-        let first = own_scan(&memory, 700, |_| true);
+        let first = own_scan(&memory, 700, 1);
         assert!(pages(&first) <= pages(&whole) / 2, "{first:?}");
     }
 

@@ -3,7 +3,7 @@
 use super::findings;
 use super::maps_text::{self, MapsText};
 use super::modules::Layout;
-use super::populated::{self, IN_ENTRIES, PopulatedRange};
+use super::populated::{self, IN_ENTRIES, PopulatedRanges};
 use crate::budget::Budget;
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::Stat;
@@ -12,7 +12,6 @@ use crate::source::{
     Answer, Categories, Error, File, Finding, Identity, Liveness, Mapping, MemoryLifetime, Probe, Query, Result,
     Source, WordFile, as_words,
 };
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -413,7 +412,7 @@ impl Process {
         Ok((read > 0).then_some(entry[0]))
     }
 
-    /// Which categories [`Process::visit_populated`] can tell here.
+    /// Which categories [`Process::populated`] can tell here.
     pub fn categories(&self) -> Categories {
         match self.scannable() {
             none if none.is_empty() => IN_ENTRIES,
@@ -432,41 +431,24 @@ impl Process {
         self.cache.scan.store(on, Ordering::Relaxed);
     }
 
-    /// Visits, in address order, the stretches of `range` that have anything in their page-map entries (present or a
-    /// non-present entry), with those of the `wanted` categories that hold. VM_PFNMAP regions are passed over by the
-    /// kernel. Where there is no PAGEMAP_SCAN, plain reads find the same stretches (without `ZERO` and `HUGE`). Never
-    /// changes the target.
-    pub fn visit_populated(
-        &self,
-        range: AddressRange,
-        wanted: Categories,
-        visit: &mut dyn FnMut(PopulatedRange) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let (source, page) = (&*self.source, self.layout().page);
-        populated::visit(source, page, range, wanted, self.scannable(), visit)
+    /// The stretches of `range` that have anything in their page-map entries (present or a non-present entry), in
+    /// address order, with those of the `wanted` categories that hold. The kernel passes over VM_PFNMAP regions. Where
+    /// there is no PAGEMAP_SCAN, plain reads find the same stretches (without `ZERO` and `HUGE`). Never changes the
+    /// target.
+    pub fn populated(&self, range: AddressRange, wanted: Categories) -> PopulatedRanges<'_> {
+        PopulatedRanges::new(&*self.source, self.layout().page, range, wanted, self.scannable(), self.budget())
     }
 
     /// The first populated stretch of `spans` whose writes the process tracks through userfaultfd, as far as a scan
     /// tells.
     pub fn write_tracked(&self, spans: &[AddressRange]) -> Result<Option<AddressRange>> {
-        let mut found = None;
-        if !self.categories().contains(Categories::WRITE_TRACKED) {
+        const TRACKED: Categories = Categories::WRITE_TRACKED;
+        if !self.categories().contains(TRACKED) {
             return Ok(None);
         }
-        for span in spans {
-            self.visit_populated(*span, Categories::WRITE_TRACKED, &mut |stretch| {
-                if stretch.categories.contains(Categories::WRITE_TRACKED) {
-                    found = Some(stretch.range);
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                }
-            })?;
-            if found.is_some() {
-                break;
-            }
-        }
-        Ok(found)
+        let mut all = spans.iter().flat_map(|span| self.populated(*span, TRACKED));
+        let first = all.find(|one| one.as_ref().map_or(true, |stretch| stretch.categories.contains(TRACKED)));
+        Ok(first.transpose()?.map(|stretch| stretch.range))
     }
 
     /// Clears the soft-dirty bits of all pages, which write-protects them: the one operation here that changes how the

@@ -5,12 +5,11 @@ use crate::budget::OutOfBudget;
 use crate::budget::tests::whole_or_given_up;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, Device, FrameNumber, PageFlags, PageMapEntry, Registers, VirtualAddress};
+use crate::process::Categories;
 use crate::process::fake::{Fake, World, region};
-use crate::process::{Categories, PopulatedRange};
 use crate::source;
 use crate::source::recorded::{Log, Reads};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 const ADDRESS: u64 = 0x7000_0000_0000;
@@ -129,13 +128,8 @@ fn repeated_reads_are_counted_and_kept_once() {
 fn scans_and_regions_say_what_they_found() {
     let (target, log) = recorded(fake());
     let range = AddressRange::new(at(ADDRESS), at(ADDRESS + 0x8000)).unwrap();
-    let mut pages = 0;
-    let visit = &mut |found: PopulatedRange| {
-        pages += found.range.len() / 4096;
-        ControlFlow::Continue(())
-    };
-    target.process.visit_populated(range, Categories::PRESENT, visit).unwrap();
-    assert_eq!(pages, 2);
+    let found = target.process.populated(range, Categories::PRESENT);
+    assert_eq!(found.map(|found| found.unwrap().range.len() / 4096).sum::<u64>(), 2);
     assert!(target.process.region_at(at(ADDRESS)).unwrap().is_some());
     assert!(target.process.region_at(at(1)).unwrap().is_none());
     let kept = log.take().kept;
@@ -157,12 +151,8 @@ fn no_stretch_comes_twice_from_a_scan_that_says_it_stopped_too_early() {
     }
     let (_, target) = world.target();
     let range = AddressRange::new(at(0x1000 * 4096), at(0x1190 * 4096)).unwrap();
-    let mut starts = Vec::new();
-    let visit = &mut |found: PopulatedRange| {
-        starts.push(found.range.start().get() / 4096);
-        ControlFlow::Continue(())
-    };
-    target.process.visit_populated(range, Categories::PRESENT, visit).unwrap();
+    let found = target.process.populated(range, Categories::PRESENT);
+    let starts: Vec<u64> = found.map(|found| found.unwrap().range.start().get() / 4096).collect();
     let expected: Vec<u64> = (0..100).map(|stretch| 0x1000 + 3 * stretch).collect();
     assert_eq!(starts, expected);
 }

@@ -257,18 +257,15 @@ fn killed_while_being_read() {
         let process = &attached.process;
         process.set_scan(round % 2 == 0);
         let everything = pmdb::kernel::AddressRange::new(at(0), at(u64::MAX)).expect("a range");
-        let mut stretches = 0;
-        let visited = process.visit_populated(everything, process.categories(), &mut |_| {
-            stretches += 1;
-            if stretches == round {
+        for (number, stretch) in (1..).zip(process.populated(everything, process.categories())) {
+            if let Err(error) = stretch {
+                assert!(matches!(&error, Error::Gone { what, .. } if what.contains("has exited")), "{error:?}");
+            }
+            if number == round {
                 let pid = Pid::from_raw(target.pid() as i32).expect("its number");
                 kill_process(pid, Signal::KILL).expect("to kill it");
                 until(process, Liveness::Exited);
             }
-            std::ops::ControlFlow::Continue(())
-        });
-        if let Err(error) = visited {
-            assert!(matches!(&error, Error::Gone { what, .. } if what.contains("has exited")), "{error:?}");
         }
     }
 }

@@ -4,10 +4,9 @@ use super::support::{self, Numbers, at, page_bytes, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::kernel::{AddressRange, PageMapEntry};
-use pmdb::process::{Categories, PopulatedRange, Process};
+use pmdb::process::{self, Categories, PopulatedRange, Process};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::fs::File;
-use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 
 pub const TESTS: &[Test] = &[
@@ -133,13 +132,7 @@ fn entries_are_what_pread_says() {
 }
 
 fn populated(process: &Process, range: AddressRange, wanted: Categories) -> Vec<PopulatedRange> {
-    let mut found = Vec::new();
-    let visit = &mut |stretch| {
-        found.push(stretch);
-        ControlFlow::Continue(())
-    };
-    process.visit_populated(range, wanted, visit).expect("a visit");
-    found
+    process.populated(range, wanted).collect::<process::Result<_>>().expect("stretches")
 }
 
 fn populated_is_the_same_by_scan_and_by_reads() {
@@ -210,14 +203,9 @@ fn a_visit_can_be_ended() {
     let process = target.attach().process;
     for scan in [true, false] {
         process.set_scan(scan);
-        let mut visits = 0;
         let range = support::range(start, PAGES as u64 * page_bytes());
-        let visit = &mut |_| {
-            visits += 1;
-            if visits == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        process.visit_populated(range, Categories::PRESENT, visit).expect("a visit");
-        assert_eq!(visits, 3);
+        let first: Vec<_> = process.populated(range, Categories::PRESENT).take(3).map(Result::unwrap).collect();
+        assert_eq!(first, populated(&process, range, Categories::PRESENT)[..3]);
     }
 }
 

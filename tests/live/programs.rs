@@ -75,14 +75,8 @@ fn a_32_bit_program() {
     for scan in [true, false] {
         target.process.set_scan(scan);
         let everything = pmdb::kernel::AddressRange::new(at(0), at(u64::MAX)).expect("a range");
-        let mut last = 0;
-        target
-            .process
-            .visit_populated(everything, target.process.categories(), &mut |stretch| {
-                last = stretch.range.end().get();
-                std::ops::ControlFlow::Continue(())
-            })
-            .expect("a visit");
+        let last = target.process.populated(everything, target.process.categories()).last();
+        let last = last.expect("a stretch").expect("no error").range.end().get();
         assert!(last > 0 && last <= 1 << 32, "{last:#x}");
     }
 }

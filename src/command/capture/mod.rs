@@ -6,7 +6,7 @@ mod output;
 
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, expand_home};
 use crate::budget::Budget;
-use crate::inspect::{each_resident, is_resident};
+use crate::inspect::{ResidentMemory, is_resident};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::words::worded;
 use crate::lang::display::{self, quoted};
@@ -184,12 +184,12 @@ fn keep_memory(target: &Target, capture: &Capture, all: bool, budget: &mut Budge
             counts.left_out += u64::from(is_resident(target, region.range)?);
             continue;
         }
-        let unread = each_resident(target, region.range, budget, &mut |start, bytes| {
+        let mut memory = ResidentMemory::of(target, region.range)?;
+        while let Some((start, bytes)) = memory.next(budget)? {
             counts.bytes += bytes.len() as u64;
             capture.keep_memory(start, bytes);
-            Ok(())
-        })?;
-        counts.unread += unread.changed + unread.unreadable;
+        }
+        counts.unread += memory.unread.changed + memory.unread.unreadable;
     }
     Ok(counts)
 }

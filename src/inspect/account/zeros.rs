@@ -22,22 +22,23 @@ impl ZeroPieces {
     pub(super) fn of(&mut self, space: &AddressSpace, page: &Page, budget: &mut Budget) -> Result<Amount> {
         let mut found = Amount::default();
         if let Some(range) = page.range(space.page()) {
-            found.unknown = self.find(space, range, budget, &mut |piece| found.known += piece.len())?;
+            let (pieces, unknown) = self.find(space, range, budget)?;
+            found = Amount { known: pieces.iter().map(|piece| piece.len()).sum(), unknown };
         }
         Ok(found)
     }
 
-    /// Finds the all-zero pieces of `range`, in address order. Returns the bytes that went meanwhile, or may not be
-    /// read.
+    /// The all-zero pieces of `range`, in address order, neighbours as one; and the bytes that went meanwhile, or may
+    /// not be read.
     pub fn find(
         &mut self,
         space: &AddressSpace,
         range: AddressRange,
         budget: &mut Budget,
-        each: &mut dyn FnMut(AddressRange),
-    ) -> Result<u64> {
+    ) -> Result<(Vec<AddressRange>, u64)> {
         let size = space.page().bytes();
         let piece = usize::try_from(size).unwrap_or(usize::MAX);
+        let mut found: Vec<AddressRange> = Vec::new();
         let (mut unknown, mut done) = (0, 0);
         let all = range.len();
         while done < all {
@@ -49,14 +50,21 @@ impl ZeroPieces {
             let whole = read - read % size;
             let read = self.buffer.get(..usize::try_from(whole).unwrap_or(0)).unwrap_or_default();
             let zeros = (0..).zip(read.chunks_exact(piece)).filter(|(_, bytes)| is_zero(bytes));
-            let pieces = zeros.filter_map(|(index, _)| AddressRange::of_length(start.checked_add(index * size)?, size));
-            pieces.for_each(&mut *each);
+            for piece in zeros.filter_map(|(index, _)| AddressRange::of_length(start.checked_add(index * size)?, size))
+            {
+                match found.last_mut() {
+                    Some(last) if last.end() == piece.start() => {
+                        *last = AddressRange::new(last.start(), piece.end()).unwrap_or(piece);
+                    }
+                    _ => found.push(piece),
+                }
+            }
             // A page that cannot be read is passed over.
             let passed = if whole < wanted { size } else { 0 };
             unknown += passed;
             done += whole + passed;
         }
-        Ok(unknown)
+        Ok((found, unknown))
     }
 }
 

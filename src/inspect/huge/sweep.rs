@@ -159,14 +159,8 @@ impl HugeSweep {
         let Some(zeros) = &mut self.zeros else {
             return Ok(None);
         };
-        let mut pieces: Vec<AddressRange> = Vec::new();
-        self.unknown_bytes +=
-            zeros.find(&self.counter.space, range, &mut self.budget, &mut |piece| match pieces.last_mut() {
-                Some(last) if last.end() == piece.start() => {
-                    *last = AddressRange::new(last.start(), piece.end()).unwrap_or(piece);
-                }
-                _ => pieces.push(piece),
-            })?;
+        let (pieces, unknown) = zeros.find(&self.counter.space, range, &mut self.budget)?;
+        self.unknown_bytes += unknown;
         self.zero_bytes += pieces.iter().map(|piece| piece.len()).sum::<u64>();
         Ok((!pieces.is_empty()).then_some(HugeZeros { range, pieces }))
     }

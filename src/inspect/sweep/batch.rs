@@ -12,7 +12,7 @@ use super::frames::WantedFrames;
 use super::plan::{Action, Plan, PlanStep, READ_PAGES};
 use crate::kernel::{AddressRange, PageMapEntry, VirtualAddress};
 use crate::process::{self, BackingRun, Categories, PopulatedRange};
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 /// Steps of one batch: enough that small regions share their reads of frames.
 const STEPS: usize = 1024;
@@ -207,21 +207,15 @@ fn scan_marks(
             && (hugetlb || may_hold_huge(entries, page.index(range.start()), huge_pages, of_region));
     let from = stretches.marks.len();
     if asks {
-        let marks = &mut stretches.marks;
-        let mut visit = |stretch: PopulatedRange| {
-            if let Some(inside) = stretch.range.intersection(range) {
-                let index = page.index(inside.start()) - page.index(range.start());
-                marks.push(CategoryMark {
-                    first: index as usize,
-                    end: (index + inside.pages(page)) as usize,
-                    categories: stretch.categories,
-                });
-            }
-            ControlFlow::Continue(())
-        };
         // `HUGE` costs nothing more, and distinguishes the huge page of zeros from the small one.
-        let wanted = wanted | Categories::HUGE;
-        target.process.visit_populated(range, wanted, &mut visit)?;
+        for stretch in target.process.populated(range, wanted | Categories::HUGE) {
+            let PopulatedRange { range: found, categories, .. } = stretch?;
+            if let Some(inside) = found.intersection(range) {
+                let first = (page.index(inside.start()) - page.index(range.start())) as usize;
+                let end = first + inside.pages(page) as usize;
+                stretches.marks.push(CategoryMark { first, end, categories });
+            }
+        }
     }
     Ok(Some(from..stretches.marks.len()))
 }

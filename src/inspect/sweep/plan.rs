@@ -11,7 +11,6 @@ use super::super::page::Facts;
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::process::{self, Categories};
 use std::collections::VecDeque;
-use std::ops::ControlFlow;
 
 /// Entries of one read: 64 KiB, beyond which reads become no cheaper.
 pub(super) const READ_PAGES: u64 = 8192;
@@ -236,18 +235,19 @@ impl Plan {
         let mut populated = 0;
         let mut stretches = 0;
         let mut parts: Vec<(AddressRange, Action)> = Vec::new();
-        let mut visit = |stretch: process::PopulatedRange| {
-            let Some(range) = stretch.range.intersection(window) else {
-                return ControlFlow::Continue(());
+        for stretch in self.space.target().process.populated(window, self.categories) {
+            let process::PopulatedRange { range, categories, .. } = stretch?;
+            let Some(range) = range.intersection(window) else {
+                continue;
             };
-            let is_huge = stretch.categories.contains(Categories::HUGE)
+            let is_huge = categories.contains(Categories::HUGE)
                 && huge_bytes.is_some_and(|bytes| range.start().get() % bytes == 0 && range.len() % bytes == 0);
             let pages = range.pages(page);
             populated += pages;
             stretches += 1;
             if is_huge {
                 parts.push((range, Action::ReadHuge));
-            } else if stretch.categories.contains(Categories::PRESENT) {
+            } else if categories.contains(Categories::PRESENT) {
                 found.small_pages += pages;
                 parts.push((range, Action::Present));
             } else {
@@ -263,11 +263,9 @@ impl Plan {
             }
             if parts.len() >= MOST_STRETCHES || populated >= SCAN_PAGES {
                 found.end = range.end();
-                return ControlFlow::Break(());
+                break;
             }
-            ControlFlow::Continue(())
-        };
-        self.space.target().process.visit_populated(window, self.categories, &mut visit)?;
+        }
         found.is_fragmented = found.small_pages < stretches * LONG_PAGES;
         let mut from = window.start();
         for (range, action) in parts {

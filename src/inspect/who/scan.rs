@@ -6,7 +6,6 @@ use crate::kernel::{AddressRange, FrameNumber, PageFlags, PageMapEntry, PageSize
 use crate::process::{Categories, Machine, Process};
 use crate::report::{Fact, Reason};
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 
 /// Entries of one read: 64 KiB.
 const READ_ENTRIES: usize = 8192;
@@ -130,31 +129,23 @@ impl ProcessScan<'_> {
         if !process.has_scan() {
             return Ok(rest(self.read(range)?));
         }
-        let mut ended = Ok(None);
         // Populated stretches that one read takes.
         let mut together: Option<AddressRange> = None;
-        process.visit_populated(range, Categories::PRESENT, &mut |stretch| {
+        for stretch in process.populated(range, Categories::PRESENT) {
+            let stretch = stretch?;
             if !stretch.categories.contains(Categories::PRESENT) {
-                return ControlFlow::Continue(());
+                continue;
             }
             let whole = together.and_then(|near| scanner.join_if_near(near, stretch.range));
             if whole.is_some() {
                 together = whole;
-                return ControlFlow::Continue(());
+            } else if let Some(before) = together.replace(stretch.range)
+                && let Some(ended) = self.read(before)?
+            {
+                return Ok(rest(Some(ended)));
             }
-            let Some(before) = together.replace(stretch.range) else {
-                return ControlFlow::Continue(());
-            };
-            ended = self.read(before);
-            match ended {
-                Ok(None) => ControlFlow::Continue(()),
-                _ => ControlFlow::Break(()),
-            }
-        })?;
-        if let (Ok(None), Some(last)) = (&ended, together) {
-            ended = self.read(last);
         }
-        Ok(rest(ended?))
+        together.map_or(Ok(None), |last| Ok(rest(self.read(last)?)))
     }
 
     /// Reads the entries of `range`. Returns where it ended early.

@@ -1,6 +1,6 @@
 //! The flags of frames, and of the other frames of their folios.
 
-use super::pages::{FrameRun, read};
+use super::pages::{FrameRun, RunReader};
 use crate::budget::Budget;
 use crate::kernel::PageFlags;
 use crate::process::Result;
@@ -86,12 +86,12 @@ impl<'a> Folios<'a> {
     }
 
     fn read(&mut self, run: FrameRun, budget: &mut Budget) -> Result<()> {
-        let source = self.source;
-        read(source, WordFile::FrameFlags, run, budget, &mut |first, found| {
+        let mut parts = RunReader::new(self.source, WordFile::FrameFlags, run);
+        while let Some((first, found)) = parts.next(budget)? {
             self.words.add(&self.shared.archive, first, found)?;
             self.took(first, found.len() as u64);
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     fn took(&mut self, first: u64, count: u64) {

@@ -9,7 +9,7 @@ use crate::kernel::{Device, Region, VirtualAddress};
 use crate::source::capture::{Archive, Index, Output, ProcessAnswers, Recorder, Shared, WordIndex, Words};
 use crate::source::{Held, Source, WordFile, covered_pages};
 use folios::{Folios, joined};
-use pages::{FrameRun, PageReader, read};
+use pages::{FrameRun, PageReader, RunReader};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -173,14 +173,15 @@ impl Capture {
                 Ok(end) => {
                     let mut words = Words::new(&format!("{pid}/{name}"));
                     for &run in &whole {
-                        read(source, file, run, budget, &mut |first, found| {
+                        let mut parts = RunReader::new(source, file, run);
+                        while let Some((first, found)) = parts.next(budget)? {
                             if file == WordFile::FrameCgroups {
                                 groups.extend(
                                     found.chunk_by(|one, other| one == other).filter_map(|alike| alike.first()),
                                 );
                             }
-                            words.add(&self.shared.archive, first, found)
-                        })?;
+                            words.add(&self.shared.archive, first, found)?;
+                        }
                     }
                     words.finish(&self.shared.archive, end)?
                 }

@@ -2,10 +2,9 @@
 
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, FrameNumber, PageMapEntry};
-use crate::process::{Error, Process, Result};
+use crate::process::{Error, PopulatedRange, Process, Result};
 use crate::source::capture::{Recorder, Shared, WordIndex, Words};
 use crate::source::{PageRegion, Source, WordFile, covered_pages};
-use std::ops::ControlFlow;
 
 /// Words of one read: 64 KiB.
 const READ: usize = 8192;
@@ -13,26 +12,33 @@ const READ: usize = 8192;
 /// Frames that follow each other: the first, and how many.
 pub(super) type FrameRun = (u64, u64);
 
-/// Reads the words of a run.
-pub(super) fn read(
-    source: &dyn Source,
+/// The words of a run, in parts.
+pub(super) struct RunReader<'a> {
+    source: &'a dyn Source,
     file: WordFile,
-    (mut first, mut left): FrameRun,
-    budget: &mut Budget,
-    each: &mut dyn FnMut(u64, &[u64]) -> Result<()>,
-) -> Result<()> {
-    let mut words = vec![0; READ];
-    while left > 0 {
-        budget.go_on()?;
-        let wanted = usize::try_from(left).unwrap_or(READ).min(READ);
-        let read = source.words(file, first, words.get_mut(..wanted).unwrap_or_default())?;
-        each(first, words.get(..read).unwrap_or_default())?;
-        if read < wanted {
-            break;
-        }
-        (first, left) = (first + read as u64, left - read as u64);
+    first: u64,
+    left: u64,
+    words: Vec<u64>,
+}
+
+impl<'a> RunReader<'a> {
+    pub(super) fn new(source: &'a dyn Source, file: WordFile, (first, left): FrameRun) -> Self {
+        RunReader { source, file, first, left, words: Vec::new() }
     }
-    Ok(())
+
+    /// The next part, with the number of its first word.
+    pub(super) fn next(&mut self, budget: &mut Budget) -> Result<Option<(u64, &[u64])>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        budget.go_on()?;
+        let (first, wanted) = (self.first, usize::try_from(self.left).unwrap_or(READ).min(READ));
+        self.words.resize(wanted, 0);
+        let read = self.source.words(self.file, first, &mut self.words)?;
+        self.first += read as u64;
+        self.left = if read < wanted { 0 } else { self.left - read as u64 };
+        Ok(Some((first, self.words.get(..read).unwrap_or_default())))
+    }
 }
 
 /// Pages with frames that follow each other.
@@ -73,30 +79,16 @@ impl<'a> PageReader<'a> {
     pub(super) fn region(&mut self, region: AddressRange, budget: &mut Budget) -> Result<()> {
         let page = self.process.layout().page;
         let mut at = page.index(region.start());
-        let mut failure = None;
-        let process = self.process;
-        process.visit_populated(region, process.categories(), &mut |stretch| {
-            let (start, end) = (stretch.range.start(), stretch.range.end());
-            self.stretches.push(PageRegion {
-                start: start.get(),
-                end: end.get(),
-                categories: stretch.categories.bits(),
-            });
-            let (first, count) = (page.index(start), stretch.range.pages(page));
-            let done = self.gap(at, first).and_then(|()| self.entries((first, count), budget));
+        for stretch in self.process.populated(region, self.process.categories()) {
+            let PopulatedRange { range, categories } = stretch?;
+            let (start, end) = (range.start().get(), range.end().get());
+            self.stretches.push(PageRegion { start, end, categories: categories.bits() });
+            let (first, count) = (page.index(range.start()), range.pages(page));
+            self.gap(at, first)?;
+            self.entries((first, count), budget)?;
             at = first + count;
-            match done {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => {
-                    failure = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
-        })?;
-        match failure {
-            Some(error) => Err(error),
-            None => self.gap(at, page.index(region.start()) + region.pages(page)),
         }
+        self.gap(at, page.index(region.start()) + region.pages(page))
     }
 
     /// The entries of an empty stretch are all alike.
@@ -109,7 +101,8 @@ impl<'a> PageReader<'a> {
     }
 
     fn entries(&mut self, run: FrameRun, budget: &mut Budget) -> Result<()> {
-        read(self.source, WordFile::PageMap, run, budget, &mut |first, found| {
+        let mut parts = RunReader::new(self.source, WordFile::PageMap, run);
+        while let Some((first, found)) = parts.next(budget)? {
             self.pages += found.len() as u64;
             for (page, &word) in (first..).zip(found) {
                 let entry = PageMapEntry::new(word);
@@ -117,8 +110,9 @@ impl<'a> PageReader<'a> {
                     self.add_present(page, entry.frame().map_or(0, FrameNumber::get));
                 }
             }
-            self.words.add(&self.shared.archive, first, found)
-        })
+            self.words.add(&self.shared.archive, first, found)?;
+        }
+        Ok(())
     }
 
     fn add_present(&mut self, page: u64, frame: u64) {

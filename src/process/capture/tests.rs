@@ -6,7 +6,6 @@ use crate::kernel::{FrameNumber, VirtualAddress};
 use crate::process::fake::{PAGE, World, region};
 use crate::source::InMemory;
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::sync::Mutex;
 
 #[derive(Clone, Default)]
@@ -60,13 +59,9 @@ fn answers(target: &Target) -> Vec<String> {
     }
     said.push(format!("{:?}", process.entries((1 << 35) - 3, &mut [PageMapEntry::default(); 16])));
     let all = AddressRange::new(VirtualAddress::new(0), VirtualAddress::new((1 << 23) * PAGE)).expect("a range");
-    let mut stretches = Vec::new();
-    let visited = process.visit_populated(all, process.categories(), &mut |stretch| {
-        stretches.push(stretch);
-        // A damaged file may have very many.
-        if stretches.len() < 1000 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    said.push(format!("{visited:?} {stretches:?}"));
+    // A damaged file may have very many.
+    let stretches: Vec<_> = process.populated(all, process.categories()).take(1000).collect();
+    said.push(format!("{stretches:?}"));
     for (first, count) in [(0x7000, 3), (0x8000, 2), (0x9000, 9)] {
         let mut flags = vec![PageFlags::empty(); count];
         let mut counts = vec![0; count];

@@ -244,9 +244,7 @@ impl Family {
         let index = self.members.len().saturating_sub(1);
         let mut counted = 0;
         for &(first, pages) in &self.runs {
-            self.frames.add(first, pages, index, |kind, pages| {
-                counted += if kind == FrameKind::Beside { 0 } else { pages };
-            });
+            counted += self.frames.add(first, pages, index);
         }
         if let Some(member) = self.members.last_mut() {
             member.rss += counted << self.machine.page().shift();

@@ -146,19 +146,16 @@ impl FrameOwners {
         }
     }
 
-    /// Adds mappings by a member, and has each kind counted with its number of pages.
-    pub fn add(&mut self, first: FrameNumber, frames: u64, member: usize, mut count: impl FnMut(FrameKind, u64)) {
+    /// Adds mappings by a member. Returns how many of them Rss counts.
+    pub fn add(&mut self, first: FrameNumber, frames: u64, member: usize) -> u64 {
         let own = u16::try_from(member + 1).unwrap_or(SEVERAL);
+        let mut counted = 0;
         for (number, within) in by_block(first.get(), frames) {
             let block = self.blocks.entry(number).or_default();
             let times = block.times.get_mut(within.clone()).unwrap_or_default();
             let owners = block.owners.get_mut(within.clone()).unwrap_or_default();
             let kinds = block.kinds.get(within).unwrap_or_default();
-            for part in kinds.chunk_by(PartialEq::eq) {
-                if let Some(&kind) = part.first() {
-                    count(kind, part.len() as u64);
-                }
-            }
+            counted += kinds.iter().filter(|&&kind| kind != FrameKind::Beside).count() as u64;
             for (times, owner) in times.iter_mut().zip(owners) {
                 *times = times.saturating_add(1);
                 *owner = match *owner {
@@ -168,36 +165,36 @@ impl FrameOwners {
                 };
             }
         }
+        counted
     }
 
     /// The mapped frames that Rss counts, in order, each with its map count if `counts` asks for it and it is known.
-    pub fn each(
+    /// Those that are read together come together.
+    pub fn mapped(
         &self,
         machine: &Machine,
         counts: bool,
-        mut each: impl FnMut(OwnedFrame, Option<u64>) -> Result<()>,
-    ) -> Result<()> {
+    ) -> impl Iterator<Item = Result<Vec<(OwnedFrame, Option<u64>)>>> {
         let is_exact = machine.has_exact_map_counts() == Some(true);
-        let mut words = Vec::new();
-        for (number, block) in &self.blocks {
+        let of_block = |(number, block): (&u64, _)| {
             let base = number * BLOCK_FRAMES;
-            let mapped = |index: usize| block.frame(index).map(|_| (base + index as u64, base + index as u64 + 1));
-            let mapped: Vec<(u64, u64)> = (0..BLOCK).filter_map(mapped).collect();
-            for stretch in stretches(&mapped) {
-                words.clear();
-                if counts {
-                    read(machine, WordFile::FrameCounts, stretch, &mut words)?;
-                }
-                for frame in stretch.0..stretch.1 {
-                    if let Some(frame_here) = block.frame((frame - base) as usize) {
-                        let is_known = is_exact || !frame_here.kind.is_in_folio();
-                        let count = words.get((frame - stretch.0) as usize).copied();
-                        each(frame_here, count.filter(|_| is_known))?;
-                    }
-                }
+            let mapped = |&frame: &u64| Block::frame(block, (frame - base) as usize).is_some();
+            let mapped = (base..base + BLOCK_FRAMES).filter(mapped).map(|frame| (frame, frame + 1));
+            let together = stretches(&mapped.collect::<Vec<_>>());
+            together.into_iter().map(move |stretch| (base, block, stretch))
+        };
+        self.blocks.iter().flat_map(of_block).map(move |(base, block, stretch)| {
+            let mut words = Vec::new();
+            if counts {
+                read(machine, WordFile::FrameCounts, stretch, &mut words)?;
             }
-        }
-        Ok(())
+            let owned = |frame| {
+                let owned = block.frame((frame - base) as usize)?;
+                let count = words.get((frame - stretch.0) as usize).copied();
+                Some((owned, count.filter(|_| is_exact || !owned.kind.is_in_folio())))
+            };
+            Ok((stretch.0..stretch.1).filter_map(owned).collect())
+        })
     }
 }
 
@@ -294,12 +291,7 @@ mod tests {
             for &(first, frames, member) in &added {
                 let first = first + BLOCK_FRAMES - 30;
                 owners.set_kind(FrameNumber::new(first), frames, FrameKind::File);
-                let mut counted = 0;
-                owners.add(FrameNumber::new(first), frames, member, |kind, pages| {
-                    assert_eq!(kind, FrameKind::File);
-                    counted += pages;
-                });
-                prop_assert_eq!(counted, frames);
+                prop_assert_eq!(owners.add(FrameNumber::new(first), frames, member), frames);
                 for frame in first..first + frames {
                     let entry = map.entry(frame).or_default();
                     entry.0 += 1;

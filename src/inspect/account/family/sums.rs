@@ -76,33 +76,35 @@ impl Family {
         let mut alone = vec![(0u64, 0u64); members.len()];
         let mut unclear = vec![0u64; members.len()];
         let mut budget = self.budget.clone();
-        self.frames.each(&self.machine, counts.is_ok(), |frame, count| {
-            budget.go_on()?;
-            let is_outside = count.map(|count| count > u64::from(frame.times));
-            if let Some(sum) = sums.get_mut(class(frame) as usize) {
-                sum.add(ClassSum {
-                    bytes: size,
-                    mapped: u64::from(frame.times) * size,
-                    outside: if is_outside == Some(true) { size } else { 0 },
-                    unclear: if is_outside.is_none() { size } else { 0 },
-                });
-            }
-            let Some(owner) = frame.owner else {
-                return Ok(());
-            };
-            match is_outside {
-                Some(true) => {}
-                Some(false) => {
-                    let is_private = matches!(frame.kind, FrameKind::Private | FrameKind::PrivateInFolio);
-                    if let Some((alone, ends)) = alone.get_mut(owner) {
-                        *alone += size;
-                        *ends += if is_private { size } else { 0 };
-                    }
+        let together = self.frames.mapped(&self.machine, counts.is_ok());
+        for mapped in together {
+            for (frame, count) in mapped? {
+                budget.go_on()?;
+                let is_outside = count.map(|count| count > u64::from(frame.times));
+                if let Some(sum) = sums.get_mut(class(frame) as usize) {
+                    sum.add(ClassSum {
+                        bytes: size,
+                        mapped: u64::from(frame.times) * size,
+                        outside: if is_outside == Some(true) { size } else { 0 },
+                        unclear: if is_outside.is_none() { size } else { 0 },
+                    });
                 }
-                None => unclear.get_mut(owner).into_iter().for_each(|unclear| *unclear += size),
+                let Some(owner) = frame.owner else {
+                    continue;
+                };
+                match is_outside {
+                    Some(true) => {}
+                    Some(false) => {
+                        let is_private = matches!(frame.kind, FrameKind::Private | FrameKind::PrivateInFolio);
+                        if let Some((alone, ends)) = alone.get_mut(owner) {
+                            *alone += size;
+                            *ends += if is_private { size } else { 0 };
+                        }
+                    }
+                    None => unclear.get_mut(owner).into_iter().for_each(|unclear| *unclear += size),
+                }
             }
-            Ok(())
-        })?;
+        }
         let average = || Reason::NotOnThisKernel("map counts of large folios are averages".into());
         for ((member, (alone, ends)), unclear) in members.iter_mut().zip(alone).zip(unclear) {
             let known = match &counts {

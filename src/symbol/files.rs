@@ -14,7 +14,6 @@ use crate::process::{self, InMemory, Modules, ReadAt};
 use flate2::Crc;
 use object::read::Bytes;
 use object::{Endianness, U32};
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -581,10 +580,14 @@ impl DebugLink {
 fn checksum(file: &BoundedFile, budget: &mut Budget) -> Result<Option<u32>, NoSeparate> {
     let mut crc = Crc::new();
     let whole = FileRange { offset: 0, size: file.length() };
-    let passed = file.pass::<u8>(whole, "contents", budget, &mut |bytes, _| {
-        crc.update(bytes);
-        Ok(ControlFlow::Continue(()))
-    });
+    let mut pass = file.pass(whole, 1, "contents");
+    let mut add_next = || Ok(pass.next(budget)?.map(|bytes| crc.update(bytes)));
+    let passed = loop {
+        match add_next() {
+            Ok(Some(())) => {}
+            ended => break ended,
+        }
+    };
     match passed {
         Err(NoSymbols::Interrupted) => Err(NoSeparate::Interrupted),
         Err(NoSymbols::TooCostly) => Err(NoSeparate::TooCostly),

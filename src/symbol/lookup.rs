@@ -14,12 +14,12 @@ use super::NoSymbols;
 use super::demangle::split_version;
 use super::elf::Elf;
 use super::files::Sources;
-use super::table::{self, Beginning, Kind, NO_NAME, Names, Rank, Spot, Symbol};
+use super::table::{self, Beginning, Kind, NO_NAME, Names, Rank, Spot, Symbol, SymbolPass};
 use crate::budget::{Budget, OutOfBudget};
 use crate::source::memory;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// The most symbols of equal start and rank whose names are compared.
 const MOST_RIVALS: usize = 16;
@@ -95,9 +95,10 @@ pub(super) fn look_up(sources: &Sources, address: u64, budget: &mut Budget) -> R
     let section = sources.image.elf.section_at(address);
     let mut covering = Best::default();
     let mut nearest = Nearest::default();
-    table::visit(sources, budget, &mut |symbol| {
+    let mut pass = SymbolPass::new(sources);
+    while let Some(symbol) = pass.next(budget)? {
         if symbol.kind == Kind::Tls || symbol.address > address {
-            return ControlFlow::Continue(());
+            continue;
         }
         if symbol.covers(address) {
             covering.offer(symbol);
@@ -105,8 +106,7 @@ pub(super) fn look_up(sources: &Sources, address: u64, budget: &mut Budget) -> R
         if symbol.section.map(u32::from) == section && section.is_some() {
             nearest.offer(symbol);
         }
-        ControlFlow::Continue(())
-    })?;
+    }
     let beginning = |symbol: &Symbol| table::beginning_of_name(sources, symbol);
     Ok(covering.choose(beginning).or_else(|| nearest.reaching()?.choose(beginning)))
 }
@@ -123,33 +123,24 @@ pub(super) struct Index {
     symbols: Vec<Symbol>,
     /// The place of each name, beside `symbols`: the processor then loads both at the same time.
     spots: Vec<Spot>,
-    names: Names,
+    names: Arc<Names>,
 }
 
 impl Index {
     /// Reads all symbols; `None` if there are too many.
     pub(super) fn build(sources: &Sources, budget: &mut Budget) -> Result<Option<Index>, NoSymbols> {
-        let (mut symbols, mut fits) = (Vec::new(), Ok(()));
-        let mut too_many = false;
-        table::visit(sources, budget, &mut |symbol| {
-            too_many = symbols.len() >= MOST_SYMBOLS;
-            if too_many {
-                return ControlFlow::Break(());
+        let mut symbols = Vec::new();
+        let mut pass = SymbolPass::new(sources);
+        while let Some(symbol) = pass.next(budget)? {
+            if symbols.len() >= MOST_SYMBOLS {
+                return Ok(None);
             }
             if symbol.kind != Kind::Tls {
                 if symbols.len() == symbols.capacity() {
-                    fits = memory::check((symbols.len() * A_SYMBOL) as u64);
+                    memory::check((symbols.len() * A_SYMBOL) as u64)?;
                 }
                 symbols.push(symbol);
             }
-            match fits {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(_) => ControlFlow::Break(()),
-            }
-        })?;
-        fits?;
-        if too_many {
-            return Ok(None);
         }
         symbols.sort_unstable_by_key(order);
         let names = Names::read(sources, budget)?;
@@ -157,7 +148,7 @@ impl Index {
             intervals: sweep(&sources.image.elf, &symbols, &names, budget)?,
             spots: symbols.iter().map(Spot::of).collect(),
             symbols,
-            names,
+            names: Arc::new(names),
         }))
     }
 
@@ -170,7 +161,7 @@ impl Index {
     }
 
     /// The names of all symbols.
-    pub(super) fn names(&self) -> &Names {
+    pub(super) fn names(&self) -> &Arc<Names> {
         &self.names
     }
 }

@@ -7,12 +7,11 @@ use super::files::Sources;
 use super::lines::CachedLines;
 use super::lookup::{self, Index};
 use super::module::LoadedCopy;
-use super::table::{self, NamedSymbols, Names, Symbol};
+use super::table::{self, NamedSymbols, Names, Symbol, SymbolPass};
 use super::{Kind, NoSymbols, plt_got};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Name, PageSize, VirtualAddress};
 use std::collections::VecDeque;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -123,49 +122,35 @@ impl ModuleSymbols {
         self.index.get_or_init(|| index).as_ref()
     }
 
-    /// Visits all symbols until `visit` breaks, with all names: those of the index, or read for this call.
-    pub(super) fn visit(
-        &self,
-        budget: &mut Budget,
-        visit: &mut dyn FnMut(Symbol, &Names) -> ControlFlow<()>,
-    ) -> Result<(), NoSymbols> {
-        let read;
-        let names = match self.index.get() {
-            Some(Some(index)) => index.names(),
-            _ => {
-                read = Names::read(&self.sources, budget)?;
-                &read
-            }
-        };
-        table::visit(&self.sources, budget, &mut |symbol| visit(symbol, names))
+    /// All symbols, with all names: those of the index, or read for this call.
+    pub(super) fn all(&self, budget: &mut Budget) -> Result<(SymbolPass<'_>, Arc<Names>), NoSymbols> {
+        self.of_tables(Vec::new(), budget)
     }
 
     /// The same for the symbols of the tables that may have what `query` names.
-    pub(super) fn visit_where_named(
+    pub(super) fn where_named(
         &self,
         query: &Query<'_>,
         budget: &mut Budget,
-        visit: &mut dyn FnMut(Symbol, &Names) -> ControlFlow<()>,
-    ) -> Result<(), NoSymbols> {
+    ) -> Result<(SymbolPass<'_>, Arc<Names>), NoSymbols> {
         let may_name = |strings: &[u8]| query.may_be_among(strings);
-        let (sources, index) = (&self.sources, self.index.get().and_then(Option::as_ref));
+        let index = self.index.get().and_then(Option::as_ref);
         let mut wanted = Vec::new();
-        for (number, (source, table)) in sources.numbered() {
+        for (number, (source, table)) in self.sources.numbered() {
             wanted.push(match index {
                 Some(index) => may_name(index.names().of_table(number)),
                 None => table::has(&source.file, table.strings, query.length(), &may_name, budget)?,
             });
         }
-        let is_wanted = |number: u8| wanted.get(usize::from(number)) == Some(&true);
-        let read;
-        let names = match index {
-            Some(index) => index.names(),
-            None => {
-                read = Names::read_some(sources, &is_wanted, budget)?;
-                &read
-            }
+        self.of_tables(wanted, budget)
+    }
+
+    fn of_tables(&self, wanted: Vec<bool>, budget: &mut Budget) -> Result<(SymbolPass<'_>, Arc<Names>), NoSymbols> {
+        let names = match self.index.get() {
+            Some(Some(index)) => Arc::clone(index.names()),
+            _ => Arc::new(Names::read_some(&self.sources, &wanted, budget)?),
         };
-        table::visit_some(sources, &is_wanted, budget, &mut |symbol| visit(symbol, names))
+        Ok((SymbolPass::of_tables(&self.sources, wanted), names))
     }
 
     /// Keeps the first reason why the tables gave nothing. A search that was given up does not count: another query may

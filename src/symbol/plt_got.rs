@@ -7,12 +7,11 @@
 use super::NoSymbols;
 use super::demangle::{GOT, PLT, Query};
 use super::elf::{Elf, ElfFile, Relocations, Section, SymbolTable};
-use super::table::{self, Kind, NamedSymbols, Symbol};
+use super::table::{self, EntryPass, Kind, NamedSymbols, Symbol};
 use crate::budget::Budget;
 use crate::kernel::Name;
 use object::elf as format;
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 
 /// The size and alignment of stubs; those in `.plt.got` have half of it.
 const STUB_BYTES: u64 = 16;
@@ -157,12 +156,8 @@ impl Import {
         let table = dynamic(source)?;
         let size = source.elf.symbol_bytes();
         let entry = table.symbols.part(u64::from(number) * size, size)?;
-        let mut offset = None;
-        let visited = table::visit_names(source, entry, budget, &mut |name| {
-            offset = Some(name);
-            ControlFlow::Break(())
-        });
-        let offset = offset.filter(|_| visited.is_ok())?;
+        let (_, entry) = EntryPass::new(source, entry).next(budget).ok()??;
+        let offset = entry.name;
         Some(Import { number, offset, name: source.file.string(table.strings, offset)? })
     }
 
@@ -174,19 +169,15 @@ impl Import {
         };
         let query = Query::whole(name);
         let strings = table::strings(&source.file, table.strings, budget)?;
-        let mut numbers = 0..;
-        table::visit_names(source, table.symbols, budget, &mut |offset| {
+        let mut entries = EntryPass::new(source, table.symbols);
+        while let Some((number, entry)) = entries.next(budget)? {
+            let offset = entry.name;
             let rest = usize::try_from(offset).ok().and_then(|at| strings.get(at..));
             let name = rest.and_then(table::up_to_end);
-            if let Some(number) = numbers.next()
-                && let Some(called) = name.filter(|called| query.is(called))
-            {
-                let name = called.to_vec();
-                let import = Import { number, offset, name };
-                found.insert(number, import);
+            if let Some(called) = name.filter(|called| query.is(called)) {
+                found.insert(number, Import { number, offset, name: called.to_vec() });
             }
-            ControlFlow::Continue(())
-        })?;
+        }
         Ok(found)
     }
 

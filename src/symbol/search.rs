@@ -12,10 +12,8 @@ use crate::kernel::Name;
 use object::Endianness;
 use object::elf::{VER_NDX_GLOBAL, Verdaux, Verdef, Vernaux, Verneed, VersionIndex, Versym, VersymIndex};
 use object::pod::{self, Pod};
-use std::cell::RefCell;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 
 /// More symbols of one name are not listed.
 const MOST_MATCHES: usize = 1000;
@@ -62,37 +60,29 @@ impl ModuleSymbols {
         let plt_got = self.plt_got_called(query, budget)?;
         let query = Query::whole(query);
         let mut matches: Vec<(Symbol, Name, bool)> = Vec::new();
-        let of_versions = RefCell::new(budget.clone());
-        self.visit_where_named(&query, budget, &mut |symbol, names| {
+        let (mut symbols, names) = self.where_named(&query, budget)?;
+        while matches.len() < MOST_MATCHES
+            && let Some(symbol) = symbols.next(budget)?
+        {
             let rest = names.from(&symbol);
-            let version = || Version::of(&self.sources, &symbol, &mut of_versions.borrow_mut());
-            let has_version = |(wanted, current_only)| {
-                version().is_some_and(|version| {
-                    let name = version.name(&self.sources, &symbol, &mut of_versions.borrow_mut());
-                    name.as_deref() == Some(wanted) && !(version.is_old && current_only)
-                })
-            };
-            let is_meant = || names.get(&symbol).is_some_and(|name| query.is_meant_by(name));
             let is_match = query.is_spelled_by(rest)
-                || query.version_of(rest).is_some_and(has_version)
-                || (may_be_mangled(rest) && is_meant());
+                || query.version_of(rest).is_some_and(|wanted| self.has_version(&symbol, wanted, budget))
+                || (may_be_mangled(rest) && names.get(&symbol).is_some_and(|name| query.is_meant_by(name)));
             if is_match && let Some(name) = names.get(&symbol) {
                 let (base, old) = split_version(name);
                 let known = matches.iter_mut().find(|(other, other_name, _)| {
                     other.address == symbol.address && split_version(other_name.as_bytes()).0 == base
                 });
-                let old = || old || version().is_some_and(|version| version.is_old);
+                let mut is_old = || old || self.version(&symbol, budget).is_some_and(|version| version.is_old);
                 match known {
-                    None => matches.push((symbol, Name::new(name), old())),
+                    None => matches.push((symbol, Name::new(name), is_old())),
                     // The current version replaces an old one of the same code.
-                    Some(known) if known.2 && !old() => *known = (symbol, Name::new(name), false),
+                    Some(known) if known.2 && !is_old() => *known = (symbol, Name::new(name), false),
                     Some(_) => {}
                 }
             }
-            let may_go_on = matches.len() < MOST_MATCHES && of_versions.borrow().check().is_ok();
-            if may_go_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        })?;
-        of_versions.into_inner().check()?;
+            budget.check()?;
+        }
         if matches.iter().any(|(_, _, old)| !old) {
             matches.retain(|(_, _, old)| !old);
         }
@@ -111,7 +101,8 @@ impl ModuleSymbols {
         // A symbol in both tables comes once, from the first table, even if only one table spells out its version.
         let mut found: BTreeMap<(Box<str>, u64), Symbol> = BTreeMap::new();
         let (mut bytes, mut too_many) = (0, false);
-        self.visit(budget, &mut |symbol, names| {
+        let (mut symbols, names) = self.all(budget)?;
+        while let Some(symbol) = symbols.next(budget)? {
             if symbol.kind != Kind::Tls
                 && let Some(raw) = names.get(&symbol)
             {
@@ -139,8 +130,7 @@ impl ModuleSymbols {
                 };
                 bytes -= name.len() + BESIDE_NAME;
             }
-            ControlFlow::Continue(())
-        })?;
+        }
         Ok(MatchingSymbols { symbols: found.into_values().collect(), too_many })
     }
 
@@ -162,13 +152,29 @@ impl ModuleSymbols {
             }
         }
         let query = Query::beginning(prefix);
-        self.visit(budget, &mut |symbol, names| {
+        let (mut symbols, names) = self.all(budget)?;
+        while let Some(symbol) = symbols.next(budget)? {
             if let Some(name) = names.get(&symbol)
                 && let Some(completed) = query.completed_by(name)
             {
                 found.insert(Name::new(completed));
             }
-            if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if found.len() >= limit {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn version(&self, symbol: &Symbol, budget: &mut Budget) -> Option<Version> {
+        Version::of(&self.sources, symbol, budget)
+    }
+
+    /// Whether a symbol has the version of that name, and it is the current one if only that is meant.
+    fn has_version(&self, symbol: &Symbol, (wanted, current_only): (&[u8], bool), budget: &mut Budget) -> bool {
+        self.version(symbol, budget).is_some_and(|version| {
+            let name = version.name(&self.sources, symbol, budget);
+            name.as_deref() == Some(wanted) && !(version.is_old && current_only)
         })
     }
 }

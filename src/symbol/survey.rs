@@ -4,13 +4,13 @@ use super::elf::build_id_digits;
 use super::files::{NamesFrom, Sources};
 use super::module_symbols::LoadedModule;
 use super::search::Limits;
+use super::table::{Symbol, SymbolPass};
 use super::target_symbols::TargetSymbols;
 use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, table};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{AddressRange, Name};
 use crate::source::memory;
 use std::collections::VecDeque;
-use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, available_parallelism};
@@ -240,13 +240,11 @@ impl TargetSymbols<'_> {
 fn count(sources: &Sources, budget: &mut Budget) -> Result<(NamesFrom, u64), NoSymbols> {
     let answers = sources.answers().ok_or(NoSymbols::Stripped)?;
     let mut symbols = 0;
-    table::visit(sources, budget, &mut |symbol| {
-        // A full table has what the dynamic one has.
-        if symbol.table > 0 && answers != NamesFrom::DebugData {
-            return ControlFlow::Break(());
-        }
+    let mut pass = SymbolPass::new(sources);
+    // A full table has what the dynamic one has.
+    let counts = |symbol: &Symbol| symbol.table == 0 || answers == NamesFrom::DebugData;
+    while pass.next(budget)?.filter(counts).is_some() {
         symbols += 1;
-        ControlFlow::Continue(())
-    })?;
+    }
     Ok((answers, symbols))
 }

@@ -1,14 +1,13 @@
 //! The entries of a symbol table, in one streaming pass; and their names in memory, while many of them are needed.
 
 use super::NoSymbols;
-use super::elf::{BoundedFile, Elf, ElfFile, FileRange, LONGEST_NAME, SymbolTable};
+use super::elf::{BoundedFile, Elf, ElfFile, FileRange, LONGEST_NAME, SymbolTable, TablePass};
 use super::files::Sources;
 use crate::budget::Budget;
 use crate::kernel::Name;
-use object::pod::Pod;
+use object::pod::{self, Pod};
 use object::read::elf::Sym;
 use object::{Endianness, elf};
-use std::ops::ControlFlow;
 
 /// What a symbol names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -85,113 +84,127 @@ impl Symbol {
 /// Symbols, each with its name as the file spells it.
 pub(super) type NamedSymbols = Vec<(Symbol, Name)>;
 
-/// Visits the symbols of every table of a module, `.symtab` first, until `visit` breaks. Undefined, absolute, section
-/// and file symbols are left out.
-pub(super) fn visit(
-    sources: &Sources,
-    budget: &mut Budget,
-    visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>,
-) -> Result<(), NoSymbols> {
-    visit_some(sources, &|_| true, budget, visit)
+/// The symbols of the tables of a module, `.symtab` first. Undefined, absolute, section and file symbols are left out.
+pub(super) struct SymbolPass<'a> {
+    sources: &'a Sources,
+    /// Which tables are read, by number; those after them all are.
+    wanted: Vec<bool>,
+    /// The number of the table that is read, or will be.
+    number: usize,
+    entries: Option<EntryPass<'a>>,
+    /// Thousands of symbols share the one string `$x`: the last answer is cached.
+    mapping: (u32, bool),
 }
 
-/// The same for the tables that are wanted, by number.
-pub(super) fn visit_some(
-    sources: &Sources,
-    is_wanted: &dyn Fn(u8) -> bool,
-    budget: &mut Budget,
-    visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>,
-) -> Result<(), NoSymbols> {
-    let mut is_stripped = true;
-    for (number, (source, table)) in sources.numbered() {
-        is_stripped = false;
-        // That a table is not all in the file is an error in any case.
-        if source.file.holds(table.symbols) && !is_wanted(number) {
-            continue;
-        }
-        let flow = if source.elf.is_64 {
-            visit_table::<elf::Sym64<Endianness>>(sources, source, table, number, budget, visit)?
-        } else {
-            visit_table::<elf::Sym32<Endianness>>(sources, source, table, number, budget, visit)?
-        };
-        if flow.is_break() {
-            break;
+impl<'a> SymbolPass<'a> {
+    /// Those of all tables.
+    pub(super) fn new(sources: &'a Sources) -> Self {
+        SymbolPass::of_tables(sources, Vec::new())
+    }
+
+    /// Those of the `wanted` tables, by number.
+    pub(super) fn of_tables(sources: &'a Sources, wanted: Vec<bool>) -> Self {
+        SymbolPass { sources, wanted, number: 0, entries: None, mapping: (u32::MAX, false) }
+    }
+
+    /// The next symbol.
+    pub(super) fn next(&mut self, budget: &mut Budget) -> Result<Option<Symbol>, NoSymbols> {
+        loop {
+            let number = u8::try_from(self.number).ok();
+            let table = number.and_then(|number| Some((number, self.sources.table(number)?)));
+            let Some((number, (source, table))) = table else {
+                return if self.number == 0 { Err(NoSymbols::Stripped) } else { Ok(None) };
+            };
+            // That a table is not all in the file is an error in any case.
+            let is_left_out = self.wanted.get(self.number) == Some(&false) && source.file.holds(table.symbols);
+            let entries = self.entries.get_or_insert_with(|| EntryPass::new(source, table.symbols));
+            let entry = if is_left_out { None } else { entries.next(budget)? };
+            let Some((position, entry)) = entry else {
+                (self.number, self.entries) = (self.number + 1, None);
+                continue;
+            };
+            let Some(mut symbol) = defined(entry, &source.elf, number, position) else {
+                continue;
+            };
+            symbol.section =
+                symbol.section.and_then(|section| self.sources.section_in_image(number, section, symbol.address));
+            if source.elf.has_mapping_symbols() && symbol.may_be_mapping_symbol() {
+                if self.mapping.0 != symbol.name {
+                    let name = source.file.string(table.strings, symbol.name);
+                    self.mapping = (symbol.name, name.as_deref().is_some_and(is_mapping_name));
+                }
+                if self.mapping.1 {
+                    continue;
+                }
+            }
+            return Ok(Some(symbol));
         }
     }
-    if is_stripped { Err(NoSymbols::Stripped) } else { Ok(()) }
 }
 
-fn visit_table<S: Sym<Endian = Endianness> + Pod>(
-    sources: &Sources,
-    source: &ElfFile,
-    table: &SymbolTable,
-    number: u8,
-    budget: &mut Budget,
-    visit: &mut dyn FnMut(Symbol) -> ControlFlow<()>,
-) -> Result<ControlFlow<()>, NoSymbols> {
-    let ElfFile { file, elf } = source;
-    let mut positions = 0..;
-    // Thousands of symbols share the one string `$x`: the last answer is cached.
-    let mut mapping = (u32::MAX, false);
-    let mut one = |entry: &S, position: u32| {
-        let Some(mut symbol) = defined(entry, elf, number, position) else {
-            return ControlFlow::Continue(());
-        };
-        symbol.section = symbol.section.and_then(|section| sources.section_in_image(number, section, symbol.address));
-        if elf.has_mapping_symbols() && symbol.may_be_mapping_symbol() {
-            if mapping.0 != symbol.name {
-                let name = file.string(table.strings, symbol.name);
-                mapping = (symbol.name, name.as_deref().is_some_and(is_mapping_name));
-            }
-            if mapping.1 {
-                return ControlFlow::Continue(());
-            }
-        }
-        visit(symbol)
-    };
-    file.pass::<S>(table.symbols, "symbol table", budget, &mut |entries, budget| {
-        for (entry, position) in entries.iter().zip(&mut positions) {
-            budget.go_on()?;
-            if one(entry, position).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    })
+/// An entry of a symbol table, of either width.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    /// The offset of its name.
+    pub(super) name: u32,
+    section: elf::SymbolSection,
+    kind: elf::SymbolType,
+    is_local: bool,
+    address: u64,
+    size: u64,
 }
 
-/// Visits the name offset of each symbol in `range` of a table, defined or not, in order.
-pub(super) fn visit_names(
-    source: &ElfFile,
-    range: FileRange,
-    budget: &mut Budget,
-    visit: &mut dyn FnMut(u32) -> ControlFlow<()>,
-) -> Result<(), NoSymbols> {
-    fn each<S: Sym<Endian = Endianness> + Pod>(
-        ElfFile { file, elf }: &ElfFile,
-        range: FileRange,
-        budget: &mut Budget,
-        visit: &mut dyn FnMut(u32) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>, NoSymbols> {
-        file.pass::<S>(range, "symbol table", budget, &mut |entries, budget| {
-            budget.spend(entries.len() as u64)?;
-            let mut names = entries.iter().map(|one| one.st_name(elf.endian));
-            Ok(names.try_for_each(&mut *visit))
-        })
+/// The entries of a symbol table, defined or not.
+pub(super) struct EntryPass<'a> {
+    elf: &'a Elf,
+    pass: TablePass<'a>,
+    /// Those of one part, and the number of the next among all.
+    part: std::vec::IntoIter<Entry>,
+    next: u32,
+}
+
+impl<'a> EntryPass<'a> {
+    /// Those in a range of a file.
+    pub(super) fn new(ElfFile { file, elf }: &'a ElfFile, range: FileRange) -> Self {
+        let bytes = usize::try_from(elf.symbol_bytes()).unwrap_or(usize::MAX);
+        let pass = file.pass(range, bytes, "symbol table");
+        EntryPass { elf, pass, part: Vec::new().into_iter(), next: 0 }
     }
-    let passed = if source.elf.is_64 {
-        each::<elf::Sym64<Endianness>>(source, range, budget, visit)
-    } else {
-        each::<elf::Sym32<Endianness>>(source, range, budget, visit)
+
+    /// The next entry, with its number in the range.
+    pub(super) fn next(&mut self, budget: &mut Budget) -> Result<Option<(u32, Entry)>, NoSymbols> {
+        while self.part.len() == 0 {
+            let Some(bytes) = self.pass.next(budget)? else {
+                return Ok(None);
+            };
+            let Elf { endian, is_64, .. } = *self.elf;
+            let part =
+                if is_64 { entries::<elf::Sym64<_>>(bytes, endian) } else { entries::<elf::Sym32<_>>(bytes, endian) };
+            budget.spend(part.len() as u64)?;
+            self.part = part.into_iter();
+        }
+        let number = self.next;
+        self.next = number.wrapping_add(1);
+        Ok(self.part.next().map(|entry| (number, entry)))
+    }
+}
+
+fn entries<S: Sym<Endian = Endianness> + Pod>(bytes: &[u8], endian: Endianness) -> Vec<Entry> {
+    let entries = pod::slice_from_all_bytes::<S>(bytes).unwrap_or_default();
+    let one = |entry: &S| Entry {
+        name: entry.st_name(endian),
+        section: entry.st_shndx(endian),
+        kind: entry.st_type(),
+        is_local: entry.st_bind() == elf::STB_LOCAL,
+        address: entry.st_value(endian).into(),
+        size: entry.st_size(endian).into(),
     };
-    passed.map(|_| ())
+    entries.iter().map(one).collect()
 }
 
 /// The symbol, if it names something that this file defines.
-fn defined<S: Sym<Endian = Endianness>>(entry: &S, elf: &Elf, table: u8, number: u32) -> Option<Symbol> {
-    let endian = elf.endian;
-    let name = entry.st_name(endian);
-    let section = entry.st_shndx(endian);
+fn defined(entry: Entry, elf: &Elf, table: u8, number: u32) -> Option<Symbol> {
+    let Entry { name, section, kind, is_local, mut address, size } = entry;
     if name == 0 || (section.is_special() && section != elf::SHN_XINDEX) {
         return None;
     }
@@ -200,28 +213,18 @@ fn defined<S: Sym<Endian = Endianness>>(entry: &S, elf: &Elf, table: u8, number:
     if stands_in.is_some_and(|section| !section.is_loaded()) {
         return None;
     }
-    let kind = match entry.st_type() {
+    let kind = match kind {
         elf::STT_FUNC | elf::STT_GNU_IFUNC => Kind::Function,
         elf::STT_OBJECT => Kind::Object,
         elf::STT_TLS => Kind::Tls,
         elf::STT_NOTYPE => Kind::Untyped,
         _ => return None,
     };
-    let mut address: u64 = entry.st_value(endian).into();
     if elf.machine == elf::EM_ARM && kind == Kind::Function {
         // The lowest bit means Thumb; the code begins at the even address.
         address &= !1;
     }
-    Some(Symbol {
-        address,
-        size: entry.st_size(endian).into(),
-        name,
-        section: section.index(),
-        number,
-        table,
-        kind,
-        local: entry.st_bind() == elf::STB_LOCAL,
-    })
+    Some(Symbol { address, size, name, section: section.index(), number, table, kind, local: is_local })
 }
 
 /// The first bytes of a symbol's name and, if that is shorter, what follows it.
@@ -286,17 +289,17 @@ pub(super) struct Names(Vec<Vec<u8>>);
 impl Names {
     /// Reads them whole.
     pub(super) fn read(sources: &Sources, budget: &mut Budget) -> Result<Names, NoSymbols> {
-        Names::read_some(sources, &|_| true, budget)
+        Names::read_some(sources, &[], budget)
     }
 
-    /// Reads those that are wanted, by the number of their table. The others stay empty.
-    pub(super) fn read_some(
-        sources: &Sources,
-        is_wanted: &dyn Fn(u8) -> bool,
-        budget: &mut Budget,
-    ) -> Result<Names, NoSymbols> {
+    /// Reads those that are wanted, by the number of their table, and those after them. The others stay empty.
+    pub(super) fn read_some(sources: &Sources, wanted: &[bool], budget: &mut Budget) -> Result<Names, NoSymbols> {
         let read = |(number, (source, table)): (u8, (&ElfFile, &SymbolTable))| {
-            if is_wanted(number) { strings(&source.file, table.strings, budget) } else { Ok(Vec::new()) }
+            if wanted.get(usize::from(number)) != Some(&false) {
+                strings(&source.file, table.strings, budget)
+            } else {
+                Ok(Vec::new())
+            }
         };
         sources.numbered().map(read).collect::<Result<_, _>>().map(Names)
     }
@@ -337,16 +340,18 @@ pub(super) fn has(
     budget: &mut Budget,
 ) -> Result<bool, NoSymbols> {
     check_size(range)?;
+    let mut pass = file.pass(range, 1, WHAT);
     // The end of one part and the beginning of the next.
     let mut joint = Vec::new();
-    let flow = file.pass::<u8>(range, WHAT, budget, &mut |part, _| {
+    while let Some(part) = pass.next(budget)? {
         joint.extend(part.iter().take(length));
-        let found = is_there(part) || is_there(&joint);
+        if is_there(part) || is_there(&joint) {
+            return Ok(true);
+        }
         joint.clear();
         joint.extend(part.get(part.len().saturating_sub(length)..).unwrap_or(part));
-        Ok(if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    })?;
-    Ok(flow.is_break())
+    }
+    Ok(false)
 }
 
 /// A string table, read whole.

@@ -2,7 +2,7 @@
 //! that its relocations fill: the slots of its global offset table, and its copies of libraries' variables. The file's
 //! own claims of sizes are not trusted: they are bounded.
 
-use super::file::{BETWEEN_LOOKS, BoundedFile};
+use super::file::{BETWEEN_LOOKS, BoundedFile, TablePass};
 use super::headers::{Elf, Section};
 use crate::budget::Budget;
 use crate::source::memory;
@@ -11,16 +11,15 @@ use flate2::read::ZlibDecoder;
 use lzma_rust2::XzReader;
 use object::Endianness;
 use object::elf::{
-    self as format, CompressionHeader32, CompressionHeader64, CompressionType, FileHeader32, FileHeader64,
-    RelocationType,
+    self as format, CompressionHeader32, CompressionHeader64, CompressionType, Rel32, Rel64, Rela32, Rela64,
+    RelocationType, SectionType,
 };
 use object::pod::{self, Pod};
-use object::read::elf::{CompressionHeader, Crel, FileHeader};
+use object::read::elf::{CompressionHeader, Crel};
 use ruzstd::decoding::StreamingDecoder;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
-use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
 /// An ELF file whose headers were read.
@@ -272,15 +271,17 @@ fn read_targets(source: &ElfFile, budget: &mut Budget) -> Result<RelocationTarge
         return Ok(targets);
     };
     let RelocationTargets { slots, copies } = &mut targets;
-    visit(source, budget, &mut |one| {
-        let is_jump = one.r_type == jump;
-        if one.r_type == copy && copies.len() < MOST_COPIES {
-            copies.insert(one.r_offset);
-        } else if one.r_sym != 0 && (is_jump || Some(one.r_type) == data) && slots.len() < MOST_SLOTS {
-            slots.entry(one.r_offset).or_insert(GotSlot { function: one.r_sym, is_jump });
+    let mut pass = RelocationPass::new(source);
+    while let Some(part) = pass.next(budget)? {
+        for one in part {
+            let is_jump = one.r_type == jump;
+            if one.r_type == copy && copies.len() < MOST_COPIES {
+                copies.insert(one.r_offset);
+            } else if one.r_sym != 0 && (is_jump || Some(one.r_type) == data) && slots.len() < MOST_SLOTS {
+                slots.entry(one.r_offset).or_insert(GotSlot { function: one.r_sym, is_jump });
+            }
         }
-        ControlFlow::Continue(())
-    })?;
+    }
     Ok(targets)
 }
 
@@ -300,63 +301,76 @@ fn kinds(machine: format::Machine) -> Option<(RelocationType, RelocationType, Op
     })
 }
 
-/// Visits the relocations of `source` until `visit` breaks.
-pub(in crate::symbol) fn visit(
-    source: &ElfFile,
-    budget: &mut Budget,
-    visit: &mut dyn FnMut(Crel) -> ControlFlow<()>,
-) -> Result<(), NoSymbols> {
-    let is_wanted = |one: &&Section| matches!(one.kind, format::SHT_RELA | format::SHT_REL) && one.is_loaded();
-    let mut sections: Vec<&Section> = source.elf.sections.iter().filter(is_wanted).collect();
-    sections.sort_by_key(|one| one.offset);
-    let (mut room, mut end) = (MOST_BYTES, 0);
-    for section in sections {
+/// The relocations of a file, in parts.
+pub(in crate::symbol) struct RelocationPass<'a> {
+    elf: &'a Elf,
+    sections: std::vec::IntoIter<(SectionType, TablePass<'a>)>,
+    current: Option<(SectionType, TablePass<'a>)>,
+}
+
+impl<'a> RelocationPass<'a> {
+    pub(in crate::symbol) fn new(ElfFile { file, elf }: &'a ElfFile) -> Self {
+        let is_wanted = |one: &&Section| matches!(one.kind, format::SHT_RELA | format::SHT_REL) && one.is_loaded();
+        let mut sections: Vec<&Section> = elf.sections.iter().filter(is_wanted).collect();
+        sections.sort_by_key(|one| one.offset);
+        let (mut room, mut end) = (MOST_BYTES, 0);
         // In an intact file they do not overlap.
-        if section.offset < end || section.size > room {
-            continue;
-        }
-        room -= section.size;
-        end = section.offset.saturating_add(section.size);
-        let flow = if source.elf.is_64 {
-            visit_section::<FileHeader64<Endianness>>(source, section, budget, visit)?
-        } else {
-            visit_section::<FileHeader32<Endianness>>(source, section, budget, visit)?
+        sections.retain(|section| {
+            let is_read = section.offset >= end && section.size <= room;
+            if is_read {
+                room -= section.size;
+                end = section.offset.saturating_add(section.size);
+            }
+            is_read
+        });
+        let pass = |section: &Section| {
+            let bytes = match (section.kind, elf.is_64) {
+                (format::SHT_RELA, true) => size_of::<Rela64<Endianness>>(),
+                (format::SHT_RELA, false) => size_of::<Rela32<Endianness>>(),
+                (_, true) => size_of::<Rel64<Endianness>>(),
+                (_, false) => size_of::<Rel32<Endianness>>(),
+            };
+            (section.kind, file.pass(section.in_file(), bytes, "relocations"))
         };
-        if flow.is_break() {
-            break;
-        }
+        let sections = sections.into_iter().map(pass).collect::<Vec<_>>().into_iter();
+        RelocationPass { elf, sections, current: None }
     }
-    Ok(())
+
+    /// The next part.
+    pub(in crate::symbol) fn next(&mut self, budget: &mut Budget) -> Result<Option<Vec<Crel>>, NoSymbols> {
+        while self.current.is_some() || self.begin() {
+            let Some((kind, pass)) = &mut self.current else {
+                break;
+            };
+            match pass.next(budget) {
+                Ok(Some(bytes)) => {
+                    let part = relocations(bytes, *kind, self.elf);
+                    budget.spend(part.len() as u64)?;
+                    return Ok(Some(part));
+                }
+                Err(reason) if reason.is_passing() => return Err(reason),
+                // What a damaged section lacks is unknown.
+                Ok(None) | Err(_) => self.current = None,
+            }
+        }
+        Ok(None)
+    }
+
+    fn begin(&mut self) -> bool {
+        self.current = self.sections.next();
+        self.current.is_some()
+    }
 }
 
-fn visit_section<H: FileHeader<Endian = Endianness>>(
-    source: &ElfFile,
-    section: &Section,
-    budget: &mut Budget,
-    visit: &mut dyn FnMut(Crel) -> ControlFlow<()>,
-) -> Result<ControlFlow<()>, NoSymbols> {
-    let endian = source.elf.endian;
-    match section.kind {
-        format::SHT_RELA => {
-            pass(source, section, budget, &mut |one: &H::Rela| visit(Crel::from_rela(one, endian, false)))
-        }
-        _ => pass(source, section, budget, &mut |one: &H::Rel| visit(Crel::from_rel(one, endian))),
+fn relocations(bytes: &[u8], kind: SectionType, elf: &Elf) -> Vec<Crel> {
+    fn all<T: Pod>(bytes: &[u8], one: impl Fn(&T) -> Crel) -> Vec<Crel> {
+        pod::slice_from_all_bytes(bytes).unwrap_or_default().iter().map(one).collect()
     }
-}
-
-fn pass<T: Pod>(
-    source: &ElfFile,
-    section: &Section,
-    budget: &mut Budget,
-    visit: &mut dyn FnMut(&T) -> ControlFlow<()>,
-) -> Result<ControlFlow<()>, NoSymbols> {
-    let passed = source.file.pass(section.in_file(), "relocations", budget, &mut |entries, budget| {
-        budget.spend(entries.len() as u64)?;
-        Ok(entries.iter().try_for_each(&mut *visit))
-    });
-    match passed {
-        Err(reason) if reason.is_passing() => Err(reason),
-        // What a damaged section lacks is unknown.
-        passed => Ok(passed.unwrap_or(ControlFlow::Continue(()))),
+    let endian = elf.endian;
+    match (kind, elf.is_64) {
+        (format::SHT_RELA, true) => all(bytes, |one: &Rela64<Endianness>| Crel::from_rela(one, endian, false)),
+        (format::SHT_RELA, false) => all(bytes, |one: &Rela32<Endianness>| Crel::from_rela(one, endian, false)),
+        (_, true) => all(bytes, |one: &Rel64<Endianness>| Crel::from_rel(one, endian)),
+        (_, false) => all(bytes, |one: &Rel32<Endianness>| Crel::from_rel(one, endian)),
     }
 }

@@ -9,9 +9,8 @@ use crate::source::memory;
 use crate::symbol::NoSymbols;
 use elsa::FrozenVec;
 use object::ReadRef;
-use object::pod::{self, Pod};
 use std::cell::{OnceCell, RefCell};
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 /// Longer names are not read.
 pub(in crate::symbol) const LONGEST_NAME: usize = 64 * 1024;
@@ -22,9 +21,6 @@ const CHUNK: usize = 64 * 1024;
 /// Bytes that are read or decompressed between two looks at the budget: xz at its slowest gives some ten megabytes a
 /// second.
 pub(in crate::symbol) const BETWEEN_LOOKS: usize = 512 << 10;
-
-/// Receives some entries of a table, and decides whether to go on.
-type VisitEntries<'a, T> = dyn FnMut(&[T], &mut Budget) -> Result<ControlFlow<()>, NoSymbols> + 'a;
 
 /// A range of bytes in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,34 +124,12 @@ impl BoundedFile {
         if read < bytes.len() { Err(cut) } else { Ok(bytes) }
     }
 
-    /// Passes over the table that lies in `range` in large reads, until `visit` breaks.
-    pub(in crate::symbol) fn pass<T: Pod>(
-        &self,
-        range: FileRange,
-        what: &'static str,
-        budget: &mut Budget,
-        visit: &mut VisitEntries<'_, T>,
-    ) -> Result<ControlFlow<()>, NoSymbols> {
-        let cut = NoSymbols::CutShort(what);
+    /// The table that lies in `range`, with entries of `entry` bytes, in large reads.
+    pub(in crate::symbol) fn pass(&self, range: FileRange, entry: usize, what: &'static str) -> TablePass<'_> {
+        let entry = entry.max(1);
         // What is left of an entry at the end is none.
-        let mut rest = range.at_most(range.size - range.size % size_of::<T>() as u64);
-        let most = (CHUNK / size_of::<T>() * size_of::<T>()) as u64;
-        // One buffer for all parts: fresh memory would take longer than what is read into it.
-        let mut bytes = if self.holds(rest.at_most(most)) { memory::zeroed(rest.size.min(most))? } else { Vec::new() };
-        while rest.size > 0 {
-            budget.look()?;
-            let part = rest.at_most(most);
-            bytes.truncate(usize::try_from(part.size).unwrap_or(usize::MAX));
-            if !self.holds(part) || self.read_up_to(part.offset, &mut bytes)? < bytes.len() {
-                return Err(cut);
-            }
-            if visit(pod::slice_from_all_bytes(&bytes).unwrap_or_default(), budget)?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-            rest.offset = rest.offset.saturating_add(part.size);
-            rest.size -= part.size;
-        }
-        Ok(ControlFlow::Continue(()))
+        let rest = range.at_most(range.size - range.size % entry as u64);
+        TablePass { file: self, rest, most: (CHUNK / entry * entry) as u64, bytes: Vec::new(), what }
     }
 
     /// The string `at` bytes into the table of strings; `None` if it is empty, too long, or not in the table.
@@ -183,6 +157,40 @@ impl BoundedFile {
             }
             wanted *= 4;
         }
+    }
+}
+
+/// A table that is read part by part.
+pub(in crate::symbol) struct TablePass<'a> {
+    file: &'a BoundedFile,
+    rest: FileRange,
+    /// Bytes of a part.
+    most: u64,
+    /// One buffer for all parts: fresh memory would take longer than what is read into it.
+    bytes: Vec<u8>,
+    what: &'static str,
+}
+
+impl TablePass<'_> {
+    /// The next part: whole entries.
+    pub(in crate::symbol) fn next(&mut self, budget: &mut Budget) -> Result<Option<&[u8]>, NoSymbols> {
+        if self.rest.size == 0 {
+            return Ok(None);
+        }
+        budget.look()?;
+        let part = self.rest.at_most(self.most);
+        if !self.file.holds(part) {
+            return Err(NoSymbols::CutShort(self.what));
+        }
+        if self.bytes.is_empty() {
+            self.bytes = memory::zeroed(part.size)?;
+        }
+        self.bytes.truncate(usize::try_from(part.size).unwrap_or(usize::MAX));
+        if self.file.read_up_to(part.offset, &mut self.bytes)? < self.bytes.len() {
+            return Err(NoSymbols::CutShort(self.what));
+        }
+        self.rest = FileRange { offset: part.offset.saturating_add(part.size), size: self.rest.size - part.size };
+        Ok(Some(&self.bytes))
     }
 }
 

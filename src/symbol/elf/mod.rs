@@ -14,8 +14,8 @@ mod headers;
 
 pub(super) use contents::{ElfFile, Relocations, TOO_LARGE, expand_xz};
 #[cfg(test)]
-pub(super) use contents::{old_spelling, visit as visit_relocations};
+pub(super) use contents::{RelocationPass, old_spelling};
 #[cfg(test)]
 pub(super) use file::BETWEEN_LOOKS;
-pub(super) use file::{BoundedFile, FileRange, LONGEST_NAME};
+pub(super) use file::{BoundedFile, FileRange, LONGEST_NAME, TablePass};
 pub(super) use headers::{Elf, Section, Segment, SymbolTable, VersionTable, build_id_digits};

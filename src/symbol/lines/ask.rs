@@ -1,6 +1,5 @@
 //! The queries about lines, and the names of source files for completion.
 
-use super::path::ends_begun;
 use super::table::{AddressLine, LineQuery, Lines};
 use super::{Frame, NoLines, table};
 use crate::budget::{Budget, OutOfBudget};
@@ -229,10 +228,6 @@ impl TargetSymbols<'_> {
     pub fn source_files(&self, begun: &str, of: SourcesOf, limit: usize, time: Duration) -> BTreeSet<String> {
         let mut budget = self.budget().within(time);
         let mut found = BTreeSet::new();
-        let last = begun.rsplit('/').next().unwrap_or_default();
-        // An escaped name shares its prefix with the raw one, up to the first escaped byte.
-        let plain = last.split('\\').next().unwrap_or_default();
-        let wants = |name: &[u8]| begun.contains('/') || name.starts_with(plain.as_bytes());
         // A program lies below its libraries.
         for (number, (module, loaded)) in self.programs().enumerate() {
             if found.len() >= limit || budget.look().is_err() {
@@ -241,17 +236,13 @@ impl TargetSymbols<'_> {
             let Ok(loaded) = loaded else {
                 continue;
             };
-            let take = &mut |path: Name| {
-                let path = path.escaped();
-                let room = limit.saturating_sub(found.len());
-                found.extend(ends_begun(&path, begun).take(room).map(str::to_owned));
-            };
+            let found = &mut found;
             // Names found before the time was up still count.
             _ = match loaded.symbols.lines.known() {
-                Some(lines) => lines.each_file(&wants, &mut budget, take),
+                Some(lines) => lines.add_source_files(begun, limit, found, &mut budget),
                 None if number == 0 && of == SourcesOf::KnownAndProgram => {
                     self.ask_lines(&loaded.symbols, module, &mut budget, |lines, _, budget| {
-                        lines.each_file(&wants, budget, take)
+                        lines.add_source_files(begun, limit, found, budget)
                     })
                 }
                 None => Ok(()),

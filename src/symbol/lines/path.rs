@@ -1,8 +1,6 @@
 //! Paths of source files, as debug information has them and as people type them.
 
-use super::NoLines;
 use super::sections::Bytes;
-use crate::budget::Budget;
 use crate::kernel::Name;
 use gimli::{AttributeValue, Dwarf, Unit};
 
@@ -29,29 +27,20 @@ pub(super) fn of_file(dwarf: &Dwarf<Bytes<'_>>, unit: &Unit<Bytes<'_>>, number: 
     (!path.is_empty() && path.len() <= LONGEST).then(|| Name::new(path))
 }
 
-/// Passes the paths and numbers of a unit's files to `take`, for file names that `wants` accepts.
-pub(super) fn each(
-    dwarf: &Dwarf<Bytes<'_>>,
-    unit: &Unit<Bytes<'_>>,
-    wants: &dyn Fn(&[u8]) -> bool,
-    budget: &mut Budget,
-    take: &mut dyn FnMut(u64, Name),
-) -> Result<(), NoLines> {
-    let Some(program) = &unit.line_program else {
-        return Ok(());
-    };
-    let header = program.header();
-    let first = u64::from(header.version() <= 4);
-    for (number, file) in (first..).zip(header.file_names()) {
-        budget.go_on()?;
-        let name = text(dwarf, unit, file.path_name()).unwrap_or_default();
-        if wants(file_name(name))
-            && let Some(path) = of_file(dwarf, unit, number)
-        {
-            take(number, path);
-        }
-    }
-    Ok(())
+/// The files of a unit: number and path, or `None` for a file name that is not wanted.
+pub(super) fn files<'u>(
+    dwarf: &'u Dwarf<Bytes<'_>>,
+    unit: &'u Unit<Bytes<'_>>,
+    wants: impl Fn(&[u8]) -> bool + 'u,
+) -> impl Iterator<Item = Option<(u64, Name)>> + 'u {
+    let header = unit.line_program.as_ref().map(|program| program.header());
+    header.into_iter().flat_map(|header| (u64::from(header.version() <= 4)..).zip(header.file_names())).map(
+        move |(number, file)| {
+            let name = text(dwarf, unit, file.path_name()).unwrap_or_default();
+            let path = wants(file_name(name)).then(|| of_file(dwarf, unit, number));
+            Some((number, path.flatten()?))
+        },
+    )
 }
 
 /// The string that an attribute stands for.

@@ -4,9 +4,8 @@ use super::scopes::{NOWHERE, Scope};
 use super::sections::Bytes;
 use super::{NoLines, path};
 use crate::budget::Budget;
-use gimli::{ColumnType, Dwarf, LineRow, Unit};
+use gimli::{ColumnType, Dwarf, IncompleteLineProgram, LineRow, LineRows, Unit};
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 
 /// Where in the source an instruction comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,76 +40,68 @@ impl Row {
 /// A row, and the address of the next one: its own, if it has no code.
 pub(super) type Stretch = (Row, u64);
 
-/// Whether to go on.
-type Passed = Result<ControlFlow<()>, NoLines>;
+/// The rows of a unit. Sequences that linkers left out of the program are skipped.
+pub(super) struct RowPass<'a> {
+    rows: Option<LineRows<Bytes<'a>, IncompleteLineProgram<Bytes<'a>>>>,
+    /// The start of the sequence that is being read.
+    begin: Option<u64>,
+    before: Option<Row>,
+}
 
-/// Visits the rows of a unit until `visit` breaks. Sequences that linkers left out of the program are skipped. `visit`
-/// also receives the start of each row's sequence.
-fn pass(
-    unit: &Unit<Bytes<'_>>,
-    budget: &mut Budget,
-    visit: &mut dyn FnMut(u64, &LineRow) -> Passed,
-) -> Result<(), NoLines> {
-    let Some(program) = unit.line_program.clone() else {
-        return Ok(());
-    };
-    let mut rows = program.rows();
-    let mut begin = None;
-    while let Some((_, row)) = rows.next_row()? {
-        budget.go_on()?;
-        let start = *begin.get_or_insert(row.address());
-        if row.end_sequence() {
-            begin = None;
-        }
-        if start != NOWHERE && visit(start, row)?.is_break() {
-            break;
-        }
+impl<'a> RowPass<'a> {
+    pub(super) fn new(unit: &Unit<Bytes<'a>>) -> Self {
+        RowPass { rows: unit.line_program.clone().map(|program| program.rows()), begin: None, before: None }
     }
-    Ok(())
-}
 
-/// Visits the rows of a unit until `visit` breaks.
-fn each_row(
-    unit: &Unit<Bytes<'_>>,
-    budget: &mut Budget,
-    visit: &mut dyn FnMut(Stretch) -> ControlFlow<()>,
-) -> Result<(), NoLines> {
-    let mut before: Option<Row> = None;
-    pass(unit, budget, &mut |_, row| {
-        let next = (!row.end_sequence()).then(|| Row::of(row));
-        Ok(match std::mem::replace(&mut before, next) {
-            Some(before) if before.address <= row.address() => visit((before, row.address())),
-            _ => ControlFlow::Continue(()),
-        })
-    })
-}
-
-/// Visits the stretches of addresses that the line program of a unit covers.
-pub(super) fn each_sequence(
-    unit: &Unit<Bytes<'_>>,
-    budget: &mut Budget,
-    visit: &mut dyn FnMut(u64, u64) -> Result<(), NoLines>,
-) -> Result<(), NoLines> {
-    pass(unit, budget, &mut |start, row| {
-        if row.end_sequence() && start < row.address() {
-            visit(start, row.address())?;
+    /// The next row, and the start of its sequence.
+    fn row(&mut self, budget: &mut Budget) -> Result<Option<(u64, LineRow)>, NoLines> {
+        while let Some(rows) = &mut self.rows
+            && let Some((_, row)) = rows.next_row()?
+        {
+            budget.go_on()?;
+            let start = *self.begin.get_or_insert(row.address());
+            if row.end_sequence() {
+                self.begin = None;
+            }
+            if start != NOWHERE {
+                return Ok(Some((start, *row)));
+            }
         }
-        Ok(ControlFlow::Continue(()))
-    })
+        Ok(None)
+    }
+
+    /// The next row, and where it ends.
+    pub(super) fn stretch(&mut self, budget: &mut Budget) -> Result<Option<Stretch>, NoLines> {
+        while let Some((_, row)) = self.row(budget)? {
+            let (address, next) = (row.address(), (!row.end_sequence()).then(|| Row::of(&row)));
+            let before = std::mem::replace(&mut self.before, next);
+            if let Some(before) = before.filter(|before| before.address <= address) {
+                return Ok(Some((before, address)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next stretch of addresses that the line program covers.
+    pub(super) fn sequence(&mut self, budget: &mut Budget) -> Result<Option<(u64, u64)>, NoLines> {
+        while let Some((start, row)) = self.row(budget)? {
+            if row.end_sequence() && start < row.address() {
+                return Ok(Some((start, row.address())));
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// The row that `address` lies in.
 pub(super) fn row_at(unit: &Unit<Bytes<'_>>, address: u64, budget: &mut Budget) -> Result<Option<Stretch>, NoLines> {
-    let mut found = None;
-    each_row(unit, budget, &mut |(row, end)| {
+    let mut rows = RowPass::new(unit);
+    while let Some((row, end)) = rows.stretch(budget)? {
         if row.address <= address && address < end {
-            found = Some((row, end));
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
+            return Ok(Some((row, end)));
         }
-    })?;
-    Ok(found)
+    }
+    Ok(None)
 }
 
 /// More rows of one line, in all units together, are not listed.
@@ -139,11 +130,10 @@ pub(super) fn files_meant(
 ) -> Result<Vec<u64>, NoLines> {
     let mut files = Vec::new();
     let may_be = |name: &[u8]| path::may_be_meant(name, wanted);
-    path::each(dwarf, unit, &may_be, budget, &mut |number, path| {
-        if path::is_meant(&path, wanted) {
-            files.push(number);
-        }
-    })?;
+    for file in path::files(dwarf, unit, may_be) {
+        budget.go_on()?;
+        files.extend(file.filter(|(_, path)| path::is_meant(path, wanted)).map(|(number, _)| number));
+    }
     Ok(files)
 }
 
@@ -156,7 +146,10 @@ pub(super) fn line_with_code(
     budget: &mut Budget,
 ) -> Result<Option<u64>, NoLines> {
     let mut best: Option<u64> = None;
-    each_row(unit, budget, &mut |(row, end)| {
+    let mut rows = RowPass::new(unit);
+    while best != Some(line)
+        && let Some((row, end)) = rows.stretch(budget)?
+    {
         if let Some(found) = row.line
             && (row.is_statement || row.address < end)
             && found >= line
@@ -165,8 +158,7 @@ pub(super) fn line_with_code(
         {
             best = Some(found);
         }
-        if best == Some(line) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })?;
+    }
     Ok(best)
 }
 
@@ -179,12 +171,14 @@ pub(super) fn rows_of(
     budget: &mut Budget,
 ) -> Result<(Vec<Stretch>, bool), NoLines> {
     let mut found: Vec<Stretch> = Vec::new();
-    each_row(unit, budget, &mut |(row, end)| {
+    let mut rows = RowPass::new(unit);
+    while found.len() <= most
+        && let Some((row, end)) = rows.stretch(budget)?
+    {
         if row.line == Some(line) && (row.is_statement || row.address < end) && files.binary_search(&row.file).is_ok() {
             found.push((row, end));
         }
-        if found.len() <= most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
+    }
     let is_cut = found.len() > most;
     found.truncate(most);
     found.sort_by_key(|(row, end)| (row.address, *end));

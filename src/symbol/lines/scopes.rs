@@ -7,7 +7,7 @@
 use super::NoLines;
 use super::sections::Bytes;
 use crate::budget::Budget;
-use gimli::{Attribute, AttributeValue, Dwarf, RangeListsOffset, Unit, UnitOffset};
+use gimli::{Attribute, AttributeValue, Dwarf, RangeListsOffset, RngListIter, Unit, UnitOffset};
 
 /// The address of code that the linker left out of the program: no real code begins there.
 pub(super) const NOWHERE: u64 = 0;
@@ -62,35 +62,42 @@ pub(super) fn root_ranges(dwarf: &Dwarf<Bytes<'_>>, unit: &Unit<Bytes<'_>>) -> R
     Ok(claimed)
 }
 
-/// Visits the ranges that are not empty, and were not left out of the program.
-pub(super) fn each_range(
-    dwarf: &Dwarf<Bytes<'_>>,
-    unit: &Unit<Bytes<'_>>,
-    claimed: &EntryRanges,
-    budget: &mut Budget,
-    visit: &mut dyn FnMut(u64, u64, &mut Budget) -> Result<(), NoLines>,
-) -> Result<(), NoLines> {
-    if let Some(list) = claimed.list {
-        let mut ranges = dwarf.ranges(unit, list)?;
-        while let Some(range) = ranges.next()? {
+/// The ranges of an entry that are not empty, and were not left out of the program.
+pub(super) struct CodeRanges<'a> {
+    list: Option<RngListIter<Bytes<'a>>>,
+    only: Option<(u64, u64)>,
+}
+
+impl<'a> CodeRanges<'a> {
+    pub(super) fn of(dwarf: &Dwarf<Bytes<'a>>, unit: &Unit<Bytes<'a>>, claimed: &EntryRanges) -> Result<Self, NoLines> {
+        let list = claimed.list.map(|list| dwarf.ranges(unit, list)).transpose()?;
+        let low = claimed.low.filter(|_| list.is_none());
+        let only = low.zip(claimed.high).and_then(|(low, high)| {
+            let end = match high {
+                High::Address(end) => end,
+                High::Size(size) => low.checked_add(size)?,
+            };
+            is_code(low, end).then_some((low, end))
+        });
+        Ok(CodeRanges { list, only })
+    }
+
+    /// The next range.
+    pub(super) fn next(&mut self, budget: &mut Budget) -> Result<Option<(u64, u64)>, NoLines> {
+        while let Some(list) = &mut self.list
+            && let Some(range) = list.next()?
+        {
             budget.go_on()?;
-            if range.begin != NOWHERE && range.begin < range.end {
-                visit(range.begin, range.end, budget)?;
+            if is_code(range.begin, range.end) {
+                return Ok(Some((range.begin, range.end)));
             }
         }
-        return Ok(());
+        Ok(self.only.take())
     }
-    let (Some(low), Some(high)) = (claimed.low, claimed.high) else {
-        return Ok(());
-    };
-    let end = match high {
-        High::Address(end) => Some(end),
-        High::Size(size) => low.checked_add(size),
-    };
-    match end {
-        Some(end) if low != NOWHERE && low < end => visit(low, end, budget),
-        _ => Ok(()),
-    }
+}
+
+fn is_code(begin: u64, end: u64) -> bool {
+    begin != NOWHERE && begin < end
 }
 
 /// Functions that are inlined deeper than this are left out.
@@ -172,7 +179,8 @@ pub(super) fn around(
         }
         let scope = Scope { entry, call: inlined.then_some(call) };
         let mut holds = false;
-        each_range(dwarf, unit, &claimed, budget, &mut |begin, end, budget| {
+        let mut ranges = CodeRanges::of(dwarf, unit, &claimed)?;
+        while let Some((begin, end)) = ranges.next(budget)? {
             let first = addresses.partition_point(|&address| address < begin);
             let after = addresses.partition_point(|&address| address < end);
             for chain in chains.get_mut(first..after).unwrap_or_default() {
@@ -182,8 +190,10 @@ pub(super) fn around(
                     taken += 1;
                 }
             }
-            if taken <= MOST_SCOPES { Ok(()) } else { Err(NoLines::TooLarge) }
-        })?;
+            if taken > MOST_SCOPES {
+                return Err(NoLines::TooLarge);
+            }
+        }
         open.push(OpenFunction { depth, entry, holds });
     }
     Ok(chains)

@@ -15,7 +15,7 @@ use crate::symbol::files::Sources;
 use crate::symbol::reason::or_fault;
 use crate::symbol::{NoSeparate, NoSymbols};
 use gimli::{Dwarf, Unit};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// The debug information of a file.
@@ -237,23 +237,36 @@ impl Lines {
         Ok(places)
     }
 
-    /// Passes the paths of source files to `take`, for file names that `wants` accepts: one for each unit that has it.
-    pub(super) fn each_file(
+    /// Adds the ends of the paths of source files that begin with `begun`, as they are displayed, until there are
+    /// `limit`.
+    pub(super) fn add_source_files(
         &self,
-        wants: &dyn Fn(&[u8]) -> bool,
+        begun: &str,
+        limit: usize,
+        found: &mut BTreeSet<String>,
         budget: &mut Budget,
-        take: &mut dyn FnMut(Name),
     ) -> Result<(), NoLines> {
+        let last = begun.rsplit('/').next().unwrap_or_default();
+        // An escaped name shares its prefix with the raw one, up to the first escaped byte.
+        let plain = last.split('\\').next().unwrap_or_default();
+        let wants = |name: &[u8]| begun.contains('/') || name.starts_with(plain.as_bytes());
         // Names in a shared file are not worth reading that file.
         let dwarf = self.sections.dwarf();
         let mut opener = Opener::default();
         for &offset in &self.units.offsets {
             budget.look()?;
-            let passed = opener
-                .open_at(&dwarf, offset)
-                .and_then(|unit| path::each(&dwarf, &unit, wants, budget, &mut |_, path| take(path)));
             // A damaged unit names no files.
-            or_fault(passed, &mut None)?;
+            let Some(unit) = or_fault(opener.open_at(&dwarf, offset), &mut None)? else {
+                continue;
+            };
+            for file in path::files(&dwarf, &unit, wants) {
+                budget.go_on()?;
+                if let Some((_, path)) = file {
+                    let path = path.escaped();
+                    let room = limit.saturating_sub(found.len());
+                    found.extend(path::ends_begun(&path, begun).take(room).map(str::to_owned));
+                }
+            }
         }
         Ok(())
     }

@@ -1,12 +1,14 @@
 //! Which unit of the debug information an address belongs to.
 
-use super::scopes::{each_range, root_ranges};
+use super::NoLines;
+use super::rows::RowPass;
+use super::scopes::{CodeRanges, root_ranges};
 use super::sections::Bytes;
-use super::{NoLines, rows};
 use crate::budget::Budget;
 use crate::symbol::reason::or_fault;
 use gimli::{
-    Abbreviations, DebugAbbrev, DebugAbbrevOffset, DebugInfoOffset, Dwarf, Reader, Section, Unit, UnitHeader, UnitType,
+    Abbreviations, DebugAbbrev, DebugAbbrevOffset, DebugInfoOffset, DebugInfoUnitHeadersIter, Dwarf, Reader, Section,
+    Unit, UnitHeader, UnitType,
 };
 use std::sync::Arc;
 
@@ -35,24 +37,21 @@ struct UnitRange {
     reach: u64,
 }
 
-/// Receives a unit's header, and its offset in `.debug_info`.
-type Visit<'a, 'v> = dyn FnMut(&mut Units, UnitHeader<Bytes<'a>>, usize, &mut Budget) -> Result<(), NoLines> + 'v;
-
 impl Units {
     /// Reads the first entry of every unit.
     pub(super) fn read(dwarf: &Dwarf<Bytes<'_>>, budget: &mut Budget) -> Result<Units, NoLines> {
-        let mut opener = Opener::default();
-        let mut units = Units::pass(dwarf, budget, &mut |units, header, offset, budget| {
+        let (mut opener, mut units) = (Opener::default(), Units::default());
+        let mut headers = dwarf.units();
+        while let Some((header, offset)) = units.add_next(&mut headers, budget)? {
             let claims =
                 matches!(header.type_(), UnitType::Compilation | UnitType::Skeleton(_) | UnitType::SplitCompilation(_));
             if claims {
-                let unit = opener.open(dwarf, header)?;
-                units.has_split |= unit.dwo_id.is_some();
-                units.claim(dwarf, &unit, offset, budget)
-            } else {
-                Ok(())
+                let unit = opener.open(dwarf, header);
+                units.has_split |= unit.as_ref().is_ok_and(|unit| unit.dwo_id.is_some());
+                let claimed = unit.and_then(|unit| units.claim(dwarf, &unit, offset, budget));
+                or_fault(claimed, &mut units.fault)?;
             }
-        })?;
+        }
         units.covered.sort_unstable_by_key(|one| (one.begin, one.unit));
         let mut reach = 0;
         for one in &mut units.covered {
@@ -64,27 +63,28 @@ impl Units {
 
     /// Lists the units without reading their entries.
     pub(super) fn list(dwarf: &Dwarf<Bytes<'_>>, budget: &mut Budget) -> Result<Units, NoLines> {
-        Units::pass(dwarf, budget, &mut |_, _, _, _| Ok(()))
+        let (mut units, mut headers) = (Units::default(), dwarf.units());
+        while units.add_next(&mut headers, budget)?.is_some() {}
+        Ok(units)
     }
 
-    /// Visits the headers, and records an error of `visit`.
-    fn pass<'a>(dwarf: &Dwarf<Bytes<'a>>, budget: &mut Budget, visit: &mut Visit<'a, '_>) -> Result<Units, NoLines> {
-        let mut units = Units::default();
-        let mut headers = dwarf.units();
+    /// Adds the next unit: its header, and its offset in `.debug_info`.
+    fn add_next<'a>(
+        &mut self,
+        headers: &mut DebugInfoUnitHeadersIter<Bytes<'a>>,
+        budget: &mut Budget,
+    ) -> Result<Option<(UnitHeader<Bytes<'a>>, usize)>, NoLines> {
         loop {
             budget.look()?;
             let next = headers.next().map_err(NoLines::from);
-            let Some(header) = or_fault(next, &mut units.fault)?.flatten() else {
-                break;
+            let Some(header) = or_fault(next, &mut self.fault)?.flatten() else {
+                return Ok(None);
             };
-            let Some(offset) = header.debug_info_offset() else {
-                continue;
-            };
-            units.offsets.push(offset.0);
-            let visited = visit(&mut units, header, offset.0, budget);
-            or_fault(visited, &mut units.fault)?;
+            if let Some(offset) = header.debug_info_offset() {
+                self.offsets.push(offset.0);
+                return Ok(Some((header, offset.0)));
+            }
         }
-        Ok(units)
     }
 
     fn claim(
@@ -102,13 +102,15 @@ impl Units {
             Ok(())
         };
         let claimed = root_ranges(dwarf, unit)?;
+        let mut ranges = CodeRanges::of(dwarf, unit, &claimed)?;
         let mut any = false;
-        each_range(dwarf, unit, &claimed, budget, &mut |begin, end, _| {
+        while let Some((begin, end)) = ranges.next(budget)? {
             any = true;
-            add(begin, end)
-        })?;
-        if !any {
-            rows::each_sequence(unit, budget, &mut add)?;
+            add(begin, end)?;
+        }
+        let mut rows = RowPass::new(unit);
+        while !any && let Some((begin, end)) = rows.sequence(budget)? {
+            add(begin, end)?;
         }
         Ok(())
     }

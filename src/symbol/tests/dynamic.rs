@@ -3,11 +3,10 @@
 use super::super::elf::{BoundedFile, ElfFile};
 use super::super::files::{NamesFrom, Sources};
 use super::super::module_symbols::ModuleSymbols;
-use super::super::table::{self, Kind};
+use super::super::table::{self, Kind, SymbolPass};
 use crate::budget::Budget;
 use crate::process::InMemory;
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 
 /// The C library that this test runs with, if it is a file with section headers; its bytes.
 fn c_library() -> Option<Vec<u8>> {
@@ -26,15 +25,14 @@ fn loaded(bytes: Vec<u8>) -> ModuleSymbols {
 /// Addresses and names of the dynamic table.
 fn exported(loaded: &ModuleSymbols) -> BTreeSet<(u64, Vec<u8>)> {
     let mut found = BTreeSet::new();
-    table::visit(&loaded.sources, &mut Budget::unlimited(), &mut |symbol| {
+    let mut symbols = SymbolPass::new(&loaded.sources);
+    while let Some(symbol) = symbols.next(&mut Budget::unlimited()).unwrap() {
         let (_, table) = loaded.sources.table(symbol.table).unwrap();
         if !table.full && symbol.kind != Kind::Tls {
             let name = table::name(&loaded.sources, &symbol).unwrap();
             found.insert((symbol.address, name));
         }
-        ControlFlow::Continue(())
-    })
-    .unwrap();
+    }
     found
 }
 

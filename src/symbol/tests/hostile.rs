@@ -1,6 +1,6 @@
 //! Damaged and hostile files: no panic, no hang, no unbounded memory, and a reason.
 
-use super::super::elf::{BoundedFile, ElfFile, Relocations, visit_relocations};
+use super::super::elf::{BoundedFile, ElfFile, RelocationPass, Relocations};
 use super::super::files::Sources;
 use super::super::module_symbols::ModuleSymbols;
 use super::super::{NoSeparate, NoSymbols, Symbols, demangle, files, plt_got, search};
@@ -12,7 +12,6 @@ use crate::process::fake::Fake;
 use crate::process::{self, Identity, InMemory, Modules, ReadAt};
 use crate::source::{self, FileLocation};
 use proptest::prelude::*;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -437,12 +436,13 @@ fn a_pass_over_relocations_can_be_interrupted() {
         ElfFile::read(BoundedFile::new(Box::new(InMemory::file(sound().bytes()))), &mut Budget::unlimited()).unwrap();
     let pressed = Arc::new(AtomicBool::new(true));
     let visited = |budget: &mut Budget| {
-        let mut visited = 0;
-        let outcome = visit_relocations(&image, budget, &mut |_| {
-            visited += 1;
-            ControlFlow::Continue(())
-        });
-        (outcome.err(), visited)
+        let (mut pass, mut visited) = (RelocationPass::new(&image), 0);
+        loop {
+            match pass.next(budget) {
+                Ok(Some(part)) => visited += part.len(),
+                ended => return (ended.err(), visited),
+            }
+        }
     };
     let (outcome, all) = visited(&mut Budget::unlimited().within(MINUTE));
     assert!(outcome.is_none() && all > 0, "{outcome:?}, {all}");

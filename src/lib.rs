@@ -207,8 +207,9 @@
 // - **`session`**: runs lines, from parse to output; reads command files. Only this room decides where records are
 //   printed (screen and pager, pipe, file, JSON), and only this room handles Ctrl-C.
 // - **`command`**: one file or folder a command: its help, its arguments with their parser and their printed form, what
-//   it does, and the records that only it emits. In `mod.rs`, the trait `Command` says what a command is, and one
-//   list names them all: the parser, help, completion, manual pages and tests walk it. A command of two words (`info symbol`) is one like any other. Lines of blocks are in `control.rs`; `session` runs them. The texts
+//   it does, and the records that only it emits. The trait `Command` in `entry.rs` says what a command is, and one
+//   list in `mod.rs` names them all: the parser, help, completion, manual pages and tests walk it. A command of two
+//   words (`info symbol`) is one like any other. Lines of blocks are in `control.rs`; `session` runs them. The texts
 //   of `help SUBJECT` are in `subjects/`.
 // - **`state`**: what lasts from line to line: target, variables, kept values, settings.
 // - **`eval`**: evaluates expressions and ranges, and turns filters into `inspect` filters, for a target.

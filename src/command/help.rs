@@ -1,7 +1,8 @@
 //! `help [TOPIC]`
 
+use super::entry::Commands;
 use super::subjects::{SUBJECTS, Subject};
-use super::{About, Command, CommandName, Commands, Context, Flow, Group, Outcome, example};
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::display::quoted;
 use crate::lang::habits::{self, Does};

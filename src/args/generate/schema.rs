@@ -23,7 +23,8 @@ pub fn text() -> String {
         "anyOf": lines,
         "$defs": definitions,
     });
-    format!("{schema:#}\n")
+    // Indented, it is twice as long: programs read it, and `jq` indents it for a person.
+    format!("{schema}\n")
 }
 
 fn reference(name: &str) -> Value {

@@ -18,7 +18,6 @@ use crate::render::theme::Role;
 use crate::render::units::counted;
 use crate::report::record::record;
 use crate::report::{Declared, Shape};
-use std::cmp::Reverse;
 use std::fmt::{self, Formatter};
 
 worded! {
@@ -262,20 +261,23 @@ fn is_amount(order: ProcessOrder) -> bool {
 
 fn sort(rows: &mut [ProcessRow], order: ProcessOrder) {
     use ProcessOrder as By;
-    let counted =
-        |row: &ProcessRow, count: fn(&ProcessMemory) -> Option<u64>| Reverse(row.memory.as_ref().and_then(count));
-    match order {
-        By::Rss | By::Resident => rows.sort_by_key(|row| Reverse(row.resident)),
-        By::Pss => rows.sort_by_key(|row| counted(row, |memory| memory.pss)),
-        By::Uss => rows.sort_by_key(|row| counted(row, |memory| memory.uss)),
-        By::Swapped => rows.sort_by_key(|row| counted(row, |memory| memory.swapped)),
-        By::Huge => rows.sort_by_key(|row| counted(row, |memory| memory.huge)),
-        By::Pid => rows.sort_by_key(|row| row.pid),
-        By::User => rows.sort_by_key(|row| row.user),
-        By::State => rows.sort_by_key(|row| row.state),
-        By::Name => rows.sort_by(|a, b| a.name.cmp(&b.name)),
-        By::Command => rows.sort_by(|a, b| by_command(a).cmp(&by_command(b))),
-    }
+    let most = |a: &ProcessRow, b: &ProcessRow, count: fn(&ProcessMemory) -> Option<u64>| {
+        let counted = |row: &ProcessRow| row.memory.as_ref().and_then(count);
+        counted(b).cmp(&counted(a))
+    };
+    // One sort for all orders: each is 6 KB of the program.
+    rows.sort_by(|a, b| match order {
+        By::Rss | By::Resident => b.resident.cmp(&a.resident),
+        By::Pss => most(a, b, |memory| memory.pss),
+        By::Uss => most(a, b, |memory| memory.uss),
+        By::Swapped => most(a, b, |memory| memory.swapped),
+        By::Huge => most(a, b, |memory| memory.huge),
+        By::Pid => a.pid.cmp(&b.pid),
+        By::User => a.user.cmp(&b.user),
+        By::State => a.state.cmp(&b.state),
+        By::Name => a.name.cmp(&b.name),
+        By::Command => by_command(a).cmp(&by_command(b)),
+    });
 }
 
 /// The key of `by command`: processes without a command line, or with an unknown one, come last.

@@ -19,7 +19,6 @@ use crate::report::record::record;
 use crate::report::{Declared, Fact, Reason, RegionReport, Shape, Stopped};
 use nom::Parser;
 use nom::combinator::opt;
-use std::cmp::Reverse;
 use std::fmt::{self, Formatter};
 
 worded! {
@@ -247,13 +246,13 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
             return Err(Stopped::Closed.into());
         }
         summary.changed = !counts.changed().is_empty();
-        match order {
-            Some(RegionOrder::Name) => sorted.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name)),
-            Some(RegionOrder::Start) => sorted.sort_by_key(|(_, report)| report.start),
-            Some(RegionOrder::End) => sorted.sort_by_key(|(_, report)| report.end),
-            Some(RegionOrder::Perms) => sorted.sort_by_key(|(_, report)| report.perms.to_string()),
-            _ => sorted.sort_by_key(|(amount, _)| Reverse(*amount)),
-        }
+        sorted.sort_by(|(amount, a), (other, b)| match order {
+            Some(RegionOrder::Name) => a.name.cmp(&b.name),
+            Some(RegionOrder::Start) => a.start.cmp(&b.start),
+            Some(RegionOrder::End) => a.end.cmp(&b.end),
+            Some(RegionOrder::Perms) => a.perms.to_string().cmp(&b.perms.to_string()),
+            _ => other.cmp(amount),
+        });
         let most = cut.map_or(usize::MAX, Cut::rows);
         sorted.truncate(most);
         for (_, report) in sorted {

@@ -1,14 +1,13 @@
-//! `map [RANGE] [where FILTER]`: the address space, drawn.
+//! `map [RANGE] [where FILTER] [by KEY]`: the address space, drawn.
 
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, rows};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{AddressSpace, Facts, Page, Question};
-use crate::kernel::{AddressRange, Kind, Name, PageSize, Permissions, State, VirtualAddress};
-use crate::lang::display::clause;
-use crate::lang::parser::{Parsed, Tokens, after, filter, range, word};
-use crate::lang::{self, PageField, Spanned};
+use crate::kernel::{AddressRange, Kind, Name, PageFlags, PageSize, Permissions, State, VirtualAddress};
+use crate::lang::parser::{Parsed, Tokens, after, clause, filter, one_of, range, word};
+use crate::lang::{self, PageField, Spanned, display};
 use crate::render::Record;
-use crate::render::marks::{self, Legend, PictureCell};
+use crate::render::marks::{self, Legend, PageShare, PictureCell, Shown};
 use crate::render::svg::Svg;
 use crate::render::text::Text;
 use crate::render::text::block::region_name;
@@ -16,7 +15,8 @@ use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::record::record;
-use crate::report::{Declared, MapCells, Mark, Shape};
+use crate::report::{Declared, MapCells, MapKey, Mark, Shape};
+use crate::state::DebugState;
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
@@ -25,13 +25,15 @@ use std::fmt::{self, Formatter};
 /// The most cells of a region.
 const MOST_CELLS: u64 = 512;
 
-/// `map [RANGE] [where FILTER]`
+/// `map [RANGE] [where FILTER] [by KEY]`
 #[derive(Debug)]
 pub struct Map {
     /// What is drawn; all of the process if absent.
     range: Option<Spanned<lang::Range>>,
     /// Which pages are drawn; all if absent.
     filter: Option<Spanned<lang::Filter<PageField>>>,
+    /// Of what cells show how full they are; their most important pages if absent.
+    by: Option<MapKey>,
 }
 
 impl Command for Map {
@@ -44,15 +46,21 @@ impl Command for Map {
 Draws a block of cells for each region. The heading gives the pages per cell. An empty region has only a heading.
 
   where FILTER  only pages that match
+  by resident   the share of each cell that is in memory
+  by sharing    of the resident pages, the share that is mapped elsewhere too
+  by lazy_free  of the resident pages, the share that was freed with MADV_FREE
   > ./FILE.svg  a picture for a browser or a document, as wide as the setting `width`
 
 The letter of a cell is the most important kind of page in it, in the order of the legend. A lower-case letter marks \
-a cell with other pages too.",
+a cell with other pages too.
+
+With `by`, a cell is a digit: 0 for nothing, 1 to 9 for the share in tenths, # for all.",
         examples: &[
             example("map", "draw the whole process"),
             example("map demo_buffer", "draw one page in each cell"),
             example("map demo_buffer > ./demo.svg", "write the picture to a file"),
             example("map where present and not exclusive", "draw the pages that others share"),
+            example("map by resident", "draw how much of each cell is in memory"),
         ],
     };
 
@@ -62,23 +70,23 @@ a cell with other pages too.",
     }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
-        // Without a filter behind it, `where` is a name like any other.
-        if let Ok((behind, filter)) = preceded(word("where"), filter).parse(input) {
-            return Ok((behind, Map { range: None, filter: Some(filter) }));
-        }
-        let (behind, range) = opt(range).parse(input)?;
-        let (behind, filter) = match range {
-            Some(_) => opt(after("where", filter)).parse(behind)?,
-            None => (behind, None),
-        };
-        Ok((behind, Map { range, filter }))
+        // Without a filter or a key behind them, `where` and `by` are names like any other.
+        let filtered = preceded(word("where"), filter::<PageField>).parse(input).is_ok();
+        let keyed = preceded(word("by"), one_of::<MapKey>).parse(input).is_ok();
+        let (mut input, range) = if filtered || keyed { (input, None) } else { opt(range).parse(input)? };
+        let (mut where_, mut by) = (None, None);
+        while clause(&mut input, &mut where_, after("where", filter))?
+            || clause(&mut input, &mut by, after("by", one_of))?
+        {}
+        Ok((input, Map { range, filter: where_, by }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if let Some(range) = &self.range {
             write!(f, " {}", range.node)?;
         }
-        clause(f, "where", self.filter.as_ref().map(|filter| &filter.node))
+        display::clause(f, "where", self.filter.as_ref().map(|filter| &filter.node))?;
+        display::clause(f, "by", self.by.map(MapKey::word))
     }
 
     fn nature(&self) -> Nature {
@@ -99,7 +107,9 @@ a cell with other pages too.",
         let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
         let holes = spans.as_ref().map_or(Facts::empty(), Spans::holes);
         let ranges = spans.map_or_else(|| space.spans(), |spans| spans.ranges().to_vec());
-        let need = space.obtainable(Facts::KINDS | Facts::HUGE) | holes;
+        let measure = self.by.map(|by| Measure::new(by, &space, context.state)).transpose()?;
+        let more = measure.map_or(Facts::empty(), |measure| measure.need);
+        let need = space.obtainable(Facts::KINDS | Facts::HUGE | more) | holes;
         let question = Question::new(filter.as_ref(), need);
         let mut drawing: Option<Drawing> = None;
         let mut ended = rows::sweep(&space, &ranges, question, context.sink, |sweep, sink| {
@@ -108,7 +118,7 @@ a cell with other pages too.",
                     kept.totals.add(&page);
                     let goes_on = drawing.as_mut().is_some_and(|drawing| drawing.add(&page, kept.region));
                     if !goes_on {
-                        let next = Drawing::begin(&space, &ranges, &page, kept.region);
+                        let next = Drawing::begin(&space, &ranges, &page, kept.region, measure);
                         let done = std::mem::replace(&mut drawing, next);
                         if let Some(drawing) = &mut drawing {
                             drawing.add(&page, kept.region);
@@ -134,11 +144,50 @@ struct Drawing {
     region: Option<usize>,
     cell_pages: u64,
     cells: Vec<PictureCell>,
+    measure: Option<Measure>,
+}
+
+/// What `by` asks of pages.
+#[derive(Clone, Copy)]
+struct Measure {
+    by: MapKey,
+    need: Facts,
+}
+
+impl Measure {
+    fn new(by: MapKey, space: &AddressSpace, state: &DebugState) -> Result<Self, Error> {
+        let need = match by {
+            MapKey::Resident => Facts::empty(),
+            MapKey::Sharing => {
+                let filter = lang::Filter::is(PageField::Exclusive);
+                eval::page_filter(&Spanned::new(filter, lang::Span::default()), space, state)?.need()
+            }
+            MapKey::LazyFree => Facts::FLAGS,
+        };
+        space.require(need)?;
+        Ok(Measure { by, need })
+    }
+
+    /// Whether a page has it; `None` for a page that is not asked, or has no answer.
+    fn of(self, page: &Page) -> Option<bool> {
+        match self.by {
+            MapKey::Resident => Some(page.state() == State::Present && !page.is_zero()),
+            _ if page.state() != State::Present || page.is_zero() => None,
+            MapKey::Sharing => page.exclusive().map(|exclusive| !exclusive),
+            MapKey::LazyFree => page.flags.map(PageFlags::is_lazily_freed),
+        }
+    }
 }
 
 impl Drawing {
     /// The wanted part of the page's region around the page.
-    fn begin(space: &AddressSpace, ranges: &[AddressRange], page: &Page, region: Option<usize>) -> Option<Self> {
+    fn begin(
+        space: &AddressSpace,
+        ranges: &[AddressRange],
+        page: &Page,
+        region: Option<usize>,
+        measure: Option<Measure>,
+    ) -> Option<Self> {
         let size = space.page();
         let viewed = region.and_then(|index| space.regions().get(index));
         let asked = ranges.iter().find(|range| range.contains(page.address));
@@ -155,7 +204,9 @@ impl Drawing {
         let pages = range.pages(size);
         let cell_pages = pages.div_ceil(MOST_CELLS).next_power_of_two();
         let cells = usize::try_from(pages.div_ceil(cell_pages)).unwrap_or_default();
-        Some(Drawing { size, range, region, cell_pages, cells: vec![PictureCell::EMPTY; cells] })
+        let share = measure.map(|measure| PageShare { pages: 0, of: 0, what: Shown::By(measure.by) });
+        let cells = vec![PictureCell::EMPTY.with(share); cells];
+        Some(Drawing { size, range, region, cell_pages, cells, measure })
     }
 
     /// Draws pages. Returns whether they lie in this part.
@@ -171,8 +222,14 @@ impl Drawing {
             return true;
         };
         let mark = mark(page);
-        for cell in self.cells.iter_mut().skip(from).take(to - from + 1) {
+        let answer = self.measure.and_then(|measure| measure.of(page));
+        for (cell, number) in self.cells.iter_mut().skip(from).take(to - from + 1).zip(from as u64..) {
             cell.add(mark);
+            if let Some(is) = answer {
+                let start = number * self.cell_pages;
+                let pages = (last + 1).min(start + self.cell_pages) - first.max(start);
+                cell.count(if is { pages } else { 0 }, pages);
+            }
         }
         true
     }
@@ -181,9 +238,11 @@ impl Drawing {
         let viewed = self.region.and_then(|index| space.regions().get(index));
         let mut cells: Vec<MapCells> = Vec::new();
         for cell in &self.cells {
+            let (pages, of) = cell.share.map(|share| (share.pages, share.of)).unzip();
+            let one = MapCells { cells: 1, mark: cell.mark, mixed: cell.mixed, pages, of };
             match cells.last_mut() {
-                Some(last) if (last.mark, last.mixed) == (cell.mark, cell.mixed) => last.cells += 1,
-                _ => cells.push(MapCells { cells: 1, mark: cell.mark, mixed: cell.mixed }),
+                Some(last) if (MapCells { cells: 1, ..*last }) == one => last.cells += 1,
+                _ => cells.push(one),
             }
         }
         MapRegion {
@@ -193,6 +252,7 @@ impl Drawing {
             name: viewed.map(|viewed| viewed.region.name.clone()),
             pages: self.range.pages(self.size),
             cell_pages: self.cell_pages,
+            by: self.measure.map(|measure| measure.by),
             cells,
         }
     }
@@ -240,6 +300,8 @@ record! {
         pages: u64,
         /// Pages in a cell; the last cell may have fewer.
         cell_pages: u64,
+        /// The share that the cells show; `null` for the most important page.
+        by: Option<MapKey>,
         /// The cells in order, neighbours that are alike together.
         cells: Vec<MapCells>,
     }
@@ -259,7 +321,9 @@ impl Record for MapRegion {
                 let address = self.start.checked_add(bytes).unwrap_or(self.end);
                 address.min(self.end)
             };
-            picture.cells(&marks::each(&self.cells), |start, end| format!("{}..{}", address(start), address(end)));
+            picture.cells(&marks::each(&self.cells, self.by), |start, end| {
+                format!("{}..{}", address(start), address(end))
+            });
         }
         true
     }
@@ -273,7 +337,8 @@ const MOST_ROWS: usize = 4;
 /// `0x5600d2d30000..0x5600d2d40000 rw-p 64 KiB [heap] a cell is 4 KiB`, and its cells.
 fn draw(lines: &mut Lines, legend: &mut Legend, region: &MapRegion) {
     let room = lines.style.columns().saturating_sub(INDENT).max(8);
-    let (cells, together) = fitting(&region.cells, room * MOST_ROWS);
+    let each = marks::each(&region.cells, region.by);
+    let (cells, together) = fitting(&each, room * MOST_ROWS);
     head(lines, region, together);
     if is_empty(region) {
         return;
@@ -325,8 +390,7 @@ fn is_empty(region: &MapRegion) -> bool {
 }
 
 /// At most `most` cells, and how many cells of the record each of them joins.
-fn fitting(cells: &[MapCells], most: usize) -> (Vec<PictureCell>, u64) {
-    let each = marks::each(cells);
+fn fitting(each: &[PictureCell], most: usize) -> (Vec<PictureCell>, u64) {
     let together = each.len().div_ceil(most).next_power_of_two();
     let joined = each.chunks(together).map(PictureCell::joined);
     (joined.collect(), together as u64)
@@ -339,11 +403,27 @@ pub(in crate::command) mod samples {
     use crate::command::tests::records::pages::{data, va};
 
     pub fn all() -> Vec<Box<dyn Record>> {
-        vec![Box::new(map_region())]
+        vec![Box::new(map_region()), Box::new(map_by())]
+    }
+
+    fn map_by() -> MapRegion {
+        let cells = |cells, mark, pages, of| MapCells { cells, mark, mixed: false, pages: Some(pages), of: Some(of) };
+        MapRegion {
+            by: Some(MapKey::Sharing),
+            pages: 384,
+            end: va(0x5555_5555_9000 + 384 * 4096),
+            cells: vec![
+                cells(10, Mark::Anonymous, 0, 4),
+                cells(2, Mark::Anonymous, 1, 4),
+                cells(30, Mark::Anonymous, 3, 3),
+                cells(54, Mark::Untouched, 0, 0),
+            ],
+            ..map_region()
+        }
     }
 
     pub fn map_region() -> MapRegion {
-        let cells = |cells, mark, mixed| MapCells { cells, mark, mixed };
+        let cells = |cells, mark, mixed| MapCells { cells, mark, mixed, pages: None, of: None };
         MapRegion {
             start: va(0x5555_5555_9000),
             end: va(0x5555_5599_9000),
@@ -351,6 +431,7 @@ pub(in crate::command) mod samples {
             name: Some(Name::from("[heap]")),
             pages: 1088,
             cell_pages: 4,
+            by: None,
             cells: vec![
                 cells(100, Mark::Anonymous, false),
                 cells(4, Mark::Guard, false),
@@ -367,10 +448,8 @@ mod tests {
 
     #[test]
     fn cells_that_do_not_fit_are_joined_and_say_so() {
-        let cells = [
-            MapCells { cells: 6, mark: Mark::Anonymous, mixed: false },
-            MapCells { cells: 3, mark: Mark::Untouched, mixed: false },
-        ];
+        let alike = |cells, mark| MapCells { cells, mark, mixed: false, pages: None, of: None };
+        let cells = marks::each(&[alike(6, Mark::Anonymous), alike(3, Mark::Untouched)], None);
         let letters = |most| {
             let (cells, together) = fitting(&cells, most);
             let text: String = cells.iter().map(|cell| cell.letter()).collect();
@@ -379,5 +458,21 @@ mod tests {
         assert_eq!(letters(16), ("AAAAAA...".to_owned(), 1));
         assert_eq!(letters(5), ("AAA..".to_owned(), 2));
         assert_eq!(letters(4), ("Aa.".to_owned(), 4));
+    }
+
+    #[test]
+    fn joined_cells_show_what_they_have_together() {
+        let of = |cells, pages, of| MapCells {
+            cells,
+            mark: if of == 0 { Mark::Untouched } else { Mark::Anonymous },
+            mixed: false,
+            pages: Some(pages),
+            of: Some(of),
+        };
+        let cells = [of(1, 0, 4), of(1, 4, 4), of(1, 1, 1000), of(1, 999, 1000), of(2, 0, 0)];
+        let cells = marks::each(&cells, Some(MapKey::Sharing));
+        let letters = |most| fitting(&cells, most).0.iter().map(|cell| cell.letter()).collect::<String>();
+        assert_eq!(letters(6), "0#19..");
+        assert_eq!(letters(3), "55.");
     }
 }

@@ -1,13 +1,13 @@
-//! `watch … as timeline`: what each sample shows of each page or stretch of pages.
+//! `as timeline` of `watch` and `compare`: what each sample shows of each page or stretch of pages.
 
 use super::map::mark;
 use super::snapshot::seconds;
 use crate::inspect::{AddressSpace, Change, Chunk};
 use crate::kernel::{AddressRange, PageSize};
 use crate::render::Sink;
-use crate::render::marks::PictureCell;
+use crate::render::marks::{PageShare, PictureCell, Shown};
 use crate::render::units::count;
-use crate::report::{EventKind, Stopped, TimelineCells, TimelineRow, TimelineSample};
+use crate::report::{EventKind, Mark, Stopped, TimelineCells, TimelineRow, TimelineSample};
 use std::time::SystemTime;
 
 /// The most rows that the first sample may use.
@@ -29,6 +29,8 @@ pub(super) struct Timeline {
     left_out_said: bool,
     /// Whether the current sample covers the whole range.
     is_whole: bool,
+    /// What a cell shows before it has any page.
+    blank: PictureCell,
 }
 
 struct PictureRow {
@@ -48,14 +50,21 @@ impl Timeline {
             left_out: 0,
             left_out_said: false,
             is_whole: false,
+            blank: PictureCell::EMPTY,
         }
+    }
+
+    /// A timeline of pages that are copied after a fork.
+    pub fn of_copies(size: PageSize) -> Self {
+        let share = PageShare { pages: 0, of: 0, what: Shown::Copied };
+        Timeline { blank: PictureCell::new(Mark::Untouched, false).with(Some(share)), ..Timeline::new(size) }
     }
 
     /// Begins a sample of `ranges`. Memory that is new in them gets rows, as long as there are any left.
     pub fn begin(&mut self, space: &AddressSpace, ranges: &[AddressRange]) {
         self.is_whole = true;
         for row in &mut self.rows {
-            (row.cell, row.changed) = (PictureCell::EMPTY, false);
+            (row.cell, row.changed) = (self.blank, false);
         }
         let covered: Vec<AddressRange> = self.rows.iter().map(|row| row.range).collect();
         let mut parts = Vec::new();
@@ -84,7 +93,7 @@ impl Timeline {
             for part in pieces(range, pages.saturating_mul(self.size.bytes())) {
                 let inside = group.iter().filter_map(|(own, _)| own.intersection(part));
                 let number = self.rows.len();
-                self.rows.push(PictureRow { range: part, number, cell: PictureCell::EMPTY, changed: false });
+                self.rows.push(PictureRow { range: part, number, cell: self.blank, changed: false });
                 self.new.push(TimelineRow {
                     row: number as u64,
                     start: part.start(),
@@ -105,6 +114,16 @@ impl Timeline {
                 let mark = mark(&page);
                 self.within(range).for_each(|row| row.cell.add(mark));
             }
+        }
+    }
+
+    /// Adds pages that both processes have after a fork, in the same frames or in different ones.
+    pub fn see_shared(&mut self, range: AddressRange, is_copied: bool) {
+        let size = self.size;
+        for row in self.within(range) {
+            let pages = row.range.intersection(range).map_or(0, |part| part.pages(size));
+            row.cell.mark = row.cell.mark.min(if is_copied { Mark::Copied } else { Mark::Shared });
+            row.cell.count(if is_copied { pages } else { 0 }, pages);
         }
     }
 
@@ -139,7 +158,9 @@ impl Timeline {
         rows.sort_by_key(|row| row.number);
         let mut cells: Vec<TimelineCells> = Vec::new();
         for row in rows {
-            let one = TimelineCells { cells: 1, mark: row.cell.mark, mixed: row.cell.mixed, changed: row.changed };
+            let PictureCell { mark, mixed, share, .. } = row.cell;
+            let (pages, of) = share.map(|share| (share.pages, share.of)).unzip();
+            let one = TimelineCells { cells: 1, mark, mixed, pages, of, changed: row.changed };
             match cells.last_mut() {
                 Some(last) if (TimelineCells { cells: 1, ..*last }) == one => last.cells += 1,
                 _ => cells.push(one),

@@ -4,7 +4,7 @@ use crate::kernel::Name;
 use crate::render::line::Line;
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
-use crate::report::{MapCells, Mark, TimelineRow, TimelineSample};
+use crate::report::{MapCells, MapKey, Mark, TimelineRow, TimelineSample};
 use std::collections::{BTreeSet, VecDeque};
 
 /// A cell of a picture.
@@ -14,11 +14,64 @@ pub(crate) struct PictureCell {
     pub mixed: bool,
     /// Whether it changed but has the same mark as before.
     pub again: bool,
+    /// Drawn in place of the mark, if pages were asked.
+    pub share: Option<PageShare>,
+}
+
+/// How many of the pages in a cell have what the picture shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PageShare {
+    pub pages: u64,
+    /// The pages that were asked.
+    pub of: u64,
+    /// What it shows.
+    pub what: Shown,
+}
+
+/// What a picture shows of the pages in a cell.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Shown {
+    /// With `map by`.
+    By(MapKey),
+    /// With `compare … as timeline`.
+    Copied,
+}
+
+impl Shown {
+    /// What the pages are that are counted.
+    pub fn words(self) -> &'static str {
+        match self {
+            Shown::By(MapKey::Resident) => "pages of the cell are resident",
+            Shown::By(MapKey::Sharing) => "resident pages are mapped elsewhere too",
+            Shown::By(MapKey::LazyFree) => "resident pages are lazily freed",
+            Shown::Copied => "pages were copied since the fork",
+        }
+    }
+}
+
+impl PageShare {
+    /// The share from the numbers of a record, if it has them.
+    pub fn new(pages: Option<u64>, of: Option<u64>, what: Option<Shown>) -> Option<Self> {
+        Some(PageShare { pages: pages?, of: of?, what: what? })
+    }
+
+    /// `0` for none, `1` to `9` for the tenths that are full, `#` for all; `None` if no page was asked.
+    fn digit(self) -> Option<char> {
+        match (self.pages, self.of) {
+            (_, 0) => None,
+            (0, _) => Some('0'),
+            (pages, of) if pages >= of => Some('#'),
+            (pages, of) => {
+                let tenths = u128::from(pages) * 10 / u128::from(of);
+                char::from_digit(tenths.clamp(1, 9) as u32, 10)
+            }
+        }
+    }
 }
 
 impl PictureCell {
     /// A cell without pages; most are such in a sparse region.
-    pub const EMPTY: PictureCell = PictureCell { mark: Mark::Nothing, mixed: false, again: false };
+    pub const EMPTY: PictureCell = PictureCell { mark: Mark::Nothing, mixed: false, again: false, share: None };
 
     /// Adds a page; the more important mark stays.
     pub fn add(&mut self, mark: Mark) {
@@ -28,15 +81,40 @@ impl PictureCell {
     }
 
     pub fn new(mark: Mark, mixed: bool) -> Self {
-        PictureCell { mark, mixed, again: false }
+        PictureCell { mark, mixed, ..PictureCell::EMPTY }
     }
 
-    /// The letter: a small one if the cell has other pages too.
+    /// The same cell, with a share of its pages.
+    pub fn with(self, share: Option<PageShare>) -> Self {
+        PictureCell { share, ..self }
+    }
+
+    /// Counts pages that were asked, and those of them that have what is shown.
+    pub fn count(&mut self, pages: u64, of: u64) {
+        if let Some(share) = &mut self.share {
+            share.pages = share.pages.saturating_add(pages);
+            share.of = share.of.saturating_add(of);
+        }
+    }
+
+    /// The letter: a digit for a share; a small letter if the cell has other pages too.
     pub fn letter(self) -> char {
-        match self.mixed {
+        match (self.share.and_then(PageShare::digit), self.mixed) {
+            (Some(digit), _) => digit,
             _ if self.again => '*',
-            true => letter(self.mark).to_ascii_lowercase(),
-            false => letter(self.mark),
+            // Beside digits, only cells without pages have letters.
+            (None, true) if self.share.is_none() => letter(self.mark).to_ascii_lowercase(),
+            (None, _) => letter(self.mark),
+        }
+    }
+
+    /// The role of its letter.
+    pub fn role(self) -> Role {
+        match self.share.and_then(PageShare::digit) {
+            Some('0') => Role::Dim,
+            Some('#') => Role::Warn,
+            Some(_) => Role::Good,
+            None => role(self.mark),
         }
     }
 
@@ -45,7 +123,13 @@ impl PictureCell {
         let marks = cells.iter().map(|cell| cell.mark);
         let mark = marks.clone().min().unwrap_or(Mark::Nothing);
         let differ = marks.clone().any(|other| other != mark);
-        PictureCell::new(mark, differ || cells.iter().any(|cell| cell.mixed))
+        let shares = cells.iter().filter_map(|cell| cell.share);
+        let share = shares.reduce(|one, other| PageShare {
+            pages: one.pages.saturating_add(other.pages),
+            of: one.of.saturating_add(other.of),
+            ..one
+        });
+        PictureCell::new(mark, differ || cells.iter().any(|cell| cell.mixed)).with(share)
     }
 
     /// Whether nothing is drawn in it.
@@ -54,10 +138,11 @@ impl PictureCell {
     }
 }
 
-/// The cells of a record, one by one.
-pub(crate) fn each(cells: &[MapCells]) -> Vec<PictureCell> {
+/// The cells of a record, one by one. With a key they show shares.
+pub(crate) fn each(cells: &[MapCells], by: Option<MapKey>) -> Vec<PictureCell> {
+    let what = by.map(Shown::By);
     let each = cells.iter().flat_map(|cells| {
-        let cell = PictureCell::new(cells.mark, cells.mixed);
+        let cell = PictureCell::new(cells.mark, cells.mixed).with(PageShare::new(cells.pages, cells.of, what));
         let count = usize::try_from(cells.cells).unwrap_or(usize::MAX);
         std::iter::repeat_n(cell, count)
     });
@@ -68,6 +153,7 @@ pub(crate) fn each(cells: &[MapCells]) -> Vec<PictureCell> {
 #[derive(Debug, Default)]
 pub(crate) struct Legend {
     marks: BTreeSet<Mark>,
+    shares: BTreeSet<Shown>,
     mixed: bool,
     again: bool,
 }
@@ -79,28 +165,33 @@ impl Legend {
         if cell.is_blank() {
             return;
         }
+        if let Some(share) = cell.share.filter(|share| share.digit().is_some()) {
+            self.shares.insert(share.what);
+            return;
+        }
         self.marks.insert(cell.mark);
-        self.mixed |= cell.mixed;
+        self.mixed |= cell.mixed && cell.share.is_none();
         self.again |= cell.again;
     }
 
     /// Takes the marks, the most important first, and the remarks out of the legend.
-    pub fn take(&mut self) -> (impl Iterator<Item = Mark> + use<>, Vec<&'static str>) {
-        let Legend { marks, mixed, again } = std::mem::take(self);
+    pub fn take(&mut self) -> (impl Iterator<Item = Mark> + use<>, Vec<String>) {
+        let Legend { marks, shares, mixed, again } = std::mem::take(self);
+        let shares = shares.into_iter().map(|what| format!("digit: so many tenths of the {}, # all", what.words()));
         let remarks = [(mixed, "lower case: mixed cell"), (again, "star: changed, with the same letter as before")];
-        let remarks = remarks.into_iter().filter(|(is, _)| *is);
-        (marks.into_iter(), remarks.map(|(_, words)| words).collect())
+        let remarks = remarks.into_iter().filter(|(is, _)| *is).map(|(_, words)| words.to_owned());
+        (marks.into_iter(), shares.chain(remarks).collect())
     }
 
     pub fn is_empty(&self) -> bool {
-        self.marks.is_empty()
+        self.marks.is_empty() && self.shares.is_empty()
     }
 
     /// Adds the letters of cells to a line, to be explained.
     pub fn push_cells(&mut self, line: &mut Line, cells: &[PictureCell]) {
-        for part in cells.chunk_by(|one, other| role(one.mark) == role(other.mark)) {
+        for part in cells.chunk_by(|one, other| one.role() == other.role()) {
             let letters: String = part.iter().map(|cell| cell.letter()).collect();
-            let role = part.first().map_or(Role::Plain, |cell| role(cell.mark));
+            let role = part.first().map_or(Role::Plain, |cell| cell.role());
             line.push(role, letters);
         }
         cells.iter().for_each(|cell| self.add(*cell));
@@ -114,12 +205,15 @@ impl Legend {
         let (marks, remarks) = self.take();
         let line = lines.line();
         line.indent(2).plain(Legend::TITLE);
+        let mut has_marks = false;
         for mark in marks {
             let words = format!("{} {}", letter(mark), mark.word());
             line.word(" ", role(mark), words);
+            has_marks = true;
         }
+        let mut separator = if has_marks { "; " } else { " " };
         for remark in remarks {
-            line.word("; ", Role::Plain, remark);
+            line.word(std::mem::replace(&mut separator, "; "), Role::Plain, remark);
         }
     }
 }
@@ -137,6 +231,8 @@ pub(crate) const fn letter(mark: Mark) -> char {
         Mark::File => 'F',
         Mark::Device => 'D',
         Mark::Vdso => 'V',
+        Mark::Copied => 'N',
+        Mark::Shared => 'O',
         Mark::Zero => 'Z',
         Mark::Unknown => '?',
         Mark::Untouched => '.',
@@ -154,7 +250,7 @@ pub(crate) const fn role(mark: Mark) -> Role {
         Mark::Ksm | Mark::Shmem => Role::Keyword,
         Mark::File => Role::Address,
         Mark::Device | Mark::Vdso | Mark::Unknown => Role::Note,
-        Mark::Zero | Mark::Untouched | Mark::Nothing => Role::Dim,
+        Mark::Copied | Mark::Shared | Mark::Zero | Mark::Untouched | Mark::Nothing => Role::Dim,
     }
 }
 
@@ -244,7 +340,8 @@ impl Timeline {
     pub fn add_sample(&mut self, sample: &TimelineSample) {
         let (mut cells, mut changed) = (Vec::new(), Vec::new());
         for alike in &sample.cells {
-            let cell = PictureCell::new(alike.mark, alike.mixed);
+            let share = PageShare::new(alike.pages, alike.of, Some(Shown::Copied));
+            let cell = PictureCell::new(alike.mark, alike.mixed).with(share);
             let count = usize::try_from(alike.cells).unwrap_or(usize::MAX);
             // A sample has one cell for each row.
             let count = count.min(self.rows.len().saturating_sub(cells.len()));

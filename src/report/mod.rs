@@ -30,7 +30,7 @@ pub use huge::{HugeBy, HugePast, HugeRefusal};
 pub use kernel_record::{FilePage, Holders, KernelRecord, REFERENCES_OF_A_PIN};
 pub use reason::{Fact, PagesByReason, Reason, Stopped};
 pub use record::Why;
-pub use words::{AccountClass, AccountMark, BesideRss, Effect, EventKind, FamilyClass, Fault, Outcome, Owner};
+pub use words::{AccountClass, AccountMark, BesideRss, Effect, EventKind, FamilyClass, Fault, MapKey, Outcome, Owner};
 
 #[cfg(feature = "serde")]
 #[doc(hidden)]

@@ -196,6 +196,21 @@ worded! {
 }
 
 worded! {
+    /// Of what `map by KEY` shows how full cells are.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+    #[non_exhaustive]
+    pub enum MapKey, word {
+        /// In memory.
+        Resident = "resident",
+        /// Mapped elsewhere too, by this process or another one.
+        Sharing = "sharing",
+        /// Freed with MADV_FREE. The mark stays if the page is written again.
+        LazyFree = "lazy_free",
+    }
+}
+
+worded! {
     /// A property of pages in a class.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]

@@ -7,6 +7,7 @@ mod round;
 use over_time::{Times, UntilCopied, until_copied};
 
 use super::rows::Cut;
+use super::timeline::Timeline;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, attach, example, ps, snapshot};
 use crate::eval::{self, Value};
 use crate::inspect::AddressSpace;
@@ -21,7 +22,8 @@ use nom::combinator::map;
 use round::{CompareKey, Round};
 use std::fmt::{self, Formatter};
 
-/// `compare PID …|children [in RANGE] [by KEY] [top N | limit N] [every DURATION] [for DURATION] [until TEST]`
+/// `compare PID …|children [in RANGE] [by KEY] [top N | limit N] [every DURATION] [for DURATION] [until TEST]
+/// [as timeline]`
 #[derive(Debug)]
 pub struct Compare {
     /// With which processes.
@@ -38,6 +40,8 @@ pub struct Compare {
     duration: Option<Spanned<Time>>,
     /// Stop when this holds.
     until: Option<UntilCopied>,
+    /// Whether to draw a timeline instead of a line for each sample.
+    is_timeline: bool,
 }
 
 /// Which process `compare` compares with.
@@ -82,11 +86,15 @@ With one of these options it compares again and again, and prints a line for eac
   for DURATION           end after this time
   until copied > AMOUNT  end as soon as so many bytes are copied; `shared` and `to_copy` can be compared too, also \
                          with <, <= and >=
+  as timeline            a picture instead of lines
 
 A line has the sums of all processes, and how much was copied in a second since the line before. `children` are listed \
 anew for each sample, so that it can start before a fork. The rows of `by` and the sums of each process follow at the \
 end, also after Ctrl-C. They are from the last sample that found the process. If `for` ends before `until` holds, that \
 is an error with status 5.
+
+`as timeline` draws a row for each stretch of private, writable memory, and a column for each sample. A digit is the \
+copied share, in tenths of the pages that both processes have; # is all. `> ./FILE.svg` writes it as SVG.
 
 Several processes, or all `children`, are compared one after the other. Then only the sums of each are shown, with \
 the kernel's own uss and pss (smaps_rollup). $_shared, $_copied and $_about_to_copy are the bytes of all.
@@ -104,6 +112,7 @@ Needs frame numbers (CAP_SYS_ADMIN).",
             example("compare children by symbol", "list the variables that a fork has copied"),
             example("compare children in heap", "compare the heap with that of each child"),
             example("compare children every 100ms for 300ms", "show how the copied memory grows"),
+            example("compare children every 50ms for 300ms as timeline", "show where it is copied"),
         ],
     };
 
@@ -120,14 +129,16 @@ Needs frame numbers (CAP_SYS_ADMIN).",
         let processes = map(processes, Compared::Processes);
         let (mut input, with) = alt((children, processes)).parse(input)?;
         let (mut in_, mut by, mut cut, mut every, mut duration, mut until) = (None, None, None, None, None, None);
+        let mut timeline = None;
         while clause(&mut input, &mut in_, after("in", range))?
             || clause(&mut input, &mut by, after("by", one_of))?
             || clause(&mut input, &mut cut, cut_to)?
             || clause(&mut input, &mut every, after("every", time))?
             || clause(&mut input, &mut duration, after("for", time))?
             || clause(&mut input, &mut until, after("until", until_copied))?
+            || clause(&mut input, &mut timeline, after("as", word("timeline")))?
         {}
-        Ok((input, Compare { with, range: in_, by, cut, every, duration, until }))
+        Ok((input, Compare { with, range: in_, by, cut, every, duration, until, is_timeline: timeline.is_some() }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -142,11 +153,12 @@ Needs frame numbers (CAP_SYS_ADMIN).",
         display::cut(f, self.cut.as_ref())?;
         display::clause(f, "every", self.every.as_ref().map(|time| &time.node))?;
         display::clause(f, "for", self.duration.as_ref().map(|time| &time.node))?;
-        display::clause(f, "until", self.until.as_ref())
+        display::clause(f, "until", self.until.as_ref())?;
+        display::clause(f, "as", self.is_timeline.then_some("timeline"))
     }
 
     fn nature(&self) -> Nature {
-        Nature { ends_by_interrupt: self.is_over_time(), ..Nature::default() }
+        Nature { draws: self.is_timeline, ends_by_interrupt: self.is_over_time(), ..Nature::default() }
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
@@ -155,7 +167,8 @@ Needs frame numbers (CAP_SYS_ADMIN).",
             let time = |time| eval::time(time, context.state);
             let every = self.every.as_ref().map(time).transpose()?;
             let duration = self.duration.as_ref().map(time).transpose()?;
-            return over_time::run(&round, &Times { every, duration, until: self.until.as_ref() }, context);
+            let timeline = self.is_timeline.then(|| Timeline::of_copies(round.page()));
+            return over_time::run(&round, &Times { every, duration, until: self.until.as_ref() }, timeline, context);
         }
         let others = round.others()?;
         if others.is_empty() {
@@ -165,7 +178,7 @@ Needs frame numbers (CAP_SYS_ADMIN).",
         let mut is_any = false;
         let is_shown = self.by.is_some() || is_single;
         let space = AddressSpace::of(&round.target)?;
-        let mut sample = round.sample(&space, &others, context.state, context.sink)?;
+        let mut sample = round.sample(&space, &others, None, context.state, context.sink)?;
         while let Some(found) = sample.next(context.sink)? {
             is_any = true;
             let memory = (!is_single).then(|| ps::memory(&round.target.machine, found.other.pid));
@@ -177,7 +190,7 @@ Needs frame numbers (CAP_SYS_ADMIN).",
 
 impl Compare {
     fn is_over_time(&self) -> bool {
-        self.every.is_some() || self.duration.is_some() || self.until.is_some()
+        self.every.is_some() || self.duration.is_some() || self.until.is_some() || self.is_timeline
     }
 
     /// What holds for all samples.

@@ -4,6 +4,7 @@ use super::records::{ComparisonSample, SharedCounts};
 use super::round::{Found, Round, add_counts};
 use crate::command::schedule::{SamplesEnd, Schedule};
 use crate::command::snapshot::seconds;
+use crate::command::timeline::Timeline;
 use crate::command::{Context, Error, Outcome};
 use crate::eval;
 use crate::inspect::AddressSpace;
@@ -82,8 +83,8 @@ pub(super) struct Times<'a> {
     pub until: Option<&'a UntilCopied>,
 }
 
-/// Takes samples, and shows what the last of them found of each process.
-pub(super) fn run(round: &Round, times: &Times<'_>, context: &mut Context) -> Outcome {
+/// Takes samples, and shows what the last of them found of each process. With a timeline, samples are drawn in it.
+pub(super) fn run(round: &Round, times: &Times<'_>, mut timeline: Option<Timeline>, context: &mut Context) -> Outcome {
     let &Times { every, duration, until } = times;
     let bytes = until.map(|until| eval::count(&until.bytes, context.state)).transpose()?.unwrap_or(0);
     let mut schedule = Schedule::new(every.unwrap_or(USUAL), &context.target()?.process)?;
@@ -95,7 +96,7 @@ pub(super) fn run(round: &Round, times: &Times<'_>, context: &mut Context) -> Ou
     let ended = loop {
         let now = Instant::now();
         let others = round.others()?;
-        let found = match take(round, &others, context) {
+        let found = match take(round, &others, timeline.as_mut(), context) {
             Ok(found) => found,
             Err(error @ Error::Stopped(_)) => break SamplesEnd::of_error(error, context.sink)?,
             // The attached process went: the last sample stands.
@@ -113,7 +114,10 @@ pub(super) fn run(round: &Round, times: &Times<'_>, context: &mut Context) -> Ou
         });
         let processes = found.len() as u64;
         let sample = ComparisonSample { time: seconds(SystemTime::now()), processes, page_size, rate, counts };
-        let emitted = context.sink.emit(&sample);
+        let emitted = match &mut timeline {
+            Some(timeline) => timeline.emit(context.sink),
+            None => context.sink.emit(&sample),
+        };
         let is_over = found.is_empty() && round.given.is_some();
         // A process that has ended keeps what the last sample found.
         last.retain(|old| !copied.contains_key(&old.other.pid));
@@ -143,9 +147,14 @@ pub(super) fn run(round: &Round, times: &Times<'_>, context: &mut Context) -> Ou
 }
 
 /// Takes a sample: what it finds of each process.
-fn take(round: &Round, others: &[u32], context: &mut Context) -> Result<Vec<Found>, Error> {
+fn take(
+    round: &Round,
+    others: &[u32],
+    timeline: Option<&mut Timeline>,
+    context: &mut Context,
+) -> Result<Vec<Found>, Error> {
     let space = AddressSpace::of(&round.target)?;
-    let mut sample = round.sample(&space, others, context.state, context.sink)?;
+    let mut sample = round.sample(&space, others, timeline, context.state, context.sink)?;
     let mut found = Vec::new();
     while let Some(one) = sample.next(context.sink)? {
         found.push(one);

@@ -6,6 +6,7 @@ use crate::command::counterpart::Counterparts;
 use crate::command::named_pages::{PagesOfSymbols, name_among_symbols};
 use crate::command::ps::ProcessMemory;
 use crate::command::rows::{self, Cut, say_cut};
+use crate::command::timeline::Timeline;
 use crate::eval::{Origin, Spans};
 use crate::inspect::{self, AddressSpace, Facts, PageRelation, SharedPages, Snapshot};
 use crate::kernel::words::worded;
@@ -67,11 +68,12 @@ impl Round {
         Ok(all.iter().filter(|one| one.parent == self.mine).map(|one| one.pid).collect())
     }
 
-    /// Begins a sample: of the attached process, whose address space is given.
+    /// Begins a sample: of the attached process, whose address space is given. A timeline gets what it finds.
     pub fn sample<'a>(
         &'a self,
         space: &'a AddressSpace,
         others: &'a [u32],
+        mut timeline: Option<&'a mut Timeline>,
         state: &'a DebugState,
         sink: &mut dyn Sink,
     ) -> Result<Sample<'a>, Error> {
@@ -88,7 +90,12 @@ impl Round {
         });
         let here = frames_of(space, ranges.clone(), sink)?;
         let layout = layout(space.maps());
-        Ok(Sample { round: self, others, done: 0, is_all, ranges, here, layout, symbols })
+        if let Some(timeline) = &mut timeline {
+            // Only there can a write copy.
+            let copied = space.maps().filter(|region| region.permissions.write && !region.permissions.shared);
+            timeline.begin(space, &copied.flat_map(|region| region.range.within(&ranges)).collect::<Vec<_>>());
+        }
+        Ok(Sample { round: self, others, done: 0, is_all, ranges, here, layout, symbols, timeline })
     }
 
     /// Shows the rows of a process, if asked for, and its sums.
@@ -134,6 +141,7 @@ pub(super) struct Sample<'a> {
     here: Snapshot,
     layout: ProgramLayout,
     symbols: Option<PagesOfSymbols<'a>>,
+    timeline: Option<&'a mut Timeline>,
 }
 
 impl Sample<'_> {
@@ -154,6 +162,7 @@ impl Sample<'_> {
     fn compare(&mut self, other: u32, sink: &mut dyn Sink) -> Result<Found, Error> {
         let other = Target::attach(other)?.within(sink.budget());
         let space = AddressSpace::of(&other)?;
+        let is_forked = self.layout == layout(space.maps());
         let mut side = Side {
             here: &self.here,
             there: &frames_of(&space, space.spans(), sink)?,
@@ -161,6 +170,7 @@ impl Sample<'_> {
             page_size: self.round.page().bytes(),
             rows: Vec::new(),
             symbols: self.symbols.as_mut(),
+            timeline: self.timeline.as_deref_mut().filter(|_| is_forked),
             groups: BTreeMap::new(),
             total: SharedCounts::default(),
         };
@@ -168,7 +178,6 @@ impl Sample<'_> {
         if self.is_all {
             side.regions_there(compared, sink)?;
         }
-        let is_forked = self.layout == layout(space.maps());
         if !is_forked {
             side.all_counts().for_each(SharedCounts::without_copies);
         }
@@ -242,6 +251,7 @@ struct Side<'a, 'n> {
     rows: Vec<Comparison>,
     /// To add up by symbol.
     symbols: Option<&'a mut PagesOfSymbols<'n>>,
+    timeline: Option<&'a mut Timeline>,
     groups: BTreeMap<String, SharedCounts>,
     total: SharedCounts,
 }
@@ -260,6 +270,7 @@ impl Side<'_, '_> {
                 let start = counterparts.of(region, part);
                 for pages in self.here.compare(part, self.there, start) {
                     add(&mut counts, &pages, is_writable);
+                    self.draw(&pages);
                     if start.is_some() {
                         self.add_to_groups(region, &pages, is_writable);
                     }
@@ -292,6 +303,18 @@ impl Side<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Draws pages that both processes have.
+    fn draw(&mut self, pages: &SharedPages) {
+        let is_copied = pages.relation == PageRelation::Different;
+        if !is_copied && !matches!(pages.relation, PageRelation::Shared | PageRelation::Elsewhere) {
+            return;
+        }
+        let range = AddressRange::of_length(pages.address, pages.pages.saturating_mul(self.page_size));
+        if let (Some(timeline), Some(range)) = (&mut self.timeline, range) {
+            timeline.see_shared(range, is_copied);
+        }
     }
 
     /// Symbols are those of the attached process; pages of the other process alone count for their region.

@@ -1,6 +1,6 @@
 //! The picture as it grows: lines of text and rows of cells, one under the other.
 
-use crate::render::marks::{self, PictureCell};
+use crate::render::marks::PictureCell;
 use crate::render::printable::{columns, printable};
 use crate::render::theme::Role;
 use std::fmt::Write;
@@ -100,7 +100,7 @@ impl Canvas {
         let (x, y) = (MARGIN + left, self.down);
         let width = number * CELL_WIDTH;
         self.right = self.right.max(left + width);
-        let (ground, ink) = colours(marks::role(cell.mark));
+        let (ground, ink) = colours(cell.role());
         let mut centres = String::new();
         for index in 0..number {
             let _ = write!(centres, "{} ", x + index * CELL_WIDTH + CELL_WIDTH.div_ceil(2));

@@ -3,11 +3,12 @@
 mod canvas;
 mod renderer;
 
-use super::marks::{Legend, PictureCell};
+use super::marks::{Legend, PageShare, PictureCell};
 use super::printable::cut;
 use super::text::lines::Lines;
 use super::text::{Text, timeline};
 use super::theme::Theme;
+use super::units::count;
 use crate::render::marks::{Timeline, ruler};
 use crate::render::text::lines::Style;
 use crate::report::{TimelineRow, TimelineSample};
@@ -144,7 +145,7 @@ impl Svg {
         }
         self.canvas.new_line();
         for remark in remarks {
-            self.canvas.line(remark);
+            self.canvas.line(&remark);
         }
         self.canvas.gap();
     }
@@ -158,9 +159,12 @@ fn fitting(width: usize, together: usize) -> usize {
 
 /// What a cell shows, in words.
 fn meaning(cell: Option<&PictureCell>) -> String {
-    let Some(PictureCell { mark, mixed, again }) = cell else {
+    let Some(PictureCell { mark, mixed, again, share }) = cell else {
         return String::new();
     };
+    if let Some(PageShare { pages, of: of @ 1.., what }) = share {
+        return format!("{} of {} {}", count(*pages), count(*of), what.words());
+    }
     let others = if *mixed { ", and others" } else { "" };
     let changed = if *again { ", changed" } else { "" };
     format!("{}{others}{changed}", mark.word())

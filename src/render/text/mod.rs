@@ -175,6 +175,14 @@ impl Text {
         self.drawing.sampled(&mut self.lines, &mut self.legend);
     }
 
+    /// Ends a timeline, if there is one, before other output.
+    pub(crate) fn end_timeline(&mut self) {
+        if !self.drawing.timeline.is_empty() {
+            self.end_pictures();
+            self.drawing.timeline = Default::default();
+        }
+    }
+
     /// Draws the rest of the timeline, and says what the letters in pictures mean.
     pub(crate) fn end_pictures(&mut self) {
         self.separate(Shape::Line);

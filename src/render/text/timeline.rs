@@ -1,4 +1,4 @@
-//! `watch … as timeline`: a row a page or a stretch of pages, a column a sample.
+//! `as timeline`: a row a page or a stretch of pages, a column a sample.
 
 use super::lines::Lines;
 use crate::render::marks::{Legend, Timeline, ruler};

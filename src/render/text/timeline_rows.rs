@@ -1,4 +1,4 @@
-//! The rows and samples of `watch … as timeline`.
+//! The rows and samples of `as timeline`.
 
 use crate::render::Record;
 use crate::render::svg::Svg;

@@ -5,7 +5,7 @@ use super::{FieldDescription, Form, Words};
 use crate::kernel::huge::HugeChoice;
 use crate::report::{
     AccountClass, BesideRss, CgroupPath, EventKind, FamilyClass, FlagNames, HowMapped, HugeBy, HugePast, HugeRefusal,
-    Outcome, Owner, Reason,
+    MapKey, Outcome, Owner, Reason,
 };
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -22,6 +22,7 @@ leaf! {
     HugeChoice => Form::word::<HugeChoice>("huge_choice"),
     HugePast => Form::word::<HugePast>("huge_past"),
     HugeRefusal => Form::word::<HugeRefusal>("huge_refusal"),
+    MapKey => Form::OrNull(&Form::word::<MapKey>("map_key")),
     Outcome => Form::Object(OUTCOME),
     Owner => Form::Text,
 }

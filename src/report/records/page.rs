@@ -346,6 +346,10 @@ record! {
         mark: Mark,
         /// Whether there is something else in each.
         mixed: bool,
+        /// With `by`: pages in each that count for the share.
+        pages: Option<u64>,
+        /// With `by`: the pages in each of which that is the share.
+        of: Option<u64>,
     }
 }
 
@@ -376,6 +380,10 @@ worded! {
         Device = "device",
         /// Code and data that the kernel lends to the process: `[vdso]`, `[vvar]`, `[vsyscall]`.
         Vdso = "vdso",
+        /// In different frames after a fork.
+        Copied = "copied",
+        /// In the same frame after a fork.
+        Shared = "shared",
         /// The shared page of zeros.
         Zero = "zero",
         /// Present, of unknown kind; or hidden.
@@ -390,7 +398,7 @@ worded! {
 leaf!(Mark => Form::Text);
 
 record! {
-    /// A row of `watch … as timeline`.
+    /// A row of `as timeline`.
     pub struct TimelineRow as "timeline-row" {
         /// Its place among the rows, from 0.
         row: u64,
@@ -406,7 +414,7 @@ record! {
         regions: u64,
     }
 
-    /// A column of `watch … as timeline`.
+    /// A column of `as timeline`.
     pub struct TimelineSample as "timeline-sample" {
         /// Seconds since the epoch.
         time: f64,
@@ -423,6 +431,10 @@ record! {
         mark: Mark,
         /// Whether there is something else in each.
         mixed: bool,
+        /// In `compare`: copied pages in each.
+        pages: Option<u64>,
+        /// In `compare`: copied and shared pages in each.
+        of: Option<u64>,
         /// Whether something has changed in each since the sample before.
         changed: bool,
     }

@@ -260,6 +260,8 @@ pub fn lazily_freed_memory() {
     }
     assert_eq!(classes(&target, memory, 64), [(Anonymous, 64)]);
     assert_eq!(kernel(&puppet), flagged);
+    let map = format!("map {memory:#x}, +{} by lazy_free", 64 * page_bytes());
+    assert_eq!(fork_cost::shown_in_cells(puppet.0.pid(), &map), (flagged, 64));
     // The flag stays where a page is written again; smaps looks at the entry.
     puppet.writes(memory, 10);
     assert_eq!(marked(&target, memory, 64, LazilyFreed), Some(flagged));

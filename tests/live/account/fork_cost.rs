@@ -14,6 +14,18 @@ fn pmdb(pid: u32, command: &str) -> std::process::Child {
         .expect("pmdb runs")
 }
 
+/// What the last record with cells shows: the pages that have what is asked, and those that are asked.
+pub fn shown_in_cells(pid: u32, command: &str) -> (u64, u64) {
+    let output = pmdb(pid, command).wait_with_output().expect("its end");
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).expect("text");
+    let mut records = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a record"));
+    let last = records.rfind(|record| record["cells"].is_array()).expect("cells");
+    let cells = last["cells"].as_array().expect("cells").iter();
+    let sum = |field: &str| cells.clone().map(|alike| pages(alike, field) * pages(alike, "cells")).sum();
+    (sum("pages"), sum("of"))
+}
+
 fn pages(sample: &Value, field: &str) -> u64 {
     sample[field].as_u64().unwrap_or_else(|| panic!("no {field}: {sample}"))
 }
@@ -27,6 +39,7 @@ pub fn copies_are_seen_as_they_come() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 100);
     puppet.writes(memory, 100);
+    let room = puppet.maps("anonymous", 4);
     let child = puppet.does("fork", &[memory, 7]);
     let kernel = || {
         let text = std::fs::read_to_string(format!("/proc/{child}/smaps")).expect("its smaps");
@@ -62,6 +75,17 @@ pub fn copies_are_seen_as_they_come() {
     assert_eq!(pages(row, "copied"), 20);
     let [sums] = of_type(&records, "comparison-summary")[..] else { panic!("{records:?}") };
     assert_eq!((pages(sums, "copied"), pages(sums, "other")), (20, child));
+    // The same as pictures: each page has a row or a cell.
+    let shown = |command: &str| shown_in_cells(puppet.0.pid(), command);
+    let timeline = format!("compare children in {range} every 1ms for 3ms as timeline");
+    assert_eq!(shown(&timeline), (20, 100));
+    assert_eq!(shown(&format!("map {range} by sharing")), (80, 100));
+    // Pages that are not there are not asked who shares them.
+    assert_eq!(shown(&format!("map {room:#x}, +{} by sharing", 4 * page_bytes())), (0, 0));
+    puppet.writes(room, 1);
+    let shown = |command: &str| shown_in_cells(puppet.0.pid(), command);
+    assert_eq!(shown(&format!("map {room:#x}, +{} by sharing", 4 * page_bytes())), (0, 1));
+    assert_eq!(shown(&format!("map {room:#x}, +{} by resident", 4 * page_bytes())), (1, 4));
     // A condition that does not come true in time.
     let ended = pmdb(puppet.0.pid(), &format!("compare {child} in {range} every 5ms for 20ms until copied > 1G"));
     assert_eq!(ended.wait_with_output().expect("its end").status.code(), Some(5));

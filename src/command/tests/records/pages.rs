@@ -74,8 +74,14 @@ pub fn timeline_row(row: u64) -> TimelineRow {
 
 /// So many rows with such marks, all of them changed or none.
 pub fn timeline_sample(rows: &[(u64, Mark, bool)]) -> TimelineSample {
-    let cells =
-        rows.iter().map(|&(cells, mark, changed)| TimelineCells { cells, mark, mixed: mark == Mark::Swapped, changed });
+    let cells = rows.iter().map(|&(cells, mark, changed)| TimelineCells {
+        cells,
+        mark,
+        mixed: mark == Mark::Swapped,
+        pages: None,
+        of: None,
+        changed,
+    });
     TimelineSample { time: 1_700_000_000.25, cells: cells.collect() }
 }
 

@@ -3,7 +3,8 @@
 use super::translate::symbol_at;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::inspect::{AddressSpace, Backing, Facts, PageDetail, RegionStats, StateSet, ViewedRegion};
+use crate::inspect::{self, AddressSpace, Backing, Facts, RegionStats, StateSet, ViewedRegion};
+use crate::kernel::VirtualAddress;
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
 use crate::lang::parser::{Parsed, Tokens, address, word};
 use crate::lang::{Expression, Span, Spanned, display};
@@ -66,9 +67,9 @@ For `full` the kernel walks the whole process, which is slower.",
         let target = context.target()?;
         let address = eval::address(expression, context.state)?;
         context.state.last_address = Some(address);
-        let (space, detail) = AddressSpace::detail_at(&target, address)?;
+        let space = AddressSpace::at(&target, address)?;
         let Some(viewed) = space.region(address) else {
-            return Err(unmapped(expression.at, detail));
+            return Err(unmapped(expression.at, address, &space)?);
         };
         let mut regions = space.region_stats(&[viewed.range()], SHOWN | Facts::ORDER).within(context.sink.budget());
         let mut counted = None;
@@ -108,9 +109,9 @@ For `full` the kernel walks the whole process, which is slower.",
 }
 
 /// An address in no region, with its neighbours.
-pub(super) fn unmapped(at: Span, detail: PageDetail) -> Error {
-    let (below, above) = detail.nearest.unwrap_or_default();
-    Error::Unmapped { at, address: detail.address, nearest: below.iter().chain(&above).map(Into::into).collect() }
+pub(super) fn unmapped(at: Span, address: VirtualAddress, space: &AddressSpace) -> inspect::Result<Error> {
+    let (below, above) = space.nearest(address)?;
+    Ok(Error::Unmapped { at, address, nearest: below.iter().chain(&above).map(Into::into).collect() })
 }
 
 /// The facts that a row of `regions` shows.

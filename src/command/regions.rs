@@ -52,6 +52,13 @@ worded! {
     }
 }
 
+impl RegionOrder {
+    /// Whether it is of the pages of a region.
+    fn needs_stats(self) -> bool {
+        is_amount(self) && self != RegionOrder::Size
+    }
+}
+
 /// The words that begin a clause of `regions`. A part of a name may stand before them.
 const REGION_CLAUSES: &[&str] = &["where", "by", "limit", "top", "full"];
 
@@ -153,6 +160,10 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
             let message = format!("no region has `{part}` in its name");
             return Err(Error::refused(message, format!("to sort: `regions by {order}`")));
         }
+        if filter.as_ref().is_some_and(|filter| filter.needs_stats()) || order.is_some_and(RegionOrder::needs_stats) {
+            target.process.require_page_map()?;
+        }
+        let has_pages = target.process.has_page_map();
         context.state.last_address = None;
         let asked_fields = filter.iter().flat_map(|filter| filter.asked()).map(|field| field.name());
         let named: Vec<_> = asked_fields.chain(order.map(RegionOrder::word)).collect();
@@ -165,8 +176,8 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
         let mut summary = RegionsSummary {
             regions: 0,
             size: 0,
-            present: Some(0),
-            swapped: Some(0),
+            present: has_pages.then_some(0),
+            swapped: has_pages.then_some(0),
             changed: false,
             cut_short: false,
         };

@@ -143,6 +143,8 @@ pub(super) fn sweep(
     sink: &mut dyn Sink,
     pull: impl FnOnce(&mut PageSweep, &mut dyn Sink) -> Result<(), Error>,
 ) -> Result<SweepEnd, Error> {
+    // Nothing to sweep is no answer where no page is known.
+    space.target().process.require_page_map()?;
     let question = question.into();
     let mut sweep = PageSweep {
         pages: space.pages(spans, question.clone()).within(sink.budget()),

@@ -353,7 +353,7 @@ impl AddressSpace {
     }
 
     /// The regions that end below `address` and start above it.
-    fn nearest(&self, address: VirtualAddress) -> Result<(Option<Region>, Option<Region>)> {
+    pub(crate) fn nearest(&self, address: VirtualAddress) -> Result<(Option<Region>, Option<Region>)> {
         if !self.is_complete()
             && let Some((below, above)) = self.target().process.query_neighbours(address)?
         {

@@ -46,6 +46,8 @@ pub struct RegionStats {
     pub folios: Fact<Vec<LargeFolios>>,
     /// Pages in each state.
     pub states: StateCounts,
+    /// Why there are no numbers, if the target has no page map.
+    pub missing: Option<Reason>,
 }
 
 impl RegionStats {
@@ -60,6 +62,9 @@ impl RegionStats {
 
     /// Why the page map hides the pages of the region, if it does. The numbers are then meaningless.
     pub fn hidden(&self) -> Option<Reason> {
+        if self.missing.is_some() {
+            return self.missing.clone();
+        }
         let any = |state| self.states.of(state) > 0;
         match (any(State::PfnMapped), any(State::Outside)) {
             (true, _) => Some(Reason::NotOnThisKernel(
@@ -67,6 +72,26 @@ impl RegionStats {
             )),
             (_, true) => Some(Reason::NotApplicable("the page map ends before this region")),
             _ => None,
+        }
+    }
+
+    /// Those of a target without a page map.
+    fn missing(reason: &Reason) -> Self {
+        let unknown = || Err(reason.clone());
+        RegionStats {
+            present: 0,
+            zero: unknown(),
+            uncertain: None,
+            swapped: unknown(),
+            shared: unknown(),
+            shared_with_pmdb: 0,
+            private: unknown(),
+            pss: unknown(),
+            average: false,
+            huge: unknown(),
+            folios: Err(reason.clone()),
+            states: StateCounts::default(),
+            missing: Some(reason.clone()),
         }
     }
 }
@@ -80,6 +105,8 @@ pub struct RegionSweep {
     pages: Sweep,
     /// The region that is being added up.
     current: Option<(usize, RegionTally)>,
+    /// Without a page map: the regions, of which no page is known, and why not.
+    regions: Option<(std::vec::IntoIter<usize>, Reason)>,
 }
 
 impl AddressSpace {
@@ -108,7 +135,12 @@ impl AddressSpace {
             Question::of_kept(&is_unknown, wanted)
         };
         let pages = self.pages(ranges, question);
-        RegionSweep { space: self.clone(), need, wanted, pages, current: None }
+        let regions = self.target().process.require_page_map().err().map(|error| {
+            let is_in = |range: AddressRange| ranges.iter().any(|wanted| wanted.intersection(range).is_some());
+            let regions = self.regions().iter().enumerate().filter(|(_, viewed)| is_in(viewed.range()));
+            (regions.map(|(index, _)| index).collect::<Vec<_>>().into_iter(), error.into())
+        });
+        RegionSweep { space: self.clone(), need, wanted, pages, current: None, regions }
     }
 }
 
@@ -123,6 +155,10 @@ impl RegionSweep {
     /// # Errors
     /// Those of [`Sweep::next`].
     pub fn next(&mut self) -> Result<Option<(&ViewedRegion, RegionStats)>> {
+        if let Some((regions, reason)) = &mut self.regions {
+            let next = regions.next().and_then(|index| self.space.regions().get(index));
+            return Ok(next.map(|viewed| (viewed, RegionStats::missing(reason))));
+        }
         let mut done = None;
         while done.is_none()
             && let Some(chunk) = self.pages.next()?
@@ -296,6 +332,7 @@ impl RegionTally {
                 (true, Err(reason)) => Err(reason.clone()),
             },
             states: self.totals.states(),
+            missing: None,
         }
     }
 }

@@ -141,6 +141,11 @@ impl Process {
         self.source.has_page_map()
     }
 
+    /// Refuses a target without a page map.
+    pub(crate) fn require_page_map(&self) -> Result<()> {
+        if self.has_page_map() { Ok(()) } else { self.entry(0).map(drop) }
+    }
+
     /// The `e_machine` of the programs of the machine.
     #[cfg(feature = "cli")]
     pub(crate) fn machine(&self) -> Option<u16> {

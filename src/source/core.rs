@@ -149,6 +149,7 @@ impl Core {
             core.process.id = core.threads.first().map_or(0, |thread| thread.id);
         }
         if core.maps.is_empty() {
+            core.add_left_out();
             core.maps = core.made_maps();
         }
         Ok(core)
@@ -178,6 +179,44 @@ impl Core {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Adds the mappings of files that have no segment: gdb writes none where it leaves the memory out. Their
+    /// permissions are those that the program header of the file asks for.
+    fn add_left_out(&mut self) {
+        let has_segment = |mapping: &&CoreMapping| {
+            let after = self.segments.partition_point(|segment| segment.end <= mapping.range.start().get());
+            self.segments.get(after).is_some_and(|segment| segment.start < mapping.range.end().get())
+        };
+        let left_out = self.mappings.iter().filter(|mapping| !has_segment(mapping));
+        let segment = |mapping: &CoreMapping| {
+            let (start, end) = (mapping.range.start().get(), mapping.range.end().get());
+            Some(Segment { start, end, offset: 0, stored: 0, flags: self.flags_in_file(mapping)? })
+        };
+        let mut added: Vec<Segment> = left_out.filter_map(segment).collect();
+        added.extend(self.segments.iter().copied());
+        added.sort_by_key(|segment| segment.start);
+        // A file may claim that its mappings overlap.
+        added.dedup_by(|next, one| next.start < one.end);
+        self.segments = added;
+    }
+
+    /// The flags of the segment of its file that a mapping is of, if the header of the file is in memory.
+    fn flags_in_file(&self, mapping: &CoreMapping) -> Option<u32> {
+        let start = self.mappings.iter().find(|first| first.path == mapping.path && first.offset == 0)?;
+        let mut head = vec![0; PAGES.start().to_owned() as usize];
+        let read = self.memory(start.range.start().get(), &mut head).ok()?;
+        head.truncate(read);
+        let word = self.form.word_bytes();
+        let table = usize::try_from(self.form.word(&head, 24 + word)?).ok()?;
+        let [size, count] = [6, 8].map(|at| self.form.short(&head, 24 + 3 * word + at));
+        let headers = head.get(table..)?.chunks_exact(size.filter(|&size| size > 0)?.into()).take(count?.into());
+        let of_file = headers.filter_map(|header| segment(self.form, header)).filter(|(kind, _)| *kind == LOAD);
+        let floor = |address: u64| address - address % self.page;
+        let is_in =
+            |one: &Segment| (floor(one.offset)..one.offset.saturating_add(one.stored)).contains(&mapping.offset);
+        // Two segments may share a page of the file.
+        of_file.map(|(_, segment)| segment).rfind(is_in).map(|segment| segment.flags)
     }
 
     /// A text of regions, where the file has none: its segments, and the files that the kernel names.
@@ -320,6 +359,7 @@ impl Source for CoreSource {
                 pages.read(self.0.form, first, into);
                 Ok(into.len())
             }
+            (None, WordFile::PageMap) => lacks("the page map"),
             _ => lacks(file.name()),
         }
     }

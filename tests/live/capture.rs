@@ -17,6 +17,8 @@ pub const TESTS: &[Test] = &[
     ("capture::memory_is_that_of_the_process", memory_is_that_of_the_process),
     ("capture::gdb_reads_an_exported_core", gdb_reads_an_exported_core),
     ("capture::cores_are_read", cores_are_read),
+    ("capture::cores_of_the_kernel_are_read", cores_of_the_kernel_are_read),
+    ("capture::cores_of_gdb_are_read", cores_of_gdb_are_read),
 ];
 
 /// How often a command is tried whose answer on the process differs from one time to the next.
@@ -371,4 +373,85 @@ fn cores_are_read() {
         let output = pmdb(&["-c", &path, "regions"]);
         assert_eq!(output.status.code(), Some(1), "{length}: {}", text(&output));
     }
+}
+
+/// Commands about pages report that a core of another program has no page map, and those about regions and memory work.
+fn has_no_page_map(path: &str) {
+    for line in ["walk all", "summary", "map", "patched", "regions by rss", "regions where present > 0", "account"] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let output = pmdb(&[&["-c", path], &words[..]].concat());
+        assert_eq!(output.status.code(), Some(1), "{line}: {}", text(&output));
+        assert!(text(&output).contains("the page map: not in this core"), "{line}: {}", text(&output));
+    }
+    for line in ["regions", "region $sp"] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let output = pmdb(&[&["--json", "-c", path], &words[..]].concat());
+        assert!(output.status.success(), "{line}: {}", text(&output));
+        let rows = String::from_utf8(output.stdout).expect("text");
+        let row: serde_json::Value = serde_json::from_str(rows.lines().next().expect("a row")).expect("a record");
+        assert!(row["size"].as_u64() > Some(0) && row["present"].is_null(), "{row}");
+        assert_eq!(row["why"]["present"], "the page map: not in this core", "{row}");
+    }
+}
+
+fn cores_of_the_kernel_are_read() {
+    const NAME: &str = "capture::cores_of_the_kernel_are_read";
+    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
+    if pattern.starts_with(['|', '/', '@']) || pattern.trim().is_empty() {
+        return skip(NAME, "the kernel gives core files to another program here");
+    }
+    let folder = tempfile::tempdir().expect("a directory");
+    let mut shell = Command::new("sh");
+    let shell = shell.args(["-c", "ulimit -c unlimited && kill -ABRT $$"]).current_dir(folder.path());
+    let ended = shell.env("NEEDLE", "in the core").status().expect("a shell");
+    let Some(Ok(core)) = std::fs::read_dir(folder.path()).expect("a directory").next() else {
+        return skip(NAME, &format!("no core file was written: {ended}"));
+    };
+    let path = core.path();
+    let path = path.to_str().expect("a path");
+    let found = pmdb(&["-c", path, "find", "all,", "\"NEEDLE=in the core\""]);
+    assert!(found.status.success() && text(&found).contains("match"), "{}", text(&found));
+    let modules = text(&pmdb(&["-c", path, "info", "modules"]));
+    let shell = std::fs::canonicalize("/bin/sh").expect("a shell");
+    assert!(modules.contains(shell.to_str().expect("a path")), "{modules}");
+    has_no_page_map(path);
+}
+
+fn cores_of_gdb_are_read() {
+    const NAME: &str = "capture::cores_of_gdb_are_read";
+    // gdb reads all memory, present or not.
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 20);
+    puppet.writes(memory, 16);
+    puppet.0.stop();
+    let pid = puppet.0.pid().to_string();
+    let folder = tempfile::tempdir().expect("a directory");
+    let core = folder.path().join("core");
+    let write = format!("generate-core-file {}", core.display());
+    let gcore = Command::new("gdb").args(["-nx", "-batch", "--readnever", "-p", &pid, "-ex", &write]).output();
+    if !core.exists() {
+        return skip(NAME, "gdb cannot write a core file here");
+    }
+    let path = core.to_str().expect("a path");
+    for line in
+        [format!("x/32xb {memory:#x}"), "x/8gx $sp".into(), "print $sp".into(), format!("find {memory:#x}, +16p, 1")]
+    {
+        let words: Vec<&str> = line.split(' ').collect();
+        let live = pmdb(&[&[&*pid], &words[..]].concat());
+        let found = pmdb(&[&["-c", path], &words[..]].concat());
+        assert!(found.status.success(), "{line}: {} {gcore:?}", text(&found));
+        assert_eq!(numbers(&text(&found)), numbers(&text(&live)), "{line}");
+    }
+    // It leaves out the code of files, which is mapped all the same.
+    let rights = |words: &[&str]| {
+        let rows = String::from_utf8(pmdb(words).stdout).expect("text");
+        let rows = rows.lines().filter_map(|row| serde_json::from_str::<serde_json::Value>(row).ok());
+        let code = rows.filter(|row| row["perms"].as_str().is_some_and(|perms| perms.contains('x')));
+        let code = code.filter(|row| row["name"].as_str().is_some_and(|name| name.starts_with('/')));
+        code.map(|row| (row["start"].clone(), row["end"].clone(), row["perms"].clone())).collect::<Vec<_>>()
+    };
+    let code = rights(&["--json", &pid, "regions"]);
+    assert!(!code.is_empty());
+    assert_eq!(rights(&["--json", "-c", path, "regions"]), code);
+    has_no_page_map(path);
 }

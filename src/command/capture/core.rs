@@ -50,8 +50,8 @@ are left out. Of a thread that waits, or is stopped, the program counter and the
 one moment of all threads.
 
 `pmdb -c FILE` opens the file, for the commands about regions, pages, memory, threads and modules. Pages that are \
-missing are `not in this core`. Core files of the kernel have no page map: `x`, `print`, `info threads` and `info \
-modules` work on them, and other commands report what is missing. A core file contains passwords and keys of the process: only \
+missing are `not in this core`. Core files of the kernel and of gdb have no page map: \
+commands about pages do not work on them. A core file contains passwords and keys of the process: only \
 its owner can read the file, and with sudo the user who ran sudo.",
         examples: &[example("export core demo.core", "write a core file of all resident memory")],
     };

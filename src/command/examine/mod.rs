@@ -145,7 +145,7 @@ device may interpret a read as a command.",
         };
         let nearest = if layout.backward { VirtualAddress::new(start.get().saturating_sub(1)) } else { start };
         if let (None, Some(written)) = (space.region(nearest), written) {
-            return Err(region::unmapped(written.at, space.detail(nearest)?));
+            return Err(region::unmapped(written.at, nearest, &space)?);
         }
         let mut examination = Examination {
             symbols: names_in(&space, &context.state.symbols),

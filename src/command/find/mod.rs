@@ -3,7 +3,7 @@
 mod records;
 
 use super::named_pages::names_in;
-use super::rows::{self, PageSweep, finish};
+use super::rows::{self, PageSweep, finish, stopped};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
 use crate::inspect::{self, AddressSpace, ByteSource, Facts, Page, Question, read_resident};
@@ -137,6 +137,7 @@ are read as used: the flags referenced, active and idle of their frames may chan
             most: layout.count.unwrap_or(u64::MAX),
             of_file: Vec::new(),
             cache_unread: PagesByReason::default(),
+            missing: None,
             summary: FindSummary::default(),
         };
         let ended = search.through(&spans, filter.as_ref(), context.sink);
@@ -274,12 +275,18 @@ struct Search<'a> {
     of_file: Vec<AddressRange>,
     /// Pages of the page cache that could not be read.
     cache_unread: PagesByReason,
+    /// Why the first page that a capture or a core lacks was not read.
+    missing: Option<inspect::Error>,
     summary: FindSummary,
 }
 
 impl Search<'_> {
     /// Searches all resident pages.
     fn through(&mut self, spans: &Spans, filter: Option<&inspect::Filter>, sink: &mut dyn Sink) -> Result<(), Error> {
+        let process = &self.space.target().process;
+        if !process.has_page_map() && filter.is_none() {
+            return self.all_memory(spans, sink);
+        }
         let need = spans.holes() | Facts::CONTENT;
         let question = Question::new(filter, need);
         let mut ended =
@@ -292,8 +299,28 @@ impl Search<'_> {
         summary.cache_unread = self.cache_unread.pages();
         summary.cut_short = self.is_enough() || ended.stopped.is_some();
         summary.states = EveryState(ended.totals.states().map());
+        self.refuse_nothing()?;
         ended.say_uncertain(sink)?;
         finish(&summary, ended.stopped, sink)
+    }
+
+    /// Searches all memory that a core without a page map has.
+    fn all_memory(&mut self, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
+        let regions = self.space.regions().iter().flat_map(|viewed| viewed.range().within(spans.ranges()));
+        let regions: Vec<AddressRange> = regions.collect();
+        let mut searched = || regions.iter().try_for_each(|range| self.range(*range, ByteSource::Memory, sink));
+        let stopped = stopped(searched(), sink)?;
+        self.refuse_nothing()?;
+        let cut_short = self.is_enough() || stopped.is_some();
+        finish(&FindSummary { cut_short, ..self.summary.clone() }, stopped, sink)
+    }
+
+    /// An error if nothing was read, because a capture or core does not have it.
+    fn refuse_nothing(&mut self) -> Result<(), Error> {
+        match self.missing.take() {
+            Some(missing) if self.summary.searched == 0 => Err(missing.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Searches the resident and the cached pages, up to the last match that is wanted.
@@ -359,10 +386,14 @@ impl Search<'_> {
                         continue;
                     }
                 },
-                _ => {
-                    let read = read_resident(self.space.target(), from, into)?;
-                    (read.bytes, read.ended.is_some())
-                }
+                _ => match read_resident(self.space.target(), from, into) {
+                    Ok(read) => (read.bytes, read.ended.is_some()),
+                    Err(missing @ inspect::Error::Target(process::Error::NotAvailable { .. })) => {
+                        self.missing.get_or_insert(missing);
+                        (0, true)
+                    }
+                    Err(error) => return Err(error.into()),
+                },
             };
             self.buffer.truncate(kept + read);
             self.summary.searched += read as u64;

@@ -76,7 +76,7 @@ that is neither resident nor in the page cache (marked: file). Nothing is faulte
         let chains = Chains::of(&target, &context.state.symbols)?;
         let space = chains.space_at(first)?;
         if space.region(first).is_none() {
-            return Err(super::region::unmapped(written.at, space.detail(first)?));
+            return Err(super::region::unmapped(written.at, first, &space)?);
         }
         let size = u64::from(target.process.layout().pointer_bytes);
         let mut next = match context.resume {

@@ -246,8 +246,8 @@ fn refuse_unmapped(
     if spans.size() > 1 || space.region(address).is_some() {
         return Ok(());
     }
-    let (_, detail) = AddressSpace::detail_at(space.target(), address)?;
-    if detail.region.is_some() {
+    let space = AddressSpace::at(space.target(), address)?;
+    if space.region(address).is_some() {
         return Ok(());
     }
     // A number in the first page is no address, nor is one that was read or computed.
@@ -261,7 +261,7 @@ fn refuse_unmapped(
             };
             Err(eval::Error::new(range.at, message).hint(hint).into())
         }
-        _ => Err(unmapped(range.at, detail)),
+        _ => Err(unmapped(range.at, address, &space)?),
     }
 }
 

@@ -190,9 +190,10 @@ fn family(lines: &mut Lines, sums: &AccountFamily) {
     match (sums.hidden, sums.lower_bound) {
         (false, _) => {
             let again = size(sums.rss.saturating_sub(sums.bytes));
-            line.plain(format!(
-                "{used} in different frames; the sum of Rss is {rss}, which counts {again} more than once"
-            ));
+            line.plain(format!("{used} in different frames; the sum of Rss is {rss}"));
+            if sums.rss > sums.bytes {
+                line.word(", ", Role::Plain, format!("with {again} counted more than once"));
+            }
         }
         (true, true) => {
             line.plain(format!("at least {used} (the sum of Pss); the sum of Rss is {rss}"));
@@ -254,6 +255,7 @@ fn cgroup(lines: &mut Lines, group: &AccountCgroup) {
 /// Samples of its records.
 #[cfg(test)]
 pub(super) mod samples {
+    use super::super::records::FREES_SHARED_MEMORY;
     use super::*;
     use crate::report::Reason;
 
@@ -297,7 +299,7 @@ pub(super) mod samples {
                 of: 120 << 20,
                 mapped: 400 << 20,
                 outside: Ok(0),
-                freed_by: "deleting the file, or ftruncate",
+                freed_by: FREES_SHARED_MEMORY,
             }),
             Box::new(AccountFamilyClass {
                 class: FamilyClass::FileOne,

@@ -131,7 +131,8 @@ Shared memory and file pages are `only here` if no other process maps them. They
 
 Amounts `of which` overlap: huge pages may also be locked. `lazily freed` is the mark of MADV_FREE. It stays if memory \
 is written again, so the summary adds how much the kernel can reclaim now. Clean file pages can be dropped at any time; \
-dirty ones are written to disk first. The last words of a row name the action that frees the memory.
+dirty ones are written to disk first. The last words of a row name the action that frees the memory. `free` frees it \
+only when the allocator returns it to the kernel: that is a setting of most allocators, and malloc_trim in glibc.
 
 Rss does not count hugetlb pages, page tables, swap, pages of zeros, guard pages, memory of drivers, and data of the \
 kernel ([vvar]). The summary lists them apart.
@@ -481,6 +482,7 @@ impl Sum<'_> {
                 let missing = || Reason::NotOnThisKernel("smaps has it since Linux 4.12".to_owned());
                 after.field("LazyFree").ok_or_else(missing)
             }),
+            zeros: all.all_marked(AccountMark::Zeros).ok_or_else(|| accounting.unknown(AccountMark::Zeros)),
             kernel: kernel.map(|(before, after)| {
                 let state = status.as_ref().map(|status| status.state.clone()).unwrap_or_default();
                 self.proof(&before, &after, vm("VmRSS"), state.starts_with(['T', 't']))

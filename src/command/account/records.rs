@@ -16,7 +16,7 @@ use crate::report::record::record;
 use crate::report::{AccountClass, BesideRss, Fact, Numbers};
 
 /// What gives shared memory back, of one process or of several.
-pub(super) const FREES_SHARED_MEMORY: &str = "deleting the file, or ftruncate";
+pub(super) const FREES_SHARED_MEMORY: &str = "the end of all mappings and of the file";
 /// The same of pages of files.
 pub(super) const FREES_FILE_PAGES: &str = "reclaim, if clean";
 /// The same of pages of the kernel.
@@ -83,6 +83,8 @@ record! {
         lazily_freed: Fact<u64>,
         /// Of these, bytes that the kernel can reclaim now (LazyFree of smaps_rollup), for a whole process.
         lazy_free: Fact<u64>,
+        /// Bytes of all-zero pieces of huge pages, with `with content`.
+        zeros: Fact<u64>,
         /// The comparison with smaps_rollup, for a whole process.
         kernel: Fact<AccountProof>,
         /// Whether some sharing rests on map counts that are averages over large folios.
@@ -248,11 +250,18 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
     if let (Ok(marked), Ok(now)) = (&summary.lazily_freed, &summary.lazy_free)
         && *marked > 0
     {
-        let written = size(marked.saturating_sub(*now));
-        lines.line().indent(2).plain(format!(
-            "lazily freed: the kernel can reclaim {} now; {written} were written since they were freed",
-            size(*now)
-        ));
+        let line = lines.line();
+        line.indent(2).plain("lazily freed: the kernel reclaims ").push(Role::Size, size(*now));
+        line.plain(" when memory is short; MADV_DONTNEED frees it at once");
+        let written = marked.saturating_sub(*now);
+        if written > 0 {
+            line.word("; ", Role::Plain, format!("{} were written since they were freed", size(written)));
+        }
+    }
+    if let Ok(zeros @ 1..) = summary.zeros {
+        let line = lines.line();
+        line.indent(2).plain("all-zero pieces of huge pages: MADV_DONTNEED frees ").push(Role::Size, size(zeros));
+        line.plain("; MADV_NOHUGEPAGE on the region prevents them");
     }
     let mut beside: Vec<String> = Vec::new();
     if let Ok(tables) = &summary.page_tables {
@@ -360,6 +369,7 @@ pub(in crate::command) mod samples {
             page_tables: Ok(12 << 20),
             lazily_freed: Ok(300 << 20),
             lazy_free: Ok(280 << 20),
+            zeros: Ok(90 << 20),
             kernel: Ok(AccountProof {
                 before: 6 << 30,
                 after: 6 << 30,
@@ -384,6 +394,7 @@ pub(in crate::command) mod samples {
             page_tables: Err(Reason::NotOnThisKernel("status does not show it".into())),
             lazily_freed: Err(Reason::FrameHidden),
             lazy_free: Ok(0),
+            zeros: Err(Reason::NotApplicable("contents were not looked at")),
             kernel: Ok(AccountProof {
                 before: 5 << 30,
                 after: 7 << 30,

@@ -1,7 +1,7 @@
 //! Tables whose rows stream: every column declares its width beforehand, so no row waits for another.
 
-use super::line::Line;
 use super::printable::{columns, cut, measured};
+use super::text::lines::Line;
 use super::theme::{Role, Theme};
 use super::units::Number;
 use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};

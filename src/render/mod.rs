@@ -7,7 +7,6 @@ pub(crate) mod columns;
 pub mod gdb;
 mod json;
 mod json_line;
-pub(crate) mod line;
 pub(crate) mod marks;
 pub(crate) mod printable;
 mod record;

@@ -1,9 +1,8 @@
 //! The session's data, and its own messages.
 
-use super::destination::{Destination, SharedDestination};
 use super::interrupt::Interrupts;
 use super::outcome::{Assertions, Outcome};
-use super::printer::{OutputEnd, Printer, Progress};
+use super::printer::{Destination, OutputEnd, Printer, Progress, SharedDestination};
 use super::shell::{Log, ShellIo, ShellPermit};
 use crate::budget::Budget;
 use crate::command::Resume;

@@ -1,17 +1,14 @@
 //! Runs one command: opens its destination, runs it, and acts on its result.
 
 use super::base::Session;
-use super::destination::{Destination, SharedDestination};
 use super::interrupt::Interrupts;
 use super::outcome::{self, Input, Outcome, Verdict, words};
-use super::pager::HeldRows;
-use super::pager::{self, Pager};
-use super::printer::OutputEnd;
+use super::pager::{self, HeldRows, Pager};
+use super::printer::{Destination, OutputEnd, SharedDestination};
 use super::script;
 use super::shell;
 use super::view::refuse_several;
-use crate::command::{self, Flow, Resume, expand_home};
-use crate::command::{Assert, Set, Source};
+use crate::command::{self, Assert, Flow, Resume, Set, Source, expand_home};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::Name;
 use crate::lang::{Output, ParsedCommand, Spanned};

@@ -11,12 +11,11 @@
 //! * `outcome`: the outcome of a line, and of several; failures as records
 //! * `assertions`: the results of `assert`
 //! * `view`, `printer`: the renderer of a command's records, and their printer
-//! * `destination`, `pager`, `log`, `shell`: where output goes
+//! * `printer`, `pager`, `log`, `shell`: where output goes
 //! * `interrupt`: Ctrl-C
 
 mod base;
 mod block;
-mod destination;
 mod interrupt;
 mod job;
 mod lines;

@@ -3,10 +3,9 @@
 use crate::kernel::{Kind, State, VirtualAddress};
 use crate::lang::Format;
 use crate::render::Record;
-use crate::render::line::Line;
 use crate::render::text::Text;
 use crate::render::text::block::{absent, is_uncertain, symbol, symbol_text};
-use crate::render::text::lines::{Lines, Style};
+use crate::render::text::lines::{Line, Lines, Style};
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::record::record;

@@ -2,10 +2,9 @@
 
 use crate::kernel::{State, VirtualAddress};
 use crate::render::Record;
-use crate::render::line::Line;
 use crate::render::text::Text;
 use crate::render::text::block::{absent, is_uncertain, of_file, of_region, symbol};
-use crate::render::text::lines::Lines;
+use crate::render::text::lines::{Line, Lines};
 use crate::render::theme::Role;
 use crate::report::record::record;
 use crate::report::{Declared, Hex, RegionBrief, Shape, SymbolBrief, Why};

@@ -6,21 +6,21 @@
 
 mod pasted;
 mod token;
-mod word;
 
 use super::error::Span;
 use super::expression::is_fixed;
 use super::parser::Language;
 use super::syntax::Resolved;
-use token::Lexed;
 
 pub(super) use pasted::{Shown, only_number, pasted_row};
-pub use word::escape;
-pub(crate) use word::unescape;
 
-pub(super) use token::{NumberFault, Pasted, is_blank};
-pub(crate) use token::{Token, TokenKind};
-pub(super) use word::{OPTIONS, is_plain_name};
+use nom::Parser;
+use nom::bytes::complete::tag;
+use nom::sequence::terminated;
+pub use token::escape;
+use token::{Lexed, word_ends};
+pub(super) use token::{NumberFault, OPTIONS, Pasted, is_blank, is_plain_name};
+pub(crate) use token::{Token, TokenKind, unescape};
 
 /// The line as tokens.
 pub(super) fn tokens(language: Language, line: &str) -> Vec<Token<'_>> {
@@ -77,36 +77,36 @@ struct LexContext {
 fn longest(language: Language, text: &str, context: LexContext) -> (TokenKind, usize) {
     type Rule = fn(&str) -> Lexed<'_, TokenKind>;
     let rules: [(bool, &[Rule]); 7] = [
-        (context.first, &[word::comment_line, word::shell]),
-        (!context.inside_parentheses, &[word::pipe, word::lone_pipe, word::redirect]),
-        (context.behind_command, &[word::format]),
-        (!context.inside_braces, &[word::indexed]),
-        (context.inside_braces || context.behind_value, &[word::dimension]),
+        (context.first, &[token::comment_line, token::shell]),
+        (!context.inside_parentheses, &[token::pipe, token::lone_pipe, token::redirect]),
+        (context.behind_command, &[token::format]),
+        (!context.inside_braces, &[token::indexed]),
+        (context.inside_braces || context.behind_value, &[token::dimension]),
         (
             true,
             &[
-                word::comment,
-                word::name,
-                word::quoted_name,
-                word::text,
-                word::bracketed,
-                word::variable,
-                word::history,
-                word::number,
+                token::comment,
+                token::name,
+                token::quoted_name,
+                token::text,
+                token::bracketed,
+                token::variable,
+                token::history,
+                token::number,
                 pasted::value,
                 pasted::address,
                 pasted::cast_address,
-                word::option,
-                word::bytes,
-                word::mark,
-                word::other,
+                token::option,
+                token::bytes,
+                token::mark,
+                token::other,
             ],
         ),
         (context.begins_arguments, &[pasted::row]),
     ];
     let mut best = (TokenKind::Other, 0);
     if context.begins_command
-        && let Some(name) = word::command_name(language, text)
+        && let Some(name) = command_name(language, text)
     {
         best = (TokenKind::CommandName, name.len());
     }
@@ -120,6 +120,12 @@ fn longest(language: Language, text: &str, context: LexContext) -> (TokenKind, u
         }
     }
     best
+}
+
+/// `soft-dirty` where a command begins; elsewhere it is a subtraction.
+fn command_name(language: Language, text: &str) -> Option<&'static str> {
+    let mut hyphenated = language.first_words().filter(|word| word.contains('-'));
+    hyphenated.find(|name| terminated(tag(*name), word_ends).parse(text).is_ok())
 }
 
 /// Whether a command begins behind these tokens.

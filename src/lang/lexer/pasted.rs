@@ -8,9 +8,9 @@
 //! as identifies it; the rest is skipped, up to a clause. `grammar/language.ebnf` has the same forms.
 
 use crate::lang::ctype::CType;
-use crate::lang::lexer::token::{Lexed, Pasted, TokenKind, beginning, blanks0, digits1, is_blank, is_letter, no_match};
-use crate::lang::lexer::word;
-use crate::lang::lexer::word::decimal;
+use crate::lang::lexer::token::{
+    self, Lexed, Pasted, TokenKind, beginning, blanks0, decimal, digits1, is_blank, is_letter, no_match,
+};
 use nom::Parser;
 use nom::branch::alt;
 use nom::bytes::complete::{tag, take_while1};
@@ -71,7 +71,7 @@ fn pointed_at(mut remaining: &str) -> &str {
     if let Ok((behind, _)) = preceded(blanks0, symbol_offset).parse(remaining) {
         remaining = behind;
     }
-    if let Ok((behind, _)) = (blanks0, word::text_content, opt(tag("..."))).parse(remaining) {
+    if let Ok((behind, _)) = (blanks0, token::text_content, opt(tag("..."))).parse(remaining) {
         remaining = behind;
     }
     remaining

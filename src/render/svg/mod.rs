@@ -3,13 +3,12 @@
 mod canvas;
 mod renderer;
 
-use super::marks::{Legend, PageShare, PictureCell};
 use super::printable::cut;
+use super::text::Text;
 use super::text::lines::Lines;
-use super::text::{Text, timeline};
 use super::theme::Theme;
 use super::units::count;
-use crate::render::marks::{Timeline, ruler};
+use crate::render::marks::{self, Legend, PageShare, PictureCell, Timeline, ruler};
 use crate::render::text::lines::Style;
 use crate::report::{TimelineRow, TimelineSample};
 use canvas::Canvas;
@@ -107,7 +106,7 @@ impl Svg {
         if self.timeline.is_empty() {
             return;
         }
-        timeline::head(&mut self.head, &self.timeline, 1);
+        marks::head(&mut self.head, &self.timeline, 1);
         self.canvas.gap();
         self.draw_heading();
         for (column, number) in ruler(self.timeline.number, self.timeline.len()) {

@@ -1,8 +1,7 @@
 //! Blocks of labelled lines, and the parts that several blocks and lines share.
 
 use crate::kernel::{Kind, Name, State};
-use crate::render::line::Line;
-use crate::render::text::lines::{Lines, VALUE};
+use crate::render::text::lines::{Line, Lines, VALUE};
 use crate::render::text::words;
 use crate::render::theme::Role;
 use crate::render::units::{count, size};

@@ -3,9 +3,8 @@
 use super::lines::Lines;
 use super::words;
 use crate::render::columns::{Cell, Column};
-use crate::render::line::Line;
 use crate::render::text::lines;
-use crate::render::text::lines::Style;
+use crate::render::text::lines::{Line, Style};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size, time_of_day};
 use crate::report::{Blind, EventKind, FlagNames, NetEffect, Numbers, PageFacts};

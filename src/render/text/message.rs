@@ -1,9 +1,8 @@
 //! Help, notes, errors, and news of the target.
 
 use crate::render::Record;
-use crate::render::line::Line;
 use crate::render::printable::{columns, cut, printable, push_printable};
-use crate::render::text::lines::Lines;
+use crate::render::text::lines::{Line, Lines};
 use crate::render::text::{Text, block};
 use crate::render::theme::Role;
 use crate::render::units::counted;

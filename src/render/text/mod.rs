@@ -10,7 +10,6 @@ pub(crate) mod pages;
 pub(crate) mod region;
 mod renderer;
 pub(crate) mod tables;
-pub(crate) mod timeline;
 mod timeline_rows;
 pub(crate) mod translation;
 pub(crate) mod words;
@@ -18,7 +17,7 @@ pub(crate) mod words;
 use super::columns::Layout;
 use super::marks::Legend;
 use super::theme::{Role, Theme};
-use crate::render::marks::Timeline;
+use crate::render::marks::{Timeline, TimelineDrawing};
 use crate::report::{Field, Why};
 use jiff::tz::TimeZone;
 pub use lines::Said;
@@ -33,7 +32,7 @@ pub struct Text {
     layout: Option<(TableId, Layout)>,
     footnotes: Footnotes,
     legend: Legend,
-    drawing: timeline::Drawing,
+    drawing: TimelineDrawing,
     /// Columns of the open table that do not fit the terminal, until a note names them.
     left_out: Vec<&'static str>,
     /// The titles of columns that are left out last.
@@ -62,7 +61,7 @@ impl Text {
             layout: None,
             footnotes: Footnotes::default(),
             legend: Legend::default(),
-            drawing: timeline::Drawing::default(),
+            drawing: TimelineDrawing::default(),
             left_out: Vec::new(),
             named: Vec::new(),
         }
@@ -70,7 +69,7 @@ impl Text {
 
     /// Text for a terminal of so many lines: each picture of a timeline replaces the one before.
     pub fn in_place(mut self, height: usize) -> Self {
-        self.drawing = timeline::Drawing::in_place(height);
+        self.drawing = TimelineDrawing::in_place(height);
         self
     }
 

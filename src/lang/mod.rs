@@ -41,33 +41,6 @@ pub use setting::SETTINGS;
 pub use syntax::*;
 
 impl Language {
-    /// Parses one line: a command with its output, a shell line, a comment, or nothing.
-    ///
-    /// # Errors
-    /// A [`SyntaxError`] for a line that is not in the language.
-    pub fn parse_line(self, line: &str) -> Result<Line, SyntaxError> {
-        parser::parse(self, line)
-    }
-
-    /// What to say of a typed line that parses, and was meant for gdb or is its output: `#1 0x401136 in main ()`,
-    /// `f 1`.
-    pub fn meant_for_gdb(self, line: &str) -> Option<String> {
-        parser::meant_for_gdb(self, line)
-    }
-
-    /// The text after the name of a user-defined command: the arguments, and where the output goes.
-    ///
-    /// # Errors
-    /// A [`SyntaxError`] for an incomplete pipe or redirection.
-    pub fn parse_call(self, text: &str) -> Result<(Vec<Spanned<Argument>>, Output), SyntaxError> {
-        parser::call(self, text)
-    }
-
-    /// The arguments in a text: values separated by blanks.
-    pub fn parse_arguments(self, text: &str) -> Vec<Spanned<Argument>> {
-        parser::arguments(self, text)
-    }
-
     /// What could stand at `cursor`, a byte offset in `line`.
     pub fn expectation(self, line: &str, cursor: usize) -> complete::Expectation {
         complete::expectation(self, line, cursor)

@@ -33,22 +33,60 @@ pub use input::{Language, Syntax};
 pub(crate) use names::{quoted_text, symbol, text};
 pub(crate) use range::{address, listed, of_tokens as arguments_of, range, value, watched};
 
-/// Parses one line. A line that does not parse may begin with the words of another program.
-pub(super) fn parse(language: Language, line: &str) -> Result<Line, SyntaxError> {
-    let tokens = lexer::tokens(language, line);
-    parse_tokens(language, line, &tokens).or_else(|error| {
-        let Some(found) = habits::of(line) else {
-            return Err(error);
-        };
-        match found.does {
-            Does::Nothing => Ok(Line::Comment),
-            // A row that is pasted alone, such as lldb's `frame #0: …`, has an address.
-            Does::Refuse(_) if lexer::pasted_row(line.trim_start()).is_some() => Err(error),
-            Does::Refuse(hint) => Err(found.refusal(hint)),
-            Does::Run(ours, hint) => parse_tokens(language, line, &found.replaced(language, ours, &tokens))
-                .map_err(|error| error.or_hint(hint)),
+impl Language {
+    /// Parses one line: a command with its output, a shell line, a comment, or nothing. A line that does not parse may
+    /// begin with the words of another program.
+    ///
+    /// # Errors
+    /// A [`SyntaxError`] for a line that is not in the language.
+    pub fn parse_line(self, line: &str) -> Result<Line, SyntaxError> {
+        let tokens = lexer::tokens(self, line);
+        parse_tokens(self, line, &tokens).or_else(|error| {
+            let Some(found) = habits::of(line) else {
+                return Err(error);
+            };
+            match found.does {
+                Does::Nothing => Ok(Line::Comment),
+                // A row that is pasted alone, such as lldb's `frame #0: …`, has an address.
+                Does::Refuse(_) if lexer::pasted_row(line.trim_start()).is_some() => Err(error),
+                Does::Refuse(hint) => Err(found.refusal(hint)),
+                Does::Run(ours, hint) => {
+                    parse_tokens(self, line, &found.replaced(self, ours, &tokens)).map_err(|error| error.or_hint(hint))
+                }
+            }
+        })
+    }
+
+    /// What to say of a typed line that parses, and was meant for gdb or is its output: `#1 0x401136 in main ()`,
+    /// `f 1`.
+    pub fn meant_for_gdb(self, line: &str) -> Option<String> {
+        fault::meant_for_gdb(self, line)
+    }
+
+    /// The text after the name of a user-defined command: the arguments, and where the output goes.
+    ///
+    /// # Errors
+    /// A [`SyntaxError`] for an incomplete pipe or redirection.
+    pub fn parse_call(self, text: &str) -> Result<(Vec<Spanned<Argument>>, Output), SyntaxError> {
+        let tokens = lexer::tokens(self, text);
+        let notes = Notes::new(self, text, tokens.len());
+        let input = notes.input(&tokens);
+        let arguments = range::of_tokens(input);
+        let (_, behind) = command::split_text(input);
+        let called = output(behind, false).and_then(|(behind, output)| {
+            let (behind, ()) = end(behind)?;
+            Ok((behind, output))
+        });
+        match called {
+            Ok((_, output)) => Ok((arguments, output)),
+            Err(_) => Err(fault::error(text, &tokens, &notes)),
         }
-    })
+    }
+
+    /// The arguments in a text: values separated by blanks.
+    pub fn parse_arguments(self, text: &str) -> Vec<Spanned<Argument>> {
+        range::of_text(self, text)
+    }
 }
 
 fn parse_tokens(language: Language, line: &str, tokens: &[Token<'_>]) -> Result<Line, SyntaxError> {
@@ -67,33 +105,6 @@ fn as_parsed<'a>(language: Language, line: &str, tokens: &[Token<'a>]) -> Option
             Some(found.replaced(language, ours, tokens))
         }
         _ => None,
-    }
-}
-
-/// What to say of a line that parses, and was meant for gdb or is its output.
-pub(super) fn meant_for_gdb(language: Language, line: &str) -> Option<String> {
-    fault::meant_for_gdb(language, line)
-}
-
-/// The arguments in a text.
-pub(super) fn arguments(language: Language, text: &str) -> Vec<Spanned<Argument>> {
-    range::of_text(language, text)
-}
-
-/// The arguments of a user-defined command, and its output.
-pub(super) fn call(language: Language, text: &str) -> Result<(Vec<Spanned<Argument>>, Output), SyntaxError> {
-    let tokens = lexer::tokens(language, text);
-    let notes = Notes::new(language, text, tokens.len());
-    let input = notes.input(&tokens);
-    let arguments = range::of_tokens(input);
-    let (_, behind) = command::split_text(input);
-    let called = output(behind, false).and_then(|(behind, output)| {
-        let (behind, ()) = end(behind)?;
-        Ok((behind, output))
-    });
-    match called {
-        Ok((_, output)) => Ok((arguments, output)),
-        Err(_) => Err(fault::error(text, &tokens, &notes)),
     }
 }
 

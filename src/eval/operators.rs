@@ -2,7 +2,7 @@
 //! in, and which of them an operator may combine.
 
 use super::error::{Error, Result};
-use super::{CInteger, Float, Integer, Value};
+use super::{CInteger, Float, Integer, Origin, Spans, Value};
 use crate::kernel::{FrameNumber, PhysicalAddress, VirtualAddress};
 use crate::lang::{BinaryOperator, BinaryOperator as Op, Span, Spanned, UnaryOperator};
 use regex_lite::{Regex, RegexBuilder};
@@ -40,11 +40,15 @@ impl Operand {
 }
 
 /// Whether a value counts as true: a number that is not zero. A range is neither: `assert heap` would hold whatever the
-/// heap is.
+/// heap is. So would the name of a variable, by its address.
 pub(super) fn truth(value: &Spanned<Value>) -> Result<bool> {
-    if matches!(value.node, Value::Range(_) | Value::Frames(_)) {
-        return Err(Error::new(value.at, "a range is neither true nor false")
-            .hint("compare something of it, as in `rss(RANGE) > 0`"));
+    match &value.node {
+        Value::Range(_) | Value::Frames(_) => {
+            return Err(Error::new(value.at, "a range is neither true nor false")
+                .hint("compare something of it, as in `rss(RANGE) > 0`"));
+        }
+        Value::Symbol(spans) => return Err(of_symbol(value.at, spans, "is always true")),
+        _ => {}
     }
     if let Value::Float(float) = value.node {
         return Ok(float.get() != 0.0);
@@ -63,6 +67,9 @@ pub(super) fn unary(operator: &Spanned<UnaryOperator>, operand: &Spanned<Value>)
             UnaryOperator::BitNot => number.bit_not(),
             _ => number.plus(),
         }));
+    }
+    if operator.node == UnaryOperator::Not {
+        return Ok(Integer::from(!truth(operand)?).into());
     }
     let operand = Operand::of(operand)?;
     let space = space_of_unary(operator, operand.space)?;
@@ -99,8 +106,16 @@ pub(super) fn binary(
         refuse_range(left)?;
         refuse_range(right)?;
     }
+    if let Op::And | Op::Or = operator.node {
+        truth(left)?;
+        truth(right)?;
+    }
     let (a, b) = (Operand::of(left)?, Operand::of(right)?);
     let space = space_of_binary(a.space, operator, b.space)?;
+    if is_comparison(operator.node) {
+        refuse_as_count(left, b.space)?;
+        refuse_as_count(right, a.space)?;
+    }
     let zero = Integer::default();
     let typed = typed(&left.node, operator.node, &right.node);
     match operator.node {
@@ -197,6 +212,34 @@ fn refuse_range(operand: &Spanned<Value>) -> Result<()> {
             .hint("`size(RANGE)` is its length in bytes, and `start(RANGE)` its first address")),
         _ => Ok(()),
     }
+}
+
+/// Refuses a range or a symbol that is compared with a plain number. Its first address would be compared:
+/// `longest(R) >= 1G` and `counter > 5` would always hold. `other` is what the other side counts in.
+pub(super) fn refuse_as_count(value: &Spanned<Value>, other: Option<Space>) -> Result<()> {
+    match &value.node {
+        _ if other.is_some() => Ok(()),
+        Value::Range(_) | Value::Frames(_) => Err(Error::new(value.at, "a range is compared with a number")
+            .hint("`size(RANGE)` is its length in bytes, and `start(RANGE)` its first address")),
+        Value::Symbol(spans) => Err(of_symbol(value.at, spans, "is compared with a number")),
+        _ => Ok(()),
+    }
+}
+
+/// An error about the address of a symbol where its value may be meant.
+fn of_symbol(at: Span, spans: &Spans, is_wrong: &str) -> Error {
+    let name = match spans.origin() {
+        Origin::Symbol(name) => name.to_string(),
+        _ => spans.to_string(),
+    };
+    let value = match spans.size() {
+        1 => format!("`(char){name}` is its value, and "),
+        2 => format!("`(short){name}` is its value, and "),
+        4 => format!("`(int){name}` is its value, and "),
+        8 => format!("`(long){name}` is its value, and "),
+        _ => String::new(),
+    };
+    Error::new(at, format!("the address of `{name}` {is_wrong}")).hint(format!("{value}`&{name}` is its address"))
 }
 
 /// A result as a value, or an error at the operator if it does not fit.

@@ -338,9 +338,14 @@ impl<F: FilterField> Compiler<'_, F> {
                     self.text(field, operator.node, right)?
                 }
                 (comparison, _) => {
+                    let sides = [left, right];
                     let (left, left_space) = self.number(left)?;
                     let (right, right_space) = self.number(right)?;
                     operators::space_of_binary(left_space, operator, right_space)?;
+                    if left_space != right_space {
+                        self.refuse_as_count(sides[0], right_space)?;
+                        self.refuse_as_count(sides[1], left_space)?;
+                    }
                     Predicate::Compare { comparison, left, right }
                 }
             },
@@ -414,6 +419,14 @@ impl<F: FilterField> Compiler<'_, F> {
                 (Quantity::Field(field), self.fields.space(field))
             }
         })
+    }
+
+    /// Refuses `pages > counter`, as outside of filters.
+    fn refuse_as_count(&self, side: &Spanned<Expression>, other: Option<Space>) -> Result<()> {
+        if side.node.has_fields() {
+            return Ok(());
+        }
+        operators::refuse_as_count(&self.evaluator.placed(side)?, other)
     }
 
     fn field(&mut self, written: &Expression, is_number: bool, at: Span) -> Result<F> {

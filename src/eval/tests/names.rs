@@ -293,3 +293,35 @@ fn words_in_brackets_are_the_kernels() {
     let (_, error) = World::of(alone).error("[heap]");
     assert_eq!(error.message, "no region is called [heap]");
 }
+
+#[test]
+fn the_address_of_a_name_is_not_a_count() {
+    let world = World::of(process());
+    let value = "`(long)stack` is its value, and `&stack` is its address";
+    for (text, refusal, hint) in [
+        ("stack > 5", "stack: the address of `stack` is compared with a number", value),
+        ("1000000 < stack", "stack: the address of `stack` is compared with a number", value),
+        ("main == (int)5", "main: the address of `main` is compared with a number", "`&main` is its address"),
+        ("buffer != 0", "buffer: the address of `buffer` is compared with a number", "`&buffer` is its address"),
+        ("!buffer", "buffer: the address of `buffer` is always true", "`&buffer` is its address"),
+        ("1 && stack", "stack: the address of `stack` is always true", value),
+        ("stack || 1", "stack: the address of `stack` is always true", value),
+        ("[heap] > 5", "[heap]: a range is compared with a number", "`size(RANGE)` is its length"),
+        ("5 == libc.so.6", "libc.so.6: a range is compared with a number", "`size(RANGE)` is its length"),
+        ("![heap]", "[heap]: a range is neither true nor false", "rss(RANGE)"),
+    ] {
+        let (part, error) = world.error(text);
+        assert_eq!(format!("{part}: {}", error.message), refusal, "{text}");
+        assert!(error.hint.as_ref().is_some_and(|given| given.contains(hint)), "{text}: {:?}", error.hint);
+    }
+    for (text, value) in [
+        ("&stack == 0x403200", "integer 1"),
+        ("&buffer > 5", "integer 1"),
+        ("stack > buffer", "integer 1"),
+        ("[heap] <= &stack", "integer 0"),
+        ("stack + 1 == 0x403201", "integer 1"),
+        ("size(stack) == 8", "integer 1"),
+    ] {
+        assert_eq!(world.print(text), value, "{text}");
+    }
+}

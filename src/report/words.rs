@@ -41,9 +41,9 @@ pub struct Outcome {
 pub enum Effect {
     /// Nothing beyond the access.
     Nothing,
-    /// Zeros are mapped: the shared page of zeros for a read, a page of its own otherwise.
+    /// Zeros are mapped: for a read of anonymous memory the shared page of zeros, otherwise a new page.
     Zeros,
-    /// The same for a whole huge page at once: the huge page of zeros for a read, one of its own otherwise.
+    /// The same for a whole huge page at once.
     HugeZeros,
     /// A copy of the page is made for this process.
     Copy,

@@ -177,7 +177,7 @@ fn access(lines: &mut Lines, label: &str, outcome: &Outcome, page: &Translation)
             "this process gets a copy of these {} alone, and the huge mapping is split into small pages",
             size(page.page_size)
         ),
-        _ => does(effect, label == "write").to_owned(),
+        _ => does(effect, label == "write", page.kind).to_owned(),
     };
     let line = lines.field(label);
     let mut effects = outcome.effects.iter();
@@ -217,13 +217,20 @@ fn fault(effect: Effect) -> (Role, &'static str) {
     }
 }
 
-fn does(effect: Effect, is_write: bool) -> &'static str {
+fn does(effect: Effect, is_write: bool, kind: Option<Kind>) -> &'static str {
     match effect {
         Effect::Nothing => "just the access",
-        Effect::Zeros if is_write => "a new page of zeros is mapped",
-        Effect::Zeros => "zeros are mapped",
-        Effect::HugeZeros if is_write => "a whole huge page of zeros is mapped",
-        Effect::HugeZeros => "the huge page of zeros is mapped",
+        // Only anonymous memory has a page of zeros that is shared: a hole of an object gets a page with the first
+        // access.
+        Effect::Zeros if kind == Some(Kind::Shmem) => "a new page, filled with zeros, is added to the shared memory",
+        Effect::Zeros if kind == Some(Kind::Hugetlb) => "a new page of the pool, filled with zeros, is mapped",
+        Effect::Zeros if is_write => "a new page, filled with zeros, is mapped",
+        Effect::Zeros => "the shared page of zeros is mapped",
+        Effect::HugeZeros if kind == Some(Kind::Shmem) => {
+            "a new huge page, filled with zeros, is added to the shared memory"
+        }
+        Effect::HugeZeros if is_write => "a new huge page, filled with zeros, is mapped",
+        Effect::HugeZeros => "the shared huge page of zeros is mapped",
         Effect::Copy => "this process gets a copy of the page",
         Effect::Reuse => "the page is made writable where it is, without a copy",
         Effect::MapCached => "the page is mapped from the page cache, without I/O",

@@ -245,8 +245,13 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<Cut>)
     Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
 }
 
+/// Why a row has no frame of its own.
+const ALL_ZEROS: &str = "all its pages map the page of zeros";
+
 fn row(run: &inspect::PhysicalRun, page: PageSize) -> Run {
-    let pfn = run.frame.ok_or_else(|| match run.states.likeliest() {
+    let frame = run.frame.filter(|_| !run.is_zero());
+    let pfn = frame.ok_or_else(|| match run.states.likeliest() {
+        State::Present if run.is_zero() => Reason::NotApplicable(ALL_ZEROS),
         State::Present => Reason::FrameHidden,
         State::PfnMapped => {
             Reason::NotOnThisKernel("the kernel hides the frames of device mappings (VM_PFNMAP)".to_owned())
@@ -303,7 +308,10 @@ static RUNS: Table<Run> = Table::of(&[
     END.rank(2).cell(|_, run| Cell::new(&run.end)),
     SIZE.cell(|_, run| length(run.start, run.end)),
     PAGES.rank(3).cell(|_, run| Cell::count(run.pages)),
-    PHYSICAL.cell(|_, run| fact(&run.physical)),
+    PHYSICAL.cell(|_, run| match &run.physical {
+        Err(Reason::NotApplicable(ALL_ZEROS)) => Cell::new("page of zeros"),
+        physical => fact(physical),
+    }),
     FRAME.rank(1).cell(|_, run| fact(&run.pfn)),
     STATE.cell(|_, run| state(run.state)),
 ]);

@@ -270,8 +270,11 @@ impl Walking<'_> {
         self.space.require(Facts::FRAMES)?;
         let size = self.space.page();
         let record = |run: &PhysicalRun| {
-            let frame =
-                run.frame.map_or_else(|| run.states.likeliest().word().to_owned(), |frame| format!("pfn:{frame}"));
+            let frame = match run.frame {
+                _ if run.is_zero() => "page of zeros".to_owned(),
+                Some(frame) => format!("pfn:{frame}"),
+                None => run.states.likeliest().word().to_owned(),
+            };
             let key = format!("{}..{} {frame}", run.start, run.end(size));
             let bytes = run.pages.saturating_mul(size.bytes());
             report::Group {

@@ -121,8 +121,8 @@ impl PageRow {
     }
 }
 
-/// Neighbouring pages with consecutive frames, or, without visible frames, in the same state. Pages that all map one
-/// frame, such as the zero page, are a run each: they are not contiguous physically.
+/// Neighbouring pages with consecutive frames, or, without visible frames, in the same state. Neighbours that all map
+/// the page of zeros are together, although they are no run: see [`PhysicalRun::is_zero`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PhysicalRun {
@@ -139,6 +139,11 @@ pub struct PhysicalRun {
 }
 
 impl PhysicalRun {
+    /// Whether all its pages map the page of zeros: they are not contiguous physically, and [`Totals`] counts no run.
+    pub fn is_zero(&self) -> bool {
+        self.states.likeliest() == State::Present && matches!(self.kind, Some(Kind::Zero | Kind::HugeZero))
+    }
+
     /// The address after the last page; the last address there is when they reach the very end.
     pub fn end(&self, size: PageSize) -> VirtualAddress {
         let bytes = self.pages.saturating_mul(size.bytes());
@@ -172,7 +177,7 @@ impl Neighbours for PhysicalRuns {
                 if run.end(self.size) == page.address
                     && run.states == page.states
                     && run.is_zero() == page.is_zero()
-                    && run.frames_go_on(page) =>
+                    && (run.frames_go_on(page) || run.is_zero() && run.kind == page.kind) =>
             {
                 run.pages += page.pages;
                 *alike &= run.kind == page.kind;

@@ -4,7 +4,7 @@
 use super::error::{Error, Result};
 use super::{Float, Integer, Scope, Value, operators};
 use crate::kernel::{Region, VirtualAddress};
-use crate::lang::{BinaryOperator, CType, Expression, NumberType, Register, Span, Spanned, UnaryOperator, Width};
+use crate::lang::{self, BinaryOperator, CType, Expression, NumberType, Register, Span, Spanned, UnaryOperator, Width};
 use crate::process::Target;
 use crate::symbol::ModuleRegions;
 use std::cell::OnceCell;
@@ -285,7 +285,7 @@ pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
             Err(Error::new(value.at, format!("{} is not an address", value.node.phrase())))
         }
         Value::Text(text) => Err(Error::new(value.at, format!("the text \"{text}\" is not an address"))
-            .hint("no symbol, region or module has this name; put names with blanks in 'single quotes'")),
+            .hint(format!("if a region, module or symbol has this name, write `{}`", lang::escape('\'', text)))),
     }
 }
 

@@ -78,6 +78,9 @@ fn pasted(language: Language, line: &str, tokens: &[Token<'_>], error: &SyntaxEr
     match language.resolve_first(command.text) {
         Resolved::One(name) if TAKE_ADDRESSES.contains(&name) => {
             let arguments = line.get(tokens.get(1)?.at.start..)?;
+            if let Some(hint) = frame_without_address(command.text, arguments) {
+                return Some(hint);
+            }
             let shown = lexer::only_number(arguments)?;
             let is_behind = lexer::only_number(line.get(error.at.start..)?).is_some();
             let is_filter = error.expected.contains(&Expected::Comparison.describe());
@@ -94,6 +97,19 @@ fn pasted(language: Language, line: &str, tokens: &[Token<'_>], error: &SyntaxEr
             None => lexer::only_number(line).map(|shown| use_alone("translate", "translate", &shown)),
         },
     }
+}
+
+/// The hint for a frame that gdb prints without its address: the numbers in the line are arguments of the function.
+fn frame_without_address(typed: &str, pasted: &str) -> Option<String> {
+    let (number, rest) = pasted.strip_prefix('#')?.split_once(' ')?;
+    let (number, rest) = (number.parse::<u32>().ok()?, rest.trim_start());
+    // Not the frames of sanitizers: `#1 main /tmp/t.c:5 (t+0x11560)`.
+    let is_function = rest.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && rest.split_once(" (").is_some_and(|(function, _)| !function.contains('/'));
+    is_function.then(|| match number {
+        0 => format!("frame 0 has no address in this line: use `{typed} $pc`"),
+        number => format!("frame {number} has no address in this line, because its function is inlined"),
+    })
 }
 
 /// What a line shows that begins as another program prints.

@@ -62,6 +62,7 @@ pub(super) fn short(text: &str) -> String {
 /// A hint how to write what stands at `position` or in front of it.
 pub(super) fn hint(failed: &Failure<'_>) -> Option<String> {
     pasted_prompt(failed)
+        .or_else(|| name_with_colon(failed))
         .or_else(|| maps_range(failed))
         .or_else(|| of_c(failed))
         .or_else(|| of_perl(failed))
@@ -79,6 +80,19 @@ fn pasted_prompt(failed: &Failure<'_>) -> Option<String> {
     let mut prompts = PROMPTS.iter().filter(|_| failed.position == 0);
     let command = prompts.find_map(|prompt| rest.strip_prefix(prompt))?.trim();
     (!command.is_empty()).then(|| format!("leave the prompt out: `{command}`"))
+}
+
+/// The beginnings of names of regions that have a colon.
+const WITH_COLON: [&str; 4] = ["memfd", "anon_inode", "socket", "dmabuf"];
+
+/// `memfd:ring` without quotes.
+fn name_with_colon(failed: &Failure<'_>) -> Option<String> {
+    let [first, colon, after] = failed.tokens.get(failed.position.checked_sub(2)?..=failed.position)? else {
+        return None;
+    };
+    let is_name = WITH_COLON.contains(&first.text) && colon.text == ":" && colon.glued && after.glued;
+    let name = failed.line.get(first.at.start..)?.split_whitespace().next()?;
+    (is_name && !name.contains('\'')).then(|| format!("put a name with a colon in 'single quotes': `'{name}'`"))
 }
 
 /// The hint for what C and gdb do with types, which this language has only for numbers.

@@ -145,6 +145,9 @@ is noticed. Reports when the process exits or executes another program.",
 /// Words that `pmdb` takes in the place of a process.
 const WITHOUT_PROCESS: &[&str] = &["help", "apropos", "ps", "decode", "show", "demo", "self"];
 
+/// Commands that work without a process, and that `pmdb` still takes for the name of one.
+const NEED_NO_PROCESS: &[&str] = &["print", "output", "printf", "echo", "set", "source", "history"];
+
 /// The process of that number or name. Lists the processes if several have the name.
 pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::ResolvedProcess, Error> {
     let is_command = || grammar::usage(asked).is_some();
@@ -157,9 +160,12 @@ pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resol
         }
         // `pmdb regions` without a process takes `regions` for a name.
         Err(process::Error::Gone { what, .. }) if is_command() => {
-            let what = format!(
-                "{what}; the command {asked} is run by `pmdb PID {asked}`, or without a process by `pmdb -batch -ex {asked}`"
-            );
+            let alone = if NEED_NO_PROCESS.contains(&asked) {
+                format!(", or without a process by `pmdb -batch -ex {asked}`")
+            } else {
+                String::new()
+            };
+            let what = format!("{what}; the command {asked} is run by `pmdb PID {asked}`{alone}");
             Err(process::Error::no_such_process(what).into())
         }
         // The same with a word of another program: `pmdb vmmap`.

@@ -9,6 +9,7 @@ mod control;
 #[path = "../english/mod.rs"]
 mod english;
 mod executable;
+mod facts;
 mod generated;
 mod golden;
 mod help;

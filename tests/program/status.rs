@@ -64,7 +64,9 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
         let line = format!("{command} \"{name}\"");
         home.run(&["demo", "-q", "-batch", "-ex", &line]).failed(3, "no process is called");
     }
-    home.run(&["-p", "regions", "-batch"]).failed(3, "the command regions is run by `pmdb PID regions`");
+    home.run(&["-p", "regions", "-batch"]).failed(3, "the command regions is run by `pmdb PID regions`\n");
+    home.run(&["-p", "print", "-batch"])
+        .failed(3, "by `pmdb PID print`, or without a process by `pmdb -batch -ex print`");
     home.run(&["-batch", "vmmap"]).failed(3, "as a command it is regions: pmdb PID regions");
     home.run(&["-batch", "track"]).failed(3, "is a command of the gdb plugin");
 }

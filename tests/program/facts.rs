@@ -1,0 +1,54 @@
+//! Answers that were wrong once, as somebody reads them: on the memory of the demonstration process.
+
+use crate::run::{Home, Run};
+
+fn demo(line: &str) -> Run {
+    Home::new().run(&["demo", "-q", "-batch", "-ex", line])
+}
+
+#[test]
+fn an_address_or_a_range_is_never_compared_with_a_count() {
+    let refused = |line, says| _ = demo(line).failed(1, says);
+    refused("assert region($anonymous) >= 1G", "`size(RANGE)` is its length in bytes");
+    refused("assert demo_counter > 1000000", "the address of `demo_counter` is compared with a number");
+    refused("assert demo_buffer", "the address of `demo_buffer` is always true");
+    refused("walk $anonymous where order < region($zero)", "a range is compared with a number");
+    demo("assert (long)demo_counter >= 0 and &demo_counter > 0x1000 and size(demo_buffer) > 1").is_fine();
+}
+
+#[test]
+fn the_first_read_of_shared_memory_adds_a_page_to_it() {
+    for page in ["$shared + 9p", "$shared + 10p"] {
+        let run = demo(&format!("explain {page}"));
+        let of = |access| run.out.lines().find(|line| line.starts_with(access)).unwrap_or_else(|| panic!("{run:?}"));
+        for access in ["read", "write"] {
+            assert!(of(access).contains("filled with zeros"), "{run:?}");
+            assert!(of(access).contains("is added to the shared memory"), "{run:?}");
+        }
+    }
+    let run = demo("explain $untouched");
+    assert!(run.is_fine().out.contains("the shared page of zeros is mapped"), "{run:?}");
+    assert!(run.out.contains("a new page, filled with zeros, is mapped"), "{run:?}");
+}
+
+#[test]
+fn shared_memory_that_has_no_name_needs_no_file_to_be_deleted() {
+    let run = demo("account");
+    let shared: Vec<&str> = run.is_fine().out.lines().filter(|line| line.contains("shared memory,")).collect();
+    assert!(!shared.is_empty() && shared.iter().all(|line| line.contains("the end of all mappings")), "{run:?}");
+}
+
+#[test]
+fn pages_of_zeros_are_one_row_and_no_run() {
+    let run = demo("translate $zero");
+    assert_eq!(run.is_fine().out.lines().count(), 3, "a heading, a row and the sum: {run:?}");
+}
+
+#[test]
+fn the_name_of_a_region_is_written_in_single_quotes() {
+    demo("walk \"/memfd:demo_shared\" by state").failed(1, "write `'/memfd:demo_shared'`");
+    demo("region memfd:demo_shared").failed(1, "`'memfd:demo_shared'`");
+    for line in ["walk '/memfd:demo_shared' by state", "region 'memfd:demo_shared'"] {
+        demo(line).is_fine();
+    }
+}

@@ -46,7 +46,7 @@ shows this.",
         let machine = context.state.machine().clone();
         let mut findings = machine.findings();
         let target = context.state.target().cloned();
-        let own = target.as_ref().map(|target| target.process.findings());
+        let own = target.as_ref().map(|target| target.process.findings()).transpose()?;
         for finding in own.into_iter().flatten() {
             match findings.iter_mut().find(|one| one.feature == finding.feature) {
                 Some(general) => *general = finding,

@@ -4,7 +4,7 @@ use super::Result;
 use super::classify::{Backing, KernelBehaviour, RegionFacts};
 use super::error::Availability;
 use super::region::{Observer, ViewedRegion, backing};
-use crate::budget::Budget;
+use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::mounts::MemoryFiles;
 use crate::kernel::physical::Zones;
 use crate::kernel::smaps::Smaps;
@@ -46,6 +46,7 @@ struct SpaceCache {
     covered_pages: OnceLock<process::Result<u64>>,
     huge_bytes: OnceLock<u64>,
     smaps: OnceLock<process::Result<Vec<Smaps>>>,
+    given_up: OnceLock<OutOfBudget>,
     kernel: OnceLock<(u32, u32)>,
     observer: OnceLock<process::Result<Observer>>,
 }
@@ -340,9 +341,15 @@ impl AddressSpace {
             .is_some_and(|smaps| fields.iter().all(|field| smaps.field(field) == Some(0)))
     }
 
-    /// Smaps of all regions, read once; empty if it cannot be read.
+    /// Smaps of all regions, read once; empty if it cannot be read. If it is more than the target's budget allows, what
+    /// depends on it is missing: [`check`](Self::check) says so.
     fn smaps(&self) -> &[Smaps] {
-        self.smaps_within(&mut Budget::unlimited()).unwrap_or_default()
+        let mut budget = self.target().process.budget();
+        let smaps = self.smaps_within(&mut budget);
+        if let Err(why) = budget.check() {
+            _ = self.0.cache.given_up.set(why);
+        }
+        smaps.unwrap_or_default()
     }
 
     /// The same; `None` if it cannot be read, or if the budget is over before.
@@ -350,10 +357,18 @@ impl AddressSpace {
         let known = &self.0.cache.smaps;
         if known.get().is_none() {
             let smaps = self.0.target.process.smaps(budget);
-            budget.spend(0).ok()?;
+            budget.check().ok()?;
             _ = known.set(smaps);
         }
         known.get()?.as_deref().ok()
+    }
+
+    /// Whether all facts about regions that were asked for so far could be found out.
+    ///
+    /// # Errors
+    /// What there was not enough of.
+    pub(super) fn check(&self) -> std::result::Result<(), OutOfBudget> {
+        self.0.cache.given_up.get().map_or(Ok(()), |why| Err(*why))
     }
 
     /// Whether one PMD may map a part of `viewed`: it takes an aligned stretch within one region.
@@ -483,9 +498,8 @@ mod tests {
         assert!(given_up > 50, "{given_up}");
     }
 
-    /// Before Linux 6.7 no scan passes over a mapping of a driver, but smaps tells.
-    #[test]
-    fn without_a_scan_smaps_shows_device_mappings() {
+    /// Two device mappings, and what smaps shows of them and of `others`.
+    fn devices_without_scan(others: u64) -> crate::process::fake::World {
         let device = |at: u64, flag: &str| {
             let region = Region {
                 name: "/dev/some".into(),
@@ -503,12 +517,39 @@ mod tests {
             (region, smaps)
         };
         let ((hidden, one), (plain, other)) = (device(0x10, "pf"), device(0x20, "mm"));
-        let world = crate::process::fake::World {
-            smaps: vec![one, other],
+        let others = (0..others).map(|number| Smaps::of(crate::process::fake::region(0x100 + 2 * number, 1).range));
+        crate::process::fake::World {
+            smaps: [one, other].into_iter().chain(others).collect(),
             scans: false,
             ..crate::process::fake::World::new([hidden, plain])
-        };
-        let (_, target) = world.target();
+        }
+    }
+
+    #[test]
+    fn pages_are_classified_by_all_of_smaps_or_not_at_all() {
+        let (_, target) = devices_without_scan(300).target();
+        let given_up = crate::budget::tests::whole_or_given_up(|budget| {
+            let target = target.clone().within(budget);
+            let found = AddressSpace::of(&target).and_then(|space| {
+                let mut states = vec![space.detail(VirtualAddress::new(0x10_000))?.page.state()];
+                let mut pages = space.pages(&space.spans(), super::super::Facts::empty());
+                while let Some(chunk) = pages.next()? {
+                    states.extend(chunk.pages().map(|page| page.state()));
+                }
+                Ok(states)
+            });
+            found.map_err(|error| match error {
+                super::super::Error::OutOfBudget(why) => why,
+                other => panic!("{other}"),
+            })
+        });
+        assert!(given_up > 50, "{given_up}");
+    }
+
+    /// Before Linux 6.7 no scan passes over a mapping of a driver, but smaps tells.
+    #[test]
+    fn without_a_scan_smaps_shows_device_mappings() {
+        let (_, target) = devices_without_scan(0).target();
         let space = AddressSpace::of(&target).expect("a space");
         let answers: Vec<bool> = space.regions().iter().map(|one| space.is_pfn_mapped(one)).collect();
         assert_eq!(answers, [true, false]);

@@ -108,6 +108,7 @@ impl AddressSpace {
             tries += 1;
             let reading = self.read_page(address, viewed)?;
             let detail = self.describe(address, viewed, &reading)?;
+            self.check()?;
             let is_unsettled = self.target().process.is_unsettled(self.page().index(address));
             if !is_unsettled && self.entry(address)?.map(frame_bits) == reading.entry.map(frame_bits) {
                 return Ok(detail);

@@ -177,7 +177,9 @@ impl RegionSweep {
             return Ok(None);
         };
         let viewed = self.space.regions().get(index);
-        Ok(viewed.map(|viewed| (viewed, tally.stats(&self.space, viewed, self.need))))
+        let stats = viewed.map(|viewed| (viewed, tally.stats(&self.space, viewed, self.need)));
+        self.space.check()?;
+        Ok(stats)
     }
 
     /// Regions that changed during the sweep, once it has ended.

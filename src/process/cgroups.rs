@@ -1,8 +1,8 @@
 //! Memory cgroups: from an inode number, as `/proc/kpagecgroup` gives it, to the path of a directory.
 
-use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::kernel::mounts::{self, Mount};
+use crate::source::live::until_interrupted;
 use crate::source::{self, Error, File, GroupFile, Groups, Result, Source};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -145,7 +145,7 @@ struct Hierarchy {
 
 impl Hierarchy {
     fn of(source: &dyn Source) -> Result<Self> {
-        let mounts = source::mounts(&source.whole(File::OwnMounts)?, &mut Budget::unlimited())?;
+        let mounts = source::mounts(&source.whole(File::OwnMounts)?, &mut until_interrupted())?;
         let mount = mounts::memory_hierarchy(&mounts).cloned();
         let mount = mount.ok_or_else(|| {
             Error::not_available("no hierarchy of memory cgroups is mounted here: their paths are not known")

@@ -9,15 +9,16 @@ use crate::source::{
 };
 
 /// The findings that differ from process to process.
-pub(super) fn of_process(source: &dyn Source) -> Vec<Finding> {
+pub(super) fn of_process(source: &dyn Source, budget: &mut Budget) -> Result<Vec<Finding>> {
     let identity = source.identity();
     let who = if identity.name.is_empty() {
         format!("process {}", identity.pid)
     } else {
         format!("process {} ({})", identity.pid, identity.name)
     };
-    let regions = maps_text::read(source, &mut Budget::unlimited()).map_or_else(|_| Vec::new(), |(regions, _)| regions);
-    vec![
+    let regions = maps_text::read(source, budget).map_or_else(|_| Vec::new(), |(regions, _)| regions);
+    budget.check()?;
+    Ok(vec![
         available(Feature::PageMap, relation(source, &who)),
         map_files(&regions, &who, |range| source.probe(Probe::Follow(range))),
         by_trying(
@@ -25,7 +26,7 @@ pub(super) fn of_process(source: &dyn Source) -> Vec<Finding> {
             source.memory(VirtualAddress::default(), &mut []),
             &format!("the memory of {who} can be opened"),
         ),
-    ]
+    ])
 }
 
 /// Facts for findings, from the files of a machine.

@@ -184,6 +184,10 @@ impl Process {
 /// More pages than arguments can have (ARG_MAX): a program may claim any addresses (PR_SET_MM).
 const MOST_PAGES: u64 = 4096;
 
+/// Of a process with more regions, what lies after its arguments is not looked for: the kernel allows 65,530
+/// (vm.max_map_count) unless somebody has raised that.
+const MOST_REGIONS: u64 = 1 << 17;
+
 /// The text of `cmdline`; `None` if it may not be read. `arguments` are the addresses from `stat`.
 pub(super) fn read_command_line(source: &dyn Source, arguments: Option<AddressRange>) -> Option<Name> {
     let page = source.page_size();
@@ -201,7 +205,7 @@ pub(super) fn read_command_line(source: &dyn Source, arguments: Option<AddressRa
         Ok(Answer::Found(_)) => true,
         Ok(Answer::Nothing) => false,
         // Before Linux 6.11 only the text tells.
-        _ => maps_text::read(source, &mut Budget::unlimited())
+        _ => maps_text::read(source, &mut Budget::unlimited().at_most(MOST_REGIONS))
             .map_or(true, |(regions, _)| regions.iter().any(|one| one.range.contains(last))),
     };
     let may = may_be_read(&entries, own, is_mapped);

@@ -491,8 +491,8 @@ impl Process {
 
     /// The findings that differ from process to process.
     #[doc(hidden)]
-    pub fn findings(&self) -> Vec<Finding> {
-        findings::of_process(&*self.source)
+    pub fn findings(&self) -> Result<Vec<Finding>> {
+        findings::of_process(&*self.source, &mut self.budget())
     }
 
     /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it, which takes

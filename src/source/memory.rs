@@ -1,7 +1,7 @@
 //! Allocations in pmdb whose size a file or the target determines. They are refused if memory is short: a failed
 //! allocation would end pmdb, and one that the machine cannot spare may end another program.
 
-use crate::budget::Budget;
+use super::live;
 use crate::kernel::mounts::{self, Mount};
 use std::ffi::OsStr;
 use std::fs;
@@ -104,11 +104,14 @@ const V2: CgroupNames = CgroupNames { limit: "memory.max", used: "memory.current
 pub(super) fn room() -> Option<u64> {
     /// The hierarchy. A later mount of it is not noticed.
     static MOUNT: OnceLock<Option<Mount>> = OnceLock::new();
-    let mount = MOUNT.get_or_init(|| {
-        let mounts = super::mounts(&fs::read("/proc/self/mountinfo").ok()?, &mut Budget::unlimited()).ok()?;
-        mounts::memory_hierarchy(&mounts).cloned()
-    });
-    let mount = mount.as_ref()?;
+    if MOUNT.get().is_none() {
+        let mut budget = live::until_interrupted();
+        let text = fs::read("/proc/self/mountinfo").ok()?;
+        let mounts = super::mounts(&text, &mut budget).ok();
+        budget.check().ok()?;
+        _ = MOUNT.set(mounts.and_then(|mounts| mounts::memory_hierarchy(&mounts).cloned()));
+    }
+    let mount = MOUNT.get()?.as_ref()?;
     // pmdb may have been moved to another group.
     let own = mount.group_in(&fs::read("/proc/self/cgroup").ok()?);
     let names = if mount.filesystem == "cgroup2" { V2 } else { V1 };

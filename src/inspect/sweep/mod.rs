@@ -72,7 +72,12 @@ impl Sweep {
     /// The target is gone or runs another program, the kernel refuses a read (see [`AddressSpace::require`] and
     /// [`AddressSpace::obtainable`]), or the [budget](Self::within) is over.
     pub fn next(&mut self) -> Result<Option<Chunk<'_>>> {
-        Ok(if self.advance()? { self.chunk() } else { None })
+        if !self.advance()? {
+            return Ok(None);
+        }
+        let chunk = self.chunk();
+        self.reader.space.check()?;
+        Ok(chunk)
     }
 
     /// Goes on to the next pages. False after the last ones.

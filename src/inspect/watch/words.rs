@@ -342,6 +342,7 @@ impl Sampling {
         if let Some(chunk) = self.pages.chunk().filter(|_| goes_on) {
             self.words.add(&chunk, self.space.page(), before);
         }
+        self.space.check()?;
         Ok(goes_on)
     }
 

@@ -9,7 +9,7 @@
 use super::directory::{self, Directory, own_file, read_to_end};
 use super::memory::Memory;
 use super::module_file::ModuleFile;
-use crate::budget::Budget;
+use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::mounts::Mount;
 use crate::kernel::{Device, Name, Region};
 use crate::source::{Error, ReadAt, Result, mounts, sys};
@@ -118,7 +118,7 @@ fn read_fully(from: &OwnedFd, into: &mut [u8]) -> rustix::io::Result<()> {
     let mut done = 0;
     let mut end = Instant::now() + PATIENCE;
     while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        let is_interrupted = || directory::budget().look().is_err();
+        let is_interrupted = || directory::until_interrupted().look().is_err();
         let mut fds = [PollFd::new(from, PollFlags::IN)];
         match poll(&mut fds, Some(&BETWEEN_LOOKS)) {
             Ok(1..) => match read(from, rest)? {
@@ -300,23 +300,28 @@ impl Storage {
     /// The mounts of the process with this directory and memory. The kernel takes longer to write mountinfo than to
     /// answer most other questions, and `who` asks about every process: so the mounts of pmdb itself serve for all that
     /// see the same ones.
-    pub(super) fn of(directory: &Directory, memory: &Memory) -> Arc<Storage> {
+    pub(super) fn of(directory: &Directory, memory: &Memory) -> Result<Arc<Storage>> {
         let outlook = Outlook::of(directory, |name| memory.path(name));
         if outlook.is_some() && outlook == *own_outlook() {
             return Storage::own();
         }
         let text = directory.read(&memory.path("mountinfo"));
-        Storage::new(&text.unwrap_or_default())
+        Storage::new(&text.unwrap_or_default(), &mut directory::until_interrupted())
     }
 
-    /// Those in this text. The kernel has no more than 100,000 in a namespace (fs.mount-max).
-    fn new(text: &[u8]) -> Arc<Storage> {
-        Arc::new(Storage(mounts(text, &mut Budget::unlimited()).unwrap_or_default()))
+    /// Those in this text, none if it cannot be decoded. Each is a step.
+    fn new(text: &[u8], budget: &mut Budget) -> Result<Arc<Storage>> {
+        let mounts = mounts(text, budget).unwrap_or_default();
+        budget.check()?;
+        Ok(Arc::new(Storage(mounts)))
     }
 
     /// The mounts of pmdb itself.
-    pub(super) fn own() -> Arc<Storage> {
-        own(|own| own.storage.clone()).unwrap_or_else(|_| Arc::new(Storage(Vec::new())))
+    pub(super) fn own() -> Result<Arc<Storage>> {
+        match own(|own| own.storage.clone()) {
+            Err(Errno::CANCELED) => Err(OutOfBudget::Interrupted.into()),
+            own => Ok(own.unwrap_or_else(|_| Arc::new(Storage(Vec::new())))),
+        }
     }
 
     /// Whether a server answers for the file behind `region`. `None` if no mount has its device.
@@ -392,7 +397,7 @@ impl OwnMounts {
     fn read() -> rustix::io::Result<OwnMounts> {
         let mountinfo = own_file("mountinfo")?;
         let text = read_to_end(|bytes, from| pread(&mountinfo, spare_capacity(bytes), from))?;
-        let storage = Storage::new(&text);
+        let storage = Storage::new(&text, &mut directory::until_interrupted()).map_err(|_| Errno::CANCELED)?;
         Ok(OwnMounts { mountinfo, text, storage })
     }
 
@@ -416,6 +421,7 @@ pub(super) fn is_kernels_own(region: &Region) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::tests::whole_or_given_up;
     use std::fs::File;
     use std::io::Write;
     use std::path::PathBuf;
@@ -487,9 +493,9 @@ mod tests {
 
     #[test]
     fn own_mounts_are_read_once_while_they_stay_the_same() {
-        let read = Storage::own();
+        let read = Storage::own().expect("mounts");
         assert!(!read.0.is_empty());
-        assert!(Arc::ptr_eq(&read, &Storage::own()));
+        assert!(Arc::ptr_eq(&read, &Storage::own().expect("mounts")));
     }
 
     #[test]
@@ -498,7 +504,13 @@ mod tests {
             22 21 0:50 / /mnt/far rw - fuse.sshfs host: rw\n\
             23 21 0:51 / /mnt/far/near rw - tmpfs tmpfs rw\n\
             24 21 0:52 / /net rw - nfs4 host:/ rw\n";
-        let storage = Storage::new(text);
+        let given_up = whole_or_given_up(|mut budget| match Storage::new(text, &mut budget) {
+            Ok(storage) => Ok(storage.0.clone()),
+            Err(Error::OutOfBudget(why)) => Err(why),
+            Err(error) => panic!("{error}"),
+        });
+        assert!(given_up > 0);
+        let storage = Storage::new(text, &mut Budget::unlimited()).expect("mounts");
         let far = Some(Device { major: 0, minor: 50 });
         for (path, served) in [
             ("/usr/lib/libc.so.6", None),

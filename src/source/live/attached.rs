@@ -70,12 +70,12 @@ impl Attached {
     }
 
     /// What it sees mounted, or saw a moment ago; otherwise what `read` gives.
-    pub(super) fn recent_storage(&self, read: impl FnOnce() -> Arc<Storage>) -> Arc<Storage> {
+    pub(super) fn recent_storage(&self, read: impl FnOnce() -> Result<Arc<Storage>>) -> Result<Arc<Storage>> {
         let mut kept = self.storage.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*kept {
+        Ok(match &*kept {
             Some((when, storage)) if when.elapsed() < RECENT => Arc::clone(storage),
-            _ => Arc::clone(&kept.insert((Instant::now(), read())).1),
-        }
+            _ => Arc::clone(&kept.insert((Instant::now(), read()?)).1),
+        })
     }
 
     /// The file behind `region`, while somebody keeps it open.

@@ -1,9 +1,8 @@
 //! Memory cgroups: from an inode number, as `/proc/kpagecgroup` gives it, to the path of a directory.
 
 use super::apart;
-use super::directory::read_all;
+use super::directory::{read_all, until_interrupted};
 use super::module_file::numbers;
-use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::kernel::mounts::{self, Mount};
 use crate::source::{self, Error, Group, GroupFile, Result};
@@ -22,7 +21,7 @@ pub(super) struct CgroupMount {
 impl CgroupMount {
     pub(super) fn open() -> Result<Self> {
         let text = apart::own_text().map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
-        let mounts = source::mounts(&text, &mut Budget::unlimited())?;
+        let mounts = source::mounts(&text, &mut until_interrupted())?;
         let none = || Error::not_available("no hierarchy of memory cgroups is mounted here: their paths are not known");
         let mount = mounts::memory_hierarchy(&mounts);
         let mount = mount.cloned().ok_or_else(none)?;

@@ -28,7 +28,7 @@ pub fn heed(interrupts: Arc<AtomicBool>) {
 }
 
 /// A budget that ends with Ctrl-C, for what is read without one.
-pub(super) fn budget() -> Budget {
+pub(crate) fn until_interrupted() -> Budget {
     INTERRUPTS.get().map_or_else(Budget::unlimited, |interrupts| Budget::until(Arc::clone(interrupts)))
 }
 

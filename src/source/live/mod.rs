@@ -13,6 +13,7 @@ mod memory;
 mod module_file;
 mod modules;
 
+pub(crate) use directory::until_interrupted;
 pub use directory::{allow_open_files, heed, hold_back as hold_back_rights, way_to};
 
 use super::{

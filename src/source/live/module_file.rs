@@ -261,7 +261,7 @@ pub(super) fn on(inodes: [u64; 2]) -> Result<Option<Lease>> {
             }
         }
     };
-    let mut budget = directory::budget();
+    let mut budget = directory::until_interrupted();
     let text = read_to_end(|bytes, from| {
         budget.look().map_err(|_| Errno::CANCELED)?;
         pread(file, spare_capacity(bytes), from)

@@ -31,17 +31,24 @@ impl LiveModules {
         LiveModules { attached, storage: OnceLock::new() }
     }
 
-    fn storage(&self) -> &Arc<Storage> {
-        self.storage.get_or_init(|| Storage::of(self.attached.directory(), &self.attached.memory()))
+    fn storage(&self) -> Result<&Arc<Storage>> {
+        match self.storage.get() {
+            Some(known) => Ok(known),
+            None => {
+                let storage = Storage::of(self.attached.directory(), &self.attached.memory())?;
+                Ok(self.storage.get_or_init(|| storage))
+            }
+        }
     }
 
     /// Whether a server, and not this machine's kernel, answers for the file behind `region`: it may not answer. A
     /// mount that is so new that it is not known counts as one.
-    fn is_distant(&self, region: &Region) -> bool {
-        let storage = self.attached.recent_storage(|| Arc::clone(self.storage()));
-        let theirs = storage.serves(region);
-        let known = theirs.or_else(|| Storage::own().serves(region));
-        known.unwrap_or_else(|| !is_kernels_own(region))
+    fn is_distant(&self, region: &Region) -> Result<bool> {
+        let storage = self.attached.recent_storage(|| self.storage().cloned())?;
+        Ok(match storage.serves(region) {
+            Some(is_served) => is_served,
+            None => Storage::own()?.serves(region).unwrap_or_else(|| !is_kernels_own(region)),
+        })
     }
 
     /// What `open` opens, as long as the target is attached.
@@ -188,7 +195,7 @@ impl LiveModules {
         if !region.name.as_bytes().starts_with(b"/") {
             return Err(no_file(region));
         }
-        let served = self.is_distant(region).then_some(region.device);
+        let served = self.is_distant(region)?.then_some(region.device);
         let wanted = region.clone();
         let open = self.while_attached(move |modules| modules.file(&wanted).map(Some));
         let file = opened(served, &region.name, open)?;
@@ -198,13 +205,13 @@ impl LiveModules {
     pub(super) fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         let wanted = path.to_vec();
         let open = self.while_attached(move |modules| unmapped(&wanted, modules.followed(&wanted)));
-        opened(self.storage().served_at(path), &Name::new(path), open)
+        opened(self.storage()?.served_at(path), &Name::new(path), open)
     }
 
     pub(super) fn at_own_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         let wanted = path.to_vec();
         let open = move || unmapped(&wanted, own(&wanted));
-        opened(Storage::own().served_at(path), &Name::new(path), open)
+        opened(Storage::own()?.served_at(path), &Name::new(path), open)
     }
 
     /// A file in the target's root that belongs to root or `user`.
@@ -235,7 +242,7 @@ impl LiveModules {
         if machine::shared_memory() == Some(device) {
             return false;
         }
-        if self.storage().serves(region) == Some(true) {
+        if self.storage().is_ok_and(|storage| storage.serves(region) == Some(true)) {
             return false;
         }
         let (memory, directory) = (self.attached.memory(), self.attached.directory());
@@ -245,7 +252,7 @@ impl LiveModules {
 
     /// Opens the file behind `region`, unless a server answers for it.
     pub(super) fn hold(&self, region: &Region) -> Option<Arc<ModuleFile>> {
-        if region.inode == 0 || self.is_distant(region) {
+        if region.inode == 0 || self.is_distant(region).unwrap_or(true) {
             return None;
         }
         let file = Arc::new(self.file(region).ok()?);
@@ -256,7 +263,7 @@ impl LiveModules {
     /// The file behind `region`, kept open or opened now; `None` if only a child process may open it.
     fn held_or_opened(&self, region: &Region) -> Result<Option<Arc<ModuleFile>>> {
         match self.attached.held(region) {
-            None if self.is_distant(region) => Ok(None),
+            None if self.is_distant(region)? => Ok(None),
             None => self.file(region).map(|file| Some(Arc::new(file))),
             held => Ok(held),
         }

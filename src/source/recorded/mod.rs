@@ -54,7 +54,7 @@ impl Recorded {
     /// The mount point of the memory hierarchy: inodes of other cgroup hierarchies may coincide.
     fn cgroup_mount(&self) -> String {
         let mounts = self.source.whole(File::OwnMounts).ok();
-        let mounts = mounts.and_then(|text| super::mounts(&text, &mut Budget::unlimited()).ok());
+        let mounts = mounts.and_then(|text| super::mounts(&text, &mut super::live::until_interrupted()).ok());
         let mount = mounts.as_deref().and_then(mounts::memory_hierarchy);
         mount.map_or("/sys/fs/cgroup".to_owned(), |mount| mount.point.to_string())
     }

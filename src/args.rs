@@ -427,8 +427,9 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
         let name = text.trim_start_matches('-');
         let option = name.split('=').next().unwrap_or(name);
         let single = text.starts_with('-') && !text.starts_with("--");
-        is_value = matches!(name, "ex" | "x" | "command" | "p" | "pid" | "color" | "report" | "generate");
-        has_process |= matches!(option, "p" | "pid") || (single && name.starts_with('p'));
+        let is_target = matches!(name, "p" | "pid" | "c" | "capture");
+        is_value = is_target || matches!(name, "ex" | "x" | "command" | "color" | "report" | "generate");
+        has_process |= is_target || matches!(option, "pid" | "capture") || (single && name.starts_with('p'));
         has_steps |= matches!(option, "ex" | "x" | "command");
         let is_known = is_long(option) || matches!(option, "help" | "version");
         changed.push(if single && is_known { format!("-{text}").into() } else { word });
@@ -500,6 +501,7 @@ mod tests {
         for (line, subject, text) in [
             (&["812", "walk", "--how", "heap"][..], process(), "walk --how heap"),
             (&["-p", "812", "walk", "--how", "heap"], process(), "walk --how heap"),
+            (&["-c", "f", "walk", "--how", "heap"], InitialTarget::Capture("f".into()), "walk --how heap"),
             (&["-p812", "regions"], process(), "regions"),
             (&["--json", "demo", "p", "1 + 1"], InitialTarget::Demonstration, "p 1 + 1"),
             (&["help"], InitialTarget::Nothing, "help"),
@@ -532,7 +534,14 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for line in [&["-frobnicate"][..], &["1", "2"], &["1", "-p", "2"], &["-ex"], &["--color", "pink"]] {
+        for line in [
+            &["-p", "1", "-c", "f", "walk"],
+            &["-frobnicate"][..],
+            &["1", "2"],
+            &["1", "-p", "2"],
+            &["-ex"],
+            &["--color", "pink"],
+        ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line:?}");
         }
     }

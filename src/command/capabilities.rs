@@ -46,6 +46,7 @@ shows this.",
         let machine = context.state.machine().clone();
         let mut findings = machine.findings();
         let target = context.state.target().cloned();
+        let is_capture = target.as_ref().is_some_and(|target| target.process.captured().is_some());
         let own = target.as_ref().map(|target| target.process.findings()).transpose()?;
         for finding in own.into_iter().flatten() {
             match findings.iter_mut().find(|one| one.feature == finding.feature) {
@@ -63,6 +64,9 @@ shows this.",
             capabilities: findings.into_iter().map(capability).collect(),
         };
         context.sink.emit(&report)?;
+        if is_capture {
+            context.sink.note("rights and features as they were at the capture".to_owned())?;
+        }
         Ok(Flow::Done)
     }
 }

@@ -54,7 +54,7 @@ pmdb opens no other file because of a capture, whatever names are in it. `pmdb -
         }
         let identity = target.process.identity();
         context.sink.emit(&TargetReport {
-            event: "attached",
+            event: "opened",
             pid: identity.pid,
             name: identity.name,
             executable: target.process.executable(),

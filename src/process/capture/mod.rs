@@ -214,11 +214,13 @@ impl Capture {
         _ = (machine.kernel(), machine.zones(), machine.iomem(), machine.swaps(), machine.swap_layout());
         _ = (machine.false_flags(), machine.merging(), machine.huge_page_bytes(), machine.has_soft_dirty());
         _ = (machine.has_protection_keys(), machine.has_exact_map_counts(), machine.pools_are_known());
+        _ = (machine.huge_settings(), machine.free_blocks(), process.may_have_huge_pages());
         _ = (machine.cgroup_mount(), machine.own_number(), modules.perf_map().map(drop));
         let devices: BTreeSet<(u32, u32)> =
             regions.iter().map(|region| (region.device.major, region.device.minor)).collect();
         for (major, minor) in devices {
-            _ = machine.memory_files(Device { major, minor }, budget);
+            let device = Device { major, minor };
+            _ = (machine.memory_files(device, budget), machine.huge_option(device));
         }
         let smaps = process.smaps(budget);
         _ = process.rollup();

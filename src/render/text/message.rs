@@ -372,6 +372,7 @@ pub fn target(lines: &mut Lines, target: &TargetReport) {
     let line = lines.line();
     match target.event {
         "attached" => line.plain("attached to process "),
+        "opened" => line.plain("opened the capture of process "),
         "detached" => line.plain("detached from process "),
         "exited" => line.push(Role::Bad, "the process has exited: "),
         "executed" => line.push(Role::Warn, "the process runs another program now: "),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 record! {
     /// `attach`, `detach`: the session's new target.
     pub struct TargetReport as "target" {
-        /// The event: `attached`, `detached`, `executed`, `exited`.
+        /// The event: `attached`, `opened` (of a capture), `detached`, `executed`, `exited`.
         event: &'static str,
         /// Process id.
         pid: u32,

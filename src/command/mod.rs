@@ -34,6 +34,7 @@ mod map;
 mod modules;
 mod named_pages;
 mod patched;
+mod pins;
 mod print;
 mod printf;
 mod process;
@@ -99,7 +100,7 @@ pub static COMMANDS: Commands = Commands { entries: &ENTRIES, records: &RECORDS,
 pub const LANGUAGE: Language = Language(&SYNTAX);
 
 /// Every command, in the order of `help`.
-static ENTRIES: [Entry; 64] = [
+static ENTRIES: [Entry; 65] = [
     Entry::of::<attach::Attach>(),
     Entry::of::<attach::Detach>(),
     Entry::of::<capture::TargetCapture>(),
@@ -120,6 +121,7 @@ static ENTRIES: [Entry; 64] = [
     Entry::of::<summary::Summary>(),
     Entry::of::<account::AccountFor>(),
     Entry::of::<explain::Explain>(),
+    Entry::of::<pins::PinsOf>(),
     Entry::of::<patched::Patched>(),
     Entry::of::<decode::Decode>(),
     Entry::of::<examine::Examine>(),

@@ -40,7 +40,9 @@ struct Explained {
 impl FrameHolders {
     pub(super) fn of(record: &FrameRecord) -> Option<FrameHolders> {
         let (references, order) = (record.references?, record.order?);
-        let known = |mappings| holders(record, references.into(), mappings, None, 0).ok();
+        // The page cache has a reference for each page; before Linux 6.7 only one for a page of the hugetlb pool.
+        let of = |mappings, flags| holders(record, references.into(), mappings, flags, 1);
+        let known = |mappings| of(mappings, None).or_else(|_| of(mappings, Some(PageFlags::HUGE))).ok();
         let holders = record.mappings.and_then(known);
         let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let pins = if order > 0 {
@@ -69,6 +71,18 @@ impl FrameHolders {
         }
     }
 
+    /// How often it is pinned.
+    ///
+    /// # Errors
+    /// Not known, with the reason.
+    pub fn pins(self) -> Fact<u64> {
+        match self.pins {
+            Pins::Exactly(pins) => Ok(pins.into()),
+            Pins::AtMost(_) => Err(ambiguous()),
+            Pins::Unknown => Err(not_shown()),
+        }
+    }
+
     /// Its references by holder, if those of mappings and files are known.
     pub fn holders(self) -> Option<Holders> {
         let Explained { mappings, page_cache, swap_cache, filesystem } = self.explained?;
@@ -91,7 +105,13 @@ pub(super) fn with_pins(holders: Holders, pins: u64, is_large: bool) -> Holders 
     Holders { pins: of_pins, others: holders.others - of_pins, ..holders }
 }
 
-pub(super) fn not_shown() -> Reason {
+fn ambiguous() -> Reason {
+    let why = "1024 references look like one pin, and not all references of this page are explained";
+    Reason::NotOnThisKernel(why.into())
+}
+
+/// Why a frame has no record.
+pub fn not_shown() -> Reason {
     Reason::NotOnThisKernel("the kernel does not show its record of this frame".into())
 }
 
@@ -133,12 +153,7 @@ pub(super) fn small_page_pins(references: u64, holders: Option<&Holders>) -> (Fa
     match holders.map(|holders| (holders.others / REFERENCES_OF_A_PIN, holders.others % REFERENCES_OF_A_PIN)) {
         // One reference more is normal.
         Some((pins, 0 | 1)) => (Ok(pins), None),
-        _ => (
-            Err(Reason::NotOnThisKernel(
-                "1024 references look like one pin, and not all references of this page are explained".into(),
-            )),
-            Some(most),
-        ),
+        _ => (Err(ambiguous()), Some(most)),
     }
 }
 

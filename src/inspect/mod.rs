@@ -87,6 +87,8 @@ pub use folio::Folio;
 #[doc(hidden)]
 pub use frames::frame_words;
 pub use frames::{FrameDetail, FrameRow, FrameSweep, cgroup_path, frame_detail, is_average, machine_frames, zone};
+#[doc(hidden)]
+pub use holders::not_shown as record_not_shown;
 pub use holders::{FrameHolders, Pins};
 pub use memory::{Absent, ByteSource, Contents, MemoryRead, ReadEnd, Unread, first_absent, read_resident};
 #[cfg(feature = "cli")]

@@ -6,6 +6,7 @@ pub mod btf;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod core_file;
+pub mod descriptors;
 pub mod huge;
 pub mod maps;
 pub mod mounts;

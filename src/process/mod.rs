@@ -33,7 +33,7 @@ pub use machine::{KernelVersion, Machine, Merging, OpenedProcess, ProcessHandle,
 pub use maps_text::MapsText;
 pub use modules::{Layout, Modules, OpenedFile};
 pub use populated::{PopulatedRange, PopulatedRanges};
-pub use status::{ProcessStatus, Thread};
+pub use status::{PinningDescriptor, ProcessStatus, Thread};
 #[doc(hidden)]
 pub use target_process::FEW_REGIONS;
 pub use target_process::Process;

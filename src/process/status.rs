@@ -6,10 +6,11 @@
 
 use super::{Process, Result, maps_text};
 use crate::budget::Budget;
+use crate::kernel::descriptors::{PinningDevice, registered_buffers};
 use crate::kernel::status::{self, Registers, Stat, Status, ThreadState};
 use crate::kernel::text::BadLine;
 use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress};
-use crate::source::{Answer, Error, File, List, Probe, Query, Source, WordFile, as_words};
+use crate::source::{Answer, Error, File, List, Listed, Probe, Query, Source, WordFile, as_words};
 use procfs::FromRead;
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,18 @@ impl Thread {
     pub fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
+}
+
+/// A file descriptor through which a process may have pinned memory.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct PinningDescriptor {
+    /// Its number.
+    pub number: u32,
+    /// What it is for.
+    pub device: PinningDevice,
+    /// The buffers that are registered with it, as far as the kernel lists them.
+    pub buffers: Vec<AddressRange>,
 }
 
 /// What `/proc/PID/status`, `stat`, `exe` and `cmdline` say of a process.
@@ -115,6 +128,24 @@ impl Process {
         }
         threads.sort_unstable_by_key(|thread| thread.id);
         Ok(threads)
+    }
+
+    /// Its file descriptors through which it may have pinned memory. Those that are closed meanwhile are left out.
+    ///
+    /// # Errors
+    /// They may not be read, or the source has no list of them.
+    pub fn pinning_descriptors(&self) -> Result<Vec<PinningDescriptor>> {
+        let mut found = Vec::new();
+        for Listed { pid: number, program: link, .. } in self.source().list(List::Descriptors)? {
+            let Some(device) = link.as_deref().and_then(PinningDevice::of_link) else {
+                continue;
+            };
+            let info = (device == PinningDevice::IoUring).then_some(File::DescriptorInfo(number));
+            let info = info.and_then(|file| self.source().whole(file).ok()).unwrap_or_default();
+            found.push(PinningDescriptor { number, device, buffers: registered_buffers(&info).collect() });
+        }
+        found.sort_unstable_by_key(|descriptor| descriptor.number);
+        Ok(found)
     }
 
     /// Whether a thread is running, or waits in the kernel, and where.

@@ -109,7 +109,7 @@ pub struct Mapping {
     pub name: Vec<u8>,
 }
 
-/// Which processes or threads are listed, and how much is read of each.
+/// Which processes, threads or file descriptors are listed, and how much is read of each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum List {
     /// All of them with a handle each, and of their files only `stat`.
@@ -120,9 +120,11 @@ pub enum List {
     One(u32),
     /// The threads of the process, and of their files only `stat`.
     Threads,
+    /// The file descriptors of the process: by number, and where the link of each leads.
+    Descriptors,
 }
 
-/// A process in a listing.
+/// A process, thread or file descriptor in a listing.
 #[derive(Clone, Default, Debug)]
 pub struct Listed {
     /// The number that it is listed by.
@@ -131,7 +133,7 @@ pub struct Listed {
     pub stat: Vec<u8>,
     /// `/proc/PID/status`
     pub status: Vec<u8>,
-    /// Where `/proc/PID/exe` leads, if that may be known.
+    /// Where `/proc/PID/exe`, or the link of the descriptor, leads, if that may be known.
     pub program: Option<Vec<u8>>,
     /// A handle on it.
     pub held: Held,
@@ -349,6 +351,8 @@ pub enum File {
     Syscall,
     /// `/proc/PID/task/TID/syscall`
     ThreadSyscall(u32),
+    /// `/proc/PID/fdinfo/N`
+    DescriptorInfo(u32),
     /// `/proc/PID/smaps`
     Smaps,
     /// `/proc/PID/smaps_rollup`
@@ -456,6 +460,7 @@ impl File {
             File::Limits => ("limits", "the limits of the process"),
             File::Syscall => ("syscall", "registers"),
             File::ThreadSyscall(_) => ("task", "registers"),
+            File::DescriptorInfo(_) => ("fdinfo", "the use of a file descriptor"),
             File::Smaps => ("smaps", "the kernel's counts for each region"),
             File::SmapsRollup => ("smaps_rollup", "the kernel's counts for the process"),
             File::CommandLine => ("cmdline", "the command line"),
@@ -485,6 +490,7 @@ impl File {
         match self {
             File::MappedFile(range) => Some(mapped_file(range)),
             File::ThreadSyscall(thread) => Some(format!("task/{thread}/syscall")),
+            File::DescriptorInfo(number) => Some(format!("fdinfo/{number}")),
             file => Some(file.row().0.to_owned()).filter(|path| !path.starts_with('/')),
         }
     }

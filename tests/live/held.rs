@@ -4,12 +4,14 @@
 //! it is held, while it is, and afterwards. `/proc` shows only some of these. One reference more is possible at any
 //! time: that of a batch for the LRU lists.
 
+use super::answers::program;
 use super::puppet::{answer, each_page, fork, huge, kill, mapped, memfd, stay_on_one_processor};
 use super::states::{MADV_COLLAPSE, detail};
 use super::support::{has_vm_flag, huge_page_bytes, is_root, page_bytes, plain_entry, release, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test, huge::word};
 use pmdb::{AddressRange, AddressSpace, Facts, VirtualAddress};
+use serde_json::Value;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 pub const TESTS: &[Test] = &[
@@ -284,6 +286,18 @@ fn is_recorded(way: &str, holder: &Holder) {
     assert!(holders.others <= 1 + u64::from(way == "spliced"), "{way}: {now:?}, {holders:?}");
     let owner = if way == "cached" { "file" } else { "anonymous" };
     assert_eq!(record.owner, Ok(owner), "{way}");
+    let pid = holder.target.pid();
+    let said = program(&[], pid, true, &[format!("pins {:#x}, +{}", now.address, page_bytes())]);
+    let said: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let of = |kind: &str| said.iter().filter(|one| one["type"] == kind).collect::<Vec<_>>();
+    let (rows, holders) = (of("held-pages"), of("pin-holder"));
+    assert_eq!(rows.len(), 1, "{way}: {said:?}");
+    assert_eq!((&rows[0]["pins"], &rows[0]["pages"]), (&now.pins.into(), &1.into()), "{way}: {said:?}");
+    assert_eq!(rows[0]["folio_bytes"].is_null(), way != "huge", "{way}: {said:?}");
+    let found: Vec<_> = holders.iter().map(|one| (&one["pid"], &one["device"], &one["start"], &one["bytes"])).collect();
+    let buffer = (pid.into(), "io_uring".into(), format!("{:#x}", now.address).into(), page_bytes().into());
+    let expected = if now.pins > 0 { vec![(&buffer.0, &buffer.1, &buffer.2, &buffer.3)] } else { Vec::new() };
+    assert_eq!(found, expected, "{way}: {said:?}");
     // A sweep finds the same.
     let page = AddressRange::new(VirtualAddress::new(now.address), VirtualAddress::new(now.address + page_bytes()));
     let space = AddressSpace::of(&holder.target.attach()).expect("its regions");

@@ -7,6 +7,7 @@ mod functions;
 mod habits;
 mod language;
 mod memory;
+mod pins;
 pub(super) mod records;
 mod snapshots;
 mod table;

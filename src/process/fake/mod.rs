@@ -41,6 +41,8 @@ pub struct World {
     pub counts: HashMap<u64, u64>,
     /// The kernel's own records of frames; `None` where they cannot be read.
     pub records: Option<HashMap<u64, FrameRecord>>,
+    /// File descriptors: where each leads, and its `fdinfo`.
+    pub descriptors: Vec<(&'static str, String)>,
     /// Files with words that may not be opened.
     pub refused: Vec<WordFile>,
     /// The kernel has PAGEMAP_SCAN.
@@ -139,6 +141,7 @@ impl World {
             flags: HashMap::new(),
             counts: HashMap::new(),
             records: None,
+            descriptors: Vec::new(),
             refused: vec![WordFile::FrameCgroups],
             scans: true,
             scan_buffer: usize::MAX,

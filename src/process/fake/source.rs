@@ -173,6 +173,10 @@ impl Source for Bytes {
                 format!("State:\tS (sleeping)\nTgid:\t{pid}\nTracerPid:\t0\nUid:\t0\t0\t0\t0\n")
             }
             File::Syscall | File::ThreadSyscall(_) => world.syscall.clone(),
+            File::DescriptorInfo(number) => match world.descriptors.get(number as usize) {
+                Some((_, info)) => info.clone(),
+                None => return none(),
+            },
             File::Program => match &world.executable {
                 Some(path) => return Ok(path.as_bytes().to_vec()),
                 None => return none(),
@@ -370,7 +374,16 @@ impl Source for Bytes {
         }))
     }
 
-    fn list(&self, _: List) -> Result<Vec<Listed>> {
+    fn list(&self, which: List) -> Result<Vec<Listed>> {
+        if which == List::Descriptors {
+            let links = (0..).zip(&self.0.descriptors);
+            let listed = links.map(|(number, (link, _))| Listed {
+                pid: number,
+                program: Some(link.as_bytes().to_vec()),
+                ..Listed::default()
+            });
+            return Ok(listed.collect());
+        }
         let listed = |(one, _): &(ProcessHandle, _)| Listed {
             pid: one.pid,
             stat: stat(one.pid, one.parent, 0),

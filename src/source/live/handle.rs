@@ -249,6 +249,16 @@ pub(super) fn threads(process: &Directory) -> Result<Vec<Listed>> {
     Ok(numbers.into_iter().filter_map(listed).collect())
 }
 
+/// The file descriptors of the process of this directory. Those that are closed meanwhile are left out.
+pub(super) fn descriptors(process: &Directory) -> Result<Vec<Listed>> {
+    let numbers = process.numbers("fd").map_err(|error| Error::io("listing /proc/PID/fd", error))?;
+    let listed = |number: u32| {
+        let program = Some(process.link(&format!("fd/{number}")).ok()?);
+        Some(Listed { pid: number, program, ..Listed::default() })
+    };
+    Ok(numbers.into_iter().filter_map(listed).collect())
+}
+
 /// Every process, with a handle on it. Very many are read on several cores.
 pub(super) fn held_processes() -> Result<Vec<Listed>> {
     /// Reading this many processes takes less time than starting a thread.

@@ -158,6 +158,7 @@ impl Source for Live {
             List::All => handle::all_processes(),
             List::One(number) => handle::one_process(number).map(|one| vec![one]),
             List::Threads => handle::threads(self.attached()?.directory()),
+            List::Descriptors => handle::descriptors(self.attached()?.directory()),
         }
     }
 

@@ -274,6 +274,7 @@ impl Source for Recorded {
         let answer = self.source.list(which);
         let (file, what, one) = match which {
             List::Threads => (self.file("task"), "the threads", ("thread", "threads")),
+            List::Descriptors => (self.file("fd"), "the file descriptors", ("descriptor", "descriptors")),
             _ => ("/proc".to_owned(), "the processes", ("process", "processes")),
         };
         let found = result_words(&answer, |all| counted(all.len(), one.0, one.1));

@@ -1,0 +1,89 @@
+//! `pins` on made-up processes.
+
+use super::{World, all, records};
+use crate::command::pins::{HeldPages, PinHolder, PinsSummary};
+use crate::kernel::PageFlags;
+use crate::process::fake::{HUGE, PAGE, region};
+use crate::process::{FrameOwner, FrameRecord, ProcessHandle, Target};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+fn record(order: u8, references: u32, mappings: u64, pins: Option<u32>) -> FrameRecord {
+    let mut record = FrameRecord::default();
+    (record.order, record.references, record.pins) = (Some(order), Some(references), pins);
+    (record.flags, record.owner) = (Some(PageFlags::empty()), Some(FrameOwner::Anonymous));
+    record.mappings = Some(mappings);
+    record
+}
+
+/// A huge page and three small ones, of which the second, and the huge one, are pinned; and a descriptor of VFIO.
+fn world(buffers: &[(u64, u64)]) -> World {
+    let mut world = World::new([region(HUGE, HUGE + 4)]);
+    world.maps_huge(HUGE, 8 * HUGE);
+    world.maps(2 * HUGE, 3, 0x700);
+    let mut records: HashMap<u64, FrameRecord> =
+        (8 * HUGE..9 * HUGE).map(|frame| (frame, record(9, 2, 1, Some(1)))).collect();
+    records.extend([(0x700, record(0, 1, 1, None)), (0x701, record(0, 1025, 1, None)), (0x702, record(0, 2, 1, None))]);
+    world.records = Some(records);
+    let rows = buffers.iter().map(|(page, pages)| format!("    0: {:#x}/{}\n", page * PAGE, pages * PAGE));
+    let info = format!("pos:\t0\nUserBufs:\t{}\n{}", buffers.len(), rows.collect::<String>());
+    world.descriptors =
+        vec![("/dev/null", String::new()), ("anon_inode:[io_uring]", info), ("/dev/vfio/7", String::new())];
+    world
+}
+
+type Rows = Vec<(u64, Option<u64>)>;
+type Holders = Vec<(&'static str, u32)>;
+
+fn pins(line: &str, target: Target) -> (Rows, Holders, PinsSummary) {
+    let records = records(line, target);
+    let rows = all::<HeldPages>(&records).map(|row| (row.pages, row.pins.clone().ok())).collect();
+    let holders = all::<PinHolder>(&records).map(|one| (one.device, one.descriptor)).collect();
+    (rows, holders, all::<PinsSummary>(&records).next().expect("totals").clone())
+}
+
+#[test]
+fn a_registered_buffer_explains_the_pins_of_its_folios() {
+    // One page of the huge page, and the small one.
+    let target = || world(&[(HUGE + 5, 1), (2 * HUGE + 1, 1), (0x9000, 4)]).target().1;
+    let (rows, holders, summary) = pins("pins 0x200000..0x404000", target());
+    assert_eq!(rows, [(HUGE, Some(1)), (1, Some(0)), (1, Some(1)), (1, Some(0)), (1, None)]);
+    assert_eq!(holders, [("io_uring", 1), ("io_uring", 1)]);
+    assert_eq!((summary.pages, summary.pinned, summary.unlisted, summary.holders), (HUGE + 4, HUGE + 1, 0, 2));
+    // Another page of the huge page is held too.
+    let (rows, holders, _) = pins("pins 0x300000, +4K", target());
+    assert_eq!((rows, holders), (vec![(1, Some(1))], vec![("io_uring", 1)]));
+}
+
+#[test]
+fn a_device_may_have_pinned_what_no_buffer_explains() {
+    let (_, holders, summary) = pins("pins 0x400000..0x403000", world(&[(HUGE, 1)]).target().1);
+    assert_eq!((holders, summary.unlisted, summary.pinned), (vec![("vfio", 2)], 1, 1));
+    let without = World { descriptors: Vec::new(), ..world(&[]) };
+    let (_, holders, summary) = pins("pins 0x400000..0x403000", without.target().1);
+    assert_eq!((holders, summary.unlisted, summary.holders), (vec![], 1, 0));
+}
+
+/// The page was shared by a fork, and the child had registered it.
+#[test]
+fn buffers_of_other_processes_that_map_the_page_are_found() {
+    let mut child = World { pid: 2, space: 1, ..world(&[(2 * HUGE + 1, 1), (HUGE, 1)]) };
+    let mut parent = World { descriptors: Vec::new(), ..world(&[]) };
+    for world in [&mut parent, &mut child] {
+        world.counts.insert(0x701, 2);
+        world.records.as_mut().expect("records").insert(0x701, record(0, 1026, 2, None));
+    }
+    let handle = ProcessHandle::of_numbers;
+    parent.processes = vec![(handle(1, 0), None), (handle(2, 1), Some(Arc::new(child)))];
+    let records = records("pins 0x400000..0x403000", parent.target().1);
+    let holders: Vec<_> = all::<PinHolder>(&records).map(|one| (one.pid, one.start.map(|at| at.get()))).collect();
+    assert_eq!(holders, [(2, Some((2 * HUGE + 1) * PAGE))]);
+}
+
+#[test]
+fn without_records_it_is_an_error_that_names_them() {
+    let world = World { records: None, ..world(&[]) };
+    let (_, outcome) = super::outcome("pins 0x400000..0x403000", world.target().1, usize::MAX);
+    let error = outcome.expect_err("no records");
+    assert!(error.message().contains("references of frames"), "{error:?}");
+}

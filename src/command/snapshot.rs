@@ -1,13 +1,16 @@
 //! `snapshot`, `snapshot delete NAME`, `info snapshots`: keeps the page map, to compare it later.
 
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, capture, example};
 use crate::budget::Budget;
 use crate::eval::{self, Keep, Spans};
 use crate::inspect::{self, Facts};
 use crate::kernel::Name;
 use crate::kernel::words::worded;
-use crate::lang::parser::{Parsed, Tokens, after, clause, hint_at_missing_with, list_once, range, snapshot_name, word};
-use crate::lang::{self, Spanned, display};
+use crate::lang::parser::{
+    Parsed, Tokens, after, clause, hint_at_missing_with, list_once, pattern, range, snapshot_name, word,
+};
+use crate::lang::{self, Expected, Spanned, display};
+use crate::process::Target;
 use crate::render::columns::{Cell, Column};
 use crate::render::text::Text;
 use crate::render::text::changes::{TIME, time};
@@ -21,6 +24,7 @@ use crate::state::{DebugState, NamedSnapshot};
 use nom::Parser;
 use nom::combinator::{cut, map, opt};
 use std::fmt::{self, Formatter};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 worded! {
@@ -40,10 +44,12 @@ worded! {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one line at a time")]
 pub enum Snapshot {
-    /// `[NAME] [in RANGE] [with KEPT, …]`: keeps the page map.
+    /// `[NAME] [from FILE] [in RANGE] [with KEPT, …]`: keeps the page map.
     Take {
         /// What it is to be called; a number if absent.
         name: Option<Spanned<String>>,
+        /// The capture that has it; a leading `~/` is still as typed. Of the attached process if absent.
+        file: Option<Spanned<String>>,
         /// Of what; all if absent.
         range: Option<Spanned<lang::Range>>,
         /// What else is kept.
@@ -64,6 +70,7 @@ impl Command for Snapshot {
 Saves the page map of the process or of a range, for `diff` to compare it with another snapshot or with the present.
 
   NAME          its name, otherwise s1, s2 and so on; replaces a snapshot of the same name
+  from FILE     from a capture of the same process (`help capture`), to compare a process with itself at an earlier time
   in RANGE      only this part
   with flags    also the flags of the frames (/proc/kpageflags)
   with counts   also the map count of each frame
@@ -80,6 +87,10 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
             example("snapshot before", "save the whole process"),
             example("snapshot in demo_busy with content", "save a symbol, with a hash of each page"),
             example("snapshot before\nsnapshot delete before", "delete a snapshot"),
+            example(
+                "capture demo.capture --overwrite\nsnapshot before from demo.capture\ndiff before",
+                "show the changes since a capture",
+            ),
         ],
     };
 
@@ -93,24 +104,29 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
             return map(cut(snapshot_name), Snapshot::Delete).parse(behind);
         }
         let (mut input, name) = opt(snapshot_name).parse(input)?;
-        let (mut in_, mut with) = (None, None);
-        while clause(&mut input, &mut in_, after("in", range))?
+        let (mut file, mut in_, mut with) = (None, None, None);
+        while clause(&mut input, &mut file, after("from", pattern(Expected::File)))?
+            || clause(&mut input, &mut in_, after("in", range))?
             || clause(&mut input, &mut with, after("with", list_once::<Kept>))?
         {}
         if with.is_none() {
             hint_at_missing_with::<Kept>(input);
         }
         let (range, with) = (in_, with.unwrap_or_default());
-        Ok((input, Snapshot::Take { name, range, with }))
+        Ok((input, Snapshot::Take { name, file, range, with }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (name, range, with) = match self {
+        let (name, file, range, with) = match self {
             Snapshot::Delete(name) => return write!(f, " delete {}", name.node),
-            Snapshot::Take { name, range, with } => (name, range, with),
+            Snapshot::Take { name, file, range, with } => (name, file, range, with),
         };
         if let Some(name) = name {
             write!(f, " {}", name.node)?;
+        }
+        if let Some(file) = file {
+            f.write_str(" from")?;
+            display::quoted(f, Some(&file.node))?;
         }
         display::clause(f, "in", range.as_ref().map(|range| &range.node))?;
         let kept: Vec<&str> = with.iter().map(|kept| kept.word()).collect();
@@ -118,17 +134,21 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let (name, range, with) = match self {
+        let (name, file, range, with) = match self {
             Snapshot::Delete(name) if context.state.snapshots.delete(&name.node) => return Ok(Flow::Done),
             Snapshot::Delete(name) => return Err(unknown(context.state, name)),
-            Snapshot::Take { name, range, with } => (name, range, with),
+            Snapshot::Take { name, file, range, with } => (name, file, range, with),
+        };
+        let target = match file {
+            Some(file) => Arc::new(capture::open(&file.node)?),
+            None => context.target()?,
         };
         let spans = range.as_ref().map(|range| spans(range, context.state)).transpose()?;
         let name = match name {
             Some(name) => name.node.clone(),
             None => context.state.snapshots.free_name(),
         };
-        let taken = take(context, name, spans, with)?;
+        let taken = take(context, &target, name, spans, with)?;
         context.sink.emit(&row(&taken))?;
         context.state.snapshots.add(taken);
         Ok(Flow::Done)
@@ -181,9 +201,14 @@ fn unknown(state: &DebugState, name: &Spanned<String>) -> Error {
     eval::unknown_snapshot(name, state.snapshots.all()).into()
 }
 
-/// Takes a snapshot of what is attached.
-fn take(context: &mut Context, name: String, spans: Option<Spans>, with: &[Kept]) -> Result<NamedSnapshot, Error> {
-    let target = context.target()?;
+/// Takes a snapshot.
+fn take(
+    context: &mut Context,
+    target: &Target,
+    name: String,
+    spans: Option<Spans>,
+    with: &[Kept],
+) -> Result<NamedSnapshot, Error> {
     let mut keep = Keep::default();
     for kept in with {
         match kept {
@@ -195,7 +220,7 @@ fn take(context: &mut Context, name: String, spans: Option<Spans>, with: &[Kept]
     let symbols = &context.state.symbols;
     let sink = &mut *context.sink;
     let taken =
-        showing(sink, |budget, progress| NamedSnapshot::take(name, &target, symbols, spans, keep, budget, progress));
+        showing(sink, |budget, progress| NamedSnapshot::take(name, target, symbols, spans, keep, budget, progress));
     or_say(taken, "interrupted: no snapshot was kept", sink)
 }
 

@@ -21,9 +21,8 @@ impl<'a> Evaluator<'a> {
         let target = self.target(at, &call.called)?;
         let failed = |cause| call.failed(cause);
         let from = self.snapshot(&asked.from)?;
-        let attached = target.process.identity();
         let refused = |refusal: Refusal| Error::new(at, refusal.message).hint(refusal.hint);
-        from.refuse_other(&attached).map_err(refused)?;
+        from.refuse_other(target).map_err(refused)?;
         let now;
         let to = match &asked.to {
             Some(name) => self.snapshot(name)?,
@@ -35,7 +34,7 @@ impl<'a> Evaluator<'a> {
                 &now
             }
         };
-        to.refuse_other(&attached).map_err(refused)?;
+        to.refuse_other(target).map_err(refused)?;
         require_contents(function, from, to, at)?;
         let range = match &asked.range {
             Some(range) => Some((self.addresses(range)?, range.at)),

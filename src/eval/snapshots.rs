@@ -8,7 +8,7 @@ use crate::process::Target;
 use crate::source::{Identity, MemoryLifetime};
 use crate::symbol::Symbols;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// A snapshot, and what it covers.
 pub struct NamedSnapshot {
@@ -20,6 +20,8 @@ pub struct NamedSnapshot {
     pub time: SystemTime,
     /// The address space that its pages are of; `None` if the process never gets another one.
     lifetime: Option<Arc<dyn MemoryLifetime>>,
+    /// The auxiliary vector, for comparisons with a capture: its addresses are random for each program that runs.
+    vector: Option<Vec<u8>>,
     /// What it covers; `None` for the whole process.
     pub spans: Option<Spans>,
     /// The page map.
@@ -78,9 +80,13 @@ impl NamedSnapshot {
         };
         space.require(keep.extra)?;
         let extra = keep.extra | space.obtainable(Facts::SOFT_DIRTY);
-        let time = SystemTime::now();
+        let time = match target.process.captured() {
+            Some([begun, _]) => SystemTime::UNIX_EPOCH + Duration::from_secs(begun),
+            None => SystemTime::now(),
+        };
+        let vector = target.process.auxiliary_vector().ok();
         let snapshot = Snapshot::take(&space, ranges, extra, keep.contents, budget, progress)?;
-        Ok(NamedSnapshot { name, process: target.process.identity(), time, lifetime, spans, snapshot })
+        Ok(NamedSnapshot { name, process: target.process.identity(), time, lifetime, vector, spans, snapshot })
     }
 
     /// A snapshot of the present that covers the same, with the same facts.
@@ -107,12 +113,17 @@ impl NamedSnapshot {
     ///
     /// # Errors
     /// It is of another one.
-    pub fn refuse_other(&self, attached: &Identity) -> Result<(), Refusal> {
+    pub fn refuse_other(&self, target: &Target) -> Result<(), Refusal> {
         let Identity { pid, name, .. } = &self.process;
-        let (this, is_same) = (&self.name, self.process.is_same_process(attached));
+        let attached = target.process.identity();
+        let (this, is_same) = (&self.name, self.process.is_same_process(&attached));
         let attached = attached.pid;
+        let is_same_program = || match &self.lifetime {
+            Some(lifetime) if target.process.captured().is_none() => lifetime.is_alive(),
+            _ => self.vector.is_none() || target.process.auxiliary_vector().ok() == self.vector,
+        };
         Err(if is_same {
-            if self.lifetime.as_ref().is_none_or(|one| one.is_alive()) {
+            if is_same_program() {
                 return Ok(());
             }
             Refusal {

@@ -16,6 +16,7 @@ pub const TESTS: &[Test] = &[
     ("capture::damaged_files_are_refused", damaged_files_are_refused),
     ("capture::memory_is_that_of_the_process", memory_is_that_of_the_process),
     ("capture::gdb_reads_an_exported_core", gdb_reads_an_exported_core),
+    ("capture::snapshots_come_from_captures", snapshots_come_from_captures),
     ("capture::cores_are_read", cores_are_read),
     ("capture::cores_of_the_kernel_are_read", cores_of_the_kernel_are_read),
     ("capture::cores_of_gdb_are_read", cores_of_gdb_are_read),
@@ -457,4 +458,59 @@ fn cores_of_gdb_are_read() {
     assert!(!code.is_empty());
     assert_eq!(rights(&["--json", "-c", path, "regions"]), code);
     has_no_page_map(path);
+}
+
+/// The changes that `diff` shows, each with its first address and pages.
+fn changes(output: &Output) -> Vec<(String, u64, u64)> {
+    assert!(output.status.success(), "{}", text(output));
+    let rows = String::from_utf8_lossy(&output.stdout).into_owned();
+    let rows = rows.lines().map(|row| serde_json::from_str::<serde_json::Value>(row).expect("a record"));
+    let changes = rows.filter(|row| row["type"] == "change").map(|row| {
+        let start = row["start"].as_str().and_then(|start| start.strip_prefix("0x")).expect("an address");
+        let pages = row["pages"].as_u64().expect("pages");
+        (row["change"].as_str().expect("a word").to_owned(), u64::from_str_radix(start, 16).expect("hex"), pages)
+    });
+    changes.collect()
+}
+
+fn snapshots_come_from_captures() {
+    let (mut puppet, memory, _) = subject();
+    let page = page_bytes();
+    let pid = puppet.0.pid().to_string();
+    let folder = tempfile::tempdir().expect("a directory");
+    let [before, after] = ["before", "after"].map(|name| folder.path().join(name));
+    let [before, after] = [&before, &after].map(|path| path.to_str().expect("a path"));
+    let write = |file: &str| {
+        let written = pmdb(&[&pid, "capture", file, "with memory"]);
+        assert!(written.status.success(), "{}", text(&written));
+    };
+    write(before);
+    puppet.writes(memory + 1000 * page, 30);
+    puppet.writes(memory, 2);
+    write(after);
+    let range = format!("{memory:#x}, +2000p");
+    let diff = |subject: &[&str], earlier: &str| {
+        let take = format!("snapshot before from {earlier} in {range}");
+        pmdb(&[subject, &["--json", "-batch", "-ex", &take, "-ex", &format!("diff before in {range}")]].concat())
+    };
+    let came = vec![("came".to_owned(), memory + 1000 * page, 30)];
+    assert_eq!(changes(&diff(&["-p", &pid], before)), came, "with the process");
+    assert_eq!(changes(&diff(&["-c", after], before)), came, "with a capture");
+    assert_eq!(changes(&diff(&["-p", &pid], after)), [], "with the process, unchanged");
+    // The process first, and a capture later.
+    let take = [format!("snapshot now_ in {range}"), format!("snapshot old from {before}"), "diff now_ old".to_owned()];
+    let lines = take.iter().flat_map(|line| ["-ex", line]);
+    let reverse = pmdb(&["-p", &pid, "--json", "-batch"].into_iter().chain(lines).collect::<Vec<_>>());
+    assert_eq!(changes(&reverse), [("went".to_owned(), memory + 1000 * page, 30)]);
+    // Contents show what was written in place.
+    puppet.writes(memory + 5 * page, 1);
+    let take = format!("snapshot before from {before} in {memory:#x}, +16p with content");
+    let written = pmdb(&["-p", &pid, "--json", "-batch", "-ex", &take, "-ex", "diff before"]);
+    let written_in_place = |first: u64, pages| ("written".to_owned(), memory + first * page, pages);
+    assert_eq!(changes(&written), [written_in_place(0, 2), written_in_place(5, 1)]);
+    // Another process is another one.
+    let other = Target::start("puppet", &[]);
+    let other = other.pid().to_string();
+    let refused = diff(&["-p", &other], before);
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
 }

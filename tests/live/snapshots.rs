@@ -390,7 +390,7 @@ fn of_another_program() {
     state.snapshots.add(taken("before", &target, &state));
     let refusal = |name: &str, target: &Target, state: &DebugState| {
         let snapshot = state.snapshots.by_name(name).expect("the snapshot");
-        snapshot.refuse_other(&target.process.identity()).err().map(|refusal| refusal.message)
+        snapshot.refuse_other(target).err().map(|refusal| refusal.message)
     };
     assert_eq!(refusal("before", &target, &state), None);
     puppet.0.send("exec");

@@ -23,7 +23,7 @@ use crate::report::{Declared, Shape};
 use crate::symbol::{Symbols, read_tables};
 pub use core::ExportCore;
 use nom::Parser;
-pub use opened::TargetCapture;
+pub use opened::{TargetCapture, open};
 use std::fmt::{self, Formatter};
 
 worded! {

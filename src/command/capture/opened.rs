@@ -1,6 +1,6 @@
 //! `target capture FILE`: examine a capture.
 
-use super::super::{About, Command, CommandName, Context, Flow, Group, Nature, Outcome, example, expand_home};
+use super::super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, expand_home};
 use super::output;
 use crate::lang::display::quoted;
 use crate::lang::parser::{Parsed, Tokens, pattern};
@@ -11,6 +11,14 @@ use nom::Parser;
 use nom::combinator::map;
 use std::fmt::{self, Formatter};
 use std::time::UNIX_EPOCH;
+
+/// The target in a capture or core file, by the path as it was typed.
+pub fn open(path: &str) -> Result<Target, Error> {
+    let file = output::open(&expand_home(path))?;
+    let time = file.metadata().ok().and_then(|found| found.modified().ok());
+    let time = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs());
+    Ok(Target::of_capture(Box::new(file), time)?)
+}
 
 /// `target capture FILE`
 #[derive(Debug)]
@@ -43,10 +51,7 @@ pmdb opens no other file because of a capture, whatever names are in it. `pmdb -
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let file = output::open(&expand_home(&self.0.node))?;
-        let time = file.metadata().ok().and_then(|found| found.modified().ok());
-        let time = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs());
-        let target = Target::of_capture(Box::new(file), time)?;
+        let target = open(&self.0.node)?;
         target.process.set_scan(context.state.settings.scan);
         let target = context.state.attach(target);
         if !context.sink.is_greeting() {

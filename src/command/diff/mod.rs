@@ -145,7 +145,7 @@ copied page is shown as moved: it was not shared before.",
             (None, None) => return Err(no_snapshot()),
         };
         for one in [from, to] {
-            one.refuse_other(&target.process.identity())?;
+            one.refuse_other(&target)?;
         }
         let space = AddressSpace::within(&target, from.snapshot.spans())?;
         let range = self.range.as_ref();
@@ -181,7 +181,8 @@ copied page is shown as moved: it was not shared before.",
         let shared = from.snapshot.extra() & to.snapshot.extra();
         let changes = totals(&rows);
         let has_moved = changes.iter().any(|(kind, _)| *kind == EventKind::Moved);
-        if has_moved && target.machine.has_children(target.process.identity().pid)? {
+        let is_live = target.process.captured().is_none();
+        if has_moved && is_live && target.machine.has_children(target.process.identity().pid)? {
             context.sink.note(COPIES_AS_MOVED)?;
         }
         let mut blind = unobservable(&space, from.snapshot.spans(), shared);
@@ -259,7 +260,7 @@ fn no_snapshot() -> Error {
 fn present(context: &mut Context, asked: &Diff) -> Result<NamedSnapshot, Error> {
     let target = context.target()?;
     let from = earlier(context.state, asked)?;
-    from.refuse_other(&target.process.identity())?;
+    from.refuse_other(&target)?;
     let (sink, symbols) = (&mut *context.sink, &context.state.symbols);
     let now = showing(sink, |budget, progress| from.now(&target, symbols, budget, progress));
     or_say(now, "interrupted: nothing was compared, and the earlier snapshot is kept", sink)

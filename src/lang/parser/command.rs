@@ -340,7 +340,7 @@ pub(crate) fn setting_value(input: Tokens<'_>) -> Parsed<'_, (Setting, SettingVa
 }
 
 /// Words that cannot name a snapshot: they begin a clause of `snapshot` or `diff`, or mean the present.
-const TAKEN: [&str; 8] = ["in", "with", "where", "by", "top", "limit", "delete", NOW];
+const TAKEN: [&str; 9] = ["from", "in", "with", "where", "by", "top", "limit", "delete", NOW];
 
 pub(crate) fn snapshot_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
     input.accept(Expected::Snapshot, |token| {

@@ -4,9 +4,8 @@ use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example}
 use crate::kernel::Name;
 use crate::lang::parser::{Parsed, Tokens, number};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column};
+use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
-use crate::render::text::tables::Table;
 use crate::render::theme::Role;
 use crate::report::record::record;
 use crate::report::{Declared, Shape};

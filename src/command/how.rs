@@ -2,10 +2,9 @@
 
 use super::{Context, Error, Outcome};
 use crate::lang::{How, ParsedCommand};
-use crate::render::columns::{Cell, Column};
+use crate::render::columns::{Cell, Column, Table, none};
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
-use crate::render::text::tables::{Table, none};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
 use crate::render::{Record, Sink};

@@ -4,9 +4,8 @@ use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example}
 use crate::kernel::{AddressRange, Name, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column};
+use crate::render::columns::{Cell, Column, END, START, Table, none, optional, region as name};
 use crate::render::text::Text;
-use crate::render::text::tables::{END, START, Table, none, optional, region as name};
 use crate::render::theme::Role;
 use crate::report::record::record;
 use crate::report::{Declared, Reason, Shape, Why};

@@ -9,9 +9,8 @@ use crate::kernel::{AddressRange, FrameNumber, Name, PageSize, State, VirtualAdd
 use crate::lang::parser::{Parsed, Tokens, range};
 use crate::lang::{Range, Spanned};
 use crate::process::{self, Machine, PinningDescriptor, Process};
-use crate::render::columns::{Cell, Column};
+use crate::render::columns::{Cell, Column, PAGES, PID, START, Table, none, optional, reason as reason_cell};
 use crate::render::text::lines::Lines;
-use crate::render::text::tables::{PAGES, PID, START, Table, none, optional, reason as reason_cell};
 use crate::render::text::{Text, pages, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};

@@ -11,9 +11,8 @@ use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, one_of, part, s
 use crate::lang::{self, Expected, Spanned, display};
 use crate::process::{self, Machine, ProcessEntry};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column};
+use crate::render::columns::{Cell, Column, PID, Table, amount, none, unknown};
 use crate::render::text::Text;
-use crate::render::text::tables::{PID, Table, amount, none, unknown};
 use crate::render::theme::Role;
 use crate::render::units::counted;
 use crate::report::record::record;

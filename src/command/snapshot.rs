@@ -11,10 +11,9 @@ use crate::lang::parser::{
 };
 use crate::lang::{self, Expected, Spanned, display};
 use crate::process::Target;
-use crate::render::columns::{Cell, Column};
+use crate::render::columns::{Cell, Column, PID, Table};
 use crate::render::text::Text;
 use crate::render::text::changes::{TIME, time};
-use crate::render::text::tables::{PID, Table};
 use crate::render::theme::Role;
 use crate::render::units::counted;
 use crate::render::{Record, Sink};

@@ -9,10 +9,9 @@ use crate::lang::parser::{Parsed, Tokens, cut_to, range};
 use crate::lang::{self, Spanned, display};
 use crate::process::{self, Target};
 use crate::render::Record;
-use crate::render::columns::Cell;
+use crate::render::columns::{Cell, END, PAGES, SIZE, START, Table, fact, length};
 use crate::render::text::Text;
 use crate::render::text::pages::{FRAME, PHYSICAL, STATE, state};
-use crate::render::text::tables::{END, PAGES, SIZE, START, Table, fact, length};
 use crate::report::record::record;
 use crate::report::{
     Declared, Fact, FolioReport, FrameWords, Hex, Nearest, Reason, Shape, SwapSlot, SymbolBrief, Translation, Why,

@@ -15,7 +15,7 @@
 //!             module_symbols          a module with its files, index and caches, and its symbols in the process
 //!             files                   its files together; the search for its separate debug file
 //! files       elf                     one file, read by offset within bounds
-//!             table                   one pass over its symbols, and their names; plt_got: stubs and slots for imports
+//!             table                   one pass over its symbols, and their names; stubs and slots for imports
 //! JIT code    jit, perf_map           code that the target makes while it runs, and the names that it writes for it
 //! beside      lines                   lines of the source
 //! ```
@@ -31,7 +31,6 @@ mod lookup;
 mod module;
 mod module_symbols;
 mod perf_map;
-mod plt_got;
 mod reason;
 mod search;
 mod survey;

@@ -8,7 +8,7 @@ use super::lines::CachedLines;
 use super::lookup::{self, Index};
 use super::module::LoadedCopy;
 use super::table::{self, NamedSymbols, Names, Symbol, SymbolPass};
-use super::{Kind, NoSymbols, plt_got};
+use super::{Kind, NoSymbols};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Name, PageSize, VirtualAddress};
 use std::collections::VecDeque;
@@ -65,12 +65,12 @@ impl ModuleSymbols {
         }
         // `_GLOBAL_OFFSET_TABLE_` has no size, and would cover all slots.
         let image = &self.sources.image;
-        plt_got::at(image, &self.relocations, address, &mut self.budget()).or(listed)
+        table::import_at(image, &self.relocations, address, &mut self.budget()).or(listed)
     }
 
     /// The stubs or slots for imported functions that `name` means: `malloc@plt`, `malloc@got.plt`.
     pub(super) fn plt_got_called(&self, name: &str, budget: &mut Budget) -> Result<NamedSymbols, NoSymbols> {
-        plt_got::called(&self.sources.image, &self.relocations, name, budget)
+        table::imports_called(&self.sources.image, &self.relocations, name, budget)
     }
 
     /// The symbol of a table. The first few times by one pass over the tables, then by an index.

@@ -3,10 +3,9 @@
 use super::records::{bytes, share};
 use crate::kernel::{Name, PageSize};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column};
+use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
-use crate::render::text::tables::Table;
 use crate::render::theme::Role;
 use crate::render::units::{counted, size};
 use crate::report::record::record;

@@ -2,9 +2,8 @@
 
 use crate::kernel::{Name, PageSize};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column};
+use crate::render::columns::{Cell, Column, MakeCell, Table, amount};
 use crate::render::text::lines::Lines;
-use crate::render::text::tables::{MakeCell, Table, amount};
 use crate::render::text::{Text, pages};
 use crate::render::theme::Role;
 use crate::render::units::{percent, size};

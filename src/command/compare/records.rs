@@ -3,12 +3,11 @@
 use crate::command::ps::ProcessMemory;
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column};
+use crate::render::columns::{Cell, Column, END, REGION, START, Table, amount, region_file};
 use crate::render::svg::Svg;
 use crate::render::text::Text;
 use crate::render::text::changes::{TIME, time};
 use crate::render::text::lines::Lines;
-use crate::render::text::tables::{END, REGION, START, Table, amount, region_file};
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::record::record;

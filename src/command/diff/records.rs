@@ -2,12 +2,11 @@
 
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column};
+use crate::render::columns::{Cell, Column, MakeCell, PAGES, REGION, SIZE, START, Table, length, region_file};
 use crate::render::text::Text;
 use crate::render::text::block::symbols_text;
 use crate::render::text::changes::{blind, by_kind, kind, net, net_figures, numbers, states, story};
 use crate::render::text::lines::Lines;
-use crate::render::text::tables::{MakeCell, PAGES, REGION, SIZE, START, Table, length, region_file};
 use crate::render::theme::Role;
 use crate::render::units::{counted, duration};
 use crate::report::record::record;

@@ -2,13 +2,12 @@
 
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column};
+use crate::render::columns::{Cell, Column, Table, none, optional};
 use crate::render::svg::Svg;
 use crate::render::text::Text;
 use crate::render::text::block::symbols_text;
 use crate::render::text::changes::{TIME, blind, by_kind, kind, net, net_figures, numbers, states, story, time};
 use crate::render::text::lines::Lines;
-use crate::render::text::tables::{Table, none, optional};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration};
 use crate::report::record::record;

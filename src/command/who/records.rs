@@ -2,10 +2,9 @@
 
 use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column};
+use crate::render::columns::{self, Cell, Column, PERMISSIONS, PID, Table};
 use crate::render::text::lines::{Footnotes, Lines};
-use crate::render::text::tables::{PERMISSIONS, PID, Table};
-use crate::render::text::{Text, tables, words};
+use crate::render::text::{Text, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
 use crate::report::json::{Form, leaf};
@@ -90,10 +89,10 @@ pub static MAPPERS: Table<Mapper> = Table::of(&[
         None => Cell::new("-"),
     }),
     Column::name("region", 14, Role::Name).cell(|style, mapper| match &mapper.region {
-        Some(region) => tables::region(style, &region.name, region.deleted),
+        Some(region) => columns::region(style, &region.name, region.deleted),
         None => Cell::of(Role::Dim, "gone"),
     }),
-    Column::name("symbol", 16, Role::Symbol).cell(|_, mapper| tables::symbol(&mapper.symbol)),
+    Column::name("symbol", 16, Role::Symbol).cell(|_, mapper| columns::symbol(&mapper.symbol)),
 ]);
 
 impl Record for WhoSummary {

@@ -9,12 +9,11 @@ pub(crate) mod message;
 pub(crate) mod pages;
 pub(crate) mod region;
 mod renderer;
-pub(crate) mod tables;
 mod timeline_rows;
 pub(crate) mod translation;
 pub(crate) mod words;
 
-use super::columns::Layout;
+use super::columns::{Layout, Table, TableId};
 use super::marks::Legend;
 use super::theme::{Role, Theme};
 use crate::render::marks::{Timeline, TimelineDrawing};
@@ -23,7 +22,6 @@ use jiff::tz::TimeZone;
 pub use lines::Said;
 use lines::{Footnotes, Lines, Style};
 use std::io::{self, Write};
-use tables::{Table, TableId};
 
 /// Writes records as text: tables with headings, blocks of labelled lines, single lines.
 pub struct Text {

@@ -3,13 +3,12 @@
 
 use crate::kernel::words::Worded;
 use crate::kernel::{AddressRange, FrameRange, Kind, PageFlags, PageSize, State, VirtualAddress};
-use crate::render::columns::{Cell, Column};
+use crate::render::columns::{
+    Cell, Column, END, MakeCell, PAGES, SIZE, START, Table, fact, length, map_count, none, reason, unknown,
+};
 use crate::render::svg::Svg;
 use crate::render::text::block::{ANONYMOUS, region_file_name};
 use crate::render::text::lines::Lines;
-use crate::render::text::tables::{
-    END, MakeCell, PAGES, SIZE, START, Table, fact, length, map_count, none, reason, unknown,
-};
 use crate::render::text::{Text, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size};

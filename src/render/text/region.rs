@@ -1,10 +1,11 @@
 //! A region: in full for `region`, a row for `regions`.
 
 use crate::kernel::{AddressRange, Permissions, State, VirtualAddress};
-use crate::render::columns::{Cell, Column};
+use crate::render::columns::{
+    Cell, Column, END, PERMISSIONS, SIZE, START, Table, amount, reason, region as name, unknown,
+};
 use crate::render::text::block::{self, REMARK, missing};
 use crate::render::text::lines::{Footnotes, Lines};
-use crate::render::text::tables::{END, PERMISSIONS, SIZE, START, Table, amount, reason, region as name, unknown};
 use crate::render::text::{Text, pages, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, exact_size, percent, size};

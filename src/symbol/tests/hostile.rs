@@ -3,7 +3,7 @@
 use super::super::elf::{BoundedFile, ElfFile, RelocationPass, Relocations};
 use super::super::files::Sources;
 use super::super::module_symbols::ModuleSymbols;
-use super::super::{NoSeparate, NoSymbols, Symbols, demangle, files, plt_got, search};
+use super::super::{NoSeparate, NoSymbols, Symbols, demangle, files, search, table};
 use super::Counting;
 use super::builder::*;
 use crate::budget::Budget;
@@ -422,7 +422,7 @@ fn a_search_for_names_of_stubs_can_be_interrupted() {
     let image =
         ElfFile::read(BoundedFile::new(Box::new(InMemory::file(program.bytes()))), &mut Budget::unlimited()).unwrap();
     let found = |mut budget: Budget| {
-        let found = plt_got::Import::called(&image, "exported", &mut budget);
+        let found = table::Import::called(&image, "exported", &mut budget);
         found.map(|found| found.len())
     };
     assert!(matches!(found(Budget::unlimited()), Ok(5000)));

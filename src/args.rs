@@ -10,7 +10,7 @@ use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, 
 use generate::Generated;
 use pmdb::command::LANGUAGE;
 use pmdb::command::TargetName;
-use pmdb::lang::{ColorChoice, Line, Output};
+use pmdb::lang::{ColorChoice, Output, ParsedLine};
 use pmdb::session;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -288,9 +288,9 @@ impl Arguments {
             ));
         }
         match parsed {
-            Ok(Line::Command { output: Output::Screen, .. }) | Ok(Line::Empty | Line::Comment) | Err(_) => {
-                Ok(Some(text))
-            }
+            Ok(ParsedLine::Command { output: Output::Screen, .. })
+            | Ok(ParsedLine::Empty | ParsedLine::Comment)
+            | Err(_) => Ok(Some(text)),
             Ok(_) => refused(format!(
                 "`{text}` is not a single command: use the shell for pipes, files and shell commands, as in `pmdb 812 regions | less`"
             )),

@@ -9,7 +9,7 @@ use pmdb::command::TargetName;
 use pmdb::demo::{self, Demonstration};
 use pmdb::eval::{self, Spans, Value};
 use pmdb::report::{ErrorCode, ErrorReport, RequestId};
-use pmdb::session::{self, Assertions, Input, Outcome, Session, SessionOptions, ShellIo, Tally};
+use pmdb::session::{self, Assertions, Input, LineOutcome, Session, SessionOptions, ShellIo, Tally};
 use pmdb::state::{self, DebugState};
 use pmdb::{process, repl, source};
 use std::io::{self, IsTerminal, Write};
@@ -114,7 +114,7 @@ fn run(arguments: &Arguments) -> Result<u8, Ending> {
     if arguments.subject() != InitialTarget::Demonstration {
         session.greet();
     }
-    if arguments.serve && session.hello() == Outcome::Closed {
+    if arguments.serve && session.hello() == LineOutcome::Closed {
         return Ok(0);
     }
     if arguments.report.is_some() {
@@ -126,7 +126,7 @@ fn run(arguments: &Arguments) -> Result<u8, Ending> {
 }
 
 /// Runs everything up to the last line.
-fn run_session(arguments: &Arguments, session: &mut Session, terminal: bool, prompt: bool) -> Outcome {
+fn run_session(arguments: &Arguments, session: &mut Session, terminal: bool, prompt: bool) -> LineOutcome {
     // Kept until the end: dropping it ends the demonstration process.
     let mut demonstration = None;
     let mut tally = Tally::new(arguments.keep_going);
@@ -136,12 +136,12 @@ fn run_session(arguments: &Arguments, session: &mut Session, terminal: bool, pro
         session.end_request(RequestId::Number(0), outcome);
     }
     let stays = match outcome {
-        _ if arguments.serve => !matches!(outcome, Outcome::Quit(_) | Outcome::Closed),
-        Outcome::Done => true,
+        _ if arguments.serve => !matches!(outcome, LineOutcome::Quit(_) | LineOutcome::Closed),
+        LineOutcome::Done => true,
         // The failure was reported; at a prompt the user can go on.
-        Outcome::Failed(_) => prompt || arguments.keep_going,
-        Outcome::Interrupted => prompt,
-        Outcome::Quit(_) | Outcome::Closed => false,
+        LineOutcome::Failed(_) => prompt || arguments.keep_going,
+        LineOutcome::Interrupted => prompt,
+        LineOutcome::Quit(_) | LineOutcome::Closed => false,
     };
     if stays && arguments.serve {
         return session.serve();
@@ -156,7 +156,7 @@ fn run_session(arguments: &Arguments, session: &mut Session, terminal: bool, pro
 }
 
 /// Reports the assertions: a summary with `--keep-going`, a file with `--report`.
-fn conclude(arguments: &Arguments, session: &mut Session, outcome: Outcome) -> Outcome {
+fn conclude(arguments: &Arguments, session: &mut Session, outcome: LineOutcome) -> LineOutcome {
     let summary = session.assertions.counts();
     if let Some(summary) = summary.filter(|_| arguments.keep_going) {
         session.print(&summary);
@@ -171,7 +171,7 @@ fn conclude(arguments: &Arguments, session: &mut Session, outcome: Outcome) -> O
             let message = format!("{} cannot be written: {}", path.display(), source::words(error));
             let failed = session.fail(ErrorReport::of(message).with_code(ErrorCode::Io));
             match outcome {
-                Outcome::Done => failed,
+                LineOutcome::Done => failed,
                 earlier => earlier,
             }
         }
@@ -187,12 +187,12 @@ fn apply(arguments: &Arguments, state: &mut DebugState) {
     state.settings.serving = arguments.serve;
 }
 
-fn status(outcome: Outcome) -> Result<u8, Ending> {
+fn status(outcome: LineOutcome) -> Result<u8, Ending> {
     match outcome {
-        Outcome::Done | Outcome::Closed => Ok(0),
-        Outcome::Failed(code) => Ok(code.status()),
-        Outcome::Quit(status) => Ok(status),
-        Outcome::Interrupted => Err(Ending::Interrupted),
+        LineOutcome::Done | LineOutcome::Closed => Ok(0),
+        LineOutcome::Failed(code) => Ok(code.status()),
+        LineOutcome::Quit(status) => Ok(status),
+        LineOutcome::Interrupted => Err(Ending::Interrupted),
     }
 }
 
@@ -206,7 +206,7 @@ fn prepare(
     if let Some(init) = session::init_file().filter(|_| !arguments.no_init) {
         match session.run_file(&init, None) {
             // At a prompt a failed init file does not stop the command line.
-            Outcome::Failed(_) | Outcome::Interrupted if session.is_interactive() => {}
+            LineOutcome::Failed(_) | LineOutcome::Interrupted if session.is_interactive() => {}
             outcome => tally.add(outcome)?,
         }
         // The command line overrides the file.
@@ -235,7 +235,7 @@ fn prepare(
 }
 
 /// Attaches to the demonstration process. Sets a variable for each of its areas, which `show areas` lists.
-fn demonstrate(demonstration: &Demonstration, session: &mut Session, arguments: &Arguments) -> Outcome {
+fn demonstrate(demonstration: &Demonstration, session: &mut Session, arguments: &Arguments) -> LineOutcome {
     let outcome = session.attach(TargetName::Id(demonstration.pid));
     let state = session.state_mut();
     for area in &demonstration.areas {

@@ -403,7 +403,7 @@ mod tests {
     fn hostile_names_of_what_is_mapped_are_offered_as_they_are_listed_and_mean_it() {
         use crate::command::Print;
         use crate::eval::{Value, evaluate};
-        use crate::lang::Line;
+        use crate::lang::ParsedLine;
         let names: [&[u8]; 5] = [
             b"/tmp/esc\x1b[31mred",
             b"/tmp/esc\xffbytes",
@@ -427,7 +427,7 @@ mod tests {
             assert!(offer.shown.chars().all(is_plain), "{:?}", offer.shown);
             assert!(offer.typed.chars().all(is_plain));
             let line = COMMANDS.language.parse_line(&format!("print {}", offer.typed)).unwrap();
-            let Line::Command { command, .. } = line else {
+            let ParsedLine::Command { command, .. } = line else {
                 panic!("{line:?}");
             };
             let Some(Print { value, .. }) = command.node.downcast_ref() else {
@@ -510,7 +510,7 @@ mod tests {
     #[test]
     fn hostile_names_of_source_files_are_offered_as_they_are_displayed_and_mean_it() {
         use crate::command::line::InfoLine;
-        use crate::lang::{Expression, Line};
+        use crate::lang::{Expression, ParsedLine};
         use crate::symbol::tests::compiled::compiled_from;
         let names: [&[u8]; 6] = [
             b"esc\x1b[31mred.c",
@@ -531,7 +531,7 @@ mod tests {
                 assert!(offer.shown.chars().all(is_plain), "{:?}", offer.shown);
                 assert!(offer.typed.chars().all(is_plain));
                 let whole = format!("info line {}1", offer.typed);
-                let Ok(Line::Command { command, .. }) = COMMANDS.language.parse_line(&whole) else {
+                let Ok(ParsedLine::Command { command, .. }) = COMMANDS.language.parse_line(&whole) else {
                     panic!("{whole}");
                 };
                 let Some(InfoLine(place)) = command.node.downcast_ref() else {

@@ -81,7 +81,7 @@ impl<C: Command> ParsedCommand for C {
 }
 
 /// A command behind a pointer.
-pub trait Run {
+pub trait RunCommand {
     /// As [`Command::run`].
     ///
     /// # Errors
@@ -92,7 +92,7 @@ pub trait Run {
     fn nature(&self) -> Nature;
 }
 
-impl<C: Command> Run for C {
+impl<C: Command> RunCommand for C {
     fn run(&self, context: &mut Context) -> Outcome {
         Command::run(self, context)
     }
@@ -112,7 +112,7 @@ pub struct Entry {
     #[cfg(test)]
     pub(super) samples: fn() -> Vec<Box<dyn Record>>,
     pub(super) parse: for<'a> fn(Tokens<'a>) -> Parsed<'a, Statement>,
-    pub(super) of: fn(&dyn ParsedCommand) -> Option<&dyn Run>,
+    pub(super) of: fn(&dyn ParsedCommand) -> Option<&dyn RunCommand>,
 }
 
 impl Entry {
@@ -152,8 +152,8 @@ impl Entry {
     }
 }
 
-pub(super) fn of<C: Run + 'static>(command: &dyn ParsedCommand) -> Option<&dyn Run> {
-    command.downcast_ref::<C>().map(|command| command as &dyn Run)
+pub(super) fn of<C: RunCommand + 'static>(command: &dyn ParsedCommand) -> Option<&dyn RunCommand> {
+    command.downcast_ref::<C>().map(|command| command as &dyn RunCommand)
 }
 
 /// All commands, and the language that they make.
@@ -186,7 +186,7 @@ impl Commands {
     }
 
     /// What runs a command.
-    pub(super) fn find(self, command: &dyn ParsedCommand) -> Option<&dyn Run> {
+    pub(super) fn find(self, command: &dyn ParsedCommand) -> Option<&dyn RunCommand> {
         let command = command.downcast_ref::<How>().map_or(command, |How(inner)| &**inner);
         self.entries.iter().find_map(|entry| (entry.of)(command))
     }

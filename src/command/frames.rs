@@ -1,6 +1,6 @@
 //! `walk pfn:A..pfn:B`: frames of physical memory instead of pages of a process.
 
-use super::rows::{self, Cut, GroupKey, Largest, finish, show_largest, stopped};
+use super::rows::{self, GroupKey, Largest, RowLimit, finish, show_largest, stopped};
 use super::{Context, Error, Flow, Outcome, Resume};
 use crate::eval;
 use crate::inspect::{
@@ -18,7 +18,7 @@ pub(super) fn walk(
     range: FrameRange,
     filter: Option<&Spanned<Filter<PageField>>>,
     keys: &[GroupKey],
-    cut: Option<Cut>,
+    cut: Option<RowLimit>,
 ) -> Outcome {
     let machine = context.state.machine().clone();
     let filter = filter.map(|filter| eval::frame_filter(filter, &machine, context.state)).transpose()?;
@@ -51,8 +51,8 @@ pub(super) fn walk(
         require_of_frames(Facts::ZONES, &machine)?;
     }
     let mut grouped = by.map(|(by, and)| Groups::new(by).and(and));
-    let mut left = Cut::limit(cut).unwrap_or(u64::MAX);
-    let mut largest = Cut::top(cut).map(Largest::new);
+    let mut left = RowLimit::limit(cut).unwrap_or(u64::MAX);
+    let mut largest = RowLimit::top(cut).map(Largest::new);
     let mut more = None;
     let mut counted = 0;
     let ended = sweep(&machine, range, question, context.sink, |sweep, sink| {

@@ -88,7 +88,7 @@ use crate::render::{Record, Sink};
 use crate::report::{SHARED, Shape, Stopped};
 use crate::state::DebugState;
 use about::example;
-use entry::{Command, Entry, Run};
+use entry::{Command, Entry, RunCommand};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -185,7 +185,7 @@ pub fn complete(state: &DebugState, line: &str, cursor: usize, patience: Duratio
 
 /// What the session must know of a command.
 pub fn nature(command: &dyn ParsedCommand) -> Nature {
-    COMMANDS.find(command).map(Run::nature).unwrap_or_default()
+    COMMANDS.find(command).map(RunCommand::nature).unwrap_or_default()
 }
 
 /// Runs a command.

@@ -1,7 +1,7 @@
 //! `ps [TEXT] [by KEY] [limit N|top N]`: processes to attach to, and who uses the memory.
 
 use super::regions::names_sorting;
-use super::rows::Cut;
+use super::rows::RowLimit;
 use super::symbols::meant;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::kernel::Name;
@@ -56,11 +56,11 @@ pub struct Ps {
     /// In which order; by number if absent.
     by: Option<ProcessOrder>,
     /// Which of the rows; all if absent.
-    cut: Option<lang::Cut>,
+    cut: Option<lang::LimitClause>,
 }
 
 /// The order and the number of rows of `ps`.
-type ProcessClauses = (Option<ProcessOrder>, Option<lang::Cut>);
+type ProcessClauses = (Option<ProcessOrder>, Option<lang::LimitClause>);
 
 fn process_clauses(mut input: Tokens<'_>) -> Parsed<'_, ProcessClauses> {
     let (mut by, mut cut) = (None, None);
@@ -129,7 +129,7 @@ if it is swapped out: a read would swap it in. For pmdb itself, TEXT matches the
 
     fn run(&self, context: &mut Context) -> Outcome {
         let asked = self;
-        let cut = Cut::of(asked.cut.as_ref(), context.state)?;
+        let cut = RowLimit::of(asked.cut.as_ref(), context.state)?;
         // pmdb's own command line contains the text if it was given there.
         let own = std::process::id();
         let filter = asked.filter.as_ref();
@@ -146,8 +146,8 @@ if it is swapped out: a read would swap it in. For pmdb itself, TEXT matches the
                         .is_some_and(|line| contains(line.as_bytes()))
             })
         };
-        let order = asked.by.or(Cut::top(cut).map(|_| ProcessOrder::Rss));
-        if let Some(order) = order.filter(|order| Cut::top(cut).is_some() && !is_amount(*order)) {
+        let order = asked.by.or(RowLimit::top(cut).map(|_| ProcessOrder::Rss));
+        if let Some(order) = order.filter(|order| RowLimit::top(cut).is_some() && !is_amount(*order)) {
             let word = order.word();
             let hint = format!("for the first N: `ps by {word} limit N`");
             return Err(Error::refused(format!("`top` shows the largest, and `{word}` has no size"), hint));
@@ -176,7 +176,7 @@ if it is swapped out: a read would swap it in. For pmdb itself, TEXT matches the
             sort(&mut rows, order);
         }
         let all = rows.len();
-        let most = cut.map_or(usize::MAX, Cut::rows);
+        let most = cut.map_or(usize::MAX, RowLimit::rows);
         let hidden = rows.iter().filter(|row| is_hidden(row)).count();
         for row in rows.into_iter().take(most) {
             context.sink.emit(&row)?;

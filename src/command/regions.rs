@@ -1,6 +1,6 @@
 //! `regions [TEXT] [where FILTER] [by KEY] [limit N|top N] [full]`: all regions.
 
-use super::rows::{Cut, finish, say_cut, say_left_out, states_are, stopped};
+use super::rows::{RowLimit, finish, note_hidden_rows, say_left_out, states_are, stopped};
 use super::symbols::meant;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, region};
 use crate::eval::{self, Scope as _, Spans, Value};
@@ -72,7 +72,7 @@ pub struct Regions {
     /// In which order; by address if absent.
     by: Option<RegionOrder>,
     /// Which of the rows; all if absent.
-    cut: Option<lang::Cut>,
+    cut: Option<lang::LimitClause>,
     /// Whether to add what only `smaps` knows.
     full: bool,
 }
@@ -136,7 +136,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
 
     fn run(&self, context: &mut Context) -> Outcome {
         let asked = self;
-        let cut = Cut::of(asked.cut.as_ref(), context.state)?;
+        let cut = RowLimit::of(asked.cut.as_ref(), context.state)?;
         let order = order(asked.by, cut)?;
         let full = asked.full;
         let target = context.target()?;
@@ -244,7 +244,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
                 let swapped = report.swapped.or(stats.swapped.clone().ok());
                 summary.swapped = summary.swapped.zip(swapped).map(|(sum, one)| sum + one);
                 match order {
-                    None if Cut::limit(cut).is_some_and(|most| summary.regions > most) => {}
+                    None if RowLimit::limit(cut).is_some_and(|most| summary.regions > most) => {}
                     None => sink.emit(&*report)?,
                     Some(order) => sorted.push((amount(order, viewed, &report), report)),
                 }
@@ -264,7 +264,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
             Some(RegionOrder::Perms) => a.perms.to_string().cmp(&b.perms.to_string()),
             _ => other.cmp(amount),
         });
-        let most = cut.map_or(usize::MAX, Cut::rows);
+        let most = cut.map_or(usize::MAX, RowLimit::rows);
         sorted.truncate(most);
         for (_, report) in sorted {
             match context.sink.emit(&*report) {
@@ -278,7 +278,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
         }
         summary.cut_short = stopped.is_some();
         let all = usize::try_from(summary.regions).unwrap_or(usize::MAX);
-        say_cut(all.saturating_sub(most), "region", context.sink)?;
+        note_hidden_rows(all.saturating_sub(most), "region", context.sink)?;
         for (regions, why) in [undecided, unseen].into_iter().flatten() {
             say_left_out(regions, "region", &why, context.sink)?;
         }
@@ -296,8 +296,8 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
 }
 
 /// The order that rows are sorted by: `top` alone is by size.
-fn order(by: Option<RegionOrder>, cut: Option<Cut>) -> Result<Option<RegionOrder>, Error> {
-    match (by, Cut::top(cut)) {
+fn order(by: Option<RegionOrder>, cut: Option<RowLimit>) -> Result<Option<RegionOrder>, Error> {
+    match (by, RowLimit::top(cut)) {
         (Some(order), Some(_)) if !is_amount(order) => {
             let word = order.word();
             let hint = format!("for the first N: `regions by {word} limit N`");

@@ -13,7 +13,7 @@ use crate::lang::{self, Which};
 use crate::process::Machine;
 use crate::render::units::counted;
 use crate::render::{Record, Sink};
-use crate::report::{EveryState, Group, Reason, Stopped, WalkSummary, Why};
+use crate::report::{EveryState, PageGroup, Reason, Stopped, WalkSummary, Why};
 use crate::state::DebugState;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -175,13 +175,13 @@ pub(super) fn emit_rows<N: Neighbours, R: Record>(
     space: &AddressSpace,
     spans: &[AddressRange],
     question: Question,
-    cut: Option<Cut>,
+    cut: Option<RowLimit>,
     sink: &mut dyn Sink,
     mut record: impl FnMut(&N::Row) -> R,
 ) -> Result<Option<VirtualAddress>, Error> {
     let mut rows = N::new(space.page());
-    let mut left = Cut::limit(cut).unwrap_or(u64::MAX);
-    let mut largest = Cut::top(cut).map(Largest::new);
+    let mut left = RowLimit::limit(cut).unwrap_or(u64::MAX);
+    let mut largest = RowLimit::top(cut).map(Largest::new);
     let mut more = None;
     let mut ended = sweep(space, spans, question, sink, |sweep, sink| {
         while let Some(kept) = sweep.next(sink)? {
@@ -221,17 +221,17 @@ pub(super) fn emit_rows<N: Neighbours, R: Record>(
 
 /// How many rows are shown, and which.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Cut {
+pub(super) struct RowLimit {
     pub which: Which,
     pub most: u64,
 }
 
-impl Cut {
+impl RowLimit {
     /// The cut of a line, with the value of its variable.
     ///
     /// # Errors
     /// The count is 0, or the variable holds no count.
-    pub fn of(written: Option<&lang::Cut>, state: &DebugState) -> Result<Option<Cut>, Error> {
+    pub fn of(written: Option<&lang::LimitClause>, state: &DebugState) -> Result<Option<RowLimit>, Error> {
         let Some(written) = written else {
             return Ok(None);
         };
@@ -240,7 +240,7 @@ impl Cut {
         match (most, which) {
             (0, Which::First) => Err(Error::nothing_wanted("limit")),
             (0, Which::Largest) => Err(Error::nothing_wanted("top")),
-            _ => Ok(Some(Cut { which, most })),
+            _ => Ok(Some(RowLimit { which, most })),
         }
     }
 
@@ -250,23 +250,23 @@ impl Cut {
     }
 
     /// The N of `limit N`, for a stream that ends there.
-    pub fn limit(cut: Option<Cut>) -> Option<u64> {
+    pub fn limit(cut: Option<RowLimit>) -> Option<u64> {
         cut.filter(|cut| cut.which == Which::First).map(|cut| cut.most)
     }
 
     /// The N of `top N`.
-    pub fn top(cut: Option<Cut>) -> Option<u64> {
+    pub fn top(cut: Option<RowLimit>) -> Option<u64> {
         cut.filter(|cut| cut.which == Which::Largest).map(|cut| cut.most)
     }
 }
 
 /// Keeps the first or the largest rows, and returns how many were left out.
-pub(super) fn keep_shown<T>(rows: &mut Vec<T>, cut: Option<Cut>, size: impl Fn(&T) -> u64) -> usize {
-    if Cut::top(cut).is_some() {
+pub(super) fn keep_shown<T>(rows: &mut Vec<T>, cut: Option<RowLimit>, size: impl Fn(&T) -> u64) -> usize {
+    if RowLimit::top(cut).is_some() {
         rows.sort_by_key(|row| Reverse(size(row)));
     }
     let all = rows.len();
-    rows.truncate(cut.map_or(all, Cut::rows));
+    rows.truncate(cut.map_or(all, RowLimit::rows));
     all - rows.len()
 }
 
@@ -274,7 +274,7 @@ pub(super) fn keep_shown<T>(rows: &mut Vec<T>, cut: Option<Cut>, size: impl Fn(&
 pub const CUT: &str = " (the totals include them)";
 
 /// Notes how many rows are not shown.
-pub(super) fn say_cut(more: usize, what: &str, sink: &mut dyn Sink) -> Result<(), Stopped> {
+pub(super) fn note_hidden_rows(more: usize, what: &str, sink: &mut dyn Sink) -> Result<(), Stopped> {
     if more == 0 {
         return Ok(());
     }
@@ -322,7 +322,7 @@ pub(super) fn show_largest<T, S: Ord>(
     };
     let (rows, more) = largest.finish();
     rows.iter().try_for_each(|row| emit(row, sink))?;
-    say_cut(more, what, sink)
+    note_hidden_rows(more, what, sink)
 }
 
 worded! {
@@ -398,7 +398,7 @@ pub(super) fn groupings(keys: &[GroupKey]) -> Result<Option<(GroupBy, Option<Gro
 pub(super) fn emit_groups(
     by: &[GroupKey],
     mut groups: Vec<(Keys, u64)>,
-    cut: Option<Cut>,
+    cut: Option<RowLimit>,
     size: PageSize,
     name: impl Fn(Key) -> (String, Why),
     sink: &mut dyn Sink,
@@ -419,9 +419,17 @@ pub(super) fn emit_groups(
             }
             second
         });
-        sink.emit(&Group { by, key, second_by, second_key, pages, bytes: pages.saturating_mul(size.bytes()), why })?;
+        sink.emit(&PageGroup {
+            by,
+            key,
+            second_by,
+            second_key,
+            pages,
+            bytes: pages.saturating_mul(size.bytes()),
+            why,
+        })?;
     }
-    say_cut(groups.len().saturating_sub(shown), "group", sink)
+    note_hidden_rows(groups.len().saturating_sub(shown), "group", sink)
 }
 
 /// The name of a group `by region`, here and in `watch` and `diff`.

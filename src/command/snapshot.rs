@@ -29,7 +29,7 @@ use std::time::SystemTime;
 worded! {
     /// What a snapshot keeps beside the page map.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Kept, word {
+    pub enum SnapshotPart, word {
         /// The frames' `/proc/kpageflags`.
         Flags = "flags",
         /// The frames' `/proc/kpagecount`.
@@ -52,7 +52,7 @@ pub enum Snapshot {
         /// Of what; all if absent.
         range: Option<Spanned<lang::Range>>,
         /// What else is kept.
-        with: Vec<Kept>,
+        with: Vec<SnapshotPart>,
     },
     /// `delete NAME`
     Delete(Spanned<String>),
@@ -106,10 +106,10 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
         let (mut file, mut in_, mut with) = (None, None, None);
         while clause(&mut input, &mut file, after("from", pattern(Expected::File)))?
             || clause(&mut input, &mut in_, after("in", range))?
-            || clause(&mut input, &mut with, after("with", list_once::<Kept>))?
+            || clause(&mut input, &mut with, after("with", list_once::<SnapshotPart>))?
         {}
         if with.is_none() {
-            hint_at_missing_with::<Kept>(input);
+            hint_at_missing_with::<SnapshotPart>(input);
         }
         let (range, with) = (in_, with.unwrap_or_default());
         Ok((input, Snapshot::Take { name, file, range, with }))
@@ -206,14 +206,14 @@ fn take(
     target: &Target,
     name: String,
     spans: Option<Spans>,
-    with: &[Kept],
+    with: &[SnapshotPart],
 ) -> Result<NamedSnapshot, Error> {
     let mut keep = Keep::default();
     for kept in with {
         match kept {
-            Kept::Flags => keep.extra |= Facts::FLAGS,
-            Kept::Counts => keep.extra |= Facts::COUNTS,
-            Kept::Content => keep.contents = true,
+            SnapshotPart::Flags => keep.extra |= Facts::FLAGS,
+            SnapshotPart::Counts => keep.extra |= Facts::COUNTS,
+            SnapshotPart::Content => keep.contents = true,
         }
     }
     let symbols = &context.state.symbols;
@@ -245,13 +245,13 @@ pub(super) fn or_say(
 }
 
 /// What a snapshot keeps beside the page map.
-fn kept(snapshot: &inspect::Snapshot) -> Vec<Kept> {
-    let is_kept = |kept: &Kept| match kept {
-        Kept::Flags => snapshot.extra().contains(Facts::FLAGS),
-        Kept::Counts => snapshot.extra().contains(Facts::COUNTS),
-        Kept::Content => snapshot.has_contents(),
+fn kept(snapshot: &inspect::Snapshot) -> Vec<SnapshotPart> {
+    let is_kept = |kept: &SnapshotPart| match kept {
+        SnapshotPart::Flags => snapshot.extra().contains(Facts::FLAGS),
+        SnapshotPart::Counts => snapshot.extra().contains(Facts::COUNTS),
+        SnapshotPart::Content => snapshot.has_contents(),
     };
-    Kept::ALL.iter().copied().filter(is_kept).collect()
+    SnapshotPart::ALL.iter().copied().filter(is_kept).collect()
 }
 
 fn row(named: &NamedSnapshot) -> SnapshotRow {
@@ -263,7 +263,7 @@ fn row(named: &NamedSnapshot) -> SnapshotRow {
         time: seconds(named.time),
         pages: snapshot.present(),
         swapped: snapshot.swapped(),
-        with: kept(snapshot).into_iter().map(Kept::word).collect(),
+        with: kept(snapshot).into_iter().map(SnapshotPart::word).collect(),
         unread: snapshot.unread(),
         memory: snapshot.size() as u64,
     }

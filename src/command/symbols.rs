@@ -1,6 +1,6 @@
 //! `info symbols REGEX [limit N|top N]`
 
-use super::rows::{Cut, Largest, show_largest};
+use super::rows::{Largest, RowLimit, show_largest};
 use super::symbol::SymbolReport;
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example, symbol};
 use crate::eval::{self, Scope, Value};
@@ -26,7 +26,7 @@ pub struct InfoSymbols {
     /// What the names must match.
     pattern: Spanned<String>,
     /// Which of them; all if absent.
-    cut: Option<lang::Cut>,
+    cut: Option<lang::LimitClause>,
 }
 
 impl Command for InfoSymbols {
@@ -66,14 +66,14 @@ quotes\".",
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let cut = Cut::of(self.cut.as_ref(), context.state)?;
+        let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         let pattern = meant(context, &self.pattern);
         let regex = eval::regex(&pattern, false)?;
         let target = context.target()?;
         let regions = context.state.symbols.regions(&target)?;
         let symbols = context.state.symbols.over(&target, &*regions);
-        let limit = Cut::limit(cut).unwrap_or(u64::MAX);
-        let mut largest = Cut::top(cut).map(Largest::new);
+        let limit = RowLimit::limit(cut).unwrap_or(u64::MAX);
+        let mut largest = RowLimit::top(cut).map(Largest::new);
         let mut summary = SymbolsSummary { symbols: 0, cut_short: false, silent: Vec::new() };
         let is_match = |name: &str| regex.is_match(name);
         // One row more than wanted shows that there are more.
@@ -211,7 +211,7 @@ pub(in crate::command) mod samples {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::columns::Layout;
+    use crate::render::columns::TableLayout;
     use crate::render::theme::Theme;
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
         for width in [60, 66, 70, 80] {
             let mut out = Vec::new();
             let columns = SYMBOLS.columns();
-            let mut layout = Layout::new(Theme::PLAIN, columns, Some(width));
+            let mut layout = TableLayout::new(Theme::PLAIN, columns, Some(width));
             layout.heading(&mut out);
             let heading = String::from_utf8(out).unwrap();
             assert!(heading.contains("module") && heading.contains("symbol"), "{width}: {heading}");

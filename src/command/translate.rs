@@ -1,6 +1,6 @@
 //! `translate RANGE`: where addresses physically live.
 
-use super::rows::Cut;
+use super::rows::RowLimit;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, rows, walk};
 use crate::eval::{self, AddressOrRange, Spans};
 use crate::inspect::{self, AddressSpace, Facts, PageDetail, PhysicalRuns, frame_words, kind_unknown};
@@ -26,11 +26,11 @@ use std::fmt::{self, Formatter};
 pub struct Translate {
     range: Spanned<lang::Range>,
     /// Which of the rows; all if absent.
-    cut: Option<lang::Cut>,
+    cut: Option<lang::LimitClause>,
 }
 
 impl Command for Translate {
-    const RECORDS: &'static [Shape] = &[Run::SHAPE];
+    const RECORDS: &'static [Shape] = &[ContiguousRun::SHAPE];
     const ABOUT: About = About {
         name: CommandName::new("translate").short(&["t"]).how(),
         group: Group::Look,
@@ -80,7 +80,7 @@ memory, and changes nothing.",
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let cut = Cut::of(self.cut.as_ref(), context.state)?;
+        let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         let target = context.target()?;
         match eval::subject(&self.range, context.state)? {
             AddressOrRange::Address(address) => detail(context, &target, address)?,
@@ -234,7 +234,7 @@ fn unnamed(reason: NoSymbols) -> Reason {
 }
 
 /// A row for each physically contiguous run.
-fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<Cut>) -> Outcome {
+fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<RowLimit>) -> Outcome {
     context.state.last_address = None;
     let space = AddressSpace::within(target, spans.ranges())?;
     let need = space.obtainable(Facts::KINDS) | spans.holes();
@@ -247,7 +247,7 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<Cut>)
 /// Why a row has no frame of its own.
 const ALL_ZEROS: &str = "all its pages map the page of zeros";
 
-fn row(run: &inspect::PhysicalRun, page: PageSize) -> Run {
+fn row(run: &inspect::PhysicalRun, page: PageSize) -> ContiguousRun {
     let frame = run.frame.filter(|_| !run.is_zero());
     let pfn = frame.ok_or_else(|| match run.states.likeliest() {
         State::Present if run.is_zero() => Reason::NotApplicable(ALL_ZEROS),
@@ -257,7 +257,7 @@ fn row(run: &inspect::PhysicalRun, page: PageSize) -> Run {
         }
         _ => Reason::NotApplicable("no frame is mapped here"),
     });
-    Run {
+    ContiguousRun {
         start: run.start,
         end: run.end(page),
         physical: pfn.clone().and_then(|frame| {
@@ -273,7 +273,7 @@ fn row(run: &inspect::PhysicalRun, page: PageSize) -> Run {
 
 record! {
     /// A row of `translate RANGE`: physically contiguous pages.
-    pub struct Run as "run" with why if any {
+    pub struct ContiguousRun as "run" with why if any {
         /// First virtual address.
         start: VirtualAddress,
         /// The address after the last one.
@@ -291,7 +291,7 @@ record! {
     }
 }
 
-impl Record for Run {
+impl Record for ContiguousRun {
     fn write(&self, text: &mut Text) {
         text.row_with_notes(&RUNS, self);
     }
@@ -302,7 +302,7 @@ impl Record for Run {
 }
 
 /// `translate RANGE`
-static RUNS: Table<Run> = Table::of(&[
+static RUNS: Table<ContiguousRun> = Table::of(&[
     START.cell(|_, run| Cell::new(&run.start)),
     END.rank(2).cell(|_, run| Cell::new(&run.end)),
     SIZE.cell(|_, run| length(run.start, run.end)),
@@ -325,8 +325,8 @@ pub(in crate::command) mod samples {
         vec![Box::new(run()), Box::new(hidden_run())]
     }
 
-    pub fn run() -> Run {
-        Run {
+    pub fn run() -> ContiguousRun {
+        ContiguousRun {
             start: va(0x7ffff7dc0000),
             end: va(0x7ffff7dc8000),
             physical: Ok(pa(0x1a4eac000)),
@@ -337,8 +337,8 @@ pub(in crate::command) mod samples {
         }
     }
 
-    pub fn hidden_run() -> Run {
-        Run {
+    pub fn hidden_run() -> ContiguousRun {
+        ContiguousRun {
             start: va(0x7ffff7dc8000),
             end: va(0x7ffff7dc9000),
             physical: Err(HIDDEN),

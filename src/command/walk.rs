@@ -1,7 +1,7 @@
 //! `walk RANGE [where FILTER] [by KEY[, KEY]] [limit N|top N]`: the pages of a range.
 
 use super::named_pages::{PagesOfSymbols, names_in};
-use super::rows::{self, Cut, GroupKey};
+use super::rows::{self, GroupKey, RowLimit};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, Resume, example, frames};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{
@@ -27,7 +27,7 @@ pub struct Walk {
     /// Group by these, one or two; rows of neighbours if there are none.
     pub(super) by: Vec<GroupKey>,
     /// Which of the rows; all if absent.
-    pub(super) cut: Option<lang::Cut>,
+    pub(super) cut: Option<lang::LimitClause>,
 }
 
 impl Command for Walk {
@@ -79,7 +79,7 @@ means mapped by one PMD as a huge page.",
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let cut = Cut::of(self.cut.as_ref(), context.state)?;
+        let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         let spans = match eval::range(&self.range, context.state)? {
             Extent::Addresses(spans) => spans,
             Extent::Frames(frames) => return frames::walk(context, frames, self.filter.as_ref(), &self.by, cut),
@@ -133,7 +133,7 @@ struct Walking<'a> {
     space: &'a AddressSpace,
     filter: Option<&'a Filter>,
     spans: &'a Spans,
-    cut: Option<Cut>,
+    cut: Option<RowLimit>,
 }
 
 /// Says that map counts may be too high.
@@ -277,7 +277,7 @@ impl Walking<'_> {
             };
             let key = format!("{}..{} {frame}", run.start, run.end(size));
             let bytes = run.pages.saturating_mul(size.bytes());
-            report::Group {
+            report::PageGroup {
                 by: GroupKey::Run.word(),
                 key,
                 second_by: None,

@@ -7,7 +7,7 @@ use super::{Array, Float, Integer, Value, operators};
 use crate::eval::names::Named;
 use crate::kernel::VirtualAddress;
 use crate::lang::{self, BinaryOperator, CType, Expression, Span, Spanned, Width};
-use crate::process::Layout;
+use crate::process::WordLayout;
 use crate::symbol::{Kind, SymbolAt};
 
 /// The most bytes of an array, as in gdb.
@@ -233,8 +233,8 @@ impl Evaluator<'_> {
     }
 
     /// The layout of the target, or of this machine where there is none.
-    fn layout(&self) -> Layout {
-        self.scope.target().map_or_else(Layout::own, |target| target.process.layout())
+    fn layout(&self) -> WordLayout {
+        self.scope.target().map_or_else(WordLayout::own, |target| target.process.layout())
     }
 }
 

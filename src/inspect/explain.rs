@@ -9,7 +9,7 @@ use super::page::{Facts, Page};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{FrameNumber, Kind, PageFlags, PageMapEntry, Region, State, VirtualAddress};
-use crate::report::{Effect, Fact, Outcome, Owner, Reason};
+use crate::report::{AccessOutcome, Effect, Fact, Owner, Reason};
 
 /// What follows from all that is known of a page.
 #[derive(Clone, Debug)]
@@ -18,9 +18,9 @@ pub struct Consequences {
     /// Whose it is.
     pub owner: Result<Owner, OwnerUnknown>,
     /// What a read will do.
-    pub read: Outcome,
+    pub read: AccessOutcome,
     /// What a write will do.
-    pub write: Outcome,
+    pub write: AccessOutcome,
     /// Whether the kernel may discard its contents: the program freed it (MADV_FREE), and has not written to it since.
     pub discardable: Fact<bool>,
     /// The protection key of its region, where the machine has such keys.

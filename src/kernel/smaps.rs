@@ -1,6 +1,6 @@
 //! `/proc/PID/smaps`: the kernel's counts for each region.
 
-use super::text::{self, BadLine, Line};
+use super::text::{self, BadLine, TextLine};
 use super::{AddressRange, VirtualAddress, maps};
 
 /// What smaps says of one region.
@@ -26,7 +26,7 @@ impl Smaps {
         Smaps { range, fields: Vec::new(), vm_flags: Vec::new(), may_be_huge: None, protection_key: None }
     }
 
-    fn add(&mut self, line: &Line<'_>) -> Result<(), BadLine> {
+    fn add(&mut self, line: &TextLine<'_>) -> Result<(), BadLine> {
         let mut words = line.fields();
         match words.next().and_then(|first| first.strip_suffix(b":")).unwrap_or_default() {
             b"VmFlags" => self.vm_flags = words.map(text::lossy).collect(),
@@ -84,7 +84,7 @@ pub fn regions(bytes: &[u8]) -> impl Iterator<Item = Result<Smaps, BadLine>> {
     })
 }
 
-fn is_field(line: &Line<'_>) -> bool {
+fn is_field(line: &TextLine<'_>) -> bool {
     line.fields().next().is_some_and(|first| first.ends_with(b":"))
 }
 

@@ -21,13 +21,13 @@ pub struct BadLine {
 
 /// One line, without its end.
 #[derive(Clone, Copy)]
-pub(crate) struct Line<'a> {
+pub(crate) struct TextLine<'a> {
     number: usize,
     /// Its bytes.
     pub(crate) bytes: &'a [u8],
 }
 
-impl<'a> Line<'a> {
+impl<'a> TextLine<'a> {
     /// The error for this line of `file`.
     pub(crate) fn bad(self, file: &'static str) -> BadLine {
         BadLine { file, line: self.number, text: Name::new(self.bytes) }
@@ -39,12 +39,12 @@ impl<'a> Line<'a> {
 }
 
 /// The lines of `bytes`, without empty ones.
-pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
+pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
     lines_from(0, bytes)
 }
 
 /// The same, after `before` earlier lines.
-pub(crate) fn lines_from(before: usize, bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
+pub(crate) fn lines_from(before: usize, bytes: &[u8]) -> impl Iterator<Item = TextLine<'_>> {
     let mut rest = bytes;
     let next = move || {
         let whole = rest;
@@ -54,7 +54,7 @@ pub(crate) fn lines_from(before: usize, bytes: &[u8]) -> impl Iterator<Item = Li
         let line = whole.get(..length)?;
         Some(line.strip_suffix(b"\n").unwrap_or(line))
     };
-    let line = |(bytes, number)| Line { number, bytes };
+    let line = |(bytes, number)| TextLine { number, bytes };
     iter::from_fn(next).zip(before + 1..).map(line).filter(|line| !line.bytes.is_empty())
 }
 

@@ -4,7 +4,7 @@
 
 use super::lexer::{escape, is_plain_name};
 use super::setting::SettingValue;
-use super::syntax::{Control, Format, Layout, Line, Opening, Output, Rows};
+use super::syntax::{Control, Format, Layout, Opening, Output, ParsedLine, Rows};
 use crate::kernel::words::Worded;
 use crate::lang::ctype::CType;
 use crate::lang::error::Spanned;
@@ -12,7 +12,7 @@ use crate::lang::expression::{
     BinaryOperator, Changes, Expression, Filter, HistoryReference, LAST_ADDRESS, Level, NOW, Name, Range, SymbolName,
     UnaryOperator, is_operator_word,
 };
-use crate::lang::syntax::{Count, Cut, Time};
+use crate::lang::syntax::{Count, LimitClause, Time};
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
@@ -288,20 +288,20 @@ pub(crate) fn word_if(f: &mut Formatter<'_>, is_given: bool, word: &str) -> fmt:
 }
 
 /// " limit N", " top N", or nothing.
-pub(crate) fn cut(f: &mut Formatter<'_>, cut: Option<&Cut>) -> fmt::Result {
+pub(crate) fn cut(f: &mut Formatter<'_>, cut: Option<&LimitClause>) -> fmt::Result {
     cut.map_or(Ok(()), |cut| clause(f, cut.which.word(), Some(&cut.rows.node)))
 }
 
-impl Display for Line {
+impl Display for ParsedLine {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Line::Empty => Ok(()),
-            Line::Comment => f.write_str("#"),
-            Line::Shell(text) => write!(f, "!{text}"),
-            Line::Command { command, output } => {
+            ParsedLine::Empty => Ok(()),
+            ParsedLine::Comment => f.write_str("#"),
+            ParsedLine::Shell(text) => write!(f, "!{text}"),
+            ParsedLine::Command { command, output } => {
                 write!(f, "{}{}", command.node, output)
             }
-            Line::Control(control) => control.fmt(f),
+            ParsedLine::Control(control) => control.fmt(f),
         }
     }
 }

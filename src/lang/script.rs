@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::error::{Span, Spanned, SyntaxError};
 use super::expression::Expression;
 use super::parser::Language;
-use super::syntax::{BlockLine, Control, Line, Opening, Resolved, Rows};
+use super::syntax::{BlockLine, Control, Opening, ParsedLine, Resolved, Rows};
 
 /// Blocks nested deeper than this are an error.
 pub const DEEPEST: usize = 64;
@@ -35,7 +35,7 @@ pub enum Node {
     /// A line that is parsed when it runs.
     Text,
     /// A line of a block, parsed once however often it runs.
-    Line(Box<Line>),
+    ParsedLine(Box<ParsedLine>),
     /// `if E … else … end`
     If {
         /// The condition.
@@ -160,7 +160,7 @@ impl Builder {
         let control = first.and_then(|(word, at)| Some((self.language.block_line(word)?, at)));
         let Some((does, word)) = control else {
             let node = if self.is_open() {
-                self.language.parse_line(text).map_or(Node::Text, |line| Node::Line(line.into()))
+                self.language.parse_line(text).map_or(Node::Text, |line| Node::ParsedLine(line.into()))
             } else {
                 Node::Text
             };
@@ -204,7 +204,7 @@ impl Builder {
     }
 
     fn control(&mut self, line: usize, text: &Rc<str>, word: Span) -> Result<Option<Statement>, SyntaxError> {
-        let Line::Control(control) = self.language.parse_line(text)? else {
+        let ParsedLine::Control(control) = self.language.parse_line(text)? else {
             return Ok(self.add(line, text.clone(), Node::Text));
         };
         let opening = match *control {

@@ -69,7 +69,7 @@ pub enum Statement {
 
 /// One line of input.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Line {
+pub enum ParsedLine {
     /// Nothing, or only blanks: at a prompt this repeats the last command.
     Empty,
     /// A line that holds only a comment.
@@ -301,7 +301,7 @@ pub enum Time {
 
 /// How many rows are shown, and which.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct LimitClause {
     /// `limit` or `top`.
     pub which: Which,
     /// The number of rows.

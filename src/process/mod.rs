@@ -31,7 +31,7 @@ pub use huge::{HugeSettings, HugeSize};
 pub use machine::{KernelVersion, Machine, Merging, OpenedProcess, ProcessHandle, ProcessHandles};
 #[doc(hidden)]
 pub use maps_text::MapsText;
-pub use modules::{Layout, Modules, OpenedFile};
+pub use modules::{Modules, OpenedFile, WordLayout};
 pub use populated::{PopulatedRange, PopulatedRanges};
 pub use status::{PinningDescriptor, ProcessStatus, Thread};
 #[doc(hidden)]

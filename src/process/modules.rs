@@ -76,7 +76,7 @@ impl Modules {
 
     /// Bytes of the vdso or another mapping that only memory holds, if they are resident.
     pub fn image(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
-        let layout = Layout::of(&*self.source);
+        let layout = WordLayout::of(&*self.source);
         if region.range.len() <= IMAGE_BYTES {
             if let Some(bytes) = self.resident(region, layout)? {
                 return Ok(Box::new(InMemory::mapping(bytes, region.range.start())));
@@ -93,7 +93,7 @@ impl Modules {
     }
 
     /// The bytes of a region of which every page is resident.
-    fn resident(&self, region: &Region, layout: Layout) -> Result<Option<Vec<u8>>> {
+    fn resident(&self, region: &Region, layout: WordLayout) -> Result<Option<Vec<u8>>> {
         let (source, page, start) = (&*self.source, layout.page, region.range.start());
         let all_present = || -> Result<bool> {
             let mut entries = vec![PageMapEntry::default(); region.range.pages(page) as usize];
@@ -115,7 +115,7 @@ const IMAGE_BYTES: u64 = 1 << 20;
 
 /// The shape of the target's memory words. The target's own, never this machine's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Layout {
+pub struct WordLayout {
     /// Base page size.
     pub page: PageSize,
     /// Bytes in a pointer: 4 or 8.
@@ -139,10 +139,10 @@ const UNSIGNED_CHAR: &[u16] = &[
     252, // EM_CSKY
 ];
 
-impl Layout {
+impl WordLayout {
     /// The layout of pmdb's own words.
     pub fn own() -> Self {
-        Layout {
+        WordLayout {
             page: PageSize::FOUR_KIB,
             pointer_bytes: size_of::<usize>() as u8,
             little_endian: cfg!(target_endian = "little"),
@@ -173,8 +173,8 @@ impl Layout {
         let pointer_bytes = vector.and_then(|bytes| status::pointer_bytes(&bytes));
         let order = source.word(Probe::LittleEndian);
         let machine = source.word(Probe::Machine).and_then(|machine| u16::try_from(machine).ok());
-        let own = Layout::own();
-        Layout {
+        let own = WordLayout::own();
+        WordLayout {
             page: source.page_size(),
             pointer_bytes: pointer_bytes.unwrap_or(own.pointer_bytes),
             little_endian: order.map_or(own.little_endian, |first| first == 1),

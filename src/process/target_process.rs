@@ -2,7 +2,7 @@
 
 use super::findings;
 use super::maps_text::{self, MapsText};
-use super::modules::Layout;
+use super::modules::WordLayout;
 use super::populated::{self, IN_ENTRIES, PopulatedRanges};
 use crate::budget::Budget;
 use crate::kernel::smaps::{self, Smaps};
@@ -30,7 +30,7 @@ pub struct Process {
 struct ProcessCache {
     abilities: OnceLock<Abilities>,
     /// Of the program that runs now.
-    layout: RwLock<Option<Layout>>,
+    layout: RwLock<Option<WordLayout>>,
     /// Whether the newer calls may be used.
     scan: AtomicBool,
 }
@@ -105,12 +105,12 @@ impl Process {
     }
 
     /// Page size, pointer width and byte order.
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> WordLayout {
         let cached = &self.cache.layout;
         if let Some(layout) = *cached.read().unwrap_or_else(PoisonError::into_inner) {
             return layout;
         }
-        let layout = Layout::of(&*self.source);
+        let layout = WordLayout::of(&*self.source);
         *cached.write().unwrap_or_else(PoisonError::into_inner) = Some(layout);
         layout
     }

@@ -141,7 +141,7 @@ words!(
 
 /// The shown columns and their places.
 #[derive(Debug)]
-pub struct Layout {
+pub struct TableLayout {
     columns: Vec<Column>,
     /// For each column the terminal column after it; `None` if it is left out.
     ends: Vec<Option<usize>>,
@@ -150,7 +150,7 @@ pub struct Layout {
     line: Line,
 }
 
-impl Layout {
+impl TableLayout {
     /// Chooses the columns that fit `width`; all of them if it is not known (a pipe, a file).
     pub fn new(theme: Theme, mut columns: Vec<Column>, width: Option<usize>) -> Self {
         if width.is_none() {
@@ -158,7 +158,7 @@ impl Layout {
                 column.width = column.uncut;
             }
         }
-        Layout { ends: ends(&columns, width), columns, width, line: Line::new(theme, None) }
+        TableLayout { ends: ends(&columns, width), columns, width, line: Line::new(theme, None) }
     }
 
     /// Makes room for the addresses of this row. Returns whether columns have moved, so that the titles must be written
@@ -472,7 +472,7 @@ mod tests {
 
     fn row(width: Option<usize>, cells: [&str; 4]) -> String {
         let mut out = Vec::new();
-        Layout::new(Theme::PLAIN, COLUMNS.into(), width).row(&cells.map(Cell::new), &mut out);
+        TableLayout::new(Theme::PLAIN, COLUMNS.into(), width).row(&cells.map(Cell::new), &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -491,7 +491,7 @@ mod tests {
             vec![name, Column::word("next", 4, Role::Plain)]
         };
         let table = |width| {
-            let mut layout = Layout::new(Theme::PLAIN, columns(), width);
+            let mut layout = TableLayout::new(Theme::PLAIN, columns(), width);
             let mut out = Vec::new();
             layout.heading(&mut out);
             let cells = ["abcdefghij", "one"].map(Cell::new);
@@ -504,7 +504,7 @@ mod tests {
 
     #[test]
     fn a_wider_address_moves_what_follows_it_once() {
-        let mut layout = Layout::new(Theme::PLAIN, COLUMNS.into(), Some(26));
+        let mut layout = TableLayout::new(Theme::PLAIN, COLUMNS.into(), Some(26));
         let address = |number: u64| CellText::Hexadecimal(number);
         let row = |number| [Cell::new(address(number)), Cell::new("1")];
         assert!(!layout.widen(&row(0xffff)));

@@ -6,7 +6,7 @@ mod terminal;
 use crate::command::LANGUAGE;
 use crate::lang::{Editing, script};
 use crate::report::{ErrorCode, ErrorReport};
-use crate::session::{Outcome, PROMPT, Session};
+use crate::session::{LineOutcome, PROMPT, Session};
 use crate::source::words;
 use assistant::{Assistant, Shared};
 use rustyline::config::Configurer;
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 /// Reads lines at the prompt and runs them, until `quit` or Ctrl-D.
-pub fn run(session: &mut Session) -> Outcome {
+pub fn run(session: &mut Session) -> LineOutcome {
     let shared = Rc::new(RefCell::new(session));
     let _discard = terminal::DiscardAtEnd;
     let outcome = Prompt::open(&shared).and_then(|mut prompt| prompt.run());
@@ -66,7 +66,7 @@ impl<'a> Prompt<'a> {
         Ok(Prompt { session: Rc::clone(session), editor, history, block: String::new(), typed_ahead })
     }
 
-    fn run(&mut self) -> Result<Outcome, ReadlineError> {
+    fn run(&mut self) -> Result<LineOutcome, ReadlineError> {
         loop {
             self.session.borrow_mut().finish_answer_row();
             self.session.borrow_mut().report_target_change();
@@ -90,7 +90,7 @@ impl<'a> Prompt<'a> {
                 }
                 Err(ReadlineError::Eof) => {
                     self.session.borrow_mut().finish_prompt_row("quit");
-                    return Ok(Outcome::Done);
+                    return Ok(LineOutcome::Done);
                 }
                 Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => self.refuse_input(),
                 Err(error) => return Err(error),
@@ -122,7 +122,7 @@ impl<'a> Prompt<'a> {
     }
 
     /// Runs what was typed or pasted, which may be several lines. Returns an outcome to leave with.
-    fn run_lines(&mut self, text: &str) -> Result<Option<Outcome>, ReadlineError> {
+    fn run_lines(&mut self, text: &str) -> Result<Option<LineOutcome>, ReadlineError> {
         if self.block.is_empty() && text.trim().is_empty() {
             return Ok(ending(self.session.borrow_mut().run_typed("")));
         }
@@ -158,8 +158,8 @@ fn text_of_keys(typed: &[u8]) -> String {
     text.chars().filter(|&c| c == '\n' || !c.is_control()).collect()
 }
 
-fn ending(outcome: Outcome) -> Option<Outcome> {
-    matches!(outcome, Outcome::Quit(_) | Outcome::Closed).then_some(outcome)
+fn ending(outcome: LineOutcome) -> Option<LineOutcome> {
+    matches!(outcome, LineOutcome::Quit(_) | LineOutcome::Closed).then_some(outcome)
 }
 
 /// What the prompt shows while a block waits for its `end`.

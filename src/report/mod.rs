@@ -30,7 +30,9 @@ pub use huge::{HugeBy, HugePast, HugeRefusal};
 pub use kernel_record::{FilePage, Holders, KernelRecord, REFERENCES_OF_A_PIN};
 pub use reason::{Fact, PagesByReason, Reason, Stopped};
 pub use record::Why;
-pub use words::{AccountClass, AccountMark, BesideRss, Effect, EventKind, FamilyClass, Fault, MapKey, Outcome, Owner};
+pub use words::{
+    AccessOutcome, AccountClass, AccountMark, BesideRss, Effect, EventKind, FamilyClass, Fault, MapKey, Owner,
+};
 
 #[cfg(feature = "serde")]
 #[doc(hidden)]

@@ -26,7 +26,7 @@ pub enum Owner {
 
 /// What an access will do. If there are several possible effects, the likeliest comes first.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Outcome {
+pub struct AccessOutcome {
     /// One of these.
     pub effects: Vec<Effect>,
     /// Whether this access makes a private copy, of the present page or of the one that is faulted in. `None` if that
@@ -132,11 +132,11 @@ impl Effect {
     }
 }
 
-impl Outcome {
+impl AccessOutcome {
     /// One of `effects`, which make no copy beyond their own.
     pub fn of(effects: &[Effect]) -> Self {
         let copy = |effect: &Effect| *effect == Effect::Copy;
-        Outcome {
+        AccessOutcome {
             effects: effects.to_vec(),
             copies: match (effects.iter().any(copy), effects.iter().all(copy)) {
                 (false, _) => Some(false),

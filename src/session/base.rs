@@ -1,7 +1,7 @@
 //! The session's data, and its own messages.
 
 use super::interrupt::Interrupts;
-use super::outcome::{Assertions, Outcome};
+use super::outcome::{Assertions, LineOutcome};
 use super::printer::{Destination, OutputEnd, Printer, Progress, SharedDestination};
 use super::shell::{Log, ShellIo, ShellPermit};
 use crate::budget::Budget;
@@ -207,8 +207,8 @@ impl Session {
         });
     }
 
-    /// Prints a record that answers no command. The outcome is [`Outcome::Closed`] if nobody reads it.
-    pub fn print(&mut self, record: &dyn Record) -> Outcome {
+    /// Prints a record that answers no command. The outcome is [`LineOutcome::Closed`] if nobody reads it.
+    pub fn print(&mut self, record: &dyn Record) -> LineOutcome {
         let screen = Destination::screen(None, None, false);
         let mut printer = self
             .printer(self.renderer(true), screen, &self.interrupts)
@@ -217,8 +217,8 @@ impl Session {
         // `finish` reports whether it could be written.
         let _ = printer.emit(record);
         match printer.finish() {
-            (_, OutputEnd::Closed) => Outcome::Closed,
-            _ => Outcome::Done,
+            (_, OutputEnd::Closed) => LineOutcome::Closed,
+            _ => LineOutcome::Done,
         }
     }
 
@@ -247,7 +247,7 @@ impl Session {
     }
 
     /// Reports a failure: in JSON as a record, otherwise on standard error. Also adds it to the report of assertions.
-    pub fn fail(&mut self, report: ErrorReport) -> Outcome {
+    pub fn fail(&mut self, report: ErrorReport) -> LineOutcome {
         let report = self.with_callers(report);
         if !self.is_at_the_prompt() {
             self.assertions.add_broken(&report);
@@ -281,13 +281,13 @@ impl Session {
     }
 
     /// Reports a failure that the report of assertions already has.
-    pub(super) fn print_error(&mut self, report: ErrorReport) -> Outcome {
+    pub(super) fn print_error(&mut self, report: ErrorReport) -> LineOutcome {
         let code = report.code;
         let record = self.with_callers(report);
         if self.is_json() {
             return match self.print(&record) {
-                Outcome::Closed => Outcome::Closed,
-                _ => Outcome::Failed(code),
+                LineOutcome::Closed => LineOutcome::Closed,
+                _ => LineOutcome::Failed(code),
             };
         }
         if let Some(mut log) = self.log_writer() {
@@ -299,7 +299,7 @@ impl Session {
         let rendered = renderer.record(&record, &mut text).and_then(|()| renderer.finish(&mut text));
         // With standard error closed there is nowhere left to complain.
         let _ = rendered.and_then(|()| io::stderr().write_all(&text));
-        Outcome::Failed(code)
+        LineOutcome::Failed(code)
     }
 }
 

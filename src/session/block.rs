@@ -2,13 +2,13 @@
 
 use super::base::Session;
 use super::interrupt::Interrupts;
-use super::outcome::{Input, Outcome, Tally};
+use super::outcome::{Input, LineOutcome, Tally};
 use crate::budget::Budget;
 use crate::command::{self, LANGUAGE};
 use crate::eval::{self, Integer, Origin, Spans, Value};
 use crate::kernel::Name;
 use crate::lang::script::{Block, Node, Statement, first_word};
-use crate::lang::{Expression, Line, Rows, Span, Spanned};
+use crate::lang::{Expression, ParsedLine, Rows, Span, Spanned};
 use crate::render::{Record, RowRange, Sink};
 use crate::report::{ErrorReport, Note, Stopped};
 use crate::state::UserCommand;
@@ -22,7 +22,7 @@ const LONGEST_CHAIN: usize = 16;
 
 /// The outcome of a statement or of a block, and where the run goes on.
 pub(super) struct StatementEnd {
-    pub(super) outcome: Outcome,
+    pub(super) outcome: LineOutcome,
     /// Where to; with the next statement, if there is none and the outcome allows.
     jump: Option<Jump>,
 }
@@ -49,8 +49,8 @@ enum Jump {
     Continue,
 }
 
-impl From<Outcome> for StatementEnd {
-    fn from(outcome: Outcome) -> Self {
+impl From<LineOutcome> for StatementEnd {
+    fn from(outcome: LineOutcome) -> Self {
         let jump = None;
         StatementEnd { outcome, jump }
     }
@@ -58,7 +58,7 @@ impl From<Outcome> for StatementEnd {
 
 impl From<Jump> for StatementEnd {
     fn from(jump: Jump) -> Self {
-        let (outcome, jump) = (Outcome::Done, Some(jump));
+        let (outcome, jump) = (LineOutcome::Done, Some(jump));
         StatementEnd { outcome, jump }
     }
 }
@@ -83,7 +83,7 @@ impl Session {
         let input = Input { text: &statement.text, file: file.map(|name| (name, statement.line)) };
         let outcome = match &statement.node {
             Node::Text => self.run_line(input),
-            Node::Line(line) => match self.user_command(input.text) {
+            Node::ParsedLine(line) => match self.user_command(input.text) {
                 Some(command) => self.run_user(input, &command),
                 None => self.run_parsed(input, line).0,
             },
@@ -125,14 +125,14 @@ impl Session {
                         alias: None,
                         document: command.document.take(),
                     };
-                    Outcome::Done
+                    LineOutcome::Done
                 }
                 Err(error) => self.evaluation_failed(input, error),
             },
             Node::Document { name, text: document } => match self.state.commands.get_mut(&name.node) {
                 Some(command) => {
                     command.document = Some(document.clone());
-                    Outcome::Done
+                    LineOutcome::Done
                 }
                 None => {
                     let message = format!("you have defined no command `{}`", name.node);
@@ -158,12 +158,12 @@ impl Session {
         &mut self,
         file: Option<&Name>,
         body: &Block,
-        mut next: impl FnMut(&mut Session) -> Result<bool, Outcome>,
-    ) -> Outcome {
+        mut next: impl FnMut(&mut Session) -> Result<bool, LineOutcome>,
+    ) -> LineOutcome {
         let mut tally = Tally::new(self.options.keep_going);
         loop {
             if self.interrupts.check().is_err() {
-                return Outcome::Interrupted;
+                return LineOutcome::Interrupted;
             }
             match next(self) {
                 Ok(true) => {}
@@ -182,7 +182,7 @@ impl Session {
     }
 
     /// The values of `foreach`, from one sweep.
-    fn foreach_rows(&mut self, rows: &Rows, input: Input) -> Result<Vec<ForeachRow>, Outcome> {
+    fn foreach_rows(&mut self, rows: &Rows, input: Input) -> Result<Vec<ForeachRow>, LineOutcome> {
         match rows {
             Rows::Values(values) => values
                 .iter()
@@ -225,15 +225,15 @@ impl Session {
     }
 
     /// Reports that an expression has no value.
-    pub(super) fn evaluation_failed(&mut self, input: Input, error: eval::Error) -> Outcome {
+    pub(super) fn evaluation_failed(&mut self, input: Input, error: eval::Error) -> LineOutcome {
         self.command_failed(input, error.into())
     }
 
     /// Reports why a command failed, unless it was only stopped.
-    fn command_failed(&mut self, input: Input, error: command::Error) -> Outcome {
+    fn command_failed(&mut self, input: Input, error: command::Error) -> LineOutcome {
         match input.command(error) {
             Some(report) => self.fail(report),
-            None => Outcome::Interrupted,
+            None => LineOutcome::Interrupted,
         }
     }
 
@@ -247,9 +247,9 @@ impl Session {
     }
 
     /// Runs a line that begins with a user-defined command.
-    pub(super) fn run_user(&mut self, input: Input, command: &UserCommand) -> Outcome {
+    pub(super) fn run_user(&mut self, input: Input, command: &UserCommand) -> LineOutcome {
         let Some((name, word)) = first_word(input.text) else {
-            return Outcome::Done;
+            return LineOutcome::Done;
         };
         let rest = input.text.get(word.end..).unwrap_or_default();
         if let Some(alias) = &command.alias {
@@ -291,8 +291,8 @@ impl Session {
     }
 
     /// The part of a line that may not run inside `foreach`: its rows belong to the process that is attached.
-    pub(super) fn place_refused_in_foreach(&self, line: &Line) -> Option<Span> {
-        let Line::Command { command, .. } = line else {
+    pub(super) fn place_refused_in_foreach(&self, line: &ParsedLine) -> Option<Span> {
+        let ParsedLine::Command { command, .. } = line else {
             return None;
         };
         let chooses_target = command::nature(&*command.node).chooses_target;
@@ -300,7 +300,7 @@ impl Session {
     }
 
     /// Reports a line that only a block can hold.
-    pub(super) fn fail_outside_a_block(&mut self, input: Input) -> Outcome {
+    pub(super) fn fail_outside_a_block(&mut self, input: Input) -> LineOutcome {
         let (word, at) = first_word(input.text).unwrap_or_default();
         let (message, hint) = match word {
             "end" | "else" => (

@@ -2,7 +2,7 @@
 
 use super::base::Session;
 use super::interrupt::Interrupts;
-use super::outcome::{self, Input, Outcome, Verdict, words};
+use super::outcome::{self, Input, LineOutcome, Verdict, words};
 use super::pager::{self, HeldRows, Pager};
 use super::printer::{Destination, OutputEnd, SharedDestination};
 use super::script;
@@ -47,7 +47,7 @@ impl<'a> Job<'a> {
 
 impl Session {
     /// Runs a command. Returns where it stopped, if an empty line can continue there.
-    pub(super) fn run_job(&mut self, job: &Job) -> (Outcome, Option<Resume>) {
+    pub(super) fn run_job(&mut self, job: &Job) -> (LineOutcome, Option<Resume>) {
         self.report_target_change();
         if command::nature(&*job.command.node).writes_file
             && let Err(refused) = self.options.shell_permit()
@@ -93,22 +93,22 @@ impl Session {
         // Ctrl-C is the normal end of a watch. It interrupts any other command, and the file that the command is in.
         let is_broken_off = was_interrupted && !nature.ends_by_interrupt;
         let outcome = match (closed, acted) {
-            (Outcome::Done, Outcome::Done) if is_broken_off => Outcome::Interrupted,
-            (Outcome::Done, acted) => acted,
-            (closed, Outcome::Done | Outcome::Interrupted) => closed,
+            (LineOutcome::Done, LineOutcome::Done) if is_broken_off => LineOutcome::Interrupted,
+            (LineOutcome::Done, acted) => acted,
+            (closed, LineOutcome::Done | LineOutcome::Interrupted) => closed,
             (_, acted) => acted,
         };
         (outcome, resume)
     }
 
     /// Does what a finished command asks for, or reports why it failed.
-    fn act_on(&mut self, job: &Job, result: Result<Flow, command::Error>) -> Outcome {
+    fn act_on(&mut self, job: &Job, result: Result<Flow, command::Error>) -> LineOutcome {
         match result {
             Ok(Flow::Done) if job.command::<Set>().is_some() => match self.apply_logging() {
-                Ok(()) => Outcome::Done,
+                Ok(()) => LineOutcome::Done,
                 Err(message) => self.fail(job.input.about_line(message)),
             },
-            Ok(Flow::Done | Flow::More(_)) => Outcome::Done,
+            Ok(Flow::Done | Flow::More(_)) => LineOutcome::Done,
             Ok(Flow::Asserted(report)) => self.report_assertion(job, *report),
             Ok(Flow::Source(path, arguments)) => {
                 let path = path.to_str().map_or(path.clone(), expand_home);
@@ -129,13 +129,13 @@ impl Session {
                 outcome
             }
             Ok(Flow::Ask(question)) => self.run_if_confirmed(job, &question),
-            Ok(Flow::Quit(status)) => Outcome::Quit(status),
-            Err(command::Error::Stopped(Stopped::Interrupted)) => Outcome::Interrupted,
+            Ok(Flow::Quit(status)) => LineOutcome::Quit(status),
+            Err(command::Error::Stopped(Stopped::Interrupted)) => LineOutcome::Interrupted,
             // `close` reports the closed output.
-            Err(command::Error::Stopped(Stopped::Closed)) => Outcome::Done,
+            Err(command::Error::Stopped(Stopped::Closed)) => LineOutcome::Done,
             Err(error) => {
                 let Some(report) = job.input.command(error) else {
-                    return Outcome::Done;
+                    return LineOutcome::Done;
                 };
                 if let Some(Assert { condition, .. }) = job.command() {
                     let place = job.input.place(Some(condition.at));
@@ -149,7 +149,7 @@ impl Session {
     }
 
     /// Runs the command again if the user says yes. Refuses if nobody can be asked.
-    fn run_if_confirmed(&mut self, job: &Job, question: &str) -> Outcome {
+    fn run_if_confirmed(&mut self, job: &Job, question: &str) -> LineOutcome {
         let is_seen = *job.output == Output::Screen && self.shared_destination.is_none() && !self.is_json();
         let is_answered = self.options.interactive && self.is_at_the_prompt();
         if !is_seen || !is_answered || !io::stdin().is_terminal() {
@@ -160,17 +160,17 @@ impl Session {
             return self.act_on(job, Err(error));
         }
         match pager::ask_yes_or_no(question, &self.interrupts) {
-            Ok(false) => Outcome::Done,
+            Ok(false) => LineOutcome::Done,
             Ok(true) => {
                 let job = Job { resume: Some(Resume::Agreed), ..*job };
                 self.run_job(&job).0
             }
-            Err(_) => Outcome::Interrupted,
+            Err(_) => LineOutcome::Interrupted,
         }
     }
 
     /// An assertion that does not hold is an error at its place.
-    fn report_assertion(&mut self, job: &Job, mut report: AssertionReport) -> Outcome {
+    fn report_assertion(&mut self, job: &Job, mut report: AssertionReport) -> LineOutcome {
         let at = match job.command() {
             Some(Assert { condition, .. }) => condition.at,
             _ => job.command.at,
@@ -180,11 +180,11 @@ impl Session {
         let failure = (!report.holds).then(|| outcome::failure(&report));
         let verdict = failure.clone().map_or(Verdict::Held, Verdict::Failed);
         self.add_assertion(place.clone(), &report.expression, verdict);
-        if self.is_json() && self.print(&report) == Outcome::Closed {
-            return Outcome::Closed;
+        if self.is_json() && self.print(&report) == LineOutcome::Closed {
+            return LineOutcome::Closed;
         }
         let Some(message) = failure else {
-            return Outcome::Done;
+            return LineOutcome::Done;
         };
         let report = ErrorReport { place: Some(place), code: ErrorCode::Assertion, ..ErrorReport::of(message) };
         self.print_error(report)
@@ -197,7 +197,7 @@ impl Session {
     }
 
     /// Runs shell text on the terminal.
-    pub(super) fn run_shell(&mut self, input: Input, shell_text: &str) -> Outcome {
+    pub(super) fn run_shell(&mut self, input: Input, shell_text: &str) -> LineOutcome {
         let permit = match self.options.shell_permit() {
             Ok(permit) => permit,
             Err(refused) => return self.fail(input.about_line(refused.to_owned())),
@@ -212,12 +212,12 @@ impl Session {
         // Ctrl-C was meant for the child. If it has ended the child, it also ends the command file.
         self.interrupts.forget();
         let outcome = self.shell_ended(input, status);
-        if shell::was_interrupted(status) { Outcome::Interrupted } else { outcome }
+        if shell::was_interrupted(status) { LineOutcome::Interrupted } else { outcome }
     }
 
     /// Sets `$_shell_exitcode` or `$_shell_exitsignal`, as gdb does. A failed command is a remark at the prompt and an
     /// error elsewhere.
-    fn shell_ended(&mut self, input: Input, status: ExitStatus) -> Outcome {
+    fn shell_ended(&mut self, input: Input, status: ExitStatus) -> LineOutcome {
         let variables = &mut self.state.variables;
         for (name, number) in [("_shell_exitcode", status.code()), ("_shell_exitsignal", status.signal())] {
             match number.and_then(|number| u64::try_from(number).ok()) {
@@ -229,11 +229,11 @@ impl Session {
             }
         }
         let Some(remark) = shell::remark(status) else {
-            return Outcome::Done;
+            return LineOutcome::Done;
         };
         if self.is_at_the_prompt() || !self.state.settings.shell_errors || shell::lost_its_reader(status) {
             self.note(remark);
-            return Outcome::Done;
+            return LineOutcome::Done;
         }
         let hint = Some("`set shell errors off` makes it a remark".to_owned());
         let report = input.about_line(remark);
@@ -288,8 +288,8 @@ impl Session {
         &mut self,
         input: Input,
         output: &Output,
-        run: impl FnOnce(&mut Session) -> Outcome,
-    ) -> Outcome {
+        run: impl FnOnce(&mut Session) -> LineOutcome,
+    ) -> LineOutcome {
         let opened = match output {
             Output::Screen => return run(self),
             Output::Pipe(command) => self.open_pipe(command),
@@ -308,27 +308,27 @@ impl Session {
         let flushed = destination.flush();
         let reader = self.wait_for_reader(input, destination);
         match (outcome, flushed) {
-            (Outcome::Done, Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
+            (LineOutcome::Done, Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
                 let message = format!("its output cannot be written: {}", words(error));
                 self.fail(input.about_line(message).with_code(ErrorCode::Io))
             }
-            (Outcome::Done, _) => reader,
+            (LineOutcome::Done, _) => reader,
             (outcome, _) => outcome,
         }
     }
 
     /// Closes the destination of a command, and reports what went wrong with it.
-    fn close(&mut self, job: &Job, destination: Destination<'_>, ended: OutputEnd) -> Outcome {
+    fn close(&mut self, job: &Job, destination: Destination<'_>, ended: OutputEnd) -> LineOutcome {
         let (what, closed) = match &destination {
-            Destination::Screen { pager: Some(_), .. } => ("standard output", Outcome::Interrupted),
-            Destination::Screen { pager: None, .. } => ("standard output", Outcome::Closed),
-            Destination::Pipe { is_pager: true, .. } => ("the pager's input", Outcome::Interrupted),
-            Destination::Pipe { .. } => ("the shell command's input", Outcome::Done),
+            Destination::Screen { pager: Some(_), .. } => ("standard output", LineOutcome::Interrupted),
+            Destination::Screen { pager: None, .. } => ("standard output", LineOutcome::Closed),
+            Destination::Pipe { is_pager: true, .. } => ("the pager's input", LineOutcome::Interrupted),
+            Destination::Pipe { .. } => ("the shell command's input", LineOutcome::Done),
             Destination::File(_) => match job.output {
-                Output::File { path, .. } => (path.node.as_str(), Outcome::Done),
-                Output::Screen | Output::Pipe(_) => ("the file", Outcome::Done),
+                Output::File { path, .. } => (path.node.as_str(), LineOutcome::Done),
+                Output::Screen | Output::Pipe(_) => ("the file", LineOutcome::Done),
             },
-            Destination::Shared(_) => ("the output of the commands", Outcome::Done),
+            Destination::Shared(_) => ("the output of the commands", LineOutcome::Done),
         };
         if let Destination::Screen { ends_in_row: Some(ends_in_row), .. } = destination {
             self.ends_in_row = ends_in_row;
@@ -336,7 +336,7 @@ impl Session {
         let reader = self.wait_for_reader(job.input, destination);
         match ended {
             OutputEnd::Whole => reader,
-            OutputEnd::Closed if closed == Outcome::Done => reader,
+            OutputEnd::Closed if closed == LineOutcome::Done => reader,
             OutputEnd::Closed => closed,
             OutputEnd::Failed(error) => {
                 let message = format!("{what} cannot be written: {}", words(error));
@@ -345,9 +345,9 @@ impl Session {
         }
     }
 
-    fn wait_for_reader(&mut self, input: Input, destination: Destination<'_>) -> Outcome {
+    fn wait_for_reader(&mut self, input: Input, destination: Destination<'_>) -> LineOutcome {
         let Destination::Pipe { mut child, input: pipe, is_pager } = destination else {
-            return Outcome::Done;
+            return LineOutcome::Done;
         };
         // The reader sees the end of its input only when our side is closed.
         drop(pipe);
@@ -358,10 +358,10 @@ impl Session {
                 if !status.success() && !shell::was_interrupted(status) {
                     self.note("the pager failed, and its output is lost: `set pager ask`, then run the command again");
                 }
-                Outcome::Done
+                LineOutcome::Done
             }
             Ok(status) => self.shell_ended(input, status),
-            Err(_) => Outcome::Done,
+            Err(_) => LineOutcome::Done,
         }
     }
 }

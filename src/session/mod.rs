@@ -29,7 +29,7 @@ mod shell;
 mod view;
 
 pub use base::{Session, SessionOptions, init_file};
-pub use outcome::{Assertions, Input, Outcome, Tally};
+pub use outcome::{Assertions, Input, LineOutcome, Tally};
 pub use script::{PROMPT, SCRIPTS, help_of_file, list_of_scripts};
 pub use shell::ShellIo;
 pub use view::is_coloured;

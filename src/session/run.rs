@@ -2,27 +2,27 @@
 
 use super::base::{Repeatable, Session};
 use super::job::Job;
-use super::outcome::{Input, Outcome, Tally};
+use super::outcome::{Input, LineOutcome, Tally};
 use crate::command::LANGUAGE;
 use crate::command::{self, Attach, Resume, TargetCapture, TargetName};
 use crate::command::{Display, Set};
 use crate::eval::{self, Value};
 use crate::lang::script::Builder;
-use crate::lang::{Line, Output, ParsedCommand, Span, Spanned};
+use crate::lang::{Output, ParsedCommand, ParsedLine, Span, Spanned};
 use std::rc::Rc;
 
 impl Session {
     /// Attaches, as `attach` does.
-    pub fn attach(&mut self, target: TargetName) -> Outcome {
+    pub fn attach(&mut self, target: TargetName) -> LineOutcome {
         self.choose_target(parsed(Attach(Spanned::new(target, Span::default()))))
     }
 
     /// Opens a capture, as `target capture` does.
-    pub fn open_capture(&mut self, path: String) -> Outcome {
+    pub fn open_capture(&mut self, path: String) -> LineOutcome {
         self.choose_target(parsed(TargetCapture(Spanned::new(path, Span::default()))))
     }
 
-    fn choose_target(&mut self, command: Rc<dyn ParsedCommand>) -> Outcome {
+    fn choose_target(&mut self, command: Rc<dyn ParsedCommand>) -> LineOutcome {
         let command = Spanned::new(command, Span::default());
         let mut job = Job::new(Input::typed(""), &command);
         job.is_quiet = self.options.quiet;
@@ -42,7 +42,7 @@ impl Session {
     }
 
     /// Sets `$arg0`, `$arg1` … from the command line: each text is one value.
-    pub fn give_arguments(&mut self, texts: &[String]) -> Outcome {
+    pub fn give_arguments(&mut self, texts: &[String]) -> LineOutcome {
         let mut values = Vec::with_capacity(texts.len());
         for text in texts {
             let value = match LANGUAGE.parse_arguments(text).as_slice() {
@@ -55,16 +55,16 @@ impl Session {
             }
         }
         self.state.arguments.push(values);
-        Outcome::Done
+        LineOutcome::Done
     }
 
     /// Runs one line.
-    pub fn run_line(&mut self, input: Input) -> Outcome {
+    pub fn run_line(&mut self, input: Input) -> LineOutcome {
         self.run_line_or_user_command(input).0
     }
 
     /// Runs one line: a command of the user's, or else one of pmdb's own. That one comes back, with where it stopped.
-    fn run_line_or_user_command(&mut self, input: Input) -> (Outcome, Option<(Line, Option<Resume>)>) {
+    fn run_line_or_user_command(&mut self, input: Input) -> (LineOutcome, Option<(ParsedLine, Option<Resume>)>) {
         if let Some(command) = self.user_command(input.text) {
             return (self.run_user(input, &command), None);
         }
@@ -79,7 +79,7 @@ impl Session {
 
     /// Runs an entry of the prompt: a line, or the lines of a block. An empty line repeats or continues the last
     /// command.
-    pub fn run_typed(&mut self, text: &str) -> Outcome {
+    pub fn run_typed(&mut self, text: &str) -> LineOutcome {
         // Only here: Ctrl-C between the lines of a file is meant for the file.
         self.interrupts.forget();
         self.is_line_typed = true;
@@ -89,7 +89,7 @@ impl Session {
         outcome
     }
 
-    fn run_entry(&mut self, text: &str) -> Outcome {
+    fn run_entry(&mut self, text: &str) -> LineOutcome {
         let last = self.repeatable.take();
         let input = Input::typed(text);
         if opens_block(text) {
@@ -98,13 +98,13 @@ impl Session {
         if text.trim().is_empty() {
             return match last {
                 Some(last) => self.repeat(last),
-                None => Outcome::Done,
+                None => LineOutcome::Done,
             };
         }
         let (outcome, parsed) = self.run_line_or_user_command(input);
         self.repeatable = match parsed {
             // An empty line never repeats a shell command, a redirection, a change of the process or a written file.
-            Some((Line::Command { command, output: Output::Screen }, resume)) if !has_effects(&*command.node) => {
+            Some((ParsedLine::Command { command, output: Output::Screen }, resume)) if !has_effects(&*command.node) => {
                 Some(Repeatable { text: text.to_owned(), command, resume })
             }
             _ => None,
@@ -114,7 +114,7 @@ impl Session {
 
     /// Runs a line of a program, from where the same line stopped before if it `continues`. Unlike at the prompt, other
     /// lines may have come in between.
-    pub(super) fn run_request(&mut self, text: &str, continues: bool) -> Outcome {
+    pub(super) fn run_request(&mut self, text: &str, continues: bool) -> LineOutcome {
         // From its beginning, the line has another place to go on from.
         if let Some(last) = self.repeatable.take_if(|last| last.text == text)
             && continues
@@ -122,14 +122,14 @@ impl Session {
             return self.repeat(last);
         }
         let (outcome, parsed) = self.run_line_or_user_command(Input::typed(text));
-        if let Some((Line::Command { command, output: Output::Screen }, resume @ Some(_))) = parsed {
+        if let Some((ParsedLine::Command { command, output: Output::Screen }, resume @ Some(_))) = parsed {
             self.repeatable = Some(Repeatable { text: text.to_owned(), command, resume });
         }
         outcome
     }
 
     /// Runs several lines that are not of a file, such as a block. An error ends them.
-    pub(super) fn run_typed_lines(&mut self, text: &str) -> Outcome {
+    pub(super) fn run_typed_lines(&mut self, text: &str) -> LineOutcome {
         let mut builder = Builder::new(LANGUAGE);
         let mut statements = Vec::new();
         let mut numbered = text.lines().enumerate();
@@ -150,7 +150,7 @@ impl Session {
         tally.outcome()
     }
 
-    fn repeat(&mut self, last: Repeatable) -> Outcome {
+    fn repeat(&mut self, last: Repeatable) -> LineOutcome {
         let mut job = Job::new(Input::typed(&last.text), &last.command);
         job.resume = last.resume;
         let (outcome, resume) = self.run_job(&job);
@@ -158,7 +158,7 @@ impl Session {
         outcome
     }
 
-    pub(super) fn run_parsed(&mut self, input: Input, line: &Line) -> (Outcome, Option<Resume>) {
+    pub(super) fn run_parsed(&mut self, input: Input, line: &ParsedLine) -> (LineOutcome, Option<Resume>) {
         if let Some(refused) = self.place_refused_in_foreach(line) {
             let name = line.to_string();
             let name = name.split(' ').next().unwrap_or_default();
@@ -172,16 +172,16 @@ impl Session {
             self.note(note);
         }
         match line {
-            Line::Control(_) => (self.fail_outside_a_block(input), None),
-            Line::Empty | Line::Comment => (Outcome::Done, None),
-            Line::Shell(shell_text) => (self.run_shell(input, shell_text), None),
-            Line::Command { command, output } => {
+            ParsedLine::Control(_) => (self.fail_outside_a_block(input), None),
+            ParsedLine::Empty | ParsedLine::Comment => (LineOutcome::Done, None),
+            ParsedLine::Shell(shell_text) => (self.run_shell(input, shell_text), None),
+            ParsedLine::Command { command, output } => {
                 // An assignment prints nothing and needs no destination, so loops run faster.
                 if let (Some(Set::Variable { name, value }), Output::Screen) = (command.node.downcast_ref(), output) {
                     return match command::assign(&mut self.state, name, value) {
                         Ok(()) => {
                             self.print_notes();
-                            (Outcome::Done, None)
+                            (LineOutcome::Done, None)
                         }
                         Err(error) => (self.evaluation_failed(input, error), None),
                     };

@@ -4,7 +4,7 @@
 use super::base::{RunningFile, Session};
 use super::interrupt::Interrupts;
 use super::lines::{self, BadLine, Lines, NoLine};
-use super::outcome::{Input, Outcome, Tally, words};
+use super::outcome::{Input, LineOutcome, Tally, words};
 use super::pager;
 use crate::command::LANGUAGE;
 use crate::kernel::Name;
@@ -28,7 +28,7 @@ const LARGEST: usize = 4 << 20;
 
 impl Session {
     /// Runs a command file. `place` is that of the `source` that names it, if there is one.
-    pub fn run_file(&mut self, path: &Path, place: Option<ErrorPlace>) -> Outcome {
+    pub fn run_file(&mut self, path: &Path, place: Option<ErrorPlace>) -> LineOutcome {
         let name = Name::new(path.as_os_str().as_bytes());
         let outcome = match built_in(path) {
             Some(built_in) => {
@@ -47,7 +47,7 @@ impl Session {
     }
 
     /// Runs a built-in command file.
-    fn run_text(&mut self, text: &str, name: &Name) -> Outcome {
+    fn run_text(&mut self, text: &str, name: &Name) -> LineOutcome {
         let mut builder = Builder::new(LANGUAGE);
         let mut steps = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -64,7 +64,7 @@ impl Session {
     }
 
     /// Runs standard input as a command file.
-    pub fn run_input(&mut self) -> Outcome {
+    pub fn run_input(&mut self) -> LineOutcome {
         match std::io::stdin().as_fd().try_clone_to_owned() {
             Ok(input) => {
                 let (name, identity) = ("<stdin>".into(), None);
@@ -89,7 +89,7 @@ impl Session {
         Ok(identity)
     }
 
-    fn run_lines(&mut self, file: OwnedFd, running: RunningFile) -> Outcome {
+    fn run_lines(&mut self, file: OwnedFd, running: RunningFile) -> LineOutcome {
         let name = running.name.clone();
         self.files.push(running);
         let outcome = self.run_each_line(Lines::new(file), &name);
@@ -97,7 +97,7 @@ impl Session {
         outcome
     }
 
-    fn run_each_line(&mut self, mut lines: Lines, name: &Name) -> Outcome {
+    fn run_each_line(&mut self, mut lines: Lines, name: &Name) -> LineOutcome {
         let mut tally = Tally::new(self.options.keep_going);
         // Refuse all of it, even with --keep-going: some line of it could be a shell command.
         match lines.are_binary(&self.interrupts) {
@@ -156,12 +156,12 @@ impl Session {
         self.run_steps(steps, name, tally)
     }
 
-    fn run_steps(&mut self, steps: Vec<Step>, name: &Name, mut tally: Tally) -> Outcome {
+    fn run_steps(&mut self, steps: Vec<Step>, name: &Name, mut tally: Tally) -> LineOutcome {
         for step in steps {
             // Ctrl-C between two lines is meant for the file.
             let outcome = match self.interrupts.check() {
                 Ok(()) => self.run_step(step, name),
-                Err(_) => Outcome::Interrupted,
+                Err(_) => LineOutcome::Interrupted,
             };
             if tally.add(outcome).is_break() {
                 break;
@@ -170,7 +170,7 @@ impl Session {
         tally.outcome()
     }
 
-    fn run_step(&mut self, step: Step, name: &Name) -> Outcome {
+    fn run_step(&mut self, step: Step, name: &Name) -> LineOutcome {
         match step {
             Step::Bad(line, bad) => self.fail(bad.report(at_line(name, line, &bad.text))),
             Step::Statement(statement) if self.is_traced(&statement) => self.run_traced(&statement, name),
@@ -185,29 +185,29 @@ impl Session {
     }
 
     /// Prints a line as it would be typed, runs it, and stops until Enter is typed if there is a prompt.
-    fn run_traced(&mut self, statement: &Statement, name: &Name) -> Outcome {
+    fn run_traced(&mut self, statement: &Statement, name: &Name) -> LineOutcome {
         let theme = self.theme();
         let line = theme.paint(Role::Command, printable(statement.text.trim()));
         self.print(&Text { text: format!("{}{line}\n", theme.paint(Role::Prompt, PROMPT)) });
         let outcome = self.run_statement(statement, Some(name)).outcome;
         let is_stopping = self.is_interactive() && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-        if outcome != Outcome::Done || !is_stopping {
+        if outcome != LineOutcome::Done || !is_stopping {
             return outcome;
         }
         match pager::wait_for_enter(&self.interrupts) {
-            Ok(true) => Outcome::Done,
-            Ok(false) | Err(_) => Outcome::Interrupted,
+            Ok(true) => LineOutcome::Done,
+            Ok(false) | Err(_) => LineOutcome::Interrupted,
         }
     }
 
-    fn fail_with(&mut self, name: &Name, fault: BlockFault) -> Outcome {
+    fn fail_with(&mut self, name: &Name, fault: BlockFault) -> LineOutcome {
         let report = at_line(name, fault.line, &fault.text).syntax(fault.error);
         self.fail(report)
     }
 
-    fn fail_to_read(&mut self, name: &Name, why: NoLine) -> Outcome {
+    fn fail_to_read(&mut self, name: &Name, why: NoLine) -> LineOutcome {
         match why {
-            NoLine::Stopped(_) => Outcome::Interrupted,
+            NoLine::Stopped(_) => LineOutcome::Interrupted,
             NoLine::Failed(error) => {
                 let message = format!("{name} cannot be read: {}", words(error));
                 self.fail(ErrorReport::of(message).with_code(ErrorCode::Io))

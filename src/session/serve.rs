@@ -4,7 +4,7 @@
 use super::base::{Session, TextReply};
 use super::interrupt::{InterruptHandle, Interrupts};
 use super::lines::{BadLine, Lines, NoLine};
-use super::outcome::{Input, Outcome, words};
+use super::outcome::{Input, LineOutcome, words};
 use crate::command::LANGUAGE;
 use crate::lang::script;
 use crate::report::{End, EndStatus, ErrorCode, ErrorReport, Hello, RequestId};
@@ -19,12 +19,12 @@ const PROTOCOL: u32 = 1;
 
 impl Session {
     /// Sends the first record.
-    pub fn hello(&mut self) -> Outcome {
+    pub fn hello(&mut self) -> LineOutcome {
         self.print(&Hello { program: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION"), protocol: PROTOCOL })
     }
 
     /// Answers the requests of standard input until it ends or `quit` comes.
-    pub fn serve(&mut self) -> Outcome {
+    pub fn serve(&mut self) -> LineOutcome {
         let input = std::io::stdin().as_fd().try_clone_to_owned();
         let requests = input.and_then(|input| Requests::read(input, self.interrupts.raiser()));
         let requests = match requests {
@@ -41,12 +41,12 @@ impl Session {
                 Err(other) => (None, false, false, Err(other)),
             };
             let outcome = match (requests.begin(&id, &interrupts), line) {
-                (false, _) => Outcome::Interrupted,
+                (false, _) => LineOutcome::Interrupted,
                 (true, Ok(line)) if is_line => {
                     block.push_str(&line);
                     if script::is_open(LANGUAGE, &block) {
                         block.push('\n');
-                        Outcome::Done
+                        LineOutcome::Done
                     } else {
                         self.answer(None, Ok(std::mem::take(&mut block)), false)
                     }
@@ -55,23 +55,28 @@ impl Session {
             };
             let outcome = match (outcome, requests.end(&interrupts)) {
                 // However far it came: `watch` takes an interrupt as its normal end, for others it may be a failure.
-                (Outcome::Done | Outcome::Failed(_), true) => Outcome::Interrupted,
+                (LineOutcome::Done | LineOutcome::Failed(_), true) => LineOutcome::Interrupted,
                 (outcome, _) => outcome,
             };
             let ended = self.end_request(id, outcome);
-            if matches!(outcome, Outcome::Quit(_) | Outcome::Closed) || ended == Outcome::Closed {
+            if matches!(outcome, LineOutcome::Quit(_) | LineOutcome::Closed) || ended == LineOutcome::Closed {
                 return outcome;
             }
         }
-        if block.is_empty() { Outcome::Done } else { self.answer(None, Ok(block), false) }
+        if block.is_empty() { LineOutcome::Done } else { self.answer(None, Ok(block), false) }
     }
 
-    fn answer(&mut self, text: Option<TextReply>, line: Result<String, InvalidRequest>, continues: bool) -> Outcome {
+    fn answer(
+        &mut self,
+        text: Option<TextReply>,
+        line: Result<String, InvalidRequest>,
+        continues: bool,
+    ) -> LineOutcome {
         self.text_reply = text;
         let outcome = match line {
             Ok(line) if line.contains('\n') => self.run_typed_lines(&line),
             Ok(line) => self.run_request(&line, continues),
-            Err(InvalidRequest::Line(bad)) => self.fail(bad.report(Input::typed(&bad.text))),
+            Err(InvalidRequest::ParsedLine(bad)) => self.fail(bad.report(Input::typed(&bad.text))),
             Err(InvalidRequest::Object(why) | InvalidRequest::Input(why)) => {
                 self.fail(ErrorReport::of(why).with_code(ErrorCode::Syntax))
             }
@@ -80,18 +85,18 @@ impl Session {
         outcome
     }
 
-    /// Closes the records of a request. The outcome is [`Outcome::Closed`] if nobody reads replies any more.
-    pub fn end_request(&mut self, id: RequestId, outcome: Outcome) -> Outcome {
+    /// Closes the records of a request. The outcome is [`LineOutcome::Closed`] if nobody reads replies any more.
+    pub fn end_request(&mut self, id: RequestId, outcome: LineOutcome) -> LineOutcome {
         let (status, code) = match outcome {
-            Outcome::Done | Outcome::Quit(_) => (EndStatus::Ok, None),
-            Outcome::Interrupted => (EndStatus::Interrupted, Some(ErrorCode::Interrupted)),
-            Outcome::Failed(code) => (EndStatus::Error, Some(code)),
-            Outcome::Closed => (EndStatus::Error, Some(ErrorCode::Io)),
+            LineOutcome::Done | LineOutcome::Quit(_) => (EndStatus::Ok, None),
+            LineOutcome::Interrupted => (EndStatus::Interrupted, Some(ErrorCode::Interrupted)),
+            LineOutcome::Failed(code) => (EndStatus::Error, Some(code)),
+            LineOutcome::Closed => (EndStatus::Error, Some(ErrorCode::Io)),
         };
         self.print(&End { id, status, code })
     }
 
-    pub(super) fn input_failed(&mut self, why: &str) -> Outcome {
+    pub(super) fn input_failed(&mut self, why: &str) -> LineOutcome {
         let message = format!("standard input cannot be read: {why}");
         self.fail(ErrorReport::of(message).with_code(ErrorCode::Io))
     }
@@ -126,7 +131,7 @@ pub(super) struct RequestLine {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum InvalidRequest {
     /// A line that is not UTF-8 text.
-    Line(BadLine),
+    ParsedLine(BadLine),
     /// An object with other fields or values.
     Object(String),
     /// The input ends with an error.
@@ -231,7 +236,7 @@ impl Requests {
 fn read_all(mut lines: Lines, interrupts: &Interrupts, sender: &SyncSender<Request>, cancel: impl Fn(RequestId)) {
     loop {
         let (number, text) = match lines.next(interrupts) {
-            Ok(Some(line)) => (line.number as u64, line.text.map_err(InvalidRequest::Line)),
+            Ok(Some(line)) => (line.number as u64, line.text.map_err(InvalidRequest::ParsedLine)),
             Ok(None) => return,
             Err(NoLine::Stopped(_)) => {
                 interrupts.forget();

@@ -30,7 +30,7 @@ fn is_parsed(block: &Block) -> bool {
         Node::If { then, otherwise, .. } => is_parsed(then) && is_parsed(otherwise),
         Node::While { body, .. } | Node::Foreach { body, .. } => is_parsed(body),
         Node::Define { body, .. } => is_parsed(body),
-        Node::Line(_) | Node::Document { .. } | Node::Break | Node::Continue => true,
+        Node::ParsedLine(_) | Node::Document { .. } | Node::Break | Node::Continue => true,
     })
 }
 

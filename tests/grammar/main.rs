@@ -34,7 +34,7 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
 }
 
 /// A tree without the places of its parts.
-fn without_places(tree: &pmdb::lang::Line) -> String {
+fn without_places(tree: &pmdb::lang::ParsedLine) -> String {
     let tree = format!("{tree:?}");
     let mut parts = tree.split('@');
     let first = parts.next().unwrap_or_default().to_owned();
@@ -42,7 +42,7 @@ fn without_places(tree: &pmdb::lang::Line) -> String {
 }
 
 /// The line as the parser sees it must mean the same when it is printed and parsed again.
-fn check_round_trip(line: &str, tree: &pmdb::lang::Line) -> Result<(), String> {
+fn check_round_trip(line: &str, tree: &pmdb::lang::ParsedLine) -> Result<(), String> {
     let printed = tree.to_string();
     match LANGUAGE.parse_line(&printed) {
         Ok(again) if without_places(&again) == without_places(tree) => Ok(()),

@@ -6,7 +6,7 @@ use super::{Scenario, Test};
 use pmdb::command::LANGUAGE;
 use pmdb::command::Print;
 use pmdb::eval::{self, Error, Value};
-use pmdb::lang::Line;
+use pmdb::lang::ParsedLine;
 use pmdb::process;
 use pmdb::state::DebugState;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
@@ -47,7 +47,7 @@ fn looking_at(target: &Target) -> DebugState {
 
 fn value(state: &DebugState, text: &str) -> Result<Value, Error> {
     match LANGUAGE.parse_line(&format!("print {text}")) {
-        Ok(Line::Command { command, .. }) => match command.node.downcast_ref() {
+        Ok(ParsedLine::Command { command, .. }) => match command.node.downcast_ref() {
             Some(Print { value, .. }) => eval::value(value, state),
             other => panic!("{other:?}"),
         },

@@ -4,7 +4,7 @@ use super::Test;
 use super::puppet::Puppet;
 use super::support::{is_root, page_bytes, plain_entry, pool_is_hidden, pool_page_bytes, shows_frames, skip};
 use pmdb::command::{self, LANGUAGE};
-use pmdb::lang::Line;
+use pmdb::lang::ParsedLine;
 use pmdb::render::{Record, Sink};
 use pmdb::report::Stopped;
 use pmdb::source::recorded::Log;
@@ -141,7 +141,7 @@ fn is_change(record: &dyn Record) -> bool {
 
 /// Runs a line that is one command, and returns what it read of regions, and its records.
 fn regions_read(state: &mut DebugState, line: &str) -> (Vec<String>, Vec<Box<dyn Record>>) {
-    let Ok(Line::Command { command, .. }) = LANGUAGE.parse_line(line) else {
+    let Ok(ParsedLine::Command { command, .. }) = LANGUAGE.parse_line(line) else {
         panic!("no command: {line}");
     };
     let (log, mut sink) = (Arc::<Log>::default(), Records(Vec::new()));

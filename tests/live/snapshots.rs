@@ -13,7 +13,7 @@ use pmdb::command::LANGUAGE;
 use pmdb::eval::{self, Keep, NamedSnapshot, Origin, Spans};
 use pmdb::inspect::{AddressSpace, Change, Facts, PageRelation, Snapshot};
 use pmdb::kernel::AddressRange;
-use pmdb::lang::Line;
+use pmdb::lang::ParsedLine;
 use pmdb::process::{Categories, Target};
 use pmdb::report::EventKind;
 use pmdb::state::DebugState;
@@ -93,7 +93,7 @@ fn what_a_process_did() {
 
 /// The values of `changed(A, now)` and its like.
 pub fn value(state: &DebugState, text: &str) -> Result<u64, String> {
-    let Ok(Line::Command { command, .. }) = LANGUAGE.parse_line(&format!("assert {text}")) else {
+    let Ok(ParsedLine::Command { command, .. }) = LANGUAGE.parse_line(&format!("assert {text}")) else {
         panic!("{text} is no expression");
     };
     let Some(Assert { condition, .. }) = command.node.downcast_ref() else {

@@ -2,7 +2,7 @@
 
 use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
 use super::records::{FREES_FILE_PAGES, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
-use crate::command::rows::{self, Cut, say_cut, stopped};
+use crate::command::rows::{self, RowLimit, note_hidden_rows, stopped};
 use crate::command::{Context, Error, Flow, Outcome};
 use crate::inspect::account::{Family, FamilyStep, FamilySums};
 use crate::lang::display::quoted;
@@ -51,7 +51,7 @@ impl FamilyOf {
         }
     }
 
-    pub fn run(&self, cut: Option<Cut>, context: &mut Context) -> Outcome {
+    pub fn run(&self, cut: Option<RowLimit>, context: &mut Context) -> Outcome {
         let (machine, scan) = (Arc::clone(context.state.machine()), context.state.settings.scan);
         let mut cgroup = None;
         let processes = match self {
@@ -146,7 +146,7 @@ fn classes(sums: &FamilySums, sink: &mut dyn Sink) -> Result<(), Stopped> {
 }
 
 /// The rows of the processes, those with the most memory of their own first.
-fn members(sums: &FamilySums, cut: Option<Cut>, sink: &mut dyn Sink) -> Result<(), Stopped> {
+fn members(sums: &FamilySums, cut: Option<RowLimit>, sink: &mut dyn Sink) -> Result<(), Stopped> {
     let mut rows: Vec<AccountMember> = sums
         .members
         .iter()
@@ -164,7 +164,7 @@ fn members(sums: &FamilySums, cut: Option<Cut>, sink: &mut dyn Sink) -> Result<(
     rows.sort_by_key(|row| Reverse((size(row), row.rss)));
     let more = rows::keep_shown(&mut rows, cut, size);
     rows.iter().try_for_each(|row| sink.emit(row))?;
-    say_cut(more, "process", sink)
+    note_hidden_rows(more, "process", sink)
 }
 
 fn summary(family: &Family, sums: &FamilySums, (listed, done): (u64, u64), stopped: Option<Stopped>) -> AccountFamily {

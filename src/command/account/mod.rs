@@ -9,7 +9,7 @@ use family::FamilyOf;
 use family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
 
 use super::named_pages::{PagesOfSymbols, name_among_symbols};
-use super::rows::{self, Cut, finish, say_cut, stopped};
+use super::rows::{self, RowLimit, finish, note_hidden_rows, stopped};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Origin};
 use crate::inspect::account::{Account, Accounting, Counted, checks};
@@ -62,7 +62,7 @@ pub struct AccountFor {
     /// Whether huge pages are read, for all-zero pieces.
     content: bool,
     /// Which rows.
-    cut: Option<lang::Cut>,
+    cut: Option<lang::LimitClause>,
 }
 
 /// What an account is of.
@@ -84,9 +84,9 @@ fn clauses(mut input: Tokens<'_>, range: Option<Spanned<Range>>) -> Parsed<'_, A
 }
 
 /// The same as [`cut_to`](crate::lang::parser::cut_to), where the words may be names.
-fn rows(input: Tokens<'_>) -> Parsed<'_, lang::Cut> {
+fn rows(input: Tokens<'_>) -> Parsed<'_, lang::LimitClause> {
     let (behind, (which, rows)) = (one_of, count).parse(input)?;
-    Ok((behind, lang::Cut { which, rows }))
+    Ok((behind, lang::LimitClause { which, rows }))
 }
 
 impl Command for AccountFor {
@@ -197,7 +197,7 @@ what the processes use otherwise.",
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let cut = Cut::of(self.cut.as_ref(), context.state)?;
+        let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         let range = match &self.of {
             Some(Of::Family(family)) => return family.run(cut, context),
             Some(Of::Range(range)) => Some(range),
@@ -395,7 +395,7 @@ impl Sum<'_> {
     fn groups(
         &mut self,
         by: AccountKey,
-        cut: Option<Cut>,
+        cut: Option<RowLimit>,
         symbols: Option<&PagesOfSymbols<'_>>,
         sink: &mut dyn Sink,
     ) -> Result<(), Stopped> {
@@ -426,7 +426,7 @@ impl Sum<'_> {
                 classes: Numbers(classes.filter(|(_, bytes)| *bytes > 0).collect()),
             })?;
         }
-        say_cut(more, "group", sink)
+        note_hidden_rows(more, "group", sink)
     }
 
     fn name(&self, group: &GroupOf, symbols: Option<&PagesOfSymbols<'_>>) -> String {

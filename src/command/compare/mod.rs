@@ -6,7 +6,7 @@ mod round;
 
 use over_time::{Times, UntilCopied, until_copied};
 
-use super::rows::Cut;
+use super::rows::RowLimit;
 use super::timeline::Timeline;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, attach, example, ps, snapshot};
 use crate::eval::{self, Value};
@@ -33,7 +33,7 @@ pub struct Compare {
     /// By what the pages add up; by region if absent.
     by: Option<CompareKey>,
     /// Which rows.
-    cut: Option<lang::Cut>,
+    cut: Option<lang::LimitClause>,
     /// Time between two samples.
     every: Option<Spanned<Time>>,
     /// Stop after this time.
@@ -195,7 +195,7 @@ impl Compare {
 
     /// What holds for all samples.
     fn begin(&self, context: &mut Context) -> Result<Round, Error> {
-        let cut = Cut::of(self.cut.as_ref(), context.state)?;
+        let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         let target = context.target()?;
         let mine = target.process.identity().pid;
         let given = match &self.with {

@@ -1,7 +1,7 @@
 //! `compare … every DURATION`: the cost of a fork as it grows.
 
 use super::records::{ComparisonSample, SharedCounts};
-use super::round::{Found, Round, add_counts};
+use super::round::{ComparedProcess, Round, add_counts};
 use crate::command::schedule::{SamplesEnd, Schedule};
 use crate::command::snapshot::seconds;
 use crate::command::timeline::Timeline;
@@ -92,7 +92,7 @@ pub(super) fn run(round: &Round, times: &Times<'_>, mut timeline: Option<Timelin
     let began = Instant::now();
     // By process: copied pages of the sample before.
     let mut before: Option<(Instant, BTreeMap<u32, u64>)> = None;
-    let mut last: Vec<Found> = Vec::new();
+    let mut last: Vec<ComparedProcess> = Vec::new();
     let ended = loop {
         let now = Instant::now();
         let others = round.others()?;
@@ -152,7 +152,7 @@ fn take(
     others: &[u32],
     timeline: Option<&mut Timeline>,
     context: &mut Context,
-) -> Result<Vec<Found>, Error> {
+) -> Result<Vec<ComparedProcess>, Error> {
     let space = AddressSpace::of(&round.target)?;
     let mut sample = round.sample(&space, others, timeline, context.state, context.sink)?;
     let mut found = Vec::new();

@@ -5,7 +5,7 @@ use crate::command::Error;
 use crate::command::counterpart::Counterparts;
 use crate::command::named_pages::{PagesOfSymbols, name_among_symbols};
 use crate::command::ps::ProcessMemory;
-use crate::command::rows::{self, Cut, say_cut};
+use crate::command::rows::{self, RowLimit, note_hidden_rows};
 use crate::command::timeline::Timeline;
 use crate::eval::{Origin, Spans};
 use crate::inspect::{self, AddressSpace, Facts, PageRelation, SharedPages, Snapshot};
@@ -39,13 +39,13 @@ pub(super) struct Round {
     pub given: Option<Vec<u32>>,
     pub spans: Option<Spans>,
     pub by: Option<CompareKey>,
-    pub cut: Option<Cut>,
+    pub cut: Option<RowLimit>,
     /// Whether there are more samples: a process may end between two.
     pub is_over_time: bool,
 }
 
 /// What a sample found of one process.
-pub(super) struct Found {
+pub(super) struct ComparedProcess {
     pub other: Identity,
     rows: Vec<Comparison>,
     groups: Option<BTreeMap<String, SharedCounts>>,
@@ -101,12 +101,12 @@ impl Round {
     /// Shows the rows of a process, if asked for, and its sums.
     pub fn show(
         &self,
-        found: Found,
+        found: ComparedProcess,
         rows: bool,
         memory: Option<ProcessMemory>,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
-        let Found { other, rows: regions, groups, total, is_forked } = found;
+        let ComparedProcess { other, rows: regions, groups, total, is_forked } = found;
         let page_size = self.page().bytes();
         match groups {
             Some(groups) => show_groups((other.pid, page_size), groups, self.cut, sink)?,
@@ -146,7 +146,7 @@ pub(super) struct Sample<'a> {
 
 impl Sample<'_> {
     /// What it finds of the next process; `None` after the last one.
-    pub fn next(&mut self, sink: &mut dyn Sink) -> Result<Option<Found>, Error> {
+    pub fn next(&mut self, sink: &mut dyn Sink) -> Result<Option<ComparedProcess>, Error> {
         while let Some(&other) = self.others.get(self.done) {
             sink.progress(self.done as u64, self.others.len() as u64, "processes")?;
             self.done += 1;
@@ -159,7 +159,7 @@ impl Sample<'_> {
         Ok(None)
     }
 
-    fn compare(&mut self, other: u32, sink: &mut dyn Sink) -> Result<Found, Error> {
+    fn compare(&mut self, other: u32, sink: &mut dyn Sink) -> Result<ComparedProcess, Error> {
         let other = Target::attach(other)?.within(sink.budget());
         let space = AddressSpace::of(&other)?;
         let is_forked = self.layout == layout(space.maps());
@@ -182,7 +182,7 @@ impl Sample<'_> {
             side.all_counts().for_each(SharedCounts::without_copies);
         }
         let Side { other, rows, groups, total, .. } = side;
-        Ok(Found { other, rows, groups: self.symbols.is_some().then_some(groups), total, is_forked })
+        Ok(ComparedProcess { other, rows, groups: self.symbols.is_some().then_some(groups), total, is_forked })
     }
 }
 
@@ -361,17 +361,17 @@ impl Side<'_, '_> {
     }
 }
 
-fn show_rows(mut rows: Vec<Comparison>, cut: Option<Cut>, sink: &mut dyn Sink) -> Result<(), Stopped> {
+fn show_rows(mut rows: Vec<Comparison>, cut: Option<RowLimit>, sink: &mut dyn Sink) -> Result<(), Stopped> {
     let more = rows::keep_shown(&mut rows, cut, |row| pages(&row.counts));
     rows.iter().try_for_each(|row| sink.emit(row))?;
-    say_cut(more, "region", sink)
+    note_hidden_rows(more, "region", sink)
 }
 
 /// The rows of `by symbol`, the most copied or about to be copied first.
 fn show_groups(
     (other, page_size): (u32, u64),
     groups: BTreeMap<String, SharedCounts>,
-    cut: Option<Cut>,
+    cut: Option<RowLimit>,
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
     let mut groups: Vec<_> = groups.into_iter().collect();
@@ -379,5 +379,5 @@ fn show_groups(
     let more = rows::keep_shown(&mut groups, cut, |(_, counts)| pages(counts));
     let mut groups = groups.into_iter();
     groups.try_for_each(|(symbol, counts)| sink.emit(&ComparisonGroup { other, symbol, page_size, counts }))?;
-    say_cut(more, "symbol", sink)
+    note_hidden_rows(more, "symbol", sink)
 }

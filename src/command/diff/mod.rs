@@ -3,7 +3,7 @@
 mod records;
 
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
-use super::rows::{self, Cut, name_of_region};
+use super::rows::{self, RowLimit, name_of_region};
 use super::snapshot::{self, called, or_say, seconds, showing};
 use super::translate::brief;
 use super::unobserved::unobservable;
@@ -44,7 +44,7 @@ pub struct Diff {
     /// Group by this.
     by: Option<DiffKey>,
     /// Which rows.
-    cut: Option<lang::Cut>,
+    cut: Option<lang::LimitClause>,
 }
 
 worded! {
@@ -131,7 +131,7 @@ copied page is shown as moved: it was not shared before.",
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let cut = Cut::of(self.cut.as_ref(), context.state)?;
+        let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         let target = context.target()?;
         let now = match self.to {
             Some(_) => None,
@@ -284,7 +284,7 @@ fn matching(
 }
 
 /// A row, and what it adds to the totals.
-struct Row {
+struct RowWithEffect {
     record: ChangeRow,
     effect: NetEffect,
     /// The number of its region among the groups.
@@ -297,7 +297,7 @@ struct Difference<'a> {
     target: &'a Target,
     names: symbol::TargetSymbols<'a>,
     regions: RegionGroups,
-    rows: Vec<Row>,
+    rows: Vec<RowWithEffect>,
 }
 
 impl Difference<'_> {
@@ -325,14 +325,14 @@ impl Difference<'_> {
             symbol,
             last_symbol,
         };
-        self.rows.push(Row { record, effect, group });
+        self.rows.push(RowWithEffect { record, effect, group });
     }
 }
 
 /// The number of pages of each kind of change, and of region changes. Pages that went with their region count as gone.
-fn totals(rows: &[Row]) -> Numbers<EventKind> {
+fn totals(rows: &[RowWithEffect]) -> Numbers<EventKind> {
     let mut totals: BTreeMap<EventKind, u64> = BTreeMap::new();
-    for Row { record: row, .. } in rows {
+    for RowWithEffect { record: row, .. } in rows {
         tally(&mut totals, row.change, row.pages);
     }
     Numbers(totals.into_iter().collect())
@@ -342,7 +342,7 @@ fn totals(rows: &[Row]) -> Numbers<EventKind> {
 fn show<T: Record>(
     mut summary: DiffSummary,
     mut rows: Vec<T>,
-    cut: Option<Cut>,
+    cut: Option<RowLimit>,
     size: impl Fn(&T) -> u64,
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
@@ -352,9 +352,14 @@ fn show<T: Record>(
 }
 
 /// Groups of rows, the largest net effect first. By symbol, a row is split between the symbols that its pages begin in.
-fn groups(by: DiffKey, rows: &[Row], mut symbols: PagesOfSymbols, regions: &RegionGroups) -> Vec<ChangeGroup> {
+fn groups(
+    by: DiffKey,
+    rows: &[RowWithEffect],
+    mut symbols: PagesOfSymbols,
+    regions: &RegionGroups,
+) -> Vec<ChangeGroup> {
     let mut groups: BTreeMap<String, (ChangeGroup, BTreeMap<EventKind, u64>)> = BTreeMap::new();
-    let mut add = |key: String, row: &Row, pages: u64| {
+    let mut add = |key: String, row: &RowWithEffect, pages: u64| {
         let (group, changes) = groups.entry(key).or_insert_with_key(|key| {
             let group = ChangeGroup {
                 by: by.word(),

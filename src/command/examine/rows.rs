@@ -20,7 +20,7 @@ const WINDOW: usize = 64 << 10;
 pub(super) struct Examination<'a> {
     pub(super) space: &'a AddressSpace,
     pub(super) symbols: symbol::TargetSymbols<'a>,
-    pub(super) layout: process::Layout,
+    pub(super) layout: process::WordLayout,
     pub(super) format: Format,
     pub(super) unit: Unit,
     pub(super) fault: bool,

@@ -1,7 +1,7 @@
 //! `explain huge [ADDR|RANGE]`: why memory is not on huge pages.
 
 use super::huge_records::{HugePages, HugePiece, HugeRow, HugeSizeRow, HugeZerosRow};
-use crate::command::rows::{Cut, Largest, finish, say_cut, show_largest, stopped};
+use crate::command::rows::{Largest, RowLimit, finish, note_hidden_rows, show_largest, stopped};
 use crate::command::{Context, Error, Flow, Outcome};
 use crate::eval::{self, AddressOrRange, Origin};
 use crate::inspect::AddressSpace;
@@ -26,7 +26,7 @@ pub(super) struct ExplainHuge {
     /// Whether huge pages are read, for all-zero pieces.
     content: bool,
     /// Which huge pages with such pieces.
-    cut: Option<lang::Cut>,
+    cut: Option<lang::LimitClause>,
 }
 
 /// What follows `huge`.
@@ -59,7 +59,7 @@ impl ExplainHuge {
     }
 
     pub fn run(&self, context: &mut Context) -> Outcome {
-        let cut = Cut::of(self.cut.as_ref(), context.state)?;
+        let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         if cut.is_some() && !self.content {
             return Err(Error::refused(
                 "`limit` and `top` are for the pieces of huge pages",
@@ -128,8 +128,8 @@ struct Zeros {
 }
 
 impl Zeros {
-    fn new(cut: Option<Cut>) -> Self {
-        Zeros { largest: Cut::top(cut).map(Largest::new), left: Cut::limit(cut).unwrap_or(u64::MAX), more: 0 }
+    fn new(cut: Option<RowLimit>) -> Self {
+        Zeros { largest: RowLimit::top(cut).map(Largest::new), left: RowLimit::limit(cut).unwrap_or(u64::MAX), more: 0 }
     }
 
     fn add(&mut self, found: &HugeZeros, sink: &mut dyn Sink) -> Result<(), Stopped> {
@@ -153,7 +153,7 @@ impl Zeros {
 
     fn finish(self, sink: &mut dyn Sink) -> Result<(), Stopped> {
         show_largest(self.largest, "huge page", sink, |row, sink| sink.emit(row))?;
-        say_cut(self.more, "huge page", sink)
+        note_hidden_rows(self.more, "huge page", sink)
     }
 }
 

@@ -234,7 +234,7 @@ fn bytes(pattern: &Spanned<Pattern>, layout: Layout, context: &Context, target: 
         }
         .into());
     }
-    Ok(process::Layout::bytes(words, number as u64, size))
+    Ok(process::WordLayout::bytes(words, number as u64, size))
 }
 
 /// Adds a hint to an unknown name, which is probably meant as text.

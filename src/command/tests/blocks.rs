@@ -24,7 +24,7 @@ fn blocks_nest_and_lines_in_them_are_parsed_once() {
     let Node::While { body, .. } = &then.0[0].node else {
         panic!("{then:?}");
     };
-    assert!(matches!(body.0[0].node, Node::Line(_)), "{body:?}");
+    assert!(matches!(body.0[0].node, Node::ParsedLine(_)), "{body:?}");
     // What is no command now may be defined by then.
     assert_eq!(otherwise.0[0].node, Node::Text);
 }

@@ -6,7 +6,7 @@ use crate::command::{Error, Flow};
 use crate::kernel::{Device, PageFlags};
 use crate::process::fake::{EXCLUSIVE, PAGE, World, region};
 use crate::render::{Record, Sink};
-use crate::report::{Group, Pages, RegionReport, Stopped};
+use crate::report::{PageGroup, Pages, RegionReport, Stopped};
 use crate::state::DebugState;
 use std::sync::atomic::Ordering;
 
@@ -204,7 +204,7 @@ fn the_first_or_the_largest_rows_are_shown_and_the_totals_are_of_all() {
     assert_eq!(notes(&largest), ["7 more rows (the totals include them)"]);
     assert_eq!(session.value("$_pages"), "24");
     let groups = session.run("walk all by region, state top 2").unwrap();
-    let key = |group: &Group| Some((group.pages, group.second_key.clone()?));
+    let key = |group: &PageGroup| Some((group.pages, group.second_key.clone()?));
     let keys: Vec<_> = all(&groups).filter_map(key).collect();
     assert_eq!(keys, [(12, "present".to_owned()), (8, "untouched".to_owned())]);
     assert_eq!(notes(&groups), ["1 more group (the totals include them)"]);

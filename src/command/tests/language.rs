@@ -1,16 +1,16 @@
 //! The language from the outside; `tests/grammar` holds it to `grammar/` sentence by sentence.
 
 use crate::command::LANGUAGE;
-use crate::lang::{Line, Output, ParsedCommand, SyntaxError};
+use crate::lang::{Output, ParsedCommand, ParsedLine, SyntaxError};
 use std::rc::Rc;
 
-fn parsed(line: &str) -> Line {
+fn parsed(line: &str) -> ParsedLine {
     LANGUAGE.parse_line(line).unwrap_or_else(|error| panic!("{}", error.draw(line)))
 }
 
 fn command(line: &str) -> Rc<dyn ParsedCommand> {
     match parsed(line) {
-        Line::Command { command, .. } => command.node,
+        ParsedLine::Command { command, .. } => command.node,
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -42,9 +42,9 @@ fn a_hundred_thousand_of_anything_is_an_answer_and_no_crash() {
 #[test]
 fn a_comparison_is_no_redirection() {
     let line = parsed("walk heap where mapcount > 1");
-    assert!(matches!(line, Line::Command { output: Output::Screen, .. }), "{line:?}");
+    assert!(matches!(line, ParsedLine::Command { output: Output::Screen, .. }), "{line:?}");
     let line = parsed("walk heap where mapcount > 1 >> ~/x # as asked");
-    assert!(matches!(line, Line::Command { output: Output::File { append: true, .. }, .. }), "{line:?}");
+    assert!(matches!(line, ParsedLine::Command { output: Output::File { append: true, .. }, .. }), "{line:?}");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn what_was_meant_for_gdb_is_told() {
         ("    #3 0x565117927100 (/tmp/p/vs+0x1100)", "0x565117927100"),
         ("#0  0x00007f21a1c95f14 n/a (libc.so.6 + 0x85f14)", "0x7f21a1c95f14"),
     ] {
-        assert_eq!(parsed(line), Line::Comment);
+        assert_eq!(parsed(line), ParsedLine::Comment);
         let hint = LANGUAGE.meant_for_gdb(line).unwrap_or_default();
         assert!(hint.ends_with(&format!("`translate {address}`")), "{line}: {hint}");
     }

@@ -18,13 +18,13 @@ use crate::command::line::LineReport;
 use crate::command::modules::ModuleReport;
 use crate::command::regions::RegionsSummary;
 use crate::command::summary::SummaryRow;
-use crate::command::translate::Run;
+use crate::command::translate::ContiguousRun;
 use crate::kernel::{Device, PageFlags, Region, State};
-use crate::lang::Line;
+use crate::lang::ParsedLine;
 use crate::process::Target;
 use crate::process::fake::{World, region};
 use crate::render::{Record, Renderer, Sink, Text, Theme};
-use crate::report::{Group, Note, Pages, RegionReport, Stopped, Translation, WalkSummary};
+use crate::report::{Note, PageGroup, Pages, RegionReport, Stopped, Translation, WalkSummary};
 use crate::state::DebugState;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -58,7 +58,7 @@ fn attached(target: Target) -> DebugState {
 
 /// Runs a line that is one command.
 fn run_line(state: &mut DebugState, line: &str, resume: Option<Resume>, sink: &mut dyn Sink) -> super::Outcome {
-    let Ok(Line::Command { command, .. }) = LANGUAGE.parse_line(line) else {
+    let Ok(ParsedLine::Command { command, .. }) = LANGUAGE.parse_line(line) else {
         panic!("no command: {line}");
     };
     run(&*command.node, state, sink, resume)
@@ -90,8 +90,8 @@ fn what_was_counted_before_ctrl_c_is_shown() {
         let mut counted = None;
         for record in interrupted(line, 3) {
             rows += record.downcast_ref().map_or(0, |row: &Pages| row.pages);
-            rows += record.downcast_ref().map_or(0, |group: &Group| group.pages);
-            rows += record.downcast_ref().map_or(0, |run: &Run| run.pages);
+            rows += record.downcast_ref().map_or(0, |group: &PageGroup| group.pages);
+            rows += record.downcast_ref().map_or(0, |run: &ContiguousRun| run.pages);
             if let Some(summary) = record.downcast_ref::<WalkSummary>() {
                 assert!(summary.cut_short, "{line}");
                 counted = Some(summary.pages);
@@ -244,7 +244,7 @@ fn pages_that_no_filter_can_decide_on_are_left_out_and_counted() {
 fn counts_of_uncertain_states_say_so() {
     let records = |line| self::records(line, hidden_entries());
     let mut groups = 0;
-    for group in all::<Group>(&records("walk all by state")) {
+    for group in all::<PageGroup>(&records("walk all by state")) {
         assert_eq!(group.why.of("state").is_some(), group.key == "swapped", "{group:?}");
         groups += 1;
     }
@@ -275,7 +275,7 @@ fn a_folio_that_changed_while_it_was_read_is_no_page_without_a_frame() {
     // A tail whose head is nowhere.
     world.flags.insert(0x9000, PageFlags::COMPOUND_TAIL.bits());
     let records = records("walk all by order", world.target().1);
-    let group = |group: &Group| (group.key.clone(), group.why.of("order").is_some());
+    let group = |group: &PageGroup| (group.key.clone(), group.why.of("order").is_some());
     let groups: Vec<(String, bool)> = all(&records).map(group).collect();
     let expected = [("no frame".to_owned(), false), ("unknown".to_owned(), true)];
     assert!(expected.iter().all(|one| groups.contains(one)), "{groups:?}");

@@ -1,7 +1,7 @@
 //! The table of commands, held to the language.
 
 use super::super::COMMANDS;
-use crate::lang::{Line, grammar, script};
+use crate::lang::{ParsedLine, grammar, script};
 use crate::render::text::region::headings;
 
 #[test]
@@ -39,7 +39,7 @@ fn every_command_is_described_and_every_example_is_in_the_language() {
             }
             let parsed = COMMANDS.language.parse_line(example.line);
             let parsed = parsed.unwrap_or_else(|error| panic!("{}", error.draw(example.line)));
-            assert!(!matches!(parsed, Line::Empty | Line::Comment), "{}", example.line);
+            assert!(!matches!(parsed, ParsedLine::Empty | ParsedLine::Comment), "{}", example.line);
         }
     }
 }

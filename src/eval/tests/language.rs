@@ -2,8 +2,8 @@
 
 use crate::lang::parser::{self, Parsed, Tokens, address, after, range, symbol, word};
 use crate::lang::{
-    CommandName, Expression, Filter, Language, Line, PageField, ParsedCommand, Range, RegionField, Spanned, Statement,
-    SymbolName, Syntax,
+    CommandName, Expression, Filter, Language, PageField, ParsedCommand, ParsedLine, Range, RegionField, Spanned,
+    Statement, SymbolName, Syntax,
 };
 use nom::Parser;
 use nom::combinator::opt;
@@ -74,7 +74,9 @@ fn named(input: Tokens<'_>) -> Parsed<'_, Statement> {
 pub fn arguments(line: &str) -> Arguments {
     let parsed = LANGUAGE.parse_line(line).unwrap_or_else(|error| panic!("{}", error.draw(line)));
     match &parsed {
-        Line::Command { command, .. } => command.node.downcast_ref::<Arguments>().expect("a command of these").clone(),
+        ParsedLine::Command { command, .. } => {
+            command.node.downcast_ref::<Arguments>().expect("a command of these").clone()
+        }
         _ => panic!("{line}: {parsed:?}"),
     }
 }

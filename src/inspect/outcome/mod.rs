@@ -3,7 +3,7 @@
 use super::classify::Backing;
 use crate::kernel::{Kind, PageFlags, Permissions, State};
 use crate::process::BackingContent;
-use crate::report::{Effect, Outcome, Owner};
+use crate::report::{AccessOutcome, Effect, Owner};
 
 /// An access by the target itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,9 +114,9 @@ pub fn owner(facts: &AccessFacts) -> Result<Owner, OwnerUnknown> {
 }
 
 /// What `access` will do.
-pub fn outcome(facts: &AccessFacts, access: Access) -> Outcome {
+pub fn outcome(facts: &AccessFacts, access: Access) -> AccessOutcome {
     let Some(permissions) = facts.permissions else {
-        return Outcome::of(match facts.stack_grows {
+        return AccessOutcome::of(match facts.stack_grows {
             Some(true) => &[Effect::StackGrows],
             Some(false) => &[Effect::NoRegion],
             None => &[Effect::NoRegion, Effect::StackGrows],
@@ -145,20 +145,20 @@ pub fn outcome(facts: &AccessFacts, access: Access) -> Outcome {
         outcome.effects.insert(0, Effect::Protection);
         return outcome;
     }
-    Outcome::of(&[Effect::Protection])
+    AccessOutcome::of(&[Effect::Protection])
 }
 
 /// A page that comes back from swap may be shared since a fork, which the page map does not show. Then the write is to
 /// a copy.
-fn perhaps_copied(outcome: Outcome) -> Outcome {
+fn perhaps_copied(outcome: AccessOutcome) -> AccessOutcome {
     let comes_back = [Effect::SwapIn, Effect::FromDevice, Effect::Wait];
     let may = outcome.copies == Some(false) && comes_back.iter().any(|effect| outcome.effects.contains(effect));
-    Outcome { copies: outcome.copies.filter(|_| !may), ..outcome }
+    AccessOutcome { copies: outcome.copies.filter(|_| !may), ..outcome }
 }
 
-fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -> Outcome {
+fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -> AccessOutcome {
     if !facts.is_state_certain {
-        return Outcome::of(match facts.state {
+        return AccessOutcome::of(match facts.state {
             // Most likely only the marker; otherwise the page is swapped or migrating.
             State::UffdWp => {
                 let marker = AccessFacts { is_state_certain: true, ..*facts };
@@ -181,12 +181,12 @@ fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Acce
         });
     }
     match (facts.state, access) {
-        (State::Present, Access::Read) | (State::Outside, _) => Outcome::of(&[Effect::Nothing]),
+        (State::Present, Access::Read) | (State::Outside, _) => AccessOutcome::of(&[Effect::Nothing]),
         (State::Present, Access::Write) => under_write_protection(facts, write_outcome(facts, permissions)),
         (State::Untouched, _) | (State::UffdWp, Access::Read) => fill_outcome(facts, permissions, access),
         (State::UffdWp, Access::Write) => match facts.write_tracked {
             Some(true) => fill_outcome(facts, permissions, access),
-            Some(false) => Outcome::of(&[Effect::Notify]),
+            Some(false) => AccessOutcome::of(&[Effect::Notify]),
             None => {
                 let mut outcome = fill_outcome(facts, permissions, access);
                 outcome.effects.insert(0, Effect::Notify);
@@ -194,29 +194,29 @@ fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Acce
             }
         },
         (State::Swapped, Access::Write) if facts.uffd_wp && facts.write_tracked != Some(true) => {
-            Outcome::of(match facts.write_tracked {
+            AccessOutcome::of(match facts.write_tracked {
                 Some(_) => &[Effect::Notify],
                 None => &[Effect::Notify, Effect::SwapIn],
             })
         }
-        (State::Swapped, _) => Outcome::of(&[Effect::SwapIn]),
-        (State::Guard, _) => Outcome::of(&[Effect::Guard]),
-        (State::Poisoned, _) => Outcome::of(&[Effect::Poisoned]),
-        (State::Hwpoison, _) => Outcome::of(&[Effect::Hwpoison]),
-        (State::Migrating, _) => Outcome::of(&[Effect::Wait]),
-        (State::Device, _) => Outcome::of(&[Effect::FromDevice]),
+        (State::Swapped, _) => AccessOutcome::of(&[Effect::SwapIn]),
+        (State::Guard, _) => AccessOutcome::of(&[Effect::Guard]),
+        (State::Poisoned, _) => AccessOutcome::of(&[Effect::Poisoned]),
+        (State::Hwpoison, _) => AccessOutcome::of(&[Effect::Hwpoison]),
+        (State::Migrating, _) => AccessOutcome::of(&[Effect::Wait]),
+        (State::Device, _) => AccessOutcome::of(&[Effect::FromDevice]),
         (State::PfnMapped, _) if facts.may_lack_page => {
-            Outcome::of(&[Effect::Nothing, Effect::Map, Effect::NoKernelPage])
+            AccessOutcome::of(&[Effect::Nothing, Effect::Map, Effect::NoKernelPage])
         }
-        (State::PfnMapped, _) => Outcome::of(&[Effect::Nothing, Effect::Map]),
-        (State::Unmapped, _) => Outcome::of(&[Effect::NoRegion]),
+        (State::PfnMapped, _) => AccessOutcome::of(&[Effect::Nothing, Effect::Map]),
+        (State::Unmapped, _) => AccessOutcome::of(&[Effect::NoRegion]),
     }
 }
 
 /// Where nothing is mapped.
-fn fill_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -> Outcome {
+fn fill_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -> AccessOutcome {
     if let Some(effects) = userfault_effects(facts) {
-        return Outcome::of(effects);
+        return AccessOutcome::of(effects);
     }
     let effects: &[Effect] = match (facts.kind, facts.content) {
         (Some(Kind::Anonymous), _) => zero_effects(facts),
@@ -224,7 +224,7 @@ fn fill_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -
         (Some(Kind::Cached), _) => &[Effect::MapCached],
         (Some(Kind::NotCached), _) => &[Effect::ReadFile],
         (Some(Kind::MaybeSwapped), _) => &[Effect::SwapIn],
-        (Some(Kind::PastEnd), _) => return Outcome::of(&[Effect::PastEnd]),
+        (Some(Kind::PastEnd), _) => return AccessOutcome::of(&[Effect::PastEnd]),
         (Some(Kind::Shmem), Some(BackingContent::Hole)) => zero_effects(facts),
         (Some(Kind::Shmem), _) => &[Effect::MapCached, Effect::Zeros, Effect::SwapIn],
         (Some(Kind::File), _) => &[Effect::MapCached, Effect::ReadFile],
@@ -238,7 +238,7 @@ fn fill_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -
         (Some(Backing::Hugetlb), None) => None,
         _ => Some(false),
     };
-    Outcome {
+    AccessOutcome {
         effects: effects.to_vec(),
         copies: if access == Access::Write && !permissions.shared { of_object } else { Some(false) },
     }
@@ -293,12 +293,12 @@ fn userfault_effects(facts: &AccessFacts) -> Option<&'static [Effect]> {
 }
 
 /// The outcome of a write under userfaultfd write protection; `then` is that without it.
-fn under_write_protection(facts: &AccessFacts, then: Outcome) -> Outcome {
+fn under_write_protection(facts: &AccessFacts, then: AccessOutcome) -> AccessOutcome {
     if !facts.uffd_wp {
         return then;
     }
     if facts.write_tracked == Some(false) {
-        return Outcome::of(&[Effect::Notify]);
+        return AccessOutcome::of(&[Effect::Notify]);
     }
     // The fault goes on as if the page had not been protected (do_wp_page in mm/memory.c): instead of the page of zeros
     // it maps a page of its own.
@@ -310,14 +310,14 @@ fn under_write_protection(facts: &AccessFacts, then: Outcome) -> Outcome {
     if facts.write_tracked.is_none() {
         effects.push(Effect::Notify);
     }
-    Outcome { effects, copies: then.copies }
+    AccessOutcome { effects, copies: then.copies }
 }
 
 /// A write to what is mapped, in a region that permits it.
-fn write_outcome(facts: &AccessFacts, permissions: Permissions) -> Outcome {
+fn write_outcome(facts: &AccessFacts, permissions: Permissions) -> AccessOutcome {
     use Effect::{Copy, HugeZeros, Nothing, Reuse, Zeros};
     let shared = permissions.shared;
-    let outcome = Outcome::of(match facts.kind {
+    let outcome = AccessOutcome::of(match facts.kind {
         // Since Linux 6.12 a huge page takes its place if one is free (do_huge_zero_wp_pmd in mm/huge_memory.c).
         Some(Kind::HugeZero) if facts.kernel >= (6, 12) => &[HugeZeros, Zeros],
         Some(Kind::Zero | Kind::HugeZero) => &[Zeros],
@@ -371,7 +371,7 @@ fn pool_copy_effects(facts: &AccessFacts) -> &'static [Effect] {
 }
 
 /// A write through a write-protected entry faults, and the page is made writable where it is.
-fn unless_protected(facts: &AccessFacts, mut outcome: Outcome) -> Outcome {
+fn unless_protected(facts: &AccessFacts, mut outcome: AccessOutcome) -> AccessOutcome {
     use Effect::{Nothing, Reuse};
     let nothing = outcome.effects.iter().position(|&effect| effect == Nothing);
     let Some(at) = nothing.filter(|_| facts.is_writable != Some(true)) else {
@@ -383,7 +383,7 @@ fn unless_protected(facts: &AccessFacts, mut outcome: Outcome) -> Outcome {
     if facts.is_writable == Some(false) {
         outcome.effects.remove(at);
     }
-    Outcome::of(&outcome.effects)
+    AccessOutcome::of(&outcome.effects)
 }
 
 /// Whether the kernel holds an anonymous page to be this mapping's own (PG_anon_exclusive).

@@ -322,7 +322,7 @@ fn in_no_region() {
 
 #[test]
 fn how_it_is_felt() {
-    let felt = |effects: &[Effect]| Outcome::of(effects).fault();
+    let felt = |effects: &[Effect]| AccessOutcome::of(effects).fault();
     assert_eq!(felt(&[Nothing]), Some(crate::report::Fault::None));
     assert_eq!(felt(&[Reuse, Copy]), Some(crate::report::Fault::Minor));
     assert_eq!(felt(&[MapCached, ReadFile]), None);

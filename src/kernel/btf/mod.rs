@@ -120,7 +120,7 @@ impl Layout {
     }
 
     /// The member of that name, also inside anonymous structures and unions.
-    fn find(&self, structure: Type, name: &str, budget: &mut Budget) -> Option<Found> {
+    fn find(&self, structure: Type, name: &str, budget: &mut Budget) -> Option<MemberEntry> {
         let mut pending = vec![(structure, 0u64)];
         while let Some((inside, start)) = pending.pop() {
             for index in 0..inside.count {
@@ -130,7 +130,7 @@ impl Layout {
                 let (place, bits) = if inside.flag { (place & 0xff_ffff, place >> 24) } else { (place, 0) };
                 let bit_offset = start.checked_add(place.into())?;
                 if self.0.is_called(name_at, name) {
-                    return Some(Found { number, bit_offset, bits });
+                    return Some(MemberEntry { number, bit_offset, bits });
                 }
                 if self.0.is_anonymous(name_at) {
                     let inner = self.0.plain(number, budget).filter(Type::has_members);
@@ -142,7 +142,7 @@ impl Layout {
     }
 
     /// The member with its width. `offset` is that of the structure in which it was found.
-    fn whole(&self, found: Found, offset: u64, budget: &mut Budget) -> Option<Member> {
+    fn whole(&self, found: MemberEntry, offset: u64, budget: &mut Budget) -> Option<Member> {
         let mut bit_offset = offset.checked_add(found.bit_offset)?;
         let mut elements = 1u64;
         let mut one = self.0.plain(found.number, budget)?;
@@ -178,7 +178,7 @@ impl Layout {
 }
 
 /// A member as its structure records it.
-struct Found {
+struct MemberEntry {
     /// The number of its type.
     number: u32,
     bit_offset: u64,

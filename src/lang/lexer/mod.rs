@@ -12,7 +12,7 @@ use super::expression::is_fixed;
 use super::parser::Language;
 use super::syntax::Resolved;
 
-pub(super) use pasted::{Shown, only_number, pasted_row};
+pub(super) use pasted::{PastedNumber, only_number, pasted_row};
 
 use nom::Parser;
 use nom::bytes::complete::tag;

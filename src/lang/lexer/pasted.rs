@@ -314,7 +314,7 @@ fn shown(groups: Groups, captures: &Captures<'_>) -> Option<Pasted> {
 
 /// What a number in pasted text is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::lang) enum Shown {
+pub(in crate::lang) enum PastedNumber {
     /// An address of the process.
     Address(u64),
     /// An address in a file, which perf, the sanitizers and coredumpctl show behind its name.
@@ -328,26 +328,26 @@ pub(in crate::lang) enum Shown {
 }
 
 /// What a number at a place is.
-type Meaning = fn(u64) -> Shown;
+type Meaning = fn(u64) -> PastedNumber;
 
 /// Where the number stands: in the last group. The first row that matches counts.
 const PLACES: &[(&str, Meaning)] = &[
     // BUG: Bad page map: the address is named, beside the entry.
-    (r"\baddr:([0-9a-f]{8,16})\b", Shown::Address),
+    (r"\baddr:([0-9a-f]{8,16})\b", PastedNumber::Address),
     // Memory failure: 0x1a4eac: recovery action for dirty LRU page: Recovered
-    (r"Memory failure: 0x([0-9a-f]+)", Shown::Frame),
+    (r"Memory failure: 0x([0-9a-f]+)", PastedNumber::Frame),
     // EDAC MC0: 1 CE … (channel:1 slot:0 page:0x1a4eac offset:0x0 grain:32)
-    (r"\bpage:0x([0-9a-f]+) offset:", Shown::Frame),
+    (r"\bpage:0x([0-9a-f]+) offset:", PastedNumber::Frame),
     // BUG: Bad page state in process a pfn:1a4eac; dump_page()
-    (r"\bpfn[:=] ?(?:0x)?([0-9a-f]+)", Shown::Frame),
+    (r"\bpfn[:=] ?(?:0x)?([0-9a-f]+)", PastedNumber::Frame),
     // page-types -p PID -L: page of the process, frame, flags; with -l also a number of pages. Its flags have a place
     // each.
-    (r"^(?:[0-9a-f]{9,13}[ \t]+)([0-9a-f]{1,8})[ \t]+(?:[0-9a-f]+[ \t]+)?[A-Za-z0-9_]{30,}", Shown::Frame),
-    (r"^([0-9a-f]{1,8})[ \t]+[A-Za-z_][A-Za-z0-9_]{29,}", Shown::Frame),
+    (r"^(?:[0-9a-f]{9,13}[ \t]+)([0-9a-f]{1,8})[ \t]+(?:[0-9a-f]+[ \t]+)?[A-Za-z0-9_]{30,}", PastedNumber::Frame),
+    (r"^([0-9a-f]{1,8})[ \t]+[A-Za-z_][A-Za-z0-9_]{29,}", PastedNumber::Frame),
     // BUG: Bad page map in process a pte:8000000123456867 pmd:…
-    (r"\bpte:([0-9a-f]{8,16})\b", |entry| Shown::Entry((entry & 0x000f_ffff_ffff_f000) >> 12)),
+    (r"\bpte:([0-9a-f]{8,16})\b", |entry| PastedNumber::Entry((entry & 0x000f_ffff_ffff_f000) >> 12)),
     // page:00000000c6ca4b3e refcount:1 mapcount:0 mapping:0000000000000000
-    (r"\bpage:([0-9a-f]{8,16})\b", |_| Shown::Pointer),
+    (r"\bpage:([0-9a-f]{8,16})\b", |_| PastedNumber::Pointer),
 ];
 
 /// `libc.so.6+0x85f14`, `(cont+0x11200)`, `(libc.so.6 + 0x85f14)`, `libc.so.6(+0x85f14)`, `cont[0x11200]`
@@ -371,7 +371,7 @@ static FILE_REGEXES: LazyLock<Vec<Regex>> =
 static NO_ADDRESS_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(NO_ADDRESS).ok());
 
 /// The one number in a text that says what its author looks at.
-pub(in crate::lang) fn only_number(text: &str) -> Option<Shown> {
+pub(in crate::lang) fn only_number(text: &str) -> Option<PastedNumber> {
     let text = beginning(text, LONGEST).trim_start();
     let number = |captures: &Captures<'_>, group| {
         let digits = captures.get(group)?.as_str();
@@ -384,13 +384,13 @@ pub(in crate::lang) fn only_number(text: &str) -> Option<Shown> {
     let in_file = FILE_REGEXES.iter().find_map(|regex| {
         let captures = regex.captures(text)?;
         let module = captures.get(1)?.as_str().to_owned();
-        Some((captures.get(0)?.range(), Shown::InFile { module, address: number(&captures, 2)? }))
+        Some((captures.get(0)?.range(), PastedNumber::InFile { module, address: number(&captures, 2)? }))
     });
     let rest = match &in_file {
         Some((at, _)) => format!("{} {}", text.get(..at.start).unwrap_or(""), text.get(at.end..).unwrap_or("")),
         None => text.to_owned(),
     };
-    only_address(&rest).map(Shown::Address).or(in_file.map(|(_, shown)| shown))
+    only_address(&rest).map(PastedNumber::Address).or(in_file.map(|(_, shown)| shown))
 }
 
 /// The address in a text that contains exactly one: with `0x`, or with as many digits as only addresses have.

@@ -9,7 +9,7 @@ use crate::lang::error::{Span, Spanned, SyntaxError};
 use crate::lang::expected::{Expected, describe_all};
 use crate::lang::expression::{ChangeFunction, Name, is_operator_word};
 use crate::lang::field::{FilterField, PageField, RegionField};
-use crate::lang::lexer::{self, NumberFault, Pasted, Shown, Token, TokenKind};
+use crate::lang::lexer::{self, NumberFault, Pasted, PastedNumber, Token, TokenKind};
 use crate::lang::syntax::Resolved;
 
 /// The error of a line that failed.
@@ -86,7 +86,7 @@ fn pasted(language: Language, line: &str, tokens: &[Token<'_>], error: &SyntaxEr
             let is_filter = error.expected.contains(&Expected::Comparison.describe());
             let in_place = lexer::only_number(line.get(error.at.start..error.at.end)?);
             let is_explained = in_place.as_ref() == Some(&shown) && error.hint.is_some();
-            let needed = is_behind || !matches!(shown, Shown::Address(_));
+            let needed = is_behind || !matches!(shown, PastedNumber::Address(_));
             (needed && !is_filter && !is_explained).then(|| use_alone(command.text, name, &shown))
         }
         Resolved::One(_) => None,
@@ -137,18 +137,20 @@ fn alone_in(row: &Pasted) -> String {
 }
 
 /// The hint to use the number in a text alone, in a command that takes what it is.
-fn use_alone(typed: &str, command: &str, shown: &Shown) -> String {
+fn use_alone(typed: &str, command: &str, shown: &PastedNumber) -> String {
     let frames = if TAKE_FRAMES.contains(&command) { typed } else { "flags" };
     match shown {
-        Shown::Address(address) => format!("use the one address in this line: `{typed} {address:#x}`"),
-        Shown::InFile { module, address } => {
+        PastedNumber::Address(address) => format!("use the one address in this line: `{typed} {address:#x}`"),
+        PastedNumber::InFile { module, address } => {
             format!("this is an address in a file: `{typed} {}!{address:#x}`", Name(module.clone()))
         }
-        Shown::Frame(frame) => format!("this is the number of a page frame: `{frames} pfn:{frame:#x}`"),
-        Shown::Entry(frame) => {
+        PastedNumber::Frame(frame) => format!("this is the number of a page frame: `{frames} pfn:{frame:#x}`"),
+        PastedNumber::Entry(frame) => {
             format!("`pte:` is an entry of the processor's page table; for its frame on x86: `{frames} pfn:{frame:#x}`")
         }
-        Shown::Pointer => "`page:` is a pointer of the kernel, often hashed; frame numbers follow `pfn:`".to_owned(),
+        PastedNumber::Pointer => {
+            "`page:` is a pointer of the kernel, often hashed; frame numbers follow `pfn:`".to_owned()
+        }
     }
 }
 

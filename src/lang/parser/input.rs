@@ -7,7 +7,7 @@ use crate::lang::expected::Expected;
 use crate::lang::expression::is_fixed;
 use crate::lang::field::FilterSubject;
 use crate::lang::lexer::{Token, TokenKind};
-use crate::lang::syntax::{BlockLine, CommandName, Count, Cut, Resolved, Statement, Time, resolve};
+use crate::lang::syntax::{BlockLine, CommandName, Count, LimitClause, Resolved, Statement, Time, resolve};
 use bitflags::bitflags;
 use nom::branch::alt;
 use nom::combinator::cut;
@@ -486,10 +486,10 @@ pub(crate) fn time<'a>(input: Tokens<'a>) -> Parsed<'a, Spanned<Time>> {
 }
 
 /// `limit COUNT`, `top COUNT`
-pub(crate) fn cut_to(input: Tokens<'_>) -> Parsed<'_, Cut> {
+pub(crate) fn cut_to(input: Tokens<'_>) -> Parsed<'_, LimitClause> {
     let (behind, which) = one_of(input)?;
     let (behind, rows) = cut(count).parse(behind)?;
-    Ok((behind, Cut { which, rows }))
+    Ok((behind, LimitClause { which, rows }))
 }
 
 /// A variable that can be set.

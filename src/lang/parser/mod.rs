@@ -12,7 +12,7 @@ use super::error::{Span, Spanned, SyntaxError};
 use super::expected::Expected;
 use super::habits::{self, Does};
 use super::lexer;
-use super::syntax::{Argument, Line, Output, Statement};
+use super::syntax::{Argument, Output, ParsedLine, Statement};
 use crate::lang::error::Class;
 use input::Notes;
 use nom::Parser;
@@ -39,14 +39,14 @@ impl Language {
     ///
     /// # Errors
     /// A [`SyntaxError`] for a line that is not in the language.
-    pub fn parse_line(self, line: &str) -> Result<Line, SyntaxError> {
+    pub fn parse_line(self, line: &str) -> Result<ParsedLine, SyntaxError> {
         let tokens = lexer::tokens(self, line);
         parse_tokens(self, line, &tokens).or_else(|error| {
             let Some(found) = habits::of(line) else {
                 return Err(error);
             };
             match found.does {
-                Does::Nothing => Ok(Line::Comment),
+                Does::Nothing => Ok(ParsedLine::Comment),
                 // A row that is pasted alone, such as lldb's `frame #0: …`, has an address.
                 Does::Refuse(_) if lexer::pasted_row(line.trim_start()).is_some() => Err(error),
                 Does::Refuse(hint) => Err(found.refusal(hint)),
@@ -89,7 +89,7 @@ impl Language {
     }
 }
 
-fn parse_tokens(language: Language, line: &str, tokens: &[Token<'_>]) -> Result<Line, SyntaxError> {
+fn parse_tokens(language: Language, line: &str, tokens: &[Token<'_>]) -> Result<ParsedLine, SyntaxError> {
     let notes = Notes::new(language, line, tokens.len());
     match whole_line(notes.input(tokens)) {
         Ok((_, parsed)) => Ok(parsed),
@@ -138,14 +138,14 @@ pub(super) fn classes(language: Language, line: &str, tokens: &[Token<'_>]) -> (
 }
 
 /// `line`
-fn whole_line(input: Tokens<'_>) -> Parsed<'_, Line> {
+fn whole_line(input: Tokens<'_>) -> Parsed<'_, ParsedLine> {
     match input.rest {
         [] => {
             input.expect(Expected::Command);
-            Ok((input, Line::Empty))
+            Ok((input, ParsedLine::Empty))
         }
-        [Token { kind: TokenKind::CommentLine | TokenKind::Comment, .. }] => Ok((input, Line::Comment)),
-        [Token { kind: TokenKind::Shell(text), .. }] => Ok((input, Line::Shell(text.clone()))),
+        [Token { kind: TokenKind::CommentLine | TokenKind::Comment, .. }] => Ok((input, ParsedLine::Comment)),
+        [Token { kind: TokenKind::Shell(text), .. }] => Ok((input, ParsedLine::Shell(text.clone()))),
         _ => {
             let (behind, parsed) = cut(statement).parse(input)?;
             let (behind, ()) = end(behind)?;
@@ -155,7 +155,7 @@ fn whole_line(input: Tokens<'_>) -> Parsed<'_, Line> {
 }
 
 /// `statement`
-fn statement(input: Tokens<'_>) -> Parsed<'_, Line> {
+fn statement(input: Tokens<'_>) -> Parsed<'_, ParsedLine> {
     let (behind, name) = command::command_name(input)?;
     let (behind, name, must_pipe) = match name.node {
         "shell" => return behind.fail(Expected::ShellCommand),
@@ -172,13 +172,13 @@ fn statement(input: Tokens<'_>) -> Parsed<'_, Line> {
     let (behind, statement) = command::arguments(behind, name.node)?;
     let command = match statement {
         Statement::Command(command) => command,
-        Statement::Control(control) => return Ok((behind, Line::Control(control.into()))),
+        Statement::Control(control) => return Ok((behind, ParsedLine::Control(control.into()))),
     };
     let consumed = input.rest.len() - behind.rest.len();
     let last = consumed.checked_sub(1).and_then(|last| input.rest.get(last)).map_or(start, |token| token.at);
     let command = Spanned::new(command, start.to(last));
     let (behind, output) = output(behind, must_pipe)?;
-    Ok((behind, Line::Command { command, output }))
+    Ok((behind, ParsedLine::Command { command, output }))
 }
 
 /// Where the output of a command goes: a pipe or a file.

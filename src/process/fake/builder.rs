@@ -6,7 +6,7 @@ use crate::kernel::{
 };
 #[cfg(feature = "symbols")]
 use crate::process::Modules;
-use crate::process::{Layout, Target};
+use crate::process::{Target, WordLayout};
 use crate::source::WordFile;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 /// A fake target. Set it up, then make the [`Target`].
 #[derive(Clone)]
 pub(crate) struct Fake {
-    pub(crate) layout: Layout,
+    pub(crate) layout: WordLayout,
     pub(crate) regions: Vec<Region>,
     pub(crate) entries: BTreeMap<u64, PageMapEntry>,
     /// Bytes of pages, by page index.
@@ -39,7 +39,7 @@ impl Fake {
     /// A 64-bit little-endian process without regions.
     pub(crate) fn new() -> Self {
         Fake {
-            layout: Layout { page: PageSize::FOUR_KIB, pointer_bytes: 8, little_endian: true, signed_char: true },
+            layout: WordLayout { page: PageSize::FOUR_KIB, pointer_bytes: 8, little_endian: true, signed_char: true },
             regions: Vec::new(),
             entries: BTreeMap::new(),
             pages: BTreeMap::new(),

@@ -8,7 +8,7 @@ pub(crate) use builder::Fake;
 
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, Device, Name, PageFlags, PageSize, Permissions, Region, VirtualAddress};
-use crate::process::{BackingContent, FrameRecord, Layout, Liveness, ProcessHandle};
+use crate::process::{BackingContent, FrameRecord, Liveness, ProcessHandle, WordLayout};
 use crate::source::WordFile;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -25,7 +25,7 @@ pub const EXCLUSIVE: u64 = 1 << 56;
 pub struct World {
     pub pid: u32,
     pub start_time: u64,
-    pub layout: Layout,
+    pub layout: WordLayout,
     /// `uname -r`
     pub release: &'static str,
     /// The options of the kernel, if they can be read.
@@ -131,7 +131,7 @@ impl World {
         World {
             pid: 1,
             start_time: 0,
-            layout: Layout { page: PageSize::FOUR_KIB, pointer_bytes: 8, little_endian: true, signed_char: true },
+            layout: WordLayout { page: PageSize::FOUR_KIB, pointer_bytes: 8, little_endian: true, signed_char: true },
             release: "6.18.0",
             has_config: true,
             regions: Mutex::new(regions.into_iter().collect()),

@@ -7,7 +7,7 @@ use crate::render::Record;
 use crate::render::text::lines::{Footnotes, Line};
 use crate::render::theme::Role;
 use crate::render::units::size;
-use crate::report::{Effect, Explanation, Fault, Outcome, Owner, Reason, SwapSlot, Translation, Why};
+use crate::report::{AccessOutcome, Effect, Explanation, Fault, Owner, Reason, SwapSlot, Translation, Why};
 use std::borrow::Cow;
 
 impl Record for Explanation {
@@ -168,7 +168,7 @@ fn swap(line: &mut Line, slot: &SwapSlot) {
 }
 
 /// What an access does, its fault, and the other possible effects.
-fn access(lines: &mut Lines, label: &str, outcome: &Outcome, page: &Translation) {
+fn access(lines: &mut Lines, label: &str, outcome: &AccessOutcome, page: &Translation) {
     // The pool copies whole pages. Of all others one small page is copied and the PMD is split, whatever the folio
     // (since Linux 5.8: do_huge_pmd_wp_page in mm/huge_memory.c; for files wp_huge_pmd in mm/memory.c).
     let splits = page.huge == Ok(true) && page.kind != Some(Kind::Hugetlb);
@@ -197,7 +197,7 @@ fn access(lines: &mut Lines, label: &str, outcome: &Outcome, page: &Translation)
 }
 
 /// The private copy that the access makes or may make besides the likeliest effect.
-fn copy(outcome: &Outcome) -> Option<&'static str> {
+fn copy(outcome: &AccessOutcome) -> Option<&'static str> {
     match (outcome.effects.as_slice(), outcome.copies) {
         ([Effect::Copy, ..], _) => None,
         (_, Some(true)) => Some("and a private copy is made"),

@@ -13,7 +13,7 @@ mod timeline_rows;
 pub(crate) mod translation;
 pub(crate) mod words;
 
-use super::columns::{Layout, Table, TableId};
+use super::columns::{Table, TableId, TableLayout};
 use super::marks::Legend;
 use super::theme::{Role, Theme};
 use crate::render::marks::{Timeline, TimelineDrawing};
@@ -26,8 +26,8 @@ use std::io::{self, Write};
 /// Writes records as text: tables with headings, blocks of labelled lines, single lines.
 pub struct Text {
     lines: Lines,
-    before: Shape,
-    layout: Option<(TableId, Layout)>,
+    before: RecordForm,
+    layout: Option<(TableId, TableLayout)>,
     footnotes: Footnotes,
     legend: Legend,
     drawing: TimelineDrawing,
@@ -39,7 +39,7 @@ pub struct Text {
 
 /// The form of a record, which decides where blank lines stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Shape {
+enum RecordForm {
     Nothing,
     Line,
     Block,
@@ -55,7 +55,7 @@ impl Text {
     pub fn new(theme: Theme, width: Option<usize>) -> Self {
         Text {
             lines: Lines::new(Style::new(theme, width)),
-            before: Shape::Nothing,
+            before: RecordForm::Nothing,
             layout: None,
             footnotes: Footnotes::default(),
             legend: Legend::default(),
@@ -88,13 +88,13 @@ impl Text {
     pub(crate) fn row<T>(&mut self, table: &Table<T>, row: &T) {
         let id = table.id();
         // A table that ends here has its own notes.
-        self.separate(Shape::Row(id));
+        self.separate(RecordForm::Row(id));
         let style = &self.lines.style;
         let cells = table.cells(style, row);
         let is_open = matches!(&self.layout, Some(open) if open.0 == id);
         if !is_open {
             let columns = table.columns().into_iter().map(|column| column.hidden_late(&self.named)).collect();
-            let layout = Layout::new(style.theme, columns, style.width);
+            let layout = TableLayout::new(style.theme, columns, style.width);
             self.layout = Some((id, layout));
         }
         let Some((_, layout)) = &mut self.layout else {
@@ -126,13 +126,13 @@ impl Text {
 
     /// Labelled lines that stand apart.
     pub(crate) fn block<T>(&mut self, write: WriteRecord<T>, record: &T) {
-        self.separate(Shape::Block);
+        self.separate(RecordForm::Block);
         write(&mut self.lines, record);
     }
 
     /// A line, or a few.
     pub(crate) fn line<T>(&mut self, write: WriteRecord<T>, record: &T) {
-        self.separate(Shape::Line);
+        self.separate(RecordForm::Line);
         write(&mut self.lines, record);
     }
 
@@ -148,12 +148,12 @@ impl Text {
 
     /// A blank line where one kind of output ends and another begins, and the footnotes of a table that ends. It ends a
     /// drawing.
-    fn separate(&mut self, shape: Shape) {
+    fn separate(&mut self, shape: RecordForm) {
         self.drawing.interrupted();
         let blank = match (self.before, shape) {
-            (Shape::Nothing, _) => false,
-            (Shape::Row(open), Shape::Row(next)) => open != next,
-            (before, next) => before == Shape::Block || matches!(next, Shape::Block | Shape::Row(_)),
+            (RecordForm::Nothing, _) => false,
+            (RecordForm::Row(open), RecordForm::Row(next)) => open != next,
+            (before, next) => before == RecordForm::Block || matches!(next, RecordForm::Block | RecordForm::Row(_)),
         };
         if blank {
             self.notes();
@@ -182,14 +182,14 @@ impl Text {
 
     /// Draws the rest of the timeline, and says what the letters in pictures mean.
     pub(crate) fn end_pictures(&mut self) {
-        self.separate(Shape::Line);
+        self.separate(RecordForm::Line);
         self.drawing.finish(&mut self.lines, &mut self.legend);
         self.legend.write(&mut self.lines);
     }
 
     /// Lines of a picture, whose letters the legend will explain.
     pub(crate) fn picture<T>(&mut self, draw: fn(&mut Lines, &mut Legend, &T), record: &T) {
-        self.separate(Shape::Line);
+        self.separate(RecordForm::Line);
         draw(&mut self.lines, &mut self.legend, record);
     }
 
@@ -212,7 +212,7 @@ impl Text {
         self.notes();
         self.layout = None;
         self.named.clear();
-        self.before = Shape::Nothing;
+        self.before = RecordForm::Nothing;
     }
 
     /// Writes what is complete.

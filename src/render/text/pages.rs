@@ -13,7 +13,7 @@ use crate::render::text::{Text, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size};
 use crate::render::{Record, RowRange};
-use crate::report::{Fact, Frames, FramesSummary, Group, Pages, WalkSummary};
+use crate::report::{Fact, Frames, FramesSummary, PageGroup, Pages, WalkSummary};
 
 impl Record for Pages {
     fn write(&self, text: &mut Text) {
@@ -40,7 +40,7 @@ impl Record for Frames {
     }
 }
 
-impl Record for Group {
+impl Record for PageGroup {
     fn write(&self, text: &mut Text) {
         text.row_with_notes(&groups(self), self);
     }
@@ -85,13 +85,13 @@ pub static FRAME_ROWS: Table<Frames> = Table::of(&[
 ]);
 
 /// `walk … by KEY`, and `by KEY, KEY`.
-static GROUPS: Table<Group> =
+static GROUPS: Table<PageGroup> =
     Table::of(&[MANY_PAGES.cell(|_, group| Cell::count(group.pages)), SIZE.cell(|_, group| Cell::size(group.bytes))]);
 
 /// The table of a group. Keys come last: they may be long, and are never cut.
-pub fn groups(group: &Group) -> Table<Group> {
+pub fn groups(group: &PageGroup) -> Table<PageGroup> {
     let width = if group.second_by.is_some() { 14 } else { 20 };
-    let key = |by, cell: MakeCell<Group>| Column::word(by, width, Role::Plain).cell(cell);
+    let key = |by, cell: MakeCell<PageGroup>| Column::word(by, width, Role::Plain).cell(cell);
     let first = key(group.by, |_, group| group_key(group.by, &group.key));
     let second = group.second_by.map(|by| {
         key(by, |_, group| {
@@ -103,7 +103,7 @@ pub fn groups(group: &Group) -> Table<Group> {
 }
 
 /// Whether the second of two keys is shown first, because the first is long and long values stand last.
-fn is_reversed(group: &Group) -> bool {
+fn is_reversed(group: &PageGroup) -> bool {
     let is_long = |key: &str| ["region", "flags", "cgroup", "symbol"].contains(&key);
     is_long(group.by) && group.second_by.is_some_and(|second| !is_long(second))
 }

@@ -4,8 +4,8 @@ use super::leaf;
 use super::{FieldDescription, Form, Words};
 use crate::kernel::huge::HugeChoice;
 use crate::report::{
-    AccountClass, BesideRss, CgroupPath, EventKind, FamilyClass, FlagNames, HowMapped, HugeBy, HugePast, HugeRefusal,
-    MapKey, Outcome, Owner, Reason,
+    AccessOutcome, AccountClass, BesideRss, CgroupPath, EventKind, FamilyClass, FlagNames, HowMapped, HugeBy, HugePast,
+    HugeRefusal, MapKey, Owner, Reason,
 };
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -23,11 +23,11 @@ leaf! {
     HugePast => Form::word::<HugePast>("huge_past"),
     HugeRefusal => Form::word::<HugeRefusal>("huge_refusal"),
     MapKey => Form::OrNull(&Form::word::<MapKey>("map_key")),
-    Outcome => Form::Object(OUTCOME),
+    AccessOutcome => Form::Object(OUTCOME),
     Owner => Form::Text,
 }
 
-/// The fields of an [`Outcome`].
+/// The fields of an [`AccessOutcome`].
 const OUTCOME: &[FieldDescription] = &[
     FieldDescription::new("effects", "The possible effects, one word each.", Form::List(&Form::Text)),
     FieldDescription::new(
@@ -43,9 +43,9 @@ fn words_of_events() -> Vec<String> {
     EventKind::ALL.iter().map(|kind| kind.words().replace([' ', '-'], "_")).collect()
 }
 
-impl Serialize for Outcome {
+impl Serialize for AccessOutcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut outcome = serializer.serialize_struct("Outcome", 3)?;
+        let mut outcome = serializer.serialize_struct("AccessOutcome", 3)?;
         outcome.serialize_field("effects", &self.effects)?;
         outcome.serialize_field("copies", &self.copies)?;
         outcome.serialize_field("fault", &self.fault())?;

@@ -22,7 +22,7 @@ pub const SHARED: &[Shape] = &[
     Frames::SHAPE,
     WalkSummary::SHAPE,
     FramesSummary::SHAPE,
-    Group::SHAPE,
+    PageGroup::SHAPE,
     RegionReport::SHAPE,
     TimelineRow::SHAPE,
     TimelineSample::SHAPE,

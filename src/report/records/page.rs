@@ -6,7 +6,7 @@ use crate::kernel::{Device, FrameNumber, Kind, Name, Permissions, PhysicalAddres
 use crate::report::json::{EveryState, Form, Hex, Numbers, leaf};
 use crate::report::record::record;
 use crate::report::{
-    EventKind, Fact, FolioReport, FramePlace, FrameWords, KernelRecord, LargeFolios, Outcome, Owner, Why,
+    AccessOutcome, EventKind, Fact, FolioReport, FramePlace, FrameWords, KernelRecord, LargeFolios, Owner, Why,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -234,7 +234,7 @@ record! {
     }
 
     /// A row of `walk … by`.
-    pub struct Group as "group" with why if any {
+    pub struct PageGroup as "group" with why if any {
         /// The key that pages are grouped by: `state`, `kind`, …
         by: &'static str,
         /// The value of the key for this group.
@@ -467,9 +467,9 @@ record! {
         /// its own.
         [optional] protection_key: Option<u64>,
         /// The effects of the target's next read here.
-        next_read: Outcome,
+        next_read: AccessOutcome,
         /// The effects of the target's next write here.
-        next_write: Outcome,
+        next_write: AccessOutcome,
     }
 
     /// A place in a file.

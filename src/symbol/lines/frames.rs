@@ -2,7 +2,7 @@
 //! references.
 
 use super::path::{self, text};
-use super::rows::Row;
+use super::rows::InstructionRow;
 use super::scopes::Scope;
 use super::sections::Bytes;
 use super::units::{Opener, Units};
@@ -36,7 +36,7 @@ impl Compiled<'_, '_> {
     /// some are unknown is kept in `missing`.
     pub(super) fn frames(
         &self,
-        row: &Row,
+        row: &InstructionRow,
         chain: &[Scope],
         symbol: Option<&Name>,
         missing: &mut Option<NoLines>,

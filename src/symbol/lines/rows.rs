@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 /// Where in the source an instruction comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Row {
+pub(super) struct InstructionRow {
     /// File address of the first instruction.
     pub(super) address: u64,
     /// Number of the file in the unit's table.
@@ -22,9 +22,9 @@ pub(super) struct Row {
     is_statement: bool,
 }
 
-impl Row {
-    fn of(row: &LineRow) -> Row {
-        Row {
+impl InstructionRow {
+    fn of(row: &LineRow) -> InstructionRow {
+        InstructionRow {
             address: row.address(),
             file: row.file_index(),
             line: row.line().map(std::num::NonZero::get),
@@ -38,14 +38,14 @@ impl Row {
 }
 
 /// A row, and the address of the next one: its own, if it has no code.
-pub(super) type Stretch = (Row, u64);
+pub(super) type Stretch = (InstructionRow, u64);
 
 /// The rows of a unit. Sequences that linkers left out of the program are skipped.
 pub(super) struct RowPass<'a> {
     rows: Option<LineRows<Bytes<'a>, IncompleteLineProgram<Bytes<'a>>>>,
     /// The start of the sequence that is being read.
     begin: Option<u64>,
-    before: Option<Row>,
+    before: Option<InstructionRow>,
 }
 
 impl<'a> RowPass<'a> {
@@ -73,7 +73,7 @@ impl<'a> RowPass<'a> {
     /// The next row, and where it ends.
     pub(super) fn stretch(&mut self, budget: &mut Budget) -> Result<Option<Stretch>, NoLines> {
         while let Some((_, row)) = self.row(budget)? {
-            let (address, next) = (row.address(), (!row.end_sequence()).then(|| Row::of(&row)));
+            let (address, next) = (row.address(), (!row.end_sequence()).then(|| InstructionRow::of(&row)));
             let before = std::mem::replace(&mut self.before, next);
             if let Some(before) = before.filter(|before| before.address <= address) {
                 return Ok(Some((before, address)));
@@ -111,7 +111,7 @@ pub(super) const MOST_ROWS: usize = 1 << 16;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct CodePlace {
     /// Its first row.
-    pub(super) row: Row,
+    pub(super) row: InstructionRow,
     /// The address after it: its own, if the line only begins here and the code belongs to the next one.
     pub(super) end: u64,
     /// Whether it is the first statement of the line in its function or copy, where a debugger stops; or the first
@@ -201,7 +201,7 @@ pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<CodePla
             && (last.row.column == row.column || !row.is_statement || last.row.address == last.end)
         {
             if last.row.address == last.end {
-                last.row = Row { is_statement: last.row.is_statement, ..row };
+                last.row = InstructionRow { is_statement: last.row.is_statement, ..row };
             }
             last.end = end;
             continue;
@@ -227,7 +227,7 @@ pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<CodePla
 
 /// A statement without code may be an inlined call: the code after it belongs to the called function, the statement to
 /// the caller.
-fn leave_call(row: &Row, chain: &mut Vec<Scope>) {
+fn leave_call(row: &InstructionRow, chain: &mut Vec<Scope>) {
     let is_there = |scope: &Scope| {
         let call = scope.call;
         call.is_some_and(|call| call.line == row.line && call.file == row.file)
@@ -244,7 +244,7 @@ mod tests {
     use gimli::UnitOffset;
 
     fn stretch(begin: u64, end: u64, column: u64, is_statement: bool) -> Stretch {
-        let row = Row { address: begin, file: 1, line: Some(7), column: Some(column), is_statement };
+        let row = InstructionRow { address: begin, file: 1, line: Some(7), column: Some(column), is_statement };
         (row, end)
     }
 

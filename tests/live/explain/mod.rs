@@ -10,7 +10,7 @@ use Access::{Read, Write};
 use pmdb::budget::Budget;
 use pmdb::inspect::{Access, AddressSpace};
 use pmdb::process::Target;
-use pmdb::report::{Effect, Fault, Outcome, Owner};
+use pmdb::report::{AccessOutcome, Effect, Fault, Owner};
 
 pub mod entries;
 pub mod large;
@@ -41,7 +41,7 @@ enum Who {
 }
 
 /// What pmdb says about an access to a page, and whose the page is.
-fn said(target: &Target, address: u64, access: Access) -> (Outcome, Option<Owner>) {
+fn said(target: &Target, address: u64, access: Access) -> (AccessOutcome, Option<Owner>) {
     let space = AddressSpace::at(target, at(address)).expect("a space");
     let detail = space.detail(at(address)).expect("its detail");
     let consequences = space.consequences(&detail, &mut Budget::unlimited()).expect("an answer");

@@ -10,7 +10,7 @@ use crate::command::examine::Memory;
 use crate::command::how::KernelRead;
 use crate::command::soft_dirty::{SoftDirtyCleared, SoftDirtyReport};
 use crate::command::telescope::Telescope;
-use crate::command::translate::Run;
+use crate::command::translate::ContiguousRun;
 use crate::kernel::VirtualAddress;
 use crate::process::fake::Fake;
 use crate::render::{Record, Renderer, Text, Theme};

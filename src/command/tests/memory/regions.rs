@@ -101,7 +101,8 @@ fn translate_ends_after_its_rows_and_goes_on_there() {
         .page(0x50_1000, 0x2000, b"b")
         .page(0x50_2000, 0x3000, b"c");
     let mut session = Session::on(fake);
-    let starts = |records: &[Box<dyn Record>]| -> Vec<u64> { all(records).map(|run: &Run| run.start.get()).collect() };
+    let starts =
+        |records: &[Box<dyn Record>]| -> Vec<u64> { all(records).map(|run: &ContiguousRun| run.start.get()).collect() };
     let (records, flow) = session.run("translate [heap] limit 2", None);
     assert_eq!(starts(&records), [0x50_0000, 0x50_1000]);
     let Ok(Flow::More(resume)) = flow else {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::command::{COMMANDS, nature};
-use crate::lang::Line;
+use crate::lang::ParsedLine;
 
 /// The heap, on a kernel that tracks soft-dirty pages.
 fn tracked() -> Fake {
@@ -81,7 +81,7 @@ fn no_other_command_clears_them() {
             if is_it || example.line.contains('\n') {
                 continue;
             }
-            let Ok(Line::Command { command, .. }) = COMMANDS.language.parse_line(example.line) else {
+            let Ok(ParsedLine::Command { command, .. }) = COMMANDS.language.parse_line(example.line) else {
                 continue;
             };
             assert!(!nature(&*command.node).changes_process, "{}", example.line);

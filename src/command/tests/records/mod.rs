@@ -16,8 +16,8 @@ use crate::command::who::records::{SearchEnd, WhoSummary};
 use crate::kernel::{Kind, Name, PageFlags, State};
 use crate::render::{Json, Record, Renderer, Text, Theme, printable};
 use crate::report::{
-    Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Outcome, Reason, RegionReport, Shape, Translation,
-    WhoCounts,
+    AccessOutcome, Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Reason, RegionReport, Shape,
+    Translation, WhoCounts,
 };
 use jiff::tz::TimeZone;
 use samples::*;
@@ -258,7 +258,7 @@ fn explain_says_what_is_special_of_a_page() {
 fn a_copy_of_a_page_of_a_huge_mapping_is_small_and_splits_it() {
     let write_to = |huge, kind| {
         let page = Translation { huge: Ok(huge), kind: Some(kind), ..present() };
-        let explanation = Explanation { next_write: Outcome::of(&[Effect::Copy]), ..explained(page) };
+        let explanation = Explanation { next_write: AccessOutcome::of(&[Effect::Copy]), ..explained(page) };
         text(None, &[Box::new(explanation)])
     };
     let split = "a copy of these 4 KiB alone, and the huge mapping is split into small pages";

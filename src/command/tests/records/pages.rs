@@ -150,8 +150,8 @@ pub fn present() -> Translation {
 
 /// What follows from a translation, as far as the renderer cares.
 pub fn explained(page: Translation) -> Explanation {
-    let outcome = Outcome::of;
-    let copied = |effect, copies| Outcome { copies, ..Outcome::of(&[effect]) };
+    let outcome = AccessOutcome::of;
+    let copied = |effect, copies| AccessOutcome { copies, ..AccessOutcome::of(&[effect]) };
     let (owner, next_read, next_write) = match (page.state, &page.pfn_hidden) {
         (State::Present, Ok(false)) => (Some(Owner::LeftOver), outcome(&[Effect::Nothing]), outcome(&[Effect::Reuse])),
         (State::Present, Ok(true)) => {
@@ -326,8 +326,8 @@ pub fn walk_summary() -> WalkSummary {
     }
 }
 
-pub fn group(key: &str, pages: u64) -> Group {
-    Group {
+pub fn group(key: &str, pages: u64) -> PageGroup {
+    PageGroup {
         second_by: None,
         second_key: None,
         by: "state",

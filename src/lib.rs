@@ -42,11 +42,12 @@
 //! let (mut resident, mut huge) = (0, 0);
 //! while let Some(chunk) = pages.next()? {
 //!     for page in chunk.pages().filter(|page| page.state() == State::Present) {
-//!         resident += page.pages;
-//!         huge += if page.huge == Some(true) { page.pages } else { 0 };
+//!         let bytes = page.bytes(space.page());
+//!         resident += bytes;
+//!         huge += if page.huge == Some(true) { bytes } else { 0 };
 //!     }
 //! }
-//! println!("{huge} of {resident} resident pages are mapped huge");
+//! println!("{huge} of {resident} resident bytes are mapped huge; one PMD maps {}", space.huge_bytes());
 //! # assert!(resident > 0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

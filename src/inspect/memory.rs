@@ -9,7 +9,9 @@ use super::{AddressSpace, Result};
 use crate::budget::Budget;
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{AddressRange, Kind, PageMapEntry, State, VirtualAddress};
-use crate::process::{self, BackingContent, Categories, Target};
+#[cfg(feature = "cli")]
+use crate::process;
+use crate::process::{BackingContent, Categories, Target};
 use crate::report::{Fact, Reason, Why};
 
 /// Pages checked and read at a time: it bounds the time between the check and the read.

@@ -22,7 +22,14 @@ pub struct CgroupMemory {
     pub processes: Vec<u32>,
     /// All bytes that are charged to it.
     pub current: Result<u64>,
-    /// `memory.stat`: names and bytes, with the groups below. The names are those of cgroup v2.
+    /// The most that may be charged to it; `None` without a limit of its own.
+    pub limit: Option<u64>,
+    /// The most that was charged to it.
+    pub peak: Result<u64>,
+    /// The processes of it that the kernel killed for want of memory.
+    pub killed: Result<u64>,
+    /// `memory.stat`: names and bytes, with the groups below. The names are those of cgroup v2. In cgroup v1 the
+    /// kernel's memory stands in a file of its own.
     pub stat: Result<BTreeMap<&'static str, u64>>,
 }
 
@@ -65,20 +72,37 @@ impl CgroupMemory {
             let numbers = String::from_utf8_lossy(&text);
             processes.extend(numbers.lines().filter_map(|line| line.parse::<u32>().ok()).filter(|&pid| pid > 0));
         }
-        let current = [GroupFile::Current, GroupFile::Usage].map(|file| source.cgroup_file(&below, file));
-        let [current, usage] = current;
-        let number = |text: Vec<u8>| {
+        let number = |file: GroupFile| -> Result<u64> {
+            let text = source.cgroup_file(&below, file)?;
             let number = String::from_utf8_lossy(&text).trim().parse().ok();
-            number.ok_or_else(|| Error::not_available("memory.current is no number"))
+            number.ok_or_else(|| Error::not_available(format!("{} is no number", file.name())))
         };
-        let stat = source.cgroup_file(&below, GroupFile::Stat).map(|text| stat(&text));
+        let either = |new, old| number(new).or_else(|_| number(old));
+        let killed = |file| source.cgroup_file(&below, file).and_then(|text| killed(&text));
+        let mut stat = source.cgroup_file(&below, GroupFile::Stat).map(|text| stat(&text));
+        if let (Ok(stat), Ok(bytes)) = (&mut stat, number(GroupFile::KernelUsage)) {
+            stat.entry("kernel").or_insert(bytes);
+        }
         Ok(CgroupMemory {
             path: hierarchy.full_path(&below),
             processes,
-            current: current.or(usage).and_then(number),
+            current: either(GroupFile::Current, GroupFile::Usage),
+            limit: either(GroupFile::Max, GroupFile::Limit).ok().filter(|&bytes| bytes < NO_LIMIT),
+            peak: either(GroupFile::Peak, GroupFile::MaxUsage),
+            killed: killed(GroupFile::Events).or_else(|_| killed(GroupFile::OomControl)),
             stat,
         })
     }
+}
+
+/// Cgroup v1 has no word for no limit: it shows the largest number of whole pages.
+const NO_LIMIT: u64 = i64::MAX as u64 >> 16 << 16;
+
+/// The line `oom_kill` of `memory.events` or `memory.oom_control`.
+fn killed(text: &[u8]) -> Result<u64> {
+    let text = String::from_utf8_lossy(text);
+    let count = text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok());
+    count.ok_or_else(|| Error::not_available("the kernel does not count the processes that it kills"))
 }
 
 fn stat(text: &[u8]) -> BTreeMap<&'static str, u64> {
@@ -177,5 +201,12 @@ mod tests {
         );
         let old = stat(b"cache 1\nrss 2\ntotal_cache 8192\ntotal_rss 4096\ntotal_mapped_file 0\nrss_huge 4\n");
         assert_eq!(old, BTreeMap::from([("anon", 4096), ("file", 8192), ("file_mapped", 0)]));
+    }
+
+    #[test]
+    fn kills_of_both_hierarchies() {
+        assert_eq!(killed(b"low 0\nhigh 0\nmax 9\noom 3\noom_kill 2\noom_group_kill 0\n").ok(), Some(2));
+        assert_eq!(killed(b"oom_kill_disable 1\nunder_oom 0\noom_kill 5\n").ok(), Some(5));
+        assert!(killed(b"oom_kill_disable 1\nunder_oom 0\n").is_err());
     }
 }

@@ -179,16 +179,37 @@ pub enum GroupFile {
     Usage,
     /// `memory.stat`: these bytes by kind.
     Stat,
+    /// `memory.max`: the most that may be charged, or `max` (cgroup v2; the root has none).
+    Max,
+    /// `memory.limit_in_bytes`: the same in cgroup v1, where the largest number of whole pages is no limit.
+    Limit,
+    /// `memory.peak`: the most that was charged (cgroup v2, since Linux 5.19).
+    Peak,
+    /// `memory.max_usage_in_bytes`: the same in cgroup v1.
+    MaxUsage,
+    /// `memory.events`: with the processes killed (cgroup v2).
+    Events,
+    /// `memory.oom_control`: the same in cgroup v1 (since Linux 4.13).
+    OomControl,
+    /// `memory.kmem.usage_in_bytes`: memory of the kernel in cgroup v1.
+    KernelUsage,
 }
 
 impl GroupFile {
     /// Its name in the directory of the group.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             GroupFile::Processes => "cgroup.procs",
             GroupFile::Current => "memory.current",
             GroupFile::Usage => "memory.usage_in_bytes",
             GroupFile::Stat => "memory.stat",
+            GroupFile::Max => "memory.max",
+            GroupFile::Limit => "memory.limit_in_bytes",
+            GroupFile::Peak => "memory.peak",
+            GroupFile::MaxUsage => "memory.max_usage_in_bytes",
+            GroupFile::Events => "memory.events",
+            GroupFile::OomControl => "memory.oom_control",
+            GroupFile::KernelUsage => "memory.kmem.usage_in_bytes",
         }
     }
 }

@@ -201,6 +201,9 @@ fn of_cgroup(memory: CgroupMemory) -> AccountCgroup {
         file_mapped: mapped,
         unmapped_file: unmapped,
         current: memory.current.map_err(Reason::from),
+        limit: memory.limit,
+        peak: memory.peak.map_err(Reason::from),
+        killed: memory.killed.map_err(Reason::from),
         path: memory.path,
     }
 }

@@ -78,6 +78,12 @@ record! {
         path: Name,
         /// memory.current, or memory.usage_in_bytes of cgroup v1.
         current: Fact<u64>,
+        /// The most that may be charged to it; absent without a limit of its own.
+        limit: Option<u64>,
+        /// The most that was charged to it.
+        peak: Fact<u64>,
+        /// The processes of it that the kernel killed for want of memory.
+        killed: Fact<u64>,
         /// Anonymous memory (memory.stat).
         anon: Fact<u64>,
         /// The page cache, with shared memory.
@@ -233,17 +239,28 @@ fn cgroup(lines: &mut Lines, group: &AccountCgroup) {
     let amount = |bytes: &Fact<u64>| bytes.as_ref().map_or_else(|_| "unknown".to_owned(), |bytes| size(*bytes));
     let line = lines.line();
     line.indent(2).plain("cgroup ").push(Role::Name, &group.path);
-    line.plain(format!(": {} charged; anonymous {}", amount(&group.current), amount(&group.anon)));
+    let limit = group.limit.map_or(String::new(), |bytes| format!(" of {}", size(bytes)));
+    line.plain(format!(": {} charged{limit}; anonymous {}", amount(&group.current), amount(&group.anon)));
     line.plain(format!(", page cache {}", amount(&group.file)));
     for (bytes, what) in [(&group.shmem, "of it shared memory"), (&group.kernel, "kernel")] {
         if let Ok(bytes) = bytes {
             line.plain(format!(", {what} {}", size(*bytes)));
         }
     }
+    if let Ok(peak) = &group.peak {
+        let line = lines.line();
+        line.indent(4).plain(format!("at most {} so far", size(*peak)));
+        if let Ok(killed) = group.killed
+            && killed > 0
+        {
+            line.word(", ", Role::Bad, format!("{} killed for want of memory", counted(killed, "process")));
+        }
+    }
     if let Ok(bytes) = &group.unmapped_file {
-        let kernel =
-            group.kernel.as_ref().map_or(String::new(), |bytes| format!(", and the kernel's {}", size(*bytes)));
-        let text = format!("no process maps {} of the page cache{kernel}", size(*bytes));
+        let text = format!(
+            "no process maps {} of the page cache: reclaim frees it, if clean and not shared memory",
+            size(*bytes)
+        );
         lines.line().indent(4).word("", Role::Good, text);
     }
     for reason in [&group.current, &group.file].into_iter().filter_map(|fact| fact.as_ref().err()).take(1) {
@@ -316,6 +333,9 @@ pub(super) mod samples {
             Box::new(AccountCgroup {
                 path: Name::from("/system.slice/postgresql.service"),
                 current: Ok(220 << 20),
+                limit: Some(256 << 20),
+                peak: Ok(256 << 20),
+                killed: Ok(2),
                 anon: Ok(60 << 20),
                 file: Ok(150 << 20),
                 shmem: Ok(80 << 20),

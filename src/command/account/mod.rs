@@ -152,7 +152,8 @@ Of several processes, each frame is counted once:
 Rows show the classes, then the processes. `in rss` is the sum of the Rss of all of them. `only here` is what no other \
 process maps. `freed at exit` is the private part of that, which the end of the process frees unless a driver or the \
 kernel holds it. File pages and shared memory stay. Processes that share one address space are one row. For a cgroup, \
-memory.current and memory.stat follow, with what no process maps.
+memory.current and memory.stat follow, the limit, the peak, the processes killed for want of memory (OOM), and what \
+no process maps.
 
 Without frame numbers the sum of Pss is shown: it is exact if no other process maps the same memory, and less than \
 what the processes use otherwise.",

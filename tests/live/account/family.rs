@@ -226,6 +226,18 @@ pub fn a_cgroup_with_page_cache() {
     assert!(cached - mapped >= CACHE && cached - mapped < CACHE + (8 << 20), "{stat:?}");
     assert!(group.current.clone().expect("memory.current") >= CACHE + 300 * page_bytes());
     assert!(stat["anon"] >= 300 * page_bytes());
+    let current = group.current.clone().expect("memory.current");
+    if stat.contains_key("kernel") {
+        let rest = current.saturating_sub(stat["anon"] + cached).abs_diff(stat["kernel"]);
+        assert!(rest < 4 << 20, "{current}: {stat:?}");
+    }
+    assert_eq!((group.limit, group.killed.ok()), (None, Some(0)));
+    let limits = ["memory.max", "memory.limit_in_bytes"].map(|name| cgroup.path.join(name));
+    let limit = limits.iter().find(|file| file.exists()).expect("a limit can be set");
+    std::fs::write(limit, (1u64 << 40).to_string()).expect("a limit");
+    let limited = machine.cgroup_memory(below.as_os_str().as_bytes()).expect("the same");
+    assert_eq!(limited.limit, Some(1u64 << 40));
+    assert!(group.peak.is_err() || group.peak.is_ok_and(|peak| peak >= current));
     let found = sums(&expected);
     assert!(found.distinct >= 300 * page_bytes() && found.distinct < CACHE);
     assert!(machine.cgroup_memory(b"/there is/no such group").is_err());

@@ -247,7 +247,7 @@
 // # Where to change what is printed
 //
 // - A column of a table: `Column::…` in the file of its command, or in the `records.rs` of its folder (`compare`:
-//   `command/compare/records.rs`). Columns that several tables have are in `render/text/tables.rs`.
+//   `command/compare/records.rs`). Columns that several tables have are in `render/columns.rs`.
 // - A word of a filter: `lang/field.rs` declares it, `eval/filter/field/` evaluates it.
 // - A sentence of `explain`: `render/text/explanation.rs`. What it is about is decided in `inspect/explain.rs` and
 //   `inspect/outcome/`. Sentences about states and kinds, for all commands: `kernel/page.rs`.

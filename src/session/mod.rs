@@ -9,9 +9,8 @@
 //! * `script`, `lines`: command files, and their reader
 //! * `serve`: the requests of programs
 //! * `outcome`: the outcome of a line, and of several; failures as records
-//! * `assertions`: the results of `assert`
-//! * `view`, `printer`: the renderer of a command's records, and their printer
-//! * `printer`, `pager`, `log`, `shell`: where output goes
+//! * `view`: the renderer of a command's records
+//! * `printer`, `pager`, `shell`: where output goes, and its log
 //! * `interrupt`: Ctrl-C
 
 mod base;

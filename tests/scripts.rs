@@ -187,7 +187,7 @@ fn huge_pages_are_found_where_there_are_any() {
 
 #[test]
 fn a_buffer_is_judged_for_a_device_where_frames_are_shown() {
-    let arguments = ["-ex", "set $dma = $huge", "-x", "scripts/dma.pmdb"];
+    let arguments = ["-x", "scripts/dma.pmdb", "--args", "$huge"];
     if frames_are_shown() {
         let report = answer(&arguments);
         assert!(report.contains("nothing changed") && report.ends_with("has not moved.\n"), "{report}");
@@ -291,14 +291,13 @@ fn all_pages_of_an_array_are_checked() {
     let array = Array::start();
     let pid = array.child.id().to_string();
     let pages = (64 << 20) / rustix::param::page_size();
-    let set = ["-p", &pid, "-ex", "set $dma = buffer"];
-    let run = run(&[&set[..], &["-x", ":dma", "--args", "1T"]].concat());
+    let run = run(&["-x", ":dma", &pid, "buffer", "1T"]);
     let output = String::from_utf8_lossy(&run.stdout);
     assert!(output.contains(&format!("\n{pages} pages, 64 MiB\n")), "{output}");
     if frames_are_shown() {
         assert!(run.status.success(), "{run:?}");
         // One byte of room is too little for all of it.
-        let refused = self::run(&[&set[..], &["-x", ":dma", "--args", "1"]].concat());
+        let refused = self::run(&["-x", ":dma", &pid, "buffer", "1"]);
         assert_eq!(refused.status.code(), Some(1), "{refused:?}");
         let errors = String::from_utf8_lossy(&refused.stderr);
         assert!(errors.contains(&format!("= {pages}, expected 0")), "{errors}");
@@ -307,7 +306,7 @@ fn all_pages_of_an_array_are_checked() {
 
 #[test]
 fn a_buffer_that_is_not_in_memory_or_moves_is_refused() {
-    let untouched = run(&["demo", "-ex", "set $dma = $untouched", "-x", ":dma"]);
+    let untouched = run(&["demo", "-x", ":dma", "--args", "$untouched"]);
     let errors = String::from_utf8_lossy(&untouched.stderr);
     assert_eq!(untouched.status.code(), Some(1), "{untouched:?}");
     assert!(errors.contains("pages are not in memory: "), "{errors}");
@@ -325,11 +324,10 @@ fn a_buffer_that_is_not_in_memory_or_moves_is_refused() {
          others[i % 64 * PAGE] = 1; buffer[0] = 1; usleep(500); } }\n",
     );
     let pid = moving.child.id().to_string();
-    let dma = ["-ex", "set $dma = buffer, +1p", "-x", ":dma"];
     // Between the two there is no page at all: then it tries again.
     let is_absent =
         |run: &std::process::Output| String::from_utf8_lossy(&run.stderr).contains("pages are not in memory");
-    let mut runs = (0..50).map(|_| run(&[&["-p", &pid][..], &dma].concat()));
+    let mut runs = (0..50).map(|_| run(&["-x", ":dma", &pid, "buffer, +1p"]));
     let moved = runs.find(|run| !is_absent(run)).expect("a page");
     let errors = String::from_utf8_lossy(&moved.stderr);
     assert_eq!(moved.status.code(), Some(1), "{moved:?}");

@@ -8,7 +8,7 @@ use crate::command::{self, Attach, Resume, TargetCapture, TargetName};
 use crate::command::{Display, Set};
 use crate::eval::{self, Value};
 use crate::lang::script::Builder;
-use crate::lang::{Output, ParsedCommand, ParsedLine, Span, Spanned};
+use crate::lang::{Argument, Output, ParsedCommand, ParsedLine, Span, Spanned};
 use std::rc::Rc;
 
 impl Session {
@@ -45,9 +45,10 @@ impl Session {
     pub fn give_arguments(&mut self, texts: &[String]) -> LineOutcome {
         let mut values = Vec::with_capacity(texts.len());
         for text in texts {
-            let value = match LANGUAGE.parse_arguments(text).as_slice() {
-                [one] => eval::argument(one, &self.state),
-                _ => Ok(Value::Text(text.clone())),
+            let is_text = |argument: &Spanned<Argument>| argument.node.value.is_none() && text.contains(' ');
+            let value = match LANGUAGE.parse_argument(text).filter(|argument| !is_text(argument)) {
+                Some(one) => eval::argument(&one, &self.state),
+                None => Ok(Value::Text(text.clone())),
             };
             match value {
                 Ok(value) => values.push(value),

@@ -87,6 +87,11 @@ impl Language {
     pub fn parse_arguments(self, text: &str) -> Vec<Spanned<Argument>> {
         range::of_text(self, text)
     }
+
+    /// A word of a shell as one argument: `buf, +4p` is a range. `None` if it is empty.
+    pub fn parse_argument(self, text: &str) -> Option<Spanned<Argument>> {
+        range::whole_text(self, text)
+    }
 }
 
 fn parse_tokens(language: Language, line: &str, tokens: &[Token<'_>]) -> Result<ParsedLine, SyntaxError> {

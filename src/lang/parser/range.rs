@@ -143,6 +143,12 @@ pub(crate) fn of_text(language: Language, text: &str) -> Vec<Spanned<Argument>> 
     of_tokens(notes.input(&tokens))
 }
 
+/// A text that is one argument, whatever blanks it has; `None` if it is empty.
+pub(crate) fn whole_text(language: Language, text: &str) -> Option<Spanned<Argument>> {
+    let tokens = lexer::tokens(language, text);
+    argument(&tokens, &Notes::new(language, text, tokens.len()))
+}
+
 /// The arguments up to the end of the command. Blanks outside parentheses separate them.
 pub(crate) fn of_tokens(input: Tokens<'_>) -> Vec<Spanned<Argument>> {
     let (mut rest, _) = split_text(input);

@@ -245,7 +245,7 @@ fn demonstrate(demonstration: &Demonstration, session: &mut Session, arguments: 
         state.areas.push(state::Area { name, range, sentence });
     }
     if !arguments.quiet && !arguments.batch {
-        session.note("try `source :tour` (a tour), `show areas` (its memory) or `help`");
+        session.note("try `tour`, `show areas` (its memory) or `help`");
     }
     outcome
 }

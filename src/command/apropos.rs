@@ -23,8 +23,8 @@ impl Command for Apropos {
         group: Group::Language,
         summary: "search the help",
         text: "\
-Lists the commands and subjects whose help matches a regular expression, and the commands for such a task. Ignores \
-case.",
+Lists the commands and subjects with words that begin so, and the commands for such a task. Ignores case. The words \
+are a regular expression: `apropos .*dirty` also finds soft-dirty.",
         examples: &[example("apropos swap", "list the commands about swap")],
     };
 
@@ -37,7 +37,10 @@ case.",
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let regex = eval::regex(&self.pattern, true)?;
+        // An error shows the expression as it was typed.
+        eval::regex(&self.pattern, true)?;
+        let of_words = Spanned::new(format!(r"\b(?:{})", self.pattern.node), self.pattern.at);
+        let regex = eval::regex(&of_words, true)?;
         let records = context.commands.records;
         let matching = |about: &&About| {
             let mut examples = about.examples.iter().flat_map(|example| [example.line, example.does]);

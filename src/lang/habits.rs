@@ -88,7 +88,9 @@ pub static HABITS: &[Habit] = &[
     // The typed word is not passed on as the topic, so each topic has a row.
     run("help cookbook", &["cookbook"]),
     run("help faq", &["faq"]),
-    refuse("`help cookbook` lists commands by question; in a shell, `pmdb demo -x :tour` shows them", &["recipes", "tutorial", "tour"]),
+    refuse("`help cookbook` lists commands by question, and `tour` shows the main ones on the demonstration (`pmdb demo`)", &["recipes", "tutorial"]),
+    run("source :tour", &["tour"]),
+    refuse("in a shell, `pmdb demo` starts the demonstration process, and `tour` at its prompt shows the main commands", &["demo"]),
     refuse("`{}` is a command of the gdb plugin (`help gdb`); here `watch RANGE` reports changes, and `diff` the changes since a snapshot", &["track", "until-change"]),
     refuse("this is the prompt of pmdb: leave the word out", &["pmdb"]),
 

@@ -90,7 +90,7 @@ pub fn ask_yes_or_no(question: &str, interrupts: &Interrupts) -> io::Result<bool
 /// `Interrupted` at Ctrl-C, and those of the terminal.
 pub fn wait_for_enter(interrupts: &Interrupts) -> io::Result<bool> {
     let mut output = io::stdout();
-    write!(output, "-- Enter continues, q stops --")?;
+    write!(output, "--Type <RET> for the next command, q to quit--")?;
     output.flush()?;
     Ok(read_answer(io::stdin().as_fd(), interrupts)? != Answer::Leave)
 }

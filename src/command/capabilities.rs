@@ -109,20 +109,17 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
         ),
         Feature::ScanWriteTracked => ("scan_wpallowed", "regions whose writes userfaultfd tracks look like others"),
         Feature::ScanZero => ("scan_zero", "only the flags of the frame identify the page of zeros"),
-        Feature::ScanHuge => ("scan_huge", "whether a huge page is mapped by one page-table entry is not known"),
+        Feature::ScanHuge => ("scan_huge", "a huge page may be mapped by one page-table entry or by many"),
         Feature::MapsQuery => {
             ("procmap_query", "the region of an address is looked up in all of /proc/PID/maps: the same answer, later")
         }
-        Feature::SoftDirty => {
-            ("soft_dirty", "soft_dirty is not known: which pages were written to since the bits were cleared")
-        }
+        Feature::SoftDirty => ("soft_dirty", "there is no list of the pages that were written"),
         Feature::GuardBit => {
             ("guard_bit", "guard pages are identified by the marker in their entries, which kernels have from 6.13 on")
         }
-        Feature::KernelRecords => (
-            "kernel_records",
-            "who holds a frame is not known: its references, its pins, and the file that it is a page of",
-        ),
+        Feature::KernelRecords => {
+            ("kernel_records", "the holders of a frame are unknown: its references, its pins and its file")
+        }
         Feature::References => ("references", "the references of a frame are not known, and whether it is pinned"),
         Feature::FolioMappings => {
             ("folio_mappings", "the references of large folios are not known by holder, only their number")
@@ -223,7 +220,7 @@ fn row(lines: &mut Lines, capability: &Capability) {
     let line = lines.line();
     line.push(role, word).tab_to(NAME).plain(capability.name).indent_at(FOUND).prose(Role::Plain, &capability.found);
     if capability.available != Some(true) {
-        line.new_line().push(Role::Label, "otherwise: ");
+        line.new_line().push(Role::Label, "without it: ");
         line.prose(Role::Dim, capability.without);
         if let Some(remedy) = &capability.remedy {
             line.new_line().push(Role::Label, "needs: ");

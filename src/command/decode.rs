@@ -57,7 +57,7 @@ Explains each bit of a number, as an entry of /proc/PID/pagemap and as a word of
 
 Needs no target: the number may come from another tool, or from another machine of the same kind.",
         examples: &[
-            example("decode 0x8600000000123456 as entry", "explain an entry of a page map"),
+            example("decode 0x8180000000123456 as entry", "explain an entry of a page map"),
             example("decode 0x440000000000009f as entry", "explain the entry of a guard page"),
             example("decode 0x40005868 as flags", "explain a word of /proc/kpageflags"),
             example("decode 0x868", "explain both readings of a number"),
@@ -101,6 +101,9 @@ Needs no target: the number may come from another tool, or from another machine 
     }
 }
 
+/// Bits 0 to 54.
+const FRAME_BITS: u64 = (1 << 55) - 1;
+
 /// Every set bit of an entry, and the value of bits 0 to 54.
 fn entry(entry: PageMapEntry, machine: &Machine) -> DecodedEntry {
     let layout = machine.swap_layout();
@@ -133,6 +136,12 @@ fn entry(entry: PageMapEntry, machine: &Machine) -> DecodedEntry {
             bits: "0-4".to_owned(),
             name: "type",
             meaning: format!("{}, {}", swap.kind, type_words(layout.meaning(swap.kind))),
+        });
+    } else if entry.raw() & FRAME_BITS != 0 {
+        bits.push(BitMeaning {
+            bits: "0-54".to_owned(),
+            name: "unused",
+            meaning: format!("{:#x}: without bit 62 or 63 these bits have no meaning", entry.raw() & FRAME_BITS),
         });
     }
     let rules = Numbered(layout);

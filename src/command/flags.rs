@@ -194,11 +194,10 @@ fn write_block(lines: &mut Lines, report: &FlagsReport) {
     if let Ok(times) = report.words.map_count {
         let line = lines.field("mapped");
         line.plain(match times {
-            // The kernel keeps no count for it, however many page tables hold it.
             0 if report.words.flags.as_ref().is_ok_and(|flags| flags.contains(PageFlags::ZERO_PAGE)) => {
-                "not counted, as always for the page of zeros".to_owned()
+                words::ZEROS_ARE_NOT_COUNTED.to_owned()
             }
-            0 => "by no page table".to_owned(),
+            0 => "by no process".to_owned(),
             times => words::times(times, &report.words),
         });
     }

@@ -43,7 +43,7 @@ impl Command for Map {
         group: Group::Look,
         summary: "draw the address space",
         text: "\
-Draws a block of cells for each region. The heading gives the pages per cell. An empty region has only a heading.
+Draws a block of cells for each region. The heading gives the bytes of a cell. An empty region has only a heading.
 
   where FILTER  only pages that match
   by resident   the share of each cell that is in memory

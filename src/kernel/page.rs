@@ -59,7 +59,7 @@ worded! {
         Ksm = "ksm",
         /// A page of the hugetlb pool.
         Hugetlb = "hugetlb",
-        /// Code that the kernel provides to the process.
+        /// Code and data that the kernel provides to the process.
         Vdso = "vdso",
         /// Memory of a device.
         DeviceMemory = "device_memory",

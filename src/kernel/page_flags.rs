@@ -237,6 +237,7 @@ fn in_context(flag: PageFlags, all: PageFlags, kernel: (u32, u32)) -> Option<&'s
         F::COMPOUND_TAIL if is_slab => "a later page of a slab",
         F::COMPOUND_HEAD if has(F::HUGE) => "the first page of a hugetlb page",
         F::COMPOUND_TAIL if has(F::HUGE) => "a later page of a hugetlb page",
+        F::PRIVATE if has(F::RESERVED) => "its owner keeps data about it",
         F::PRIVATE if !is_anonymous => "its filesystem has data about it (buffers)",
         F::RESERVED if has(F::ZERO_PAGE) => "not managed by the page allocator",
         F::RESERVED => "not managed by the page allocator: kernel, firmware or vdso",

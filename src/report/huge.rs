@@ -36,7 +36,7 @@ worded! {
         OnlyAdvised = "only_advised",
         /// Memory of the kernel.
         Kernel = "kernel",
-        /// Memory of a driver.
+        /// Memory that a driver or the kernel has set up.
         Driver = "driver",
         /// No aligned huge page fits in the region.
         Alignment = "alignment",

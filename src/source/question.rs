@@ -576,7 +576,7 @@ impl Setting {
 
     fn what(self) -> &'static str {
         match self {
-            Setting::MergedPages => "the number of pages that KSM has merged: with none, its flag means nothing",
+            Setting::MergedPages => "merged pages in use (with none, the flag `ksm` is not true)",
             Setting::ZeroPageIsMerged => "whether KSM uses the page of zeros",
             Setting::HugePageBytes => "bytes that one PMD maps",
             Setting::HugePages | Setting::HugePagesOf(_) => "the setting for transparent huge pages",

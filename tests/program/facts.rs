@@ -52,3 +52,21 @@ fn the_name_of_a_region_is_written_in_single_quotes() {
         demo(line).is_fine();
     }
 }
+
+#[test]
+fn mappings_of_the_page_of_zeros_are_not_counted() {
+    let run = demo("translate first($zero)");
+    assert!(!run.is_fine().out.contains("mapped    0 times"), "{run:?}");
+    let run = Home::new().run(&["-batch", "-ex", "decode 0x868 as entry"]);
+    assert!(run.is_fine().out.contains("0x868: without bit 62 or 63"), "{run:?}");
+}
+
+#[test]
+fn a_beginner_finds_the_tour_and_the_words_of_the_help() {
+    let home = Home::new();
+    home.run(&["-batch", "-ex", "help demo"]).failed(1, "`pmdb demo` starts the demonstration process");
+    let run = home.run(&["-batch", "-ex", "help tour"]);
+    assert!(run.is_fine().out.contains("source FILE"), "{run:?}");
+    let found = home.run(&["-batch", "-ex", "apropos ping"]);
+    assert!(!found.is_fine().out.contains("map"), "not mapping: {found:?}");
+}

@@ -328,7 +328,7 @@ pub(in crate::command) mod samples {
 
     /// A row with marks.
     fn account_row() -> AccountRow {
-        let unknown = Reason::not_permitted("cannot open /proc/kpageflags: permission denied (only root can)");
+        let unknown = Reason::not_permitted("cannot open /proc/kpageflags: permission denied");
         AccountRow {
             class: AccountClass::Forked,
             bytes: 1_610_612_736,

@@ -185,6 +185,10 @@ copied page is shown as moved: it was not shared before.",
         if has_moved && is_live && target.machine.has_children(target.process.identity().pid)? {
             context.sink.note(COPIES_AS_MOVED)?;
         }
+        let flags_changed = changes.iter().any(|(kind, _)| *kind == EventKind::FlagsChanged);
+        if flags_changed && [from, to].iter().any(|one| one.snapshot.has_contents()) {
+            context.sink.note(FLAGS_OF_READING)?;
+        }
         let mut blind = unobservable(&space, from.snapshot.spans(), shared);
         blind.extend(contents_of_one(from, to));
         let mut effect = NetEffect::default();
@@ -215,6 +219,8 @@ copied page is shown as moved: it was not shared before.",
 }
 
 /// Of a page that was not shared before a fork, a copy looks like a move.
+const FLAGS_OF_READING: &str = "some flags may have changed because pmdb read the contents (referenced, idle, active)";
+
 const COPIES_AS_MOVED: &str =
     "pages that were copied after a fork show as moved: `compare children` shows how many were copied";
 

@@ -165,7 +165,7 @@ fn by_address(
     let frame = detail.frame.map_err(|reason| {
         let state = detail.page.state().word();
         if reason.is_refusal() {
-            let what = format!("cannot find who maps {address}");
+            let what = format!("no search for the mappings of {address}");
             eval::Error::unknown(place.at, what, &reason)
         } else {
             let message = format!("there is no frame to look for at {address}: its page is {state}");

@@ -247,7 +247,7 @@ fn does(effect: Effect, is_write: bool, kind: Option<Kind>) -> &'static str {
         Effect::ProtectionKey => {
             "if the thread has no such right for the protection key of the region (its rights are in a register)"
         }
-        Effect::Guard => "that is what a guard page is for",
+        Effect::Guard => "a guard page",
         Effect::PastEnd => "the file ends before this page",
         Effect::NoKernelPage => "the kernel has no such page on this machine",
         Effect::PoolEmpty => "the hugetlb pool has no page left",

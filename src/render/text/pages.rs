@@ -50,7 +50,7 @@ pub const STATE: Column = Column::word("state", 9, Role::Plain);
 pub const FRAME: Column = Column::word("frame", 9, Role::Frame);
 pub const MANY_PAGES: Column = Column::number("pages", 10, Role::Size);
 pub const PHYSICAL: Column = Column::word("physical", 13, Role::Physical);
-const COUNT: Column = Column::number("count", 5, Role::Size);
+const COUNT: Column = Column::number("maps", 5, Role::Size);
 pub const FLAGS: Column = Column::name("flags", 17, Role::Flag);
 /// The same as letters where the terminal is narrow.
 const LETTERS: Column = Column::name("flags", 6, Role::Flag).uncut(17).rank(3);
@@ -64,7 +64,11 @@ pub static PAGE_ROWS: Table<Pages> = Table::of(&[
     STATE.cell(|_, pages| state(pages.state)),
     Column::word("kind", 12, Role::Plain).cell(|_, pages| kind(pages)),
     FRAME.rank(1).cell(|_, pages| fact(&pages.pfn)),
-    COUNT.rank(2).cell(|_, pages| map_count(&pages.words)),
+    COUNT.rank(2).cell(|_, pages| match (&pages.kind, &pages.words.map_count) {
+        // The kernel does not count them.
+        (Ok(Kind::Zero | Kind::HugeZero), Ok(0)) => none(),
+        _ => map_count(&pages.words),
+    }),
     Column::name("region", 9, Role::Name).cell(|_, pages| region(pages)),
     LETTERS.cell(|style, pages| {
         let flags = &pages.words.flags;

@@ -3,7 +3,7 @@
 use super::block::{self, REMARK};
 use super::lines::Lines;
 use super::{Text, held, words};
-use crate::kernel::{PageMapEntry, State};
+use crate::kernel::{Kind, PageMapEntry, State};
 use crate::render::Record;
 use crate::render::text::lines::Footnotes;
 use crate::render::theme::Role;
@@ -160,6 +160,10 @@ fn flags(lines: &mut Lines, t: &Translation) {
 fn mapped(lines: &mut Lines, t: &Translation) {
     let counted = t.words.map_count.as_ref().ok();
     let times = counted.map(|times| words::times(*times, &t.words));
+    if let (Some(&0), Some(Kind::Zero | Kind::HugeZero)) = (counted, t.kind) {
+        lines.field("mapped").plain(words::ZEROS_ARE_NOT_COUNTED);
+        return;
+    }
     let by = match t.exclusive {
         Ok(true) => Some("exclusive"),
         Ok(false) if t.words.is_once_besides_pmdb() => Some("not exclusive only because of pmdb itself"),

@@ -292,7 +292,7 @@ impl FrameFile {
         let opened = Directory::proc().and_then(|proc| proc.file(name));
         let file = opened.map_err(|error| match error {
             Errno::ACCESS | Errno::PERM => Error::not_permitted(
-                format!("cannot open /proc/{name}: permission denied (only root can)"),
+                format!("cannot open /proc/{name}: permission denied"),
                 directory::way_to("CAP_DAC_READ_SEARCH"),
             ),
             Errno::NOENT => Error::not_available(format!(

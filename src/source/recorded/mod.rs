@@ -214,7 +214,7 @@ impl Source for Recorded {
                     length: Some(bytes.div_ceil(self.page.bytes()) * 8),
                     what: match question.any_of {
                         0 => format!("PAGEMAP_SCAN: whether the region at {start} is passed over"),
-                        _ => format!("PAGEMAP_SCAN: what is populated in {start}..{end}"),
+                        _ => format!("PAGEMAP_SCAN: the populated pages of {start}..{end}"),
                     },
                     found: Some(found),
                     ..Read::default()

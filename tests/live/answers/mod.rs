@@ -307,7 +307,7 @@ fn essential(truth: &Truth, translation: &Value, explanation: &Value) -> Vec<&'s
         "no_region" => "SIGSEGV: there is no region",
         "protection" => "SIGSEGV: the region does not permit it",
         "protection_key" => "SIGSEGV: if the thread has no such right",
-        "guard" => "SIGSEGV: that is what a guard page is for",
+        "guard" => "SIGSEGV: a guard page",
         "past_end" => "SIGBUS: the file ends",
         "no_kernel_page" => "SIGBUS: the kernel has no such page",
         "pool_empty" => "SIGBUS: the hugetlb pool has no page left",

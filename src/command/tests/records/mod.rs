@@ -187,7 +187,7 @@ state     untouched, zero        the shared page of zeros: a write gets a new pa
 state     untouched, huge_zero   the shared huge page of zeros
 state     untouched, ksm         a page merged with equal pages (samepage merging)
 state     untouched, hugetlb     nothing mapped here: an access maps the page of its file, or one from the hugetlb pool
-state     untouched, vdso        code that the kernel provides to the process
+state     untouched, vdso        code and data that the kernel provides to the process
 state     untouched, device_memory  memory of a device
 state     untouched, cached      a page in the page cache: an access maps it without reading the file
 state     untouched, not_cached  a page that is not in the page cache: an access reads the file
@@ -295,7 +295,7 @@ fn a_walk_has_one_heading_and_says_each_reason_once() {
     assert_data_eq!(
         text(Some(120), &walk),
         str![[r#"
-start          end                size  pages  state     kind         frame     count  region    flags
+start          end                size  pages  state     kind         frame      maps  region    flags
 0x7ffff7dc0000 0x7ffff7de8000  160 KiB     40  present   file         0x1a4eac     31  libc.so.6 referenced active …
 0x7ffff7de8000 0x7ffff7de9000    4 KiB      1  present   file         hidden        ?  libc.so.6 ?
 0x7ffff7de8000 0x7ffff7de9000    4 KiB      1  present   file         hidden        ?  libc.so.6 ?

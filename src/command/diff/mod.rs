@@ -163,7 +163,11 @@ copied page is shown as moved: it was not shared before.",
             }
             let ranges = within.unwrap_or_else(|| to.snapshot.spans().to_vec());
             let filter = eval::page_filter(filter, &space, state)?;
-            within = Some(matching(&space, &ranges, &filter, context.sink)?);
+            let matching = matching(&space, &ranges, &filter, context.sink);
+            if let Err(Error::Stopped(Stopped::Interrupted)) = matching {
+                context.sink.note(NOTHING_COMPARED)?;
+            }
+            within = Some(matching?);
         }
         let names = names_in(&space, &state.symbols);
         let page = space.page();
@@ -262,6 +266,9 @@ fn no_snapshot() -> Error {
     Error::refused("there is no snapshot", "make one with `snapshot NAME`; later, `diff` shows the changes since then")
 }
 
+/// What is said after Ctrl-C.
+const NOTHING_COMPARED: &str = "interrupted: nothing was compared, and the earlier snapshot is kept";
+
 /// A snapshot of the present, with the range and the kept facts of the earlier one.
 fn present(context: &mut Context, asked: &Diff) -> Result<NamedSnapshot, Error> {
     let target = context.target()?;
@@ -269,7 +276,7 @@ fn present(context: &mut Context, asked: &Diff) -> Result<NamedSnapshot, Error> 
     from.refuse_other(&target)?;
     let (sink, symbols) = (&mut *context.sink, &context.state.symbols);
     let now = showing(sink, |budget, progress| from.now(&target, symbols, budget, progress));
-    or_say(now, "interrupted: nothing was compared, and the earlier snapshot is kept", sink)
+    or_say(now, NOTHING_COMPARED, sink)
 }
 
 /// The pages of `ranges` that the filter keeps, as ranges in order.
@@ -281,7 +288,10 @@ fn matching(
 ) -> Result<Vec<AddressRange>, Error> {
     let mut found = Vec::new();
     let mut pages = space.pages(ranges, filter.need()).within(sink.budget());
+    let (mut done, total) = (0, ranges.iter().map(|range| range.pages(space.page())).sum());
     while let Some(chunk) = pages.next()? {
+        sink.progress(done, total, "pages")?;
+        done += chunk.pages;
         let kept = chunk.pages().filter(|page| filter.matches(page, chunk.region));
         found.extend(kept.filter_map(|page| page.range(space.page())));
     }

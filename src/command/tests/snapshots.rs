@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Keeps the records and the progress. Ctrl-C comes once so much was done.
+/// Keeps the records and the progress. Ctrl-C comes once so much was done of so much.
 #[derive(Default)]
 struct Shown {
     records: Vec<Box<dyn Record>>,
     progress: Vec<(u64, u64)>,
-    stop_at: Option<u64>,
+    stop_at: Option<(u64, u64)>,
     pressed: Arc<AtomicBool>,
 }
 
@@ -32,7 +32,7 @@ impl Sink for Shown {
     }
     fn progress(&mut self, done: u64, total: u64, _: &'static str) -> Result<(), Stopped> {
         self.progress.push((done, total));
-        if self.stop_at.is_some_and(|at| done >= at) {
+        if self.stop_at.is_some_and(|(at, of)| done >= at && total == of) {
             self.pressed.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -62,14 +62,21 @@ fn contents_are_read_with_progress_and_ctrl_c_says_what_is_kept() {
     outcome.expect("a snapshot");
     let taken = sink.records.iter().find_map(|record| record.downcast_ref::<SnapshotRow>());
     assert_eq!(taken.map(|row| (row.pages, row.unread)), Some((700, 0)));
-    assert_eq!(sink.progress, [256, 512, 600, 700].map(|done| (done, 700)));
-    for (line, says) in [
-        ("snapshot b with content", "no snapshot was kept"),
-        ("diff a", "nothing was compared, and the earlier snapshot is kept"),
+    let (map, contents): (Vec<_>, Vec<_>) = sink.progress.iter().partition(|(_, total)| *total == 1200);
+    assert_eq!(map.last(), Some(&(1200, 1200)));
+    assert_eq!(contents, [256, 512, 600, 700].map(|done| (done, 700)));
+    let in_map = map[0];
+    for (line, stop_at, says) in [
+        ("snapshot b with content", (512, 700), "no snapshot was kept"),
+        ("snapshot b", in_map, "no snapshot was kept"),
+        ("diff a", (512, 700), "nothing was compared, and the earlier snapshot is kept"),
+        ("diff a", in_map, "nothing was compared, and the earlier snapshot is kept"),
     ] {
-        let (outcome, sink) = run(line, Some(512));
+        let (outcome, sink) = run(line, Some(stop_at));
         assert!(matches!(outcome, Err(Error::Stopped(Stopped::Interrupted))), "{line}: {outcome:?}");
-        assert_eq!(sink.progress.last(), Some(&(512, 700)), "{line}");
+        // The map is read in batches, of which each is taken whole.
+        let last = if stop_at.1 == 700 { stop_at } else { (1200, 1200) };
+        assert_eq!(sink.progress.last(), Some(&last), "{line}");
         let notes = notes(&sink.records);
         assert!(notes.len() == 1 && notes[0].ends_with(says), "{line}: {notes:?}");
     }

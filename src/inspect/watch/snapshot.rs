@@ -66,7 +66,8 @@ impl Snapshot {
     /// Takes a snapshot of `spans`. In `extra`, [`Facts::FLAGS`] and [`Facts::COUNTS`] keep flags and map counts, and
     /// [`Facts::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`AddressSpace::require`] first.
     /// [`Facts::KINDS`] tells pages of zeros, where the kernel can be asked for them. With `contents`, resident pages
-    /// are read and hashed, and `progress` gets how many of how many were.
+    /// are read and hashed. `progress` gets how many of how many pages were read: first those of the page map, then
+    /// the resident ones.
     ///
     /// # Errors
     /// The target is gone, the kernel refuses a read, or the budget is over.
@@ -79,9 +80,14 @@ impl Snapshot {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Snapshot> {
         let nothing = PageWords::default();
+        let total = spans.iter().map(|span| span.pages(space.page())).sum();
         let sampling = Sampling::new(space.clone(), spans, [extra, Facts::empty()], &nothing);
         let mut sampling = sampling.within(budget.clone());
-        while sampling.advance(&nothing)? {}
+        let mut done = 0;
+        while sampling.advance(&nothing)? {
+            done += sampling.chunk().map_or(0, |chunk| chunk.pages);
+            progress(done, total);
+        }
         let (mut sample, _) = sampling.finish();
         let page = space.page();
         let areas = SwapTypes::of(space);

@@ -240,12 +240,10 @@ impl Family {
 
     /// Adds the mappings that were collected.
     fn flush(&mut self) -> Result<()> {
-        self.frames.learn(&self.runs, self.false_flags, &self.machine)?;
+        // In order, what is known of neighbours is in the processor's caches.
+        self.runs.sort_unstable();
         let index = self.members.len().saturating_sub(1);
-        let mut counted = 0;
-        for &(first, pages) in &self.runs {
-            counted += self.frames.add(first, pages, index);
-        }
+        let counted = self.frames.add(&self.runs, index, self.false_flags, &self.machine)?;
         if let Some(member) = self.members.last_mut() {
             member.rss += counted << self.machine.page().shift();
         }

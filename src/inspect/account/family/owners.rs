@@ -58,20 +58,20 @@ pub(super) struct FrameOwners {
     blocks: BTreeMap<u64, Block>,
 }
 
-struct Block {
-    times: Box<[u32]>,
+struct Block(Box<[BlockFrame]>);
+
+/// A frame in a block. Together, so that a frame costs one access to memory.
+#[derive(Clone, Copy)]
+struct BlockFrame {
+    times: u32,
     /// 0 for none, otherwise one more than the member.
-    owners: Box<[u16]>,
-    kinds: Box<[FrameKind]>,
+    owner: u16,
+    kind: FrameKind,
 }
 
 impl Default for Block {
     fn default() -> Self {
-        Block {
-            times: vec![0; BLOCK].into(),
-            owners: vec![0; BLOCK].into(),
-            kinds: vec![FrameKind::Unread; BLOCK].into(),
-        }
+        Block(vec![BlockFrame { times: 0, owner: 0, kind: FrameKind::Unread }; BLOCK].into())
     }
 }
 
@@ -91,26 +91,16 @@ fn by_block(first: u64, frames: u64) -> impl Iterator<Item = (u64, std::ops::Ran
 }
 
 impl FrameOwners {
-    /// Finds out what frames are that were not seen before. The runs are in any order. This kernel sets `false_flags`
-    /// where they do not hold.
-    pub fn learn(&mut self, runs: &[(FrameNumber, u64)], false_flags: PageFlags, machine: &Machine) -> Result<()> {
-        let mut unread: Vec<(u64, u64)> = Vec::new();
-        for &(first, frames) in runs {
-            for (number, within) in by_block(first.get(), frames) {
-                let block = self.blocks.entry(number).or_default();
-                let kinds = block.kinds.get(within.clone()).unwrap_or_default();
-                let base = number * BLOCK_FRAMES + within.start as u64;
-                // Mostly all of a run was seen before, or nothing.
-                let mut at = 0;
-                for part in kinds.chunk_by(|one, two| (*one == FrameKind::Unread) == (*two == FrameKind::Unread)) {
-                    if part.first() == Some(&FrameKind::Unread) {
-                        unread.push((base + at, base + at + part.len() as u64));
-                    }
-                    at += part.len() as u64;
-                }
-            }
-        }
-        unread.sort_unstable();
+    /// Adds mappings by a member, and finds out what frames are that were not seen before. The runs are in any order.
+    /// This kernel sets `false_flags` where they do not hold. Returns how many of the mappings Rss counts.
+    pub fn add(
+        &mut self,
+        runs: &[(FrameNumber, u64)],
+        member: usize,
+        false_flags: PageFlags,
+        machine: &Machine,
+    ) -> Result<u64> {
+        let (mut counted, unread) = self.add_mappings(runs, member);
         let (mut words, mut rest) = (Vec::new(), unread.as_slice());
         for stretch in stretches(&unread) {
             read(machine, WordFile::FrameFlags, stretch, &mut words)?;
@@ -118,54 +108,59 @@ impl FrameOwners {
             let (parts, more) = rest.split_at(inside);
             rest = more;
             for &(first, end) in parts {
-                self.set_kinds(first, end, &words, stretch.0, false_flags);
+                counted += self.set_kinds(first, end, &words, stretch.0, false_flags);
             }
         }
-        Ok(())
+        Ok(counted)
     }
 
-    fn set_kinds(&mut self, first: u64, end: u64, words: &[u64], start: u64, false_flags: PageFlags) {
-        for (number, within) in by_block(first, end - first) {
-            let base = number * BLOCK_FRAMES;
-            let Some(block) = self.blocks.get_mut(&number) else {
-                continue;
-            };
-            for (index, kind) in block.kinds.iter_mut().enumerate().take(within.end).skip(within.start) {
-                let word = words.get((base + index as u64 - start) as usize);
-                *kind = word
-                    .map_or(FrameKind::Unknown, |&word| FrameKind::of(PageFlags::from_bits_retain(word) - false_flags));
+    /// Adds mappings by a member. Returns how many of them Rss counts, and in order the frames of the others, whose
+    /// flags were not read yet: a frame as often as it was added.
+    fn add_mappings(&mut self, runs: &[(FrameNumber, u64)], member: usize) -> (u64, Vec<(u64, u64)>) {
+        let own = u16::try_from(member + 1).unwrap_or(SEVERAL);
+        let mut counted = 0;
+        let mut unread: Vec<(u64, u64)> = Vec::new();
+        for &(first, frames) in runs {
+            for (number, within) in by_block(first.get(), frames) {
+                let base = number * BLOCK_FRAMES + within.start as u64;
+                let block = self.blocks.entry(number).or_default();
+                for (frame, number) in block.0.get_mut(within).unwrap_or_default().iter_mut().zip(base..) {
+                    frame.add(own);
+                    match (frame.kind, unread.last_mut()) {
+                        (FrameKind::Beside, _) => {}
+                        (FrameKind::Unread, Some((_, end))) if *end == number => *end += 1,
+                        (FrameKind::Unread, _) => unread.push((number, number + 1)),
+                        _ => counted += 1,
+                    }
+                }
             }
         }
+        unread.sort_unstable();
+        (counted, unread)
+    }
+
+    /// Sets what frames are, by their flags. Returns how many of them Rss counts.
+    fn set_kinds(&mut self, first: u64, end: u64, words: &[u64], start: u64, false_flags: PageFlags) -> u64 {
+        let mut counted = 0;
+        for (number, within) in by_block(first, end - first) {
+            let base = number * BLOCK_FRAMES + within.start as u64;
+            let block = self.blocks.entry(number).or_default();
+            for (frame, number) in block.0.get_mut(within).unwrap_or_default().iter_mut().zip(base..) {
+                let word = words.get((number - start) as usize);
+                frame.kind = word
+                    .map_or(FrameKind::Unknown, |&word| FrameKind::of(PageFlags::from_bits_retain(word) - false_flags));
+                counted += u64::from(frame.kind != FrameKind::Beside);
+            }
+        }
+        counted
     }
 
     /// Sets what frames are, whatever their flags say.
     pub fn set_kind(&mut self, first: FrameNumber, frames: u64, kind: FrameKind) {
         for (number, within) in by_block(first.get(), frames) {
             let block = self.blocks.entry(number).or_default();
-            block.kinds.get_mut(within).unwrap_or_default().fill(kind);
+            block.0.get_mut(within).unwrap_or_default().iter_mut().for_each(|frame| frame.kind = kind);
         }
-    }
-
-    /// Adds mappings by a member. Returns how many of them Rss counts.
-    pub fn add(&mut self, first: FrameNumber, frames: u64, member: usize) -> u64 {
-        let own = u16::try_from(member + 1).unwrap_or(SEVERAL);
-        let mut counted = 0;
-        for (number, within) in by_block(first.get(), frames) {
-            let block = self.blocks.entry(number).or_default();
-            let times = block.times.get_mut(within.clone()).unwrap_or_default();
-            let owners = block.owners.get_mut(within.clone()).unwrap_or_default();
-            let kinds = block.kinds.get(within).unwrap_or_default();
-            counted += kinds.iter().filter(|&&kind| kind != FrameKind::Beside).count() as u64;
-            for (times, owner) in times.iter_mut().zip(owners) {
-                *times = times.saturating_add(1);
-                *owner = match *owner {
-                    0 => own,
-                    one if one == own => own,
-                    _ => SEVERAL,
-                };
-            }
-        }
-        counted
     }
 
     /// The mapped frames that Rss counts, in order, each with its map count if `counts` asks for it and it is known.
@@ -201,9 +196,21 @@ impl FrameOwners {
 impl Block {
     /// A frame of it that is mapped and that Rss counts.
     fn frame(&self, index: usize) -> Option<OwnedFrame> {
-        let (&times, &owner, &kind) = (self.times.get(index)?, self.owners.get(index)?, self.kinds.get(index)?);
+        let &BlockFrame { times, owner, kind } = self.0.get(index)?;
         let owner = (owner != SEVERAL).then(|| usize::from(owner).saturating_sub(1));
         (times > 0 && kind != FrameKind::Beside).then_some(OwnedFrame { times, owner, kind })
+    }
+}
+
+impl BlockFrame {
+    /// Adds a mapping by the member `own`.
+    fn add(&mut self, own: u16) {
+        self.times = self.times.saturating_add(1);
+        self.owner = match self.owner {
+            0 => own,
+            one if one == own => own,
+            _ => SEVERAL,
+        };
     }
 }
 
@@ -283,6 +290,21 @@ mod tests {
         assert_eq!(kind(&["slab", "anon", "ksm"]), FrameKind::Unknown);
     }
 
+    #[test]
+    fn frames_that_were_not_read_are_listed_as_often_as_they_are_mapped() {
+        let mut owners = FrameOwners::default();
+        let run = |first, frames| (FrameNumber::new(first), frames);
+        let runs = [run(100, 3), run(BLOCK_FRAMES - 1, 2), run(50, 1), run(101, 1)];
+        let unread = vec![(50, 51), (100, 103), (101, 102), (BLOCK_FRAMES - 1, BLOCK_FRAMES + 1)];
+        assert_eq!(owners.add_mappings(&runs, 0), (0, unread));
+        // The words say that the first two are no memory that Rss counts.
+        let beside = PageFlags::RESERVED.bits();
+        assert_eq!(owners.set_kinds(100, 103, &[0, beside, beside, 0], 99, PageFlags::empty()), 1);
+        assert_eq!(owners.add_mappings(&[run(100, 3)], 1), (1, Vec::new()));
+        // Words that cannot be read are of memory nevertheless.
+        assert_eq!(owners.set_kinds(50, 51, &[], 50, PageFlags::empty()), 1);
+    }
+
     proptest! {
         #[test]
         fn the_same_as_a_map(added in proptest::collection::vec((0u64..60, 1u64..40, 0usize..4), 0..30)) {
@@ -291,7 +313,7 @@ mod tests {
             for &(first, frames, member) in &added {
                 let first = first + BLOCK_FRAMES - 30;
                 owners.set_kind(FrameNumber::new(first), frames, FrameKind::File);
-                prop_assert_eq!(owners.add(FrameNumber::new(first), frames, member), frames);
+                prop_assert_eq!(owners.add_mappings(&[(FrameNumber::new(first), frames)], member), (frames, Vec::new()));
                 for frame in first..first + frames {
                     let entry = map.entry(frame).or_default();
                     entry.0 += 1;

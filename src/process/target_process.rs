@@ -141,6 +141,12 @@ impl Process {
         self.source.has_page_map()
     }
 
+    /// The parts of a capture that this version of pmdb does not know, and so passes over.
+    #[cfg(feature = "cli")]
+    pub(crate) fn unknown_parts(&self) -> Vec<String> {
+        self.source.unknown_parts()
+    }
+
     /// Refuses a target without a page map.
     pub(crate) fn require_page_map(&self) -> Result<()> {
         if self.has_page_map() { Ok(()) } else { self.entry(0).map(drop) }

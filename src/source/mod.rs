@@ -96,6 +96,11 @@ pub trait Source: Send + Sync {
         None
     }
 
+    /// The names of parts of a capture that this version of pmdb does not know, and so passes over.
+    fn unknown_parts(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether there is a page map. Without one memory can be read as it is: nothing runs, and no page is faulted in.
     fn has_page_map(&self) -> bool {
         true

@@ -6,6 +6,7 @@ use crate::lang::display::quoted;
 use crate::lang::parser::{Parsed, Tokens, pattern};
 use crate::lang::{Expected, Spanned};
 use crate::process::Target;
+use crate::render::units::counted;
 use crate::report::TargetReport;
 use nom::Parser;
 use nom::combinator::map;
@@ -18,6 +19,16 @@ pub fn open(path: &str) -> Result<Target, Error> {
     let time = file.metadata().ok().and_then(|found| found.modified().ok());
     let time = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs());
     Ok(Target::of_capture(Box::new(file), time)?)
+}
+
+/// The first of these names, and how many more there are.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 5;
+    let first = names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
 }
 
 /// `target capture FILE`
@@ -54,6 +65,11 @@ pmdb opens no other file because of a capture, whatever names are in it. `pmdb -
         let target = open(&self.0.node)?;
         target.process.set_scan(context.state.settings.scan);
         let target = context.state.attach(target);
+        let unknown = target.process.unknown_parts();
+        if !unknown.is_empty() {
+            let (members, names) = (counted(unknown.len() as u64, "member"), listed(&unknown));
+            context.sink.note(format!("skipped {members} of a later version of the format: {names}"))?;
+        }
         if !context.sink.is_greeting() {
             return Ok(Flow::Done);
         }

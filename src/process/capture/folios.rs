@@ -44,35 +44,39 @@ impl<'a> Folios<'a> {
     }
 
     pub(super) fn run(&mut self, (first, count): FrameRun, budget: &mut Budget) -> Result<()> {
-        let end = first + count;
-        let start = if first >= self.next { self.beginning(first)? } else { self.next };
-        self.read((start, end.saturating_sub(start)), budget)?;
         // One frame more than the folio has shows where it ends.
-        let mut at = end.max(self.next);
-        while at < end.saturating_add(LARGEST_FOLIO) {
-            let mut flags = vec![0; FOLIO as usize];
+        let end = first + count + 1;
+        let start = first.max(self.next);
+        let mut last = 0;
+        let mut parts = RunReader::new(self.source, WordFile::FrameFlags, (start, end.saturating_sub(start)));
+        while let Some((at, found)) = parts.next(budget)? {
+            if at == first && found.first().is_some_and(|&flags| is_tail(flags)) {
+                let begins = self.beginning(first)?;
+                let mut before = RunReader::new(self.source, WordFile::FrameFlags, (begins, first - begins));
+                while let Some((at, found)) = before.next(budget)? {
+                    self.took(at, found)?;
+                }
+            }
+            self.took(at, found)?;
+            last = found.last().copied().unwrap_or_default();
+        }
+        while is_tail(last) && self.next < end.saturating_add(LARGEST_FOLIO) {
+            let (at, mut flags) = (self.next, vec![0; FOLIO as usize]);
             let read = self.source.words(WordFile::FrameFlags, at, &mut flags)?;
             flags.truncate(read);
             let other = flags.iter().position(|&flags| !is_tail(flags));
-            let known = flags.get(..other.map_or(read, |other| other + 1)).unwrap_or_default();
-            self.words.add(&self.shared.archive, at, known)?;
-            self.took(at, known.len() as u64);
-            at += known.len() as u64;
-            if other.is_some() || read < FOLIO as usize {
-                break;
-            }
+            flags.truncate(other.map_or(read, |other| other + 1));
+            self.took(at, &flags)?;
+            last = flags.last().copied().unwrap_or_default();
         }
         Ok(())
     }
 
-    /// Where the folio of a frame begins, unless it was read already.
+    /// Where the folio of a tail begins, as far as it was not read already.
     fn beginning(&self, first: u64) -> Result<u64> {
         let mut low = first;
         let lowest = first.saturating_sub(LARGEST_FOLIO).max(self.next);
-        let mut flags = vec![0];
-        if self.source.words(WordFile::FrameFlags, first, &mut flags)? == 0 || !is_tail(flags[0]) {
-            return Ok(first);
-        }
+        let mut flags = Vec::new();
         while low > lowest {
             let from = low.saturating_sub(FOLIO).max(lowest);
             flags.resize((low - from) as usize, 0);
@@ -85,22 +89,16 @@ impl<'a> Folios<'a> {
         Ok(low)
     }
 
-    fn read(&mut self, run: FrameRun, budget: &mut Budget) -> Result<()> {
-        let mut parts = RunReader::new(self.source, WordFile::FrameFlags, run);
-        while let Some((first, found)) = parts.next(budget)? {
-            self.words.add(&self.shared.archive, first, found)?;
-            self.took(first, found.len() as u64);
-        }
-        Ok(())
-    }
-
-    fn took(&mut self, first: u64, count: u64) {
+    fn took(&mut self, first: u64, found: &[u64]) -> Result<()> {
+        self.words.add(&self.shared.archive, first, found)?;
+        let count = found.len() as u64;
         match self.whole.last_mut() {
             Some((start, all)) if *start + *all == first => *all += count,
             _ if count > 0 => self.whole.push((first, count)),
             _ => {}
         }
         self.next = first + count;
+        Ok(())
     }
 }
 

@@ -18,6 +18,8 @@ const RECORD: usize = 512;
 const LONGEST_NAME: usize = 100;
 /// The name of the last member, which says where the index is.
 const END: &str = "end";
+/// The name of the member before it.
+const INDEX: &str = "index.json.gz";
 /// The name of the first member, and what it says.
 const FIRST: &str = "capture";
 const FIRST_TEXT: &str = "pmdb capture 1\n\nAnswers of a Linux kernel about a process. `pmdb -c FILE` opens it.\n";
@@ -96,7 +98,7 @@ impl Archive {
     /// Adds the index and the end.
     pub(super) fn finish(mut self, index: &[u8]) -> Result<()> {
         let packed = pack(index, Vec::new()).map_err(failed)?;
-        let at = self.member("index.json.gz", &packed)?;
+        let at = self.member(INDEX, &packed)?;
         let text = format!("{MAGIC}\nindex {at} {} {}\n", packed.len(), index.len());
         self.member(END, text.as_bytes())?;
         self.out.write_all(&[0; 2 * RECORD]).and_then(|()| self.out.flush()).map_err(failed)
@@ -197,6 +199,18 @@ impl Contents {
             ));
         }
         Error::not_available("this file is not a capture of pmdb, or one of another version of the format")
+    }
+
+    /// The members that this version does not know. Nothing reads them.
+    pub(super) fn unknown_members(&self) -> Vec<String> {
+        let is_known = |name: &str| {
+            let top = name.split('/').next().unwrap_or_default();
+            let is_process = name.contains('/') && !top.is_empty() && top.bytes().all(|byte| byte.is_ascii_digit());
+            is_process || name.starts_with("files/") || [FIRST, INDEX, END].contains(&name)
+        };
+        let mut members = self.members();
+        members.retain(|name| !is_known(name));
+        members
     }
 
     /// The names of the whole members at the beginning of the file: no more than a few are looked at.

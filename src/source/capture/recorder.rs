@@ -176,6 +176,10 @@ impl Source for Recorder {
         self.source.captured()
     }
 
+    fn unknown_parts(&self) -> Vec<String> {
+        self.source.unknown_parts()
+    }
+
     fn has_page_map(&self) -> bool {
         self.source.has_page_map()
     }

@@ -107,6 +107,10 @@ impl Source for Replay {
         Some(self.capture.index.times)
     }
 
+    fn unknown_parts(&self) -> Vec<String> {
+        self.capture.contents.unknown_members()
+    }
+
     fn has_page_map(&self) -> bool {
         true
     }

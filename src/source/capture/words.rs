@@ -1,7 +1,9 @@
 //! Words of a page map, or of the files with a word for each frame: runs in blocks.
 //!
-//! A block is a sequence of 64-bit words in the byte order of the machine: how many runs it has; for each its first
-//! index, how many words it stands for, and how many it has (one that repeats, or all); then these words.
+//! A block is a sequence of 64-bit words: how many runs it has; for each the number of words between it and the run
+//! before, then for each how many words it stands for, then for each how many it has (one that repeats, or all); then
+//! these words, each less the word before. All lowest bytes come first, then all second ones, and so on. Words of
+//! neighbours are alike, so that most bytes are zero: where frames are scattered, they take half of the space.
 
 use super::archive::{Archive, BLOCK, Block, Contents, damaged, pack};
 use super::index::{Failure, WordIndex};
@@ -97,9 +99,18 @@ impl Words {
             return Ok(());
         };
         let ends = (*first, last + (count - 1));
-        let head = [self.runs.len() as u64];
-        let all = head.iter().chain(self.runs.as_flattened()).chain(&self.words);
-        let bytes: Vec<u8> = all.flat_map(|word| word.to_ne_bytes()).collect();
+        let mut all = Vec::with_capacity(MOST);
+        all.push(self.runs.len() as u64);
+        let mut end = 0u64;
+        all.extend(
+            self.runs.iter().map(|[first, count, _]| first.wrapping_sub(std::mem::replace(&mut end, first + count))),
+        );
+        all.extend(self.runs.iter().map(|[_, count, _]| count));
+        all.extend(self.runs.iter().map(|[_, _, stored]| stored));
+        let mut before = 0u64;
+        all.extend(self.words.iter().map(|&word| word.wrapping_sub(std::mem::replace(&mut before, word))));
+        let bytes: Vec<u8> =
+            (0..WORD).flat_map(|place| all.iter().map(move |word| (word >> (8 * place)) as u8)).collect();
         let before = self.packed.len();
         self.packed = pack(&bytes, std::mem::take(&mut self.packed)).map_err(|_| Error::io("packing", Errno::IO))?;
         self.pending.push((ends.0, ends.1, bytes.len() as u32, (self.packed.len() - before) as u32));
@@ -197,7 +208,7 @@ impl BlockReader {
             return Ok(Arc::clone(decoded));
         }
         let bytes = self.contents.block(block).ok_or_else(|| damaged("a block of words"))?;
-        let decoded = Arc::new(Decoded::of(self.words(&bytes)).ok_or_else(|| damaged("a block of words"))?);
+        let decoded = Arc::new(Decoded::of(&bytes).ok_or_else(|| damaged("a block of words"))?);
         let mut kept = lock();
         if kept.len() >= KEPT {
             kept.remove(0);
@@ -218,19 +229,31 @@ impl BlockReader {
 }
 
 impl Decoded {
-    fn of(all: Vec<u64>) -> Option<Self> {
+    fn of(bytes: &[u8]) -> Option<Self> {
+        bytes.len().is_multiple_of(WORD).then_some(())?;
+        let mut all = vec![0u64; bytes.len() / WORD];
+        for (place, bytes) in bytes.chunks_exact(all.len().max(1)).enumerate() {
+            all.iter_mut().zip(bytes).for_each(|(word, &byte)| *word |= u64::from(byte) << (8 * place));
+        }
         let (&count, rest) = all.split_first()?;
-        let heads = usize::try_from(count).ok()?.checked_mul(3)?;
-        let (heads, words) = rest.split_at_checked(heads)?;
-        let mut at = 0usize;
+        let count = usize::try_from(count).ok()?;
+        let (gaps, rest) = rest.split_at_checked(count)?;
+        let (counts, rest) = rest.split_at_checked(count)?;
+        let (stored, words) = rest.split_at_checked(count)?;
+        let (mut at, mut end) = (0usize, 0u64);
         let mut runs = Vec::new();
-        for head in heads.chunks_exact(3) {
-            let &[first, count, stored] = head else { return None };
+        for ((&gap, &count), &stored) in gaps.iter().zip(counts).zip(stored) {
             (stored == 1 || stored == count).then_some(())?;
-            first.checked_add(count)?;
+            let first = end.wrapping_add(gap);
+            end = first.checked_add(count)?;
             runs.push((first, count, at, stored));
             at = at.checked_add(usize::try_from(stored).ok()?)?;
         }
-        (at <= words.len()).then(|| Decoded { runs, words: words.to_vec() })
+        let mut before = 0u64;
+        let words = words.iter().map(|&word| {
+            before = before.wrapping_add(word);
+            before
+        });
+        (at <= words.len()).then(|| Decoded { runs, words: words.collect() })
     }
 }

@@ -91,6 +91,10 @@ impl Source for Live {
         None
     }
 
+    fn unknown_parts(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn has_page_map(&self) -> bool {
         true
     }

@@ -79,6 +79,10 @@ impl Source for Recorded {
         self.source.captured()
     }
 
+    fn unknown_parts(&self) -> Vec<String> {
+        self.source.unknown_parts()
+    }
+
     fn has_page_map(&self) -> bool {
         self.source.has_page_map()
     }

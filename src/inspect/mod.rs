@@ -59,6 +59,7 @@ mod holders;
 pub mod huge;
 mod kernel_record;
 mod memory;
+mod movable;
 mod ordered_pool;
 mod outcome;
 mod page;
@@ -93,6 +94,8 @@ pub use holders::{FrameHolders, Pins};
 pub use memory::{Absent, ByteSource, Contents, MemoryRead, ReadEnd, Unread, first_absent, read_resident};
 #[cfg(feature = "cli")]
 pub(crate) use memory::{ResidentMemory, is_resident};
+#[doc(hidden)]
+pub use movable::movable;
 pub use outcome::{Access, OwnerUnknown};
 pub use page::{Facts, InZone, Page, StateSet};
 pub use region::ViewedRegion;

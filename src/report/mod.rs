@@ -31,7 +31,7 @@ pub use kernel_record::{FilePage, Holders, KernelRecord, REFERENCES_OF_A_PIN};
 pub use reason::{Fact, PagesByReason, Reason, Stopped};
 pub use record::Why;
 pub use words::{
-    AccessOutcome, AccountClass, AccountMark, BesideRss, Effect, EventKind, FamilyClass, Fault, MapKey, Owner,
+    AccessOutcome, AccountClass, AccountMark, BesideRss, Effect, EventKind, FamilyClass, Fault, MapKey, Movable, Owner,
 };
 
 #[cfg(feature = "serde")]

@@ -24,6 +24,25 @@ pub enum Owner {
     Device,
 }
 
+/// Whether the kernel may move a page to another frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Movable {
+    /// It is pinned, and keeps its frame.
+    Pinned,
+    /// It may be pinned.
+    PossiblyPinned,
+    /// Not as long as references are held that nothing explains.
+    Held,
+    /// The kernel never moves such pages.
+    Never,
+    /// Yes, but it is never swapped out or reclaimed: locked memory, and pages of the hugetlb pool.
+    Unreclaimable,
+    /// Yes.
+    Freely,
+}
+
 /// What an access will do. If there are several possible effects, the likeliest comes first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AccessOutcome {

@@ -275,7 +275,7 @@ fn shows(name: &str, way: &str) {
 }
 
 /// The kernel's own record of the page, as pmdb reads it.
-fn is_recorded(way: &str, holder: &Holder) {
+fn is_recorded(way: &str, holder: &Holder, is_held: bool) {
     let (now, detail) = (holder.now, detail(&holder.target.attach(), holder.now.address));
     let record = detail.record.expect("a record");
     let known = record.references.as_ref().ok().copied();
@@ -298,6 +298,16 @@ fn is_recorded(way: &str, holder: &Holder) {
     let buffer = (pid.into(), "io_uring".into(), format!("{:#x}", now.address).into(), page_bytes().into());
     let expected = if now.pins > 0 { vec![(&buffer.0, &buffer.1, &buffer.2, &buffer.3)] } else { Vec::new() };
     assert_eq!(found, expected, "{way}: {said:?}");
+    let said = program(&[], pid, true, &[format!("explain {:#x}", now.address)]);
+    let explained: Value = serde_json::from_str(said.lines().next().expect("an explanation")).expect("JSON");
+    let movable = explained["movable"].as_str().expect("a word");
+    match way {
+        _ if now.pins > 0 => assert_eq!(movable, "pinned", "{way}: {explained}"),
+        "spliced" if now.references > now.mappings => assert_eq!(movable, "held", "{way}: {explained}"),
+        // One reference more is possible at any time.
+        "locked" if is_held => assert!(["unreclaimable", "held"].contains(&movable), "{way}: {explained}"),
+        _ => assert!(["freely", "held"].contains(&movable), "{way}: {explained}"),
+    }
     // A sweep finds the same.
     let page = AddressRange::new(VirtualAddress::new(now.address), VirtualAddress::new(now.address + page_bytes()));
     let space = AddressSpace::of(&holder.target.attach()).expect("its regions");
@@ -320,15 +330,15 @@ fn as_the_kernel_records_it() {
             skip(&name, "the kernel gave no huge page, or cannot say");
             continue;
         }
-        is_recorded(way, &holder);
+        is_recorded(way, &holder, false);
         match holder.go_on() {
-            Ok(_) => is_recorded(way, &holder),
+            Ok(_) => is_recorded(way, &holder, true),
             Err(error) => {
                 skip(&name, &format!("the kernel refuses it: error {error}"));
                 continue;
             }
         }
         holder.go_on().expect("to release a page");
-        is_recorded(way, &holder);
+        is_recorded(way, &holder, false);
     }
 }

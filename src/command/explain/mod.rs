@@ -10,7 +10,7 @@ use huge_records::{HugePages, HugeRow, HugeSizeRow, HugeZerosRow};
 use super::translate::{note_shorter, translation};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::inspect::{AddressSpace, OwnerUnknown, PageDetail, kind_unknown};
+use crate::inspect::{AddressSpace, OwnerUnknown, PageDetail, kind_unknown, movable};
 use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, split_text, word};
 use crate::lang::{Expression, Spanned};
@@ -48,6 +48,8 @@ Describes the page at an address in sentences:
   state    the state and the kind of the page
   owner    this mapping alone, several mappings until one of them writes, or a file
   place    the frame, the zone and the node in the machine
+  held     its references by holder, and its pins (needs the kernel's own records)
+  moves    by compaction, migration and the like to another frame, or not
   backing  the byte of the file (except in `.bss`), or the slot of the swap area
   symbol   the symbol of the address
 
@@ -125,10 +127,15 @@ make some by compaction. Sizes other than that of a PMD are listed if a setting 
         if let Some(reason) = unknown {
             page.why.note("owner", &reason);
         }
+        let movable = page.kernel_record.as_ref().and_then(|record| {
+            let flags = page.words.flags.as_ref().ok().copied();
+            movable(page.kind, flags, record)
+        });
         let is_outside = page.state == State::Outside && page.region.is_none();
         let explanation = Explanation {
             page,
             owner: consequences.owner.ok(),
+            movable,
             file,
             discardable: consequences.discardable,
             protection_key: consequences.protection_key,

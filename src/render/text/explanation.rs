@@ -7,7 +7,7 @@ use crate::render::Record;
 use crate::render::text::lines::{Footnotes, Line};
 use crate::render::theme::Role;
 use crate::render::units::size;
-use crate::report::{AccessOutcome, Effect, Explanation, Fault, Owner, Reason, SwapSlot, Translation, Why};
+use crate::report::{AccessOutcome, Effect, Explanation, Fault, Movable, Owner, Reason, SwapSlot, Translation, Why};
 use std::borrow::Cow;
 
 impl Record for Explanation {
@@ -50,6 +50,10 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
     if let Some(record) = &page.kernel_record {
         held::write(lines, record);
     }
+    if let Some(movable) = explanation.movable {
+        let role = if movable == Movable::Pinned { Role::Note } else { Role::Plain };
+        lines.field("moves").prose(role, moves(movable, page.kind));
+    }
     block::place(lines, &page.place);
     behind(lines, explanation);
     access(lines, "read", &explanation.next_read, page);
@@ -58,6 +62,20 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
     let is_unexplained =
         |field: &str, reason: &Reason| field != "soft_dirty" && !matches!(reason, Reason::NotApplicable(_));
     Footnotes::of(&Why::of_record(page), is_unexplained).write(lines);
+}
+
+/// Whether it may get another frame, and what could do that.
+fn moves(movable: Movable, kind: Option<Kind>) -> &'static str {
+    match (movable, kind) {
+        (Movable::Pinned, _) => "no: it is pinned (but munmap, MADV_DONTNEED and a shorter file can remove it here)",
+        (Movable::PossiblyPinned, _) => "not while these references are held: they may be pins",
+        (Movable::Held, _) => "not while the other references are held",
+        (Movable::Never, _) => "never: it is a page of the kernel or of a driver",
+        (Movable::Unreclaimable, Some(Kind::Hugetlb)) => "by migration between nodes; never swapped out",
+        (Movable::Unreclaimable, _) => "by compaction and migration; locked memory is never swapped out",
+        (Movable::Freely, Some(Kind::File)) => "by compaction, migration and reclaim",
+        (Movable::Freely, _) => "by compaction, migration, khugepaged and swap",
+    }
 }
 
 fn address(lines: &mut Lines, page: &Translation) {

@@ -5,7 +5,7 @@ use super::{FieldDescription, Form, Words};
 use crate::kernel::huge::HugeChoice;
 use crate::report::{
     AccessOutcome, AccountClass, BesideRss, CgroupPath, EventKind, FamilyClass, FlagNames, HowMapped, HugeBy, HugePast,
-    HugeRefusal, MapKey, Owner, Reason,
+    HugeRefusal, MapKey, Movable, Owner, Reason,
 };
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -24,6 +24,7 @@ leaf! {
     HugeRefusal => Form::word::<HugeRefusal>("huge_refusal"),
     MapKey => Form::OrNull(&Form::word::<MapKey>("map_key")),
     AccessOutcome => Form::Object(OUTCOME),
+    Movable => Form::Text,
     Owner => Form::Text,
 }
 

@@ -6,7 +6,7 @@ use crate::kernel::{Device, FrameNumber, Kind, Name, Permissions, PhysicalAddres
 use crate::report::json::{EveryState, Form, Hex, Numbers, leaf};
 use crate::report::record::record;
 use crate::report::{
-    AccessOutcome, EventKind, Fact, FolioReport, FramePlace, FrameWords, KernelRecord, LargeFolios, Owner, Why,
+    AccessOutcome, EventKind, Fact, FolioReport, FramePlace, FrameWords, KernelRecord, LargeFolios, Movable, Owner, Why,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -458,6 +458,8 @@ record! {
         [flat] page: Translation,
         /// The owner of the page; `null` if no frame is mapped, or if the owner is unknown.
         owner: Option<Owner>,
+        /// Whether the kernel may move the page to another frame, if its own record of the page shows that.
+        [optional] movable: Option<Movable>,
         /// The file or shared memory that its region maps.
         file: Option<FilePlace>,
         /// Whether the kernel may discard its contents: the program freed it (MADV_FREE) and has not written to it

@@ -166,7 +166,8 @@ pub fn explained(page: Translation) -> Explanation {
         deleted: owner.is_none(),
     });
     let discardable = Ok(false);
-    Explanation { page, owner, file, discardable, protection_key: None, next_read, next_write }
+    let movable = page.kernel_record.is_some().then_some(Movable::Pinned);
+    Explanation { page, owner, movable, file, discardable, protection_key: None, next_read, next_write }
 }
 
 pub fn hidden() -> Translation {

@@ -1,0 +1,60 @@
+//! Whether the kernel may move a page to another frame, by its record and its flags.
+
+use crate::kernel::{Kind, PageFlags};
+use crate::report::{KernelRecord, Movable};
+
+/// Whether a present page may get another frame; `None` if its pins or its holders are unknown.
+pub fn movable(kind: Option<Kind>, flags: Option<PageFlags>, record: &KernelRecord) -> Option<Movable> {
+    let has = |flag| flags.is_some_and(|flags| flags.intersects(flag));
+    let is_kernel_s = matches!(kind, Some(Kind::Zero | Kind::HugeZero | Kind::Vdso | Kind::DeviceMemory));
+    if is_kernel_s || has(PageFlags::RESERVED) || record.owner == Ok("unrecorded") {
+        return Some(Movable::Never);
+    }
+    match (&record.pins, record.pins_at_most) {
+        (Ok(0), _) => {}
+        (Ok(_), _) => return Some(Movable::Pinned),
+        (Err(_), Some(_)) => return Some(Movable::PossiblyPinned),
+        (Err(_), None) => return None,
+    }
+    // Migration expects no reference but those of mappings and files (folio_expected_ref_count in include/linux/mm.h).
+    Some(match record.holders.as_ref().ok()?.others {
+        1.. => Movable::Held,
+        0 if kind == Some(Kind::Hugetlb) || has(PageFlags::MLOCKED | PageFlags::UNEVICTABLE) => Movable::Unreclaimable,
+        0 => Movable::Freely,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Holders, Reason};
+
+    #[test]
+    fn what_holds_a_page_decides() {
+        let unknown = || Reason::NotOnThisKernel("unknown".into());
+        let holders = |others| Holders { mappings: 1, page_cache: 0, swap_cache: 0, filesystem: 0, pins: 0, others };
+        let record = |pins: Option<u64>, at_most: Option<u64>, others: Option<u64>, owner| KernelRecord {
+            references: Ok(1),
+            holders: others.map(holders).ok_or_else(unknown),
+            pins: pins.ok_or_else(unknown),
+            pins_at_most: at_most,
+            owner: Ok(owner),
+            file_page: None,
+        };
+        let anonymous = Some(Kind::Anonymous);
+        let of = |kind, flags, record: &KernelRecord| movable(kind, Some(flags), record);
+        let (none, locked) = (PageFlags::empty(), PageFlags::MLOCKED | PageFlags::UNEVICTABLE);
+        let quiet = record(Some(0), None, Some(0), "anonymous");
+        assert_eq!(of(anonymous, none, &quiet), Some(Movable::Freely));
+        assert_eq!(of(anonymous, locked, &quiet), Some(Movable::Unreclaimable));
+        assert_eq!(of(Some(Kind::Hugetlb), none, &quiet), Some(Movable::Unreclaimable));
+        assert_eq!(of(Some(Kind::Zero), none, &quiet), Some(Movable::Never));
+        assert_eq!(of(anonymous, PageFlags::RESERVED, &quiet), Some(Movable::Never));
+        assert_eq!(of(anonymous, locked, &record(Some(2), None, Some(0), "anonymous")), Some(Movable::Pinned));
+        assert_eq!(of(anonymous, none, &record(None, Some(1), Some(2000), "file")), Some(Movable::PossiblyPinned));
+        assert_eq!(of(anonymous, none, &record(Some(0), None, Some(1), "anonymous")), Some(Movable::Held));
+        assert_eq!(of(Some(Kind::File), none, &record(Some(0), None, Some(7), "unrecorded")), Some(Movable::Never));
+        assert_eq!(of(anonymous, none, &record(None, None, Some(0), "anonymous")), None);
+        assert_eq!(of(anonymous, none, &record(Some(0), None, None, "anonymous")), None);
+    }
+}

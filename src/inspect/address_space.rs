@@ -14,7 +14,7 @@ use crate::process::{self, BackingContent, BackingRun, Held, MapsText, Merging, 
 use crate::report::{Fact, Reason};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Asks the kernel for the regions of a range, if they are no more than so many.
+/// Asks the kernel for the regions of a range, unless they are more than so many.
 type RegionQuery = fn(&process::Process, AddressRange, usize) -> process::Result<Option<Vec<Region>>>;
 
 /// The regions of a target at one moment. Each command makes its own: regions are never reused from an earlier one. A
@@ -69,8 +69,8 @@ impl AddressSpace {
         Self::new(target, regions, MapsText::default(), false, target.process.budget())
     }
 
-    /// Reads only the regions that lie in `ranges`, if that is one with few regions and the kernel can be asked for
-    /// them, otherwise all: enough for the [pages](Self::pages) of the ranges.
+    /// Reads only the regions that lie in `ranges`, if they are few and the kernel can be asked for them, otherwise all:
+    /// enough for the [pages](Self::pages) of the ranges.
     ///
     /// Fails as [`AddressSpace::of`].
     pub fn within(target: &Target, ranges: &[AddressRange]) -> Result<AddressSpace> {
@@ -86,14 +86,21 @@ impl AddressSpace {
     }
 
     fn queried(target: &Target, ranges: &[AddressRange], ask: RegionQuery) -> Result<AddressSpace> {
-        let queried = match ranges {
-            [range] => ask(&target.process, *range, process::FEW_REGIONS)?,
-            _ => None,
-        };
-        match queried {
-            Some(regions) => Self::new(target, regions, MapsText::default(), false, target.process.budget()),
-            None => AddressSpace::of(target),
+        if ranges.is_empty() || ranges.len() > process::FEW_REGIONS {
+            return AddressSpace::of(target);
         }
+        let mut regions: Vec<Region> = Vec::new();
+        for range in ranges {
+            let room = process::FEW_REGIONS.saturating_sub(regions.len());
+            match ask(&target.process, *range, room)? {
+                Some(more) => regions.extend(more),
+                None => return AddressSpace::of(target),
+            }
+        }
+        // One region may be in several of the ranges, and grow between two queries.
+        regions.sort_by_key(|one| one.range.start());
+        regions.dedup_by(|next, one| next.range.start() < one.range.end());
+        Self::new(target, regions, MapsText::default(), false, target.process.budget())
     }
 
     fn new(

@@ -98,6 +98,12 @@ fn those_asked_for_alone_are_those_of_maps() {
             assert!(called.is_some() || !has_query || name == "[heap]", "{name} is not found");
         }
         assert_eq!(attached.process.query_regions_called("[vdso]").expect("an answer"), None);
+        for three in regions.windows(3) {
+            let spans = [three[0].range, three[2].range];
+            let space = AddressSpace::within(&attached, &spans).expect("a space");
+            let overlaps = |one: &&Region| spans.iter().any(|span| one.range.intersection(*span).is_some());
+            assert!(space.maps().filter(overlaps).eq(regions.iter().filter(overlaps)), "{spans:?}");
+        }
         for pair in regions.windows(2).filter(|pair| pair[0].range.end() < pair[1].range.start()) {
             let (below, above) = (Some(pair[0].clone()), Some(pair[1].clone()));
             for address in [pair[0].range.end(), at(pair[1].range.start().get() - 1)] {

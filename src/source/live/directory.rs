@@ -158,7 +158,7 @@ impl Directory {
 
 /// Opens a file of `/proc/self` for reading.
 pub(super) fn own_file(name: &str) -> Result<OwnedFd> {
-    Directory::open("/proc/self")?.file(name)
+    Directory::proc()?.file(&format!("self/{name}"))
 }
 
 /// Reads to the end.

@@ -69,8 +69,8 @@ impl AddressSpace {
         Self::new(target, regions, MapsText::default(), false, target.process.budget())
     }
 
-    /// Reads only the regions that lie in `ranges`, if they are few and the kernel can be asked for them, otherwise all:
-    /// enough for the [pages](Self::pages) of the ranges.
+    /// Reads only the regions that lie in `ranges`, if they are few and the kernel can be asked for them, otherwise
+    /// all: enough for the [pages](Self::pages) of the ranges.
     ///
     /// Fails as [`AddressSpace::of`].
     pub fn within(target: &Target, ranges: &[AddressRange]) -> Result<AddressSpace> {

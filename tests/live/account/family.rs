@@ -229,7 +229,8 @@ pub fn a_cgroup_with_page_cache() {
     let current = group.current.clone().expect("memory.current");
     if stat.contains_key("kernel") {
         let rest = current.saturating_sub(stat["anon"] + cached).abs_diff(stat["kernel"]);
-        assert!(rest < 4 << 20, "{current}: {stat:?}");
+        // Each processor charges and counts in batches of pages.
+        assert!(rest < 1024 * page_bytes(), "{current}: {stat:?}");
     }
     assert_eq!((group.limit, group.killed.ok()), (None, Some(0)));
     let limits = ["memory.max", "memory.limit_in_bytes"].map(|name| cgroup.path.join(name));

@@ -21,6 +21,11 @@ pub trait Record: Erased {
         false
     }
 
+    /// Whether a picture that is being drawn is complete before it.
+    fn ends_pictures(&self) -> bool {
+        false
+    }
+
     /// The address of a row, which `$_` becomes.
     fn address(&self) -> Option<VirtualAddress> {
         None

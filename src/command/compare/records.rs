@@ -4,7 +4,6 @@ use crate::command::ps::ProcessMemory;
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, END, REGION, START, Table, amount, region_file};
-use crate::render::svg::Svg;
 use crate::render::text::Text;
 use crate::render::text::changes::{TIME, time};
 use crate::render::text::lines::Lines;
@@ -100,13 +99,11 @@ record! {
 
 impl Record for Comparison {
     fn write(&self, text: &mut Text) {
-        text.end_timeline();
         text.row(&COMPARISONS, self);
     }
 
-    fn draw(&self, picture: &mut Svg) -> bool {
-        picture.end_pictures();
-        false
+    fn ends_pictures(&self) -> bool {
+        true
     }
 }
 
@@ -124,13 +121,11 @@ static COMPARISONS: Table<Comparison> = Table::of(&[
 
 impl Record for ComparisonGroup {
     fn write(&self, text: &mut Text) {
-        text.end_timeline();
         text.row(&COMPARISON_GROUPS, self);
     }
 
-    fn draw(&self, picture: &mut Svg) -> bool {
-        picture.end_pictures();
-        false
+    fn ends_pictures(&self) -> bool {
+        true
     }
 }
 
@@ -173,13 +168,11 @@ fn bytes(page_size: u64, pages: u64) -> Cell<'static> {
 
 impl Record for ComparisonSummary {
     fn write(&self, text: &mut Text) {
-        text.end_timeline();
         text.line(comparison_summary, self);
     }
 
-    fn draw(&self, picture: &mut Svg) -> bool {
-        picture.end_pictures();
-        false
+    fn ends_pictures(&self) -> bool {
+        true
     }
 
     fn totals(&self, _: PageSize) -> Vec<(&'static str, u64)> {

@@ -3,7 +3,6 @@
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, Table, none, optional};
-use crate::render::svg::Svg;
 use crate::render::text::Text;
 use crate::render::text::block::symbols_text;
 use crate::render::text::changes::{TIME, blind, by_kind, kind, net, net_figures, numbers, states, story, time};
@@ -204,7 +203,6 @@ fn short_key(group: &EventGroup) -> String {
 
 impl Record for WatchSummary {
     fn write(&self, text: &mut Text) {
-        text.end_pictures();
         text.line(summary, self);
     }
 
@@ -212,9 +210,8 @@ impl Record for WatchSummary {
         vec![("_changes", self.events.sum())]
     }
 
-    fn draw(&self, picture: &mut Svg) -> bool {
-        picture.end_pictures();
-        false
+    fn ends_pictures(&self) -> bool {
+        true
     }
 }
 

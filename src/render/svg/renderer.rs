@@ -12,6 +12,9 @@ impl Renderer for Svg {
             self.canvas.line(&title);
             self.canvas.gap();
         }
+        if record.ends_pictures() {
+            self.end_pictures();
+        }
         if record.draw(self) {
             return Ok(());
         }

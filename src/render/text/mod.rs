@@ -172,19 +172,14 @@ impl Text {
         self.drawing.sampled(&mut self.lines, &mut self.legend);
     }
 
-    /// Ends a timeline, if there is one, before other output.
-    pub(crate) fn end_timeline(&mut self) {
-        if !self.drawing.timeline.is_empty() {
-            self.end_pictures();
-            self.drawing.timeline = Default::default();
+    /// Draws the rest of the timeline, and says what the letters in pictures mean, if anything was drawn.
+    pub(super) fn end_pictures(&mut self) {
+        if !self.drawing.timeline.is_empty() || !self.legend.is_empty() {
+            self.separate(RecordForm::Line);
+            self.drawing.finish(&mut self.lines, &mut self.legend);
+            self.legend.write(&mut self.lines);
         }
-    }
-
-    /// Draws the rest of the timeline, and says what the letters in pictures mean.
-    pub(crate) fn end_pictures(&mut self) {
-        self.separate(RecordForm::Line);
-        self.drawing.finish(&mut self.lines, &mut self.legend);
-        self.legend.write(&mut self.lines);
+        self.drawing.timeline = Default::default();
     }
 
     /// Lines of a picture, whose letters the legend will explain.
@@ -205,10 +200,8 @@ impl Text {
 
     /// Ends the output of a command.
     pub(super) fn end_command(&mut self) {
-        self.drawing.finish(&mut self.lines, &mut self.legend);
         // A failed command has no summary.
-        self.legend.write(&mut self.lines);
-        self.drawing.timeline = Default::default();
+        self.end_pictures();
         self.notes();
         self.layout = None;
         self.named.clear();

@@ -6,7 +6,6 @@ use crate::kernel::{AddressRange, FrameRange, Kind, PageFlags, PageSize, State, 
 use crate::render::columns::{
     Cell, Column, END, MakeCell, PAGES, SIZE, START, Table, fact, length, map_count, none, reason, unknown,
 };
-use crate::render::svg::Svg;
 use crate::render::text::block::{ANONYMOUS, region_file_name};
 use crate::render::text::lines::Lines;
 use crate::render::text::{Text, words};
@@ -196,7 +195,6 @@ pub fn flags<'a>(flags: &Fact<PageFlags>, pmd_mapped: bool) -> Cell<'a> {
 
 impl Record for WalkSummary {
     fn write(&self, text: &mut Text) {
-        text.end_pictures();
         text.line(walk_summary, self);
         text.notes();
     }
@@ -205,9 +203,8 @@ impl Record for WalkSummary {
         vec![("_pages", self.pages), ("_bytes", self.bytes)]
     }
 
-    fn draw(&self, picture: &mut Svg) -> bool {
-        picture.end_pictures();
-        false
+    fn ends_pictures(&self) -> bool {
+        true
     }
 }
 

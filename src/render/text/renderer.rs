@@ -6,6 +6,9 @@ use std::io::{self, Write};
 
 impl Renderer for Text {
     fn record(&mut self, record: &dyn Record, out: &mut dyn Write) -> io::Result<()> {
+        if record.ends_pictures() {
+            self.end_pictures();
+        }
         record.write(self);
         self.flush(out)
     }

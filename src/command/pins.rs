@@ -201,14 +201,12 @@ impl Listing {
         if let (Ok(held), true) = (&held, at_most.is_some() || pins.as_ref().is_ok_and(|&pins| pins > 0)) {
             // A pin holds the whole folio.
             let folio = self.size.bytes() << held.order;
-            let begin = start.get() & !(folio - 1);
-            let end = end.get().checked_next_multiple_of(folio).unwrap_or(u64::MAX);
+            let begin = VirtualAddress::new(start.get() & !(folio - 1));
+            let end = VirtualAddress::new(end.get().checked_next_multiple_of(folio).unwrap_or(u64::MAX));
+            let pinned = AddressRange::new(begin, end);
             let mut is_listed = false;
             for (is_likely, one) in &mut self.found {
-                if let (Some(at), Some(bytes)) = (one.start, one.bytes)
-                    && at.get() < end
-                    && begin < at.get().saturating_add(bytes)
-                {
+                if one.buffer().zip(pinned).is_some_and(|(buffer, pinned)| buffer.intersection(pinned).is_some()) {
                     (*is_likely, is_listed) = (true, true);
                 }
             }
@@ -248,8 +246,8 @@ impl Listing {
                 SearchEvent::Visited { done, total } => sink.progress(done, total, "processes")?,
                 SearchEvent::Found(mapper) if !mapper.target.process.identity().is_same_process(&own.identity()) => {
                     let process = &mapper.target.process;
-                    let (page, end) = (mapper.address.get(), mapper.address.get() + self.size.bytes());
-                    let has_it = |buffer: &AddressRange| buffer.start().get() < end && page < buffer.end().get();
+                    let page = AddressRange::of_length(mapper.address, self.size.bytes());
+                    let has_it = |buffer: &AddressRange| page.is_some_and(|page| page.intersection(*buffer).is_some());
                     self.add(process, process.pinning_descriptors(), has_it, sink)?;
                 }
                 SearchEvent::Found(_) => {}
@@ -262,6 +260,13 @@ impl Listing {
         }
         self.summary.unlisted -= if is_listed { pages } else { 0 };
         Ok(())
+    }
+}
+
+impl PinHolder {
+    /// The buffer, if the kernel lists one.
+    fn buffer(&self) -> Option<AddressRange> {
+        AddressRange::of_length(self.start?, self.bytes?)
     }
 }
 

@@ -53,7 +53,7 @@ worded! {
 }
 
 impl RegionOrder {
-    /// Whether it is of the pages of a region.
+    /// Whether this order needs the counts of the pages of a region.
     fn needs_stats(self) -> bool {
         is_amount(self) && self != RegionOrder::Size
     }

@@ -89,7 +89,7 @@ pub static HABITS: &[Habit] = &[
     run("help cookbook", &["cookbook"]),
     run("help faq", &["faq"]),
     refuse("`help cookbook` lists commands by question, and `tour` shows the main ones on the demonstration (`pmdb demo`)", &["recipes", "tutorial"]),
-    run("source :tour", &["tour"]),
+    run("source ':tour'", &["tour"]),
     refuse("in a shell, `pmdb demo` starts the demonstration process, and `tour` at its prompt shows the main commands", &["demo"]),
     refuse("`{}` is a command of the gdb plugin (`help gdb`); here `watch RANGE` reports changes, and `diff` the changes since a snapshot", &["track", "until-change"]),
     refuse("this is the prompt of pmdb: leave the word out", &["pmdb"]),

@@ -53,6 +53,10 @@ fn what_runs_is_a_line_of_ours_and_its_words_are_found_whole_only() {
                     parses(words) && parses(command)
                 });
                 assert!(runs, "`{words}` does not run `{command}`");
+                let printed = |line| LANGUAGE.parse_line(line).ok().map(|parsed| parsed.to_string());
+                if let (Some(typed), Some(ours)) = (printed(words), printed(command)) {
+                    assert_eq!(typed, ours, "`{words}`");
+                }
             }
         }
     }

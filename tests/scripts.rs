@@ -152,6 +152,22 @@ fn the_tour_shows_each_command_before_its_answer() {
     assert_eq!(hidden, !frames_are_shown(), "{tour}");
 }
 
+/// What `scripts/guests` runs takes half an hour to fail there, so it runs here as well.
+#[test]
+fn the_guests_run_the_scripts_with_the_arguments_that_they_take() {
+    if !frames_are_shown() {
+        return skip("the_guests_run_the_scripts_with_the_arguments_that_they_take", FRAMES_ARE_HIDDEN);
+    }
+    let guest = tempfile::tempdir().expect("a folder");
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    std::os::unix::fs::symlink(project.join("scripts"), guest.path().join("scripts")).expect("a link");
+    std::fs::write(guest.path().join("settings"), format!("PMDB='{PMDB}'\n")).expect("the settings");
+    let check = project.join("tests/guests/check");
+    let run = Command::new("sh").arg(check).arg("tour").env("GUEST", guest.path()).output().expect("sh runs");
+    assert!(run.status.success() && run.stderr.is_empty(), "{run:?}");
+    assert!(run.stdout.ends_with(b"has not moved.\n"), "{run:?}");
+}
+
 #[test]
 fn copy_on_write_tells_shared_from_copied() {
     let report = answer(&["-x", "scripts/cow.pmdb"]);

@@ -1,5 +1,6 @@
 //! `flags WHERE`: the flags of one frame, each explained.
 
+use super::pointers::note_address;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, walk};
 use crate::eval::{self, Location};
 use crate::inspect::{AddressSpace, frame_detail, frame_words};
@@ -65,6 +66,7 @@ ADDRESS is an address of the target, or a frame as pfn:N or phys:N. Frames need 
             Location::Frame(frame) => (Ok(frame), None),
             Location::Physical(physical) => (Ok(physical.frame(machine.page())), None),
             Location::Address(address) => {
+                note_address(context, "flags", place)?;
                 context.state.last_address = Some(address);
                 let (frame, own) = frame_at(context, place, address)?;
                 own_mappings = own;

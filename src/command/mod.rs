@@ -35,6 +35,7 @@ mod modules;
 mod named_pages;
 mod patched;
 mod pins;
+mod pointers;
 mod print;
 mod printf;
 mod process;

@@ -1,5 +1,6 @@
 //! `pins RANGE`: the references to pages by holder, their pins, and who may have pinned them.
 
+use super::pointers::note_range;
 use super::rows::{self, finish};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Extent};
@@ -76,6 +77,7 @@ Needs the kernel's own records of frames (`help rights`).",
             }
         };
         let target = context.target()?;
+        note_range(context, "pins", &self.0)?;
         let space = AddressSpace::within(&target, spans.ranges())?;
         space.require(Facts::REFERENCES)?;
         context.state.last_address = None;
@@ -326,7 +328,7 @@ record! {
         device: &'static str,
         /// Its file descriptor.
         descriptor: u32,
-        /// First byte of the buffer, in that process; `null` for a device, of which the kernel lists no buffers.
+        /// First byte of the buffer, in that process; `null` for a device, whose buffers the kernel does not list.
         start: Option<VirtualAddress>,
         /// Bytes of the buffer.
         bytes: Option<u64>,

@@ -1,5 +1,6 @@
 //! `translate RANGE`: where addresses physically live.
 
+use super::pointers::note_range;
 use super::rows::RowLimit;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, rows, walk};
 use crate::eval::{self, AddressOrRange, Spans};
@@ -82,6 +83,7 @@ memory, and changes nothing.",
     fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         let target = context.target()?;
+        note_range(context, "translate", &self.range)?;
         match eval::subject(&self.range, context.state)? {
             AddressOrRange::Address(address) => detail(context, &target, address)?,
             AddressOrRange::Range(spans) => return runs(context, &target, &spans, cut),

@@ -202,6 +202,8 @@ fn x_notes_what_gdb_would_follow() {
             ("pmdb -- x/s text", "`text` has the size of a pointer: to follow it, write `x/s *text`"),
             ("pmdb -- x/s *text", "\"hello\""),
             ("pmdb -- x/xg large", "to follow it, write `x *large`"),
+            ("pmdb -- walk text", ": for the memory there, write `walk *text, +LENGTH`"),
+            ("pmdb -- explain text", ": for the memory there, write `explain *text`"),
         ],
     );
 }

@@ -5,17 +5,17 @@ mod records;
 mod rows;
 
 use super::named_pages::names_in;
+use super::pointers::variable_of_size;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, region};
 use crate::eval;
 use crate::inspect::AddressSpace;
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::lang::display::word_if;
 use crate::lang::parser::{Parsed, Tokens, address, layout, option, with_how};
-use crate::lang::{Expression, Format, Layout, Spanned, Statement, SymbolName, Unit};
+use crate::lang::{Expression, Format, Layout, Spanned, Statement, Unit};
 #[cfg(test)]
 use crate::render::Record;
 use crate::report::Shape;
-use crate::symbol::{Kind, SymbolAt};
 use nom::Parser;
 use nom::combinator::opt;
 #[cfg(test)]
@@ -117,7 +117,7 @@ device may interpret a read as a command.",
             context.sink.note(message)?;
         }
         if (format == Format::Text || unit == pointer)
-            && let Some(name) = written.and_then(|written| pointer_called(context, written, start, pointer))
+            && let Some(name) = written.and_then(|written| variable_of_size(context, written, pointer.bytes().into()))
         {
             let asked = if format == Format::Text { "x/s" } else { "x" };
             context.sink.note(format!("`{name}` has the size of a pointer: to follow it, write `{asked} *{name}`"))?;
@@ -191,26 +191,6 @@ fn behind_layout(input: Tokens<'_>, layout: Layout) -> Parsed<'_, Examine> {
     let (input, fault) = option("--fault")(input)?;
     let (behind, address) = opt(address).parse(input)?;
     Ok((behind, Examine { layout, fault, address }))
-}
-
-/// The name that is written, if it is that of a variable with the size of a pointer.
-fn pointer_called(
-    context: &Context,
-    written: &Spanned<Expression>,
-    start: VirtualAddress,
-    pointer: Unit,
-) -> Option<String> {
-    let called = match &written.node {
-        Expression::Name(symbol) => SymbolName { module: None, symbol: Spanned::new(symbol.clone(), written.at) },
-        Expression::ModuleSymbol { module, symbol } => {
-            SymbolName { module: Some(module.clone()), symbol: symbol.clone() }
-        }
-        _ => return None,
-    };
-    let found = eval::symbols(&called, context.state).ok()?;
-    let is_it =
-        |one: &SymbolAt| one.start == start && one.kind == Kind::Object && one.size == u64::from(pointer.bytes());
-    found.iter().any(is_it).then(|| called.to_string())
 }
 
 /// Where to begin: at what is written, or where the last one ended.

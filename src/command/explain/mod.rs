@@ -7,10 +7,11 @@ mod huge_records;
 use huge::ExplainHuge;
 use huge_records::{HugePages, HugeRow, HugeSizeRow, HugeZerosRow};
 
+use super::pointers::note_address;
 use super::translate::{note_shorter, translation};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::inspect::{AddressSpace, OwnerUnknown, PageDetail, kind_unknown, movable};
+use crate::inspect::{self, AddressSpace, Facts, OwnerUnknown, PageDetail, kind_unknown, movable};
 use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, split_text, word};
 use crate::lang::{Expression, Spanned};
@@ -115,6 +116,7 @@ make some by compaction. Sizes other than that of a PMD are listed if a setting 
         let target = context.target()?;
         let address = eval::address(place, context.state)?;
         context.state.last_address = Some(address);
+        note_address(context, "explain", place)?;
         let (space, detail) = AddressSpace::detail_at(&target, address)?;
         let consequences = space.consequences(&detail, &mut context.sink.budget())?;
         let file = detail
@@ -126,6 +128,11 @@ make some by compaction. Sizes other than that of a PMD are listed if a setting 
         let mut page = translation(&space, detail, &context.state.symbols);
         if let Some(reason) = unknown {
             page.why.note("owner", &reason);
+        }
+        if let (Ok(_), None, Err(inspect::Error::Unknown { reason, .. })) =
+            (&page.pfn, &page.kernel_record, space.require(Facts::REFERENCES))
+        {
+            page.why.note("kernel_record", &reason);
         }
         let movable = page.kernel_record.as_ref().and_then(|record| {
             let flags = page.words.flags.as_ref().ok().copied();

@@ -2,6 +2,7 @@
 
 pub(super) mod records;
 
+use super::pointers::note_range;
 use super::region::unmapped;
 use super::rows::{say_left_out, states_are};
 use super::schedule::{SamplesEnd, Schedule};
@@ -180,6 +181,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             let hint = "leave it out, or write a time: `for 1s`";
             return Err(Error::refused("`for` must be longer than 0: a change needs two samples", hint));
         }
+        note_range(context, "watch", &self.range)?;
         let every = every.unwrap_or(USUAL);
         let schedule = Schedule::new(every, &target.process)?;
         context.state.last_address = None;

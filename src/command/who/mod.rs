@@ -2,6 +2,7 @@
 
 pub(super) mod records;
 
+use super::pointers::note_address;
 use super::rows::{finish, stopped};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, ps, translate};
 use crate::eval::{self, Location};
@@ -98,6 +99,7 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
                 (question, physical.offset(page))
             }
             Location::Address(address) => {
+                note_address(context, "who", place)?;
                 let question = by_address(context, place, address)?;
                 (question, page.offset(address))
             }

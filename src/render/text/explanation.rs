@@ -2,7 +2,7 @@
 
 use super::lines::Lines;
 use super::{Text, block, held, words};
-use crate::kernel::{Kind, State};
+use crate::kernel::{Kind, PageFlags, State};
 use crate::render::Record;
 use crate::render::text::lines::{Footnotes, Line};
 use crate::render::theme::Role;
@@ -53,6 +53,9 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
     if let Some(movable) = explanation.movable {
         let role = if movable == Movable::Pinned { Role::Note } else { Role::Plain };
         lines.field("moves").prose(role, moves(movable, page.kind));
+    }
+    if page.words.flags.as_ref().is_ok_and(|flags| flags.contains(PageFlags::MLOCKED)) {
+        lines.field("locked").prose(Role::Plain, "by mlock: it stays in memory, but may move to another frame");
     }
     block::place(lines, &page.place);
     behind(lines, explanation);
@@ -133,7 +136,7 @@ fn whose(owner: Owner, map_count: Option<u64>) -> String {
         (Owner::Object, Some(_)) => format!("the file or shared memory: {others} share it"),
         (Owner::Object, None) => "the file or shared memory, for every process that maps it".into(),
         (Owner::Kernel, _) => "the kernel: the same page for all processes".into(),
-        (Owner::Device, _) => "a device's".into(),
+        (Owner::Device, _) => "a device".into(),
     }
 }
 

@@ -109,6 +109,7 @@ pub fn field(name: &str) -> &str {
         "pfn" => "frame",
         "flags_raw" => "flags",
         "map_count" => "map count",
+        "kernel_record" => "holders and pins",
         "soft_dirty" => "soft-dirty",
         "huge" => "huge mapping",
         "page_size" => "page size",

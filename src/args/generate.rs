@@ -82,7 +82,7 @@ fn manual(command: &Command) -> String {
             page.row(about.name.name, about.summary);
         }
     }
-    for name in ["cookbook", "scripts", "gdb", "keys", "rights", "traces", "files", "faq"] {
+    for name in ["cookbook", "scripts", "gdb", "keys", "rights", "traces", "files", "terms", "faq"] {
         subject(&mut page, name);
     }
     page.section("see also")

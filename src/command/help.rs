@@ -54,16 +54,8 @@ Also explains commands of gdb and other tools by their pmdb equivalents. `apropo
     fn run(&self, context: &mut Context) -> Outcome {
         let all = context.commands;
         let records = all.records;
-        let Some(topic) = &self.topic else {
-            let groups = Group::ALL.iter().map(|group| group_list(all, *group));
-            let subjects = HelpGroup {
-                name: "subjects",
-                about: "look up topics that several commands share",
-                commands: SUBJECTS.iter().map(Subject::entry).collect(),
-            };
-            let overview = Help::Overview(HelpOverview { groups: groups.chain([subjects]).collect() });
-            let own = (!context.state.commands.is_empty()).then(|| user_defined(context.state));
-            return show(context, [overview].into_iter().chain(own));
+        let Some(topic) = self.topic.as_ref().filter(|topic| topic.node.trim() != "commands") else {
+            return overview(context);
         };
         let words = topic.node.split_whitespace().collect::<Vec<_>>().join(" ");
         let setting = ["set ", "show "].iter().find_map(|command| words.strip_prefix(command));
@@ -103,6 +95,20 @@ Also explains commands of gdb and other tools by their pmdb equivalents. `apropo
         }
         show(context, found.into_iter().map(command_help).chain(subject_help))
     }
+}
+
+/// All commands by group, and the subjects.
+fn overview(context: &mut Context) -> Outcome {
+    let all = context.commands;
+    let groups = Group::ALL.iter().map(|group| group_list(all, *group));
+    let subjects = HelpGroup {
+        name: "subjects",
+        about: "look up topics that several commands share",
+        commands: SUBJECTS.iter().map(Subject::entry).collect(),
+    };
+    let overview = Help::Overview(HelpOverview { groups: groups.chain([subjects]).collect() });
+    let own = (!context.state.commands.is_empty()).then(|| user_defined(context.state));
+    show(context, [overview].into_iter().chain(own))
 }
 
 fn show(context: &mut Context, all: impl IntoIterator<Item = Help>) -> Outcome {

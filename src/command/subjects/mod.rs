@@ -31,6 +31,7 @@ macro_rules! subjects {
 subjects! {
     "cookbook": "commands for common questions",
     "faq": "frequent questions",
+    "terms": "PFN, folio, RSS and other terms, in a line each",
     "language": "the form of a line, with clauses, names and operators",
     "values": "numbers, addresses, names and functions",
     "ranges": "parts of the address space",
@@ -58,8 +59,9 @@ subjects! {
 }
 
 impl Subject {
-    /// The subject of this name.
+    /// The subject of this name, or of the name that other programs give it.
     pub fn find(name: &str) -> Option<&'static Subject> {
+        let name = if name == "glossary" { TERMS } else { name };
         SUBJECTS.iter().find(|subject| subject.name == name)
     }
 
@@ -80,12 +82,16 @@ impl Subject {
     /// The table rows about a word of the language, each under the name of its subject, and under the paragraph that
     /// introduces the table, if there is one.
     pub fn rows_about(word: &str) -> impl Iterator<Item = Help> {
-        Subject::of_the_language().filter_map(move |subject| {
+        Subject::of_the_language().chain(Subject::find(TERMS)).filter_map(move |subject| {
             let text = subject.text_about_words();
             let mut lead = "";
             let mut shown = String::new();
             for line in text.lines() {
-                if explained(line) == word || terms(line).any(|term| term == word) {
+                let is_about = match subject.name {
+                    TERMS => explained(line).split(", ").any(|term| term.eq_ignore_ascii_case(word)),
+                    _ => explained(line) == word || terms(line).any(|term| term == word),
+                };
+                if is_about {
                     let above = std::mem::take(&mut lead);
                     if above.ends_with(':') {
                         let gap = if shown.is_empty() { "" } else { "\n" };
@@ -159,6 +165,9 @@ fn explained(line: &str) -> &str {
     term_and_meaning(line).map_or("", |(term, _)| term)
 }
 
+/// The subject whose rows explain terms of several words.
+const TERMS: &str = "terms";
+
 /// The names of the subjects whose tables explain words of the language.
 const OF_THE_LANGUAGE: [&str; 10] =
     ["language", "values", "ranges", "filters", "states", "kinds", "flags", "events", "units", "settings"];
@@ -217,6 +226,13 @@ mod tests {
         ] {
             assert!(Subject::rows_about(word).count() > 0, "{word}");
         }
+        for term in ["PFN", "pfn", "page cache", "mapcount", "swap cache"] {
+            assert!(
+                Subject::rows_about(term).any(|help| matches!(help, Help::Subject(of) if of.name == TERMS)),
+                "{term}"
+            );
+        }
+        assert_eq!(Subject::rows_about("cache").count(), 0);
         assert_eq!(Subject::rows_about("walk").count(), 0);
         assert!(Subject::words().contains(&"guard".to_owned()));
         for name in OF_THE_LANGUAGE {

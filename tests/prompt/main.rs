@@ -498,6 +498,16 @@ fn a_watch_does_not_wait_for_a_pager() {
 }
 
 #[test]
+fn a_comparison_over_time_does_not_wait_for_a_pager() {
+    let mut terminal = Terminal::new(&["demo"]);
+    terminal.answer("set height 5");
+    for picture in ["", " as timeline"] {
+        // A pager would wait for a key.
+        terminal.answer(&format!("compare children every 10ms for 200ms{picture}"));
+    }
+}
+
+#[test]
 fn a_block_is_typed_over_several_lines_and_is_one_entry_of_the_history() {
     let mut terminal = Terminal::new(&[]);
     terminal.enters("set $i = 0");

@@ -143,6 +143,10 @@ impl Record for ComparisonSample {
     fn write(&self, text: &mut Text) {
         text.row(&SAMPLES, self);
     }
+
+    fn begins_stream(&self) -> bool {
+        true
+    }
 }
 
 /// `compare … every DURATION`

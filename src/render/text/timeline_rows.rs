@@ -14,6 +14,10 @@ impl Record for TimelineRow {
         picture.add_row(self);
         true
     }
+
+    fn begins_stream(&self) -> bool {
+        true
+    }
 }
 
 impl Record for TimelineSample {

@@ -5,7 +5,7 @@ use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example}
 use crate::eval::{self, Integer, Value};
 use crate::kernel::{Name, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, format, range};
-use crate::lang::{self, Format, Layout, Spanned};
+use crate::lang::{self, Expression, Format, Layout, Span, Spanned};
 use crate::render::text::Text;
 use crate::render::text::block::{self, region_name};
 use crate::render::text::lines::Lines;
@@ -182,7 +182,14 @@ pub(super) fn kept_values(state: &DebugState) -> Vec<ValueReport> {
         Some(value) => ValueReport { name: Some("_".to_owned()), ..described_value(state, &value) },
         None => void("_"),
     };
-    let unset = eval::own_variables().filter(|name| !state.variables.contains_key(*name)).map(void);
+    // Some have a value only when they are evaluated.
+    let unset = eval::own_variables().filter(|name| !state.variables.contains_key(*name)).map(|name| {
+        let variable = Spanned::new(Expression::Variable(name.to_owned()), Span::default());
+        match eval::evaluate(&variable, state) {
+            Ok(value) => ValueReport { name: Some(name.to_owned()), ..described_value(state, &value) },
+            Err(_) => void(name),
+        }
+    });
     let own = std::iter::once(last).chain(unset);
     let variables = state
         .variables

@@ -25,9 +25,13 @@ static VOID: &[(&str, &str)] = &[
     ("_running", "no `foreach` over threads has run yet"),
     ("_shell_exitcode", "no shell command has ended by itself yet"),
     ("_shell_exitsignal", "the last shell command was not ended by a signal"),
+    (FRAMES_HIDDEN, "no process is attached"),
     ("_exitcode", "the process has not exited, or its exit status is not known"),
     ("_exitsignal", "the process has not been ended by a signal, or that is not known"),
 ];
+
+/// 1 if the kernel hides frame numbers, otherwise 0: command files leave out what would fail.
+const FRAMES_HIDDEN: &str = "_frames_hidden";
 
 /// The variables that pmdb sets itself, beside `$_`.
 pub fn own_variables() -> impl Iterator<Item = &'static str> {
@@ -213,6 +217,10 @@ impl<'a> Evaluator<'a> {
         };
         match (self.scope.variable(name), register_called(name)) {
             (Some(value), _) => Ok(value),
+            (None, None) if name == FRAMES_HIDDEN => {
+                let target = self.scope.target().ok_or_else(unset)?;
+                Ok(Integer::from(u64::from(target.process.frames_hidden())).into())
+            }
             (None, Some(register)) => self.register(register, at).map(Value::Address),
             (None, None) => Err(unset()),
         }

@@ -68,7 +68,10 @@ impl Session {
     pub(super) fn run_block(&mut self, block: &Block, file: Option<&Name>) -> StatementEnd {
         let mut tally = Tally::new(self.options.keep_going);
         for statement in &block.0 {
-            let StatementEnd { outcome, jump } = self.run_statement(statement, file);
+            let StatementEnd { outcome, jump } = match file {
+                Some(_) if self.is_traced(statement) => self.run_traced(statement, file).into(),
+                _ => self.run_statement(statement, file),
+            };
             if tally.add(outcome).is_break() || jump.is_some() {
                 // With --keep-going a failure must not be lost when a jump ends the turn.
                 let outcome = tally.outcome();

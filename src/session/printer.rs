@@ -363,7 +363,7 @@ impl<'a> Destination<'a> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         let mode = Mode::from_raw_mode(0o666);
         let file = rustix::fs::open(path, flags | how, mode).map_err(|error| match error {
-            Errno::NXIO => "nobody reads this pipe".to_owned(),
+            Errno::NXIO => "no program reads this pipe".to_owned(),
             error => words(error),
         })?;
         rustix::fs::fcntl_setfl(&file, how & OFlags::APPEND).map_err(words)?;

@@ -173,23 +173,25 @@ impl Session {
     fn run_step(&mut self, step: Step, name: &Name) -> LineOutcome {
         match step {
             Step::Bad(line, bad) => self.fail(bad.report(at_line(name, line, &bad.text))),
-            Step::Statement(statement) if self.is_traced(&statement) => self.run_traced(&statement, name),
+            Step::Statement(statement) if self.is_traced(&statement) => self.run_traced(&statement, Some(name)),
             Step::Statement(statement) => self.run_statement(&statement, Some(name)).outcome,
         }
     }
 
-    /// Whether a line is printed before it runs. `echo` and `set` only lead to the lines that are.
-    fn is_traced(&self, statement: &Statement) -> bool {
+    /// Whether a line is printed before it runs. `echo` and `set` only lead to the lines that are. Of a block, only
+    /// the lines that run are printed.
+    pub(super) fn is_traced(&self, statement: &Statement) -> bool {
+        let is_line = matches!(statement.node, Node::Text | Node::ParsedLine(_));
         let word = first_word(&statement.text).map(|(word, _)| word);
-        self.state.settings.trace_commands && !self.is_json() && !matches!(word, None | Some("echo" | "set"))
+        self.state.settings.trace_commands && is_line && !self.is_json() && !matches!(word, None | Some("echo" | "set"))
     }
 
     /// Prints a line as it would be typed, runs it, and stops until Enter is typed if there is a prompt.
-    fn run_traced(&mut self, statement: &Statement, name: &Name) -> LineOutcome {
+    pub(super) fn run_traced(&mut self, statement: &Statement, file: Option<&Name>) -> LineOutcome {
         let theme = self.theme();
         let line = theme.paint(Role::Command, printable(statement.text.trim()));
         self.print(&Text { text: format!("{}{line}\n", theme.paint(Role::Prompt, PROMPT)) });
-        let outcome = self.run_statement(statement, Some(name)).outcome;
+        let outcome = self.run_statement(statement, file).outcome;
         let is_stopping = self.is_interactive() && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         if outcome != LineOutcome::Done || !is_stopping {
             return outcome;

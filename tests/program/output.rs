@@ -67,7 +67,7 @@ fn a_named_pipe_that_nobody_reads_is_an_error_and_no_trap() {
     let home = Home::new();
     let made = Command::new("mkfifo").arg(home.path("pipe")).status().unwrap();
     assert!(made.success());
-    home.run(&["-batch", "-ex", "show > ./pipe"]).failed(1, "nobody reads this pipe");
+    home.run(&["-batch", "-ex", "show > ./pipe"]).failed(1, "no program reads this pipe");
 }
 
 #[test]

@@ -71,10 +71,33 @@ fn pointed_at(mut remaining: &str) -> &str {
     if let Ok((behind, _)) = preceded(blanks0, symbol_offset).parse(remaining) {
         remaining = behind;
     }
-    if let Ok((behind, _)) = (blanks0, token::text_content, opt(tag("..."))).parse(remaining) {
+    if let Ok((behind, _)) = (blanks0, texts, opt(tag("..."))).parse(remaining) {
         remaining = behind;
     }
     remaining
+}
+
+/// `"abc", 'd' <repeats 20 times>, "e"`: gdb shortens what repeats, and separates texts by that alone.
+fn texts(text: &str) -> Lexed<'_, ()> {
+    let (mut remaining, mut has_repeated) =
+        alt((repeated.map(|()| true), token::text_content.map(|_| false))).parse(text)?;
+    let comma = |text| (char(','), blanks0).parse(text);
+    while let Ok((next, _)) = comma(remaining) {
+        (remaining, has_repeated) = match repeated(next) {
+            Ok((behind, ())) => (behind, true),
+            Err(_) => match token::text_content(next) {
+                Ok((behind, _)) if has_repeated => (behind, false),
+                _ => break,
+            },
+        };
+    }
+    Ok((remaining, ()))
+}
+
+/// `'\001' <repeats 200 times>`
+fn repeated(text: &str) -> Lexed<'_, ()> {
+    let times = (blanks0, tag("<repeats "), digits1, tag(" times>"));
+    preceded(token::name_content, times).map(drop).parse(text)
 }
 
 /// Whether the brackets hold a cast to a pointer or reference, or a type in braces. Others hold an expression.

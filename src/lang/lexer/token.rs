@@ -285,7 +285,7 @@ pub(super) fn text(text: &str) -> Lexed<'_, TokenKind> {
 }
 
 /// `'…'`, at least one character.
-fn name_content(text: &str) -> Lexed<'_, String> {
+pub(super) fn name_content(text: &str) -> Lexed<'_, String> {
     let (remaining, content) = between('\'', text)?;
     if content.is_empty() { no_match(text) } else { Ok((remaining, unescape(content))) }
 }

@@ -378,6 +378,9 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
                 Some((_, _, false)) if ChangeFunction::from_word(word).is_some() => Some(format!(
                     "`{word}` is a change, not a state of a page: use `diff by change` or `print {word}(SNAPSHOT, now)`"
                 )),
+                Some((_, _, false)) if matches!(word, "lazy_free" | "lazyfree" | "lazily_freed") => {
+                    Some("pages that were freed with MADV_FREE: `anonymous and not flags(swapbacked)`".into())
+                }
                 Some(_) => SyntaxError::did_you_mean(word, words)
                     .or_else(|| Some(format!("in a filter, bare words are fields; the symbol is `&{word}`"))),
                 None if wanted(Expected::QuotedText) => Some(format!("put the text in quotes: `\"{word}\"`")),

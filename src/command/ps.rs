@@ -76,7 +76,7 @@ impl Command for Ps {
         summary: "list processes, with the memory that each uses",
         text: "\
 Lists processes with id, user, state, resident memory, name and command line. TEXT selects the processes that have \
-it in their name or command line.
+it in their name or command line, or as their id.
 
   by rss, by resident  resident bytes
   by pss               the proportional share: each page divided by the number of its mappings
@@ -138,6 +138,7 @@ if it is swapped out: a read would swap it in. For pmdb itself, TEXT matches the
             filter.as_ref().is_none_or(|text| {
                 let contains = |bytes: &[u8]| bytes.windows(text.len().max(1)).any(|part| part == text.as_bytes());
                 text.is_empty()
+                    || *text == entry.pid.to_string()
                     || contains(entry.name.as_bytes())
                     || entry
                         .command_line
@@ -208,6 +209,9 @@ fn clause_in(text: &str, is_in_none: bool) -> Option<&'static str> {
                 return Some(
                     "`by` is followed by a heading of ps or a count, such as rss, pss, uss, swapped, huge or name",
                 );
+            }
+            "aux" | "ax" | "-ef" | "-e" | "-aux" if is_in_none => {
+                return Some("`ps` lists all processes");
             }
             word if is_in_none && names_sorting(word) => {
                 return Some("to sort: `ps by rss`");
@@ -363,10 +367,11 @@ static PROCESS_MEMORY: Table<ProcessRow> = Table::of(&[
     bytes("rss").cell(|_, process| amount_of(process, |memory| memory.rss.or(process.resident))),
     bytes("pss").cell(|_, process| amount_of(process, |memory| memory.pss)),
     bytes("uss").cell(|_, process| amount_of(process, |memory| memory.uss)),
-    bytes("swapped").cell(|_, process| amount_of(process, |memory| memory.swapped)),
-    bytes("huge").rank(1).cell(|_, process| amount_of(process, |memory| memory.huge)),
+    bytes("swapped").rank(1).cell(|_, process| amount_of(process, |memory| memory.swapped)),
+    bytes("huge").rank(3).cell(|_, process| amount_of(process, |memory| memory.huge)),
     NAME.cell(|_, process| Cell::new(&process.name)),
-    COMMAND_LINE.rank(3).cell(|_, process| command_line(process)),
+    // Cut rather than left out: it distinguishes processes of one name.
+    COMMAND_LINE.cell(|_, process| command_line(process)),
 ]);
 
 const fn bytes(title: &'static str) -> Column {

@@ -229,7 +229,13 @@ impl TableLayout {
                         None => line.indent(INDENT),
                         Some(_) => line.indent_here(),
                     };
-                    line.limit(self.width).push_measured(role, &text, width).limit(None);
+                    line.limit(self.width);
+                    match self.width {
+                        // A sentence wraps between its words.
+                        Some(whole) if line.column() + width > whole => line.prose(role, &text),
+                        _ => line.push_measured(role, &text, width),
+                    };
+                    line.limit(None);
                 }
                 CellText::Text(text) => {
                     let (mut text, mut width) = measured(text);

@@ -142,15 +142,15 @@ static REASONS: Table<HugeRow> = Table::of(&[
     Column::word("by", 10, Role::Plain).cell(|_, row| Cell::new(row.by.word())),
     Column::number("bytes", 8, Role::Size).cell(|_, row| Cell::size(row.bytes)),
     Column::number("first", 8, Role::Size).cell(|_, row| amount(row.first)),
+    Column::name("most in", 28, Role::Address).rank(1).cell(|_, row| most_in(row)),
     Column::word("not huge because", 30, Role::Plain).cell(|_, row| reason(row)),
-    Column::word("most in", 14, Role::Address).rank(1).cell(|_, row| most_in(row)),
 ]);
 
 static SIZES: Table<HugeSizeRow> = Table::of(&[
-    Column::number("size", 8, Role::Size).cell(|_, row| Cell::size(row.size)),
-    Column::word("memory", 8, Role::Plain).cell(|_, row| choice(row.memory)),
-    Column::word("shared memory", 13, Role::Plain).cell(|_, row| choice(row.shared)),
-    Column::number("allowed for", 11, Role::Size).cell(|_, row| amount(row.allowed)),
+    Column::number("huge page", 9, Role::Size).cell(|_, row| Cell::size(row.size)),
+    Column::word("setting", 8, Role::Plain).cell(|_, row| choice(row.memory)),
+    Column::word("for shared memory", 17, Role::Plain).cell(|_, row| choice(row.shared)),
+    Column::number("allowed in", 10, Role::Size).cell(|_, row| amount(row.allowed)),
 ]);
 
 static ZEROS: Table<HugeZerosRow> = Table::of(&[

@@ -40,6 +40,10 @@ pub fn region_name(name: &Name) -> (Role, Cow<'_, str>) {
 
 /// The same, with only the last part of a path.
 pub fn region_file_name(name: &Name) -> (Role, Cow<'_, str>) {
+    // `zero` would read as a page of zeros.
+    if name.as_bytes() == b"/dev/zero" {
+        return region_name(name);
+    }
     named(name.escaped_file_name())
 }
 

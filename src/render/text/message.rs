@@ -375,7 +375,7 @@ pub fn target(lines: &mut Lines, target: &TargetReport) {
         "opened" => line.plain("opened the capture of process "),
         "detached" => line.plain("detached from process "),
         "exited" => line.push(Role::Bad, "the process has exited: "),
-        "executed" => line.push(Role::Warn, "the process runs another program now: "),
+        "executed" => line.push(Role::Warn, "the process has executed another program: "),
         other => line.plain(format!("{other}: process ")),
     };
     line.plain(target.pid).plain(" (").push(Role::Name, &target.name).plain(")");

@@ -140,8 +140,10 @@ impl Text {
     pub(crate) fn notes(&mut self) {
         let left_out = std::mem::take(&mut self.left_out);
         if !left_out.is_empty() {
-            let why = "widen the terminal, or use a pipe";
-            lines::line(&mut self.lines, "not shown", Role::Dim, &left_out, why);
+            let noun = if left_out.len() == 1 { "column" } else { "columns" };
+            let names = left_out.join(", ");
+            let line = self.lines.field("not shown");
+            line.prose(Role::Dim, format!("{noun} {names}: widen the terminal, or use a pipe"));
         }
         self.footnotes.write(&mut self.lines);
     }

@@ -58,7 +58,7 @@ pub fn write(lines: &mut Lines, region: &RegionReport) {
         line.plain(key).indent_at(REMARK).prose(
             Role::Dim,
             match key {
-                0 => "protection key of all memory without one of its own",
+                0 => "default protection key",
                 _ => "protection key: each thread has its own rights for it, in a register",
             },
         );

@@ -163,9 +163,10 @@ const LONG_VERSION: &str = concat!(
 
 const AFTER_HELP: &str = "\
 Examples:
-  pmdb 812                                   attach to process 812 and open the prompt
+  pmdb 812                                   open the prompt on process 812
   pmdb demo                                  attach to a demonstration process
   pmdb 812 translate 0x7ffe1000              print one answer
+  pmdb 812 'walk *buf, +1M'                  quote * $ > | ( ) for the shell
   pmdb help walk                             explain a command or a subject
   pmdb -p sshd -x look.pmdb -batch           run a command file
   pmdb --json -p 812 -batch -ex 'walk heap'  print one JSON object a line
@@ -180,7 +181,7 @@ Exit status:
   2  a wrong command line
   3  a process that does not exist, or has ended
   4  permission denied
-  5  a condition of `watch … until` that did not become true in time
+  5  a condition of `until` that did not become true in time
   6  a failed shell command
 
 At the prompt, type `help` for the commands.";
@@ -269,6 +270,11 @@ impl Arguments {
                 }
             };
         }
+        if first.starts_with(':') {
+            return refused(format!(
+                "`{first}` is a built-in command file: use -x, as in `pmdb -batch -x {first} PID`"
+            ));
+        }
         if !first.starts_with(|c: char| c.is_alphabetic() || c == '?') {
             return refused(format!(
                 "unexpected `{first}`, expected a command after the process, as in `pmdb 812 regions`"
@@ -339,6 +345,8 @@ fn needs_no_process(word: &str, next: Option<&str>) -> bool {
         "help" | "apropos" | "ps" | "decode" | "show" => true,
         "info" => next == Some("capabilities"),
         "summary" => next == Some("frames"),
+        // Of a cgroup, or of all processes of a name.
+        "account" => next.is_some_and(|next| next == "cgroup" || next.starts_with('"')),
         _ => false,
     }
 }

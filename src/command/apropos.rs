@@ -23,9 +23,9 @@ impl Command for Apropos {
         group: Group::Language,
         summary: "search the help",
         text: "\
-Lists the commands and subjects with words that begin so, and the commands for such a task. Ignores case. The words \
-are a regular expression: `apropos .*dirty` also finds soft-dirty.",
-        examples: &[example("apropos swap", "list the commands about swap")],
+Lists the commands and subjects whose help has a word that begins with the text. The text is a regular expression, \
+and case is ignored: `apropos .*dirty` also finds soft-dirty. Also lists the commands for a task, such as `apropos leak`.",
+        examples: &[example("apropos swap", "list the commands and subjects about swap")],
     };
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {

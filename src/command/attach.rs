@@ -165,7 +165,15 @@ pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resol
             } else {
                 String::new()
             };
+            if asked == "target" {
+                let what = format!("{what}; to open a capture: `pmdb -c FILE`");
+                return Err(process::Error::no_such_process(what).into());
+            }
             let what = format!("{what}; the command {asked} is run by `pmdb PID {asked}`{alone}");
+            Err(process::Error::no_such_process(what).into())
+        }
+        Err(process::Error::Gone { what, .. }) if std::path::Path::new(asked).is_file() => {
+            let what = format!("{what}; for a capture or a core file: `pmdb -c {asked}`");
             Err(process::Error::no_such_process(what).into())
         }
         // The same with a word of another program: `pmdb vmmap`.

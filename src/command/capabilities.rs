@@ -107,11 +107,13 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
             "pagemap_scan",
             "every entry of a range is read, which is slow in sparse regions; only smaps shows pfn_mapped regions",
         ),
-        Feature::ScanWriteTracked => ("scan_wpallowed", "regions whose writes userfaultfd tracks look like others"),
+        Feature::ScanWriteTracked => {
+            ("scan_wpallowed", "regions with write tracking by userfaultfd cannot be distinguished from others")
+        }
         Feature::ScanZero => ("scan_zero", "only the flags of the frame identify the page of zeros"),
-        Feature::ScanHuge => ("scan_huge", "a huge page may be mapped by one page-table entry or by many"),
+        Feature::ScanHuge => ("scan_huge", "whether one page-table entry maps a whole huge page is unknown"),
         Feature::MapsQuery => {
-            ("procmap_query", "the region of an address is looked up in all of /proc/PID/maps: the same answer, later")
+            ("procmap_query", "the region of an address is found by reading all of /proc/PID/maps, which is slower")
         }
         Feature::SoftDirty => ("soft_dirty", "there is no list of the pages that were written"),
         Feature::GuardBit => {

@@ -68,11 +68,11 @@ of /proc/PID/status, each with its meaning.",
 /// What a memory field of `/proc/PID/status` says (proc_pid_status(5), fs/proc/task_mmu.c).
 fn meaning(field: &str) -> &'static str {
     match field {
-        "VmPeak" => "the most address space it ever had",
+        "VmPeak" => "peak address space",
         "VmSize" => "address space, touched or not",
         "VmLck" => "locked by mlock",
-        "VmPin" => "pinned: the kernel may not move it",
-        "VmHWM" => "the most that was ever resident",
+        "VmPin" => "pinned: the kernel cannot move it",
+        "VmHWM" => "peak resident memory",
         "VmRSS" => "resident: the three Rss fields below",
         "RssAnon" => "resident anonymous memory",
         "RssFile" => "resident file pages",
@@ -209,7 +209,7 @@ pub(in crate::command) mod samples {
             page_size: 4096,
             pointer_bytes: 8,
             memory: vec![
-                MemoryField { name: "VmPeak".into(), bytes: 12 << 20, meaning: "the most address space it ever had" },
+                MemoryField { name: "VmPeak".into(), bytes: 12 << 20, meaning: "peak address space" },
                 MemoryField { name: "VmRSS".into(), bytes: 3508 << 10, meaning: "in memory now" },
             ],
             frames_hidden: true,

@@ -140,8 +140,8 @@ fn written(context: &mut Context, target: &Target, range: Option<&Spanned<lang::
             seconds(SystemTime::now()) - seconds(*time)
         ),
         None => {
-            "pmdb has not cleared the marks of this process: a page has its mark since its region was made, or since \
-                 somebody else cleared it"
+            "pmdb has not cleared the marks of this process: they cover all writes since a region was made, or since \
+                 another program cleared them"
                 .to_owned()
         }
     };
@@ -175,7 +175,7 @@ fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
     if let Some(change) = context.state.notice()? {
         return Err(Error::Refused {
             message: match change {
-                crate::state::TargetChange::Executed => "it runs another program now".to_owned(),
+                crate::state::TargetChange::Executed => "it has executed another program".to_owned(),
                 crate::state::TargetChange::Exited => "it has exited".to_owned(),
             },
             hint: None,
@@ -283,7 +283,7 @@ fn soft_dirty(lines: &mut Lines, report: &SoftDirtyReport) {
     ];
     if report.hugetlb > 0 {
         let pages = counted(report.hugetlb, "hugetlb page");
-        effects.push(format!("{pages} will never show as written: the kernel tracks none of them"));
+        effects.push(format!("{pages} will never be shown as written: the kernel tracks none of them"));
     }
     for effect in effects {
         let line = lines.line();

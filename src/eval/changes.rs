@@ -52,7 +52,7 @@ impl<'a> Evaluator<'a> {
             // A page that goes to swap unseen still shows as gone. Writes that leave a page in its place count where
             // they show, as in `diff`.
             if counts(function, kind) && !matches!(kind, EventKind::SwappedOut | EventKind::SoftDirty) {
-                let why = format!(", as not all pages that are {} show", kind.words());
+                let why = format!(", because not all pages that are {} are visible", kind.words());
                 return Err(call.unknown(why, &reason));
             }
         }
@@ -63,7 +63,7 @@ impl<'a> Evaluator<'a> {
         let mut counted = Counted { function, space: &space, pages: Vec::new(), gone: 0, uncertain: None };
         from.snapshot.changes(&to.snapshot, within.as_deref(), &space).for_each(|change| counted.add(&change));
         if let Some(reason) = counted.uncertain {
-            return Err(call.unknown(": of some pages the state is not certain", &reason));
+            return Err(call.unknown(": the state of some pages is not certain", &reason));
         }
         // A page that changed in two ways has two rows.
         let pages = Spans::new(counted.pages, Origin::Written).map_or(0, |pages| pages.size());

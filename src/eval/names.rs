@@ -76,6 +76,9 @@ impl Evaluator<'_> {
         if looks_like_file(name) {
             return error.hint(format!("the path of a file begins with / ./ ../ ~/ or a quote: `> ./{name}`"));
         }
+        if name == "all" {
+            return error.hint("`all` is a range, not a value; to write a file: `walk all > ./FILE`");
+        }
         let mut near = self.similar_mappings(name);
         near.extend(self.similar_symbols(None, name));
         let hint = if !near.is_empty() {

@@ -331,7 +331,7 @@ pub(super) fn space_of_unary(operator: &Spanned<UnaryOperator>, operand: Option<
         (UnaryOperator::Plus, space) => Ok(space),
         (UnaryOperator::Dereference, _) => Ok(Some(Space::Virtual)),
         (UnaryOperator::Negate | UnaryOperator::BitNot, Some(space)) => {
-            Err(Error::new(operator.at, format!("{} have no such opposite", space.plural())))
+            Err(Error::new(operator.at, format!("{} cannot be negated or inverted", space.plural())))
         }
         _ => Ok(None),
     }

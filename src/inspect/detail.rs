@@ -260,7 +260,7 @@ impl AddressSpace {
                 (None, _) => Err(Reason::NotApplicable("the page map ends before this page")),
                 (Some(_), Err(reason)) => Err(reason.clone()),
                 (Some(entry), Ok(())) if entry.is_empty() => {
-                    Err(Reason::NotApplicable("nothing is there that was written"))
+                    Err(Reason::NotApplicable("no page is there"))
                 }
                 (Some(entry), Ok(())) => Ok(entry.is_soft_dirty()),
             },

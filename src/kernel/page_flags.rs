@@ -207,6 +207,9 @@ fn in_context(flag: PageFlags, all: PageFlags, kernel: (u32, u32)) -> Option<&'s
     // Since 6.10 most bits of a page of a folio are those of its folio.
     let of_folio = all.intersects(F::COMPOUND_HEAD | F::COMPOUND_TAIL) && kernel >= (6, 10);
     Some(match flag {
+        F::OWNER_2 if is_anonymous && of_folio && has(F::COMPOUND_TAIL) => {
+            "the first page of its folio is exclusive to one process"
+        }
         F::OWNER_2 if is_anonymous && kernel >= (5, 19) => "exclusive to one process: a write needs no copy",
         F::OWNER_2 if !is_anonymous => "its place on disk is known to the filesystem",
         F::OWNER_PRIVATE if has(F::SWAPCACHE) => "the same bit as swapcache",
@@ -340,6 +343,8 @@ mod tests {
             (F::OWNER_2, anonymous, NEW, "exclusive to one process"),
             (F::OWNER_2, anonymous, (5, 15), "exclusive to one process (anonymous), or"),
             (F::OWNER_2, F::UPTODATE, NEW, "its place on disk"),
+            (F::OWNER_2, anonymous | F::COMPOUND_TAIL, NEW, "the first page of its folio is exclusive"),
+            (F::OWNER_2, anonymous | F::COMPOUND_TAIL, (6, 6), "exclusive to one process: a write"),
             (F::OWNER_PRIVATE, anonymous | F::SWAPCACHE, NEW, "same bit as swapcache"),
             (F::OWNER_PRIVATE, F::UPTODATE, NEW, "filesystem"),
             (F::RECLAIM, F::UPTODATE, NEW, "readahead mark"),

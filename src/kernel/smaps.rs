@@ -118,7 +118,7 @@ pub fn vm_flag_meaning(code: &str) -> &'static str {
         "mm" => "device pages and normal ones mixed (VM_MIXEDMAP)",
         "hg" => "huge pages requested (MADV_HUGEPAGE)",
         "nh" => "huge pages refused (MADV_NOHUGEPAGE)",
-        "mg" => "open to samepage merging (KSM)",
+        "mg" => "samepage merging allowed (KSM)",
         "bt" => "arm64: branch targets are guarded",
         "mt" => "arm64: memory tagging",
         "um" => "userfaultfd reports missing pages",

@@ -26,7 +26,7 @@ pub struct CgroupMemory {
     pub limit: Option<u64>,
     /// The most that was charged to it.
     pub peak: Result<u64>,
-    /// The processes of it that the kernel killed for want of memory.
+    /// Number of its processes that the OOM killer has killed.
     pub killed: Result<u64>,
     /// `memory.stat`: names and bytes, with the groups below. The names are those of cgroup v2. In cgroup v1 the
     /// kernel's memory stands in a file of its own.

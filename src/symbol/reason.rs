@@ -27,13 +27,13 @@ pub enum NoSymbols {
     #[error("the file has no symbol table (stripped)")]
     Stripped,
     /// It has so many names, or so complex ones, that a search was given up.
-    #[error("its names are too many to search in time")]
+    #[error("it has too many names to search in time")]
     TooCostly,
     /// More names match an expression than are kept in memory: the last ones are left out.
     #[error("so many of its names match that the last ones are left out")]
     TooManyMatches,
     /// Ctrl-C.
-    #[error("looking through its names was interrupted")]
+    #[error("the search of its names was interrupted")]
     Interrupted,
     /// Decompressed tables of other modules take all the memory reserved for them.
     #[error("the decompressed tables of other modules fill the memory reserved for them")]
@@ -122,10 +122,10 @@ pub enum NoSeparate {
         path: Name,
     },
     /// Checking it was given up.
-    #[error("looking for the time limit is reached")]
+    #[error("the search for it reached the time limit")]
     TooCostly,
     /// Ctrl-C.
-    #[error("looking for it was interrupted")]
+    #[error("the search for it was interrupted")]
     Interrupted,
     /// A file was found that could not be opened.
     #[error("{0}")]

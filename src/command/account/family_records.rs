@@ -78,11 +78,11 @@ record! {
         path: Name,
         /// memory.current, or memory.usage_in_bytes of cgroup v1.
         current: Fact<u64>,
-        /// The most that may be charged to it; absent without a limit of its own.
+        /// Its limit; absent if it has none.
         limit: Option<u64>,
-        /// The most that was charged to it.
+        /// Its peak.
         peak: Fact<u64>,
-        /// The processes of it that the kernel killed for want of memory.
+        /// Number of its processes that the OOM killer has killed.
         killed: Fact<u64>,
         /// Anonymous memory (memory.stat).
         anon: Fact<u64>,
@@ -123,7 +123,7 @@ fn words(class: FamilyClass) -> &'static str {
         FamilyClass::FileOne => "file pages, in one",
         FamilyClass::FileSeveral => "file pages, in several",
         FamilyClass::Kernel => "of the kernel (vdso)",
-        FamilyClass::Elsewhere => "moving, at a device, failed",
+        FamilyClass::Elsewhere => "migrating, device, failed",
         _ => "of unknown kind",
     }
 }
@@ -253,10 +253,12 @@ fn cgroup(lines: &mut Lines, group: &AccountCgroup) {
         if let Ok(killed) = group.killed
             && killed > 0
         {
-            line.word(", ", Role::Bad, format!("{} killed for want of memory", counted(killed, "process")));
+            line.word(", ", Role::Bad, format!("{} killed by the OOM killer", counted(killed, "process")));
         }
     }
-    if let Ok(bytes) = &group.unmapped_file {
+    if let Ok(bytes) = &group.unmapped_file
+        && *bytes > 0
+    {
         let text = format!(
             "no process maps {} of the page cache: reclaim frees it, if clean and not shared memory",
             size(*bytes)

@@ -108,7 +108,7 @@ impl Command for AccountFor {
 Accounts for the resident memory of the process, or of a range. Every mapping of a page that Rss counts is in one \
 class, so that the classes add up to Rss. The first class that applies counts:
 
-  moving, at a device, failed  entries without memory here
+  migrating, device, failed    entries without memory here
   of the kernel                the vdso
   merged                       pages merged with equal ones (KSM)
   anonymous, only here         memory without a file, mapped once: heap, stacks, buffers
@@ -129,7 +129,7 @@ Shared memory and file pages are `only here` if no other process maps them. They
   top N         the N largest groups
   limit N       the first N groups
 
-Amounts `of which` overlap: huge pages may also be locked. `lazily freed` is the mark of MADV_FREE. It stays if memory \
+Amounts under `of which` overlap: huge pages may also be locked. `lazily freed` is the mark of MADV_FREE. It stays if memory \
 is written again, so the summary adds how much the kernel can reclaim now. Clean file pages can be dropped at any time; \
 dirty ones are written to disk first. The last words of a row name the action that frees the memory. `free` frees it \
 only when the allocator returns it to the kernel: that is a setting of most allocators, and malloc_trim in glibc.
@@ -152,7 +152,7 @@ Of several processes, each frame is counted once:
 Rows show the classes, then the processes. `in rss` is the sum of the Rss of all of them. `only here` is what no other \
 process maps. `freed at exit` is the private part of that, which the end of the process frees unless a driver or the \
 kernel holds it. File pages and shared memory stay. Processes that share one address space are one row. For a cgroup, \
-memory.current and memory.stat follow, the limit, the peak, the processes killed for want of memory (OOM), and what \
+memory.current and memory.stat follow, the limit, the peak, the processes killed by the OOM killer, and what \
 no process maps.
 
 Without frame numbers the sum of Pss is shown: it is exact if no other process maps the same memory, and less than \
@@ -206,10 +206,7 @@ what the processes use otherwise.",
         };
         if let (None, Some(cut)) = (self.by, &self.cut) {
             let word = cut.which.word();
-            return Err(Error::refused(
-                format!("`{word}` is for groups"),
-                format!("write `account by region {word} 5`"),
-            ));
+            return Err(Error::refused(format!("`{word}` needs `by`"), format!("write `account by region {word} 5`")));
         }
         let target = context.target()?;
         let spans = match range {

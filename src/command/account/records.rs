@@ -42,7 +42,7 @@ record! {
         dirty: Fact<u64>,
         /// Bytes of frames that this process maps several times.
         several: Fact<u64>,
-        /// Bytes that no other process maps but pmdb itself.
+        /// Bytes that only this process and pmdb itself map.
         with_pmdb: Fact<u64>,
         /// Bytes of all-zero pieces of huge pages, with `with content`.
         zeros: Fact<u64>,
@@ -202,7 +202,7 @@ fn words(class: AccountClass) -> &'static str {
         FileOthers => "file pages, with others",
         FileUnclear => "file pages, unknown",
         Kernel => "of the kernel (vdso)",
-        Elsewhere => "moving, at a device, failed",
+        Elsewhere => "migrating, device, failed",
         _ => "of unknown kind",
     }
 }
@@ -217,7 +217,7 @@ fn of_which(row: &AccountRow) -> Cell<'static> {
         (&row.locked, "locked"),
         (&row.dirty, "dirty"),
         (&row.several, "mapped several times here"),
-        (&row.with_pmdb, "only with pmdb"),
+        (&row.with_pmdb, "shared only with pmdb"),
     ];
     let known = marks.iter().filter_map(|(bytes, what)| Some((*bytes.as_ref().ok()?, what)));
     let parts: Vec<String> =

@@ -45,9 +45,9 @@ of a range, its threads, the auxiliary vector, and the list of mapped files. The
   --overwrite  replace a file that exists
 
 Pages that are not resident are not in the file. Regions that the program excludes from core files (MADV_DONTDUMP) \
-are left out. Of a thread that waits, or is stopped, the program counter and the stack pointer are in the file. \
-/proc does not have the other registers. They are 0, and a note in the file lists them as unknown. Stop the process first to get \
-one moment of all threads.
+are left out. For a waiting or stopped thread, the file has the program counter and the stack pointer. /proc does not \
+show the other registers: they are 0, and a note in the file lists them as unknown. Stop the process first for a \
+consistent state of all threads.
 
 `pmdb -c FILE` opens the file, for the commands about regions, pages, memory, threads and modules. Pages that are \
 missing are `not in this core`. Core files of the kernel and of gdb have no page map: \

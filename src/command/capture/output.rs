@@ -96,7 +96,10 @@ pub(super) fn open(path: &Path) -> Result<File, Error> {
     let file = File::from(file);
     match file.metadata() {
         Ok(metadata) if metadata.is_file() => Ok(file),
-        _ => Err(Error::refused(format!("{} is not a regular file", path.display()), "a capture is one")),
+        _ => Err(Error::refused(
+            format!("{} is not a regular file", path.display()),
+            "write the capture to a regular file",
+        )),
     }
 }
 

@@ -69,7 +69,7 @@ Compares the attached process with another one, region by region, and adds up pa
   here     only the attached process maps the page
   there    only the other process maps the page
 
-After a fork, `copied` is the cost of copy-on-write so far, and `to copy` is the cost still possible. Without a fork \
+After a fork, `copied` is the cost of copy-on-write so far, and `to copy` the cost still possible. Without a fork \
 between the two, pages in different frames count under `here` and `there`.
 
   PROCESS    a process id, or a name as a text
@@ -84,27 +84,19 @@ With one of these options it compares again and again, and prints a line for eac
 
   every DURATION         the time between samples (default 1s)
   for DURATION           end after this time
-  until copied > AMOUNT  end as soon as so many bytes are copied; `shared` and `to_copy` can be compared too, also \
-                         with <, <= and >=
-  as timeline            a picture instead of lines
+  until copied > AMOUNT  end as soon as so many bytes are copied; also `shared` and `to_copy`, and <, <= and >=
+  as timeline            a picture: a row for each stretch of private memory, a column for each sample
 
-A line has the sums of all processes, and how much was copied in a second since the line before. `children` are listed \
-anew for each sample, so that it can start before a fork. The rows of `by` and the sums of each process follow at the \
-end, also after Ctrl-C. They are from the last sample that found the process. If `for` ends before `until` holds, that \
-is an error with status 5.
+A line has the sums of all processes, and the bytes copied in a second. `children` are listed anew for each sample, so \
+that it can start before a fork. The rows of `by` follow at the end. A timeline shows the copied share of the pages \
+that both processes have: a digit is so many tenths, # is all.
 
-`as timeline` draws a row for each stretch of private, writable memory, and a column for each sample. A digit is the \
-copied share, in tenths of the pages that both processes have; # is all. `> ./FILE.svg` writes it as SVG.
+Of several processes only the sums of each are shown, with the kernel's own uss and pss (smaps_rollup). $_shared, \
+$_copied and $_about_to_copy are the bytes of all.
 
-Several processes, or all `children`, are compared one after the other. Then only the sums of each are shown, with \
-the kernel's own uss and pss (smaps_rollup). $_shared, $_copied and $_about_to_copy are the bytes of all.
-
-Pages of a file never count as `to copy`: the first write copies them also without a fork. Pages of files and of shared \
-memory under `here` and `there` need no copy: the other process can map them.
-
-Regions match by address. A file that is mapped elsewhere matches by file and offset. A frame that the other process \
-maps only elsewhere, such as one of merged pages (KSM), counts as shared too. The last line shows how much that is. \
-Pages in the same swap slot count as shared.
+Pages of a file never count as `to copy`: the first write copies them even without a fork. Regions match by address, \
+and files also by offset. A frame that the other process maps only at another address counts as shared, and so does \
+a page in the same swap slot.
 
 Needs frame numbers (CAP_SYS_ADMIN).",
         examples: &[

@@ -28,7 +28,7 @@ impl Examination<'_> {
         let bytes = count.checked_mul(self.unit.bytes().into());
         let start = bytes.and_then(|bytes| self.next.get().checked_sub(bytes));
         let start = VirtualAddress::new(start.ok_or_else(|| Error::Refused {
-            message: format!("that many units before {} would begin below 0", self.next),
+            message: format!("so many units before {} would begin below address 0", self.next),
             hint: None,
         })?);
         Ok(Before { start, count, next: start })

@@ -118,7 +118,7 @@ fn numbers_are_typed_and_evaluated_once() {
     for (text, part, message) in [
         ("pfn == &main", "==", "page frames and addresses cannot be compared"),
         ("address + &main > 0", "+", "two addresses cannot be added"),
-        ("-pfn > 0", "-", "page frames have no such opposite"),
+        ("-pfn > 0", "-", "page frames cannot be negated or inverted"),
         ("mapcount > 1 / 0", "1 / 0", "division by zero"),
         ("mapcount > u8(0x508000)", "0x508000", "cannot read 0x508000: its page is untouched"),
         ("flags(drity)", "drity", "no page flag is called 'drity'"),

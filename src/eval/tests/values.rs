@@ -54,7 +54,7 @@ fn an_overflow_is_an_error_at_its_place() {
         ("pfn:1 + phys:2", "+: page frames and physical addresses cannot be added"),
         ("phys:1 < pfn:2", "<: physical addresses and page frames cannot be compared"),
         ("pfn:1 * 2", "*: page frames cannot be multiplied"),
-        ("-pfn:1", "-: page frames have no such opposite"),
+        ("-pfn:1", "-: page frames cannot be negated or inverted"),
         ("1 ~ \"1\"", "~: `~` needs two texts: the second is a regular expression"),
         ("\"a\" + 1", "\"a\": the text \"a\" is not a number"),
         ("pfn:(0 - 1)", "(0 - 1): -1 is negative"),

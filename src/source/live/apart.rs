@@ -249,7 +249,7 @@ pub(super) fn error_from_bytes(bytes: &[u8]) -> Error {
 fn no_answer(name: &Name, error: Errno) -> Error {
     match error {
         Errno::TIMEDOUT => Error::not_available(format!("the storage of {name} does not respond")),
-        error => Error::io(format!("asking for {name}"), error),
+        error => Error::io(format!("requesting {name}"), error),
     }
 }
 

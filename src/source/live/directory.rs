@@ -314,7 +314,7 @@ pub fn way_to(needed: &str) -> String {
             "run pmdb with {needed} outside of this user namespace (container): rights in it do not reach out of it"
         ),
         _ if are_among(needed, &held()) => format!(
-            "pmdb has {needed}, and that does not suffice here: another user namespace, kernel lockdown or a security module is in the way"
+            "refused although pmdb has {needed}: another user namespace, kernel lockdown or a security module prevents it"
         ),
         _ if rustix::process::geteuid().is_root() => {
             format!("give pmdb {needed}, which root has unless a container or a bounding set removes it")
@@ -397,9 +397,9 @@ mod tests {
         assert!(!are_among("CAP_SYS_PTRACE", &[]));
         let all = NAMES.map(|(_, name)| name).join(" and ");
         if held_all() && in_first_user_namespace() != Some(false) {
-            assert!(way_to(&all).contains("does not suffice"));
+            assert!(way_to(&all).contains("refused although"));
         } else {
-            assert!(!way_to(&all).contains("does not suffice"));
+            assert!(!way_to(&all).contains("refused although"));
         }
     }
 

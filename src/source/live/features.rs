@@ -20,10 +20,10 @@ pub(super) fn frame_numbers() -> Finding {
     match memory::own_entry() {
         Some(entry) if entry.is_frame_hidden() => unavailable(
             feature,
-            "the page map shows no frame for a page of pmdb's own that is present",
+            "the page map does not show the frame of pmdb's own resident page",
             directory::way_to(SYS_ADMIN),
         ),
-        Some(_) => available(feature, "the page map shows the frame of a page of pmdb's own"),
+        Some(_) => available(feature, "the page map shows the frame of pmdb's own resident page"),
         None => {
             let found = "pmdb's own page map could not be read; judged by its rights";
             if directory::has_sys_admin() {

@@ -4,17 +4,18 @@ use super::rows::{RowLimit, finish, note_hidden_rows, say_left_out, states_are, 
 use super::symbols::meant;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, region};
 use crate::eval::{self, Scope as _, Spans, Value};
-use crate::inspect::{AddressSpace, Backing, RegionStats, StateSet, ViewedRegion};
+use crate::inspect::{AddressSpace, Backing, StateSet, ViewedRegion};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, PageSize};
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, one_of, part_of_name, word};
 use crate::lang::{self, Filter, FilterField as _, RegionField, Spanned, display};
-use crate::render::Record;
+use crate::process::Target;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::text::pages::{remarks, total};
 use crate::render::units::{percent, size};
+use crate::render::{Record, Sink};
 use crate::report::record::record;
 use crate::report::{Declared, Fact, Reason, RegionReport, Shape, Stopped};
 use nom::Parser;
@@ -171,8 +172,11 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
         let asks = |field| filter.as_ref().is_some_and(|filter| filter.asks(field));
         let shares = order == Some(RegionOrder::Pss) || asks(RegionField::Pss);
         // smaps has the facts of map counts without needing further rights.
-        let counted = space.availability().counts.is_ok();
-        let smaps = if full || (shares && !counted) { region::smaps(&target, context.sink)? } else { Vec::new() };
+        let asks_smaps_for_shares = shares && space.availability().counts.is_err();
+        // It alone shows which shared memory is in swap (since Linux 4.5).
+        let asks_swap = order == Some(RegionOrder::Swapped) || asks(RegionField::Swapped);
+        let smaps_now = full || asks_smaps_for_shares;
+        let mut smaps = smaps_now.then(|| region::smaps(&target, context.sink)).transpose()?;
         let mut summary = RegionsSummary {
             regions: 0,
             size: 0,
@@ -201,8 +205,19 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
             while let Some((viewed, stats)) = counts.next()? {
                 sink.progress(done, total, "regions")?;
                 done += 1;
-                let told = (shares && !counted).then(|| with_share(&stats, viewed, &smaps));
-                let stats = told.as_ref().unwrap_or(&stats);
+                let mut stats = stats;
+                if asks_smaps_for_shares {
+                    let pss = field_of_smaps(smaps.as_deref(), viewed, "Pss");
+                    stats.pss = viewed.is_in_rss().and(pss.ok_or(Reason::Changed));
+                }
+                if asks_swap && stats.swapped.is_err() && stats.hidden().is_none() {
+                    if smaps.is_none() {
+                        smaps = Some(smaps_if_readable(&target, sink)?);
+                    }
+                    let swap = field_of_smaps(smaps.as_deref(), viewed, "Swap");
+                    stats.swapped = swap.map_or(stats.swapped, Ok);
+                }
+                let stats = &stats;
                 let holds = filter
                     .as_ref()
                     .filter(|filter| filter.needs_stats())
@@ -235,7 +250,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
                     report.pss = report.why.take("pss", stats.pss.clone());
                 }
                 if full {
-                    region::add_smaps(&mut report, viewed, &smaps);
+                    region::add_smaps(&mut report, viewed, smaps.as_deref().unwrap_or_default());
                 }
                 summary.regions += 1;
                 summary.size = summary.size.saturating_add(report.size);
@@ -333,10 +348,17 @@ pub(super) fn names_sorting(text: &str) -> bool {
     ["sort", "sorted", "order", "ordered"].contains(&text) || text.starts_with("--sort")
 }
 
-/// The stats of a region with the share from smaps.
-fn with_share(stats: &RegionStats, viewed: &ViewedRegion, smaps: &[Smaps]) -> RegionStats {
-    let told = Smaps::at(smaps, viewed.range().start()).and_then(|smaps| smaps.field("Pss"));
-    RegionStats { pss: viewed.is_in_rss().and(told.ok_or(Reason::Changed)), ..stats.clone() }
+/// A number of smaps about a region; `None` if smaps was not read or has it not.
+fn field_of_smaps(smaps: Option<&[Smaps]>, viewed: &ViewedRegion, field: &str) -> Option<u64> {
+    Smaps::at(smaps?, viewed.range().start()).and_then(|smaps| smaps.field(field))
+}
+
+/// All of smaps; nothing if it cannot be read, as in a capture without it.
+fn smaps_if_readable(target: &Target, sink: &mut dyn Sink) -> Result<Vec<Smaps>, Error> {
+    match region::smaps(target, sink) {
+        Err(error) if !matches!(error, Error::Stopped(_)) => Ok(Vec::new()),
+        read => read,
+    }
 }
 
 /// The range that a variable holds, if the text is such a variable: the regions in it are then meant.

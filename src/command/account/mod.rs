@@ -461,12 +461,18 @@ impl Sum<'_> {
             memory.clone().find(|(name, _)| name == field).map(|&(_, bytes)| bytes)
         };
         let is_whole = kernel.as_ref().map(drop).map_err(Clone::clone);
+        // The page map does not show which shared memory is in swap.
+        let in_swap = kernel.as_ref().ok().and_then(|(_, after)| after.field("Swap")).unwrap_or(0);
+        let beside = |what| match what {
+            BesideRss::Swapped => all.beside(what).max(in_swap),
+            _ => all.beside(what),
+        };
         AccountSummary {
             pid: identity.pid,
             process: identity.name,
             bytes: all.total(),
             distinct: accounting.distinct(all),
-            beside: Numbers(BesideRss::ALL.iter().map(|&what| (what, all.beside(what))).collect()),
+            beside: Numbers(BesideRss::ALL.iter().map(|&what| (what, beside(what))).collect()),
             page_tables: is_whole.clone().and_then(|()| {
                 let tables = [vm("VmPTE"), vm("VmPMD")];
                 let told = tables.iter().any(Option::is_some);

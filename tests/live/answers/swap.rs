@@ -9,6 +9,7 @@ use super::super::{Scenario, Test};
 use super::{Truth, program, says};
 use std::fs::{File, read_to_string};
 use std::path::Path;
+use std::process::Command;
 
 pub const TESTS: &[Test] = &[
     ("answers::swap_on_zram", swap_on_zram),
@@ -147,6 +148,25 @@ fn in_the_region(pid: u32, object: u64) {
     let full = region("full");
     assert_eq!(full["swapped"], page_bytes(), "{full}");
     assert_eq!(full["swapped"], full["smaps"]["Swap"], "{full}");
+    // Asked for, it comes from smaps in the list too.
+    let lines = ["regions where swapped > 0", "account"].map(str::to_owned);
+    let text = program(&[], pid, true, &lines);
+    let said: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    let listed = said.iter().find(|one| one["start"] == full["start"]).expect("the region");
+    assert_eq!(listed["swapped"], full["swapped"], "{listed}");
+    assert!(listed["why"]["swapped"].is_null(), "{listed}");
+    let rollup = read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("smaps_rollup");
+    let swap = rollup.lines().find_map(|line| line.strip_prefix("Swap:")?.trim().strip_suffix(" kB"));
+    let swap = swap.and_then(|swap| swap.parse::<u64>().ok()).expect("Swap") * 1024;
+    let account = said.iter().find(|one| one["type"] == "account-summary").expect("a summary");
+    assert_eq!(account["beside"]["swapped"], swap, "{account}");
+    let check = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/swapped.pmdb");
+    let run = Command::new(env!("CARGO_BIN_EXE_pmdb"))
+        .args(["-nx", "-batch", "-p", &pid.to_string(), "-x", check])
+        .output()
+        .expect("pmdb runs");
+    assert_eq!(run.status.code(), Some(1), "{run:?}");
 }
 
 fn swap_goes_with_a_killed_test() {

@@ -254,7 +254,8 @@ impl Arguments {
         let refused = |message: String| Err(Arguments::command().error(ErrorKind::UnknownArgument, message));
         let mut words = Vec::new();
         let next = self.arguments.first().map(String::as_str);
-        let is_complete = self.target.as_deref().is_some_and(|word| needs_no_process(word, next));
+        // Such a command wins over a process of that name, which `-p` names.
+        let is_complete = self.target.as_deref().is_some_and(|word| LANGUAGE.is_alone(word, next));
         if self.pid.is_some() || self.capture.is_some() || is_complete {
             words.extend(self.target.take());
         }
@@ -338,19 +339,6 @@ impl Arguments {
     }
 }
 
-/// Whether a word in the place of the process is a command that needs no process, with the word after it where it has
-/// two. Such a command wins over a process of that name, which `-p` names.
-fn needs_no_process(word: &str, next: Option<&str>) -> bool {
-    match word {
-        "help" | "apropos" | "ps" | "decode" | "show" => true,
-        "info" => next == Some("capabilities"),
-        "summary" => next == Some("frames"),
-        // Of a cgroup, or of all processes of a name.
-        "account" => next.is_some_and(|next| next == "cgroup" || next.starts_with('"')),
-        _ => false,
-    }
-}
-
 /// The choice of colour for clap's help, the same as for other output. It finds `--color` before the command line is
 /// parsed.
 fn help_color(words: &[OsString]) -> clap::ColorChoice {
@@ -421,7 +409,7 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
         if !word.to_string_lossy().starts_with('-') {
             // The command behind the process has options of its own.
             let next = words.peek().and_then(|next| next.to_str());
-            let is_command = word.to_str().is_some_and(|word| needs_no_process(word, next));
+            let is_command = word.to_str().is_some_and(|word| LANGUAGE.is_alone(word, next));
             options_ended = !has_steps && (has_process || is_command);
             has_process = true;
             if options_ended {

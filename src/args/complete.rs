@@ -11,10 +11,10 @@
 mod shell;
 
 use super::generate::{names, options, spellings, takes_values};
-use super::{Arguments, Generated, needs_no_process};
+use super::{Arguments, Generated};
 use clap::{Arg, Command, CommandFactory, ValueEnum};
 use pmdb::command::subjects::{SUBJECTS, Subject};
-use pmdb::command::{self, COMMANDS, Group};
+use pmdb::command::{self, COMMANDS, Group, LANGUAGE};
 use pmdb::kernel::text::is_plain;
 use pmdb::lang::ColorChoice;
 use pmdb::process::{self, ProcessEntry, Target};
@@ -193,7 +193,7 @@ impl Offers<'_> {
                 }
                 None if *word == "--" => options_ended = true,
                 None if word.starts_with('-') && !options_ended => {}
-                None if process.is_none() && !needs_no_process(word, before.get(index + 1).copied()) => {
+                None if process.is_none() && !LANGUAGE.is_alone(word, before.get(index + 1).copied()) => {
                     process = Some(word)
                 }
                 None if has_steps => return self.files(0),
@@ -212,7 +212,7 @@ impl Offers<'_> {
             None => {
                 self.processes(0);
                 self.add("demo", "start a demonstration process");
-                for command in COMMANDS.abouts().filter(|about| needs_no_process(about.name.name, None)) {
+                for command in COMMANDS.abouts().filter(|about| LANGUAGE.is_alone(about.name.name, None)) {
                     self.add(command.name.name, command.summary);
                 }
             }

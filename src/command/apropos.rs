@@ -19,7 +19,7 @@ pub struct Apropos {
 
 impl Command for Apropos {
     const ABOUT: About = About {
-        name: CommandName::new("apropos"),
+        name: CommandName::new("apropos").alone(),
         group: Group::Language,
         summary: "search the help",
         text: "\

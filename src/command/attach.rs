@@ -4,9 +4,8 @@ use crate::command::{About, Command, CommandName, Context, Error, Flow, Group, N
 use crate::eval::{Scope, Value};
 use crate::lang::habits::{self, Does};
 use crate::lang::parser::{Parsed, Raw, Tokens, raw};
-use crate::lang::{Expected, Spanned, SyntaxError, escape, grammar};
+use crate::lang::{Expected, ProcessNeed, Spanned, SyntaxError, escape};
 use crate::process::{self, Target};
-use crate::render::Sink;
 use crate::report::TargetReport;
 use nom::Parser;
 use std::fmt::{self, Formatter};
@@ -69,7 +68,7 @@ pub struct Attach(pub Spanned<TargetName>);
 
 impl Command for Attach {
     const ABOUT: About = About {
-        name: CommandName::new("attach"),
+        name: CommandName::new("attach").detached(),
         group: Group::Target,
         summary: "choose the process to examine",
         text: "\
@@ -112,7 +111,7 @@ is noticed. Reports when the process exits or executes another program.",
                 },
             },
         };
-        let resolved = resolve(&asked, context.sink)?;
+        let resolved = resolve(&asked, context)?;
         let target = Target::attach(resolved.pid)?;
         target.process.set_scan(context.state.settings.scan);
         let target = context.state.attach(target);
@@ -142,28 +141,25 @@ is noticed. Reports when the process exits or executes another program.",
     }
 }
 
-/// Words that `pmdb` takes in the place of a process.
-const WITHOUT_PROCESS: &[&str] = &["help", "apropos", "ps", "decode", "show", "demo", "self"];
-
-/// Commands that work without a process, and that `pmdb` still takes for the name of one.
-const NEED_NO_PROCESS: &[&str] = &["print", "output", "printf", "echo", "set", "source", "history"];
+/// Other words that `pmdb` takes in the place of a process.
+const SPECIAL_TARGETS: [&str; 2] = ["demo", "self"];
 
 /// The process of that number or name. Lists the processes if several have the name.
-pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::ResolvedProcess, Error> {
-    let is_command = || grammar::usage(asked).is_some();
+pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::ResolvedProcess, Error> {
+    let language = context.commands.language;
+    let command = language.command(asked);
     match process::resolve(asked) {
         Err(process::Error::Ambiguous { name, candidates }) => {
             for entry in &candidates {
-                sink.emit(&ps::row(entry))?;
+                context.sink.emit(&ps::row(entry))?;
             }
             Err(process::Error::Ambiguous { name, candidates }.into())
         }
         // `pmdb regions` without a process takes `regions` for a name.
-        Err(process::Error::Gone { what, .. }) if is_command() => {
-            let alone = if NEED_NO_PROCESS.contains(&asked) {
-                format!(", or without a process by `pmdb -batch -ex {asked}`")
-            } else {
-                String::new()
+        Err(process::Error::Gone { what, .. }) if command.is_some() => {
+            let alone = match command.map(|command| command.name.process) {
+                Some(ProcessNeed::Optional) => format!(", or without a process by `pmdb -batch -ex {asked}`"),
+                _ => String::new(),
             };
             if asked == "target" {
                 let what = format!("{what}; to open a capture: `pmdb -c FILE`");
@@ -186,7 +182,8 @@ pub(super) fn resolve(asked: &str, sink: &mut dyn Sink) -> Result<process::Resol
                 }
                 None if !asked.starts_with(|c: char| c.is_ascii_digit()) => {
                     let running = names_of_processes();
-                    let known = WITHOUT_PROCESS.iter().copied().chain(running.iter().map(String::as_str));
+                    let words: Vec<&str> = language.alone().chain(SPECIAL_TARGETS).collect();
+                    let known = words.into_iter().chain(running.iter().map(String::as_str));
                     match SyntaxError::did_you_mean(asked, known) {
                         Some(guess) => format!("{what}; {guess}"),
                         None => what,

@@ -17,7 +17,7 @@ pub struct InfoCapabilities;
 impl Command for InfoCapabilities {
     const RECORDS: &'static [Shape] = &[Capabilities::SHAPE];
     const ABOUT: About = About {
-        name: CommandName::new("info capabilities").displayed(),
+        name: CommandName::new("info capabilities").displayed().alone(),
         group: Group::Target,
         summary: "list the features that this kernel and these rights allow",
         text: "\

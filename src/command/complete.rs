@@ -17,7 +17,7 @@ pub struct Complete {
 
 impl Command for Complete {
     const ABOUT: About = About {
-        name: CommandName::new("complete").whole(),
+        name: CommandName::new("complete").whole().detached(),
         group: Group::Language,
         summary: "list the completions of a line, as Tab offers them",
         text: "\

@@ -46,7 +46,7 @@ pub struct Decode {
 impl Command for Decode {
     const RECORDS: &'static [Shape] = &[Decoded::SHAPE];
     const ABOUT: About = About {
-        name: CommandName::new("decode").displayed(),
+        name: CommandName::new("decode").displayed().alone(),
         group: Group::Look,
         summary: "explain a raw page-map entry or flags word",
         text: "\

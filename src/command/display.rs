@@ -46,7 +46,7 @@ pub struct Display {
 impl Command for Display {
     const RECORDS: &'static [Shape] = &[DisplayReport::SHAPE];
     const ABOUT: About = About {
-        name: CommandName::new("display").whole(),
+        name: CommandName::new("display").whole().detached(),
         group: Group::Time,
         summary: "show a value or a command's answer at each prompt",
         text: "\
@@ -212,7 +212,7 @@ pub struct Undisplay {
 
 impl Command for Undisplay {
     const ABOUT: About = About {
-        name: CommandName::new("undisplay").whole(),
+        name: CommandName::new("undisplay").whole().detached(),
         group: Group::Time,
         summary: "remove displays",
         text: "Removes the displays with these numbers. Without a number, removes all.",
@@ -250,7 +250,7 @@ pub struct InfoDisplay;
 
 impl Command for InfoDisplay {
     const ABOUT: About = About {
-        name: CommandName::new("info display").whole().displayed(),
+        name: CommandName::new("info display").whole().displayed().detached(),
         group: Group::Time,
         summary: "list the displays",
         text: "Lists each display with its number and its expression or command.",

@@ -18,7 +18,7 @@ pub struct Echo {
 
 impl Command for Echo {
     const ABOUT: About = About {
-        name: CommandName::new("echo").displayed(),
+        name: CommandName::new("echo").displayed().detached(),
         group: Group::Language,
         summary: "print text",
         text: "\

@@ -23,7 +23,7 @@ pub struct HelpOn {
 
 impl Command for HelpOn {
     const ABOUT: About = About {
-        name: CommandName::new("help").short(&["h"]),
+        name: CommandName::new("help").short(&["h"]).alone(),
         group: Group::Language,
         summary: "explain a command or a subject",
         text: "\

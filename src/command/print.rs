@@ -33,7 +33,7 @@ pub struct Print {
 impl Command for Print {
     const RECORDS: &'static [Shape] = &[ValueReport::SHAPE];
     const ABOUT: About = About {
-        name: CommandName::new("print").short(&["p"]),
+        name: CommandName::new("print").short(&["p"]).detached(),
         group: Group::Memory,
         summary: "evaluate an expression and keep its value",
         text: "\
@@ -102,7 +102,7 @@ pub struct Output {
 
 impl Command for Output {
     const ABOUT: About = About {
-        name: CommandName::new("output").whole(),
+        name: CommandName::new("output").whole().detached(),
         group: Group::Scripts,
         summary: "print a value and nothing else",
         text: "\

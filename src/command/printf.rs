@@ -23,7 +23,7 @@ pub struct Printf {
 
 impl Command for Printf {
     const ABOUT: About = About {
-        name: CommandName::new("printf").whole().displayed(),
+        name: CommandName::new("printf").whole().displayed().detached(),
         group: Group::Scripts,
         summary: "print values in a format",
         text: "\

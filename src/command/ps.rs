@@ -71,7 +71,7 @@ fn process_clauses(mut input: Tokens<'_>) -> Parsed<'_, ProcessClauses> {
 impl Command for Ps {
     const RECORDS: &'static [Shape] = &[ProcessRow::SHAPE];
     const ABOUT: About = About {
-        name: CommandName::new("ps").displayed(),
+        name: CommandName::new("ps").displayed().alone(),
         group: Group::Target,
         summary: "list processes, with the memory that each uses",
         text: "\

@@ -17,7 +17,7 @@ pub struct Quit {
 
 impl Command for Quit {
     const ABOUT: About = About {
-        name: CommandName::new("quit").short(&["q"]),
+        name: CommandName::new("quit").short(&["q"]).detached(),
         group: Group::Language,
         summary: "leave pmdb",
         text: "\

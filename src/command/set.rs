@@ -36,7 +36,7 @@ pub enum Set {
 
 impl Command for Set {
     const ABOUT: About = About {
-        name: CommandName::new("set"),
+        name: CommandName::new("set").detached(),
         group: Group::Language,
         summary: "change a setting or a variable",
         text: "\

@@ -3,7 +3,7 @@
 use super::{About, CommandName, Group, example};
 
 pub(super) const ABOUT_SHELL: About = About {
-    name: CommandName::new("shell").short(&["!"]),
+    name: CommandName::new("shell").short(&["!"]).detached(),
     group: Group::Language,
     summary: "run a shell command",
     text: "\
@@ -14,7 +14,7 @@ records.",
 };
 
 pub(super) const ABOUT_PIPE: About = About {
-    name: CommandName::new("pipe"),
+    name: CommandName::new("pipe").detached(),
     group: Group::Language,
     summary: "send the output of a command to a shell command",
     text: "\

@@ -35,7 +35,7 @@ pub enum Show {
 impl Command for Show {
     const RECORDS: &'static [Shape] = &[SettingReport::SHAPE, AreaRow::SHAPE];
     const ABOUT: About = About {
-        name: CommandName::new("show"),
+        name: CommandName::new("show").alone(),
         group: Group::Language,
         summary: "show settings and variables",
         text: "\

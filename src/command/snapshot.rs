@@ -160,7 +160,7 @@ pub struct InfoSnapshots;
 
 impl Command for InfoSnapshots {
     const ABOUT: About = About {
-        name: CommandName::new("info snapshots").whole().displayed(),
+        name: CommandName::new("info snapshots").whole().displayed().detached(),
         group: Group::Time,
         summary: "list the snapshots",
         text: "\

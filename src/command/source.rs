@@ -19,7 +19,7 @@ pub struct Source {
 
 impl Command for Source {
     const ABOUT: About = About {
-        name: CommandName::new("source"),
+        name: CommandName::new("source").detached(),
         group: Group::Language,
         summary: "run the commands of a file",
         text: "\

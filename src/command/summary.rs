@@ -33,7 +33,7 @@ pub enum Summary {
 impl Command for Summary {
     const RECORDS: &'static [Shape] = &[SummaryRow::SHAPE];
     const ABOUT: About = About {
-        name: CommandName::new("summary").how(),
+        name: CommandName::new("summary").how().alone_before(&["frames"]),
         group: Group::Look,
         summary: "count pages by the flags of their frames",
         text: "\

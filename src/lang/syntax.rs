@@ -332,8 +332,23 @@ pub struct CommandName {
     pub how: bool,
     /// Whether `display` may run it: it changes nothing.
     pub displayed: bool,
+    /// Whether it needs a process.
+    pub process: ProcessNeed,
     /// What the line does, if blocks are made of such lines.
     pub block: Option<BlockLine>,
+}
+
+/// Whether a command needs a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessNeed {
+    /// It needs one.
+    Required,
+    /// It needs none, but `pmdb NAME` takes the name for that of a process.
+    Optional,
+    /// `pmdb NAME` runs it, without a process.
+    Unused,
+    /// The same, if one of these words follows the name; `"` is any text in quotes. Otherwise it needs a process.
+    UnusedBefore(&'static [&'static str]),
 }
 
 /// What a line of blocks does.
@@ -348,7 +363,15 @@ pub enum BlockLine {
 impl CommandName {
     /// A name that may be shortened.
     pub const fn new(name: &'static str) -> Self {
-        CommandName { name, short: &[], whole: false, how: false, displayed: false, block: None }
+        CommandName {
+            name,
+            short: &[],
+            whole: false,
+            how: false,
+            displayed: false,
+            process: ProcessNeed::Required,
+            block: None,
+        }
     }
 
     /// With fixed short forms.
@@ -371,9 +394,24 @@ impl CommandName {
         CommandName { displayed: true, ..self }
     }
 
+    /// Of a command that needs no process, but `pmdb NAME` takes the name for that of a process.
+    pub const fn detached(self) -> Self {
+        CommandName { process: ProcessNeed::Optional, ..self }
+    }
+
+    /// Of a command that `pmdb NAME` runs without a process.
+    pub const fn alone(self) -> Self {
+        CommandName { process: ProcessNeed::Unused, ..self }
+    }
+
+    /// Of a command that `pmdb NAME WORD` runs without a process. The word `"` is any text in quotes.
+    pub const fn alone_before(self, words: &'static [&'static str]) -> Self {
+        CommandName { process: ProcessNeed::UnusedBefore(words), ..self }
+    }
+
     /// A line of blocks, typed in full.
     pub const fn block(self, line: BlockLine) -> Self {
-        CommandName { block: Some(line), ..self.whole() }
+        CommandName { block: Some(line), ..self.whole().detached() }
     }
 
     pub(super) fn first(&self) -> &'static str {

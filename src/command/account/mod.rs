@@ -101,7 +101,7 @@ impl Command for AccountFor {
     ];
 
     const ABOUT: About = About {
-        name: CommandName::new("account").whole(),
+        name: CommandName::new("account").whole().alone_before(&["cgroup", "\""]),
         group: Group::Look,
         summary: "add up resident memory by class",
         text: "\

@@ -37,7 +37,7 @@ pub struct TargetCapture(pub Spanned<String>);
 
 impl Command for TargetCapture {
     const ABOUT: About = About {
-        name: CommandName::new("target capture"),
+        name: CommandName::new("target capture").detached(),
         group: Group::Target,
         summary: "examine a capture in place of a process",
         text: "\

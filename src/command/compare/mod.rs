@@ -211,7 +211,7 @@ impl Compare {
 fn pid(value: &Spanned<lang::Expression>, context: &mut Context) -> Result<u32, Error> {
     let as_range = Spanned::new(lang::Range::Expression(value.node.clone()), value.at);
     if let Value::Text(name) = eval::value(&as_range, context.state)? {
-        return Ok(attach::resolve(&name, context.sink)?.pid);
+        return Ok(attach::resolve(&name, context)?.pid);
     }
     let number = eval::integer(value, context.state)?.get();
     u32::try_from(number).map_err(|_| {

@@ -1,8 +1,11 @@
 //! The table of commands, held to the language.
 
-use super::super::COMMANDS;
-use crate::lang::{ParsedLine, grammar, script};
+use super::super::{COMMANDS, Error};
+use super::{Kept, run_line};
+use crate::lang::{ParsedLine, ProcessNeed, grammar, script};
+use crate::process::fake::World;
 use crate::render::text::region::headings;
+use crate::state::DebugState;
 
 #[test]
 fn every_command_has_a_usage_that_begins_with_its_name() {
@@ -40,6 +43,38 @@ fn every_command_is_described_and_every_example_is_in_the_language() {
             let parsed = COMMANDS.language.parse_line(example.line);
             let parsed = parsed.unwrap_or_else(|error| panic!("{}", error.draw(example.line)));
             assert!(!matches!(parsed, ParsedLine::Empty | ParsedLine::Comment), "{}", example.line);
+        }
+    }
+}
+
+#[test]
+fn a_command_fails_without_a_process_exactly_if_its_name_says_so() {
+    let (_, target) = World::new([]).target();
+    let outcome = |line: &str| {
+        let mut state = DebugState::new(target.machine.clone());
+        let mut sink = Kept { records: Vec::new(), stop_at: usize::MAX };
+        run_line(&mut state, line, None, &mut sink)
+    };
+    for about in COMMANDS.abouts() {
+        let line = about.examples[0].line;
+        match about.name.process {
+            ProcessNeed::Required => assert!(outcome(line).is_err(), "{line}"),
+            // What `print` does without a process depends on its arguments.
+            ProcessNeed::Optional => {}
+            ProcessNeed::Unused => assert!(outcome(line).is_ok(), "{line}"),
+            ProcessNeed::UnusedBefore(words) => {
+                let name = about.name.name;
+                assert!(matches!(outcome(name), Err(Error::NoTarget)), "{name}");
+                for word in words {
+                    let line = match *word {
+                        "\"" => format!("{name} \"no program is called so\""),
+                        "cgroup" => format!("{name} cgroup /x"),
+                        word => format!("{name} {word}"),
+                    };
+                    // This machine has neither memory nor other processes: it fails, but not for want of a process.
+                    assert!(!matches!(outcome(&line), Err(Error::NoTarget)), "{line}");
+                }
+            }
         }
     }
 }

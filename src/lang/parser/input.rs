@@ -7,7 +7,9 @@ use crate::lang::expected::Expected;
 use crate::lang::expression::is_fixed;
 use crate::lang::field::FilterSubject;
 use crate::lang::lexer::{Token, TokenKind};
-use crate::lang::syntax::{BlockLine, CommandName, Count, LimitClause, Resolved, Statement, Time, resolve};
+use crate::lang::syntax::{
+    BlockLine, CommandName, Count, LimitClause, ProcessNeed, Resolved, Statement, Time, resolve,
+};
 use bitflags::bitflags;
 use nom::branch::alt;
 use nom::combinator::cut;
@@ -39,6 +41,23 @@ impl Language {
     /// The command of this name.
     pub(crate) fn command(self, name: &str) -> Option<&'static Syntax> {
         self.0.iter().find(|syntax| syntax.name.name == name)
+    }
+
+    /// The names of the commands that `pmdb NAME` runs without a process, and need no second word for that.
+    pub fn alone(self) -> impl Iterator<Item = &'static str> {
+        self.names().map(|name| name.name).filter(move |name| self.is_alone(name, None))
+    }
+
+    /// Whether `pmdb WORD NEXT` runs a command without a process. `next` is the word after `word`, if there is one.
+    pub fn is_alone(self, word: &str, next: Option<&str>) -> bool {
+        self.names().any(|name| match name.process {
+            ProcessNeed::Unused => name.first() == word && (name.second().is_none() || name.second() == next),
+            ProcessNeed::UnusedBefore(words) => {
+                let is_one = |next: &str| words.contains(&next) || next.starts_with('"') && words.contains(&"\"");
+                name.name == word && next.is_some_and(is_one)
+            }
+            ProcessNeed::Required | ProcessNeed::Optional => false,
+        })
     }
 
     /// Whether the command of this name takes `--how`.

@@ -65,7 +65,6 @@ mod unobserved;
 mod until;
 mod walk;
 mod watch;
-mod watch_groups;
 mod who;
 
 pub use about::{About, Group};

@@ -1,5 +1,6 @@
 //! `watch RANGE …`: what changes while you look.
 
+mod groups;
 pub(super) mod records;
 
 use super::pointers::note_range;
@@ -11,7 +12,6 @@ use super::timeline::Timeline;
 use super::translate::brief;
 use super::unobserved::{copies_elsewhere, unobservable};
 use super::until::{self, Quantifier, Until};
-use super::watch_groups::{Sums, WatchKey, tally};
 use super::{About, Command, CommandName, Context, Error, Group, Nature, Outcome, example};
 use crate::eval::{self, Spans, Value, current_ranges};
 use crate::inspect::{AddressSpace, Change, Facts, StateSet, Survival, Watcher, is_average};
@@ -26,7 +26,8 @@ use crate::render::Record;
 use crate::render::Sink;
 use crate::report::{EventKind, NetEffect, Numbers, PageFacts, Shape, SymbolBrief};
 use crate::state::DebugState;
-pub(super) use records::EventGroup;
+pub(super) use groups::tally;
+use groups::{Sums, WatchKey};
 use records::{Event, WatchStart, WatchSummary};
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter};

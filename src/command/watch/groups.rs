@@ -1,7 +1,7 @@
 //! `watch … by region`: changes added up for each region.
 
-use super::rows;
-use super::watch::EventGroup;
+use super::super::rows;
+use super::records::EventGroup;
 use crate::inspect::{AddressSpace, Change, RegionGroups};
 use crate::kernel::Region;
 use crate::kernel::words::worded;
@@ -20,7 +20,7 @@ worded! {
 
 /// Counts a change of some pages: each of them, or the one region or process that it is about, and the pages that went
 /// with their region. Returns how many it counts for `count`.
-pub(super) fn tally(events: &mut BTreeMap<EventKind, u64>, kind: EventKind, pages: u64) -> u64 {
+pub(in crate::command) fn tally(events: &mut BTreeMap<EventKind, u64>, kind: EventKind, pages: u64) -> u64 {
     let number = if kind.is_of_pages() { pages } else { 1 };
     *events.entry(kind).or_default() += number;
     if !kind.is_of_pages() && pages > 0 {

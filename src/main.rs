@@ -9,7 +9,7 @@ use pmdb::command::TargetName;
 use pmdb::demo::{self, Demonstration};
 use pmdb::eval::{self, Spans, Value};
 use pmdb::report::{ErrorCode, ErrorReport, RequestId};
-use pmdb::session::{self, Assertions, Input, LineOutcome, Session, SessionOptions, ShellIo, Tally};
+use pmdb::session::{self, Assertions, Input, LineOutcome, LineTally, Session, SessionOptions, ShellIo};
 use pmdb::state::{self, DebugState};
 use pmdb::{process, repl, source};
 use std::io::{self, IsTerminal, Write};
@@ -129,7 +129,7 @@ fn run(arguments: &Arguments) -> Result<u8, Ending> {
 fn run_session(arguments: &Arguments, session: &mut Session, terminal: bool, prompt: bool) -> LineOutcome {
     // Kept until the end: dropping it ends the demonstration process.
     let mut demonstration = None;
-    let mut tally = Tally::new(arguments.keep_going);
+    let mut tally = LineTally::new(arguments.keep_going);
     let _ = prepare(arguments, session, &mut tally, &mut demonstration);
     let outcome = tally.outcome();
     if arguments.serve {
@@ -200,7 +200,7 @@ fn status(outcome: LineOutcome) -> Result<u8, Ending> {
 fn prepare(
     arguments: &Arguments,
     session: &mut Session,
-    tally: &mut Tally,
+    tally: &mut LineTally,
     demonstration: &mut Option<Demonstration>,
 ) -> ControlFlow<()> {
     if let Some(init) = session::init_file().filter(|_| !arguments.no_init) {
@@ -228,7 +228,7 @@ fn prepare(
     for step in arguments.steps() {
         tally.add(match step {
             Step::File(path) => session.run_file(path, None),
-            Step::Command(text) => session.run_line(Input::typed(text)),
+            Step::Command(text) => session.run_line(Input::typed_line(text)),
         })?;
     }
     ControlFlow::Continue(())
@@ -242,7 +242,7 @@ fn demonstrate(demonstration: &Demonstration, session: &mut Session, arguments: 
         let spans = Spans::one(area.range, eval::Origin::Written);
         state.variables.insert(area.name.clone(), Value::Range(spans));
         let (name, range, sentence) = (area.name.clone(), area.range, area.sentence.clone());
-        state.areas.push(state::Area { name, range, sentence });
+        state.areas.push(state::DemoVariable { name, range, sentence });
     }
     if !arguments.quiet && !arguments.batch {
         session.note("try `tour`, `show areas` (its memory) or `help`");

@@ -21,7 +21,7 @@ use pmdb::process::{self, ProcessEntry, Target};
 use pmdb::session;
 use pmdb::state::DebugState;
 use rustix::termios::tcgetwinsize;
-use shell::{Word, written};
+use shell::{ShellWord, quote_text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Duration;
@@ -34,7 +34,7 @@ const WIDEST: usize = 24;
 
 /// A word that could stand at the cursor.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Offer {
+struct ShellOffer {
     /// As it is shown in a list.
     shown: String,
     /// The whole word, with a blank if it is complete.
@@ -46,9 +46,9 @@ struct Offer {
     about: String,
 }
 
-impl Offer {
+impl ShellOffer {
     /// What stands in the word, and whether the shell may end the word there.
-    fn split(&self, word: &Word) -> (&str, bool) {
+    fn split(&self, word: &ShellWord) -> (&str, bool) {
         match self.word.strip_suffix(' ') {
             Some(complete) if !self.goes_on || word.quote.is_none() => (complete, true),
             _ => (&self.word, false),
@@ -63,20 +63,20 @@ pub fn answer(asked: &[String]) -> Option<String> {
     let width = if width == 0 { 80 } else { width };
     match (shell.as_str(), asked) {
         ("bash", [kind, text, line]) => {
-            let words = Word::all(line);
+            let words = ShellWord::all(line);
             let (word, before) = words.split_last()?;
             let before: Vec<&str> = before.iter().map(|word| word.plain.as_str()).collect();
             let mut offers = offers(&before, &word.plain);
-            Some(if kind == "63" { listed(&offers, width).join("\n") } else { for_bash(&mut offers, word, text) })
+            Some(if kind == "63" { list_lines(&offers, width).join("\n") } else { for_bash(&mut offers, word, text) })
         }
         ("zsh", [quote, before @ .., last]) => {
-            let word = Word::begun_with(quote, last);
+            let word = ShellWord::begun_with(quote, last);
             let before: Vec<&str> = before.iter().map(String::as_str).collect();
             Some(for_zsh(&offers(&before, &word.plain), &word, width))
         }
         ("fish", [before @ .., last]) => {
             let before: Vec<&str> = before.iter().map(String::as_str).collect();
-            let word = Word::begun_with("", last);
+            let word = ShellWord::begun_with("", last);
             let mut offers = offers(&before, &word.plain);
             keep_open(&mut offers, &word);
             // fish itself adds a blank behind a word.
@@ -88,35 +88,35 @@ pub fn answer(asked: &[String]) -> Option<String> {
 }
 
 /// bash and fish would close the quote behind the only offer, though the command in it may go on.
-fn keep_open(offers: &mut Vec<Offer>, word: &Word) {
+fn keep_open(offers: &mut Vec<ShellOffer>, word: &ShellWord) {
     if let [only] = offers.as_slice()
         && word.quote.is_some()
         && only.goes_on
         && only.word != word.plain
     {
-        let longer = Offer { word: format!("{}…", only.word), ..only.clone() };
+        let longer = ShellOffer { word: format!("{}…", only.word), ..only.clone() };
         offers.push(longer);
     }
 }
 
-fn for_bash(offers: &mut Vec<Offer>, word: &Word, text: &str) -> String {
+fn for_bash(offers: &mut Vec<ShellOffer>, word: &ShellWord, text: &str) -> String {
     keep_open(offers, word);
     let stays = if word.raw.ends_with(text) { word.raw.len() - text.len() } else { 0 };
     let stays = word.plain.get(..word.plain_before(stays)).unwrap_or_default();
-    let replaced = |offer: &Offer| {
+    let replaced = |offer: &ShellOffer| {
         let (whole, ends) = offer.split(word);
         let blank = if ends { " " } else { "" };
-        Some(written(whole.strip_prefix(stays)?, word.quote) + blank)
+        Some(quote_text(whole.strip_prefix(stays)?, word.quote) + blank)
     };
     let lines: Vec<String> = offers.iter().filter_map(replaced).collect();
     lines.join("\n")
 }
 
-fn for_zsh(offers: &[Offer], word: &Word, width: usize) -> String {
+fn for_zsh(offers: &[ShellOffer], word: &ShellWord, width: usize) -> String {
     let kept = offers.iter().map(|offer| offer.kept).min().unwrap_or_default();
     let raw = word.raw.get(..word.raw_before(kept)).unwrap_or_default();
     let mut text = format!("{}\n", raw.chars().count());
-    for (offer, line) in offers.iter().zip(listed(offers, width)) {
+    for (offer, line) in offers.iter().zip(list_lines(offers, width)) {
         let (whole, ends) = offer.split(word);
         let (mark, rest) = (if ends { '+' } else { '-' }, whole.get(kept..).unwrap_or_default());
         text.push_str(&format!("{mark}{rest}\t{line}\n"));
@@ -125,10 +125,10 @@ fn for_zsh(offers: &[Offer], word: &Word, width: usize) -> String {
 }
 
 /// The lines of a list, with the meanings beside the words.
-fn listed(offers: &[Offer], width: usize) -> Vec<String> {
+fn list_lines(offers: &[ShellOffer], width: usize) -> Vec<String> {
     let terms = offers.iter().map(|offer| offer.shown.chars().count());
     let widest = terms.filter(|length| *length <= WIDEST).max().unwrap_or_default();
-    let line = |offer: &Offer| match offer.about.as_str() {
+    let line = |offer: &ShellOffer| match offer.about.as_str() {
         "" => offer.shown.clone(),
         about => format!("{:widest$}  {about}", offer.shown).chars().take(width.saturating_sub(1)).collect(),
     };
@@ -136,10 +136,10 @@ fn listed(offers: &[Offer], width: usize) -> Vec<String> {
 }
 
 /// What could stand behind these words in the place of the one that is begun. The first word is the program.
-fn offers(before: &[&str], begun: &str) -> Vec<Offer> {
+fn offers(before: &[&str], begun: &str) -> Vec<ShellOffer> {
     let mut program = Arguments::command();
     program.build();
-    let mut found = Offers { program: &program, begun, goes_on: false, found: Vec::new() };
+    let mut found = ShellOffers { program: &program, begun, goes_on: false, found: Vec::new() };
     found.search(before.get(1..).unwrap_or_default());
     // A name that needs quotes of pmdb has another beginning, and a shell inserts only what all offers begin with.
     if found.found.iter().any(|offer| offer.word.starts_with(begun)) {
@@ -148,14 +148,14 @@ fn offers(before: &[&str], begun: &str) -> Vec<Offer> {
     found.found
 }
 
-struct Offers<'a> {
+struct ShellOffers<'a> {
     program: &'a Command,
     begun: &'a str,
     goes_on: bool,
-    found: Vec<Offer>,
+    found: Vec<ShellOffer>,
 }
 
-impl Offers<'_> {
+impl ShellOffers<'_> {
     fn add(&mut self, word: &str, about: &str) {
         self.after(0, word, true, about);
     }
@@ -166,7 +166,7 @@ impl Offers<'_> {
         if word.starts_with(self.begun) && word.chars().all(is_plain) {
             let about = about.chars().filter(|c| is_plain(*c)).collect();
             let blank = if is_complete { " " } else { "" };
-            self.found.push(Offer { shown: rest.to_owned(), word: word + blank, kept, goes_on: false, about });
+            self.found.push(ShellOffer { shown: rest.to_owned(), word: word + blank, kept, goes_on: false, about });
         }
     }
 
@@ -332,7 +332,7 @@ impl Offers<'_> {
         let word = format!("{kept_text}{rest}{}", if is_complete { " " } else { "" });
         if word.chars().all(is_plain) {
             let (shown, goes_on, about) = (rest.to_owned(), self.goes_on, about.to_owned());
-            self.found.push(Offer { shown, word, kept, goes_on, about });
+            self.found.push(ShellOffer { shown, word, kept, goes_on, about });
         }
     }
 

@@ -9,7 +9,7 @@ use clap::{Arg, Command, ValueEnum};
 use pmdb::command::subjects::Subject;
 use pmdb::command::{COMMANDS, Group, RECORDS};
 use pmdb::lang::grammar;
-use roff::Page;
+use roff::ManPage;
 
 /// What can be generated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -46,7 +46,7 @@ pub fn text(what: Generated, command: &Command) -> String {
     }
 }
 
-fn subject(page: &mut Page, name: &str) {
+fn subject(page: &mut ManPage, name: &str) {
     if let Some(subject) = Subject::find(name) {
         page.section(subject.name);
         match name {
@@ -57,7 +57,7 @@ fn subject(page: &mut Page, name: &str) {
 }
 
 fn manual(command: &Command) -> String {
-    let mut page = Page::new("PMDB", 1, "User Commands");
+    let mut page = ManPage::new("PMDB", 1, "User Commands");
     let about = command.get_about().map(ToString::to_string);
     page.section("name").text(&format!("pmdb - {}", about.unwrap_or_default()));
     page.section("synopsis");
@@ -91,7 +91,7 @@ fn manual(command: &Command) -> String {
 }
 
 fn language() -> String {
-    let mut page = Page::new("PMDB-LANGUAGE", 7, "Miscellaneous");
+    let mut page = ManPage::new("PMDB-LANGUAGE", 7, "Miscellaneous");
     page.section("name").text("pmdb-language - the commands, values and filters of pmdb");
     let names = ["language", "values", "ranges", "filters", "states", "kinds", "flags", "units", "settings"];
     for name in names {
@@ -116,7 +116,7 @@ fn language() -> String {
 }
 
 fn json() -> String {
-    let mut page = Page::new("PMDB-JSON", 7, "Miscellaneous");
+    let mut page = ManPage::new("PMDB-JSON", 7, "Miscellaneous");
     page.section("name").text("pmdb-json - the records of pmdb --json and pmdb --serve");
     for name in ["json", "records", "serve", "codes", "python", "jq"] {
         subject(&mut page, name);

@@ -46,7 +46,7 @@ shows this.",
         let machine = context.state.machine().clone();
         let mut findings = machine.findings();
         let target = context.state.target().cloned();
-        let is_capture = target.as_ref().is_some_and(|target| target.process.captured().is_some());
+        let is_capture = target.as_ref().is_some_and(|target| target.process.capture_times().is_some());
         let own = target.as_ref().map(|target| target.process.findings()).transpose()?;
         for finding in own.into_iter().flatten() {
             match findings.iter_mut().find(|one| one.feature == finding.feature) {

@@ -4,7 +4,7 @@ use super::{About, Command, CommandName, Context, Flow, Group, Outcome, completi
 use crate::lang::Expected;
 use crate::lang::display::quoted;
 use crate::lang::parser::{Parsed, Tokens, raw_text};
-use crate::report::Text;
+use crate::report::EchoedText;
 use nom::Parser;
 use nom::combinator::opt;
 use std::fmt::{self, Formatter};
@@ -46,7 +46,7 @@ to keep a blank at its end, which begins the next word.",
         let before = text.get(..start).unwrap_or_default();
         for offer in offers {
             let text = format!("{before}{}\n", offer.typed.trim_end());
-            context.sink.emit(&Text { text })?;
+            context.sink.emit(&EchoedText { text })?;
         }
         Ok(Flow::Done)
     }

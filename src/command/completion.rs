@@ -174,11 +174,11 @@ impl Offers<'_> {
 
     /// A name that may need quotes.
     fn name(&mut self, name: &str) {
-        self.offer(name, lang::Name(name.to_owned()).to_string());
+        self.offer(name, lang::WrittenName(name.to_owned()).to_string());
     }
 
     /// The name of a mapping, escaped as in lists if it must not reach a terminal as it is.
-    fn mapped(&mut self, name: &Bytes) {
+    fn offer_mapping(&mut self, name: &Bytes) {
         let listed = name.to_string();
         match std::str::from_utf8(name.as_bytes()) {
             Ok(name) if name.chars().all(is_plain) => self.name(name),
@@ -215,7 +215,7 @@ impl Offers<'_> {
         }
         let files = self.with_names(|space| space.source_files(begun, of, MOST, self.patience));
         for file in files.unwrap_or_default() {
-            let typed = format!("{}:", lang::Name(file.clone()));
+            let typed = format!("{}:", lang::WrittenName(file.clone()));
             self.offer(&file, typed);
         }
     }
@@ -239,7 +239,7 @@ impl Offers<'_> {
             if whole.starts_with('[') {
                 self.word(&whole, false);
             } else if !file_name.is_empty() {
-                self.mapped(&file_name);
+                self.offer_mapping(&file_name);
             }
         }
     }

@@ -129,29 +129,29 @@ pub(super) const DOCUMENT: About = about(
     DEFINE_EXAMPLES,
 );
 
-fn opening(opened: Parsed<'_, Opening>) -> Parsed<'_, Statement> {
+fn opening_line(opened: Parsed<'_, Opening>) -> Parsed<'_, Statement> {
     opened.map(|(behind, opening)| (behind, Statement::Control(Control::Open(opening))))
 }
 
 pub(super) fn if_line(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    opening(map(cut(expression), Opening::If).parse(input))
+    opening_line(map(cut(expression), Opening::If).parse(input))
 }
 
 pub(super) fn while_line(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    opening(map(cut(expression), Opening::While).parse(input))
+    opening_line(map(cut(expression), Opening::While).parse(input))
 }
 
 pub(super) fn foreach_line(input: Tokens<'_>) -> Parsed<'_, Statement> {
     let (input, (variable, _, rows)) = (cut(variable), cut(word("in")), cut(rows)).parse(input)?;
-    opening(Ok((input, Opening::Foreach { variable, rows })))
+    opening_line(Ok((input, Opening::Foreach { variable, rows })))
 }
 
 pub(super) fn define_line(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    opening(map(cut(new_name), Opening::Define).parse(input))
+    opening_line(map(cut(new_name), Opening::Define).parse(input))
 }
 
 pub(super) fn document_line(input: Tokens<'_>) -> Parsed<'_, Statement> {
-    opening(map(cut(new_name), Opening::Document).parse(input))
+    opening_line(map(cut(new_name), Opening::Document).parse(input))
 }
 
 pub(super) fn else_line(input: Tokens<'_>) -> Parsed<'_, Statement> {
@@ -209,6 +209,6 @@ fn region_rows(input: Tokens<'_>) -> Parsed<'_, Rows> {
 
 fn page_rows(input: Tokens<'_>) -> Parsed<'_, Rows> {
     let (behind, at) = word("walk")(input)?;
-    let (behind, command) = walk::ungrouped(behind)?;
+    let (behind, command) = walk::walk_rows(behind)?;
     Ok((behind, Rows::Of(Spanned::new(Rc::new(command), at))))
 }

@@ -7,8 +7,8 @@ use crate::lang::parser::{
     number, range, split_text, time,
 };
 use crate::lang::{
-    Count, Displayed, Expected, Expression, Format, Layout, ParsedCommand, Range, Span, Spanned, Statement, Time,
-    Typed, display,
+    Count, Displayed, Expected, Expression, Format, ParsedCommand, Range, Span, Spanned, Statement, Time, Typed,
+    ValueFormat, display,
 };
 use crate::render::Record;
 use crate::render::text::Text;
@@ -126,7 +126,7 @@ Shows a value or an answer now, and again before each prompt.
         }
         let number = context.state.displays.next_number();
         show(context, Some(number), what)?;
-        context.state.displays.add(state::Display { number, what: what.clone() });
+        context.state.displays.add(state::DisplayEntry { number, what: what.clone() });
         Ok(Flow::Done)
     }
 }
@@ -139,7 +139,7 @@ fn before_every(input: Tokens<'_>) -> Option<(Tokens<'_>, Displayed)> {
     let (left, command) = displayable(left, name.node).ok()?;
     let behind = Tokens { rest: behind, ..input };
     let is_whole = left.rest.is_empty();
-    is_whole.then(|| (behind, displayed(input, behind, command, name.at)))
+    is_whole.then(|| (behind, command_with_text(input, behind, command, name.at)))
 }
 
 fn is_every(token: &Token<'_>) -> bool {
@@ -150,7 +150,7 @@ fn is_every(token: &Token<'_>) -> bool {
 fn displayed_command(input: Tokens<'_>) -> Parsed<'_, Displayed> {
     let (behind, name) = command_name(input)?;
     let (behind, command) = displayable(behind, name.node)?;
-    Ok((behind, displayed(input, behind, command, name.at)))
+    Ok((behind, command_with_text(input, behind, command, name.at)))
 }
 
 /// The arguments of a command, which is no line of blocks.
@@ -162,7 +162,7 @@ fn displayable<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Rc<dyn ParsedCom
 }
 
 /// The command, with the text of it that stands before `behind`.
-fn displayed(input: Tokens<'_>, behind: Tokens<'_>, command: Rc<dyn ParsedCommand>, at: Span) -> Displayed {
+fn command_with_text(input: Tokens<'_>, behind: Tokens<'_>, command: Rc<dyn ParsedCommand>, at: Span) -> Displayed {
     let command = Spanned::new(command, at);
     let start = input.place().start;
     let end = input.notes.line.len().min(behind.place().start);
@@ -271,7 +271,7 @@ impl Command for InfoDisplay {
             let message = "nothing is displayed: use `display EXPRESSION` or `display COMMAND`";
             context.sink.note(message)?;
         }
-        for state::Display { number, what } in all {
+        for state::DisplayEntry { number, what } in all {
             context.sink.emit(&row(Some(number), &what, None, None))?;
         }
         Ok(Flow::Done)
@@ -296,7 +296,7 @@ fn again(context: &mut Context, what: &Displayed, every: Duration, count: Option
 
 /// Shows all displays. One without a value now shows why, and does not stop the others.
 fn show_all(context: &mut Context) -> Outcome {
-    for state::Display { number, what } in context.state.displays.all() {
+    for state::DisplayEntry { number, what } in context.state.displays.all() {
         match show(context, Some(number), &what) {
             Err(Error::Stopped(stopped)) => return Err(stopped.into()),
             Err(error) => {
@@ -342,13 +342,13 @@ fn value_text(context: &Context, format: Option<Format>, written: &Spanned<Range
 }
 
 /// The layout, if it is one for memory: a value has no count and no size.
-fn memory(layout: Layout) -> Option<Layout> {
+fn memory(layout: ValueFormat) -> Option<ValueFormat> {
     let is_memory =
         layout.count.is_some() || layout.unit.is_some() || layout.backward || layout.format == Some(Format::Text);
     is_memory.then_some(layout)
 }
 
-fn examination(layout: Layout, value: &Spanned<Range>) -> Result<Spanned<Rc<dyn ParsedCommand>>, Error> {
+fn examination(layout: ValueFormat, value: &Spanned<Range>) -> Result<Spanned<Rc<dyn ParsedCommand>>, Error> {
     let Range::Expression(expression) = &value.node else {
         let error = eval::Error::new(value.at, "memory is shown from one address on");
         return Err(error.hint("write `display/4xb ADDRESS`").into());

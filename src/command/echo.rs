@@ -4,7 +4,7 @@ use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example}
 use crate::lang::Expected;
 use crate::lang::display::quoted;
 use crate::lang::parser::{Parsed, Tokens, raw, unescape};
-use crate::report::Text;
+use crate::report::EchoedText;
 use nom::Parser;
 use nom::combinator::opt;
 use std::fmt::{self, Formatter};
@@ -42,7 +42,7 @@ between the answers.",
         let text = &self.text;
         // gdb's echo adds no line end, so its command files write one.
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        context.sink.emit(&Text { text: format!("{text}{end}") })?;
+        context.sink.emit(&EchoedText { text: format!("{text}{end}") })?;
         Ok(Flow::Done)
     }
 }

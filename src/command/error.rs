@@ -77,8 +77,8 @@ impl From<eval::Error> for Error {
     }
 }
 
-impl From<eval::Refusal> for Error {
-    fn from(refusal: eval::Refusal) -> Self {
+impl From<eval::ComparisonRefusal> for Error {
+    fn from(refusal: eval::ComparisonRefusal) -> Self {
         Error::refused(refusal.message, refusal.hint)
     }
 }

@@ -1,13 +1,13 @@
 //! `walk pfn:A..pfn:B`: frames of physical memory instead of pages of a process.
 
-use super::rows::{self, GroupKey, Largest, RowLimit, finish, show_largest, stopped};
+use super::rows::{self, Largest, RowLimit, WalkKey, finish, show_largest, stop_of_sweep};
 use super::{Context, Error, Flow, Outcome, Resume};
 use crate::eval;
 use crate::inspect::{
     self, Facts, FrameRow, FrameSweep, GroupBy, Groups, Question, frame_words, machine_frames, require_of_frames,
 };
 use crate::kernel::{FrameNumber, FrameRange, PageSize};
-use crate::lang::{Filter, PageField, Spanned};
+use crate::lang::{FilterExpression, PageField, Spanned};
 use crate::process::Machine;
 use crate::render::Sink;
 use crate::report::{self, FramesSummary, Reason, Stopped};
@@ -16,8 +16,8 @@ use std::sync::Arc;
 pub(super) fn walk(
     context: &mut Context,
     range: FrameRange,
-    filter: Option<&Spanned<Filter<PageField>>>,
-    keys: &[GroupKey],
+    filter: Option<&Spanned<FilterExpression<PageField>>>,
+    keys: &[WalkKey],
     cut: Option<RowLimit>,
 ) -> Outcome {
     let machine = context.state.machine().clone();
@@ -133,7 +133,7 @@ pub(super) fn sweep(
 ) -> Result<FrameSweepEnd, Error> {
     let frames = machine_frames(machine, range, question).within(sink.budget());
     let mut sweep = FrameRows { frames, total: range.frames(), is_whole: false };
-    let stopped = stopped(pull(&mut sweep, sink), sink)?;
+    let stopped = stop_of_sweep(pull(&mut sweep, sink), sink)?;
     if stopped == Some(Stopped::Closed) {
         return Err(Stopped::Closed.into());
     }

@@ -10,7 +10,7 @@ use crate::render::units::{count, counted};
 use crate::render::{Record, Sink};
 use crate::report::record::record;
 use crate::report::{Declared, Hex, Shape, Stopped};
-use crate::source::recorded::{Log, Read, Reads, dump_of_any};
+use crate::source::recorded::{Log, LoggedRead, Reads, dump_of_any};
 use std::sync::Arc;
 
 /// Runs a command, with its reads after `--how`.
@@ -54,7 +54,7 @@ fn emit(sink: &mut dyn Sink, log: &Log) -> Result<(), Stopped> {
     sink.emit(&ReadsSummary { reads, more_reads, more_words, repeat: dump_of_any() })
 }
 
-fn record(read: Read) -> KernelRead {
+fn record(read: LoggedRead) -> KernelRead {
     KernelRead {
         file: read.file,
         offset: read.offset.map(Hex),

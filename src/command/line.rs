@@ -5,7 +5,7 @@ use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example}
 use crate::eval;
 use crate::kernel::{Name as TargetName, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, silent_mark};
-use crate::lang::{Expected, Expression, Name, Spanned, SymbolName};
+use crate::lang::{Expected, Expression, Spanned, SymbolName, WrittenName};
 use crate::render::Record;
 use crate::render::text::lines::{Footnotes, Lines};
 use crate::render::text::{Text, block};
@@ -98,7 +98,7 @@ As in gdb, a * may precede an address. Only this command reads debug information
 }
 
 /// All code of a line.
-fn run_line(context: &mut Context, file: &Spanned<Name>, line: &Spanned<u64>) -> Outcome {
+fn run_line(context: &mut Context, file: &Spanned<WrittenName>, line: &Spanned<u64>) -> Outcome {
     let target = context.target()?;
     let found = eval::lines(file, line, MOST_PLACES, &*context.state);
     // After Ctrl-C there is no answer to explain.
@@ -128,7 +128,7 @@ fn run_line(context: &mut Context, file: &Spanned<Name>, line: &Spanned<u64>) ->
     if let Some(message) = left_out(all - told) {
         context.sink.note(message)?;
     }
-    if let Some(unasked) = eval::unasked(&found) {
+    if let Some(unasked) = eval::modules_without_lines(&found) {
         let message = format!("some modules could not be searched: {unasked}");
         context.sink.note(message)?;
     }
@@ -136,7 +136,7 @@ fn run_line(context: &mut Context, file: &Spanned<Name>, line: &Spanned<u64>) ->
 }
 
 /// The note that another line is shown: the next one in the debug information, which may have no code either.
-fn elsewhere(file: &Name, line: u64, next: u64, has_code: bool) -> String {
+fn elsewhere(file: &WrittenName, line: u64, next: u64, has_code: bool) -> String {
     if has_code {
         format!("{file}:{line} has no code; the next line that has is {next}")
     } else {
@@ -561,7 +561,7 @@ mod tests {
 
     #[test]
     fn a_line_without_code_is_not_said_to_have_some() {
-        let file = Name("f.c".to_owned());
+        let file = WrittenName("f.c".to_owned());
         assert!(elsewhere(&file, 3, 5, true).ends_with("the next line that has is 5"));
         assert!(elsewhere(&file, 3, 5, false).ends_with("the next line in the debug information is 5"));
     }

@@ -7,7 +7,7 @@ use crate::kernel::{AddressRange, Kind, Name, PageFlags, PageSize, Permissions, 
 use crate::lang::parser::{Parsed, Tokens, after, clause, filter, one_of, range, word};
 use crate::lang::{self, PageField, Spanned, display};
 use crate::render::Record;
-use crate::render::marks::{self, Legend, PageShare, PictureCell, Shown};
+use crate::render::marks::{self, CountedPages, Legend, PageShare, PictureCell};
 use crate::render::svg::Svg;
 use crate::render::text::Text;
 use crate::render::text::block::region_name;
@@ -31,7 +31,7 @@ pub struct Map {
     /// What is drawn; all of the process if absent.
     range: Option<Spanned<lang::Range>>,
     /// Which pages are drawn; all if absent.
-    filter: Option<Spanned<lang::Filter<PageField>>>,
+    filter: Option<Spanned<lang::FilterExpression<PageField>>>,
     /// Of what cells show how full they are; their most important pages if absent.
     by: Option<MapKey>,
 }
@@ -159,7 +159,7 @@ impl Measure {
         let need = match by {
             MapKey::Resident => Facts::empty(),
             MapKey::Sharing => {
-                let filter = lang::Filter::is(PageField::Exclusive);
+                let filter = lang::FilterExpression::is(PageField::Exclusive);
                 eval::page_filter(&Spanned::new(filter, lang::Span::default()), space, state)?.need()
             }
             MapKey::LazyFree => Facts::FLAGS,
@@ -204,7 +204,7 @@ impl Drawing {
         let pages = range.pages(size);
         let cell_pages = pages.div_ceil(MOST_CELLS).next_power_of_two();
         let cells = usize::try_from(pages.div_ceil(cell_pages)).unwrap_or_default();
-        let share = measure.map(|measure| PageShare { pages: 0, of: 0, what: Shown::By(measure.by) });
+        let share = measure.map(|measure| PageShare { pages: 0, of: 0, what: CountedPages::By(measure.by) });
         let cells = vec![PictureCell::EMPTY.with(share); cells];
         Some(Drawing { size, range, region, cell_pages, cells, measure })
     }
@@ -338,7 +338,7 @@ const MOST_ROWS: usize = 4;
 fn draw(lines: &mut Lines, legend: &mut Legend, region: &MapRegion) {
     let room = lines.style.columns().saturating_sub(INDENT).max(8);
     let each = marks::each(&region.cells, region.by);
-    let (cells, together) = fitting(&each, room * MOST_ROWS);
+    let (cells, together) = fit_cells(&each, room * MOST_ROWS);
     head(lines, region, together);
     if is_empty(region) {
         return;
@@ -390,9 +390,9 @@ fn is_empty(region: &MapRegion) -> bool {
 }
 
 /// At most `most` cells, and how many cells of the record each of them joins.
-fn fitting(each: &[PictureCell], most: usize) -> (Vec<PictureCell>, u64) {
+fn fit_cells(each: &[PictureCell], most: usize) -> (Vec<PictureCell>, u64) {
     let together = each.len().div_ceil(most).next_power_of_two();
-    let joined = each.chunks(together).map(PictureCell::joined);
+    let joined = each.chunks(together).map(PictureCell::join_cells);
     (joined.collect(), together as u64)
 }
 
@@ -451,7 +451,7 @@ mod tests {
         let alike = |cells, mark| MapCells { cells, mark, mixed: false, pages: None, of: None };
         let cells = marks::each(&[alike(6, Mark::Anonymous), alike(3, Mark::Untouched)], None);
         let letters = |most| {
-            let (cells, together) = fitting(&cells, most);
+            let (cells, together) = fit_cells(&cells, most);
             let text: String = cells.iter().map(|cell| cell.letter()).collect();
             (text, together)
         };
@@ -471,7 +471,7 @@ mod tests {
         };
         let cells = [of(1, 0, 4), of(1, 4, 4), of(1, 1, 1000), of(1, 999, 1000), of(2, 0, 0)];
         let cells = marks::each(&cells, Some(MapKey::Sharing));
-        let letters = |most| fitting(&cells, most).0.iter().map(|cell| cell.letter()).collect::<String>();
+        let letters = |most| fit_cells(&cells, most).0.iter().map(|cell| cell.letter()).collect::<String>();
         assert_eq!(letters(6), "0#19..");
         assert_eq!(letters(3), "55.");
     }

@@ -78,7 +78,7 @@ pub use error::Error;
 pub use print::Print;
 pub use rows::CUT;
 pub use set::{Set, assign};
-pub use source::{Source, expand_home};
+pub use source::{SourceScript, expand_home};
 
 use crate::budget::Budget;
 use crate::eval::{self, Integer, Value};
@@ -134,7 +134,7 @@ static ENTRIES: [Entry; 65] = [
     Entry::of::<modules::InfoModules>(),
     Entry::of::<line::InfoLine>(),
     Entry::of::<watch::Watch>(),
-    Entry::of::<snapshot::Snapshot>(),
+    Entry::of::<snapshot::SnapshotCommand>(),
     Entry::of::<snapshot::InfoSnapshots>(),
     Entry::of::<diff::Diff>(),
     Entry::of::<compare::Compare>(),
@@ -154,11 +154,11 @@ static ENTRIES: [Entry; 65] = [
     Entry::of_language(control::DOCUMENT, control::document_line),
     Entry::of::<alias::Alias>(),
     Entry::of::<printf::Printf>(),
-    Entry::of::<print::Output>(),
+    Entry::of::<print::OutputValue>(),
     Entry::of::<set::Set>(),
     Entry::of::<show::Show>(),
     Entry::of::<echo::Echo>(),
-    Entry::of::<source::Source>(),
+    Entry::of::<source::SourceScript>(),
     Entry::of::<history::History>(),
     Entry::of::<complete::Complete>(),
     Entry::of_language(shell::ABOUT_SHELL, |input| input.fail(Expected::ShellCommand)),

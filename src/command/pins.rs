@@ -371,11 +371,11 @@ static HELD: Table<HeldPages> = Table::of(&[
         (pins, _) => number(pins),
     }),
     Column::number("refs", 7, Role::Size).rank(3).cell(|_, row| number(&row.references)),
-    Column::number("mapped", 6, Role::Size).rank(2).cell(|_, row| held(row, |holders| holders.mappings)),
+    Column::number("mapped", 6, Role::Size).rank(2).cell(|_, row| holders_cell(row, |holders| holders.mappings)),
     Column::number("cached", 6, Role::Size)
         .rank(2)
-        .cell(|_, row| held(row, |holders| holders.page_cache + holders.swap_cache + holders.filesystem)),
-    Column::number("other", 6, Role::Size).rank(2).cell(|_, row| held(row, |holders| holders.others)),
+        .cell(|_, row| holders_cell(row, |holders| holders.page_cache + holders.swap_cache + holders.filesystem)),
+    Column::number("other", 6, Role::Size).rank(2).cell(|_, row| holders_cell(row, |holders| holders.others)),
     Column::word("state", 10, Role::Plain)
         .rank(1)
         .cell(|_, row| Cell::of(words::state_role(row.state), row.state.word())),
@@ -385,7 +385,7 @@ fn number<'a>(fact: &Fact<u64>) -> Cell<'a> {
     fact.as_ref().map_or_else(reason_cell, |&number| Cell::count(number))
 }
 
-fn held<'a>(row: &HeldPages, of: fn(&Holders) -> u64) -> Cell<'a> {
+fn holders_cell<'a>(row: &HeldPages, of: fn(&Holders) -> u64) -> Cell<'a> {
     row.holders.as_ref().map_or_else(reason_cell, |holders| Cell::count(of(holders)))
 }
 

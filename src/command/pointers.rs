@@ -5,7 +5,7 @@ use super::entry::Context;
 use super::error::Error;
 use crate::eval::{self, Value};
 use crate::lang::{BinaryOperator, Expression, Range, Spanned, SymbolName, UnaryOperator};
-use crate::symbol::{Kind, SymbolAt};
+use crate::symbol::{SymbolAt, SymbolKind};
 
 /// The smallest number that is taken for a length.
 const SMALLEST_LENGTH: i128 = 4096;
@@ -61,7 +61,7 @@ pub(super) fn variable_of_size(context: &Context, written: &Spanned<Expression>,
     };
     let start = eval::address(written, context.state).ok()?;
     let found = eval::symbols(&called, context.state).ok()?;
-    let is_it = |one: &SymbolAt| one.start == start && one.kind == Kind::Object && one.size == bytes;
+    let is_it = |one: &SymbolAt| one.start == start && one.kind == SymbolKind::Object && one.size == bytes;
     found.iter().any(is_it).then(|| called.to_string())
 }
 

@@ -5,14 +5,14 @@ use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example}
 use crate::eval::{self, Integer, Value};
 use crate::kernel::{Name, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, format, range};
-use crate::lang::{self, Expression, Format, Layout, Span, Spanned};
+use crate::lang::{self, Expression, Format, Span, Spanned, ValueFormat};
 use crate::render::text::Text;
 use crate::render::text::block::{self, region_name};
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::counted;
 use crate::render::{Record, gdb};
-use crate::report::json::{Form, leaf};
+use crate::report::json::{JsonForm, leaf};
 use crate::report::record::record;
 use crate::report::{self, AsText, Declared, Shape, SymbolBrief};
 use crate::state::DebugState;
@@ -83,8 +83,8 @@ all of it. &name is its address alone.",
         }
         // A number that is shown as an address gets its symbol and region too.
         let number = value.integer().filter(|_| self.format == Some(Format::Address));
-        let address = number.map(|number| VirtualAddress::new(wrapped(number))).or_else(|| value.address());
-        let mut report = described(context.state, &value, text, address);
+        let address = number.map(|number| VirtualAddress::new(as_unsigned(number))).or_else(|| value.address());
+        let mut report = value_report(context.state, &value, text, address);
         report.number = Some(context.state.values.push(value));
         context.sink.emit(&report)?;
         Ok(Flow::Done)
@@ -93,14 +93,14 @@ all of it. &name is its address alone.",
 
 /// `output[/FMT] VALUE`: the value alone, without a line end, and not kept.
 #[derive(Debug)]
-pub struct Output {
+pub struct OutputValue {
     /// How integers and addresses are written; by their type if absent.
     format: Option<Format>,
     /// What to print.
     pub value: Spanned<lang::Range>,
 }
 
-impl Command for Output {
+impl Command for OutputValue {
     const ABOUT: About = About {
         name: CommandName::new("output").whole().detached(),
         group: Group::Scripts,
@@ -112,7 +112,7 @@ command files that build a line from parts.",
     };
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
-        map((opt(format), range), |(format, value)| Output { format, value }).parse(input)
+        map((opt(format), range), |(format, value)| OutputValue { format, value }).parse(input)
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -122,20 +122,20 @@ command files that build a line from parts.",
     fn run(&self, context: &mut Context) -> Outcome {
         let value = eval::value(&self.value, context.state)?;
         let text = text_of(context.state, self.format, &value);
-        context.sink.emit(&report::Text { text })?;
+        context.sink.emit(&report::EchoedText { text })?;
         Ok(Flow::Done)
     }
 }
 
 /// A format without a count and a size.
-fn of_format(format: Option<Format>) -> Layout {
-    Layout { format, ..Layout::default() }
+fn of_format(format: Option<Format>) -> ValueFormat {
+    ValueFormat { format, ..ValueFormat::default() }
 }
 
 /// A value with its symbol behind it, control characters escaped.
 pub(super) fn text_of(state: &DebugState, format: Option<Format>, value: &Value) -> String {
     let text = Name::new(written_out(format, value).as_bytes()).to_string();
-    match described(state, value, String::new(), value.address()).symbol {
+    match value_report(state, value, String::new(), value.address()).symbol {
         None => text,
         Some(AsText(SymbolBrief { name, offset: 0, .. })) => format!("{text} <{name}>"),
         Some(AsText(SymbolBrief { name, offset, .. })) => format!("{text} <{name}+{offset}>"),
@@ -153,7 +153,7 @@ fn written_out(format: Option<Format>, value: &Value) -> String {
             // Its bits, as in gdb.
             (Some(number), Value::Float(float)) => gdb::unit(format, float.bytes(), number, float.bytes()),
             // An address has the size of a pointer, and so the sign of a smaller number.
-            (_, Value::Typed(typed)) if format == Format::Address => formatted(format, 8, wrapped(typed.get())),
+            (_, Value::Typed(typed)) if format == Format::Address => formatted(format, 8, as_unsigned(typed.get())),
             (Some(number), Value::Typed(typed)) => formatted(format, typed.bytes(), number),
             // As in gdb, where a small number is an int.
             (Some(number), _) if format == Format::Float && fits_32_bits(number) => {
@@ -204,11 +204,11 @@ pub(super) fn kept_values(state: &DebugState) -> Vec<ValueReport> {
 
 /// The record of a value that is not in the history.
 pub(super) fn described_value(state: &DebugState, value: &Value) -> ValueReport {
-    described(state, value, value.to_string(), value.address())
+    value_report(state, value, value.to_string(), value.address())
 }
 
 /// The record of a value, with its other forms and what lies at `address`.
-fn described(state: &DebugState, value: &Value, text: String, address: Option<VirtualAddress>) -> ValueReport {
+fn value_report(state: &DebugState, value: &Value, text: String, address: Option<VirtualAddress>) -> ValueReport {
     let mut report = ValueReport {
         as_number: match value {
             Value::Integer(number) => JsonNumber::of_integer(number.get()),
@@ -244,7 +244,7 @@ fn described(state: &DebugState, value: &Value, text: String, address: Option<Vi
 fn also(value: &Value) -> Option<String> {
     match value {
         Value::Integer(number) => {
-            let raw = wrapped(*number);
+            let raw = as_unsigned(*number);
             (raw > 9).then(|| format!("{raw:#x}"))
         }
         Value::Typed(number) => (number.bits() > 9).then(|| format!("{:#x}", number.bits())),
@@ -260,12 +260,12 @@ fn raw(value: &Value) -> Option<u64> {
         Value::Range(_) | Value::Frames(_) => None,
         Value::Float(float) => Some(float.bits()),
         Value::Typed(number) => Some(number.bits()),
-        _ => value.number().map(wrapped),
+        _ => value.number().map(as_unsigned),
     }
 }
 
 /// Negative numbers as two's complement, as gdb's `/x` shows them.
-fn wrapped(number: Integer) -> u64 {
+fn as_unsigned(number: Integer) -> u64 {
     number.get() as u64
 }
 
@@ -292,7 +292,7 @@ pub enum JsonNumber {
     Float(f64),
 }
 
-leaf!(JsonNumber => Form::Number);
+leaf!(JsonNumber => JsonForm::Number);
 
 impl JsonNumber {
     /// The number, if it is not too large.

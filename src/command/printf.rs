@@ -6,7 +6,7 @@ use crate::kernel::Name;
 use crate::lang::parser::{Parsed, Tokens, listed, many, mark, quoted_text};
 use crate::lang::{Range, Span, Spanned, escape};
 use crate::render::units;
-use crate::report::Text;
+use crate::report::EchoedText;
 use nom::Parser;
 use nom::combinator::{cut, map};
 use nom::sequence::preceded;
@@ -69,8 +69,8 @@ ignored. %s escapes control characters, because names may come from other users.
         for value in written {
             values.push(Spanned::new(eval::value(value, context.state)?, value.at));
         }
-        let text = filled(&pieces, &values)?;
-        context.sink.emit(&Text { text })?;
+        let text = fill_in(&pieces, &values)?;
+        context.sink.emit(&EchoedText { text })?;
         Ok(Flow::Done)
     }
 }
@@ -199,7 +199,7 @@ pub(super) fn check_number(pieces: &[Piece], at: Span, written: &[Spanned<Range>
 ///
 /// # Errors
 /// At a value that does not fit its conversion.
-pub(super) fn filled(pieces: &[Piece], values: &[Spanned<Value>]) -> Result<String, Error> {
+pub(super) fn fill_in(pieces: &[Piece], values: &[Spanned<Value>]) -> Result<String, Error> {
     let mut values = values.iter();
     let mut text = String::new();
     for piece in pieces {
@@ -207,7 +207,7 @@ pub(super) fn filled(pieces: &[Piece], values: &[Spanned<Value>]) -> Result<Stri
             Piece::Text(part) => text.push_str(part),
             Piece::Conversion(conversion) => {
                 if let Some(value) = values.next() {
-                    text.push_str(&conversion.written(value)?);
+                    text.push_str(&conversion.format_value(value)?);
                 }
             }
         }
@@ -216,7 +216,7 @@ pub(super) fn filled(pieces: &[Piece], values: &[Spanned<Value>]) -> Result<Stri
 }
 
 impl Conversion {
-    fn written(self, value: &Spanned<Value>) -> Result<String, Error> {
+    fn format_value(self, value: &Spanned<Value>) -> Result<String, Error> {
         let number = || number(self.letter, value);
         let prefix = |prefix| if self.alternate { prefix } else { "" };
         Ok(match self.letter {
@@ -315,7 +315,7 @@ mod tests {
         let at = Span::default();
         let values: Vec<_> = values.iter().map(|value| Spanned::new(value.clone(), at)).collect();
         pieces(&Spanned::new(format.to_owned(), at))
-            .and_then(|pieces| filled(&pieces, &values))
+            .and_then(|pieces| fill_in(&pieces, &values))
             .map_err(|error| format!("{error:?}"))
     }
 

@@ -2,7 +2,7 @@
 
 use super::regions::names_sorting;
 use super::rows::RowLimit;
-use super::symbols::meant;
+use super::symbols::pattern_text;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::kernel::Name;
 use crate::kernel::smaps::Smaps;
@@ -133,7 +133,7 @@ if it is swapped out: a read would swap it in. For pmdb itself, TEXT matches the
         // pmdb's own command line contains the text if it was given there.
         let own = std::process::id();
         let filter = asked.filter.as_ref();
-        let filter = filter.map(|text| meant(context, text).node);
+        let filter = filter.map(|text| pattern_text(context, text).node);
         let wanted = |entry: &&ProcessEntry| {
             filter.as_ref().is_none_or(|text| {
                 let contains = |bytes: &[u8]| bytes.windows(text.len().max(1)).any(|part| part == text.as_bytes());

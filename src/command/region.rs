@@ -77,9 +77,9 @@ For `full` the kernel walks the whole process, which is slower.",
             counted = Some(stats);
         }
         let mut report = report(viewed, counted.as_ref());
-        report.changed = !regions.changed().is_empty();
+        report.changed = !regions.changed_ranges().is_empty();
         if let Some(stats) = counted {
-            if stats.hidden().is_none() {
+            if stats.why_hidden().is_none() {
                 report.pss = report.why.take("pss", stats.pss);
                 report.folios = report.why.take("folios", stats.folios);
             }
@@ -122,7 +122,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
     let region = &viewed.region;
     let mut why = Why::default();
     // The kernel maps pages of its own into every process.
-    let hidden = stats.and_then(RegionStats::hidden).map(|reason| match viewed.backing {
+    let hidden = stats.and_then(RegionStats::why_hidden).map(|reason| match viewed.backing {
         Backing::Kernel => Reason::NotApplicable(
             "the page map does not show the kernel's own pages, which are not memory of the process",
         ),

@@ -1,7 +1,7 @@
 //! `regions [TEXT] [where FILTER] [by KEY] [limit N|top N] [full]`: all regions.
 
-use super::rows::{RowLimit, finish, note_hidden_rows, say_left_out, states_are, stopped};
-use super::symbols::meant;
+use super::rows::{RowLimit, finish, note_hidden_rows, say_left_out, states_are, stop_of_sweep};
+use super::symbols::pattern_text;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, region};
 use crate::eval::{self, Scope as _, Spans, Value};
 use crate::inspect::{AddressSpace, Backing, StateSet, ViewedRegion};
@@ -9,7 +9,7 @@ use crate::kernel::smaps::Smaps;
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, PageSize};
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, one_of, part_of_name, word};
-use crate::lang::{self, Filter, FilterField as _, RegionField, Spanned, display};
+use crate::lang::{self, FilterExpression, FilterField as _, RegionField, Spanned, display};
 use crate::process::Target;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
@@ -69,7 +69,7 @@ pub struct Regions {
     /// What the name must contain, or a variable that holds it.
     name: Option<Spanned<String>>,
     /// Which regions; all if absent.
-    filter: Option<Spanned<Filter<RegionField>>>,
+    filter: Option<Spanned<FilterExpression<RegionField>>>,
     /// In which order; by address if absent.
     by: Option<RegionOrder>,
     /// Which of the rows; all if absent.
@@ -145,7 +145,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
         let filter = asked.filter.as_ref().map(|filter| eval::region_filter(filter, context.state)).transpose()?;
         let name = asked.name.as_ref();
         let within = name.and_then(|name| range_in(context, name));
-        let part = name.map(|name| meant(context, name).node);
+        let part = name.map(|name| pattern_text(context, name).node);
         let is_named = |viewed: &ViewedRegion| match (&within, &part) {
             (Some(spans), _) => {
                 let overlaps = |span: &AddressRange| span.intersection(viewed.range()).is_some();
@@ -166,7 +166,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
         }
         let has_pages = target.process.has_page_map();
         context.state.last_address = None;
-        let asked_fields = filter.iter().flat_map(|filter| filter.asked()).map(|field| field.name());
+        let asked_fields = filter.iter().flat_map(|filter| filter.fields()).map(|field| field.name());
         let named: Vec<_> = asked_fields.chain(order.map(RegionOrder::word)).collect();
         context.sink.name_columns(&named);
         let asks = |field| filter.as_ref().is_some_and(|filter| filter.asks(field));
@@ -210,7 +210,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
                     let pss = field_of_smaps(smaps.as_deref(), viewed, "Pss");
                     stats.pss = viewed.is_in_rss().and(pss.ok_or(Reason::Changed));
                 }
-                if asks_swap && stats.swapped.is_err() && stats.hidden().is_none() {
+                if asks_swap && stats.swapped.is_err() && stats.why_hidden().is_none() {
                     if smaps.is_none() {
                         smaps = Some(smaps_if_readable(&target, sink)?);
                     }
@@ -224,7 +224,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
                     .map_or(Some(true), |filter| filter.holds(viewed, Some(stats)));
                 let unknown = |field, fact: &Fact<u64>| fact.clone().err().filter(|_| asks(field));
                 let hidden = stats
-                    .hidden()
+                    .why_hidden()
                     .or_else(|| stats.swapped.clone().err())
                     .or_else(|| viewed.is_in_rss().err().filter(|_| asks(RegionField::Rss)))
                     .or_else(|| unknown(RegionField::Pss, &stats.pss))
@@ -267,11 +267,11 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
             Ok(())
         };
         let pulled = pull();
-        let mut stopped = stopped(pulled, context.sink)?;
+        let mut stopped = stop_of_sweep(pulled, context.sink)?;
         if stopped == Some(Stopped::Closed) {
             return Err(Stopped::Closed.into());
         }
-        summary.changed = !counts.changed().is_empty();
+        summary.changed = !counts.changed_ranges().is_empty();
         sorted.sort_by(|(amount, a), (other, b)| match order {
             Some(RegionOrder::Name) => a.name.cmp(&b.name),
             Some(RegionOrder::Start) => a.start.cmp(&b.start),

@@ -111,7 +111,7 @@ pub(super) struct PageSweep {
 }
 
 /// Pages of one region or hole.
-pub(super) struct KeptPages<'s, Pages> {
+pub(super) struct RegionPages<'s, Pages> {
     /// The index of the region.
     pub region: Option<usize>,
     pub pages: Pages,
@@ -124,14 +124,14 @@ impl PageSweep {
     pub fn next<'s>(
         &'s mut self,
         sink: &mut dyn Sink,
-    ) -> Result<Option<KeptPages<'s, impl Iterator<Item = Page> + use<'s>>>, Error> {
+    ) -> Result<Option<RegionPages<'s, impl Iterator<Item = Page> + use<'s>>>, Error> {
         let Some(chunk) = self.pages.next()? else {
             return Ok(None);
         };
         sink.progress(self.done, self.total, "pages")?;
         self.done = self.done.saturating_add(chunk.pages);
-        let pages = self.selection.kept(chunk, &self.question);
-        Ok(Some(KeptPages { region: chunk.region_index, pages, totals: &mut self.totals }))
+        let pages = self.selection.matching_pages(chunk, &self.question);
+        Ok(Some(RegionPages { region: chunk.region_index, pages, totals: &mut self.totals }))
     }
 }
 
@@ -154,13 +154,13 @@ pub(super) fn sweep(
         total: spans.iter().map(|span| span.pages(space.page())).sum(),
         selection: Selection::default(),
     };
-    let stopped = stopped(pull(&mut sweep, sink), sink)?;
-    let changed = !sweep.pages.changed().is_empty();
+    let stopped = stop_of_sweep(pull(&mut sweep, sink), sink)?;
+    let changed = !sweep.pages.changed_ranges().is_empty();
     Ok(SweepEnd { totals: sweep.totals, changed, selection: sweep.selection, stopped })
 }
 
 /// Why a sweep was stopped, if it was. Other errors are passed on.
-pub(super) fn stopped(pulled: Result<(), Error>, sink: &mut dyn Sink) -> Result<Option<Stopped>, Error> {
+pub(super) fn stop_of_sweep(pulled: Result<(), Error>, sink: &mut dyn Sink) -> Result<Option<Stopped>, Error> {
     match pulled {
         Ok(()) => Ok(None),
         // The engine may have noticed Ctrl-C before the sink: its answer is known here.
@@ -328,7 +328,7 @@ pub(super) fn show_largest<T, S: Ord>(
 worded! {
     /// What `walk … by KEY` groups pages by.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum GroupKey, word {
+    pub enum WalkKey, word {
         /// The state: present, swapped, guard, …
         State = "state",
         /// The kind: anonymous, file, shmem, …
@@ -359,21 +359,21 @@ worded! {
 }
 
 /// The grouping of a key; `None` for runs, which are a stream.
-fn by(key: GroupKey) -> Option<GroupBy> {
+fn by(key: WalkKey) -> Option<GroupBy> {
     Some(match key {
-        GroupKey::State => GroupBy::State,
-        GroupKey::Kind => GroupBy::Kind,
-        GroupKey::Flags => GroupBy::Flags,
-        GroupKey::Region => GroupBy::Region,
-        GroupKey::Order => GroupBy::Order,
-        GroupKey::Node => GroupBy::Node,
-        GroupKey::Zone => GroupBy::Zone,
-        GroupKey::Cgroup => GroupBy::Cgroup,
-        GroupKey::PmdMapped => GroupBy::PmdMapped,
-        GroupKey::MapCount => GroupBy::MapCount,
-        GroupKey::Exclusive => GroupBy::Exclusive,
-        GroupKey::Symbol => GroupBy::Symbol,
-        GroupKey::Run => return None,
+        WalkKey::State => GroupBy::State,
+        WalkKey::Kind => GroupBy::Kind,
+        WalkKey::Flags => GroupBy::Flags,
+        WalkKey::Region => GroupBy::Region,
+        WalkKey::Order => GroupBy::Order,
+        WalkKey::Node => GroupBy::Node,
+        WalkKey::Zone => GroupBy::Zone,
+        WalkKey::Cgroup => GroupBy::Cgroup,
+        WalkKey::PmdMapped => GroupBy::PmdMapped,
+        WalkKey::MapCount => GroupBy::MapCount,
+        WalkKey::Exclusive => GroupBy::Exclusive,
+        WalkKey::Symbol => GroupBy::Symbol,
+        WalkKey::Run => return None,
     })
 }
 
@@ -381,7 +381,7 @@ fn by(key: GroupKey) -> Option<GroupBy> {
 ///
 /// # Errors
 /// Runs, which are a stream, beside another key; a key twice.
-pub(super) fn groupings(keys: &[GroupKey]) -> Result<Option<(GroupBy, Option<GroupBy>)>, Error> {
+pub(super) fn groupings(keys: &[WalkKey]) -> Result<Option<(GroupBy, Option<GroupBy>)>, Error> {
     let refused = |message: &str| Error::refused(message, "write `walk RANGE by region, state`");
     match *keys {
         [one] => Ok(by(one).map(|one| (one, None))),
@@ -396,7 +396,7 @@ pub(super) fn groupings(keys: &[GroupKey]) -> Result<Option<(GroupBy, Option<Gro
 
 /// A row for each of the groups `by` these keys, as many as are wanted, and a note of the others.
 pub(super) fn emit_groups(
-    by: &[GroupKey],
+    by: &[WalkKey],
     mut groups: Vec<(Keys, u64)>,
     cut: Option<RowLimit>,
     size: PageSize,

@@ -1,6 +1,6 @@
 //! When samples are due, and how a command ends that takes them.
 
-use super::rows::stopped;
+use super::rows::stop_of_sweep;
 use super::{Error, Flow, Outcome};
 use crate::kernel::words::worded;
 use crate::process::{self, Process};
@@ -23,7 +23,7 @@ pub(super) struct Schedule {
 impl Schedule {
     /// Refused if `every` is shorter than a millisecond, and for a capture.
     pub fn new(every: Duration, process: &Process) -> Result<Schedule, Error> {
-        if process.captured().is_some() {
+        if process.capture_times().is_some() {
             return Err(Error::refused("nothing changes in a capture", "`diff` compares two moments of a process"));
         }
         Schedule::every(every)
@@ -80,7 +80,7 @@ worded! {
 impl SamplesEnd {
     /// That Ctrl-C ended the samples; other errors are passed on.
     pub fn of_error(error: Error, sink: &mut dyn Sink) -> Result<Self, Error> {
-        match stopped(Err(error), sink)? {
+        match stop_of_sweep(Err(error), sink)? {
             Some(Stopped::Closed) => Err(Stopped::Closed.into()),
             _ => Ok(SamplesEnd::Interrupted),
         }

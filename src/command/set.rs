@@ -1,6 +1,6 @@
 //! `set SETTING VALUE`, `set $NAME = VALUE`
 
-use super::symbols::meant;
+use super::symbols::pattern_text;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::parser::{Parsed, Tokens, mark, one_of, pattern, range, setting_value, variable, word};
@@ -78,7 +78,7 @@ With --no-shell there is no log.",
     fn run(&self, context: &mut Context) -> Outcome {
         match self {
             Set::LogFile(path) => {
-                context.state.settings.log_file = meant(context, path).node;
+                context.state.settings.log_file = pattern_text(context, path).node;
             }
             Set::Variable { name, value } => {
                 assign(context.state, name, value)?;

@@ -42,7 +42,7 @@ worded! {
 /// `snapshot …`
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one line at a time")]
-pub enum Snapshot {
+pub enum SnapshotCommand {
     /// `[NAME] [from FILE] [in RANGE] [with KEPT, …]`: keeps the page map.
     Take {
         /// What it is to be called; a number if absent.
@@ -58,7 +58,7 @@ pub enum Snapshot {
     Delete(Spanned<String>),
 }
 
-impl Command for Snapshot {
+impl Command for SnapshotCommand {
     const RECORDS: &'static [Shape] = RECORDS;
 
     const ABOUT: About = About {
@@ -100,7 +100,7 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         if let Ok((behind, _)) = word("delete")(input) {
-            return map(cut(snapshot_name), Snapshot::Delete).parse(behind);
+            return map(cut(snapshot_name), SnapshotCommand::Delete).parse(behind);
         }
         let (mut input, name) = opt(snapshot_name).parse(input)?;
         let (mut file, mut in_, mut with) = (None, None, None);
@@ -112,13 +112,13 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
             hint_at_missing_with::<SnapshotPart>(input);
         }
         let (range, with) = (in_, with.unwrap_or_default());
-        Ok((input, Snapshot::Take { name, file, range, with }))
+        Ok((input, SnapshotCommand::Take { name, file, range, with }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (name, file, range, with) = match self {
-            Snapshot::Delete(name) => return write!(f, " delete {}", name.node),
-            Snapshot::Take { name, file, range, with } => (name, file, range, with),
+            SnapshotCommand::Delete(name) => return write!(f, " delete {}", name.node),
+            SnapshotCommand::Take { name, file, range, with } => (name, file, range, with),
         };
         if let Some(name) = name {
             write!(f, " {}", name.node)?;
@@ -134,9 +134,9 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
 
     fn run(&self, context: &mut Context) -> Outcome {
         let (name, file, range, with) = match self {
-            Snapshot::Delete(name) if context.state.snapshots.delete(&name.node) => return Ok(Flow::Done),
-            Snapshot::Delete(name) => return Err(unknown(context.state, name)),
-            Snapshot::Take { name, file, range, with } => (name, file, range, with),
+            SnapshotCommand::Delete(name) if context.state.snapshots.delete(&name.node) => return Ok(Flow::Done),
+            SnapshotCommand::Delete(name) => return Err(unknown(context.state, name)),
+            SnapshotCommand::Take { name, file, range, with } => (name, file, range, with),
         };
         let target = match file {
             Some(file) => Arc::new(capture::open(&file.node)?),
@@ -218,13 +218,14 @@ fn take(
     }
     let symbols = &context.state.symbols;
     let sink = &mut *context.sink;
-    let taken =
-        showing(sink, |budget, progress| NamedSnapshot::take(name, target, symbols, spans, keep, budget, progress));
+    let taken = take_with_progress(sink, |budget, progress| {
+        NamedSnapshot::take(name, target, symbols, spans, keep, budget, progress)
+    });
     or_say(taken, "interrupted: no snapshot was kept", sink)
 }
 
 /// Takes a snapshot, and shows how far its contents were read.
-pub(super) fn showing(
+pub(super) fn take_with_progress(
     sink: &mut dyn Sink,
     take: impl FnOnce(Budget, &mut dyn FnMut(u64, u64)) -> inspect::Result<NamedSnapshot>,
 ) -> inspect::Result<NamedSnapshot> {
@@ -245,7 +246,7 @@ pub(super) fn or_say(
 }
 
 /// What a snapshot keeps beside the page map.
-fn kept(snapshot: &inspect::Snapshot) -> Vec<SnapshotPart> {
+fn kept_parts(snapshot: &inspect::Snapshot) -> Vec<SnapshotPart> {
     let is_kept = |kept: &SnapshotPart| match kept {
         SnapshotPart::Flags => snapshot.extra().contains(Facts::FLAGS),
         SnapshotPart::Counts => snapshot.extra().contains(Facts::COUNTS),
@@ -263,7 +264,7 @@ fn row(named: &NamedSnapshot) -> SnapshotRow {
         time: seconds(named.time),
         pages: snapshot.present(),
         swapped: snapshot.swapped(),
-        with: kept(snapshot).into_iter().map(SnapshotPart::word).collect(),
+        with: kept_parts(snapshot).into_iter().map(SnapshotPart::word).collect(),
         unread: snapshot.unread(),
         memory: snapshot.size() as u64,
     }

@@ -87,7 +87,7 @@ There, `snapshot with content` and `diff` find written pages.",
             }
             SoftDirty::Written(None) => Ok(()),
             SoftDirty::Written(Some(range)) => match &range.node {
-                lang::Range::Expression(Expression::Name(lang::Name(name))) if name == "clear" => {
+                lang::Range::Expression(Expression::Name(lang::WrittenName(name))) if name == "clear" => {
                     f.write_str(" 'clear'")
                 }
                 range => write!(f, " {range}"),
@@ -103,7 +103,7 @@ There, `snapshot with content` and `diff` find written pages.",
         let target = context.target()?;
         require(&target)?;
         match self {
-            SoftDirty::Written(range) => written(context, &target, range.as_ref()),
+            SoftDirty::Written(range) => report_written(context, &target, range.as_ref()),
             SoftDirty::Clear { yes } => clear(context, &target, *yes),
         }
     }
@@ -130,7 +130,7 @@ fn require(target: &Target) -> Result<(), Error> {
     Err(Error::refused(why, hint))
 }
 
-fn written(context: &mut Context, target: &Target, range: Option<&Spanned<lang::Range>>) -> Outcome {
+fn report_written(context: &mut Context, target: &Target, range: Option<&Spanned<lang::Range>>) -> Outcome {
     let identity = target.process.identity();
     let cleared = context.state.soft_dirty_cleared.as_ref();
     let cleared = cleared.filter(|(process, _)| process.is_same_process(&identity));
@@ -156,15 +156,15 @@ fn written(context: &mut Context, target: &Target, range: Option<&Spanned<lang::
     asked.run(context)
 }
 
-fn is(field: PageField) -> Spanned<lang::Filter<PageField>> {
-    Spanned::new(lang::Filter::is(field), Span::default())
+fn is(field: PageField) -> Spanned<lang::FilterExpression<PageField>> {
+    Spanned::new(lang::FilterExpression::is(field), Span::default())
 }
 
 fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
     let identity = target.process.identity();
     let agreed = context.resume == Some(Resume::Agreed);
     if !agreed {
-        let marked = marked(context, target)?;
+        let marked = count_marked(context, target)?;
         context.sink.emit(&marked)?;
         if !yes {
             let (pid, name) = (identity.pid, &identity.name);
@@ -185,15 +185,15 @@ fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
     target.process.clear_soft_dirty()?;
     let seconds = began.elapsed().as_secs_f64();
     context.state.soft_dirty_cleared = Some((identity.clone(), SystemTime::now()));
-    let pages = marked(context, target)?.pages;
+    let pages = count_marked(context, target)?.pages;
     context.sink.emit(&SoftDirtyCleared { pid: identity.pid, process: identity.name, seconds, pages })?;
     Ok(Flow::Done)
 }
 
 /// The pages that clearing affects: those that are present, soft-dirty and writable.
-fn marked(context: &mut Context, target: &Target) -> Result<SoftDirtyReport, Error> {
+fn count_marked(context: &mut Context, target: &Target) -> Result<SoftDirtyReport, Error> {
     let space = AddressSpace::of(target)?;
-    let filter = lang::Filter::is(PageField::SoftDirty).and(lang::Filter::is(PageField::Writable));
+    let filter = lang::FilterExpression::is(PageField::SoftDirty).and(lang::FilterExpression::is(PageField::Writable));
     let filter = Spanned::new(filter, Span::default());
     let filter: Filter = eval::page_filter(&filter, &space, context.state)?;
     let need = space.obtainable(Facts::KINDS | Facts::HUGE);

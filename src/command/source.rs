@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 /// `source PATH ARGUMENT …`
 #[derive(Debug)]
-pub struct Source {
+pub struct SourceScript {
     /// The command file; a leading `~/` is still as typed.
     pub path: Spanned<String>,
     /// Its `$arg0`, `$arg1` …
     arguments: Vec<Spanned<Argument>>,
 }
 
-impl Command for Source {
+impl Command for SourceScript {
     const ABOUT: About = About {
         name: CommandName::new("source").detached(),
         group: Group::Language,
@@ -45,7 +45,7 @@ comments are its help, which `source FILE --help` prints, or in a shell `pmdb -x
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (behind, path) = pattern(Expected::File)(input)?;
         let arguments = arguments_of(behind);
-        Ok((split_text(behind).1, Source { path, arguments }))
+        Ok((split_text(behind).1, SourceScript { path, arguments }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -63,7 +63,7 @@ comments are its help, which `source FILE --help` prints, or in a shell `pmdb -x
     }
 }
 
-impl Source {
+impl SourceScript {
     /// Whether the comments at the beginning of the file are to be printed, instead of running it.
     pub fn wants_help(&self) -> bool {
         matches!(&self.arguments[..], [only] if only.node.text == "--help")

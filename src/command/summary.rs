@@ -5,7 +5,7 @@ use crate::eval::{self, Extent, Spans};
 use crate::inspect::{AddressSpace, Facts, GroupBy, GroupKey, Groups, OfFrame, StateSet};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
 use crate::lang::parser::{Parsed, Tokens, range, split_text, word};
-use crate::lang::{Expected, Expression, Name, Range, Spanned};
+use crate::lang::{Expected, Expression, Range, Spanned, WrittenName};
 use crate::process::Machine;
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, SIZE, Table, none, optional, unknown};
@@ -76,7 +76,7 @@ memory. `flags` and `decode VALUE as flags` explain each flag.",
             Summary::Process => Ok(()),
             Summary::Frames => f.write_str(" frames"),
             Summary::Range(range) => match &range.node {
-                Range::Expression(Expression::Name(Name(name))) if name == "frames" => f.write_str(" 'frames'"),
+                Range::Expression(Expression::Name(WrittenName(name))) if name == "frames" => f.write_str(" 'frames'"),
                 range => write!(f, " {range}"),
             },
         }
@@ -107,7 +107,7 @@ fn all_frames(machine: &Machine) -> Result<FrameRange, Error> {
 }
 
 /// What pages in a row have in common.
-type Key = (StateSet, Option<PageFlags>);
+type RowKey = (StateSet, Option<PageFlags>);
 
 fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
     let target = context.target()?;
@@ -136,7 +136,7 @@ fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
         Ok(())
     })?;
     let with_flags = by_flags.finish().into_iter().map(|(key, pages)| {
-        let key: Key = (State::Present.into(), key.flags());
+        let key: RowKey = (State::Present.into(), key.flags());
         (key, pages)
     });
     let without = by_state.finish().into_iter().filter_map(|(key, pages)| match key {

@@ -4,7 +4,7 @@ use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example}
 use crate::eval;
 use crate::kernel::{Name as TargetName, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, symbol};
-use crate::lang::{Expression, Name, Spanned, SymbolName};
+use crate::lang::{Expression, Spanned, SymbolName, WrittenName};
 use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
@@ -64,7 +64,7 @@ the file, as objdump prints it.",
             let error = eval::Error::new(expression.at, message);
             return Err(match symbols.file_address(address) {
                 Some((module, in_file)) => {
-                    let module = Name(module.file_name().to_string());
+                    let module = WrittenName(module.file_name().to_string());
                     error.hint(format!("in its file it is {module}!{in_file}"))
                 }
                 None => error,

@@ -67,7 +67,7 @@ quotes\".",
 
     fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
-        let pattern = meant(context, &self.pattern);
+        let pattern = pattern_text(context, &self.pattern);
         let regex = eval::regex(&pattern, false)?;
         let target = context.target()?;
         let regions = context.state.symbols.regions(&target)?;
@@ -108,7 +108,7 @@ quotes\".",
 }
 
 /// The pattern, or the text of the variable that it names: `$x` as a regular expression would match no name.
-pub(super) fn meant(context: &Context, pattern: &Spanned<String>) -> Spanned<String> {
+pub(super) fn pattern_text(context: &Context, pattern: &Spanned<String>) -> Spanned<String> {
     let variable = pattern.node.strip_prefix('$');
     match variable.and_then(|name| context.state.variable(name)) {
         Some(Value::Text(text)) => Spanned::new(text, pattern.at),

@@ -5,7 +5,7 @@ use super::snapshot::seconds;
 use crate::inspect::{AddressSpace, Change, Chunk};
 use crate::kernel::{AddressRange, PageSize};
 use crate::render::Sink;
-use crate::render::marks::{PageShare, PictureCell, Shown};
+use crate::render::marks::{CountedPages, PageShare, PictureCell};
 use crate::render::units::count;
 use crate::report::{EventKind, Mark, Stopped, TimelineCells, TimelineRow, TimelineSample};
 use std::time::SystemTime;
@@ -16,7 +16,7 @@ const FIRST_ROWS: usize = 32;
 const MOST_ROWS: usize = 64;
 
 /// The rows so far, and what the current sample has seen.
-pub(super) struct Timeline {
+pub(super) struct TimelineBuilder {
     size: PageSize,
     /// By address.
     rows: Vec<PictureRow>,
@@ -40,9 +40,9 @@ struct PictureRow {
     changed: bool,
 }
 
-impl Timeline {
+impl TimelineBuilder {
     pub fn new(size: PageSize) -> Self {
-        Timeline {
+        TimelineBuilder {
             size,
             rows: Vec::new(),
             new: Vec::new(),
@@ -56,8 +56,11 @@ impl Timeline {
 
     /// A timeline of pages that are copied after a fork.
     pub fn of_copies(size: PageSize) -> Self {
-        let share = PageShare { pages: 0, of: 0, what: Shown::Copied };
-        Timeline { blank: PictureCell::new(Mark::Untouched, false).with(Some(share)), ..Timeline::new(size) }
+        let share = PageShare { pages: 0, of: 0, what: CountedPages::Copied };
+        TimelineBuilder {
+            blank: PictureCell::new(Mark::Untouched, false).with(Some(share)),
+            ..TimelineBuilder::new(size)
+        }
     }
 
     /// Begins a sample of `ranges`. Memory that is new in them gets rows, as long as there are any left.
@@ -80,7 +83,7 @@ impl Timeline {
         let groups: Vec<&[(AddressRange, usize)]> = parts.chunks(together).collect();
         let groups = groups.get(..room.min(groups.len())).unwrap_or_default();
         self.left_out = parts.iter().map(|(part, _)| part.pages(self.size)).sum();
-        let ranges = groups.iter().filter_map(|group| joined(group));
+        let ranges = groups.iter().filter_map(|group| join_ranges(group));
         let ranges: Vec<AddressRange> = ranges.collect();
         if together == 1 {
             self.stretch = stretch(&ranges, self.size, room, self.stretch);
@@ -186,7 +189,7 @@ impl Timeline {
 }
 
 /// The range from the first to the last of neighbours.
-fn joined(group: &[(AddressRange, usize)]) -> Option<AddressRange> {
+fn join_ranges(group: &[(AddressRange, usize)]) -> Option<AddressRange> {
     let (first, last) = (group.first()?, group.last()?);
     AddressRange::new(first.0.start(), last.0.end())
 }

@@ -15,7 +15,8 @@ use crate::render::text::Text;
 use crate::render::text::pages::{FRAME, PHYSICAL, STATE, state};
 use crate::report::record::record;
 use crate::report::{
-    Declared, Fact, FolioReport, FrameWords, Hex, Nearest, Reason, Shape, SwapSlot, SymbolBrief, Translation, Why,
+    Declared, Fact, FolioReport, FrameWords, Hex, NearestRegions, Reason, Shape, SwapSlot, SymbolBrief, Translation,
+    Why,
 };
 use crate::symbol::{self, NoSymbols, Symbols};
 use nom::Parser;
@@ -159,7 +160,7 @@ pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Sy
         let names = symbols.over(target, &*regions);
         let symbol = brief(&names, detail.address);
         if let (None, Some(reason)) = (&symbol, names.why_unnamed(detail.address)) {
-            why.note("symbol", &unnamed(reason));
+            why.note("symbol", &reason_without_symbol(reason));
         }
         symbol
     });
@@ -217,7 +218,7 @@ pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Sy
         place: detail.place,
         region: detail.region.as_ref().map(Into::into),
         symbol,
-        nearest: detail.nearest.map(|(below, above)| Nearest {
+        nearest: detail.nearest.map(|(below, above)| NearestRegions {
             below: below.as_ref().map(Into::into),
             above: above.as_ref().map(Into::into),
         }),
@@ -226,7 +227,7 @@ pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Sy
 }
 
 /// Why an address has no symbol if its module has none.
-fn unnamed(reason: NoSymbols) -> Reason {
+fn reason_without_symbol(reason: NoSymbols) -> Reason {
     match reason {
         NoSymbols::Unreadable(process::Error::NotPermitted { what, remedy }) => {
             Reason::NotPermitted { what, remedy: Some(remedy).filter(|remedy| !remedy.is_empty()) }

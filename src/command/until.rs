@@ -1,7 +1,7 @@
 //! `until [all|none] FILTER`: a clause of `watch`.
 
 use crate::lang::parser::{Parsed, Tokens, filter, word};
-use crate::lang::{Filter, PageField, Spanned};
+use crate::lang::{FilterExpression, PageField, Spanned};
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::{cut, map, opt};
@@ -13,7 +13,7 @@ pub struct Until {
     /// For how many pages it must hold.
     pub(super) of: Quantifier,
     /// What must hold; a comparison without fields is about no page.
-    pub(super) filter: Spanned<Filter<PageField>>,
+    pub(super) filter: Spanned<FilterExpression<PageField>>,
 }
 
 /// For how many pages a filter must hold.

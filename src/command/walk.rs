@@ -2,7 +2,7 @@
 
 use super::named_pages::{PagesOfSymbols, names_in};
 use super::pointers::note_range;
-use super::rows::{self, GroupKey, RowLimit};
+use super::rows::{self, RowLimit, WalkKey};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, Resume, example, frames};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{
@@ -12,7 +12,7 @@ use crate::inspect::{
 use crate::kernel::{AddressRange, Name, State};
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, mark, one_of, range};
 use crate::lang::{self, PageField, Range, Spanned, display};
-use crate::report::{self, Fact, FrameWords, Pages, Reason, Why};
+use crate::report::{self, Fact, FrameWords, PagesRow, Reason, Why};
 use nom::Parser;
 use nom::combinator::{cut, map, opt};
 use nom::sequence::preceded;
@@ -24,9 +24,9 @@ pub struct Walk {
     /// The pages, or with `pfn:A..pfn:B` the frames.
     pub(super) range: Spanned<Range>,
     /// Which of them; all if absent.
-    pub(super) filter: Option<Spanned<lang::Filter<PageField>>>,
+    pub(super) filter: Option<Spanned<lang::FilterExpression<PageField>>>,
     /// Group by these, one or two; rows of neighbours if there are none.
-    pub(super) by: Vec<GroupKey>,
+    pub(super) by: Vec<WalkKey>,
     /// Which of the rows; all if absent.
     pub(super) cut: Option<lang::LimitClause>,
 }
@@ -101,7 +101,7 @@ means mapped by one PMD as a huge page.",
 }
 
 /// The clauses of `walk` without `by`: a group has no address that a variable could hold.
-pub(super) fn ungrouped(input: Tokens<'_>) -> Parsed<'_, Walk> {
+pub(super) fn walk_rows(input: Tokens<'_>) -> Parsed<'_, Walk> {
     pages(input, false)
 }
 
@@ -116,7 +116,7 @@ fn pages(input: Tokens<'_>, may_group: bool) -> Parsed<'_, Walk> {
 }
 
 /// `KEY`, or `KEY, KEY`.
-fn group_keys(input: Tokens<'_>) -> Parsed<'_, Vec<GroupKey>> {
+fn group_keys(input: Tokens<'_>) -> Parsed<'_, Vec<WalkKey>> {
     let (behind, first) = one_of(input)?;
     let second = preceded(mark(","), cut(one_of));
     map(opt(second), |second| std::iter::once(first).chain(second).collect()).parse(behind)
@@ -175,7 +175,7 @@ impl Walking<'_> {
         Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
     }
 
-    fn record(&self, row: &PageRow) -> Pages {
+    fn record(&self, row: &PageRow) -> PagesRow {
         let page = &row.page;
         let available = self.space.availability();
         // Only a present page has a frame whose facts may be unknown.
@@ -185,7 +185,7 @@ impl Walking<'_> {
         };
         let unread =
             |fact: &Fact<()>| absent().unwrap_or_else(|| fact.as_ref().err().unwrap_or(&Reason::Changed).clone());
-        Pages {
+        PagesRow {
             start: page.address,
             end: page.end(self.space.page()),
             pages: page.pages,
@@ -217,7 +217,7 @@ impl Walking<'_> {
     }
 
     /// Groups of what pages have in common.
-    fn groups(&self, context: &mut Context, written: &[GroupKey], (by, and): (GroupBy, Option<GroupBy>)) -> Outcome {
+    fn groups(&self, context: &mut Context, written: &[WalkKey], (by, and): (GroupBy, Option<GroupBy>)) -> Outcome {
         let has = |one| by == one || and == Some(one);
         let need = and.map_or(Facts::empty(), |and| and.need(self.space)) | by.need(self.space);
         self.space.require(need)?;
@@ -281,7 +281,7 @@ impl Walking<'_> {
             let key = format!("{}..{} {frame}", run.start, run.end(size));
             let bytes = run.pages.saturating_mul(size.bytes());
             report::PageGroup {
-                by: GroupKey::Run.word(),
+                by: WalkKey::Run.word(),
                 key,
                 second_by: None,
                 second_key: None,

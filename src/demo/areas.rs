@@ -1,7 +1,7 @@
 //! What the demonstration process sets up, one function an area.
 #![allow(unsafe_code)]
 
-use super::memory::{Pages, byte_range, during};
+use super::memory::{OwnPages, byte_range, during};
 use super::protocol::Area;
 use crate::kernel::AddressRange;
 use crate::kernel::smaps::{self, Smaps};
@@ -44,10 +44,10 @@ pub static demo_busy: Static<{ 512 * KIB }> = Static(UnsafeCell::new([0; 512 * K
 pub static demo_counter: AtomicU64 = AtomicU64::new(1);
 
 impl<const BYTES: usize> Static<BYTES> {
-    fn pages(&'static self, page: usize) -> Pages {
+    fn pages(&'static self, page: usize) -> OwnPages {
         // SAFETY: a static is there as long as the process and writable inside its cell; no reference into the cell is
         // ever made, and the only thread changes it.
-        unsafe { Pages::within(self.0.get().cast(), BYTES, page) }
+        unsafe { OwnPages::within(self.0.get().cast(), BYTES, page) }
     }
 }
 
@@ -56,9 +56,9 @@ pub(super) struct Areas {
     /// What to announce.
     pub(super) areas: Vec<Area>,
     /// What the forked child writes to.
-    pub(super) copied: [Pages; 2],
+    pub(super) copied: [OwnPages; 2],
     /// What the forked child reads, so that its page tables hold it too.
-    pub(super) shared: Pages,
+    pub(super) shared: OwnPages,
     /// What changes while one looks.
     pub(super) busy: Busy,
 }
@@ -88,7 +88,7 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
     areas.add_range("heap_block", byte_range(block.as_ptr(), block.len()), "48 KiB from malloc, all written");
 
     let program = File::open("/proc/self/exe")?;
-    let private = Pages::of_file(program.as_fd(), MapFlags::PRIVATE, 16, page)?;
+    let private = OwnPages::of_file(program.as_fd(), MapFlags::PRIVATE, 16, page)?;
     private.read();
     private.slice(1..2).write();
     areas.add("private_file", private, "the program file, private: read, page 2 written");
@@ -96,20 +96,20 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
     let memory =
         rustix::fs::memfd_create("demo_shared", MemfdFlags::CLOEXEC).map_err(during("making a file in memory"))?;
     rustix::fs::ftruncate(&memory, 16 * page as u64).map_err(during("sizing a file in memory"))?;
-    let shared = Pages::of_file(memory.as_fd(), MapFlags::SHARED, 16, page)?;
+    let shared = OwnPages::of_file(memory.as_fd(), MapFlags::SHARED, 16, page)?;
     let written = shared.slice(0..8);
     written.write();
     areas.add("shared", shared, "a memfd: 8 pages written, shared with a child");
 
-    let anonymous = Pages::anonymous(64, page, c"demo_anonymous")?;
+    let anonymous = OwnPages::anonymous(64, page, c"demo_anonymous")?;
     anonymous.slice(0..16).write();
     areas.add("anonymous", anonymous, "anonymous: first 16 of 64 pages written");
 
-    let zero = Pages::anonymous(8, page, c"demo_zero")?;
+    let zero = OwnPages::anonymous(8, page, c"demo_zero")?;
     zero.read();
     areas.add("zero", zero, "anonymous: only read, so the one page of zeros");
 
-    let untouched = Pages::anonymous(256, page, c"demo_untouched")?;
+    let untouched = OwnPages::anonymous(256, page, c"demo_untouched")?;
     areas.add("untouched", untouched, "anonymous: never touched");
 
     set_up_huge(&mut areas, page)?;
@@ -128,7 +128,7 @@ fn set_up_huge(areas: &mut Announced, page: usize) -> io::Result<()> {
         .and_then(|text| text.trim().parse().ok())
         .filter(|bytes: &usize| bytes.is_power_of_two() && *bytes > page)
         .unwrap_or(2048 * KIB);
-    let huge = Pages::anonymous(2 * bytes / page, page, c"demo_huge")?.aligned(bytes);
+    let huge = OwnPages::anonymous(2 * bytes / page, page, c"demo_huge")?.aligned(bytes);
     let asked = huge.prefer_huge().is_ok();
     huge.slice(0..1).write();
     let given = asked && is_huge(huge)?;
@@ -151,7 +151,7 @@ fn set_up_huge(areas: &mut Announced, page: usize) -> io::Result<()> {
 }
 
 /// Whether the region that holds these pages has a huge page, as the kernel's own account says.
-fn is_huge(pages: Pages) -> io::Result<bool> {
+fn is_huge(pages: OwnPages) -> io::Result<bool> {
     let account = std::fs::read("/proc/self/smaps")?;
     let regions: Vec<Smaps> = smaps::regions(&account).collect::<Result<_, _>>().map_err(io::Error::other)?;
     let range = pages.range();
@@ -161,7 +161,7 @@ fn is_huge(pages: Pages) -> io::Result<bool> {
 }
 
 fn set_up_guard(areas: &mut Announced, page: usize) -> io::Result<()> {
-    let pages = Pages::anonymous(3, page, c"demo_guard")?;
+    let pages = OwnPages::anonymous(3, page, c"demo_guard")?;
     pages.write();
     let guard = pages.slice(1..2);
     let sentence = if guard.guard()? {
@@ -177,7 +177,7 @@ fn set_up_guard(areas: &mut Announced, page: usize) -> io::Result<()> {
 struct Announced(Vec<Area>);
 
 impl Announced {
-    fn add(&mut self, name: &str, pages: Pages, sentence: &str) {
+    fn add(&mut self, name: &str, pages: OwnPages, sentence: &str) {
         self.add_range(name, pages.range(), sentence);
     }
 
@@ -188,13 +188,13 @@ impl Announced {
 
 /// The pages that change while one looks.
 pub(super) struct Busy {
-    pages: Pages,
+    pages: OwnPages,
     at: usize,
     goes: bool,
 }
 
 impl Busy {
-    fn new(pages: Pages) -> Self {
+    fn new(pages: OwnPages) -> Self {
         Busy { pages, at: 0, goes: false }
     }
 

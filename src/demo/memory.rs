@@ -15,20 +15,20 @@ const MADV_GUARD_INSTALL: libc::c_int = 102;
 
 /// Whole pages of this process. They stay mapped as long as it lives, and no Rust reference points to them.
 #[derive(Clone, Copy)]
-pub(super) struct Pages {
+pub(super) struct OwnPages {
     start: *mut u8,
     count: usize,
     page: usize,
 }
 
-impl Pages {
+impl OwnPages {
     /// The whole pages within `length` bytes at `start`.
     ///
     /// # Safety
     /// The bytes are mapped readable and writable, stay so until the process ends, and are used by nobody else.
     pub(super) unsafe fn within(start: *mut u8, length: usize, page: usize) -> Self {
         let skipped = start.align_offset(page).min(length);
-        Pages { start: start.wrapping_add(skipped), count: (length - skipped) / page, page }
+        OwnPages { start: start.wrapping_add(skipped), count: (length - skipped) / page, page }
     }
 
     /// `count` fresh pages of anonymous private memory, between two that cannot be touched, so that they are a region
@@ -53,7 +53,7 @@ impl Pages {
         let region = unsafe { std::slice::from_raw_parts(start, length) };
         // Only a convenience: kernels before 5.17, or without CONFIG_ANON_VMA_NAME, refuse.
         let _ = rustix::process::set_virtual_memory_region_name(region, Some(name));
-        Ok(Pages { start, count, page })
+        Ok(OwnPages { start, count, page })
     }
 
     /// The first `count` pages of `file`, readable and writable.
@@ -63,7 +63,7 @@ impl Pages {
         let start = unsafe { rustix::mm::mmap(ptr::null_mut(), count * page, protection, flags, file, 0) }
             .map_err(during("mapping a file"))?
             .cast();
-        Ok(Pages { start, count, page })
+        Ok(OwnPages { start, count, page })
     }
 
     /// The number of pages.
@@ -80,7 +80,7 @@ impl Pages {
     pub(super) fn slice(self, pages: Range<usize>) -> Self {
         let end = pages.end.min(self.count);
         let first = pages.start.min(end);
-        Pages { start: self.start.wrapping_add(first * self.page), count: end - first, page: self.page }
+        OwnPages { start: self.start.wrapping_add(first * self.page), count: end - first, page: self.page }
     }
 
     /// Moves the start up to a multiple of `bytes`, keeping `bytes` from there.

@@ -44,7 +44,7 @@ pub struct Demonstration {
     pub child_pid: u32,
     /// What it has set up, in the order of a tour.
     pub areas: Vec<Area>,
-    process: Process,
+    process: DemoProcess,
 }
 
 /// Starts the demonstration process: this program itself, through `/proc/self/exe`, so that a program file that has
@@ -71,7 +71,8 @@ pub fn start_program(program: &Path) -> Result<Demonstration> {
         .stderr(Stdio::null())
         // A Ctrl-C at the terminal is meant for the prompt.
         .process_group(0);
-    let mut process = Process(command.spawn().map_err(|error| failed("starting the demonstration process", &error))?);
+    let mut process =
+        DemoProcess(command.spawn().map_err(|error| failed("starting the demonstration process", &error))?);
 
     let announcements = process.0.stdout.take();
     let mut areas = Vec::new();
@@ -123,9 +124,9 @@ fn failed(what: &str, error: &io::Error) -> Error {
 
 /// The process itself. Dropped, it is asked to leave, then killed, and always reaped.
 #[derive(Debug)]
-struct Process(Child);
+struct DemoProcess(Child);
 
-impl Drop for Process {
+impl Drop for DemoProcess {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
         if !left_by_itself(&self.0) {

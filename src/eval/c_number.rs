@@ -29,13 +29,13 @@ impl IntegerType {
     }
 
     /// The type of the result of `+`, `-` and `~`: at least `int`.
-    fn promoted(self) -> Self {
+    fn promote(self) -> Self {
         if self.bytes < IntegerType::INT.bytes { IntegerType::INT } else { self }
     }
 
     /// The type that two operands are converted to: the larger one, and of two equally large ones that without a sign.
     fn common(self, other: Self) -> Self {
-        let (one, other) = (self.promoted(), other.promoted());
+        let (one, other) = (self.promote(), other.promote());
         match one.bytes.cmp(&other.bytes) {
             std::cmp::Ordering::Less => other,
             std::cmp::Ordering::Greater => one,
@@ -85,15 +85,15 @@ impl CInteger {
     }
 
     pub(super) fn negate(self) -> Self {
-        CInteger::cut(-self.number, self.of.promoted())
+        CInteger::cut(-self.number, self.of.promote())
     }
 
     pub(super) fn plus(self) -> Self {
-        CInteger::cut(self.number, self.of.promoted())
+        CInteger::cut(self.number, self.of.promote())
     }
 
     pub(super) fn bit_not(self) -> Self {
-        CInteger::cut(!self.number, self.of.promoted())
+        CInteger::cut(!self.number, self.of.promote())
     }
 
     /// `A op B` with C's conversions, for every operator but `&&`, `||` and `~`. What does not fit the type is cut, as
@@ -101,7 +101,7 @@ impl CInteger {
     pub(super) fn binary(self, operator: BinaryOperator, other: Self) -> Self {
         use BinaryOperator as Op;
         if let Op::ShiftLeft | Op::ShiftRight = operator {
-            return self.shifted(operator, other.number);
+            return self.shift(operator, other.number);
         }
         let to = self.of.common(other.of);
         let [a, b] = [self, other].map(|operand| CInteger::cut(operand.number, to).number);
@@ -129,8 +129,8 @@ impl CInteger {
     }
 
     /// A shift has the type of its left side. One by the size of the type or more shifts all bits out, as in gdb.
-    fn shifted(self, operator: BinaryOperator, by: i128) -> Self {
-        let to = self.of.promoted();
+    fn shift(self, operator: BinaryOperator, by: i128) -> Self {
+        let to = self.of.promote();
         let by = u32::try_from(by).unwrap_or(u32::MAX).min(to.bits());
         let number = if operator == BinaryOperator::ShiftLeft { self.number << by } else { self.number >> by };
         CInteger::cut(number, to)

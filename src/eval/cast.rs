@@ -8,7 +8,7 @@ use crate::eval::names::Named;
 use crate::kernel::VirtualAddress;
 use crate::lang::{self, BinaryOperator, CType, Expression, Span, Spanned, Width};
 use crate::process::WordLayout;
-use crate::symbol::{Kind, SymbolAt};
+use crate::symbol::{SymbolAt, SymbolKind};
 
 /// The most bytes of an array, as in gdb.
 const LARGEST_ARRAY: u64 = 65536;
@@ -16,12 +16,14 @@ const LARGEST_ARRAY: u64 = 65536;
 impl Evaluator<'_> {
     /// `(T)E`. The name of a variable stands for its contents, as in gdb; `&name` for its address.
     pub(super) fn cast(&self, to: &Spanned<CType>, operand: &Spanned<Expression>, at: Span) -> Result<Value> {
-        let value = match self.named(&operand.node, operand.at)? {
-            Some(Named::Symbol(symbol)) if symbol.kind == Kind::Object => return self.variable_as(&symbol, to, at),
+        let value = match self.resolve_name(&operand.node, operand.at)? {
+            Some(Named::Symbol(symbol)) if symbol.kind == SymbolKind::Object => {
+                return self.variable_as(&symbol, to, at);
+            }
             Some(named) => Spanned::new(named.value(), operand.at),
-            None => self.placed(operand)?,
+            None => self.value_with_place(operand)?,
         };
-        self.converted(&value, to)
+        self.convert(&value, to)
     }
 
     /// A variable of the program as a type. Only its size is known: an array is its address.
@@ -31,7 +33,7 @@ impl Evaluator<'_> {
             return self.contents(symbol.start, &to.node, at);
         }
         if let CType::Pointer(_) | CType::Other(_) = to.node {
-            return self.converted(&Spanned::new(Value::Address(symbol.start), at), to);
+            return self.convert(&Spanned::new(Value::Address(symbol.start), at), to);
         }
         let (name, has) = (symbol.name(), symbol.size);
         let message = format!("`{name}` has {has} bytes, and `{}` {}", to.node, size.unwrap_or(0));
@@ -40,7 +42,7 @@ impl Evaluator<'_> {
     }
 
     /// A value as a type: cut to its size, with its sign.
-    fn converted(&self, value: &Spanned<Value>, to: &Spanned<CType>) -> Result<Value> {
+    fn convert(&self, value: &Spanned<Value>, to: &Spanned<CType>) -> Result<Value> {
         let pointer = |pointee: &CType| {
             let address = match &value.node {
                 Value::Integer(_) | Value::Typed(_) => {
@@ -127,11 +129,11 @@ impl Evaluator<'_> {
 
     /// `A[N]`: an element of an array, or of what a pointer points to.
     pub(super) fn element(&self, of: &Spanned<Expression>, index: &Spanned<u64>, at: Span) -> Result<Value> {
-        let value = self.placed(of)?;
+        let value = self.value_with_place(of)?;
         match &value.node {
             Value::Pointer { to, .. } => {
                 let operator = Spanned::new(BinaryOperator::Add, index.at);
-                let moved = self.moved(&value, to, &operator, index.node.into(), index.at)?;
+                let moved = self.step_pointer(&value, to, &operator, index.node.into(), index.at)?;
                 self.contents(to_address(&Spanned::new(moved, at))?, to, at)
             }
             Value::Array(array) => {
@@ -150,7 +152,7 @@ impl Evaluator<'_> {
     }
 
     /// `A op B`, where a pointer counts in what it points to.
-    pub(super) fn combined(
+    pub(super) fn combine_pointers(
         &self,
         left: &Spanned<Value>,
         operator: &Spanned<BinaryOperator>,
@@ -160,12 +162,12 @@ impl Evaluator<'_> {
         if let (Value::Pointer { to, .. }, Op::Add | Op::Subtract) = (&left.node, operator.node)
             && let Some(steps) = right.node.integer()
         {
-            return self.moved(left, to, operator, steps, right.at);
+            return self.step_pointer(left, to, operator, steps, right.at);
         }
         if let (Op::Add, Value::Pointer { to, .. }) = (operator.node, &right.node)
             && let Some(steps) = left.node.integer()
         {
-            return self.moved(right, to, operator, steps, left.at);
+            return self.step_pointer(right, to, operator, steps, left.at);
         }
         match (&left.node, operator.node, &right.node) {
             (Value::Pointer { to, .. }, Op::Subtract, Value::Pointer { to: other, .. }) if to == other => {
@@ -184,7 +186,7 @@ impl Evaluator<'_> {
     }
 
     /// A pointer so many steps further on.
-    fn moved(
+    fn step_pointer(
         &self,
         pointer: &Spanned<Value>,
         to: &CType,

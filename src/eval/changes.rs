@@ -5,7 +5,7 @@
 use super::error::{Call, Error, Result};
 use super::evaluator::Evaluator;
 use super::filter::page_filter;
-use super::snapshots::{NamedSnapshot, Refusal};
+use super::snapshots::{ComparisonRefusal, NamedSnapshot};
 use super::{Integer, Origin, Spans, Value};
 use crate::inspect::{AddressSpace, Change, Facts, Question, Watcher};
 use crate::kernel::AddressRange;
@@ -21,7 +21,7 @@ impl<'a> Evaluator<'a> {
         let target = self.target(at, &call.called)?;
         let failed = |cause| call.failed(cause);
         let from = self.snapshot(&asked.from)?;
-        let refused = |refusal: Refusal| Error::new(at, refusal.message).hint(refusal.hint);
+        let refused = |refusal: ComparisonRefusal| Error::new(at, refusal.message).hint(refusal.hint);
         from.refuse_other(target).map_err(refused)?;
         let now;
         let to = match &asked.to {
@@ -58,9 +58,9 @@ impl<'a> Evaluator<'a> {
         }
         let mut within = compared.ranges;
         if let Some(filter) = &asked.filter {
-            within = Some(self.kept(asked, filter, &space, spans, &call)?);
+            within = Some(self.matching_ranges(asked, filter, &space, spans, &call)?);
         }
-        let mut counted = Counted { function, space: &space, pages: Vec::new(), gone: 0, uncertain: None };
+        let mut counted = ChangeCollector { function, space: &space, pages: Vec::new(), gone: 0, uncertain: None };
         from.snapshot.changes(&to.snapshot, within.as_deref(), &space).for_each(|change| counted.add(&change));
         if let Some(reason) = counted.uncertain {
             return Err(call.unknown(": the state of some pages is not certain", &reason));
@@ -83,10 +83,10 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The pages of `spans` that the filter keeps, as ranges in order.
-    fn kept(
+    fn matching_ranges(
         &self,
         asked: &Changes,
-        filter: &Spanned<lang::Filter<PageField>>,
+        filter: &Spanned<lang::FilterExpression<PageField>>,
         space: &AddressSpace,
         spans: Vec<AddressRange>,
         call: &Call,
@@ -160,7 +160,7 @@ fn require_contents(function: ChangeFunction, from: &NamedSnapshot, to: &NamedSn
 }
 
 /// Collects the pages that count.
-struct Counted<'a> {
+struct ChangeCollector<'a> {
     function: ChangeFunction,
     space: &'a AddressSpace,
     pages: Vec<AddressRange>,
@@ -169,7 +169,7 @@ struct Counted<'a> {
     uncertain: Option<Reason>,
 }
 
-impl Counted<'_> {
+impl ChangeCollector<'_> {
     fn add(&mut self, change: &Change) {
         if !change.kind.is_of_pages() {
             if counts(self.function, EventKind::Went) {

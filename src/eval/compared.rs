@@ -21,12 +21,12 @@ impl Evaluator<'_> {
             known_word(left.0, right)?;
             known_word(right.0, left)?;
         }
-        self.combined(left.1, operator, right.1)
+        self.combine_pointers(left.1, operator, right.1)
     }
 
     /// The value that something is compared with. An error for a bare word says that texts need quotes.
-    pub(super) fn compared(&self, with: &Expression, expression: &Spanned<Expression>) -> Result<Spanned<Value>> {
-        let value = self.placed(expression);
+    pub(super) fn compared_value(&self, with: &Expression, expression: &Spanned<Expression>) -> Result<Spanned<Value>> {
+        let value = self.value_with_place(expression);
         match (words_of(with), &expression.node) {
             (Some((_, words)), Expression::Name(name)) if words.contains(&name.0.as_str()) => {
                 value.map_err(|error| error.hint(format!("put the text in quotes: `\"{}\"`", name.0)))
@@ -88,21 +88,21 @@ impl Evaluator<'_> {
                 }
                 self.holds(right, decided)
             }
-            Expression::Binary { operator, left, right } if wanted(operator.node, "").is_some() => {
-                let (a, b) = (self.compared(&right.node, left)?, self.compared(&left.node, right)?);
+            Expression::Binary { operator, left, right } if expectation(operator.node, "").is_some() => {
+                let (a, b) = (self.compared_value(&right.node, left)?, self.compared_value(&left.node, right)?);
                 let compared = self.combine((&left.node, &a), operator, (&right.node, &b))?;
                 let is_literal = is_literal(&right.node);
-                let wanted = wanted(operator.node, &shown(&b.node)).filter(|_| is_literal);
-                let found = finding(&left.node, &a.node);
+                let wanted = expectation(operator.node, &text_of_value(&b.node)).filter(|_| is_literal);
+                let found = value_of_part(&left.node, &a.node);
                 decided.extend(found.map(|found| AssertionValue { wanted, ..found }));
                 if !is_literal {
-                    decided.extend(finding(&right.node, &b.node));
+                    decided.extend(value_of_part(&right.node, &b.node));
                 }
                 operators::truth(&Spanned::new(compared, expression.at))
             }
             _ => {
-                let value = self.placed(expression)?;
-                decided.extend(finding(&expression.node, &value.node));
+                let value = self.value_with_place(expression)?;
+                decided.extend(value_of_part(&expression.node, &value.node));
                 operators::truth(&value)
             }
         }
@@ -110,15 +110,15 @@ impl Evaluator<'_> {
 }
 
 /// A part with its value; `None` for a constant, which is its own value.
-fn finding(expression: &Expression, value: &Value) -> Option<AssertionValue> {
+fn value_of_part(expression: &Expression, value: &Value) -> Option<AssertionValue> {
     (!is_literal(expression)).then(|| AssertionValue {
         expression: expression.to_string(),
-        value: shown(value),
+        value: text_of_value(value),
         wanted: None,
     })
 }
 
-fn shown(value: &Value) -> String {
+fn text_of_value(value: &Value) -> String {
     match value {
         Value::Text(text) => format!("\"{text}\""),
         other => other.to_string(),
@@ -130,7 +130,7 @@ fn is_literal(expression: &Expression) -> bool {
 }
 
 /// What a comparison wants of its left side, in words; `None` for other operators.
-fn wanted(operator: Op, right: &str) -> Option<String> {
+fn expectation(operator: Op, right: &str) -> Option<String> {
     Some(match operator {
         Op::Equal => right.to_owned(),
         Op::NotEqual => format!("anything but {right}"),

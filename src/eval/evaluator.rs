@@ -126,13 +126,13 @@ impl<'a> Evaluator<'a> {
     }
 
     /// A value with its place, for error messages.
-    pub(super) fn placed(&self, expression: &Spanned<Expression>) -> Result<Spanned<Value>> {
+    pub(super) fn value_with_place(&self, expression: &Spanned<Expression>) -> Result<Spanned<Value>> {
         self.evaluate(expression).map(|value| Spanned::new(value, expression.at))
     }
 
     /// The value as an address. A number that is not negative is one; a range stands for its first address.
     pub(super) fn address(&self, expression: &Spanned<Expression>) -> Result<VirtualAddress> {
-        let value = self.placed(expression)?;
+        let value = self.value_with_place(expression)?;
         to_address(&value).map_err(|error| as_range(&expression.node, error))
     }
 
@@ -147,13 +147,13 @@ impl<'a> Evaluator<'a> {
     fn unary(&self, operator: &Spanned<UnaryOperator>, operand: &Spanned<Expression>, at: Span) -> Result<Value> {
         match operator.node {
             UnaryOperator::Dereference => {
-                let value = self.placed(operand)?;
+                let value = self.value_with_place(operand)?;
                 match &value.node {
                     Value::Pointer { address, to } => self.contents(*address, to, at),
                     _ => self.pointer(to_address(&value)?, at),
                 }
             }
-            _ => operators::unary(operator, &self.placed(operand)?),
+            _ => operators::unary(operator, &self.value_with_place(operand)?),
         }
     }
 
@@ -172,8 +172,8 @@ impl<'a> Evaluator<'a> {
             leftmost = left;
         }
         let mut value = match links.last() {
-            Some((operator, right)) if is_equality(operator.node) => self.compared(&right.node, leftmost)?,
-            _ => self.placed(leftmost)?,
+            Some((operator, right)) if is_equality(operator.node) => self.compared_value(&right.node, leftmost)?,
+            _ => self.value_with_place(leftmost)?,
         };
         // The left side as it was written; `None` once it is a result.
         let mut written = Some(&leftmost.node);
@@ -188,10 +188,10 @@ impl<'a> Evaluator<'a> {
                 Some(answer) if operators::truth(&value)? == answer => Integer::from(answer).into(),
                 _ => match written.take().filter(|_| is_equality(operator.node)) {
                     Some(left) => {
-                        let other = self.compared(left, right)?;
+                        let other = self.compared_value(left, right)?;
                         self.combine((left, &value), operator, (&right.node, &other))?
                     }
-                    None => self.combined(&value, operator, &self.placed(right)?)?,
+                    None => self.combine_pointers(&value, operator, &self.value_with_place(right)?)?,
                 },
             };
             written = None;

@@ -56,18 +56,18 @@ impl Evaluator<'_> {
                     .map_err(|error| as_range(expression, error)),
             },
             Range::Span { start, end } => {
-                let span = self.span(self.placed(start)?, self.placed(end)?, range.at);
+                let span = self.span(self.value_with_place(start)?, self.value_with_place(end)?, range.at);
                 span.map_err(|error| {
                     if is_length(&end.node) { error.hint("put a comma before a length: `A, +LENGTH`") } else { error }
                 })
             }
-            Range::Length { start, length } => self.length(self.placed(start)?, length, range.at),
+            Range::Length { start, length } => self.length(self.value_with_place(start)?, length, range.at),
         }
     }
 
     /// A region, a module, or a symbol with a size, when the expression is nothing but its name.
     pub(super) fn named_extent(&self, expression: &Expression, at: Span) -> Result<Option<Spans>> {
-        Ok(match self.named(expression, at)? {
+        Ok(match self.resolve_name(expression, at)? {
             Some(Named::Range(spans)) => Some(spans),
             Some(Named::Symbol(symbol)) => spans_of(&symbol),
             None => None,
@@ -217,7 +217,7 @@ fn not_ascending(at: Span, start: &dyn std::fmt::Display, end: &dyn std::fmt::Di
 impl Evaluator<'_> {
     /// `pfn:E`
     pub(super) fn frame_number(&self, number: &Spanned<Expression>) -> Result<Value> {
-        let value = self.placed(number)?;
+        let value = self.value_with_place(number)?;
         match value.node {
             Value::Frame(_) => Ok(value.node),
             Value::Integer(_) | Value::Typed(_) => {
@@ -230,7 +230,7 @@ impl Evaluator<'_> {
 
     /// `phys:E`
     pub(super) fn physical(&self, number: &Spanned<Expression>) -> Result<Value> {
-        let value = self.placed(number)?;
+        let value = self.value_with_place(number)?;
         match value.node {
             Value::Physical(_) => Ok(value.node),
             Value::Integer(_) | Value::Typed(_) => {
@@ -279,7 +279,7 @@ impl AddressOrRange {
 
 impl Evaluator<'_> {
     pub(super) fn location(&self, expression: &Spanned<Expression>) -> Result<Location> {
-        let value = self.placed(expression)?;
+        let value = self.value_with_place(expression)?;
         Ok(match value.node {
             Value::Frame(frame) => Location::Frame(frame),
             Value::Frames(frames) => Location::Frame(frames.start()),
@@ -290,7 +290,7 @@ impl Evaluator<'_> {
 
     pub(super) fn subject(&self, range: &Spanned<Range>) -> Result<AddressOrRange> {
         if let Range::Expression(expression) = &range.node {
-            match self.named(expression, range.at)? {
+            match self.resolve_name(expression, range.at)? {
                 Some(Named::Range(spans)) => return Ok(AddressOrRange::Range(spans)),
                 Some(Named::Symbol(symbol)) => {
                     return Ok(match spans_of(&symbol) {

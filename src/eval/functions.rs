@@ -5,7 +5,7 @@ use super::evaluator::{Evaluator, to_address};
 use super::extent::Extent;
 use super::{Integer, Origin, Spans, Value};
 use crate::kernel::{AddressRange, FrameNumber, PhysicalAddress, VirtualAddress};
-use crate::lang::{Filter, Function, PageField, Range, Span, Spanned};
+use crate::lang::{FilterExpression, Function, PageField, Range, Span, Spanned};
 
 impl Evaluator<'_> {
     /// `F(ARGUMENT)`
@@ -13,16 +13,16 @@ impl Evaluator<'_> {
         &self,
         function: Function,
         argument: &Spanned<Range>,
-        filter: Option<&Spanned<Filter<PageField>>>,
+        filter: Option<&Spanned<FilterExpression<PageField>>>,
     ) -> Result<Value> {
         let at = argument.at;
         match function {
-            Function::Start => Ok(self.sized(argument)?.start()),
-            Function::End => Ok(match self.sized(argument)? {
+            Function::Start => Ok(self.range_argument(argument)?.start()),
+            Function::End => Ok(match self.range_argument(argument)? {
                 Extent::Addresses(spans) => Value::Address(spans.end()),
                 Extent::Frames(frames) => Value::Frame(frames.end()),
             }),
-            Function::Size => match self.sized(argument)? {
+            Function::Size => match self.range_argument(argument)? {
                 Extent::Addresses(spans) => Ok(Integer::from(spans.size()).into()),
                 Extent::Frames(frames) => self.bytes_of_pages(frames.frames(), at).map(Value::from),
             },
@@ -53,7 +53,7 @@ impl Evaluator<'_> {
             | Function::Longest
             | Function::First
             | Function::Last => match self.extent(argument)? {
-                Extent::Addresses(spans) => self.counted(function, &spans, filter, at),
+                Extent::Addresses(spans) => self.count_pages(function, &spans, filter, at),
                 Extent::Frames(frames) => self.counted_frames(function, frames, filter, at),
             },
         }
@@ -97,7 +97,7 @@ impl Evaluator<'_> {
     }
 
     /// The argument of a function that wants a range: a lone address has no size.
-    fn sized(&self, argument: &Spanned<Range>) -> Result<Extent> {
+    fn range_argument(&self, argument: &Spanned<Range>) -> Result<Extent> {
         let Range::Expression(expression) = &argument.node else {
             return self.extent(argument);
         };

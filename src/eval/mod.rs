@@ -48,9 +48,9 @@ pub use filter::{RegionFilter, frame_filter, page_filter, region_filter};
 pub use integer::Integer;
 pub use operators::regex;
 pub use scope::Scope;
-pub use snapshots::{Compared, Keep, NamedSnapshot, Refusal, current_ranges, current_space, fixed_ranges};
+pub use snapshots::{CommonSpans, ComparisonRefusal, Keep, NamedSnapshot, current_ranges, current_space, fixed_ranges};
 pub use spans::{Origin, Spans};
-pub use symbols::unasked;
+pub use symbols::modules_without_lines;
 pub use value::{Array, Value};
 
 use crate::kernel::VirtualAddress;
@@ -83,7 +83,7 @@ pub fn value(written: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Value>
 /// # Errors
 /// An expression has no value, or is no number. The error gives its place.
 pub fn truth(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<bool> {
-    let value = Evaluator::new(scope).placed(expression)?;
+    let value = Evaluator::new(scope).value_with_place(expression)?;
     operators::truth(&value)
 }
 
@@ -91,7 +91,7 @@ pub fn truth(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<bool
 ///
 /// # Errors
 /// An expression has no value, or is a field. The error gives its place.
-pub fn comparison(filter: &Spanned<lang::Filter<lang::PageField>>, scope: &dyn Scope) -> Result<bool> {
+pub fn comparison(filter: &Spanned<lang::FilterExpression<lang::PageField>>, scope: &dyn Scope) -> Result<bool> {
     let value = Evaluator::new(scope).evaluate_at(&filter.node.condition, filter.at)?;
     operators::truth(&Spanned::new(value, filter.at))
 }
@@ -141,7 +141,7 @@ pub fn address(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Vi
 /// # Errors
 /// An expression has no value, or is text. The error gives its place.
 pub fn integer(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Integer> {
-    let value = Evaluator::new(scope).placed(expression)?;
+    let value = Evaluator::new(scope).value_with_place(expression)?;
     operators::Operand::of(&value).map(|operand| operand.number)
 }
 
@@ -183,7 +183,7 @@ pub fn symbols(symbol: &SymbolName, scope: &dyn Scope) -> Result<Vec<SymbolAt>> 
 /// # Errors
 /// There is no such file or line, or Ctrl-C came. The error gives the place.
 pub fn lines(
-    file: &Spanned<lang::Name>,
+    file: &Spanned<lang::WrittenName>,
     line: &Spanned<u64>,
     with_frames: usize,
     scope: &dyn Scope,

@@ -40,7 +40,7 @@ impl Named {
 
 impl Evaluator<'_> {
     /// What the expression names, if it is nothing but a name.
-    pub(super) fn named(&self, expression: &Expression, at: Span) -> Result<Option<Named>> {
+    pub(super) fn resolve_name(&self, expression: &Expression, at: Span) -> Result<Option<Named>> {
         match expression {
             Expression::Name(name) => self.name(name, at).map(Some),
             Expression::ModuleSymbol { module, symbol } => self.module_symbol(module, symbol).map(Some),
@@ -48,7 +48,7 @@ impl Evaluator<'_> {
         }
     }
     /// `main`, `libc.so.6`, `heap`: a symbol first, then what is mapped.
-    pub(super) fn name(&self, name: &lang::Name, at: Span) -> Result<Named> {
+    pub(super) fn name(&self, name: &lang::WrittenName, at: Span) -> Result<Named> {
         let name = &name.0;
         let symbols = self.symbols_called(name, at);
         match symbols {
@@ -101,12 +101,12 @@ fn hexadecimal_hint(name: &str) -> String {
 }
 
 /// The regions of one mapped thing, in address order and never empty: a file, or all that bears a name like `[heap]`.
-pub(super) struct Mapping<'a> {
+pub(super) struct NamedMapping<'a> {
     first: &'a Region,
     pub(super) regions: Vec<&'a Region>,
 }
 
-impl Mapping<'_> {
+impl NamedMapping<'_> {
     /// All of it.
     pub(super) fn spans(&self, at: Span) -> Result<Spans> {
         let name = self.first.name.clone();
@@ -128,13 +128,13 @@ fn is_called(region: &Region, name: &str) -> bool {
 }
 
 /// Every mapping with that name, by first address.
-pub(super) fn called<'a>(regions: &'a [Region], name: &str) -> Vec<Mapping<'a>> {
-    let mut found: Vec<Mapping<'a>> = Vec::new();
+pub(super) fn called<'a>(regions: &'a [Region], name: &str) -> Vec<NamedMapping<'a>> {
+    let mut found: Vec<NamedMapping<'a>> = Vec::new();
     for region in regions.iter().filter(|region| is_called(region, name)) {
-        let is_of = |mapping: &&mut Mapping| identity(mapping.first) == identity(region);
+        let is_of = |mapping: &&mut NamedMapping| identity(mapping.first) == identity(region);
         match found.iter_mut().find(is_of) {
             Some(mapping) => mapping.regions.push(region),
-            None => found.push(Mapping { first: region, regions: vec![region] }),
+            None => found.push(NamedMapping { first: region, regions: vec![region] }),
         }
     }
     found
@@ -142,7 +142,7 @@ pub(super) fn called<'a>(regions: &'a [Region], name: &str) -> Vec<Mapping<'a>> 
 
 impl Evaluator<'_> {
     /// The one mapping with that name, `None` if there is none; several are an error.
-    pub(super) fn mapping(&self, name: &str, at: Span) -> Result<Option<Mapping<'_>>> {
+    pub(super) fn mapping(&self, name: &str, at: Span) -> Result<Option<NamedMapping<'_>>> {
         let what = format!("looking up '{name}'");
         // All names without brackets are those of files.
         let regions = if name.starts_with('[') { self.regions(at, &what) } else { self.module_regions(at, &what) };
@@ -159,14 +159,14 @@ impl Evaluator<'_> {
     }
 
     /// An error for a name before `!` or `[N]` that is not mapped.
-    pub(super) fn unknown_module(&self, module: &Spanned<lang::Name>) -> Error {
+    pub(super) fn unknown_module(&self, module: &Spanned<lang::WrittenName>) -> Error {
         let name = &module.node.0;
         let error = Error::new(module.at, format!("no module is called '{name}'"));
         self.did_you_mean_mapping(error, name)
     }
 
     /// `libc.so.6[2]`
-    pub(super) fn module_region(&self, module: &Spanned<lang::Name>, index: &Spanned<u64>) -> Result<Value> {
+    pub(super) fn module_region(&self, module: &Spanned<lang::WrittenName>, index: &Spanned<u64>) -> Result<Value> {
         let mapping = self.mapping(&module.node.0, module.at)?.ok_or_else(|| {
             self.no_element(module, index.node).unwrap_or_else(|| self.neither_module_nor_array(module, index.node))
         })?;
@@ -185,7 +185,7 @@ impl Evaluator<'_> {
     }
 
     /// `table[3]`, where `table` is a symbol: an element of an array in C.
-    fn no_element(&self, symbol: &Spanned<lang::Name>, index: u64) -> Option<Error> {
+    fn no_element(&self, symbol: &Spanned<lang::WrittenName>, index: u64) -> Option<Error> {
         let name = &symbol.node.0;
         let found = self.symbols_called(name, symbol.at).ok()?;
         found.first()?;
@@ -197,7 +197,7 @@ impl Evaluator<'_> {
     }
 
     /// `table[3]`, where nothing is called `table`.
-    fn neither_module_nor_array(&self, name: &Spanned<lang::Name>, index: u64) -> Error {
+    fn neither_module_nor_array(&self, name: &Spanned<lang::WrittenName>, index: u64) -> Error {
         let (text, spelled) = (&name.node.0, &name.node);
         let error = Error::new(name.at, format!("no module or symbol is called '{text}'"));
         let mut near = self.similar_mappings(text);
@@ -252,7 +252,7 @@ pub(super) fn spelling(name: &str) -> String {
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'))
         .is_some_and(|inner| !inner.is_empty() && !inner.contains(['[', ']']));
-    if bracketed { name.to_owned() } else { lang::Name(name.to_owned()).to_string() }
+    if bracketed { name.to_owned() } else { lang::WrittenName(name.to_owned()).to_string() }
 }
 
 /// Whether a word looks like a hexadecimal number without its `0x`.

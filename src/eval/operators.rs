@@ -117,7 +117,7 @@ pub(super) fn binary(
         refuse_as_count(right, a.space)?;
     }
     let zero = Integer::default();
-    let typed = typed(&left.node, operator.node, &right.node);
+    let typed = as_c_numbers(&left.node, operator.node, &right.node);
     match operator.node {
         Op::Divide | Op::Remainder if b.number == zero => Err(Error::new(right.at, "division by zero")),
         Op::ShiftLeft | Op::ShiftRight if b.number < zero => {
@@ -132,7 +132,7 @@ pub(super) fn binary(
 
 /// Two integers of which one has a type of C, as C takes them; `None` where numbers are exact. What a shift shifts by
 /// has no part in the type of its result.
-fn typed(left: &Value, operator: BinaryOperator, right: &Value) -> Option<(CInteger, CInteger)> {
+fn as_c_numbers(left: &Value, operator: BinaryOperator, right: &Value) -> Option<(CInteger, CInteger)> {
     let is_shift = matches!(operator, BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight);
     match (left, right) {
         (Value::Typed(left), Value::Typed(right)) => Some((*left, *right)),

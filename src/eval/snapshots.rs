@@ -38,7 +38,7 @@ pub struct Keep {
 }
 
 /// Why two snapshots are not compared, and the remedy.
-pub struct Refusal {
+pub struct ComparisonRefusal {
     /// Why not.
     pub message: String,
     /// The remedy.
@@ -46,7 +46,7 @@ pub struct Refusal {
 }
 
 /// Where two snapshots are compared.
-pub struct Compared {
+pub struct CommonSpans {
     /// The addresses; `None` for all that the snapshots cover, if both cover the same.
     pub ranges: Option<Vec<AddressRange>>,
     /// Whether only a part of what is wanted is in both.
@@ -80,7 +80,7 @@ impl NamedSnapshot {
         };
         space.require(keep.extra)?;
         let extra = keep.extra | space.obtainable(Facts::SOFT_DIRTY);
-        let time = match target.process.captured() {
+        let time = match target.process.capture_times() {
             Some([begun, _]) => SystemTime::UNIX_EPOCH + Duration::from_secs(begun),
             None => SystemTime::now(),
         };
@@ -113,20 +113,20 @@ impl NamedSnapshot {
     ///
     /// # Errors
     /// It is of another one.
-    pub fn refuse_other(&self, target: &Target) -> Result<(), Refusal> {
+    pub fn refuse_other(&self, target: &Target) -> Result<(), ComparisonRefusal> {
         let Identity { pid, name, .. } = &self.process;
         let attached = target.process.identity();
         let (this, is_same) = (&self.name, self.process.is_same_process(&attached));
         let attached = attached.pid;
         let is_same_program = || match &self.lifetime {
-            Some(lifetime) if target.process.captured().is_none() => lifetime.is_alive(),
+            Some(lifetime) if target.process.capture_times().is_none() => lifetime.is_alive(),
             _ => self.vector.is_none() || target.process.auxiliary_vector().ok() == self.vector,
         };
         Err(if is_same {
             if is_same_program() {
                 return Ok(());
             }
-            Refusal {
+            ComparisonRefusal {
                 message: format!(
                     "the snapshot '{this}' is of the program that process {pid} ran as {name}: it has executed \
                      another one since, and has none of these pages"
@@ -134,12 +134,12 @@ impl NamedSnapshot {
                 hint: "`snapshot NAME` makes one of the program that it runs now".to_owned(),
             }
         } else if *pid == attached {
-            Refusal {
+            ComparisonRefusal {
                 message: format!("the snapshot '{this}' is of an earlier process {pid} ({name}), which has ended"),
                 hint: "`snapshot NAME` makes one of this process".to_owned(),
             }
         } else {
-            Refusal {
+            ComparisonRefusal {
                 message: format!(
                     "the snapshot '{this}' is of process {pid} ({name}), and process {attached} is attached"
                 ),
@@ -152,7 +152,7 @@ impl NamedSnapshot {
     ///
     /// # Errors
     /// Both have nothing in common there: that nothing changed would be a wrong answer.
-    pub fn compared(&self, to: &NamedSnapshot, asked: Option<&Spans>) -> Result<Compared, Refusal> {
+    pub fn compared(&self, to: &NamedSnapshot, asked: Option<&Spans>) -> Result<CommonSpans, ComparisonRefusal> {
         let common = self.common(to);
         // A name may stand for more now than it did then: what both have sampled counts.
         let sampled = |_| self.snapshot.spans().to_vec();
@@ -169,12 +169,12 @@ impl NamedSnapshot {
         };
         if ranges.as_ref().is_some_and(Vec::is_empty) {
             let (from, to) = (self.coverage(), to.coverage());
-            return Err(Refusal {
+            return Err(ComparisonRefusal {
                 message: format!("there is nothing to compare: {from}, {to}"),
                 hint: "both snapshots must cover `in RANGE`".to_owned(),
             });
         }
-        Ok(Compared { ranges, is_part })
+        Ok(CommonSpans { ranges, is_part })
     }
 
     /// The addresses that both cover; `None` where they were asked for the same.

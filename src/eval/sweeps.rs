@@ -10,7 +10,7 @@ use crate::inspect::{
 };
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, FrameRange, State, VirtualAddress};
-use crate::lang::{Filter, Function, PageField, Span, Spanned};
+use crate::lang::{FilterExpression, Function, PageField, Span, Spanned};
 use crate::process;
 use crate::render::units::counted;
 use crate::report::Fact;
@@ -23,11 +23,11 @@ impl<'a> Evaluator<'a> {
     }
 
     /// `count(R where F)` and its like.
-    pub(super) fn counted(
+    pub(super) fn count_pages(
         &self,
         function: Function,
         spans: &Spans,
-        filter: Option<&Spanned<Filter<PageField>>>,
+        filter: Option<&Spanned<FilterExpression<PageField>>>,
         at: Span,
     ) -> Result<Value> {
         let call = Call::of(function.name(), at);
@@ -92,10 +92,10 @@ impl<'a> Evaluator<'a> {
         space: &AddressSpace,
         spans: &Spans,
         question: Question,
-    ) -> KeptPages<'e> {
+    ) -> MatchingPages<'e> {
         let sweep = space.pages(spans.ranges(), question.clone()).within(self.scope.budget());
         let total = spans.ranges().iter().map(|span| span.pages(space.page())).sum();
-        KeptPages { scope: self.scope, call, sweep, question, selection: Selection::default(), done: 0, total }
+        MatchingPages { scope: self.scope, call, sweep, question, selection: Selection::default(), done: 0, total }
     }
 
     /// `rss(R)` and its like, in bytes: what `regions` adds up, of the part that lies in the range.
@@ -112,7 +112,7 @@ impl<'a> Evaluator<'a> {
         let mut regions = space.region_stats(spans.ranges(), need).within(self.scope.budget());
         while let Some((viewed, stats)) = regions.next().map_err(|cause| call.failed(cause))? {
             // The kernel shows nothing of device mappings, and adds nothing for them either.
-            let counted = stats.hidden().map_or_else(|| is_counted(function, viewed), Err);
+            let counted = stats.why_hidden().map_or_else(|| is_counted(function, viewed), Err);
             match counted {
                 Err(reason) => left_out = left_out.or(Some(reason)),
                 Ok(()) => {
@@ -235,7 +235,7 @@ impl<'a> Evaluator<'a> {
 }
 
 /// The pages that a question keeps, chunk by chunk.
-pub(super) struct KeptPages<'e> {
+pub(super) struct MatchingPages<'e> {
     scope: &'e dyn Scope,
     call: &'e Call,
     sweep: Sweep,
@@ -245,7 +245,7 @@ pub(super) struct KeptPages<'e> {
     total: u64,
 }
 
-impl KeptPages<'_> {
+impl MatchingPages<'_> {
     /// Those of the next chunk.
     pub fn next(&mut self) -> Result<Option<impl Iterator<Item = Page>>> {
         let Some(chunk) = self.sweep.next().map_err(|cause| self.call.failed(cause))? else {
@@ -253,13 +253,13 @@ impl KeptPages<'_> {
         };
         self.done = self.done.saturating_add(chunk.pages);
         self.scope.progress(self.done, self.total, "pages");
-        Ok(Some(self.selection.kept(chunk, &self.question)))
+        Ok(Some(self.selection.matching_pages(chunk, &self.question)))
     }
 
     /// An undecided page is an error.
     pub fn finish(self) -> Result<()> {
-        let KeptPages { scope, call, sweep, selection, .. } = self;
-        if !sweep.changed().is_empty() {
+        let MatchingPages { scope, call, sweep, selection, .. } = self;
+        if !sweep.changed_ranges().is_empty() {
             scope.note(format!("the regions changed during {}: run it again for a consistent number", call.called));
         }
         let unknown = |pages, reason| {
@@ -302,7 +302,7 @@ impl Evaluator<'_> {
         &self,
         function: Function,
         range: FrameRange,
-        filter: Option<&Spanned<Filter<PageField>>>,
+        filter: Option<&Spanned<FilterExpression<PageField>>>,
         at: Span,
     ) -> Result<Value> {
         let call = Call::of(function.name(), at);

@@ -5,7 +5,7 @@ use super::evaluator::Evaluator;
 use super::names::{Named, did_you_mean, list, spelling};
 use super::{Origin, Spans, Value};
 use crate::kernel::VirtualAddress;
-use crate::lang::{Name, Span, Spanned, SymbolName};
+use crate::lang::{Span, Spanned, SymbolName, WrittenName};
 use crate::symbol::{self, LineSearch, NoLines, NoSymbols, SymbolAt};
 use std::time::Duration;
 
@@ -42,13 +42,13 @@ impl Evaluator<'_> {
     }
 
     /// `libc.so.6!malloc`
-    pub(super) fn module_symbol(&self, module: &Spanned<Name>, symbol: &Spanned<Name>) -> Result<Named> {
+    pub(super) fn module_symbol(&self, module: &Spanned<WrittenName>, symbol: &Spanned<WrittenName>) -> Result<Named> {
         let found = self.symbols_in(module, symbol)?;
         self.one(&symbol.node.0, found, symbol.at).map(Named::from)
     }
 
     /// `libc.so.6!0x1149`
-    pub(super) fn module_address(&self, module: &Spanned<Name>, address: &Spanned<u64>) -> Result<Value> {
+    pub(super) fn module_address(&self, module: &Spanned<WrittenName>, address: &Spanned<u64>) -> Result<Value> {
         let name = &module.node.0;
         let found = self
             .names(module.at, &format!("looking up '{name}'"))?
@@ -92,7 +92,7 @@ impl Evaluator<'_> {
     }
 
     /// The symbols with that name in one module: at least one.
-    fn symbols_in(&self, module: &Spanned<Name>, symbol: &Spanned<Name>) -> Result<Vec<SymbolAt>> {
+    fn symbols_in(&self, module: &Spanned<WrittenName>, symbol: &Spanned<WrittenName>) -> Result<Vec<SymbolAt>> {
         let (of, name) = (&module.node.0, &symbol.node.0);
         let found = self
             .names(module.at, &format!("looking up '{of}!{name}'"))?
@@ -107,12 +107,12 @@ impl Evaluator<'_> {
         found.sort_by_key(|symbol| (symbol.start, symbol.local));
         found.dedup_by_key(|symbol| symbol.start);
         if found.len() > 1 {
-            return self.preferred(name, &found, at);
+            return self.prefer_program(name, &found, at);
         }
         found.pop().ok_or_else(|| Error::new(at, format!("no symbol is called '{name}'")))
     }
 
-    fn preferred(&self, name: &str, found: &[SymbolAt], at: Span) -> Result<SymbolAt> {
+    fn prefer_program(&self, name: &str, found: &[SymbolAt], at: Span) -> Result<SymbolAt> {
         let program = self.target(at, name)?.process.executable();
         let rank = |symbol: &SymbolAt| (program.as_ref() != Some(&symbol.module), symbol.local);
         let best = found.iter().map(rank).min();
@@ -158,7 +158,7 @@ impl Evaluator<'_> {
         (!listed.is_empty()).then(|| format!("some files gave no symbols: {listed}"))
     }
 
-    fn unknown_symbol(&self, module: Option<&Spanned<Name>>, symbol: &Spanned<Name>) -> Error {
+    fn unknown_symbol(&self, module: Option<&Spanned<WrittenName>>, symbol: &Spanned<WrittenName>) -> Error {
         let name = &symbol.node.0;
         let error = Error::new(
             symbol.at,
@@ -187,7 +187,7 @@ impl Evaluator<'_> {
     }
 
     /// An error of `symbol`, at its place in the line.
-    fn symbol_error(&self, cause: symbol::Error, module: &Spanned<Name>, inside: Span) -> Error {
+    fn symbol_error(&self, cause: symbol::Error, module: &Spanned<WrittenName>, inside: Span) -> Error {
         let message = cause.to_string();
         match cause {
             symbol::Error::NoSuchModule { .. } => self.unknown_module(module),
@@ -267,7 +267,7 @@ fn is_of_a_namesake(symbol: &SymbolAt, other: &SymbolAt) -> bool {
 
 impl Evaluator<'_> {
     /// The one address of a line; several are an error that lists them.
-    pub(super) fn source_line(&self, file: &Spanned<Name>, line: &Spanned<u64>) -> Result<Value> {
+    pub(super) fn source_line(&self, file: &Spanned<WrittenName>, line: &Spanned<u64>) -> Result<Value> {
         let at = file.at.to(line.at);
         let found = self.line_search(file, line, 0)?;
         if found.line != Some(line.node) {
@@ -291,7 +291,7 @@ impl Evaluator<'_> {
     /// Where a line has code: at least one place, the first `with_frames` of a module with the functions there.
     pub(super) fn line_search(
         &self,
-        file: &Spanned<Name>,
+        file: &Spanned<WrittenName>,
         line: &Spanned<u64>,
         with_frames: usize,
     ) -> Result<LineSearch> {
@@ -305,7 +305,7 @@ impl Evaluator<'_> {
     }
 }
 
-fn no_code(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Error {
+fn no_code(file: &Spanned<WrittenName>, line: &Spanned<u64>, found: &LineSearch) -> Error {
     let place = file.at.to(line.at);
     let error = Error::new(place, format!("{}:{} has no code", file.node, line.node));
     match found.line {
@@ -314,7 +314,7 @@ fn no_code(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Err
     }
 }
 
-fn no_line(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Error {
+fn no_line(file: &Spanned<WrittenName>, line: &Spanned<u64>, found: &LineSearch) -> Error {
     let (name, number) = (&file.node, line.node);
     let error = if found.has_file {
         let message = format!("{name} has no code at or after line {number}");
@@ -323,14 +323,14 @@ fn no_line(file: &Spanned<Name>, line: &Spanned<u64>, found: &LineSearch) -> Err
         let message = format!("no module was compiled from a file called {name}");
         Error::new(file.at, message)
     };
-    Error { hint: silent(found), ..error }
+    Error { hint: unsearched_modules(found), ..error }
 }
 
 /// Which modules could not be asked, and why.
-fn silent(found: &LineSearch) -> Option<String> {
+fn unsearched_modules(found: &LineSearch) -> Option<String> {
     let without = found.unsearched.iter().filter(|(_, why)| matches!(why, NoLines::NoDebugInformation { .. }));
     let without: Vec<String> = without.map(|(module, _)| module.to_string()).collect();
-    let mut parts: Vec<String> = unasked(found).into_iter().collect();
+    let mut parts: Vec<String> = modules_without_lines(found).into_iter().collect();
     if !without.is_empty() {
         let listed = list(without);
         parts.push(format!("without debug information: {listed}"));
@@ -339,7 +339,7 @@ fn silent(found: &LineSearch) -> Option<String> {
 }
 
 /// Which modules have debug information that could not be looked through for a line, and why.
-pub fn unasked(found: &LineSearch) -> Option<String> {
+pub fn modules_without_lines(found: &LineSearch) -> Option<String> {
     let unasked = found
         .unsearched
         .iter()

@@ -74,7 +74,7 @@ impl AddressSpace {
     ///
     /// Fails as [`AddressSpace::of`].
     pub fn within(target: &Target, ranges: &[AddressRange]) -> Result<AddressSpace> {
-        Self::queried(target, ranges, process::Process::query_regions_in)
+        Self::query_regions(target, ranges, process::Process::query_regions_in)
     }
 
     /// The same, with the regions next to the range: those that may grow into it.
@@ -82,10 +82,10 @@ impl AddressSpace {
     /// Fails as [`AddressSpace::of`].
     #[doc(hidden)]
     pub fn around(target: &Target, ranges: &[AddressRange]) -> Result<AddressSpace> {
-        Self::queried(target, ranges, process::Process::query_regions_around)
+        Self::query_regions(target, ranges, process::Process::query_regions_around)
     }
 
-    fn queried(target: &Target, ranges: &[AddressRange], ask: RegionQuery) -> Result<AddressSpace> {
+    fn query_regions(target: &Target, ranges: &[AddressRange], ask: RegionQuery) -> Result<AddressSpace> {
         if ranges.is_empty() || ranges.len() > process::FEW_REGIONS {
             return AddressSpace::of(target);
         }

@@ -12,7 +12,7 @@
 use super::Error;
 use super::memory::{ResidentMemory, Unread, is_resident};
 use crate::budget::Budget;
-use crate::kernel::core_file::{self as core, CoreMapping, CoreProcess, CoreThread, ElfForm, Note};
+use crate::kernel::core_file::{self as core, CoreMapping, CoreNote, CoreProcess, CoreThread, ElfForm};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::status::ThreadState;
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region};
@@ -176,7 +176,7 @@ impl<W: Write + Seek> Writer<'_, W> {
             command: command.as_bytes().to_vec(),
         };
         let mut all = Vec::new();
-        let mut note = |name: &[u8], kind: u32, bytes: &[u8]| Note { name, kind, bytes }.write(form, &mut all);
+        let mut note = |name: &[u8], kind: u32, bytes: &[u8]| CoreNote { name, kind, bytes }.write(form, &mut all);
         note(core::CORE, core::PRPSINFO, &of_process.bytes(form));
         // The process itself comes first: debuggers begin there.
         let mut threads = process.threads()?;

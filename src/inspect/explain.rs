@@ -81,7 +81,7 @@ impl AddressSpace {
                 .and_then(|smaps| smaps.field("KernelPageSize"))
                 .and_then(|bytes| machine.huge_pages_to_spare(bytes)),
             pool_may_be_reserved: vm_flag(of_pool, "nr").map(|without| !without),
-            folio_shared: self.folio_shared(detail),
+            folio_shared: self.is_folio_shared(detail),
             huge_may_come: self.huge_may_come(detail, budget),
             stack_grows: self.stack_grows(detail, budget),
         };
@@ -190,7 +190,7 @@ impl AddressSpace {
     }
 
     /// Whether a page of the large folio at `detail` is known to be mapped more than once.
-    fn folio_shared(&self, detail: &PageDetail) -> bool {
+    fn is_folio_shared(&self, detail: &PageDetail) -> bool {
         let Ok((folio, _)) = &detail.folio else {
             return false;
         };

@@ -15,7 +15,7 @@ pub struct FrameHolders {
     /// How often it is pinned.
     pub pins: Pins,
     /// Those of the references that are explained.
-    explained: Option<Explained>,
+    explained: Option<ExplainedReferences>,
 }
 
 /// How often a folio is pinned.
@@ -30,7 +30,7 @@ pub enum Pins {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Explained {
+struct ExplainedReferences {
     mappings: u32,
     page_cache: u32,
     swap_cache: u32,
@@ -53,7 +53,7 @@ impl FrameHolders {
                 (Err(_), most) => most.map_or(Pins::Unknown, |most| Pins::AtMost(number(most))),
             }
         };
-        let explained = holders.map(|holders| Explained {
+        let explained = holders.map(|holders| ExplainedReferences {
             mappings: number(holders.mappings),
             page_cache: number(holders.page_cache),
             swap_cache: number(holders.swap_cache),
@@ -85,7 +85,7 @@ impl FrameHolders {
 
     /// Its references by holder, if those of mappings and files are known.
     pub fn holders(self) -> Option<Holders> {
-        let Explained { mappings, page_cache, swap_cache, filesystem } = self.explained?;
+        let ExplainedReferences { mappings, page_cache, swap_cache, filesystem } = self.explained?;
         let [mappings, page_cache, swap_cache, filesystem] =
             [mappings, page_cache, swap_cache, filesystem].map(u64::from);
         let explained = mappings + page_cache + swap_cache + filesystem;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     fn file() -> FrameOwner {
-        FrameOwner::File(crate::process::FilePage { device: Device { major: 8, minor: 1 }, inode: 5, index: 7 })
+        FrameOwner::File(crate::process::PageOfFile { device: Device { major: 8, minor: 1 }, inode: 5, index: 7 })
     }
 
     #[test]

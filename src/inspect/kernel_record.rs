@@ -20,7 +20,7 @@ pub fn kernel_record(machine: &Machine, frame: FrameNumber, flags: Option<PageFl
         record = read(RecordParts::all());
     }
     Some(match record {
-        Ok(record) => described(machine, &record, flags),
+        Ok(record) => describe_record(machine, &record, flags),
         Err(reason) => KernelRecord {
             references: Err(reason.clone()),
             holders: Err(reason.clone()),
@@ -57,7 +57,7 @@ pub(super) fn read_holders(
 }
 
 /// What the record says in words and numbers.
-fn described(machine: &Machine, record: &FrameRecord, flags: Option<PageFlags>) -> KernelRecord {
+fn describe_record(machine: &Machine, record: &FrameRecord, flags: Option<PageFlags>) -> KernelRecord {
     let require = |part| Ok(machine.require_records(part)?);
     let of_part = |part, value: Option<u64>| require(part).and_then(|()| value.ok_or_else(not_shown));
     let references = of_part(RecordParts::REFERENCES, record.references.map(u64::from));

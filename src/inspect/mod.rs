@@ -104,7 +104,7 @@ pub use rows::{
     Totals,
 };
 pub use stats::{RegionStats, RegionSweep};
-pub use sweep::{Chunk, Pages, Selection, Sweep};
+pub use sweep::{Chunk, ChunkPages, Selection, Sweep};
 #[doc(hidden)]
 pub use watch::RegionGroups;
 pub use watch::{Change, Look, PageRelation, SharedPages, Snapshot, Survival, Watcher};

@@ -183,16 +183,16 @@ impl Neighbours for PhysicalRuns {
                 *alike &= run.kind == page.kind;
                 None
             }
-            run => run.replace((*page, true)).map(finished),
+            run => run.replace((*page, true)).map(finish_run),
         }
     }
 
     fn finish(&mut self) -> Option<PhysicalRun> {
-        self.run.take().map(finished)
+        self.run.take().map(finish_run)
     }
 }
 
-fn finished((page, alike): (Page, bool)) -> PhysicalRun {
+fn finish_run((page, alike): (Page, bool)) -> PhysicalRun {
     PhysicalRun {
         start: page.address,
         pages: page.pages,

@@ -61,7 +61,7 @@ impl RegionStats {
     }
 
     /// Why the page map hides the pages of the region, if it does. The numbers are then meaningless.
-    pub fn hidden(&self) -> Option<Reason> {
+    pub fn why_hidden(&self) -> Option<Reason> {
         if self.missing.is_some() {
             return self.missing.clone();
         }
@@ -76,7 +76,7 @@ impl RegionStats {
     }
 
     /// Those of a target without a page map.
-    fn missing(reason: &Reason) -> Self {
+    fn without_page_map(reason: &Reason) -> Self {
         let unknown = || Err(reason.clone());
         RegionStats {
             present: 0,
@@ -157,7 +157,7 @@ impl RegionSweep {
     pub fn next(&mut self) -> Result<Option<(&ViewedRegion, RegionStats)>> {
         if let Some((regions, reason)) = &mut self.regions {
             let next = regions.next().and_then(|index| self.space.regions().get(index));
-            return Ok(next.map(|viewed| (viewed, RegionStats::missing(reason))));
+            return Ok(next.map(|viewed| (viewed, RegionStats::without_page_map(reason))));
         }
         let mut done = None;
         while done.is_none()
@@ -183,8 +183,8 @@ impl RegionSweep {
     }
 
     /// Regions that changed during the sweep, once it has ended.
-    pub fn changed(&self) -> &[AddressRange] {
-        self.pages.changed()
+    pub fn changed_ranges(&self) -> &[AddressRange] {
+        self.pages.changed_ranges()
     }
 }
 

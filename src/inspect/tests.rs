@@ -475,7 +475,7 @@ fn regions_that_change_while_they_are_counted_are_named() {
         world.regions.lock().expect("a lock")[0] = region(0x1000, 11);
     }
     assert_eq!(counted, 2);
-    assert_eq!(regions.changed(), [region(0x1000, 10).range]);
+    assert_eq!(regions.changed_ranges(), [region(0x1000, 10).range]);
 }
 
 /// Very many regions are compared as the text of maps, as far as they have been counted. The list is decoded again only
@@ -498,7 +498,7 @@ fn very_many_regions_that_change_are_named() {
         }
         assert_eq!(counted, COUNT);
         let read = world.watched.region_reads.load(Ordering::Relaxed);
-        (counts.changed().to_vec(), read)
+        (counts.changed_ranges().to_vec(), read)
     };
     // The last one is reported when all have been compared.
     for changed in [0, COUNT / 2, COUNT - 2] {

@@ -78,7 +78,7 @@ impl ElfForm {
 
 /// One note.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Note<'a> {
+pub struct CoreNote<'a> {
     /// Whose it is, without the NUL at its end.
     pub name: &'a [u8],
     /// What it is.
@@ -88,7 +88,7 @@ pub struct Note<'a> {
 }
 
 /// The notes of a segment, up to the first that does not fit.
-pub fn notes(form: ElfForm, bytes: &[u8]) -> impl Iterator<Item = Note<'_>> {
+pub fn notes(form: ElfForm, bytes: &[u8]) -> impl Iterator<Item = CoreNote<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let size = |at| form.int(rest, at).map(|size| size as usize);
@@ -96,13 +96,13 @@ pub fn notes(form: ElfForm, bytes: &[u8]) -> impl Iterator<Item = Note<'_>> {
         let begin = 12usize.checked_add(name.checked_next_multiple_of(4)?)?;
         let end = begin.checked_add(length)?;
         let of = rest.get(12..12usize.checked_add(name)?)?;
-        let note = Note { name: of.strip_suffix(b"\0").unwrap_or(of), kind, bytes: rest.get(begin..end)? };
+        let note = CoreNote { name: of.strip_suffix(b"\0").unwrap_or(of), kind, bytes: rest.get(begin..end)? };
         rest = rest.get(end.checked_next_multiple_of(4)?..).unwrap_or_default();
         Some(note)
     })
 }
 
-impl Note<'_> {
+impl CoreNote<'_> {
     /// Appends it.
     pub fn write(&self, form: ElfForm, into: &mut Vec<u8>) {
         for number in [self.name.len() + 1, self.bytes.len(), self.kind as usize] {
@@ -116,7 +116,7 @@ impl Note<'_> {
 }
 
 /// Where the registers of a machine are.
-struct Places {
+struct RegisterPlaces {
     machine: u16,
     is_64: bool,
     /// How many words `pr_reg` has.
@@ -127,12 +127,12 @@ struct Places {
     stack: usize,
 }
 
-const fn places(machine: u16, is_64: bool, [words, counter, stack]: [usize; 3]) -> Places {
-    Places { machine, is_64, words, counter, stack }
+const fn places(machine: u16, is_64: bool, [words, counter, stack]: [usize; 3]) -> RegisterPlaces {
+    RegisterPlaces { machine, is_64, words, counter, stack }
 }
 
 /// `elf_gregset_t` of arch/*/include/asm/elf.h, by `e_machine`.
-const PLACES: [Places; 8] = [
+const PLACES: [RegisterPlaces; 8] = [
     places(62, true, [27, 16, 19]),  // x86-64
     places(3, false, [17, 12, 15]),  // i386
     places(183, true, [34, 32, 31]), // AArch64
@@ -174,7 +174,7 @@ impl CoreThread {
         if form.is_64 { (32, 112) } else { (24, 72) }
     }
 
-    fn places(machine: u16, form: ElfForm) -> Option<&'static Places> {
+    fn places(machine: u16, form: ElfForm) -> Option<&'static RegisterPlaces> {
         PLACES.iter().find(|places| (places.machine, places.is_64) == (machine, form.is_64))
     }
 
@@ -314,9 +314,9 @@ mod tests {
     fn notes_are_read_as_they_are_written() {
         for form in FORMS {
             let all = [
-                Note { name: CORE, kind: PRSTATUS, bytes: &[1, 2, 3] },
-                Note { name: PMDB, kind: MAPS, bytes: b"" },
-                Note { name: b"LINUX", kind: 9, bytes: &[7; 8] },
+                CoreNote { name: CORE, kind: PRSTATUS, bytes: &[1, 2, 3] },
+                CoreNote { name: PMDB, kind: MAPS, bytes: b"" },
+                CoreNote { name: b"LINUX", kind: 9, bytes: &[7; 8] },
             ];
             let mut bytes = Vec::new();
             all.iter().for_each(|note| note.write(form, &mut bytes));

@@ -4,19 +4,19 @@
 
 use super::lexer::{escape, is_plain_name};
 use super::setting::SettingValue;
-use super::syntax::{Control, Format, Layout, Opening, Output, ParsedLine, Rows};
+use super::syntax::{Control, Format, Opening, Output, ParsedLine, Rows, ValueFormat};
 use crate::kernel::words::Worded;
 use crate::lang::ctype::CType;
 use crate::lang::error::Spanned;
 use crate::lang::expression::{
-    BinaryOperator, Changes, Expression, Filter, HistoryReference, LAST_ADDRESS, Level, NOW, Name, Range, SymbolName,
-    UnaryOperator, is_operator_word,
+    BinaryOperator, Changes, Expression, FilterExpression, HistoryReference, LAST_ADDRESS, Level, NOW, Range,
+    SymbolName, UnaryOperator, WrittenName, is_operator_word,
 };
 use crate::lang::syntax::{Count, LimitClause, Time};
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
-impl Display for Name {
+impl Display for WrittenName {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if is_plain_name(&self.0) && !is_operator_word(&self.0) {
             f.write_str(&self.0)
@@ -52,7 +52,7 @@ impl Display for Range {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Range::All => f.write_str("all"),
-            Range::Expression(Expression::Name(Name(name))) if name == "all" => f.write_str("'all'"),
+            Range::Expression(Expression::Name(WrittenName(name))) if name == "all" => f.write_str("'all'"),
             Range::Expression(expression) => write!(f, "{expression}"),
             Range::Span { start, end } => write!(f, "{}..{}", start.node, end.node),
             Range::Length { start, length } => write!(f, "{}, +{}", start.node, length.node),
@@ -176,7 +176,7 @@ struct ExpressionText<'a> {
     in_filter: bool,
 }
 
-impl<F> Display for Filter<F> {
+impl<F> Display for FilterExpression<F> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         ExpressionText { root: &self.condition, in_filter: true }.fmt(f)
     }
@@ -220,23 +220,23 @@ impl<'a> ExpressionText<'a> {
     }
 
     /// An operand that binds at least as tightly as `level`.
-    fn at(self, level: Level) -> Operand<'a> {
-        Operand { is_loose: self.level() < level, tree: self }
+    fn at(self, level: Level) -> WrittenOperand<'a> {
+        WrittenOperand { is_loose: self.level() < level, tree: self }
     }
 
     /// An operand on the right, which binds more tightly than `level`, because operators are left-associative.
-    fn after(self, level: Level) -> Operand<'a> {
-        Operand { is_loose: self.level() <= level, tree: self }
+    fn after(self, level: Level) -> WrittenOperand<'a> {
+        WrittenOperand { is_loose: self.level() <= level, tree: self }
     }
 }
 
 /// An operand, in parentheses if it binds too loosely and writes none itself.
-struct Operand<'a> {
+struct WrittenOperand<'a> {
     tree: ExpressionText<'a>,
     is_loose: bool,
 }
 
-impl Display for Operand<'_> {
+impl Display for WrittenOperand<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let tree = self.tree;
         if self.is_loose && !tree.always_parenthesised() { write!(f, "({tree})") } else { write!(f, "{tree}") }
@@ -258,7 +258,7 @@ impl Display for ExpressionText<'_> {
                 UnaryOperator::Dereference => self.root.fmt(f),
                 sign => unary(f, sign, self.part(&operand.node)),
             },
-            Expression::Name(Name(name)) if self.in_filter => f.write_str(&escape('\'', name)),
+            Expression::Name(WrittenName(name)) if self.in_filter => f.write_str(&escape('\'', name)),
             other => other.fmt(f),
         }
     }
@@ -379,10 +379,10 @@ fn time(duration: Duration) -> String {
     }
 }
 
-impl Display for Layout {
+impl Display for ValueFormat {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let layout = self;
-        if *layout == Layout::default() {
+        if *layout == ValueFormat::default() {
             return Ok(());
         }
         f.write_str(if layout.backward { "/-" } else { "/" })?;

@@ -11,15 +11,15 @@ use std::marker::PhantomData;
 ///
 /// What it stands for (a symbol first, then a region or module) is decided when it is evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Name(pub String);
+pub struct WrittenName(pub String);
 
 /// A symbol as `info address` and `&` take it: `main` or `libc.so.6!malloc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymbolName {
     /// The module it must be of.
-    pub module: Option<Spanned<Name>>,
+    pub module: Option<Spanned<WrittenName>>,
     /// The symbol.
-    pub symbol: Spanned<Name>,
+    pub symbol: Spanned<WrittenName>,
 }
 
 /// Something with a value.
@@ -34,32 +34,32 @@ pub enum Expression {
     /// `"text"`, unescaped.
     Text(String),
     /// `main`, `libc.so.6`, `'a name'`, `heap`.
-    Name(Name),
+    Name(WrittenName),
     /// `libc.so.6!malloc`
     ModuleSymbol {
         /// The module.
-        module: Spanned<Name>,
+        module: Spanned<WrittenName>,
         /// The symbol in it.
-        symbol: Spanned<Name>,
+        symbol: Spanned<WrittenName>,
     },
     /// `libc.so.6!0x1149`: an address in the file, as objdump shows it.
     ModuleAddress {
         /// The module.
-        module: Spanned<Name>,
+        module: Spanned<WrittenName>,
         /// The address in the file.
         address: Spanned<u64>,
     },
     /// `server.c:210`: the address of a line of the source.
     SourceLine {
         /// The file: its whole path, or the end of it.
-        file: Spanned<Name>,
+        file: Spanned<WrittenName>,
         /// The line in it.
         line: Spanned<u64>,
     },
     /// `libc.so.6[2]`: a region of a module, counted from 0.
     ModuleRegion {
         /// The module.
-        module: Spanned<Name>,
+        module: Spanned<WrittenName>,
         /// Which of its regions.
         index: Spanned<u64>,
     },
@@ -123,7 +123,7 @@ pub enum Expression {
         /// Its argument; a single expression for those that want an address.
         argument: Box<Spanned<Range>>,
         /// `where FILTER`, for functions that count pages.
-        filter: Option<Box<Spanned<Filter<PageField>>>>,
+        filter: Option<Box<Spanned<FilterExpression<PageField>>>>,
     },
     /// `changed(A, B in R where F)` and its like.
     Changes(Box<Changes>),
@@ -383,35 +383,35 @@ pub struct Changes {
     /// In which range; all that both snapshots cover if absent.
     pub range: Option<Spanned<Range>>,
     /// Which pages, as they are now.
-    pub filter: Option<Spanned<Filter<PageField>>>,
+    pub filter: Option<Spanned<FilterExpression<PageField>>>,
 }
 
 /// A filter: a condition in which the fields `F`, of pages or of regions, are names.
 ///
 /// The parser has checked the types: conditions are joined, numbers are computed and compared, texts are compared.
 #[derive(Clone, PartialEq)]
-pub struct Filter<F> {
+pub struct FilterExpression<F> {
     /// The condition. All of its fields are of `F`.
     pub condition: Expression,
     fields: PhantomData<F>,
 }
 
-impl<F: FilterField> Filter<F> {
+impl<F: FilterField> FilterExpression<F> {
     /// The filter that a condition on fields of `F` is.
     pub(super) fn of(condition: Expression) -> Self {
-        Filter { condition, fields: PhantomData }
+        FilterExpression { condition, fields: PhantomData }
     }
 
     /// The filter `FIELD`, for a boolean field.
     pub fn is(field: F) -> Self {
-        Filter::of(Expression::Field(field.name()))
+        FilterExpression::of(Expression::Field(field.name()))
     }
 
     /// The filter `self and other`.
     pub fn and(self, other: Self) -> Self {
         let place = Span::default();
         let [left, right] = [self, other].map(|filter| Box::new(Spanned::new(filter.condition, place)));
-        Filter::of(Expression::Binary { operator: Spanned::new(BinaryOperator::And, place), left, right })
+        FilterExpression::of(Expression::Binary { operator: Spanned::new(BinaryOperator::And, place), left, right })
     }
 
     /// Whether it tests a page or region. A filter that only compares values gives the same answer for all.
@@ -420,7 +420,7 @@ impl<F: FilterField> Filter<F> {
     }
 }
 
-impl<F> fmt::Debug for Filter<F> {
+impl<F> fmt::Debug for FilterExpression<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.condition.fmt(f)
     }

@@ -104,7 +104,7 @@ impl UsageLine {
                 }
                 "{" => {
                     self.push("[", true);
-                    self.push(&inside.first().map_or_else(String::new, |first| shown(first)), false);
+                    self.push(&inside.first().map_or_else(String::new, |first| readable_word(first)), false);
                     self.close(" …]");
                     rest = behind.get(inside.len() + 1..).unwrap_or(&[]);
                 }
@@ -121,7 +121,7 @@ impl UsageLine {
                     let body: Vec<&str> = rule(word).into_iter().flat_map(self::lexemes).collect();
                     self.add_all(&body);
                 }
-                word => self.push(&shown(word), false),
+                word => self.push(&readable_word(word), false),
             }
         }
     }
@@ -141,7 +141,7 @@ impl UsageLine {
 }
 
 /// A word of a rule as a person reads it: literals as they are, the names of rules in capitals.
-fn shown(word: &str) -> String {
+fn readable_word(word: &str) -> String {
     if let Some(command) = word.strip_prefix('`') {
         return command.trim_start_matches('=').trim_end_matches('`').split('|').next().unwrap_or(command).to_owned();
     }

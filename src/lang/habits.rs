@@ -263,7 +263,12 @@ fn length(words: &str, text: &str) -> Option<usize> {
 
 impl FoundHabit {
     /// The tokens of a line with pmdb's words in the place of these.
-    pub(super) fn replaced<'a>(&self, language: Language, ours: &'static str, tokens: &[Token<'a>]) -> Vec<Token<'a>> {
+    pub(super) fn replace_words<'a>(
+        &self,
+        language: Language,
+        ours: &'static str,
+        tokens: &[Token<'a>],
+    ) -> Vec<Token<'a>> {
         let ours = lexer::tokens(language, ours).into_iter();
         let ours = ours.map(|token| Token { at: self.at, ..token });
         let behind = tokens.iter().filter(|token| token.at.start >= self.at.end).cloned();

@@ -16,11 +16,11 @@ pub const DEEPEST: usize = 64;
 
 /// Statements, one after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Block(pub Vec<Statement>);
+pub struct Block(pub Vec<ScriptStatement>);
 
 /// A line, or a block with the line that opens it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Statement {
+pub struct ScriptStatement {
     /// The number of the line, from 1.
     pub line: usize,
     /// The line.
@@ -95,22 +95,22 @@ pub struct BlockFault {
 /// Builds statements from lines.
 pub struct Builder {
     language: Language,
-    open: Vec<Open>,
+    open: Vec<OpenBlock>,
     /// The last line whose first word is no command, but nearly one that opens a block.
     misspelt: Option<BlockFault>,
 }
 
 /// A block whose `end` has not come.
 #[derive(Debug)]
-struct Open {
+struct OpenBlock {
     line: usize,
     text: Rc<str>,
     /// Where its first word stands.
     word: Span,
     opening: Opening,
-    body: Vec<Statement>,
+    body: Vec<ScriptStatement>,
     /// The statements before `else`, once that has come.
-    before_else: Option<Vec<Statement>>,
+    before_else: Option<Vec<ScriptStatement>>,
 }
 
 impl Opening {
@@ -151,7 +151,7 @@ impl Builder {
     ///
     /// # Errors
     /// A line that cannot stand here: an `end` too many, an `else` without an `if`, a block that cannot be begun so.
-    pub fn push(&mut self, line: usize, text: &str) -> Result<Option<Statement>, BlockFault> {
+    pub fn push(&mut self, line: usize, text: &str) -> Result<Option<ScriptStatement>, BlockFault> {
         let first = first_word(text);
         let last = self.open.last().map(|open| &open.opening);
         if matches!(last, Some(Opening::Document(_))) && text.trim() != "end" {
@@ -192,8 +192,8 @@ impl Builder {
         Err(BlockFault { line: open.line, error: fault(open.word, message, "`end`"), text: open.text })
     }
 
-    fn add(&mut self, line: usize, text: Rc<str>, node: Node) -> Option<Statement> {
-        let statement = Statement { line, text, node };
+    fn add(&mut self, line: usize, text: Rc<str>, node: Node) -> Option<ScriptStatement> {
+        let statement = ScriptStatement { line, text, node };
         match self.open.last_mut() {
             Some(open) => {
                 open.body.push(statement);
@@ -203,7 +203,7 @@ impl Builder {
         }
     }
 
-    fn control(&mut self, line: usize, text: &Rc<str>, word: Span) -> Result<Option<Statement>, SyntaxError> {
+    fn control(&mut self, line: usize, text: &Rc<str>, word: Span) -> Result<Option<ScriptStatement>, SyntaxError> {
         let ParsedLine::Control(control) = self.language.parse_line(text)? else {
             return Ok(self.add(line, text.clone(), Node::Text));
         };
@@ -222,13 +222,13 @@ impl Builder {
             let message = format!("blocks are nested more than {DEEPEST} levels deep");
             return Err(fault(word, message, "`end`"));
         }
-        self.open.push(Open { line, text: text.clone(), word, opening, body: Vec::new(), before_else: None });
+        self.open.push(OpenBlock { line, text: text.clone(), word, opening, body: Vec::new(), before_else: None });
         Ok(None)
     }
 
     fn begin_else(&mut self, word: Span) -> Result<(), SyntaxError> {
         match self.open.last_mut() {
-            Some(Open { opening: Opening::If(_), body, before_else: before_else @ None, .. }) => {
+            Some(OpenBlock { opening: Opening::If(_), body, before_else: before_else @ None, .. }) => {
                 *before_else = Some(std::mem::take(body));
                 Ok(())
             }
@@ -236,7 +236,7 @@ impl Builder {
         }
     }
 
-    fn end(&mut self, word: Span) -> Result<Option<Statement>, SyntaxError> {
+    fn end(&mut self, word: Span) -> Result<Option<ScriptStatement>, SyntaxError> {
         let Some(open) = self.open.pop() else {
             let message = "there is no block for this `end`".into();
             return Err(fault(word, message, "a command"));
@@ -257,7 +257,13 @@ impl Builder {
         Ok(self.add(open.line, open.text, node))
     }
 
-    fn jump(&mut self, line: usize, text: &Rc<str>, word: Span, node: Node) -> Result<Option<Statement>, SyntaxError> {
+    fn jump(
+        &mut self,
+        line: usize,
+        text: &Rc<str>,
+        word: Span,
+        node: Node,
+    ) -> Result<Option<ScriptStatement>, SyntaxError> {
         if self.open.iter().any(|open| open.opening.is_loop()) {
             Ok(self.add(line, text.clone(), node))
         } else {

@@ -13,8 +13,8 @@ use std::time::Duration;
 pub use super::ctype::{CType, UNKNOWN_TYPE_HINT, Width, type_words, unknown_type};
 pub use super::error::{Span, Spanned};
 pub use super::expression::{
-    BinaryOperator, ChangeFunction, Changes, Expression, Filter, Function, HistoryReference, NOW, Name, NumberType,
-    Range, Register, SymbolName, UnaryOperator, fixed_variables,
+    BinaryOperator, ChangeFunction, Changes, Expression, FilterExpression, Function, HistoryReference, NOW, NumberType,
+    Range, Register, SymbolName, UnaryOperator, WrittenName, fixed_variables,
 };
 pub use super::field::{FilterField, FilterSubject, PageField, RegionField, ValueType};
 pub use super::setting::{ColorChoice, Editing, PagerChoice, Setting, SettingValue, StyleChoice};
@@ -165,7 +165,7 @@ pub enum Displayed {
     /// A value, or memory in the form of `x`.
     Value {
         /// As for `print`; with a count, a size or `s`, as for `x`.
-        layout: Layout,
+        layout: ValueFormat,
         /// Whether it begins with a name that is in quotes because a command has it.
         is_quoted: bool,
         /// Evaluated each time.
@@ -198,7 +198,7 @@ impl PartialEq for Typed {
 
 /// The format after `/`. Each part is optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Layout {
+pub struct ValueFormat {
     /// How many units; for `find` the most matches.
     pub count: Option<u64>,
     /// A `-` before the count: the units before the address. Only for `x`.

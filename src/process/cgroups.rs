@@ -3,7 +3,7 @@
 use crate::kernel::Name;
 use crate::kernel::mounts::{self, Mount};
 use crate::source::live::until_interrupted;
-use crate::source::{self, Error, File, GroupFile, Groups, Result, Source};
+use crate::source::{self, CgroupQuery, Error, File, GroupFile, Result, Source};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -59,14 +59,15 @@ impl CgroupMemory {
         if !below.is_empty() && !below.starts_with(b"/") {
             below.insert(0, b'/');
         }
-        if below.split(|&byte| byte == b'/').any(|part| part == b"..") || source.cgroups(Groups::At(&below))?.is_empty()
+        if below.split(|&byte| byte == b'/').any(|part| part == b"..")
+            || source.cgroups(CgroupQuery::At(&below))?.is_empty()
         {
             let what = format!("there is no memory cgroup {} in {}", Name::copied(path), hierarchy.mount.point);
             return Err(Error::not_available(what));
         }
         let is_in = |path: &[u8]| path.strip_prefix(below.as_slice()).is_some_and(is_below);
         let mut processes = Vec::new();
-        for group in source.cgroups(Groups::All)?.iter().filter(|group| is_in(&group.path)) {
+        for group in source.cgroups(CgroupQuery::All)?.iter().filter(|group| is_in(&group.path)) {
             // One that is gone meanwhile has no processes.
             let text = source.cgroup_file(&group.path, GroupFile::Processes).unwrap_or_default();
             let numbers = String::from_utf8_lossy(&text);
@@ -78,7 +79,7 @@ impl CgroupMemory {
             number.ok_or_else(|| Error::not_available(format!("{} is no number", file.name())))
         };
         let either = |new, old| number(new).or_else(|_| number(old));
-        let killed = |file| source.cgroup_file(&below, file).and_then(|text| killed(&text));
+        let killed = |file| source.cgroup_file(&below, file).and_then(|text| count_of_kills(&text));
         let mut stat = source.cgroup_file(&below, GroupFile::Stat).map(|text| stat(&text));
         if let (Ok(stat), Ok(bytes)) = (&mut stat, number(GroupFile::KernelUsage)) {
             stat.entry("kernel").or_insert(bytes);
@@ -99,7 +100,7 @@ impl CgroupMemory {
 const NO_LIMIT: u64 = i64::MAX as u64 >> 16 << 16;
 
 /// The line `oom_kill` of `memory.events` or `memory.oom_control`.
-fn killed(text: &[u8]) -> Result<u64> {
+fn count_of_kills(text: &[u8]) -> Result<u64> {
     let text = String::from_utf8_lossy(text);
     let count = text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok());
     count.ok_or_else(|| Error::not_available("the kernel does not count the processes that it kills"))
@@ -125,7 +126,7 @@ impl Cgroups {
     /// The mount point of the hierarchy.
     pub(super) fn mount(source: &dyn Source) -> Result<Name> {
         let point = Hierarchy::of(source)?.mount.point;
-        source.cgroups(Groups::At(b"")).map(|_| point)
+        source.cgroups(CgroupQuery::At(b"")).map(|_| point)
     }
 
     /// The path of the group with that inode; `None` if no directory has it. Mostly it is a group of the target itself
@@ -133,7 +134,7 @@ impl Cgroups {
     pub(super) fn path(&self, inode: u64, source: &dyn Source) -> Result<Option<Name>> {
         let hierarchy = Hierarchy::of(source)?;
         let is_at = |path: &[u8]| -> Result<bool> {
-            let groups = source.cgroups(Groups::At(path))?;
+            let groups = source.cgroups(CgroupQuery::At(path))?;
             Ok(groups.iter().any(|group| group.inode == inode))
         };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,7 +156,7 @@ impl Cgroups {
             return Ok(Some(name));
         }
         known.retain(|_, path| path.is_none());
-        let groups = source.cgroups(Groups::All)?.into_iter();
+        let groups = source.cgroups(CgroupQuery::All)?.into_iter();
         known.extend(groups.map(|group| (group.inode, Some(group.path))));
         let found = known.entry(inode).or_insert(None);
         Ok(found.as_ref().map(|path| hierarchy.full_path(path)))
@@ -205,8 +206,8 @@ mod tests {
 
     #[test]
     fn kills_of_both_hierarchies() {
-        assert_eq!(killed(b"low 0\nhigh 0\nmax 9\noom 3\noom_kill 2\noom_group_kill 0\n").ok(), Some(2));
-        assert_eq!(killed(b"oom_kill_disable 1\nunder_oom 0\noom_kill 5\n").ok(), Some(5));
-        assert!(killed(b"oom_kill_disable 1\nunder_oom 0\n").is_err());
+        assert_eq!(count_of_kills(b"low 0\nhigh 0\nmax 9\noom 3\noom_kill 2\noom_group_kill 0\n").ok(), Some(2));
+        assert_eq!(count_of_kills(b"oom_kill_disable 1\nunder_oom 0\noom_kill 5\n").ok(), Some(5));
+        assert!(count_of_kills(b"oom_kill_disable 1\nunder_oom 0\n").is_err());
     }
 }

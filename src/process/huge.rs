@@ -6,7 +6,7 @@ use crate::kernel::Device;
 use crate::kernel::huge::{FreeBlocks, HugeChoice};
 use crate::kernel::mounts::{MemoryFiles, Mount};
 use crate::kernel::words::Worded as _;
-use crate::source::{File, Setting};
+use crate::source::{File, KernelSetting};
 
 /// The settings of transparent huge pages.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -52,7 +52,7 @@ impl Machine {
     /// # Errors
     /// They cannot be read, on a kernel that may have transparent huge pages.
     pub fn huge_settings(&self) -> Result<HugeSettings> {
-        let memory = match self.huge_choice(Setting::HugePages) {
+        let memory = match self.huge_choice(KernelSetting::HugePages) {
             Ok(choice) => Some(choice),
             Err(_) if self.kernel_option("CONFIG_TRANSPARENT_HUGEPAGE") == Some(false) => {
                 return Ok(HugeSettings::default());
@@ -64,16 +64,16 @@ impl Machine {
         let sizes = (1..32).map(|order| self.page().bytes() << order).take_while(|&bytes| bytes <= largest);
         let of_size = |bytes| HugeSize {
             bytes,
-            memory: choice(Setting::HugePagesOf(bytes)),
-            shared: choice(Setting::HugeSharedOf(bytes)),
+            memory: choice(KernelSetting::HugePagesOf(bytes)),
+            shared: choice(KernelSetting::HugeSharedOf(bytes)),
         };
         Ok(HugeSettings {
             memory,
-            shared: choice(Setting::HugeShared),
+            shared: choice(KernelSetting::HugeShared),
             sizes: sizes.map(of_size).filter(|size| size.memory.is_some() || size.shared.is_some()).collect(),
-            max_empty: self.setting(Setting::CollapseEmpty),
-            max_swapped: self.setting(Setting::CollapseSwapped),
-            max_shared: self.setting(Setting::CollapseShared),
+            max_empty: self.setting(KernelSetting::CollapseEmpty),
+            max_swapped: self.setting(KernelSetting::CollapseSwapped),
+            max_shared: self.setting(KernelSetting::CollapseShared),
         })
     }
 
@@ -96,7 +96,7 @@ impl Machine {
         Ok(FreeBlocks::parse(&self.source().whole(File::FreeBlocks)?)?)
     }
 
-    fn huge_choice(&self, setting: Setting) -> Result<HugeChoice> {
+    fn huge_choice(&self, setting: KernelSetting) -> Result<HugeChoice> {
         let text = self.source().whole(File::Setting(setting))?;
         let unknown = || Error::not_available("unknown setting of huge pages on this kernel");
         HugeChoice::parse(&text).ok_or_else(unknown)

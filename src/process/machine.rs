@@ -13,8 +13,8 @@ use crate::kernel::status::{Stat, Status};
 use crate::kernel::swaps::{Config, SwapAreas, SwapLayout};
 use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageMapEntry, PageSize};
 use crate::source::{
-    self, ConfigPlace, Credentials, Error, File, Finding, FrameRecord, Held, List, Listed, Probe, ProcessEntry,
-    RecordParts, Result, Setting, Source, WordFile, as_words, live, recorded,
+    self, ConfigPlace, Credentials, Error, File, Finding, FrameRecord, Held, KernelSetting, List, Listed, Probe,
+    ProcessEntry, RecordParts, Result, Source, WordFile, as_words, live, recorded,
 };
 use flate2::read::GzDecoder;
 use rustix::io::Errno;
@@ -166,7 +166,7 @@ impl Machine {
         };
         let found = *self.cache.false_flags.get_or_init(look);
         // Merging may begin at any time; a kernel's mistake stays.
-        match self.setting(Setting::MergedPages) {
+        match self.setting(KernelSetting::MergedPages) {
             Some(0) => Some(found.unwrap_or_default() | PageFlags::KSM),
             _ => found,
         }
@@ -174,8 +174,8 @@ impl Machine {
 
     /// The current state of samepage merging.
     pub fn merging(&self) -> Merging {
-        let zero_page = || self.setting(Setting::ZeroPageIsMerged);
-        let shared_pages = self.setting(Setting::MergedPages);
+        let zero_page = || self.setting(KernelSetting::ZeroPageIsMerged);
+        let shared_pages = self.setting(KernelSetting::MergedPages);
         Merging {
             shared_pages,
             // It does not matter where nothing is merged.
@@ -265,7 +265,7 @@ impl Machine {
         let at = |place: ConfigPlace| {
             let bytes = self.source.whole(File::Config(place)).ok()?;
             let text = match place {
-                ConfigPlace::Kernel => unpacked(&bytes)?,
+                ConfigPlace::Kernel => decompress(&bytes)?,
                 ConfigPlace::Boot | ConfigPlace::Modules => bytes,
             };
             let path = place.path(&self.version().release);
@@ -317,7 +317,7 @@ impl Machine {
 
     /// Bytes that one PMD maps (`/sys/kernel/mm/transparent_hugepage/hpage_pmd_size`); `None` when that cannot be read.
     pub fn huge_page_bytes(&self) -> Option<u64> {
-        let read = || self.setting(Setting::HugePageBytes);
+        let read = || self.setting(KernelSetting::HugePageBytes);
         *self.cache.huge_page_bytes.get_or_init(read)
     }
 
@@ -325,8 +325,8 @@ impl Machine {
     /// cannot be read.
     #[doc(hidden)]
     pub fn huge_pages_to_spare(&self, bytes: u64) -> Option<bool> {
-        let free = self.setting(Setting::FreePoolPages(bytes))?;
-        Some(free > self.setting(Setting::ReservedPoolPages(bytes))?)
+        let free = self.setting(KernelSetting::FreePoolPages(bytes))?;
+        Some(free > self.setting(KernelSetting::ReservedPoolPages(bytes))?)
     }
 
     /// Whether the kernel tracks soft-dirty pages, so that bit 55 of an entry means something; `None` if that cannot be
@@ -516,7 +516,7 @@ impl Machine {
     }
 
     /// The value of a setting.
-    pub(super) fn setting(&self, setting: Setting) -> Option<u64> {
+    pub(super) fn setting(&self, setting: KernelSetting) -> Option<u64> {
         let text = self.source.whole(File::Setting(setting)).ok()?;
         std::str::from_utf8(&text).ok()?.trim().parse().ok()
     }
@@ -600,7 +600,7 @@ fn devices(words: &[u64]) -> Vec<Device> {
 }
 
 /// Unpacks gzip.
-fn unpacked(packed: &[u8]) -> Option<Vec<u8>> {
+fn decompress(packed: &[u8]) -> Option<Vec<u8>> {
     // A generous bound for a text of some 300 KiB.
     const MOST: u64 = 8 << 20;
     let mut text = Vec::new();

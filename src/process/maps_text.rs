@@ -201,7 +201,7 @@ pub(super) fn settle(source: &dyn Source, regions: &mut [Region], budget: &mut B
         }
         // It may take some system calls.
         budget.look()?;
-        if has_newline && let Some(later) = unescaped(source, region) {
+        if has_newline && let Some(later) = find_raw_name(source, region) {
             (region.name, region.deleted) = later;
         }
         settle_mark(source, region);
@@ -227,7 +227,7 @@ fn name_and_mark(region: &Region) -> (Name, bool) {
 
 /// The name as PROCMAP_QUERY (Linux 6.11) has it, or the link in `map_files`, which takes rights: there a newline
 /// stands for itself. `None` if neither is available, or something else is mapped there by now.
-fn unescaped(source: &dyn Source, region: &Region) -> Option<(Name, bool)> {
+fn find_raw_name(source: &dyn Source, region: &Region) -> Option<(Name, bool)> {
     let name = match source.query(Query::At(region.range.start())) {
         Ok(Answer::Found(mapping)) => mapping.name,
         _ => source.whole(File::MappedFile(region.range)).ok()?,

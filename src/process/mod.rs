@@ -23,8 +23,8 @@ mod tests;
 pub use capture::{Capture, Captured};
 
 pub use crate::source::{
-    BackingContent, BackingRun, Categories, Credentials, Error, Feature, FilePage, Finding, FrameOwner, FrameRecord,
-    Held, Identity, InMemory, Liveness, ProcessEntry, ReadAt, RecordParts, Result, WordFile, covered_pages,
+    BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, FrameOwner, FrameRecord, Held,
+    Identity, InMemory, Liveness, PageOfFile, ProcessEntry, ReadAt, RecordParts, Result, WordFile, covered_pages,
 };
 pub use cgroups::CgroupMemory;
 pub use huge::{HugeSettings, HugeSize};
@@ -148,7 +148,7 @@ pub fn resolve(what: &str) -> Result<ResolvedProcess> {
     if !what.is_empty() && what.bytes().all(|byte| byte.is_ascii_digit()) {
         return by_number(what);
     }
-    let candidates = living(what)?;
+    let candidates = living_processes(what)?;
     match &candidates[..] {
         [only] => Ok(ResolvedProcess { pid: only.pid, by: ResolvedBy::Name }),
         _ => Err(Error::Ambiguous { name: Name::from(what).to_string(), candidates }),
@@ -156,7 +156,7 @@ pub fn resolve(what: &str) -> Result<ResolvedProcess> {
 }
 
 /// The living processes of a name but pmdb itself, by number: at least one.
-fn living(name: &str) -> Result<Vec<ProcessEntry>> {
+fn living_processes(name: &str) -> Result<Vec<ProcessEntry>> {
     let machine = live::machine();
     let mut listed = machine.list(List::All)?;
     listed.sort_unstable_by_key(|one| one.pid);
@@ -189,7 +189,7 @@ fn by_number(digits: &str) -> Result<ResolvedProcess> {
 /// [`Gone`](Error::Gone) if there is none, or processes cannot be listed.
 pub fn called(name: &str) -> Result<Vec<ProcessHandle>> {
     // Threads of the kernel have none.
-    let called = living(name)?.into_iter().filter(|one| one.resident.is_some());
+    let called = living_processes(name)?.into_iter().filter(|one| one.resident.is_some());
     Ok(called.map(|one| ProcessHandle::of_numbers(one.pid, 0)).collect())
 }
 

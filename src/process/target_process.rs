@@ -132,8 +132,8 @@ impl Process {
 
     /// When it was captured (begun and ended, in seconds since 1970); `None` if it is no capture.
     #[doc(hidden)]
-    pub fn captured(&self) -> Option<[u64; 2]> {
-        self.source.captured()
+    pub fn capture_times(&self) -> Option<[u64; 2]> {
+        self.source.capture_times()
     }
 
     /// Whether there is a page map: a core file of the kernel has none.

@@ -1,8 +1,8 @@
 //! Tables whose rows stream: every column declares its width beforehand, so no row waits for another. A
 //! column and the cells under it are declared together. Also the columns and cells that several tables have.
 
-use super::printable::{columns, cut, measured};
-use super::text::block::{missing, region_file_name, region_name, symbol_text};
+use super::printable::{columns, cut, printable_and_width};
+use super::text::block::{region_file_name, region_name, symbol_text, word_for_missing};
 use super::text::lines::{Line, Style};
 use super::text::words;
 use super::theme::{Role, Theme};
@@ -222,7 +222,7 @@ impl TableLayout {
                     let room = self.width.map(|whole| whole.saturating_sub(line.column()));
                     let fits = |text: &str| room.is_none_or(|room| columns(text) <= room);
                     let short = cell.short.as_deref().filter(|_| !fits(text));
-                    let (text, width) = measured(short.unwrap_or(text));
+                    let (text, width) = printable_and_width(short.unwrap_or(text));
                     line.pad_to(first(width));
                     // Wrap under itself if there is room.
                     match self.width.filter(|whole| line.column() + LEAST <= *whole) {
@@ -238,12 +238,12 @@ impl TableLayout {
                     line.limit(None);
                 }
                 CellText::Text(text) => {
-                    let (mut text, mut width) = measured(text);
+                    let (mut text, mut width) = printable_and_width(text);
                     if let Some(whole) = self.width.filter(|_| column.may_cut) {
                         let limit =
                             if Some(index) == last { whole.saturating_sub(line.column()) } else { column.width };
                         if let Some(short) = cell.short.as_deref().filter(|_| width > limit) {
-                            (text, width) = measured(short);
+                            (text, width) = printable_and_width(short);
                         }
                         if width > limit.max(1) {
                             text = Cow::Owned(cut(&text, limit.max(1)).into_owned());
@@ -349,7 +349,7 @@ impl<T> Table<T> {
         TableId(self.columns.as_ptr().cast(), self.without, keys)
     }
 
-    fn shown(&self) -> impl Iterator<Item = &ColumnOf<T>> {
+    fn shown_columns(&self) -> impl Iterator<Item = &ColumnOf<T>> {
         let is_shown = |of: &&ColumnOf<T>| Some(of.column.title) != self.without;
         let keys = self.keys.iter().flatten();
         self.columns.iter().filter(is_shown).chain(keys)
@@ -362,13 +362,13 @@ impl<T> Table<T> {
 
     /// Its columns.
     pub fn columns(&self) -> Vec<Column> {
-        self.shown().map(|of| of.column).collect()
+        self.shown_columns().map(|of| of.column).collect()
     }
 
     /// The cells of a row.
     pub fn cells<'a>(&self, style: &Style, row: &'a T) -> Vec<Cell<'a>> {
         let mut cells = Vec::with_capacity(self.columns.len() + self.keys.len());
-        cells.extend(self.shown().map(|of| (of.cell)(style, row)));
+        cells.extend(self.shown_columns().map(|of| (of.cell)(style, row)));
         cells
     }
 }
@@ -409,7 +409,7 @@ where
 
 /// The word for a value that is missing for this reason.
 pub fn reason<'a>(reason: &Reason) -> Cell<'a> {
-    let (role, text) = missing(Some(reason));
+    let (role, text) = word_for_missing(Some(reason));
     Cell::of(role, text)
 }
 

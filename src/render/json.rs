@@ -2,7 +2,7 @@
 
 use super::Renderer;
 use super::record::Record;
-use crate::report::{ErrorReport, TargetReport, Text};
+use crate::report::{EchoedText, ErrorReport, TargetReport};
 use std::io::{self, Write};
 
 /// Writes each record as one line.
@@ -71,5 +71,5 @@ impl<R: Renderer> Renderer for TextInJson<R> {
 
 fn in_record(text: &[u8], out: &mut dyn Write) -> io::Result<()> {
     let text = String::from_utf8_lossy(text).into_owned();
-    if text.is_empty() { Ok(()) } else { Json.record(&Text { text }, out) }
+    if text.is_empty() { Ok(()) } else { Json.record(&EchoedText { text }, out) }
 }

@@ -27,33 +27,33 @@ pub(crate) struct PageShare {
     /// The pages that were asked.
     pub of: u64,
     /// What it shows.
-    pub what: Shown,
+    pub what: CountedPages,
 }
 
 /// What a picture shows of the pages in a cell.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Shown {
+pub(crate) enum CountedPages {
     /// With `map by`.
     By(MapKey),
     /// With `compare … as timeline`.
     Copied,
 }
 
-impl Shown {
+impl CountedPages {
     /// What the pages are that are counted.
     pub fn words(self) -> &'static str {
         match self {
-            Shown::By(MapKey::Resident) => "pages of the cell are resident",
-            Shown::By(MapKey::Sharing) => "resident pages are mapped elsewhere too",
-            Shown::By(MapKey::LazyFree) => "resident pages are lazily freed",
-            Shown::Copied => "pages were copied since the fork",
+            CountedPages::By(MapKey::Resident) => "pages of the cell are resident",
+            CountedPages::By(MapKey::Sharing) => "resident pages are mapped elsewhere too",
+            CountedPages::By(MapKey::LazyFree) => "resident pages are lazily freed",
+            CountedPages::Copied => "pages were copied since the fork",
         }
     }
 }
 
 impl PageShare {
     /// The share from the numbers of a record, if it has them.
-    pub fn new(pages: Option<u64>, of: Option<u64>, what: Option<Shown>) -> Option<Self> {
+    pub fn new(pages: Option<u64>, of: Option<u64>, what: Option<CountedPages>) -> Option<Self> {
         Some(PageShare { pages: pages?, of: of?, what: what? })
     }
 
@@ -121,7 +121,7 @@ impl PictureCell {
     }
 
     /// Joins several cells into one, with the most important mark.
-    pub fn joined(cells: &[PictureCell]) -> PictureCell {
+    pub fn join_cells(cells: &[PictureCell]) -> PictureCell {
         let marks = cells.iter().map(|cell| cell.mark);
         let mark = marks.clone().min().unwrap_or(Mark::Nothing);
         let differ = marks.clone().any(|other| other != mark);
@@ -142,7 +142,7 @@ impl PictureCell {
 
 /// The cells of a record, one by one. With a key they show shares.
 pub(crate) fn each(cells: &[MapCells], by: Option<MapKey>) -> Vec<PictureCell> {
-    let what = by.map(Shown::By);
+    let what = by.map(CountedPages::By);
     let each = cells.iter().flat_map(|cells| {
         let cell = PictureCell::new(cells.mark, cells.mixed).with(PageShare::new(cells.pages, cells.of, what));
         let count = usize::try_from(cells.cells).unwrap_or(usize::MAX);
@@ -155,7 +155,7 @@ pub(crate) fn each(cells: &[MapCells], by: Option<MapKey>) -> Vec<PictureCell> {
 #[derive(Debug, Default)]
 pub(crate) struct Legend {
     marks: BTreeSet<Mark>,
-    shares: BTreeSet<Shown>,
+    shares: BTreeSet<CountedPages>,
     mixed: bool,
     again: bool,
 }
@@ -260,15 +260,15 @@ pub(crate) const fn role(mark: Mark) -> Role {
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     rows: Vec<TimelineRow>,
-    samples: VecDeque<Sample>,
+    samples: VecDeque<DrawnSample>,
     /// The sample before the first of those.
-    before: Option<Sample>,
+    before: Option<DrawnSample>,
     /// Samples that there were in all.
     pub number: u64,
 }
 
 #[derive(Debug)]
-struct Sample {
+struct DrawnSample {
     time: f64,
     cells: Vec<PictureCell>,
     changed: Vec<bool>,
@@ -342,7 +342,7 @@ impl Timeline {
     pub fn add_sample(&mut self, sample: &TimelineSample) {
         let (mut cells, mut changed) = (Vec::new(), Vec::new());
         for alike in &sample.cells {
-            let share = PageShare::new(alike.pages, alike.of, Some(Shown::Copied));
+            let share = PageShare::new(alike.pages, alike.of, Some(CountedPages::Copied));
             let cell = PictureCell::new(alike.mark, alike.mixed).with(share);
             let count = usize::try_from(alike.cells).unwrap_or(usize::MAX);
             // A sample has one cell for each row.
@@ -351,7 +351,7 @@ impl Timeline {
             changed.extend(std::iter::repeat_n(alike.changed, count));
         }
         self.number += 1;
-        self.samples.push_back(Sample { time: sample.time, cells, changed });
+        self.samples.push_back(DrawnSample { time: sample.time, cells, changed });
     }
 
     /// Leaves only the last `most` samples to be drawn.
@@ -362,14 +362,14 @@ impl Timeline {
     }
 
     /// The picture, with `together` rows in one. Neighbours of one region in which nothing is are folded.
-    pub fn drawn(&self, together: usize) -> Vec<Drawn<'_>> {
+    pub fn rows_to_draw(&self, together: usize) -> Vec<Drawn<'_>> {
         let groups = self.rows.chunks(together).enumerate();
         let mut folded: Vec<Drawn<'_>> = Vec::new();
         let drawn = groups.filter_map(|(index, rows)| {
             let first = index * together;
-            let mut above = self.before.as_ref().map(|sample| sample.joined(first, rows.len()).0);
+            let mut above = self.before.as_ref().map(|sample| sample.join_rows(first, rows.len()).0);
             let cells = self.samples.iter().map(|sample| {
-                let (cell, changed) = sample.joined(first, rows.len());
+                let (cell, changed) = sample.join_rows(first, rows.len());
                 let is_same = above.replace(cell) == Some(cell);
                 PictureCell { again: changed && is_same && !cell.is_blank(), ..cell }
             });
@@ -393,13 +393,13 @@ impl Timeline {
     }
 }
 
-impl Sample {
+impl DrawnSample {
     /// Neighbouring rows as one. Rows that this sample does not have yet count as blank.
-    fn joined(&self, first: usize, count: usize) -> (PictureCell, bool) {
+    fn join_rows(&self, first: usize, count: usize) -> (PictureCell, bool) {
         let some = first.min(self.cells.len())..(first + count).min(self.cells.len());
         let cells = self.cells.get(some.clone()).unwrap_or_default();
         let changed = self.changed.get(some).unwrap_or_default();
-        (PictureCell::joined(cells), changed.contains(&true))
+        (PictureCell::join_cells(cells), changed.contains(&true))
     }
 }
 
@@ -442,7 +442,7 @@ impl TimelineDrawing {
     }
 
     /// After a sample: draws the picture anew, or, in a stream, the next piece once it is as wide as the screen.
-    pub fn sampled(&mut self, lines: &mut Lines, legend: &mut Legend) {
+    pub fn draw_sample(&mut self, lines: &mut Lines, legend: &mut Legend) {
         let room = room(&lines.style, &self.timeline);
         let Some(height) = self.height else {
             if self.timeline.len() >= room {
@@ -480,7 +480,7 @@ impl TimelineDrawing {
     }
 
     /// Other output follows: the next picture begins below it.
-    pub fn interrupted(&mut self) {
+    pub fn begin_below(&mut self) {
         self.above = 0;
     }
 
@@ -501,7 +501,7 @@ fn room(style: &Style, timeline: &Timeline) -> usize {
 
 /// Columns before the cells.
 fn label(timeline: &Timeline) -> usize {
-    let drawn = timeline.drawn(1);
+    let drawn = timeline.rows_to_draw(1);
     let address = drawn.iter().map(|drawn| drawn.row.start.to_string().len());
     address.max().unwrap_or(0) + 2 + NAME + 2
 }
@@ -514,7 +514,7 @@ fn draw(lines: &mut Lines, timeline: &Timeline, together: usize, legend: &mut Le
     for (column, number) in ruler(timeline.number, timeline.len()) {
         line.pad_to(label + column).push(Role::Dim, number);
     }
-    let drawn = timeline.drawn(together);
+    let drawn = timeline.rows_to_draw(together);
     let mut above = None;
     for row in &drawn {
         let line = lines.line();

@@ -9,11 +9,11 @@ use unicode_width::UnicodeWidthChar;
 /// [`Name`](crate::kernel::Name) does it; borrowed if there was nothing to escape. A backslash stays as it is, because
 /// names are already escaped.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    measured(text).0
+    printable_and_width(text).0
 }
 
 /// The same, and the terminal columns that it takes.
-pub fn measured(text: &str) -> (Cow<'_, str>, usize) {
+pub fn printable_and_width(text: &str) -> (Cow<'_, str>, usize) {
     if is_ascii(text) {
         return (Cow::Borrowed(text), text.len());
     }

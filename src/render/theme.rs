@@ -322,7 +322,7 @@ mod tests {
     }
 
     /// A colour as an eye sees it, in a space where distances are those that people see (Ottosson's OKLab).
-    fn perceived(colour: [u8; 3], eye: &[[f64; 3]; 3]) -> [f64; 3] {
+    fn to_oklab(colour: [u8; 3], eye: &[[f64; 3]; 3]) -> [f64; 3] {
         let light = times(eye, colour.map(linear)).map(|part| part.clamp(0.0, 1.0));
         let cones = [
             [0.4122214708, 0.5363325363, 0.0514459929],
@@ -345,7 +345,7 @@ mod tests {
             for (number, one) in roles.iter().enumerate() {
                 for other in &roles[number + 1..] {
                     let far = SEEN.iter().map(|eye| {
-                        let seen = |role: &Role| perceived(rgb(hue(*role).expect("a hue").number(is_dark)), eye);
+                        let seen = |role: &Role| to_oklab(rgb(hue(*role).expect("a hue").number(is_dark)), eye);
                         let (one, other) = (seen(one), seen(other));
                         one.iter().zip(&other).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
                     });

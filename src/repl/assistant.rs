@@ -17,15 +17,15 @@ use std::rc::Rc;
 use unicode_width::UnicodeWidthStr;
 
 /// The session, shared by the prompt, which runs lines, and the assistant, which reads it while they are typed.
-pub(super) type Shared<'a> = Rc<RefCell<&'a mut Session>>;
+pub(super) type SharedSession<'a> = Rc<RefCell<&'a mut Session>>;
 
 /// Looks at the session while its user types.
 pub(super) struct Assistant<'a> {
-    session: Shared<'a>,
+    session: SharedSession<'a>,
 }
 
 impl<'a> Assistant<'a> {
-    pub(super) fn new(session: &Shared<'a>) -> Self {
+    pub(super) fn new(session: &SharedSession<'a>) -> Self {
         Assistant { session: Rc::clone(session) }
     }
 

@@ -8,7 +8,7 @@ use crate::lang::{Editing, script};
 use crate::report::{ErrorCode, ErrorReport};
 use crate::session::{LineOutcome, PROMPT, Session};
 use crate::source::words;
-use assistant::{Assistant, Shared};
+use assistant::{Assistant, SharedSession};
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
@@ -32,9 +32,9 @@ pub fn run(session: &mut Session) -> LineOutcome {
 }
 
 struct Prompt<'a> {
-    session: Shared<'a>,
+    session: SharedSession<'a>,
     editor: Editor<Assistant<'a>, FileHistory>,
-    history: History,
+    history: HistoryFile,
     /// The lines of an open block, or a line that continues in the next.
     block: String,
     /// What was typed while the terminal was asked for its background.
@@ -42,7 +42,7 @@ struct Prompt<'a> {
 }
 
 impl<'a> Prompt<'a> {
-    fn open(session: &Shared<'a>) -> Result<Self, ReadlineError> {
+    fn open(session: &SharedSession<'a>) -> Result<Self, ReadlineError> {
         let config = Config::builder()
             .completion_type(CompletionType::List)
             // The theme decides about colours; it knows NO_COLOR.
@@ -62,7 +62,7 @@ impl<'a> Prompt<'a> {
         };
         let mut editor = Editor::with_config(config)?;
         editor.set_helper(Some(Assistant::new(session)));
-        let history = History::load(&mut session.borrow_mut(), &mut editor);
+        let history = HistoryFile::load(&mut session.borrow_mut(), &mut editor);
         Ok(Prompt { session: Rc::clone(session), editor, history, block: String::new(), typed_ahead })
     }
 
@@ -166,15 +166,15 @@ fn ending(outcome: LineOutcome) -> Option<LineOutcome> {
 pub(super) const BLOCK_PROMPT: &str = ">";
 
 /// Where typed lines are kept.
-pub(super) struct History {
+pub(super) struct HistoryFile {
     /// `None` once a failure was reported: then lines last only as long as the session.
     file: Option<PathBuf>,
 }
 
-impl History {
+impl HistoryFile {
     /// Reads the lines of earlier sessions. A failure is reported once, and is never fatal.
     pub(super) fn load<H: Helper>(session: &mut Session, editor: &mut Editor<H, FileHistory>) -> Self {
-        let mut history = History { file: session.history_file() };
+        let mut history = HistoryFile { file: session.history_file() };
         let Some(path) = &history.file else {
             return history;
         };

@@ -1,7 +1,7 @@
 //! The codes of errors, for programs, and the exit statuses that they mean.
 
 use crate::kernel::words::worded;
-use crate::report::json::{Form, leaf};
+use crate::report::json::{JsonForm, leaf};
 use serde::{Serialize, Serializer};
 
 worded! {
@@ -52,7 +52,7 @@ impl Default for ErrorCode {
     }
 }
 
-leaf!(ErrorCode => Form::word::<ErrorCode>("code"));
+leaf!(ErrorCode => JsonForm::word::<ErrorCode>("code"));
 
 impl Serialize for ErrorCode {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

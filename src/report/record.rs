@@ -3,7 +3,7 @@
 
 use super::flag_names::FLAGS_RAW;
 #[cfg(feature = "serde")]
-use super::json::{Field, Form};
+use super::json::{Field, JsonForm};
 use super::{Fact, Reason};
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ macro_rules! record {
 
         #[cfg(feature = "serde")]
         impl crate::report::json::Field for $record {
-            const FORM: crate::report::json::Form = crate::report::json::Form::Object(Self::FIELDS);
+            const FORM: crate::report::json::JsonForm = crate::report::json::JsonForm::Object(Self::FIELDS);
 
             fn write_flat<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
                 $(record!(@write self map $field $([$($mark)+])?);)*
@@ -204,7 +204,7 @@ macro_rules! shapes {
         }
 
         impl crate::report::json::Field for $record {
-            const FORM: crate::report::json::Form = crate::report::json::Form::OneOf {
+            const FORM: crate::report::json::JsonForm = crate::report::json::JsonForm::OneOf {
                 tag: $tag,
                 shapes: &[$(crate::report::json::Shape {
                     name: $name,
@@ -298,7 +298,7 @@ impl Why {
 /// Reasons for fields that have an uncertain value. They stand in the record's own `why`, not here.
 #[cfg(feature = "serde")]
 impl Field for Why {
-    const FORM: Form = Form::Object(&[]);
+    const FORM: JsonForm = JsonForm::Object(&[]);
 
     fn write<M: serde::ser::SerializeMap>(&self, _: &'static str, _: &mut M) -> Result<(), M::Error> {
         Ok(())

@@ -3,14 +3,14 @@
 use super::interrupt::Interrupts;
 use super::outcome::{Assertions, LineOutcome};
 use super::printer::{Destination, OutputEnd, Printer, Progress, SharedDestination};
-use super::shell::{Log, ShellIo, ShellPermit};
+use super::shell::{OpenLog, ShellIo, ShellPermit};
 use crate::budget::Budget;
 use crate::command::Resume;
 use crate::eval::{Integer, Value};
 use crate::kernel::Name;
 use crate::lang::{ParsedCommand, Spanned};
 use crate::render::{Background, Record, Renderer, Said, Sink};
-use crate::report::{ErrorPlace, ErrorReport, Note, TargetReport, Text};
+use crate::report::{EchoedText, ErrorPlace, ErrorReport, Note, TargetReport};
 use crate::source;
 use crate::state::{DebugState, ProgressListener, TargetChange};
 use crate::symbol::Symbols;
@@ -59,7 +59,7 @@ pub struct Session {
     /// The destination of a user-defined command, if not the screen.
     pub(super) shared_destination: Option<SharedDestination>,
     /// The log, if it is on.
-    pub(super) log: Option<Log>,
+    pub(super) log: Option<OpenLog>,
     /// The progress line.
     pub(super) progress: Rc<RefCell<Progress>>,
     /// Whether the last line already showed the displays.
@@ -166,21 +166,21 @@ impl Session {
     pub fn greet(&mut self) {
         if self.options.interactive && !self.options.quiet && !self.is_json() {
             let text = concat!("pmdb ", env!("CARGO_PKG_VERSION"), ". For help, type: help\n");
-            self.print(&Text { text: text.into() });
+            self.print(&EchoedText { text: text.into() });
         }
     }
 
     /// Ends the row of an answer without a line end, because the editor would draw the prompt over it.
     pub fn finish_answer_row(&mut self) {
         if std::mem::take(&mut self.ends_in_row) && io::stdout().is_terminal() {
-            self.print(&Text { text: "\n".to_owned() });
+            self.print(&EchoedText { text: "\n".to_owned() });
         }
     }
 
     /// Ends the row of the prompt after Ctrl-D with the word that does the same, as gdb does.
     pub fn finish_prompt_row(&mut self, word: &str) {
         if io::stdout().is_terminal() && !self.is_json() {
-            self.print(&Text { text: format!("{word}\n") });
+            self.print(&EchoedText { text: format!("{word}\n") });
         }
     }
 
@@ -258,7 +258,7 @@ impl Session {
 
     /// Lets the lines that follow read how many assertions have failed, as `$_failed`.
     pub(super) fn count_failed_assertions(&mut self) {
-        let failed = self.assertions.failed();
+        let failed = self.assertions.failures();
         self.state.variables.insert("_failed".to_owned(), Value::Integer(Integer::from(failed)));
     }
 

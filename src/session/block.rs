@@ -2,12 +2,12 @@
 
 use super::base::Session;
 use super::interrupt::Interrupts;
-use super::outcome::{Input, LineOutcome, Tally};
+use super::outcome::{Input, LineOutcome, LineTally};
 use crate::budget::Budget;
 use crate::command::{self, LANGUAGE};
 use crate::eval::{self, Integer, Origin, Spans, Value};
 use crate::kernel::Name;
-use crate::lang::script::{Block, Node, Statement, first_word};
+use crate::lang::script::{Block, Node, ScriptStatement, first_word};
 use crate::lang::{Expression, ParsedLine, Rows, Span, Spanned};
 use crate::render::{Record, RowRange, Sink};
 use crate::report::{ErrorReport, Note, Stopped};
@@ -66,7 +66,7 @@ impl From<Jump> for StatementEnd {
 impl Session {
     /// Runs the statements of a block, one after the other.
     pub(super) fn run_block(&mut self, block: &Block, file: Option<&Name>) -> StatementEnd {
-        let mut tally = Tally::new(self.options.keep_going);
+        let mut tally = LineTally::new(self.options.keep_going);
         for statement in &block.0 {
             let StatementEnd { outcome, jump } = match file {
                 Some(_) if self.is_traced(statement) => self.run_traced(statement, file).into(),
@@ -82,7 +82,7 @@ impl Session {
     }
 
     /// Runs one statement.
-    pub(super) fn run_statement(&mut self, statement: &Statement, file: Option<&Name>) -> StatementEnd {
+    pub(super) fn run_statement(&mut self, statement: &ScriptStatement, file: Option<&Name>) -> StatementEnd {
         let input = Input { text: &statement.text, file: file.map(|name| (name, statement.line)) };
         let outcome = match &statement.node {
             Node::Text => self.run_line(input),
@@ -163,7 +163,7 @@ impl Session {
         body: &Block,
         mut next: impl FnMut(&mut Session) -> Result<bool, LineOutcome>,
     ) -> LineOutcome {
-        let mut tally = Tally::new(self.options.keep_going);
+        let mut tally = LineTally::new(self.options.keep_going);
         loop {
             if self.interrupts.check().is_err() {
                 return LineOutcome::Interrupted;

@@ -3,17 +3,17 @@
 use super::base::Session;
 use super::interrupt::Interrupts;
 use super::outcome::{self, Input, LineOutcome, Verdict, words};
-use super::pager::{self, HeldRows, Pager};
+use super::pager::{self, FirstRows, Pager};
 use super::printer::{Destination, OutputEnd, SharedDestination};
 use super::script;
 use super::shell;
 use super::view::refuse_several;
-use crate::command::{self, Assert, Flow, Resume, Set, Source, expand_home};
+use crate::command::{self, Assert, Flow, Resume, Set, SourceScript, expand_home};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::Name;
 use crate::lang::{Output, ParsedCommand, Spanned};
 use crate::render::Sink;
-use crate::report::{AssertionReport, ErrorCode, ErrorPlace, ErrorReport, Stopped, Text};
+use crate::report::{AssertionReport, EchoedText, ErrorCode, ErrorPlace, ErrorReport, Stopped};
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
@@ -113,14 +113,14 @@ impl Session {
             Ok(Flow::Source(path, arguments)) => {
                 let path = path.to_str().map_or(path.clone(), expand_home);
                 let path = resolve_beside(job.input.file.map(|(name, _)| name), path);
-                if job.command().is_some_and(Source::wants_help) {
+                if job.command().is_some_and(SourceScript::wants_help) {
                     return match script::help_of_file(&path) {
-                        Ok(text) => self.print(&Text { text }),
+                        Ok(text) => self.print(&EchoedText { text }),
                         Err(message) => self.fail(job.input.about_line(message).with_code(ErrorCode::Io)),
                     };
                 }
                 let at = match job.command() {
-                    Some(Source { path, .. }) => path.at,
+                    Some(SourceScript { path, .. }) => path.at,
                     _ => job.command.at,
                 };
                 self.state.arguments.push(arguments);
@@ -250,7 +250,7 @@ impl Session {
                 let pager = size.and_then(|(height, width)| Pager::new(interrupts, height, width));
                 let held_rows = size.and_then(|(height, width)| {
                     let (program, permit) = self.pager_program()?;
-                    Some(HeldRows::new(program, permit, height, width))
+                    Some(FirstRows::new(program, permit, height, width))
                 });
                 let is_live = io::stdout().is_terminal();
                 Ok(Destination::screen(pager, held_rows, is_live))

@@ -15,7 +15,7 @@ const CHUNK: usize = 16 << 10;
 
 /// Lines from a file, a pipe or a terminal, read as they come.
 #[derive(Debug)]
-pub struct Lines {
+pub struct LineReader {
     source: OwnedFd,
     buffer: Vec<u8>,
     /// How much of the buffer has been returned.
@@ -34,12 +34,12 @@ pub struct NumberedLine {
     /// From 1.
     pub number: usize,
     /// The text, or why it is no text.
-    pub text: Result<String, BadLine>,
+    pub text: Result<String, BinaryLine>,
 }
 
 /// A line that is no text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct BadLine {
+pub struct BinaryLine {
     /// What is wrong with it.
     pub message: &'static str,
     /// Its text, with bytes that are not UTF-8 replaced.
@@ -71,10 +71,10 @@ pub fn open(path: &Path) -> Result<OwnedFd, String> {
     }
 }
 
-impl Lines {
+impl LineReader {
     /// The lines of an open file.
     pub fn new(source: OwnedFd) -> Self {
-        Lines {
+        LineReader {
             source,
             buffer: Vec::new(),
             returned_bytes: 0,
@@ -122,14 +122,14 @@ impl Lines {
                     if std::mem::take(&mut self.is_skipping_line) {
                         continue;
                     } else {
-                        return Ok(Some(self.numbered(line)));
+                        return Ok(Some(self.number_line(line)));
                     }
                 }
                 None if self.is_at_end => {
                     let line = self.take(self.buffer.len());
                     self.advance(self.buffer.len());
                     let over = line.is_empty() || std::mem::take(&mut self.is_skipping_line);
-                    return Ok((!over).then(|| self.numbered(line)));
+                    return Ok((!over).then(|| self.number_line(line)));
                 }
                 None => self.searched_bytes = self.buffer.len(),
             }
@@ -137,7 +137,7 @@ impl Lines {
                 let line = self.take(self.buffer.len());
                 self.advance(self.buffer.len());
                 if !std::mem::replace(&mut self.is_skipping_line, true) {
-                    return Ok(Some(self.numbered(line)));
+                    return Ok(Some(self.number_line(line)));
                 }
             }
             self.fill(interrupts)?;
@@ -185,7 +185,7 @@ impl Lines {
         Ok(())
     }
 
-    fn numbered(&mut self, mut line: Vec<u8>) -> NumberedLine {
+    fn number_line(&mut self, mut line: Vec<u8>) -> NumberedLine {
         self.number += 1;
         if line.last() == Some(&b'\r') {
             line.pop();
@@ -197,10 +197,10 @@ impl Lines {
     }
 }
 
-fn text_of(line: Vec<u8>) -> Result<String, BadLine> {
+fn text_of(line: Vec<u8>) -> Result<String, BinaryLine> {
     let bad = |message, fault: usize| {
         let before = line.get(..fault).unwrap_or_default();
-        BadLine {
+        BinaryLine {
             message,
             text: String::from_utf8_lossy(&line).into_owned(),
             column: String::from_utf8_lossy(before).chars().count(),
@@ -228,7 +228,7 @@ mod tests {
         file.write_all(bytes).unwrap();
         file.rewind().unwrap();
         let interrupts = Interrupts::listen().unwrap();
-        let mut lines = Lines::new(file.into());
+        let mut lines = LineReader::new(file.into());
         std::iter::from_fn(|| lines.next(&interrupts).unwrap()).collect()
     }
 
@@ -269,7 +269,7 @@ mod tests {
             file.write_all(bytes).unwrap();
             file.rewind().unwrap();
             let interrupts = Interrupts::listen().unwrap();
-            let mut lines = Lines::new(file.into());
+            let mut lines = LineReader::new(file.into());
             let binary = lines.are_binary(&interrupts).unwrap();
             let first = lines.next(&interrupts).unwrap();
             (binary, first.and_then(|line| line.text.ok()))

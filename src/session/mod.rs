@@ -28,7 +28,7 @@ mod shell;
 mod view;
 
 pub use base::{Session, SessionOptions, init_file};
-pub use outcome::{Assertions, Input, LineOutcome, Tally};
+pub use outcome::{Assertions, Input, LineOutcome, LineTally};
 pub use script::{PROMPT, SCRIPTS, help_of_file, list_of_scripts};
 pub use shell::ShellIo;
 pub use view::is_coloured;

@@ -25,15 +25,15 @@ pub enum LineOutcome {
 
 /// The outcome so far of lines that belong together: those of a file, or those of the command line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tally {
+pub struct LineTally {
     keep_going: bool,
     outcome: LineOutcome,
 }
 
-impl Tally {
+impl LineTally {
     /// No line yet. A failure ends the run unless `keep_going` is set.
     pub fn new(keep_going: bool) -> Self {
-        Tally { keep_going, outcome: LineOutcome::Done }
+        LineTally { keep_going, outcome: LineOutcome::Done }
     }
 
     /// Adds the outcome of a line; `Break` if the next line does not run.
@@ -71,7 +71,7 @@ pub struct Input<'a> {
 
 impl<'a> Input<'a> {
     /// A line of the prompt, or of `-ex`.
-    pub fn typed(text: &'a str) -> Self {
+    pub fn typed_line(text: &'a str) -> Self {
         Input { text, file: None }
     }
 
@@ -173,7 +173,7 @@ impl Assertions {
     }
 
     /// How many failed or could not be evaluated.
-    pub(super) fn failed(&self) -> u64 {
+    pub(super) fn failures(&self) -> u64 {
         self.counts.failed + self.counts.unknown
     }
 
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_failure_ends_the_run() {
-        let mut tally = Tally::new(false);
+        let mut tally = LineTally::new(false);
         assert!(tally.add(LineOutcome::Done).is_continue());
         assert!(tally.add(LineOutcome::Failed(ErrorCode::Gone)).is_break());
         assert_eq!(tally.outcome(), LineOutcome::Failed(ErrorCode::Gone));
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn kept_going_the_first_failure_gives_the_status() {
-        let mut tally = Tally::new(true);
+        let mut tally = LineTally::new(true);
         for outcome in
             [LineOutcome::Failed(ErrorCode::Hidden), LineOutcome::Done, LineOutcome::Failed(ErrorCode::Failed)]
         {
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_leaves_hides_no_failure() {
-        let mut tally = Tally::new(true);
+        let mut tally = LineTally::new(true);
         assert!(tally.add(LineOutcome::Failed(ErrorCode::Hidden)).is_continue());
         assert!(tally.add(LineOutcome::Closed).is_break());
         assert_eq!(tally.outcome(), LineOutcome::Quit(4));
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn who_asks_for_a_status_gets_it() {
-        let mut tally = Tally::new(true);
+        let mut tally = LineTally::new(true);
         assert!(tally.add(LineOutcome::Failed(ErrorCode::Hidden)).is_continue());
         assert!(tally.add(LineOutcome::Quit(7)).is_break());
         assert_eq!(tally.outcome(), LineOutcome::Quit(7));
@@ -336,15 +336,15 @@ mod tests {
         let input = Input { text: "  walk heap ", file: Some((&file, 7)) };
         let place = input.about_line("no").place.unwrap();
         assert_eq!((place.column, place.width), (Some(3), 9));
-        assert_eq!(Input::typed("walk").about_line("no").place, None);
+        assert_eq!(Input::typed_line("walk").about_line("no").place, None);
     }
 
     #[test]
     fn columns_are_counted_in_characters() {
         let text = "echo \u{e4}\u{e4} x";
-        let place = Input::typed(text).place(Some(Span::new(10, 11)));
+        let place = Input::typed_line(text).place(Some(Span::new(10, 11)));
         assert_eq!((place.column, place.width), (Some(9), 1));
-        let end = Input::typed(text).place(Some(Span::new(11, 11)));
+        let end = Input::typed_line(text).place(Some(Span::new(11, 11)));
         assert_eq!((end.column, end.width), (Some(10), 0));
     }
 
@@ -383,7 +383,7 @@ mod tests {
         let place = ErrorPlace { text: " assert nonsense(heap) > 0".into(), ..caller(7) };
         assertions.add_broken(&ErrorReport { place: Some(place), ..ErrorReport::of("no such function") });
         let counted = assertions.counts().map(|counts| (counts.held, counts.failed, counts.unknown));
-        assert_eq!((counted, assertions.failed()), (Some((1, 1, 2)), 3));
+        assert_eq!((counted, assertions.failures()), (Some((1, 1, 2)), 3));
         assert!(assertions.junit().contains("tests=\"5\" failures=\"1\" errors=\"3\""));
     }
 

@@ -24,7 +24,7 @@ pub struct Pager<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Answer {
+enum PagerKey {
     More,
     Rest,
     Leave,
@@ -58,9 +58,9 @@ impl<'a> Pager<'a> {
         write!(output, "{}", question(self.width))?;
         output.flush()?;
         match read_answer(io::stdin().as_fd(), self.interrupts)? {
-            Answer::More => self.rows = 0,
-            Answer::Rest => self.is_paging = false,
-            Answer::Leave => return Err(io::ErrorKind::BrokenPipe.into()),
+            PagerKey::More => self.rows = 0,
+            PagerKey::Rest => self.is_paging = false,
+            PagerKey::Leave => return Err(io::ErrorKind::BrokenPipe.into()),
         }
         Ok(())
     }
@@ -92,14 +92,14 @@ pub fn wait_for_enter(interrupts: &Interrupts) -> io::Result<bool> {
     let mut output = io::stdout();
     write!(output, "--Type <RET> for the next command, q to quit--")?;
     output.flush()?;
-    Ok(read_answer(io::stdin().as_fd(), interrupts)? != Answer::Leave)
+    Ok(read_answer(io::stdin().as_fd(), interrupts)? != PagerKey::Leave)
 }
 
-fn read_answer(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Answer> {
+fn read_answer(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<PagerKey> {
     Ok(match read_line(input, interrupts)? {
-        None | Some(Some(b'q' | b'Q')) => Answer::Leave,
-        Some(Some(b'c' | b'C')) => Answer::Rest,
-        Some(_) => Answer::More,
+        None | Some(Some(b'q' | b'Q')) => PagerKey::Leave,
+        Some(Some(b'c' | b'C')) => PagerKey::Rest,
+        Some(_) => PagerKey::More,
     })
 }
 
@@ -153,7 +153,7 @@ const LESS: &str = "RX";
 
 /// The first rows of an output, and the pager that shows the output if it does not fit the screen.
 #[derive(Debug)]
-pub struct HeldRows {
+pub struct FirstRows {
     program: String,
     permit: ShellPermit,
     height: usize,
@@ -162,10 +162,10 @@ pub struct HeldRows {
     text: Vec<u8>,
 }
 
-impl HeldRows {
+impl FirstRows {
     /// Nothing is held yet. `program` is a line for the shell; `height` and `width` are those of the screen.
     pub fn new(program: String, permit: ShellPermit, height: usize, width: usize) -> Self {
-        HeldRows { program, permit, height, width: width.max(1), rows: 0, text: Vec::new() }
+        FirstRows { program, permit, height, width: width.max(1), rows: 0, text: Vec::new() }
     }
 
     /// Holds more. Returns whether it still fits the screen, with a row for the prompt.
@@ -233,21 +233,21 @@ mod tests {
             drop(keys);
             read_answer(input.as_fd(), &interrupts).unwrap()
         };
-        assert_eq!(answer("\n"), Answer::More);
-        assert_eq!(answer("q\n"), Answer::Leave);
-        assert_eq!(answer("c\nmore"), Answer::Rest);
-        assert_eq!(answer(""), Answer::Leave);
+        assert_eq!(answer("\n"), PagerKey::More);
+        assert_eq!(answer("q\n"), PagerKey::Leave);
+        assert_eq!(answer("c\nmore"), PagerKey::Rest);
+        assert_eq!(answer(""), PagerKey::Leave);
     }
 
     #[test]
     fn rows_are_held_while_they_leave_one_for_the_prompt() {
-        let mut held = HeldRows::new("less".to_owned(), ShellPermit::IN_A_TEST, 4, 10);
+        let mut held = FirstRows::new("less".to_owned(), ShellPermit::IN_A_TEST, 4, 10);
         assert!(held.hold(b"one\ntwo\n"));
         assert!(held.hold(b"three\n"));
         assert!(!held.hold(b"four\n"));
         assert_eq!(held.text(), b"one\ntwo\nthree\nfour\n");
         // A line that wraps takes two rows.
-        let mut held = HeldRows::new("less".to_owned(), ShellPermit::IN_A_TEST, 2, 10);
+        let mut held = FirstRows::new("less".to_owned(), ShellPermit::IN_A_TEST, 2, 10);
         assert!(!held.hold(b"0123456789a\n"));
     }
 }

@@ -3,7 +3,7 @@
 
 use super::interrupt::Interrupts;
 use super::outcome::words;
-use super::pager::{HeldRows, Pager};
+use super::pager::{FirstRows, Pager};
 use super::shell::{LogWriter, ShellPermit};
 use crate::budget::Budget;
 use crate::render::{Record, Renderer, Sink};
@@ -284,7 +284,7 @@ pub enum Destination<'a> {
         /// Counts rows and asks.
         pager: Option<Pager<'a>>,
         /// Rows held back for the user's pager, if there is one.
-        held_rows: Option<HeldRows>,
+        held_rows: Option<FirstRows>,
         /// Whether each record is shown at once: on a terminal.
         is_live: bool,
         /// Whether the text so far ends within a row; `None` if there is none.
@@ -339,7 +339,7 @@ impl SharedDestination {
 
 impl<'a> Destination<'a> {
     /// Standard output.
-    pub fn screen(pager: Option<Pager<'a>>, held_rows: Option<HeldRows>, is_live: bool) -> Self {
+    pub fn screen(pager: Option<Pager<'a>>, held_rows: Option<FirstRows>, is_live: bool) -> Self {
         let output = BufWriter::with_capacity(BUFFER, io::stdout());
         Destination::Screen { output, pager, held_rows, is_live, ends_in_row: None }
     }

@@ -2,7 +2,7 @@
 
 use super::base::{Repeatable, Session};
 use super::job::Job;
-use super::outcome::{Input, LineOutcome, Tally};
+use super::outcome::{Input, LineOutcome, LineTally};
 use crate::command::LANGUAGE;
 use crate::command::{self, Attach, Resume, TargetCapture, TargetName};
 use crate::command::{Display, Set};
@@ -24,7 +24,7 @@ impl Session {
 
     fn choose_target(&mut self, command: Rc<dyn ParsedCommand>) -> LineOutcome {
         let command = Spanned::new(command, Span::default());
-        let mut job = Job::new(Input::typed(""), &command);
+        let mut job = Job::new(Input::typed_line(""), &command);
         job.is_quiet = self.options.quiet;
         self.run_job(&job).0
     }
@@ -37,7 +37,7 @@ impl Session {
         let nowhere = Span::default();
         let all = parsed(Display::default());
         let command = Spanned::new(all, nowhere);
-        self.run_job(&Job::new(Input::typed("display"), &command));
+        self.run_job(&Job::new(Input::typed_line("display"), &command));
         self.has_shown_displays = false;
     }
 
@@ -52,7 +52,7 @@ impl Session {
             };
             match value {
                 Ok(value) => values.push(value),
-                Err(error) => return self.evaluation_failed(Input::typed(text), error),
+                Err(error) => return self.evaluation_failed(Input::typed_line(text), error),
             }
         }
         self.state.arguments.push(values);
@@ -92,7 +92,7 @@ impl Session {
 
     fn run_entry(&mut self, text: &str) -> LineOutcome {
         let last = self.repeatable.take();
-        let input = Input::typed(text);
+        let input = Input::typed_line(text);
         if opens_block(text) {
             return self.run_typed_lines(text);
         }
@@ -122,7 +122,7 @@ impl Session {
         {
             return self.repeat(last);
         }
-        let (outcome, parsed) = self.run_line_or_user_command(Input::typed(text));
+        let (outcome, parsed) = self.run_line_or_user_command(Input::typed_line(text));
         if let Some((ParsedLine::Command { command, output: Output::Screen }, resume @ Some(_))) = parsed {
             self.repeatable = Some(Repeatable { text: text.to_owned(), command, resume });
         }
@@ -139,9 +139,9 @@ impl Session {
             Ok(())
         });
         if let Err(fault) = read.and_then(|()| builder.finish()) {
-            return self.fail(Input::typed(&fault.text).syntax(fault.error));
+            return self.fail(Input::typed_line(&fault.text).syntax(fault.error));
         }
-        let mut tally = Tally::new(false);
+        let mut tally = LineTally::new(false);
         for statement in statements {
             let end = self.run_statement(&statement, None);
             if tally.add(end.outcome).is_break() {
@@ -152,7 +152,7 @@ impl Session {
     }
 
     fn repeat(&mut self, last: Repeatable) -> LineOutcome {
-        let mut job = Job::new(Input::typed(&last.text), &last.command);
+        let mut job = Job::new(Input::typed_line(&last.text), &last.command);
         job.resume = last.resume;
         let (outcome, resume) = self.run_job(&job);
         self.repeatable = Some(Repeatable { resume, ..last });

@@ -3,15 +3,15 @@
 
 use super::base::{RunningFile, Session};
 use super::interrupt::Interrupts;
-use super::lines::{self, BadLine, Lines, NoLine};
-use super::outcome::{Input, LineOutcome, Tally, words};
+use super::lines::{self, BinaryLine, LineReader, NoLine};
+use super::outcome::{Input, LineOutcome, LineTally, words};
 use super::pager;
 use crate::command::LANGUAGE;
 use crate::kernel::Name;
-use crate::lang::script::{BlockFault, Builder, Node, Statement, first_word};
+use crate::lang::script::{BlockFault, Builder, Node, ScriptStatement, first_word};
 use crate::lang::{Span, SyntaxError};
 use crate::render::{Role, printable};
-use crate::report::{ErrorCode, ErrorPlace, ErrorReport, Text};
+use crate::report::{EchoedText, ErrorCode, ErrorPlace, ErrorReport};
 use std::io::IsTerminal;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -52,13 +52,13 @@ impl Session {
         let mut steps = Vec::new();
         for (index, line) in text.lines().enumerate() {
             match builder.push(index + 1, line) {
-                Ok(statement) => steps.extend(statement.map(Step::Statement)),
+                Ok(statement) => steps.extend(statement.map(FileStep::Statement)),
                 Err(fault) => return self.fail_with(name, fault),
             }
         }
         let running = RunningFile { name: name.clone(), identity: None };
         self.files.push(running);
-        let outcome = self.run_steps(steps, name, Tally::new(self.options.keep_going));
+        let outcome = self.run_steps(steps, name, LineTally::new(self.options.keep_going));
         self.files.pop();
         outcome
     }
@@ -92,13 +92,13 @@ impl Session {
     fn run_lines(&mut self, file: OwnedFd, running: RunningFile) -> LineOutcome {
         let name = running.name.clone();
         self.files.push(running);
-        let outcome = self.run_each_line(Lines::new(file), &name);
+        let outcome = self.run_each_line(LineReader::new(file), &name);
         self.files.pop();
         outcome
     }
 
-    fn run_each_line(&mut self, mut lines: Lines, name: &Name) -> LineOutcome {
-        let mut tally = Tally::new(self.options.keep_going);
+    fn run_each_line(&mut self, mut lines: LineReader, name: &Name) -> LineOutcome {
+        let mut tally = LineTally::new(self.options.keep_going);
         // Refuse all of it, even with --keep-going: some line of it could be a shell command.
         match lines.are_binary(&self.interrupts) {
             Ok(false) => {}
@@ -121,7 +121,7 @@ impl Session {
                 Err(none) => return self.fail_to_read(name, none),
             };
             let step = match line.text {
-                Err(bad) if !builder.is_open() => Step::Bad(line.number, bad),
+                Err(bad) if !builder.is_open() => FileStep::Bad(line.number, bad),
                 Err(bad) => return self.fail(bad.report(at_line(name, line.number, &bad.text))),
                 Ok(text) => {
                     bytes += text.len() + 1;
@@ -131,7 +131,7 @@ impl Session {
                         builder.push(line.number, &text)
                     };
                     match pushed {
-                        Ok(Some(statement)) => Step::Statement(statement),
+                        Ok(Some(statement)) => FileStep::Statement(statement),
                         Ok(None) => continue,
                         Err(fault) => return self.fail_with(name, fault),
                     }
@@ -156,7 +156,7 @@ impl Session {
         self.run_steps(steps, name, tally)
     }
 
-    fn run_steps(&mut self, steps: Vec<Step>, name: &Name, mut tally: Tally) -> LineOutcome {
+    fn run_steps(&mut self, steps: Vec<FileStep>, name: &Name, mut tally: LineTally) -> LineOutcome {
         for step in steps {
             // Ctrl-C between two lines is meant for the file.
             let outcome = match self.interrupts.check() {
@@ -170,27 +170,27 @@ impl Session {
         tally.outcome()
     }
 
-    fn run_step(&mut self, step: Step, name: &Name) -> LineOutcome {
+    fn run_step(&mut self, step: FileStep, name: &Name) -> LineOutcome {
         match step {
-            Step::Bad(line, bad) => self.fail(bad.report(at_line(name, line, &bad.text))),
-            Step::Statement(statement) if self.is_traced(&statement) => self.run_traced(&statement, Some(name)),
-            Step::Statement(statement) => self.run_statement(&statement, Some(name)).outcome,
+            FileStep::Bad(line, bad) => self.fail(bad.report(at_line(name, line, &bad.text))),
+            FileStep::Statement(statement) if self.is_traced(&statement) => self.run_traced(&statement, Some(name)),
+            FileStep::Statement(statement) => self.run_statement(&statement, Some(name)).outcome,
         }
     }
 
     /// Whether a line is printed before it runs. `echo` and `set` only lead to the lines that are. Of a block, only
     /// the lines that run are printed.
-    pub(super) fn is_traced(&self, statement: &Statement) -> bool {
+    pub(super) fn is_traced(&self, statement: &ScriptStatement) -> bool {
         let is_line = matches!(statement.node, Node::Text | Node::ParsedLine(_));
         let word = first_word(&statement.text).map(|(word, _)| word);
         self.state.settings.trace_commands && is_line && !self.is_json() && !matches!(word, None | Some("echo" | "set"))
     }
 
     /// Prints a line as it would be typed, runs it, and stops until Enter is typed if there is a prompt.
-    pub(super) fn run_traced(&mut self, statement: &Statement, file: Option<&Name>) -> LineOutcome {
+    pub(super) fn run_traced(&mut self, statement: &ScriptStatement, file: Option<&Name>) -> LineOutcome {
         let theme = self.theme();
         let line = theme.paint(Role::Command, printable(statement.text.trim()));
-        self.print(&Text { text: format!("{}{line}\n", theme.paint(Role::Prompt, PROMPT)) });
+        self.print(&EchoedText { text: format!("{}{line}\n", theme.paint(Role::Prompt, PROMPT)) });
         let outcome = self.run_statement(statement, file).outcome;
         let is_stopping = self.is_interactive() && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         if outcome != LineOutcome::Done || !is_stopping {
@@ -219,16 +219,16 @@ impl Session {
 }
 
 /// What a file has next.
-enum Step {
-    Statement(Statement),
+enum FileStep {
+    Statement(ScriptStatement),
     /// A line that is not text, and its number.
-    Bad(usize, BadLine),
+    Bad(usize, BinaryLine),
 }
 
-impl Step {
+impl FileStep {
     /// Whether it is an empty line or a comment.
     fn is_idle(&self) -> bool {
-        let Step::Statement(statement) = self else {
+        let FileStep::Statement(statement) = self else {
             return false;
         };
         let text = statement.text.trim();
@@ -257,7 +257,7 @@ fn too_large(line: usize, text: &str) -> BlockFault {
     }
 }
 
-impl lines::BadLine {
+impl lines::BinaryLine {
     /// What is reported of it.
     pub(super) fn report(&self, input: Input) -> ErrorReport {
         let mut place = input.place(None);
@@ -317,7 +317,7 @@ pub fn help_of_file(path: &Path) -> Result<String, String> {
     let said = |why: String| format!("{} cannot be read: {why}", path.display());
     let file = lines::open(path).map_err(said)?;
     let interrupts = Interrupts::listen().map_err(|error| said(words(error)))?;
-    let mut lines = Lines::new(file);
+    let mut lines = LineReader::new(file);
     let mut comments = Vec::new();
     while let Ok(Some(line)) = lines.next(&interrupts) {
         match line.text {

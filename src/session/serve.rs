@@ -3,7 +3,7 @@
 
 use super::base::{Session, TextReply};
 use super::interrupt::{InterruptHandle, Interrupts};
-use super::lines::{BadLine, Lines, NoLine};
+use super::lines::{BinaryLine, LineReader, NoLine};
 use super::outcome::{Input, LineOutcome, words};
 use crate::command::LANGUAGE;
 use crate::lang::script;
@@ -76,7 +76,7 @@ impl Session {
         let outcome = match line {
             Ok(line) if line.contains('\n') => self.run_typed_lines(&line),
             Ok(line) => self.run_request(&line, continues),
-            Err(InvalidRequest::ParsedLine(bad)) => self.fail(bad.report(Input::typed(&bad.text))),
+            Err(InvalidRequest::ParsedLine(bad)) => self.fail(bad.report(Input::typed_line(&bad.text))),
             Err(InvalidRequest::Object(why) | InvalidRequest::Input(why)) => {
                 self.fail(ErrorReport::of(why).with_code(ErrorCode::Syntax))
             }
@@ -131,7 +131,7 @@ pub(super) struct RequestLine {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum InvalidRequest {
     /// A line that is not UTF-8 text.
-    ParsedLine(BadLine),
+    ParsedLine(BinaryLine),
     /// An object with other fields or values.
     Object(String),
     /// The input ends with an error.
@@ -145,11 +145,11 @@ struct Object {
     id: Option<RequestId>,
     line: Option<String>,
     #[serde(rename = "as")]
-    form: Option<Form>,
+    form: Option<RequestForm>,
     width: Option<usize>,
     #[serde(default)]
     color: bool,
-    errors: Option<Form>,
+    errors: Option<RequestForm>,
     #[serde(rename = "continue", default)]
     continues: bool,
     cancel: Option<RequestId>,
@@ -157,7 +157,7 @@ struct Object {
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Form {
+enum RequestForm {
     Json,
     Text,
 }
@@ -192,7 +192,7 @@ impl Requests {
         // Its own, so that Ctrl-C between two requests wakes nothing else.
         let interrupts = Interrupts::listen()?;
         std::thread::Builder::new().spawn(move || {
-            read_all(Lines::new(input), &interrupts, &sender, |id| {
+            read_all(LineReader::new(input), &interrupts, &sender, |id| {
                 let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 match state.running.as_ref() == Some(&id) {
                     true => {
@@ -233,7 +233,7 @@ impl Requests {
     }
 }
 
-fn read_all(mut lines: Lines, interrupts: &Interrupts, sender: &SyncSender<Request>, cancel: impl Fn(RequestId)) {
+fn read_all(mut lines: LineReader, interrupts: &Interrupts, sender: &SyncSender<Request>, cancel: impl Fn(RequestId)) {
     loop {
         let (number, text) = match lines.next(interrupts) {
             Ok(Some(line)) => (line.number as u64, line.text.map_err(InvalidRequest::ParsedLine)),
@@ -285,9 +285,9 @@ fn object(id: RequestId, text: &str) -> InputLine {
             let text = TextReply {
                 width: object.width.filter(|width| *width > 0),
                 color: object.color,
-                has_error_records: object.errors == Some(Form::Json),
+                has_error_records: object.errors == Some(RequestForm::Json),
             };
-            let text = (object.form == Some(Form::Text)).then_some(text);
+            let text = (object.form == Some(RequestForm::Text)).then_some(text);
             let line = Ok(RequestLine { line, text, is_object: true, continues: object.continues });
             InputLine::Request(Request { id, line })
         }

@@ -121,7 +121,7 @@ impl ShellPermit {
 
 /// An open log.
 #[derive(Clone, Debug)]
-pub(super) struct Log {
+pub(super) struct OpenLog {
     pub(super) path: String,
     file: Rc<File>,
 }
@@ -137,12 +137,12 @@ pub(super) struct LogWriter {
     pub(super) failure: Option<io::Error>,
 }
 
-impl Log {
+impl OpenLog {
     /// Opens the file: at its end, or begun anew.
     ///
     /// # Errors
     /// Why it cannot be written, in words.
-    pub(super) fn open(path: &str, overwrite: bool, _: ShellPermit) -> Result<Log, String> {
+    pub(super) fn open(path: &str, overwrite: bool, _: ShellPermit) -> Result<OpenLog, String> {
         let file = OpenOptions::new()
             .create(true)
             .append(!overwrite)
@@ -150,7 +150,7 @@ impl Log {
             .truncate(overwrite)
             .open(expand_home(path))
             .map_err(words)?;
-        Ok(Log { path: path.to_owned(), file: Rc::new(file) })
+        Ok(OpenLog { path: path.to_owned(), file: Rc::new(file) })
     }
 
     /// The log's sink for the records of one command.

@@ -3,7 +3,7 @@
 
 use super::base::Session;
 use super::outcome::words;
-use super::shell::{Log, LogWriter, ShellPermit};
+use super::shell::{LogWriter, OpenLog, ShellPermit};
 use crate::command::{self, expand_home};
 use crate::eval;
 use crate::lang::{ColorChoice, Output, PagerChoice, ParsedCommand, Spanned};
@@ -62,7 +62,7 @@ impl Session {
             };
         }
         if self.is_json() {
-            let captured = self.state().target().and_then(|target| target.process.captured());
+            let captured = self.state().target().and_then(|target| target.process.capture_times());
             if let Some([captured, _]) = captured {
                 return Box::new(render::JsonOfCapture { captured });
             }
@@ -144,7 +144,7 @@ impl Session {
                 let path = self.state.settings.log_file.clone();
                 let overwrite = self.state.settings.logging_overwrite;
                 let opened = self.options.shell_permit().map_err(str::to_owned).and_then(|permit| {
-                    let opened = Log::open(&path, overwrite, permit);
+                    let opened = OpenLog::open(&path, overwrite, permit);
                     opened.map_err(|why| format!("{path} cannot be written: {why}"))
                 });
                 match opened {
@@ -160,7 +160,7 @@ impl Session {
                     }
                 }
             }
-            (Some(Log { path, .. }), false) => {
+            (Some(OpenLog { path, .. }), false) => {
                 let message = format!("output is no longer written to {path}");
                 self.log = None;
                 self.note(message);
@@ -180,7 +180,7 @@ impl Session {
 
     /// Ends a log that can no longer be written, with a note.
     pub(super) fn end_failed_log(&mut self, error: io::Error) {
-        let Some(Log { path, .. }) = self.log.take() else {
+        let Some(OpenLog { path, .. }) = self.log.take() else {
             return;
         };
         self.state.settings.logging = false;

@@ -5,7 +5,7 @@
 
 use super::{Error, File, FileLocation, Identity, List, Listed, Probe, ReadAt, Result, Source, WordFile, memory};
 use crate::budget::Budget;
-use crate::kernel::core_file::{self as core, CoreMapping, CoreProcess, CoreThread, ElfForm, Note};
+use crate::kernel::core_file::{self as core, CoreMapping, CoreNote, CoreProcess, CoreThread, ElfForm};
 use crate::kernel::{Name, Region, VirtualAddress};
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const MANY: u16 = 0xffff;
 
 /// A part of memory.
 #[derive(Clone, Copy)]
-struct Segment {
+struct CoreSegment {
     start: u64,
     end: u64,
     offset: u64,
@@ -38,17 +38,17 @@ struct Core {
     form: ElfForm,
     page: u64,
     /// In address order, none above another.
-    segments: Vec<Segment>,
+    segments: Vec<CoreSegment>,
     threads: Vec<CoreThread>,
     process: CoreProcess,
     vector: Option<Vec<u8>>,
     mappings: Vec<CoreMapping>,
     maps: Vec<u8>,
-    pages: Option<Pages>,
+    pages: Option<PageMapWords>,
 }
 
 /// The words of a page map.
-struct Pages {
+struct PageMapWords {
     /// For each run its first page, how many it has, and where its words begin.
     runs: Vec<(u64, u64, usize)>,
     words: Vec<u8>,
@@ -155,7 +155,7 @@ impl Core {
         Ok(core)
     }
 
-    fn take(&mut self, note: Note<'_>) -> Result<()> {
+    fn take(&mut self, note: CoreNote<'_>) -> Result<()> {
         let form = self.form;
         match (note.name, note.kind) {
             (core::CORE, core::PRSTATUS) => self.threads.extend(CoreThread::parse(self.machine, form, note.bytes)),
@@ -174,7 +174,7 @@ impl Core {
             (core::CORE, core::FILE) => self.mappings = core::mappings(form, note.bytes).unwrap_or_default(),
             (core::PMDB, core::MAPS) => self.maps = note.bytes.to_vec(),
             (core::PMDB, core::PAGE_MAP) => {
-                self.pages = Some(Pages::of(form, note.bytes).ok_or_else(|| bad("the note of its pages"))?);
+                self.pages = Some(PageMapWords::of(form, note.bytes).ok_or_else(|| bad("the note of its pages"))?);
             }
             _ => {}
         }
@@ -191,9 +191,9 @@ impl Core {
         let left_out = self.mappings.iter().filter(|mapping| !has_segment(mapping));
         let segment = |mapping: &CoreMapping| {
             let (start, end) = (mapping.range.start().get(), mapping.range.end().get());
-            Some(Segment { start, end, offset: 0, stored: 0, flags: self.flags_in_file(mapping)? })
+            Some(CoreSegment { start, end, offset: 0, stored: 0, flags: self.flags_in_file(mapping)? })
         };
-        let mut added: Vec<Segment> = left_out.filter_map(segment).collect();
+        let mut added: Vec<CoreSegment> = left_out.filter_map(segment).collect();
         added.extend(self.segments.iter().copied());
         added.sort_by_key(|segment| segment.start);
         // A file may claim that its mappings overlap.
@@ -214,7 +214,7 @@ impl Core {
         let of_file = headers.filter_map(|header| segment(self.form, header)).filter(|(kind, _)| *kind == LOAD);
         let floor = |address: u64| address - address % self.page;
         let is_in =
-            |one: &Segment| (floor(one.offset)..one.offset.saturating_add(one.stored)).contains(&mapping.offset);
+            |one: &CoreSegment| (floor(one.offset)..one.offset.saturating_add(one.stored)).contains(&mapping.offset);
         // Two segments may share a page of the file.
         of_file.map(|(_, segment)| segment).rfind(is_in).map(|segment| segment.flags)
     }
@@ -279,16 +279,16 @@ const AT_PAGESZ: u64 = 6;
 /// The sizes of base pages that Linux has on any architecture.
 const PAGES: std::ops::RangeInclusive<u64> = 4 << 10..=256 << 10;
 
-fn segment(form: ElfForm, header: &[u8]) -> Option<(u32, Segment)> {
+fn segment(form: ElfForm, header: &[u8]) -> Option<(u32, CoreSegment)> {
     let kind = form.int(header, 0)?;
     let (flags, offset, start, stored, size) = if form.is_64 { (4, 8, 16, 32, 40) } else { (24, 4, 8, 16, 20) };
     let word = |at| form.word(header, at);
     let (start, size, stored) = (word(start)?, word(size)?, word(stored)?);
     let end = start.checked_add(size)?;
-    Some((kind, Segment { start, end, offset: word(offset)?, stored, flags: form.int(header, flags)? }))
+    Some((kind, CoreSegment { start, end, offset: word(offset)?, stored, flags: form.int(header, flags)? }))
 }
 
-impl Pages {
+impl PageMapWords {
     fn of(form: ElfForm, bytes: &[u8]) -> Option<Self> {
         let count = usize::try_from(form.long(bytes, 0)?).ok()?;
         let start = count.checked_mul(16)?.checked_add(8)?;
@@ -301,7 +301,7 @@ impl Pages {
             runs.push((first, pages, at));
             at = at.checked_add(usize::try_from(pages).ok()?.checked_mul(8)?)?;
         }
-        (at <= words.len()).then(|| Pages { runs, words: words.to_vec() })
+        (at <= words.len()).then(|| PageMapWords { runs, words: words.to_vec() })
     }
 
     fn read(&self, form: ElfForm, first: u64, into: &mut [u64]) {
@@ -327,7 +327,7 @@ impl Source for CoreSource {
         Identity { pid: process.id, start_time: 0, name: Name::new(process.name.clone()) }
     }
 
-    fn captured(&self) -> Option<[u64; 2]> {
+    fn capture_times(&self) -> Option<[u64; 2]> {
         Some([self.0.time; 2])
     }
 

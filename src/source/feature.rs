@@ -89,7 +89,7 @@ pub struct Credentials {
 
 /// What a source may read.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Access {
+pub struct SourceAccess {
     /// What was found out by trying.
     pub findings: Vec<Finding>,
     /// The rights of the reader.

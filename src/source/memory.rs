@@ -47,7 +47,7 @@ pub fn check(size: u64) -> Result<()> {
     if size < SMALL {
         return Ok(());
     }
-    if own().saturating_add(size as u64) > share() {
+    if own_memory().saturating_add(size as u64) > share() {
         return Err(refused());
     }
     // A limit on the address space (`ulimit -v`) shows only by trying.
@@ -65,11 +65,11 @@ pub fn at_most(wanted: u64) -> u64 {
 /// the same cgroup.
 fn share() -> u64 {
     let free = available().into_iter().chain(room()).min();
-    free.map_or(BUDGET, |free| BUDGET.min(free.saturating_add(own()) / 2))
+    free.map_or(BUDGET, |free| BUDGET.min(free.saturating_add(own_memory()) / 2))
 }
 
 /// What pmdb has now: its resident pages that are not of files.
-fn own() -> u64 {
+fn own_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let mut fields = text.split(' ').skip(1).map_while(|field| field.parse::<u64>().ok());
     let (resident, of_files) = (fields.next().unwrap_or(0), fields.next().unwrap_or(0));
@@ -157,7 +157,7 @@ mod tests {
         let mut bytes = vec![7];
         grow(&mut bytes, 3 << 20).expect("three megabytes");
         assert_eq!((bytes.len(), bytes.first(), bytes.last()), ((3 << 20) + 1, Some(&7), Some(&0)));
-        assert!(own() > 3 << 20);
+        assert!(own_memory() > 3 << 20);
         assert!(grow(&mut bytes, BUDGET).is_err());
         assert_eq!(bytes.len(), (3 << 20) + 1);
     }

@@ -20,13 +20,14 @@ mod records;
 mod sys;
 
 pub use error::{Error, ProcessEntry, Result, words};
-pub use feature::{Access, Credentials, Feature, Finding};
+pub use feature::{Credentials, Feature, Finding, SourceAccess};
 pub(crate) use feature::{available, by_trying, unavailable, undetermined};
 pub use question::{
-    Answer, BackingContent, BackingRun, Categories, ConfigPlace, File, FileLocation, Group, GroupFile, Groups, Held,
-    InMemory, List, Listed, Mapping, PageRegion, Probe, Query, ReadAt, Scan, Setting, WordFile, covered_pages,
+    Answer, BackingContent, BackingRun, Categories, Cgroup, CgroupQuery, ConfigPlace, File, FileLocation, GroupFile,
+    Held, InMemory, KernelSetting, List, Listed, Mapping, PageRegion, Probe, Query, ReadAt, Scan, WordFile,
+    covered_pages,
 };
-pub use records::{FilePage, FrameOwner, FrameRecord, RecordParts};
+pub use records::{FrameOwner, FrameRecord, PageOfFile, RecordParts};
 pub use sys::{Word, as_words};
 
 use crate::budget::Budget;
@@ -92,7 +93,7 @@ pub trait Source: Send + Sync {
     }
 
     /// When it was begun and ended, in seconds since 1970, if this is a capture.
-    fn captured(&self) -> Option<[u64; 2]> {
+    fn capture_times(&self) -> Option<[u64; 2]> {
         None
     }
 
@@ -180,7 +181,7 @@ pub trait Source: Send + Sync {
     }
 
     /// Directories of the hierarchy of memory cgroups. One that is gone or closed to this user is left out.
-    fn cgroups(&self, _which: Groups<'_>) -> Result<Vec<Group>> {
+    fn cgroups(&self, _which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
         lacks("the hierarchy of cgroups")
     }
 
@@ -224,7 +225,7 @@ pub trait Source: Send + Sync {
     }
 
     /// What this source may read, found out by trying; `None` where rights do not matter.
-    fn access(&self) -> Option<Access> {
+    fn access(&self) -> Option<SourceAccess> {
         None
     }
 }

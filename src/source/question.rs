@@ -152,7 +152,7 @@ impl Debug for Held {
 
 /// Which directories of the hierarchy of memory cgroups are listed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Groups<'a> {
+pub enum CgroupQuery<'a> {
     /// All of them.
     All,
     /// The one with this path below the mount.
@@ -161,7 +161,7 @@ pub enum Groups<'a> {
 
 /// A memory cgroup.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Group {
+pub struct Cgroup {
     /// The inode of its directory.
     pub inode: u64,
     /// Its path below the mount of the hierarchy.
@@ -415,7 +415,7 @@ pub enum File {
     /// The kernel's configuration.
     Config(ConfigPlace),
     /// A setting below `/sys/kernel/mm`.
-    Setting(Setting),
+    Setting(KernelSetting),
 }
 
 /// Where the configuration of a kernel may be.
@@ -431,7 +431,7 @@ pub enum ConfigPlace {
 
 /// A number or a word below `/sys/kernel/mm`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Setting {
+pub enum KernelSetting {
     /// Pages that KSM has merged.
     MergedPages,
     /// Whether KSM merges pages of zeros into the zero page.
@@ -552,40 +552,40 @@ impl ConfigPlace {
     }
 }
 
-impl Setting {
+impl KernelSetting {
     /// Its path below `/sys`.
     pub(super) fn path(self) -> String {
         let pool = |bytes: u64, name: &str| format!("kernel/mm/hugepages/hugepages-{}kB/{name}", bytes >> 10);
         let transparent = |name: &str| format!("kernel/mm/transparent_hugepage/{name}");
         let of_size = |bytes: u64, name: &str| transparent(&format!("hugepages-{}kB/{name}", bytes >> 10));
         match self {
-            Setting::MergedPages => "kernel/mm/ksm/pages_shared".to_owned(),
-            Setting::ZeroPageIsMerged => "kernel/mm/ksm/use_zero_pages".to_owned(),
-            Setting::HugePageBytes => transparent("hpage_pmd_size"),
-            Setting::HugePages => transparent("enabled"),
-            Setting::HugePagesOf(bytes) => of_size(bytes, "enabled"),
-            Setting::HugeShared => transparent("shmem_enabled"),
-            Setting::HugeSharedOf(bytes) => of_size(bytes, "shmem_enabled"),
-            Setting::CollapseEmpty => transparent("khugepaged/max_ptes_none"),
-            Setting::CollapseSwapped => transparent("khugepaged/max_ptes_swap"),
-            Setting::CollapseShared => transparent("khugepaged/max_ptes_shared"),
-            Setting::FreePoolPages(bytes) => pool(bytes, "free_hugepages"),
-            Setting::ReservedPoolPages(bytes) => pool(bytes, "resv_hugepages"),
+            KernelSetting::MergedPages => "kernel/mm/ksm/pages_shared".to_owned(),
+            KernelSetting::ZeroPageIsMerged => "kernel/mm/ksm/use_zero_pages".to_owned(),
+            KernelSetting::HugePageBytes => transparent("hpage_pmd_size"),
+            KernelSetting::HugePages => transparent("enabled"),
+            KernelSetting::HugePagesOf(bytes) => of_size(bytes, "enabled"),
+            KernelSetting::HugeShared => transparent("shmem_enabled"),
+            KernelSetting::HugeSharedOf(bytes) => of_size(bytes, "shmem_enabled"),
+            KernelSetting::CollapseEmpty => transparent("khugepaged/max_ptes_none"),
+            KernelSetting::CollapseSwapped => transparent("khugepaged/max_ptes_swap"),
+            KernelSetting::CollapseShared => transparent("khugepaged/max_ptes_shared"),
+            KernelSetting::FreePoolPages(bytes) => pool(bytes, "free_hugepages"),
+            KernelSetting::ReservedPoolPages(bytes) => pool(bytes, "resv_hugepages"),
         }
     }
 
     fn what(self) -> &'static str {
         match self {
-            Setting::MergedPages => "merged pages in use (with none, the flag `ksm` is not true)",
-            Setting::ZeroPageIsMerged => "whether KSM uses the page of zeros",
-            Setting::HugePageBytes => "bytes that one PMD maps",
-            Setting::HugePages | Setting::HugePagesOf(_) => "the setting for transparent huge pages",
-            Setting::HugeShared | Setting::HugeSharedOf(_) => "the setting for huge pages of shared memory",
-            Setting::CollapseEmpty => "the most empty pages that khugepaged allows",
-            Setting::CollapseSwapped => "the most swapped pages that khugepaged allows",
-            Setting::CollapseShared => "the most shared pages that khugepaged allows",
-            Setting::FreePoolPages(_) => "free pages of the hugetlb pool",
-            Setting::ReservedPoolPages(_) => "reserved pages of the hugetlb pool",
+            KernelSetting::MergedPages => "merged pages in use (with none, the flag `ksm` is not true)",
+            KernelSetting::ZeroPageIsMerged => "whether KSM uses the page of zeros",
+            KernelSetting::HugePageBytes => "bytes that one PMD maps",
+            KernelSetting::HugePages | KernelSetting::HugePagesOf(_) => "the setting for transparent huge pages",
+            KernelSetting::HugeShared | KernelSetting::HugeSharedOf(_) => "the setting for huge pages of shared memory",
+            KernelSetting::CollapseEmpty => "the most empty pages that khugepaged allows",
+            KernelSetting::CollapseSwapped => "the most swapped pages that khugepaged allows",
+            KernelSetting::CollapseShared => "the most shared pages that khugepaged allows",
+            KernelSetting::FreePoolPages(_) => "free pages of the hugetlb pool",
+            KernelSetting::ReservedPoolPages(_) => "reserved pages of the hugetlb pool",
         }
     }
 }

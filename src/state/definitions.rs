@@ -4,13 +4,13 @@
 use crate::eval::{NamedSnapshot, Value};
 use crate::kernel::{AddressRange, Name, VirtualAddress};
 use crate::lang::script::Block;
-use crate::lang::{Displayed, Format, HistoryReference, Layout, Unit};
+use crate::lang::{Displayed, Format, HistoryReference, Unit, ValueFormat};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// An area of the demonstration process, which a variable of the same name holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Area {
+pub struct DemoVariable {
     /// The name, without the `$`.
     pub name: String,
     /// Where it is.
@@ -63,7 +63,7 @@ impl Snapshots {
 
 /// Something that is shown at each prompt.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Display {
+pub struct DisplayEntry {
     /// The number for `undisplay`; never reused.
     pub number: u64,
     /// What is shown.
@@ -73,7 +73,7 @@ pub struct Display {
 /// All of them, in the order in which they were added.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Displays {
-    displays: Vec<Display>,
+    displays: Vec<DisplayEntry>,
     last: u64,
 }
 
@@ -84,13 +84,13 @@ impl Displays {
     }
 
     /// Adds a display.
-    pub fn add(&mut self, display: Display) {
+    pub fn add(&mut self, display: DisplayEntry) {
         self.last = display.number;
         self.displays.push(display);
     }
 
     /// All of them.
-    pub fn all(&self) -> Vec<Display> {
+    pub fn all(&self) -> Vec<DisplayEntry> {
         self.displays.clone()
     }
 
@@ -227,7 +227,7 @@ impl Examined {
     /// The form and size for `layout`. Parts that it leaves out are as in the last `x`, or the default of the form.
     /// `pointer` is the size of an address of the target. `goes_on` says that it begins where the last one ended, so
     /// that a text keeps its character size.
-    pub fn settle(&mut self, layout: Layout, pointer: Unit, goes_on: bool) -> (Format, Unit) {
+    pub fn settle(&mut self, layout: ValueFormat, pointer: Unit, goes_on: bool) -> (Format, Unit) {
         let format = layout.format.unwrap_or(self.format);
         let last = match (self.format, layout.format) {
             (Format::Text, None) if goes_on => self.unit,
@@ -325,10 +325,10 @@ mod tests {
             (Some(Text), Some(Word), (Text, Word)),
             (Some(Hexadecimal), None, (Hexadecimal, Byte)),
         ] {
-            let layout = Layout { format, unit, ..Layout::default() };
+            let layout = ValueFormat { format, unit, ..ValueFormat::default() };
             assert_eq!(examined.settle(layout, GiantWord, false), expected, "{layout:?}");
         }
-        let address = Layout { format: Some(Address), ..Layout::default() };
+        let address = ValueFormat { format: Some(Address), ..ValueFormat::default() };
         assert_eq!(examined.settle(address, Word, false), (Address, Word));
     }
 }

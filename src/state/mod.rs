@@ -6,7 +6,9 @@
 mod definitions;
 
 pub use crate::eval::NamedSnapshot;
-pub use definitions::{Area, Display, Displays, Examined, LineHistory, Snapshots, UserCommand, ValueHistory};
+pub use definitions::{
+    DemoVariable, DisplayEntry, Displays, Examined, LineHistory, Snapshots, UserCommand, ValueHistory,
+};
 
 use crate::budget::Budget;
 use crate::eval::{Integer, Scope, Value};
@@ -37,7 +39,7 @@ pub struct DebugState {
     /// `$name`, without the `$`.
     pub variables: BTreeMap<String, Value>,
     /// The areas of the demonstration process, if pmdb has started it.
-    pub areas: Vec<Area>,
+    pub areas: Vec<DemoVariable>,
     /// The commands that the user has defined, by name.
     pub commands: BTreeMap<String, UserCommand>,
     /// The arguments of the command file or user's command that runs, the outermost first: `$argc`, `$arg0` …
@@ -174,11 +176,11 @@ impl DebugState {
     }
 }
 
-type Show = dyn Fn(u64, u64, &'static str);
+type ShowProgress = dyn Fn(u64, u64, &'static str);
 
 /// Receives the progress of long work: `done` of `total` `what`. By default nobody listens.
 #[derive(Clone, Default)]
-pub struct ProgressListener(Option<Rc<Show>>);
+pub struct ProgressListener(Option<Rc<ShowProgress>>);
 
 impl ProgressListener {
     /// Passes the progress to `show`.

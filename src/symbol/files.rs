@@ -38,14 +38,14 @@ pub(super) struct Sources {
     /// `.gnu_debugdata`, a small ELF file within the image, if there is no better table; or why it is not read.
     mini: Result<Option<(ElfFile, ExpandedBytes)>, NoSymbols>,
     /// The symbol tables that are searched, the fullest first.
-    tables: Vec<(Origin, usize)>,
+    tables: Vec<(ModulePart, usize)>,
     /// For each section of the other file, its number in the image.
     renumbered: Vec<Option<u16>>,
 }
 
 /// Which of a module's files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Origin {
+enum ModulePart {
     Image,
     Separate,
     Mini,
@@ -57,7 +57,7 @@ impl Sources {
     pub(super) fn new(image: ElfFile, separate: Candidates, expanded: &ExpandedMemory) -> Result<Sources, NoSymbols> {
         let is_full = |source: &ElfFile| source.elf.has_full_table();
         let has_table = is_full(&image)
-            || match separate.chosen() {
+            || match separate.find_separate() {
                 Ok(one) => is_full(&one.source),
                 Err(reason) => reason.given_up().map_or(Ok(false), Err)?,
             };
@@ -78,20 +78,20 @@ impl Sources {
             renumbered: Vec::new(),
         };
         if !is_full(&sources.image) {
-            for origin in [Origin::Separate, Origin::Mini] {
+            for origin in [ModulePart::Separate, ModulePart::Mini] {
                 let Some(source) = sources.source(origin) else {
                     continue;
                 };
                 let full = source.elf.tables.iter().position(|table| table.full);
                 if let Some(number) = full {
-                    sources.renumbered = renumbered(&source.elf, &sources.image.elf);
+                    sources.renumbered = renumber_sections(&source.elf, &sources.image.elf);
                     sources.tables.push((origin, number));
                     break;
                 }
             }
         }
         let own = 0..sources.image.elf.tables.len();
-        sources.tables.extend(own.map(|number| (Origin::Image, number)));
+        sources.tables.extend(own.map(|number| (ModulePart::Image, number)));
         Ok(sources)
     }
 
@@ -145,7 +145,7 @@ impl Sources {
 
     /// The separate debug file of the image. The first call may take a pass over the file.
     pub(super) fn separate(&self) -> Result<&Separate, NoSeparate> {
-        self.separate.chosen()
+        self.separate.find_separate()
     }
 
     /// The symbol tables in the order of the search.
@@ -154,7 +154,7 @@ impl Sources {
     }
 
     /// The same, each with its place in that order.
-    pub(super) fn numbered(&self) -> impl Iterator<Item = (u8, (&ElfFile, &SymbolTable))> {
+    pub(super) fn numbered_tables(&self) -> impl Iterator<Item = (u8, (&ElfFile, &SymbolTable))> {
         (0..).zip(self.tables())
     }
 
@@ -170,7 +170,7 @@ impl Sources {
             return u16::try_from(self.image.elf.section_at(address)?).ok();
         }
         match self.tables.get(usize::from(table))? {
-            (Origin::Image, _) => Some(section),
+            (ModulePart::Image, _) => Some(section),
             _ => *self.renumbered.get(usize::from(section))?,
         }
     }
@@ -186,16 +186,16 @@ impl Sources {
         }
     }
 
-    fn table_of(&self, (origin, number): (Origin, usize)) -> Option<(&ElfFile, &SymbolTable)> {
+    fn table_of(&self, (origin, number): (ModulePart, usize)) -> Option<(&ElfFile, &SymbolTable)> {
         let source = self.source(origin)?;
         Some((source, source.elf.tables.get(number)?))
     }
 
-    fn source(&self, origin: Origin) -> Option<&ElfFile> {
+    fn source(&self, origin: ModulePart) -> Option<&ElfFile> {
         match origin {
-            Origin::Image => Some(&self.image),
-            Origin::Separate => self.separate().ok().map(|one| &one.source),
-            Origin::Mini => self.mini.as_ref().ok()?.as_ref().map(|(mini, _)| mini),
+            ModulePart::Image => Some(&self.image),
+            ModulePart::Separate => self.separate().ok().map(|one| &one.source),
+            ModulePart::Mini => self.mini.as_ref().ok()?.as_ref().map(|(mini, _)| mini),
         }
     }
 
@@ -204,10 +204,10 @@ impl Sources {
         let &(origin, number) = self.tables.first()?;
         let (_, table) = self.table_of((origin, number))?;
         Some(match origin {
-            Origin::Image if table.full => NamesFrom::Itself,
-            Origin::Image => NamesFrom::DynamicTable,
-            Origin::Separate => NamesFrom::DebugFile,
-            Origin::Mini => NamesFrom::DebugData,
+            ModulePart::Image if table.full => NamesFrom::Itself,
+            ModulePart::Image => NamesFrom::DynamicTable,
+            ModulePart::Separate => NamesFrom::DebugFile,
+            ModulePart::Mini => NamesFrom::DebugData,
         })
     }
 }
@@ -234,7 +234,7 @@ fn mini(
     let Some(bytes) = image.section(b".gnu_debugdata", LARGEST_MINI, budget)? else {
         return Ok(None);
     };
-    let left = expanded.left();
+    let left = expanded.bytes_left();
     let bytes = expand_xz(&bytes, LARGEST_MINI.min(left), budget)?;
     let bytes = bytes.ok_or(if left < LARGEST_MINI { NoSymbols::NoRoom } else { TOO_LARGE })?;
     let kept = expanded.keep(bytes.len() as u64);
@@ -243,7 +243,7 @@ fn mini(
 }
 
 /// The numbers in `image` of the sections of `other`: those at the same addresses.
-fn renumbered(other: &Elf, image: &Elf) -> Vec<Option<u16>> {
+fn renumber_sections(other: &Elf, image: &Elf) -> Vec<Option<u16>> {
     let of = |section: &super::elf::Section| {
         let number = section.is_loaded().then(|| image.section_at(section.address))??;
         u16::try_from(number).ok()
@@ -274,13 +274,13 @@ impl ExpandedMemory {
     }
 
     /// Bytes that may still be kept.
-    pub(super) fn left(&self) -> u64 {
+    pub(super) fn bytes_left(&self) -> u64 {
         self.most.saturating_sub(self.held.load(Ordering::Relaxed))
     }
 
     /// Whether so much is kept that tables not used for long should be dropped.
     pub(super) fn is_crowded(&self) -> bool {
-        self.left() < self.most / 2
+        self.bytes_left() < self.most / 2
     }
 
     /// Counts bytes until the result is dropped.
@@ -352,7 +352,7 @@ impl Candidates {
     }
 
     /// The one that belongs to the module. The end of the budget ends a long search, which can then be repeated.
-    pub(super) fn chosen(&self) -> Result<&Separate, NoSeparate> {
+    pub(super) fn find_separate(&self) -> Result<&Separate, NoSeparate> {
         let number = match self.chosen.get() {
             Some(chosen) => chosen.clone(),
             None => match self.choose() {
@@ -425,7 +425,7 @@ impl DebugFileLocation {
         Name::new(&**path)
     }
 
-    fn open(&self, modules: &Modules) -> Opened {
+    fn open(&self, modules: &Modules) -> OpenResult {
         match self {
             DebugFileLocation::Theirs(path) => modules.at_path(path),
             DebugFileLocation::Ours(path) => modules.at_own_path(path),
@@ -433,7 +433,7 @@ impl DebugFileLocation {
     }
 }
 
-type Opened = process::Result<Option<Box<dyn ReadAt>>>;
+type OpenResult = process::Result<Option<Box<dyn ReadAt>>>;
 
 /// What was found at a place.
 #[derive(PartialEq, Eq)]
@@ -445,7 +445,7 @@ enum PlaceState {
 }
 
 impl PlaceState {
-    fn of(opened: &Opened) -> PlaceState {
+    fn of(opened: &OpenResult) -> PlaceState {
         match opened {
             Ok(None) => PlaceState::Nothing,
             Ok(Some(file)) => PlaceState::BoundedFile(file.fingerprint()),

@@ -14,7 +14,7 @@ use super::NoSymbols;
 use super::demangle::split_version;
 use super::elf::Elf;
 use super::files::Sources;
-use super::table::{self, Beginning, Kind, NO_NAME, Names, Rank, Spot, Symbol, SymbolPass};
+use super::table::{self, Beginning, NO_NAME, Rank, Spot, StringTables, Symbol, SymbolKind, SymbolPass};
 use crate::budget::{Budget, OutOfBudget};
 use crate::source::memory;
 use std::cmp::Reverse;
@@ -65,18 +65,18 @@ impl Best {
 
 /// The nearest symbols before a place, in its section.
 #[derive(Clone, Default)]
-struct Nearest {
+struct NearestSymbols {
     start: Option<u64>,
     has_size: bool,
     best: Best,
 }
 
-impl Nearest {
+impl NearestSymbols {
     /// Takes `symbol` unless a nearer one was seen.
     fn offer(&mut self, symbol: Symbol) {
         let start = Some(symbol.address);
         if start > self.start {
-            *self = Nearest { start, ..Nearest::default() };
+            *self = NearestSymbols { start, ..NearestSymbols::default() };
         }
         if start == self.start {
             self.has_size |= symbol.size > 0;
@@ -94,10 +94,10 @@ impl Nearest {
 pub(super) fn look_up(sources: &Sources, address: u64, budget: &mut Budget) -> Result<Option<Symbol>, NoSymbols> {
     let section = sources.image.elf.section_at(address);
     let mut covering = Best::default();
-    let mut nearest = Nearest::default();
+    let mut nearest = NearestSymbols::default();
     let mut pass = SymbolPass::new(sources);
     while let Some(symbol) = pass.next(budget)? {
-        if symbol.kind == Kind::Tls || symbol.address > address {
+        if symbol.kind == SymbolKind::Tls || symbol.address > address {
             continue;
         }
         if symbol.covers(address) {
@@ -117,25 +117,25 @@ const MOST_SYMBOLS: usize = 2 << 20;
 const A_SYMBOL: usize = 2 * size_of::<Symbol>() + 64;
 
 /// What is kept of all symbols.
-pub(super) struct Index {
+pub(super) struct SymbolIndex {
     intervals: IntervalMap,
     /// In order of address.
     symbols: Vec<Symbol>,
     /// The place of each name, beside `symbols`: the processor then loads both at the same time.
     spots: Vec<Spot>,
-    names: Arc<Names>,
+    names: Arc<StringTables>,
 }
 
-impl Index {
+impl SymbolIndex {
     /// Reads all symbols; `None` if there are too many.
-    pub(super) fn build(sources: &Sources, budget: &mut Budget) -> Result<Option<Index>, NoSymbols> {
+    pub(super) fn build(sources: &Sources, budget: &mut Budget) -> Result<Option<SymbolIndex>, NoSymbols> {
         let mut symbols = Vec::new();
         let mut pass = SymbolPass::new(sources);
         while let Some(symbol) = pass.next(budget)? {
             if symbols.len() >= MOST_SYMBOLS {
                 return Ok(None);
             }
-            if symbol.kind != Kind::Tls {
+            if symbol.kind != SymbolKind::Tls {
                 if symbols.len() == symbols.capacity() {
                     memory::check((symbols.len() * A_SYMBOL) as u64)?;
                 }
@@ -143,8 +143,8 @@ impl Index {
             }
         }
         symbols.sort_unstable_by_key(order);
-        let names = Names::read(sources, budget)?;
-        Ok(Some(Index {
+        let names = StringTables::read(sources, budget)?;
+        Ok(Some(SymbolIndex {
             intervals: sweep(&sources.image.elf, &symbols, &names, budget)?,
             spots: symbols.iter().map(Spot::of).collect(),
             symbols,
@@ -161,7 +161,7 @@ impl Index {
     }
 
     /// The names of all symbols.
-    pub(super) fn names(&self) -> &Arc<Names> {
+    pub(super) fn names(&self) -> &Arc<StringTables> {
         &self.names
     }
 }
@@ -180,7 +180,7 @@ struct Covering {
 }
 
 /// Visits all places where the answer can change, in order, with the symbols that cover each.
-fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names, budget: &mut Budget) -> Result<IntervalMap, OutOfBudget> {
+fn sweep(elf: &Elf, symbols: &[Symbol], names: &StringTables, budget: &mut Budget) -> Result<IntervalMap, OutOfBudget> {
     let mut places: Vec<u64> = symbols
         .iter()
         .flat_map(|symbol| [symbol.address, symbol.address.saturating_add(symbol.size)])
@@ -191,7 +191,7 @@ fn sweep(elf: &Elf, symbols: &[Symbol], names: &Names, budget: &mut Budget) -> R
 
     let mut coming = (0..).zip(symbols).peekable();
     let mut covering: BinaryHeap<Covering> = BinaryHeap::new();
-    let mut nearest: HashMap<u16, Nearest> = HashMap::new();
+    let mut nearest: HashMap<u16, NearestSymbols> = HashMap::new();
     let mut intervals = IntervalMap::default();
     for place in places {
         budget.go_on()?;

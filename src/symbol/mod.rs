@@ -51,5 +51,5 @@ pub use module_symbols::SymbolAt;
 pub use reason::{Error, NoBuildId, NoLines, NoPart, NoSeparate, NoSymbols};
 pub use survey::{MatchStep, Matching, Survey, Surveys};
 pub use symbols::{ModuleRegions, Symbols};
-pub use table::Kind;
+pub use table::SymbolKind;
 pub use target_symbols::TargetSymbols;

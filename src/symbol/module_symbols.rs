@@ -1,14 +1,14 @@
 //! A module whose files were opened: their headers, the index that is built after several look-ups, the latest searches
 //! by name, and where it was loaded.
 
-use super::demangle::{Query, plt_got_suffix, readable};
+use super::demangle::{NameQuery, plt_got_suffix, readable};
 use super::elf::{Elf, Relocations, Segment};
 use super::files::Sources;
 use super::lines::CachedLines;
-use super::lookup::{self, Index};
+use super::lookup::{self, SymbolIndex};
 use super::module::LoadedCopy;
-use super::table::{self, NamedSymbols, Names, Symbol, SymbolPass};
-use super::{Kind, NoSymbols};
+use super::table::{self, NamedSymbols, StringTables, Symbol, SymbolPass};
+use super::{NoSymbols, SymbolKind};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Name, PageSize, VirtualAddress};
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ pub(super) struct ModuleSymbols {
     /// The number of the last [`TargetSymbols`](super::TargetSymbols) that saw the files unchanged.
     pub(super) seen: AtomicU64,
     look_ups: AtomicU32,
-    index: OnceLock<Option<Index>>,
+    index: OnceLock<Option<SymbolIndex>>,
     fault: OnceLock<NoSymbols>,
     relocations: Relocations,
     /// The results of the latest searches by name.
@@ -103,14 +103,14 @@ impl ModuleSymbols {
     }
 
     /// The index, after several look-ups; `None` also if the file cannot have one.
-    fn index(&self) -> Option<&Index> {
+    fn index(&self) -> Option<&SymbolIndex> {
         if self.look_ups.load(Ordering::Relaxed) < LOOK_UPS_BEFORE_INDEX {
             return None;
         }
         if let Some(known) = self.index.get() {
             return known.as_ref();
         }
-        let index = match Index::build(&self.sources, &mut self.budget()) {
+        let index = match SymbolIndex::build(&self.sources, &mut self.budget()) {
             Ok(index) => index,
             // The next command may build it.
             Err(NoSymbols::Interrupted) => return None,
@@ -123,20 +123,20 @@ impl ModuleSymbols {
     }
 
     /// All symbols, with all names: those of the index, or read for this call.
-    pub(super) fn all(&self, budget: &mut Budget) -> Result<(SymbolPass<'_>, Arc<Names>), NoSymbols> {
+    pub(super) fn all(&self, budget: &mut Budget) -> Result<(SymbolPass<'_>, Arc<StringTables>), NoSymbols> {
         self.of_tables(Vec::new(), budget)
     }
 
     /// The same for the symbols of the tables that may have what `query` names.
     pub(super) fn where_named(
         &self,
-        query: &Query<'_>,
+        query: &NameQuery<'_>,
         budget: &mut Budget,
-    ) -> Result<(SymbolPass<'_>, Arc<Names>), NoSymbols> {
+    ) -> Result<(SymbolPass<'_>, Arc<StringTables>), NoSymbols> {
         let may_name = |strings: &[u8]| query.may_be_among(strings);
         let index = self.index.get().and_then(Option::as_ref);
         let mut wanted = Vec::new();
-        for (number, (source, table)) in self.sources.numbered() {
+        for (number, (source, table)) in self.sources.numbered_tables() {
             wanted.push(match index {
                 Some(index) => may_name(index.names().of_table(number)),
                 None => table::has(&source.file, table.strings, query.length(), &may_name, budget)?,
@@ -145,10 +145,14 @@ impl ModuleSymbols {
         self.of_tables(wanted, budget)
     }
 
-    fn of_tables(&self, wanted: Vec<bool>, budget: &mut Budget) -> Result<(SymbolPass<'_>, Arc<Names>), NoSymbols> {
+    fn of_tables(
+        &self,
+        wanted: Vec<bool>,
+        budget: &mut Budget,
+    ) -> Result<(SymbolPass<'_>, Arc<StringTables>), NoSymbols> {
         let names = match self.index.get() {
             Some(Some(index)) => Arc::clone(index.names()),
-            _ => Arc::new(Names::read_some(&self.sources, &wanted, budget)?),
+            _ => Arc::new(StringTables::read_some(&self.sources, &wanted, budget)?),
         };
         Ok((SymbolPass::of_tables(&self.sources, wanted), names))
     }
@@ -260,7 +264,7 @@ pub struct SymbolAt {
     /// The distance of the queried address from its start; 0 for a query by name.
     pub offset: u64,
     /// What it names.
-    pub kind: Kind,
+    pub kind: SymbolKind,
     /// Whether it is visible in its file only: a static.
     pub local: bool,
     /// The ELF section it lies in.

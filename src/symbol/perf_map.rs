@@ -4,7 +4,7 @@
 //! the line. Programs only append: of lines that overlap, the last is valid. Other lines are skipped.
 
 use super::elf::{BoundedFile, LONGEST_NAME};
-use super::{Kind, NoSymbols, SymbolAt};
+use super::{NoSymbols, SymbolAt, SymbolKind};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{Name, Region, VirtualAddress, text};
 use crate::process::Target;
@@ -18,11 +18,11 @@ const LARGEST: u64 = 64 << 20;
 const MOST_FUNCTIONS: usize = 1 << 20;
 
 /// A process at one time of its life: its number and when it started.
-type Owner = (u32, u64);
+type ProcessLife = (u32, u64);
 
 /// The functions read from such a file.
 pub(super) struct PerfMap {
-    owner: Owner,
+    owner: ProcessLife,
     file: BoundedFile,
     /// Where it is, in the target's root.
     path: Name,
@@ -221,7 +221,7 @@ impl PerfMap {
             start: VirtualAddress::new(function.start),
             size: function.size,
             offset,
-            kind: Kind::Function,
+            kind: SymbolKind::Function,
             local: true,
             section: None,
             module: self.path.clone(),
@@ -230,7 +230,7 @@ impl PerfMap {
     }
 }
 
-fn owner(target: &Target) -> Owner {
+fn owner(target: &Target) -> ProcessLife {
     let identity = target.process.identity();
     (identity.pid, identity.start_time)
 }

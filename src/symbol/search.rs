@@ -2,11 +2,11 @@
 //! read only for symbols that already match by name.
 
 use super::NoSymbols;
-use super::demangle::{GOT, PLT, Query, may_be_mangled, readable, split_version};
+use super::demangle::{GOT, NameQuery, PLT, may_be_mangled, readable, split_version};
 use super::elf::{BoundedFile, ElfFile, FileRange, VersionTable};
 use super::files::Sources;
 use super::module_symbols::ModuleSymbols;
-use super::table::{Kind, NamedSymbols, Symbol};
+use super::table::{NamedSymbols, Symbol, SymbolKind};
 use crate::budget::Budget;
 use crate::kernel::Name;
 use object::Endianness;
@@ -28,7 +28,7 @@ pub(super) struct Limits {
     pub(super) bytes: u64,
 }
 
-/// What [`ModuleSymbols::matching`] found.
+/// What [`ModuleSymbols::search_names`] found.
 #[derive(Default)]
 pub(super) struct MatchingSymbols {
     /// By name.
@@ -58,7 +58,7 @@ impl ModuleSymbols {
 
     fn search(&self, query: &str, budget: &mut Budget) -> Result<NamedSymbols, NoSymbols> {
         let plt_got = self.plt_got_called(query, budget)?;
-        let query = Query::whole(query);
+        let query = NameQuery::whole(query);
         let mut matches: Vec<(Symbol, Name, bool)> = Vec::new();
         let (mut symbols, names) = self.where_named(&query, budget)?;
         while matches.len() < MOST_MATCHES
@@ -92,7 +92,7 @@ impl ModuleSymbols {
 
     /// The symbols whose demangled or raw names `is_match` accepts, by name: the first ones that the `limits` allow.
     /// Thread-local symbols have no address and are left out.
-    pub(super) fn matching(
+    pub(super) fn search_names(
         &self,
         is_match: &dyn Fn(&str) -> bool,
         limits: &Limits,
@@ -103,7 +103,7 @@ impl ModuleSymbols {
         let (mut bytes, mut too_many) = (0, false);
         let (mut symbols, names) = self.all(budget)?;
         while let Some(symbol) = symbols.next(budget)? {
-            if symbol.kind != Kind::Tls
+            if symbol.kind != SymbolKind::Tls
                 && let Some(raw) = names.get(&symbol)
             {
                 let name = Name::new(raw);
@@ -151,7 +151,7 @@ impl ModuleSymbols {
                 }
             }
         }
-        let query = Query::beginning(prefix);
+        let query = NameQuery::beginning(prefix);
         let (mut symbols, names) = self.all(budget)?;
         while let Some(symbol) = symbols.next(budget)? {
             if let Some(name) = names.get(&symbol)

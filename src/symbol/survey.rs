@@ -99,7 +99,7 @@ impl<'a> Matching<'a> {
         let limits = Limits { symbols: self.room, bytes: memory::at_most(MOST_BYTES) };
         let is_match = self.is_match;
         let found = loaded.and_then(|loaded| {
-            let found = loaded.symbols.matching(is_match, &limits, &mut self.budget)?;
+            let found = loaded.symbols.search_names(is_match, &limits, &mut self.budget)?;
             Ok((loaded, found))
         });
         let mut reasons = Vec::new();

@@ -6,7 +6,7 @@
 //! so stubs of every layout are decoded in one way.
 
 use super::NoSymbols;
-use super::demangle::{GOT, PLT, Query};
+use super::demangle::{GOT, NameQuery, PLT};
 use super::elf::{BoundedFile, Elf, ElfFile, FileRange, LONGEST_NAME, Relocations, Section, SymbolTable, TablePass};
 use super::files::Sources;
 use crate::budget::Budget;
@@ -18,7 +18,7 @@ use std::collections::HashMap;
 
 /// What a symbol names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
+pub enum SymbolKind {
     /// Code; also functions that choose their implementation when they are first called (IFUNC).
     Function,
     /// Data.
@@ -29,14 +29,14 @@ pub enum Kind {
     Untyped,
 }
 
-impl Kind {
+impl SymbolKind {
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
-            Kind::Function => "function",
-            Kind::Object => "object",
-            Kind::Tls => "tls",
-            Kind::Untyped => "untyped",
+            SymbolKind::Function => "function",
+            SymbolKind::Object => "object",
+            SymbolKind::Tls => "tls",
+            SymbolKind::Untyped => "untyped",
         }
     }
 }
@@ -67,7 +67,7 @@ pub(super) struct Symbol {
     pub(super) number: u32,
     /// Which of the module's tables.
     pub(super) table: u8,
-    pub(super) kind: Kind,
+    pub(super) kind: SymbolKind,
     pub(super) local: bool,
 }
 
@@ -79,12 +79,12 @@ impl Symbol {
 
     /// Its rank among symbols with the same start.
     pub(super) fn rank(&self) -> Rank {
-        Rank { shared: !self.local, typed: self.kind != Kind::Untyped, full_table: self.table == 0 }
+        Rank { shared: !self.local, typed: self.kind != SymbolKind::Untyped, full_table: self.table == 0 }
     }
 
     /// Whether it might be `$x` or `$d`: only its name tells.
     fn may_be_mapping_symbol(&self) -> bool {
-        self.local && self.size == 0 && self.kind == Kind::Untyped
+        self.local && self.size == 0 && self.kind == SymbolKind::Untyped
     }
 }
 
@@ -151,7 +151,7 @@ impl<'a> SymbolPass<'a> {
 
 /// An entry of a symbol table, of either width.
 #[derive(Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct SymbolEntry {
     /// The offset of its name.
     pub(super) name: u32,
     section: format::SymbolSection,
@@ -166,7 +166,7 @@ pub(super) struct EntryPass<'a> {
     elf: &'a Elf,
     pass: TablePass<'a>,
     /// Those of one part, and the number of the next among all.
-    part: std::vec::IntoIter<Entry>,
+    part: std::vec::IntoIter<SymbolEntry>,
     next: u32,
 }
 
@@ -179,7 +179,7 @@ impl<'a> EntryPass<'a> {
     }
 
     /// The next entry, with its number in the range.
-    pub(super) fn next(&mut self, budget: &mut Budget) -> Result<Option<(u32, Entry)>, NoSymbols> {
+    pub(super) fn next(&mut self, budget: &mut Budget) -> Result<Option<(u32, SymbolEntry)>, NoSymbols> {
         while self.part.len() == 0 {
             let Some(bytes) = self.pass.next(budget)? else {
                 return Ok(None);
@@ -199,9 +199,9 @@ impl<'a> EntryPass<'a> {
     }
 }
 
-fn entries<S: Sym<Endian = Endianness> + Pod>(bytes: &[u8], endian: Endianness) -> Vec<Entry> {
+fn entries<S: Sym<Endian = Endianness> + Pod>(bytes: &[u8], endian: Endianness) -> Vec<SymbolEntry> {
     let entries = pod::slice_from_all_bytes::<S>(bytes).unwrap_or_default();
-    let one = |entry: &S| Entry {
+    let one = |entry: &S| SymbolEntry {
         name: entry.st_name(endian),
         section: entry.st_shndx(endian),
         kind: entry.st_type(),
@@ -213,8 +213,8 @@ fn entries<S: Sym<Endian = Endianness> + Pod>(bytes: &[u8], endian: Endianness) 
 }
 
 /// The symbol, if it names something that this file defines.
-fn defined(entry: Entry, elf: &Elf, table: u8, number: u32) -> Option<Symbol> {
-    let Entry { name, section, kind, is_local, mut address, size } = entry;
+fn defined(entry: SymbolEntry, elf: &Elf, table: u8, number: u32) -> Option<Symbol> {
+    let SymbolEntry { name, section, kind, is_local, mut address, size } = entry;
     if name == 0 || (section.is_special() && section != format::SHN_XINDEX) {
         return None;
     }
@@ -224,13 +224,13 @@ fn defined(entry: Entry, elf: &Elf, table: u8, number: u32) -> Option<Symbol> {
         return None;
     }
     let kind = match kind {
-        format::STT_FUNC | format::STT_GNU_IFUNC => Kind::Function,
-        format::STT_OBJECT => Kind::Object,
-        format::STT_TLS => Kind::Tls,
-        format::STT_NOTYPE => Kind::Untyped,
+        format::STT_FUNC | format::STT_GNU_IFUNC => SymbolKind::Function,
+        format::STT_OBJECT => SymbolKind::Object,
+        format::STT_TLS => SymbolKind::Tls,
+        format::STT_NOTYPE => SymbolKind::Untyped,
         _ => return None,
     };
-    if elf.machine == format::EM_ARM && kind == Kind::Function {
+    if elf.machine == format::EM_ARM && kind == SymbolKind::Function {
         // The lowest bit means Thumb; the code begins at the even address.
         address &= !1;
     }
@@ -294,16 +294,20 @@ impl Spot {
 }
 
 /// The string tables of a module, one for each symbol table.
-pub(super) struct Names(Vec<Vec<u8>>);
+pub(super) struct StringTables(Vec<Vec<u8>>);
 
-impl Names {
+impl StringTables {
     /// Reads them whole.
-    pub(super) fn read(sources: &Sources, budget: &mut Budget) -> Result<Names, NoSymbols> {
-        Names::read_some(sources, &[], budget)
+    pub(super) fn read(sources: &Sources, budget: &mut Budget) -> Result<StringTables, NoSymbols> {
+        StringTables::read_some(sources, &[], budget)
     }
 
     /// Reads those that are wanted, by the number of their table, and those after them. The others stay empty.
-    pub(super) fn read_some(sources: &Sources, wanted: &[bool], budget: &mut Budget) -> Result<Names, NoSymbols> {
+    pub(super) fn read_some(
+        sources: &Sources,
+        wanted: &[bool],
+        budget: &mut Budget,
+    ) -> Result<StringTables, NoSymbols> {
         let read = |(number, (source, table)): (u8, (&ElfFile, &SymbolTable))| {
             if wanted.get(usize::from(number)) != Some(&false) {
                 strings(&source.file, table.strings, budget)
@@ -311,7 +315,7 @@ impl Names {
                 Ok(Vec::new())
             }
         };
-        sources.numbered().map(read).collect::<Result<_, _>>().map(Names)
+        sources.numbered_tables().map(read).collect::<Result<_, _>>().map(StringTables)
     }
 
     /// A string table.
@@ -414,10 +418,10 @@ impl PltOrGot {
     }
 
     /// The symbol and name of a function's stub or slot.
-    fn named(self, source: &ElfFile, place: (u64, u64), function: &Import) -> (Symbol, Name) {
+    fn named_stub(self, source: &ElfFile, place: (u64, u64), function: &Import) -> (Symbol, Name) {
         let kind = match self {
-            PltOrGot::Stub => Kind::Function,
-            PltOrGot::Slot => Kind::Object,
+            PltOrGot::Stub => SymbolKind::Function,
+            PltOrGot::Slot => SymbolKind::Object,
         };
         function.plt_or_got(source, place, kind, self.suffix())
     }
@@ -449,7 +453,7 @@ pub(super) fn import_at(
         return None;
     }
     let function = Import::of(source, slot.function, budget)?;
-    Some(part.named(source, (start, size), &function))
+    Some(part.named_stub(source, (start, size), &function))
 }
 
 /// The stubs or slots that `name` means.
@@ -474,7 +478,7 @@ pub(super) fn imports_called(
         let jumps = slots.iter().filter(|(_, slot)| slot.is_jump);
         let found = jumps.filter_map(|(&start, slot)| {
             let function = functions.get(&slot.function)?;
-            Some(part.named(source, (start, size), function))
+            Some(part.named_stub(source, (start, size), function))
         });
         return Ok(found.collect());
     }
@@ -493,7 +497,7 @@ pub(super) fn imports_called(
         for stub in stubs.chunks_exact(usize::try_from(size).unwrap_or(usize::MAX)) {
             budget.go_on()?;
             let function = slot(stub, start).and_then(|place| functions.get(&slots.get(&place)?.function));
-            found.extend(function.map(|one| part.named(source, (start, size), one)));
+            found.extend(function.map(|one| part.named_stub(source, (start, size), one)));
             start = start.saturating_add(size);
         }
     }
@@ -535,7 +539,7 @@ impl Import {
         let Some(table) = dynamic(source) else {
             return Ok(found);
         };
-        let query = Query::whole(name);
+        let query = NameQuery::whole(name);
         let strings = strings(&source.file, table.strings, budget)?;
         let mut entries = EntryPass::new(source, table.symbols);
         while let Some((number, entry)) = entries.next(budget)? {
@@ -550,7 +554,13 @@ impl Import {
     }
 
     /// Its stub or slot at an address in the file, with the name of that.
-    fn plt_or_got(&self, source: &ElfFile, (address, size): (u64, u64), kind: Kind, suffix: &str) -> (Symbol, Name) {
+    fn plt_or_got(
+        &self,
+        source: &ElfFile,
+        (address, size): (u64, u64),
+        kind: SymbolKind,
+        suffix: &str,
+    ) -> (Symbol, Name) {
         let section = source.elf.section_at(address);
         let symbol = Symbol {
             address,

@@ -4,7 +4,7 @@ use super::module::{self, LoadedCopy, MOST_BSS_REGIONS, Module, WIDEST_GAP, in_s
 use super::module_symbols::LoadedModule;
 use super::perf_map::PerfMapRead;
 use super::symbols::RegionsOnDemand;
-use super::{Error, Kind, NoSymbols, SymbolAt, Symbols};
+use super::{Error, NoSymbols, SymbolAt, SymbolKind, Symbols};
 use crate::budget::OutOfBudget;
 use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
 use crate::process::Target;
@@ -114,7 +114,7 @@ impl TargetSymbols<'_> {
         let mut matches = NameMatches::default();
         // A module whose search was given up: it may have the name too.
         let mut given_up = None;
-        for (number, one) in self.wanted(module)? {
+        for (number, one) in self.modules_of_name(module)? {
             match self.find_in(number, name, module.is_none(), &mut matches) {
                 Ok(()) => {}
                 Err(NoSymbols::Interrupted) => {
@@ -132,7 +132,7 @@ impl TargetSymbols<'_> {
         // A library's variable is not used if the program has a copy of it. Static variables are never copied.
         let is_used = |one: &SymbolAt| {
             let is_here = || copied.iter().any(|copy| copy.module == one.module);
-            copied.is_empty() || one.local || one.kind != Kind::Object || is_here()
+            copied.is_empty() || one.local || one.kind != SymbolKind::Object || is_here()
         };
         found.retain(is_used);
         found.extend(copied);
@@ -157,14 +157,14 @@ impl TargetSymbols<'_> {
         matches: &mut NameMatches,
     ) -> Result<(), NoSymbols> {
         self.symbols.budget().look()?;
-        let loaded = self.loaded(number)?;
+        let loaded = self.loaded_module(number)?;
         for (symbol, mangled) in loaded.symbols.find(name)? {
-            if symbol.kind == Kind::Tls {
+            if symbol.kind == SymbolKind::Tls {
                 matches.thread_local = Some(loaded.name.file_name());
                 continue;
             }
             let is_copy = are_all_searched
-                && symbol.kind == Kind::Object
+                && symbol.kind == SymbolKind::Object
                 && match loaded.symbols.is_copied_variable(symbol.address) {
                     Err(NoSymbols::Interrupted) => return Err(NoSymbols::Interrupted),
                     held => held.unwrap_or(false),
@@ -180,11 +180,11 @@ impl TargetSymbols<'_> {
     pub fn names(&self, module: Option<&str>, prefix: &str, limit: usize, time: Duration) -> Vec<Name> {
         let mut budget = self.symbols.budget().within(time);
         let mut found = BTreeSet::new();
-        for (number, _) in self.wanted(module).unwrap_or_default() {
+        for (number, _) in self.modules_of_name(module).unwrap_or_default() {
             if found.len() >= limit || budget.look().is_err() {
                 break;
             }
-            if let Ok(LoadedModule { symbols, .. }) = self.loaded(number)
+            if let Ok(LoadedModule { symbols, .. }) = self.loaded_module(number)
                 && let Err(reason) = symbols.complete(prefix, limit, &mut budget, &mut found)
             {
                 symbols.fail(reason);
@@ -209,9 +209,9 @@ impl TargetSymbols<'_> {
     pub fn address_in(&self, module: &str, file_address: u64) -> Result<Vec<VirtualAddress>, Error> {
         let mut found = Vec::new();
         let mut failure = None;
-        for (number, one) in self.wanted(Some(module))? {
+        for (number, one) in self.modules_of_name(Some(module))? {
             let module = one.file_name();
-            match self.loaded(number) {
+            match self.loaded_module(number) {
                 Ok(loaded) if in_segment(loaded.segments(), file_address) => {
                     found.extend(loaded.copies.iter().map(|copy| copy.address(file_address)));
                 }
@@ -261,7 +261,7 @@ impl TargetSymbols<'_> {
             None => self.module_before(region)?,
         };
         let module = self.modules().get(number)?;
-        module.is_executable().then(|| self.loaded(number).err())?
+        module.is_executable().then(|| self.loaded_module(number).err())?
     }
 
     /// The anonymous memory of the module with this name in `maps`: `.bss`, as far as it is mapped. None of a
@@ -299,7 +299,7 @@ impl TargetSymbols<'_> {
 
     pub(super) fn loaded_as(&self, module: &Module) -> Result<&LoadedModule, NoSymbols> {
         let number = self.modules().iter().position(|one| one == module);
-        self.loaded(number.ok_or(NoSymbols::NotLoaded)?)
+        self.loaded_module(number.ok_or(NoSymbols::NotLoaded)?)
     }
 
     fn by_region(&self) -> &ModulesByRegion {
@@ -313,11 +313,11 @@ impl TargetSymbols<'_> {
     pub(super) fn programs(&self) -> impl Iterator<Item = (&Module, Result<&LoadedModule, NoSymbols>)> {
         let modules = self.modules().iter().enumerate();
         let programs = modules.filter(|(_, one)| one.is_executable());
-        programs.map(|(number, one)| (one, self.loaded(number)))
+        programs.map(|(number, one)| (one, self.loaded_module(number)))
     }
 
     /// The modules of that name, or all with code.
-    fn wanted(&self, name: Option<&str>) -> Result<Vec<(usize, &Module)>, Error> {
+    fn modules_of_name(&self, name: Option<&str>) -> Result<Vec<(usize, &Module)>, Error> {
         let modules = self.modules().iter().enumerate();
         let Some(name) = name else {
             return Ok(modules.filter(|(_, one)| one.is_executable()).collect());
@@ -327,7 +327,7 @@ impl TargetSymbols<'_> {
     }
 
     /// The file of a module and where it was loaded, found out once.
-    fn loaded(&self, number: usize) -> Result<&LoadedModule, NoSymbols> {
+    fn loaded_module(&self, number: usize) -> Result<&LoadedModule, NoSymbols> {
         let by_region = self.by_region();
         let (Some(module), Some(slot)) = (by_region.modules.get(number), by_region.loaded.get(number)) else {
             return Err(NoSymbols::NotLoaded);
@@ -384,7 +384,7 @@ impl TargetSymbols<'_> {
         let program = |number: usize| self.modules().get(number).filter(|one| one.is_executable());
         if let Some(number) = of_region.get(region).copied()? {
             let module = program(number)?;
-            let loaded = self.loaded(number).ok()?;
+            let loaded = self.loaded_module(number).ok()?;
             let copy = loaded.copies.iter().find(|copy| copy.maps(address))?;
             return Some((module, loaded, copy));
         }
@@ -392,7 +392,7 @@ impl TargetSymbols<'_> {
         // with it.
         let number = self.module_before(region)?;
         let module = program(number)?;
-        let loaded = self.loaded(number).ok()?;
+        let loaded = self.loaded_module(number).ok()?;
         let copy = loaded.copies.iter().find(|copy| copy.loads(loaded.segments(), address))?;
         Some((module, loaded, copy))
     }

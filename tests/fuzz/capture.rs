@@ -46,7 +46,7 @@ pub fn ask(file: Vec<u8>) {
     };
     let Target { process, machine, modules } = &target;
     _ = (process.identity(), process.layout(), process.status(), process.threads(), process.registers());
-    _ = (process.findings(), process.rollup(), process.smaps(&mut Budget::unlimited()), process.captured());
+    _ = (process.findings(), process.rollup(), process.smaps(&mut Budget::unlimited()), process.capture_times());
     _ = (
         machine.kernel(),
         machine.zones(),

@@ -2,7 +2,7 @@
 
 use crate::capture::{ask, is_sound};
 use crate::made::BASE;
-use pmdb::kernel::core_file::{self, CoreMapping, CoreProcess, CoreThread, ElfForm, Note};
+use pmdb::kernel::core_file::{self, CoreMapping, CoreNote, CoreProcess, CoreThread, ElfForm};
 use pmdb::kernel::{AddressRange, Registers, VirtualAddress};
 
 const PAGE: u64 = 0x1000;
@@ -21,7 +21,7 @@ fn core(form: ElfForm, machine: u16, has_own: bool) -> Vec<u8> {
     let maps = format!("{BASE:08x}-{:08x} r-xp 00000000 08:01 7 /usr/bin/made\n", BASE + 2 * PAGE);
     let words = [1, BASE / PAGE, 2, 1 << 63, 1 << 63 | 5].into_iter().flat_map(|number| form.bytes(number, 8));
     let mut notes = Vec::new();
-    let mut note = |name: &[u8], kind, bytes: &[u8]| Note { name, kind, bytes }.write(form, &mut notes);
+    let mut note = |name: &[u8], kind, bytes: &[u8]| CoreNote { name, kind, bytes }.write(form, &mut notes);
     note(core_file::CORE, core_file::PRPSINFO, &process.bytes(form));
     note(core_file::CORE, core_file::PRSTATUS, &thread.bytes(machine, form).expect("a known machine"));
     note(core_file::CORE, core_file::AUXV, &vector);

@@ -423,7 +423,7 @@ fn a_region_that_went_is_said() {
             puppet.unmaps(memory + page_bytes(), 1);
         }
     }
-    let changed = swept.changed();
+    let changed = swept.changed_ranges();
     let of = space.region(at(memory)).expect("its region").range();
     assert_eq!(changed, [of]);
 }
@@ -450,13 +450,13 @@ fn a_region_among_very_many_that_changes_is_said() {
                 puppet.does("protect", &[changes.get(), page_bytes(), 0]);
             }
         }
-        let changed = swept.changed();
+        let changed = swept.changed_ranges();
         assert_eq!(changed, [support::range(changes.get(), page_bytes())]);
     }
     let space = AddressSpace::of(&target).expect("a space");
     let mut quiet = space.pages(&spans, Facts::ENTRIES);
     while quiet.next().expect("a sweep").is_some() {}
-    assert_eq!(quiet.changed(), []);
+    assert_eq!(quiet.changed_ranges(), []);
 }
 
 /// Sweeps, and has the target do something when the first chunk comes.

@@ -5,7 +5,7 @@ use std::str::CharIndices;
 
 /// A word as it stands in a line, perhaps with a quote that is still open.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Word {
+pub(super) struct ShellWord {
     /// As it is written.
     pub(super) raw: String,
     /// As a program gets it.
@@ -16,10 +16,10 @@ pub(super) struct Word {
     pub(super) quote: Option<char>,
 }
 
-impl Word {
+impl ShellWord {
     /// A word of which the shell has already taken `quote` off.
     pub(super) fn begun_with(quote: &str, raw: &str) -> Self {
-        let mut word = Word { quote: quote.chars().next_back(), ..Word::default() };
+        let mut word = ShellWord { quote: quote.chars().next_back(), ..ShellWord::default() };
         let mut rest = raw.char_indices().peekable();
         // Blanks belong to it.
         while rest.peek().is_some() {
@@ -39,7 +39,7 @@ impl Word {
         loop {
             while rest.next_if(|(_, c)| c.is_whitespace()).is_some() {}
             let start = rest.peek().map_or(line.len(), |(at, _)| *at);
-            let mut word = Word::default();
+            let mut word = ShellWord::default();
             word.read(line, &mut rest);
             let end = rest.peek().map_or(line.len(), |(at, _)| *at);
             word.places.iter_mut().for_each(|place| *place -= start);
@@ -95,7 +95,7 @@ impl Word {
 }
 
 /// A text as it must be written in an open quote, or without one, to mean itself.
-pub(super) fn written(text: &str, quote: Option<char>) -> String {
+pub(super) fn quote_text(text: &str, quote: Option<char>) -> String {
     let mut written = String::new();
     for (at, c) in text.char_indices() {
         match quote {
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     fn plain(line: &str) -> Vec<String> {
-        Word::all(line).into_iter().map(|word| word.plain).collect()
+        ShellWord::all(line).into_iter().map(|word| word.plain).collect()
     }
 
     #[test]
@@ -132,12 +132,12 @@ mod tests {
 
     #[test]
     fn an_open_quote_and_places_are_known() {
-        let words = Word::all("pmdb ab\"c d");
+        let words = ShellWord::all("pmdb ab\"c d");
         assert_eq!((words[1].quote, words[1].raw.as_str()), (Some('"'), "ab\"c d"));
         assert_eq!((words[1].plain_before(3), words[1].raw_before(2), words[1].raw_before(5)), (2, 3, 6));
-        let word = Word::begun_with("'", "a  $b");
+        let word = ShellWord::begun_with("'", "a  $b");
         assert_eq!((word.plain.as_str(), word.quote, word.raw_before(3)), ("a  $b", Some('\''), 3));
-        let word = Word::begun_with("", "a\\ b");
+        let word = ShellWord::begun_with("", "a\\ b");
         assert_eq!((word.plain.as_str(), word.quote, word.raw_before(2)), ("a b", None, 3));
     }
 
@@ -145,10 +145,10 @@ mod tests {
     fn what_is_written_means_itself() {
         for text in ["[stack]", "$(>made)", "it's \"q\" \\ `x`", "~x", "é;#"] {
             for (begin, quote) in [("", None), ("\"", Some('"')), ("'", Some('\''))] {
-                let line = format!("{begin}{}{begin}", written(text, quote));
+                let line = format!("{begin}{}{begin}", quote_text(text, quote));
                 assert_eq!(plain(&line), [text], "{line}");
             }
         }
-        assert_eq!(written("~/a b", None), "~/a\\ b");
+        assert_eq!(quote_text("~/a b", None), "~/a\\ b");
     }
 }

@@ -15,18 +15,18 @@ const LONGEST: usize = 80;
 const UNFILLED: usize = 72;
 
 /// A page that is being written.
-pub(super) struct Page {
+pub(super) struct ManPage {
     text: String,
     /// Whether a heading stands just above: it begins a paragraph itself.
     is_below_heading: bool,
 }
 
-impl Page {
+impl ManPage {
     pub(super) fn new(name: &str, section: u8, title: &str) -> Self {
         let version = env!("CARGO_PKG_VERSION");
         // Words are not hyphenated: many are commands and fields.
         let text = format!(".TH {name} {section} {DATE} \"pmdb {version}\" \"{title}\"\n.nh\n");
-        Page { text, is_below_heading: false }
+        ManPage { text, is_below_heading: false }
     }
 
     pub(super) fn section(&mut self, title: &str) -> &mut Self {
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     fn page(text: &str) -> String {
-        let mut page = Page::new("X", 1, "");
+        let mut page = ManPage::new("X", 1, "");
         page.section("s").text(text);
         page.finish().split_once(".SH S\n").unwrap().1.to_owned()
     }
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(text.split_whitespace().count(), 40);
         let text = page(&format!("{} .dot", "word".repeat(19)));
         assert_eq!(text.lines().nth(1), Some("\\&.dot"));
-        let mut unfilled = Page::new("X", 1, "");
+        let mut unfilled = ManPage::new("X", 1, "");
         unfilled.line(&format!("rule = {}", "a | ".repeat(40)));
         let text = unfilled.finish();
         assert!(text.lines().skip(2).all(|line| line.len() <= UNFILLED + 8), "{text}");

@@ -1,7 +1,7 @@
 //! The JSON schema of the records, from their declarations.
 
 use pmdb::command::RECORDS;
-use pmdb::report::{FieldDescription, Form, Shape};
+use pmdb::report::{FieldDescription, JsonForm, Shape};
 use serde_json::{Map, Value, json};
 
 /// The schema of a line of `--json`, and of `--serve`.
@@ -34,7 +34,7 @@ fn reference(name: &str) -> Value {
 /// The schemas of a shape, which the field `tag` names, each with its title: one, or one for each of its own shapes.
 fn records(tag: &str, shape: &Shape, definitions: &mut Map<String, Value>) -> Vec<(String, Value)> {
     let mut schemas = match shape.form {
-        Form::OneOf { tag, shapes } => {
+        JsonForm::OneOf { tag, shapes } => {
             let mut all = Vec::new();
             for one in shapes {
                 let inner = records(tag, one, definitions).into_iter();
@@ -74,35 +74,35 @@ fn object(fields: &[FieldDescription], definitions: &mut Map<String, Value>) -> 
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
-fn of(form: Form, definitions: &mut Map<String, Value>) -> Value {
+fn of(form: JsonForm, definitions: &mut Map<String, Value>) -> Value {
     match form {
-        Form::Bool => json!({ "type": "boolean" }),
-        Form::Integer => json!({ "type": "integer" }),
-        Form::Number => json!({ "type": "number" }),
-        Form::Hex => {
+        JsonForm::Bool => json!({ "type": "boolean" }),
+        JsonForm::Integer => json!({ "type": "integer" }),
+        JsonForm::Number => json!({ "type": "number" }),
+        JsonForm::Hex => {
             let hex = || json!({ "title": "hex", "type": "string", "pattern": "^0x[0-9a-f]+$" });
             definitions.entry("hex").or_insert_with(hex);
             reference("hex")
         }
-        Form::Word(words) => {
+        JsonForm::Word(words) => {
             let word = || json!({ "title": words.name, "type": "string", "enum": (words.all)() });
             let name = format!("word-{}", words.name);
             definitions.entry(name.as_str()).or_insert_with(word);
             reference(&name)
         }
-        Form::Text => json!({ "type": "string" }),
-        Form::List(items) => json!({ "type": "array", "items": of(*items, definitions) }),
-        Form::Map(values) => json!({ "type": "object", "additionalProperties": of(*values, definitions) }),
-        Form::Either(one, other) => json!({ "anyOf": [of(*one, definitions), of(*other, definitions)] }),
-        Form::OrNull(form) => json!({ "anyOf": [of(*form, definitions), { "type": "null" }] }),
-        Form::OneOf { tag, shapes } => {
+        JsonForm::Text => json!({ "type": "string" }),
+        JsonForm::List(items) => json!({ "type": "array", "items": of(*items, definitions) }),
+        JsonForm::Map(values) => json!({ "type": "object", "additionalProperties": of(*values, definitions) }),
+        JsonForm::Either(one, other) => json!({ "anyOf": [of(*one, definitions), of(*other, definitions)] }),
+        JsonForm::OrNull(form) => json!({ "anyOf": [of(*form, definitions), { "type": "null" }] }),
+        JsonForm::OneOf { tag, shapes } => {
             let mut all = Vec::new();
             for shape in shapes {
                 all.extend(records(tag, shape, definitions).into_iter().map(|(_, schema)| schema));
             }
             json!({ "anyOf": all })
         }
-        Form::Object(_) => object(&form.fields(), definitions),
+        JsonForm::Object(_) => object(&form.fields(), definitions),
         // `fields` lists flags as two fields. An unknown form allows everything.
         _ => json!({}),
     }

@@ -2,7 +2,7 @@
 
 use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
 use super::records::{FREES_FILE_PAGES, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
-use crate::command::rows::{self, RowLimit, note_hidden_rows, stopped};
+use crate::command::rows::{self, RowLimit, note_hidden_rows, stop_of_sweep};
 use crate::command::{Context, Error, Flow, Outcome};
 use crate::inspect::account::{Family, FamilyStep, FamilySums};
 use crate::lang::display::quoted;
@@ -87,7 +87,7 @@ impl FamilyOf {
             Ok(())
         };
         let pulled = pull();
-        let stopped = stopped(pulled, sink)?;
+        let stopped = stop_of_sweep(pulled, sink)?;
         // What was counted is shown in any case.
         let mut family = if stopped.is_some() { family.within(crate::budget::Budget::unlimited()) } else { family };
         let sums = family.sums()?;

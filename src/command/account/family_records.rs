@@ -151,12 +151,12 @@ static MEMBERS: Table<AccountMember> = Table::of(&[
     PID.cell(|_, row| Cell::of(Role::Plain, row.pid.to_string())),
     bytes("rss").cell(|_, row| Cell::size(row.rss)),
     bytes(PSS).cell(|_, row| row.pss.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::size)),
-    bytes("only here").cell(|_, row| known(&row.alone)),
-    Column::number(FREED_AT_EXIT, 13, Role::Size).cell(|_, row| known(&row.ends)),
+    bytes("only here").cell(|_, row| size_cell(&row.alone)),
+    Column::number(FREED_AT_EXIT, 13, Role::Size).cell(|_, row| size_cell(&row.ends)),
     Column::word("process", 16, Role::Name).cell(|_, row| process(row)),
 ]);
 
-fn known(bytes: &Fact<u64>) -> Cell<'static> {
+fn size_cell(bytes: &Fact<u64>) -> Cell<'static> {
     match bytes {
         Ok(bytes) => Cell::size(*bytes),
         Err(_) => Cell::of(Role::Dim, "?"),

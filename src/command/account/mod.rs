@@ -9,10 +9,10 @@ use family::FamilyOf;
 use family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
 
 use super::named_pages::{PagesOfSymbols, name_among_symbols};
-use super::rows::{self, RowLimit, finish, note_hidden_rows, stopped};
+use super::rows::{self, RowLimit, finish, note_hidden_rows, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Origin};
-use crate::inspect::account::{Account, Accounting, Counted, checks};
+use crate::inspect::account::{Account, AccountEntry, Accounting, checks};
 use crate::inspect::{AddressSpace, Facts, GroupKey as Key, OfFrame, Page};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::words::worded;
@@ -238,7 +238,8 @@ what the processes use otherwise.",
             PagesOfSymbols::new(names, space.page())
         });
         let sink = &mut *context.sink;
-        let mut sum = Sum { space: &space, by: self.by, region: 0, all: Account::default(), groups: BTreeMap::new() };
+        let mut sum =
+            AccountSum { space: &space, by: self.by, region: 0, all: Account::default(), groups: BTreeMap::new() };
         let accounting = space.account(&ranges, more, self.content).within(sink.budget());
         let (accounting, stopped) = sum.add_all(accounting, &ranges, symbols.as_mut(), sink)?;
         let is_closed = stopped == Some(Stopped::Closed);
@@ -285,7 +286,7 @@ enum GroupOf {
 }
 
 /// The account so far: of everything, and of each group.
-struct Sum<'a> {
+struct AccountSum<'a> {
     space: &'a AddressSpace,
     by: Option<AccountKey>,
     /// The index of the region of the last page.
@@ -294,7 +295,7 @@ struct Sum<'a> {
     groups: BTreeMap<GroupOf, Account>,
 }
 
-impl Sum<'_> {
+impl AccountSum<'_> {
     /// Adds everything up. Returns the accounting at its end, and why it was stopped, if it was.
     fn add_all(
         &mut self,
@@ -321,7 +322,7 @@ impl Sum<'_> {
             }
         };
         let pulled: Result<(), Error> = pull();
-        let stopped = stopped(pulled, sink)?;
+        let stopped = stop_of_sweep(pulled, sink)?;
         Ok((accounting, stopped))
     }
 
@@ -335,7 +336,7 @@ impl Sum<'_> {
         self.groups.entry(group).or_default().merge(account);
     }
 
-    fn add_page(&mut self, page: &Page, counted: &Counted, symbols: Option<&mut PagesOfSymbols<'_>>) {
+    fn add_page(&mut self, page: &Page, counted: &AccountEntry, symbols: Option<&mut PagesOfSymbols<'_>>) {
         let size = self.space.page();
         // Pages come in address order.
         let regions = self.space.regions();
@@ -492,7 +493,7 @@ impl Sum<'_> {
                 self.proof(&before, &after, vm("VmRSS"), state.starts_with(['T', 't']))
             }),
             map_count_average: accounting.is_average(),
-            changed: !accounting.changed().is_empty(),
+            changed: !accounting.changed_ranges().is_empty(),
             cut_short,
         }
     }

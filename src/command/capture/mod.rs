@@ -107,7 +107,7 @@ describes its contents and its format.",
 
     fn run(&self, context: &mut Context) -> Outcome {
         let target = context.target()?;
-        if target.process.captured().is_some() {
+        if target.process.capture_times().is_some() {
             return Err(Error::refused("the target is a capture already", "copy its file"));
         }
         let has = |extra| self.with.contains(&extra);

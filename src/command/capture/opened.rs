@@ -22,7 +22,7 @@ pub fn open(path: &str) -> Result<Target, Error> {
 }
 
 /// The first of these names, and how many more there are.
-fn listed(names: &[String]) -> String {
+fn first_names(names: &[String]) -> String {
     const MOST: usize = 5;
     let first = names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(MOST) {
@@ -67,7 +67,7 @@ pmdb opens no other file because of a capture, whatever names are in it. `pmdb -
         let target = context.state.attach(target);
         let unknown = target.process.unknown_parts();
         if !unknown.is_empty() {
-            let (members, names) = (counted(unknown.len() as u64, "member"), listed(&unknown));
+            let (members, names) = (counted(unknown.len() as u64, "member"), first_names(&unknown));
             context.sink.note(format!("skipped {members} of a later version of the format: {names}"))?;
         }
         if !context.sink.is_greeting() {

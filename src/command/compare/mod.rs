@@ -4,10 +4,10 @@ mod over_time;
 mod records;
 mod round;
 
-use over_time::{Times, UntilCopied, until_copied};
+use over_time::{SampleTimes, UntilCopied, until_copied};
 
 use super::rows::RowLimit;
-use super::timeline::Timeline;
+use super::timeline::TimelineBuilder;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, attach, example, ps, snapshot};
 use crate::eval::{self, Value};
 use crate::inspect::AddressSpace;
@@ -19,7 +19,7 @@ use crate::report::Shape;
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::map;
-use round::{CompareKey, Round};
+use round::{CompareKey, ComparisonRound};
 use std::fmt::{self, Formatter};
 
 /// `compare PID …|children [in RANGE] [by KEY] [top N | limit N] [every DURATION] [for DURATION] [until TEST]
@@ -27,7 +27,7 @@ use std::fmt::{self, Formatter};
 #[derive(Debug)]
 pub struct Compare {
     /// With which processes.
-    with: Compared,
+    with: OtherProcess,
     /// Of what; all if absent.
     range: Option<Spanned<lang::Range>>,
     /// By what the pages add up; by region if absent.
@@ -46,7 +46,7 @@ pub struct Compare {
 
 /// Which process `compare` compares with.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Compared {
+pub enum OtherProcess {
     /// Each of these: a process id, or a text that is the name of a process.
     Processes(Vec<Spanned<Expression>>),
     /// Each child of the attached process.
@@ -115,10 +115,10 @@ Needs frame numbers (CAP_SYS_ADMIN).",
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         input.expect(Expected::NamedProcess);
-        let children = map(word("children"), |_| Compared::Children);
+        let children = map(word("children"), |_| OtherProcess::Children);
         let process = |input| alt((place, text)).parse(input);
         let processes = (process, many(process)).map(|(first, more)| [vec![first], more].concat());
-        let processes = map(processes, Compared::Processes);
+        let processes = map(processes, OtherProcess::Processes);
         let (mut input, with) = alt((children, processes)).parse(input)?;
         let (mut in_, mut by, mut cut, mut every, mut duration, mut until) = (None, None, None, None, None, None);
         let mut timeline = None;
@@ -135,8 +135,8 @@ Needs frame numbers (CAP_SYS_ADMIN).",
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.with {
-            Compared::Children => f.write_str(" children")?,
-            Compared::Processes(processes) => {
+            OtherProcess::Children => f.write_str(" children")?,
+            OtherProcess::Processes(processes) => {
                 processes.iter().try_for_each(|process| write!(f, " {}", process.node))?
             }
         }
@@ -159,10 +159,15 @@ Needs frame numbers (CAP_SYS_ADMIN).",
             let time = |time| eval::time(time, context.state);
             let every = self.every.as_ref().map(time).transpose()?;
             let duration = self.duration.as_ref().map(time).transpose()?;
-            let timeline = self.is_timeline.then(|| Timeline::of_copies(round.page()));
-            return over_time::run(&round, &Times { every, duration, until: self.until.as_ref() }, timeline, context);
+            let timeline = self.is_timeline.then(|| TimelineBuilder::of_copies(round.page()));
+            return over_time::run(
+                &round,
+                &SampleTimes { every, duration, until: self.until.as_ref() },
+                timeline,
+                context,
+            );
         }
-        let others = round.others()?;
+        let others = round.find_others()?;
         if others.is_empty() {
             return Err(no_children(round.mine));
         }
@@ -186,15 +191,15 @@ impl Compare {
     }
 
     /// What holds for all samples.
-    fn begin(&self, context: &mut Context) -> Result<Round, Error> {
+    fn begin(&self, context: &mut Context) -> Result<ComparisonRound, Error> {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         let target = context.target()?;
         let mine = target.process.identity().pid;
         let given = match &self.with {
-            Compared::Processes(given) => {
+            OtherProcess::Processes(given) => {
                 Some(given.iter().map(|value| pid(value, context)).collect::<Result<Vec<u32>, Error>>()?)
             }
-            Compared::Children => None,
+            OtherProcess::Children => None,
         };
         if given.as_ref().is_some_and(|given| given.contains(&mine)) {
             return Err(Error::refused(
@@ -203,7 +208,7 @@ impl Compare {
             ));
         }
         let spans = self.range.as_ref().map(|range| snapshot::spans(range, context.state)).transpose()?;
-        Ok(Round { target, mine, given, spans, by: self.by, cut, is_over_time: self.is_over_time() })
+        Ok(ComparisonRound { target, mine, given, spans, by: self.by, cut, is_over_time: self.is_over_time() })
     }
 }
 

@@ -1,10 +1,10 @@
 //! `compare … every DURATION`: the cost of a fork as it grows.
 
 use super::records::{ComparisonSample, SharedCounts};
-use super::round::{ComparedProcess, Round, add_counts};
+use super::round::{ComparedProcess, ComparisonRound, add_counts};
 use crate::command::schedule::{SamplesEnd, Schedule};
 use crate::command::snapshot::seconds;
-use crate::command::timeline::Timeline;
+use crate::command::timeline::TimelineBuilder;
 use crate::command::{Context, Error, Outcome};
 use crate::eval;
 use crate::inspect::AddressSpace;
@@ -77,15 +77,20 @@ impl UntilCopied {
 }
 
 /// When samples are taken, and until when.
-pub(super) struct Times<'a> {
+pub(super) struct SampleTimes<'a> {
     pub every: Option<Duration>,
     pub duration: Option<Duration>,
     pub until: Option<&'a UntilCopied>,
 }
 
 /// Takes samples, and shows what the last of them found of each process. With a timeline, samples are drawn in it.
-pub(super) fn run(round: &Round, times: &Times<'_>, mut timeline: Option<Timeline>, context: &mut Context) -> Outcome {
-    let &Times { every, duration, until } = times;
+pub(super) fn run(
+    round: &ComparisonRound,
+    times: &SampleTimes<'_>,
+    mut timeline: Option<TimelineBuilder>,
+    context: &mut Context,
+) -> Outcome {
+    let &SampleTimes { every, duration, until } = times;
     let bytes = until.map(|until| eval::count(&until.bytes, context.state)).transpose()?.unwrap_or(0);
     let mut schedule = Schedule::new(every.unwrap_or(USUAL), &context.target()?.process)?;
     let page_size = round.page().bytes();
@@ -95,7 +100,7 @@ pub(super) fn run(round: &Round, times: &Times<'_>, mut timeline: Option<Timelin
     let mut last: Vec<ComparedProcess> = Vec::new();
     let ended = loop {
         let now = Instant::now();
-        let others = round.others()?;
+        let others = round.find_others()?;
         let found = match take(round, &others, timeline.as_mut(), context) {
             Ok(found) => found,
             Err(error @ Error::Stopped(_)) => break SamplesEnd::of_error(error, context.sink)?,
@@ -148,9 +153,9 @@ pub(super) fn run(round: &Round, times: &Times<'_>, mut timeline: Option<Timelin
 
 /// Takes a sample: what it finds of each process.
 fn take(
-    round: &Round,
+    round: &ComparisonRound,
     others: &[u32],
-    timeline: Option<&mut Timeline>,
+    timeline: Option<&mut TimelineBuilder>,
     context: &mut Context,
 ) -> Result<Vec<ComparedProcess>, Error> {
     let space = AddressSpace::of(&round.target)?;

@@ -6,7 +6,7 @@ use crate::command::counterpart::Counterparts;
 use crate::command::named_pages::{PagesOfSymbols, name_among_symbols};
 use crate::command::ps::ProcessMemory;
 use crate::command::rows::{self, RowLimit, note_hidden_rows};
-use crate::command::timeline::Timeline;
+use crate::command::timeline::TimelineBuilder;
 use crate::eval::{Origin, Spans};
 use crate::inspect::{self, AddressSpace, Facts, PageRelation, SharedPages, Snapshot};
 use crate::kernel::words::worded;
@@ -32,7 +32,7 @@ worded! {
 }
 
 /// What holds for all samples of a comparison.
-pub(super) struct Round {
+pub(super) struct ComparisonRound {
     pub target: Arc<Target>,
     pub mine: u32,
     /// The processes that were given; `None` for children.
@@ -54,13 +54,13 @@ pub(super) struct ComparedProcess {
     is_forked: bool,
 }
 
-impl Round {
+impl ComparisonRound {
     pub fn page(&self) -> PageSize {
         self.target.process.layout().page
     }
 
     /// The processes to compare with now.
-    pub fn others(&self) -> Result<Vec<u32>, Error> {
+    pub fn find_others(&self) -> Result<Vec<u32>, Error> {
         if let Some(given) = &self.given {
             return Ok(given.clone());
         }
@@ -73,10 +73,10 @@ impl Round {
         &'a self,
         space: &'a AddressSpace,
         others: &'a [u32],
-        mut timeline: Option<&'a mut Timeline>,
+        mut timeline: Option<&'a mut TimelineBuilder>,
         state: &'a DebugState,
         sink: &mut dyn Sink,
-    ) -> Result<Sample<'a>, Error> {
+    ) -> Result<ComparedSample<'a>, Error> {
         space.require(Facts::FRAMES)?;
         // With a range, only its addresses are compared.
         let is_all = self.spans.as_ref().is_none_or(|spans| *spans.origin() == Origin::All);
@@ -95,7 +95,7 @@ impl Round {
             let copied = space.maps().filter(|region| region.permissions.write && !region.permissions.shared);
             timeline.begin(space, &copied.flat_map(|region| region.range.within(&ranges)).collect::<Vec<_>>());
         }
-        Ok(Sample { round: self, others, done: 0, is_all, ranges, here, layout, symbols, timeline })
+        Ok(ComparedSample { round: self, others, done: 0, is_all, ranges, here, layout, symbols, timeline })
     }
 
     /// Shows the rows of a process, if asked for, and its sums.
@@ -131,8 +131,8 @@ fn frames_of(space: &AddressSpace, ranges: Vec<AddressRange>, sink: &mut dyn Sin
 }
 
 /// A sample of the attached process, which is compared with the others one by one.
-pub(super) struct Sample<'a> {
-    round: &'a Round,
+pub(super) struct ComparedSample<'a> {
+    round: &'a ComparisonRound,
     others: &'a [u32],
     /// Of the others, those that were compared.
     done: usize,
@@ -141,10 +141,10 @@ pub(super) struct Sample<'a> {
     here: Snapshot,
     layout: ProgramLayout,
     symbols: Option<PagesOfSymbols<'a>>,
-    timeline: Option<&'a mut Timeline>,
+    timeline: Option<&'a mut TimelineBuilder>,
 }
 
-impl Sample<'_> {
+impl ComparedSample<'_> {
     /// What it finds of the next process; `None` after the last one.
     pub fn next(&mut self, sink: &mut dyn Sink) -> Result<Option<ComparedProcess>, Error> {
         while let Some(&other) = self.others.get(self.done) {
@@ -251,7 +251,7 @@ struct Side<'a, 'n> {
     rows: Vec<Comparison>,
     /// To add up by symbol.
     symbols: Option<&'a mut PagesOfSymbols<'n>>,
-    timeline: Option<&'a mut Timeline>,
+    timeline: Option<&'a mut TimelineBuilder>,
     groups: BTreeMap<String, SharedCounts>,
     total: SharedCounts,
 }

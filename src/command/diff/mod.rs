@@ -4,17 +4,17 @@ mod records;
 
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
 use super::rows::{self, RowLimit, name_of_region};
-use super::snapshot::{self, called, or_say, seconds, showing};
+use super::snapshot::{self, called, or_say, seconds, take_with_progress};
 use super::translate::brief;
 use super::unobserved::unobservable;
-use super::watch::{detail, marked, tally};
+use super::watch::{detail, tally, with_average_mark};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
-use crate::eval::{self, Compared, Origin, Spans};
+use crate::eval::{self, CommonSpans, Origin, Spans};
 use crate::inspect::{self, AddressSpace, Change, RegionGroups};
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Name, PageSize, Region};
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, later, one_of, range, snapshot_name};
-use crate::lang::{self, Filter, PageField, Range, Spanned, display};
+use crate::lang::{self, FilterExpression, PageField, Range, Spanned, display};
 use nom::Parser;
 use nom::combinator::{map, opt};
 use std::fmt::{self, Formatter};
@@ -39,7 +39,7 @@ pub struct Diff {
     /// In which range; all that both snapshots cover if absent.
     range: Option<Spanned<Range>>,
     /// Which pages, as they are now.
-    filter: Option<Spanned<Filter<PageField>>>,
+    filter: Option<Spanned<FilterExpression<PageField>>>,
     /// Group by this.
     by: Option<DiffKey>,
     /// Which rows.
@@ -149,7 +149,7 @@ copied page is shown as moved: it was not shared before.",
         let space = AddressSpace::within(&target, from.snapshot.spans())?;
         let range = self.range.as_ref();
         let asked_for = range.map(|range| snapshot::spans(range, state)).transpose()?;
-        let Compared { ranges, is_part } = from.compared(to, asked_for.as_ref())?;
+        let CommonSpans { ranges, is_part } = from.compared(to, asked_for.as_ref())?;
         if is_part {
             say_partly_compared(context.sink)?;
         }
@@ -162,7 +162,7 @@ copied page is shown as moved: it was not shared before.",
             }
             let ranges = within.unwrap_or_else(|| to.snapshot.spans().to_vec());
             let filter = eval::page_filter(filter, &space, state)?;
-            let matching = matching(&space, &ranges, &filter, context.sink);
+            let matching = matching_ranges(&space, &ranges, &filter, context.sink);
             if let Err(Error::Stopped(Stopped::Interrupted)) = matching {
                 context.sink.note(NOTHING_COMPARED)?;
             }
@@ -184,7 +184,7 @@ copied page is shown as moved: it was not shared before.",
         let shared = from.snapshot.extra() & to.snapshot.extra();
         let changes = totals(&rows);
         let has_moved = changes.iter().any(|(kind, _)| *kind == EventKind::Moved);
-        let is_live = target.process.captured().is_none();
+        let is_live = target.process.capture_times().is_none();
         if has_moved && is_live && target.machine.has_children(target.process.identity().pid)? {
             context.sink.note(COPIES_AS_MOVED)?;
         }
@@ -274,12 +274,12 @@ fn present(context: &mut Context, asked: &Diff) -> Result<NamedSnapshot, Error> 
     let from = earlier(context.state, asked)?;
     from.refuse_other(&target)?;
     let (sink, symbols) = (&mut *context.sink, &context.state.symbols);
-    let now = showing(sink, |budget, progress| from.now(&target, symbols, budget, progress));
+    let now = take_with_progress(sink, |budget, progress| from.now(&target, symbols, budget, progress));
     or_say(now, NOTHING_COMPARED, sink)
 }
 
 /// The pages of `ranges` that the filter keeps, as ranges in order.
-fn matching(
+fn matching_ranges(
     space: &AddressSpace,
     ranges: &[AddressRange],
     filter: &inspect::Filter,
@@ -334,8 +334,8 @@ impl Difference<'_> {
             end,
             pages: change.pages,
             detail: detail(&change, self.target),
-            before: change.before.map(|facts| marked(facts, self.target)),
-            after: change.after.map(|facts| marked(facts, self.target)),
+            before: change.before.map(|facts| with_average_mark(facts, self.target)),
+            after: change.after.map(|facts| with_average_mark(facts, self.target)),
             region: change.region.map(|region: Region| region.name),
             symbol,
             last_symbol,

@@ -93,11 +93,11 @@ static CHANGES: Table<ChangeRow> = Table::of(&[
     SIZE.cell(|_, change| length(change.start, change.end)),
     PAGES.rank(1).cell(|_, change| Cell::count(change.pages)),
     REGION.cell(|style, change| region_file(style, change.region.as_ref())),
-    Column::name("symbol, before → after", 24, Role::Plain).cell(|_, change| told(change)),
+    Column::name("symbol, before → after", 24, Role::Plain).cell(|_, change| change_cell(change)),
 ]);
 
 /// Where the change is, and what changed.
-fn told(change: &ChangeRow) -> Cell<'static> {
+fn change_cell(change: &ChangeRow) -> Cell<'static> {
     let symbols = symbols_text(change.symbol.as_ref(), change.last_symbol.as_ref());
     let mut parts: Vec<String> = symbols.into_iter().collect();
     // Frames are shown only for a single page.

@@ -12,14 +12,14 @@ use crate::inspect::AddressSpace;
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::lang::display::word_if;
 use crate::lang::parser::{Parsed, Tokens, address, layout, option, with_how};
-use crate::lang::{Expression, Format, Layout, Spanned, Statement, Unit};
+use crate::lang::{Expression, Format, Spanned, Statement, Unit, ValueFormat};
 #[cfg(test)]
 use crate::render::Record;
 use crate::report::Shape;
 use nom::Parser;
 use nom::combinator::opt;
 #[cfg(test)]
-pub(super) use records::Memory;
+pub(super) use records::MemoryRow;
 use rows::{Examination, LONGEST_TEXT};
 use std::fmt::{self, Formatter};
 use std::rc::Rc;
@@ -28,7 +28,7 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub struct Examine {
     /// Count, format and unit size; the parts that are absent stay as in the last `x`.
-    pub(super) layout: Layout,
+    pub(super) layout: ValueFormat,
     /// Whether to read pages that are not resident, which faults them in.
     pub(super) fault: bool,
     /// Where to begin; behind the last `x` if absent.
@@ -122,7 +122,7 @@ device may interpret a read as a command.",
             let asked = if format == Format::Text { "x/s" } else { "x" };
             context.sink.note(format!("`{name}` has the size of a pointer: to follow it, write `{asked} *{name}`"))?;
         }
-        let again = goes_on && layout == Layout::default();
+        let again = goes_on && layout == ValueFormat::default();
         let count = layout.count.unwrap_or(if again { context.state.examined.count } else { 1 });
         // As in gdb, an `x` without `-` goes forward again.
         context.state.examined.count = if layout.backward { 1 } else { count };
@@ -187,7 +187,7 @@ device may interpret a read as a command.",
 }
 
 /// What follows the layout.
-fn behind_layout(input: Tokens<'_>, layout: Layout) -> Parsed<'_, Examine> {
+fn behind_layout(input: Tokens<'_>, layout: ValueFormat) -> Parsed<'_, Examine> {
     let (input, fault) = option("--fault")(input)?;
     let (behind, address) = opt(address).parse(input)?;
     Ok((behind, Examine { layout, fault, address }))

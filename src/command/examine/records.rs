@@ -9,14 +9,14 @@ use crate::render::text::lines::{Line, Lines, Style};
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::record::record;
-use crate::report::{Bytes, Declared, Shape, SymbolBrief, Why};
+use crate::report::{Declared, HexString, Shape, SymbolBrief, Why};
 
 /// The records that no other command emits.
-pub(in crate::command) const RECORDS: &[Shape] = &[Memory::SHAPE];
+pub(in crate::command) const RECORDS: &[Shape] = &[MemoryRow::SHAPE];
 
 record! {
     /// A row of `x`.
-    pub struct Memory as "memory" with why if noted {
+    pub struct MemoryRow as "memory" with why if noted {
         /// Address of the first byte.
         address: VirtualAddress,
         /// The symbol there.
@@ -28,7 +28,7 @@ record! {
         /// Bytes in a unit; for text, in a character.
         unit: u8,
         /// The bytes as they lie in memory, in hexadecimal; `null` where nothing was read.
-        bytes: Option<Bytes>,
+        bytes: Option<HexString>,
         /// Each unit, written out.
         values: Vec<String>,
         /// For addresses: the symbol at each.
@@ -50,7 +50,7 @@ record! {
     }
 }
 
-impl Record for Memory {
+impl Record for MemoryRow {
     fn write(&self, text: &mut Text) {
         text.line(row, self);
     }
@@ -60,7 +60,7 @@ impl Record for Memory {
 const TAB: usize = 8;
 
 /// `0x7ffe… <buf+16>: 0x01 0x02`
-fn row(lines: &mut Lines, memory: &Memory) {
+fn row(lines: &mut Lines, memory: &MemoryRow) {
     let style = &lines.style;
     let mut line = units(style, memory, false);
     let is_wide = style.width.is_some_and(|width| line.column() > width);
@@ -74,7 +74,7 @@ fn row(lines: &mut Lines, memory: &Memory) {
 }
 
 /// With tabs before the values, as in gdb, or with single blanks if that is too wide.
-fn units(style: &Style, memory: &Memory, is_narrow: bool) -> Line {
+fn units(style: &Style, memory: &MemoryRow, is_narrow: bool) -> Line {
     let mut line = Line::new(style.theme, style.width.filter(|_| is_narrow));
     line.indent(4);
     line.push(Role::Address, memory.address);
@@ -146,15 +146,15 @@ pub(in crate::command) mod samples {
         ]
     }
 
-    pub fn memory() -> Memory {
+    pub fn memory() -> MemoryRow {
         let bytes: Vec<u8> = [0x7fff_f7de_80c0u64, 0x10].iter().flat_map(|word| word.to_le_bytes()).collect();
-        Memory {
+        MemoryRow {
             address: VirtualAddress::new(0x7fff_f7fa_c010),
             symbol: Some(brief("__malloc_hook", 0)),
             length: 16,
             format: "a",
             unit: 8,
-            bytes: Some(Bytes(bytes)),
+            bytes: Some(HexString(bytes)),
             values: vec!["0x7ffff7de80c0".into(), "0x10".into()],
             symbols: vec![Some(brief("malloc", 16)), None],
             source: Some("memory"),
@@ -167,14 +167,14 @@ pub(in crate::command) mod samples {
         }
     }
 
-    pub fn memory_of_file() -> Memory {
-        Memory {
+    pub fn memory_of_file() -> MemoryRow {
+        MemoryRow {
             address: VirtualAddress::new(0x7fff_f7de_80c4),
             symbol: Some(brief("malloc", 20)),
             length: 4,
             format: "x",
             unit: 1,
-            bytes: Some(Bytes(vec![0x48, 0x8b, 0x05, 0])),
+            bytes: Some(HexString(vec![0x48, 0x8b, 0x05, 0])),
             values: ["0x48", "0x8b", "0x05", "0x00"].map(str::to_owned).into(),
             symbols: Vec::new(),
             source: Some("file"),
@@ -183,22 +183,22 @@ pub(in crate::command) mod samples {
         }
     }
 
-    pub fn memory_of_text() -> Memory {
-        Memory {
+    pub fn memory_of_text() -> MemoryRow {
+        MemoryRow {
             address: VirtualAddress::new(0x7fff_ffff_e010),
             symbol: None,
             length: 6,
             format: "s",
             unit: 1,
-            bytes: Some(Bytes(b"h\x1bllo\0".into())),
+            bytes: Some(HexString(b"h\x1bllo\0".into())),
             values: vec![r#""h\033llo""#.into()],
             symbols: Vec::new(),
             ..memory()
         }
     }
 
-    pub fn memory_untouched() -> Memory {
-        Memory {
+    pub fn memory_untouched() -> MemoryRow {
+        MemoryRow {
             address: VirtualAddress::new(0x5555_5557_9000),
             symbol: None,
             length: 8192,
@@ -212,12 +212,12 @@ pub(in crate::command) mod samples {
         }
     }
 
-    pub fn memory_faulted() -> Memory {
-        Memory { faulted: true, source: Some("memory"), state: State::Swapped, ..memory_of_file() }
+    pub fn memory_faulted() -> MemoryRow {
+        MemoryRow { faulted: true, source: Some("memory"), state: State::Swapped, ..memory_of_file() }
     }
 
-    pub fn memory_unread() -> Memory {
-        Memory {
+    pub fn memory_unread() -> MemoryRow {
+        MemoryRow {
             length: 1,
             state: State::Present,
             kind: Some(Kind::DeviceMemory),
@@ -226,13 +226,13 @@ pub(in crate::command) mod samples {
         }
     }
 
-    pub fn uncertain_memory() -> Memory {
-        Memory { state: State::Swapped, kind: None, why: why_uncertain("state"), ..memory_untouched() }
+    pub fn uncertain_memory() -> MemoryRow {
+        MemoryRow { state: State::Swapped, kind: None, why: why_uncertain("state"), ..memory_untouched() }
     }
 
-    pub fn memory_of_text_cut() -> Memory {
-        Memory {
-            bytes: Some(Bytes(b"h\x1bllo".into())),
+    pub fn memory_of_text_cut() -> MemoryRow {
+        MemoryRow {
+            bytes: Some(HexString(b"h\x1bllo".into())),
             length: 5,
             cut_by: Some(State::Swapped),
             why: why_uncertain("cut_by"),

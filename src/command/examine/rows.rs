@@ -1,13 +1,13 @@
 //! The rows of `x`: units of one size, or texts.
 
 use super::super::{Error, translate};
-use super::records::Memory;
+use super::records::MemoryRow;
 use crate::inspect::{Absent, AddressSpace, ByteSource, Contents, ReadEnd};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::{Format, Unit};
 use crate::render::Sink;
 use crate::render::gdb;
-use crate::report::{Bytes, SymbolBrief, Why};
+use crate::report::{HexString, SymbolBrief, Why};
 use crate::{process, symbol};
 
 /// The most characters of a text, as in gdb.
@@ -39,7 +39,7 @@ impl Examination<'_> {
         let mut buffer = vec![0; WINDOW];
         while count > 0 {
             sink.check()?;
-            let wanted = self.wanted(count.saturating_mul(size))?;
+            let wanted = self.next_addresses(count.saturating_mul(size))?;
             let window = usize::try_from(wanted.len()).map_or(WINDOW, |all| all.min(WINDOW));
             let window = buffer.get_mut(..window).unwrap_or_default();
             let shown = match self.contents(wanted, window)? {
@@ -115,7 +115,7 @@ impl Examination<'_> {
     }
 
     /// The next `bytes` addresses, or as many as there are.
-    fn wanted(&self, bytes: u64) -> Result<AddressRange, Error> {
+    fn next_addresses(&self, bytes: u64) -> Result<AddressRange, Error> {
         let end = VirtualAddress::new(self.next.get().saturating_add(bytes));
         let least = self.next.checked_add(u64::from(self.unit.bytes()));
         least.and_then(|_| AddressRange::new(self.next, end)).ok_or_else(|| self.past_the_end())
@@ -141,7 +141,7 @@ impl Examination<'_> {
                 Format::Address => raws.iter().map(|&raw| self.symbol_of(raw)).collect(),
                 _ => Vec::new(),
             };
-            let memory = Memory {
+            let memory = MemoryRow {
                 values: raws.iter().map(|&raw| gdb::unit(self.format, size, raw, pointer)).collect(),
                 symbols,
                 ..self.row(row, source)
@@ -164,14 +164,14 @@ impl Examination<'_> {
     }
 
     /// A row with these bytes, without values so far.
-    fn row(&self, bytes: &[u8], source: ByteSource) -> Memory {
-        Memory {
+    fn row(&self, bytes: &[u8], source: ByteSource) -> MemoryRow {
+        MemoryRow {
             address: self.next,
             symbol: self.symbol(self.next),
             length: bytes.len() as u64,
             format: self.format.letter(),
             unit: self.unit.bytes(),
-            bytes: Some(Bytes(bytes.to_vec())),
+            bytes: Some(HexString(bytes.to_vec())),
             values: Vec::new(),
             symbols: Vec::new(),
             source: Some(source.word()),
@@ -186,7 +186,7 @@ impl Examination<'_> {
 
     /// A row for `length` bytes that were not read.
     fn absent(&mut self, absent: &Absent, length: u64, sink: &mut dyn Sink) -> Result<(), Error> {
-        let memory = Memory {
+        let memory = MemoryRow {
             length,
             bytes: None,
             source: None,
@@ -215,7 +215,7 @@ impl Examination<'_> {
         while left > 0 {
             sink.check()?;
             // Memory that cannot be read is one row, however long.
-            let wanted = self.wanted(u64::MAX)?;
+            let wanted = self.next_addresses(u64::MAX)?;
             let (read, source) = match self.contents(wanted, &mut buffer)? {
                 Contents::Bytes { count, source } => (count, source),
                 Contents::Absent(absent) => {
@@ -249,7 +249,7 @@ impl Examination<'_> {
             if !ended && cut.is_none() {
                 text.push_str("...");
             }
-            let memory = Memory {
+            let memory = MemoryRow {
                 values: vec![text],
                 unread: cut.as_ref().and_then(unread),
                 cut_by: cut.as_ref().map(|absent| absent.states.likeliest()),

@@ -1,7 +1,7 @@
 //! `explain huge [ADDR|RANGE]`: why memory is not on huge pages.
 
 use super::huge_records::{HugePages, HugePiece, HugeRow, HugeSizeRow, HugeZerosRow};
-use crate::command::rows::{Largest, RowLimit, finish, note_hidden_rows, show_largest, stopped};
+use crate::command::rows::{Largest, RowLimit, finish, note_hidden_rows, show_largest, stop_of_sweep};
 use crate::command::{Context, Error, Flow, Outcome};
 use crate::eval::{self, AddressOrRange, Origin};
 use crate::inspect::AddressSpace;
@@ -86,7 +86,7 @@ impl ExplainHuge {
         let mut sweep = space.huge(&ranges, self.content, &sink.budget())?;
         let mut zeros = Zeros::new(cut);
         let pulled = pull(&space, &ranges, &mut sweep, &mut zeros, sink);
-        let stopped = stopped(pulled, sink)?;
+        let stopped = stop_of_sweep(pulled, sink)?;
         let report = sweep.report();
         if stopped != Some(Stopped::Closed) {
             zeros.finish(sink)?;
@@ -220,7 +220,7 @@ fn summary(
         max_empty: settings.max_empty,
         max_swapped: settings.max_swapped,
         max_shared: settings.max_shared,
-        changed: !sweep.changed().is_empty(),
+        changed: !sweep.changed_ranges().is_empty(),
         cut_short,
     }
 }

@@ -27,11 +27,11 @@ use std::fmt::{self, Formatter};
 
 /// `explain ADDR`, `explain huge …`
 #[derive(Debug)]
-pub struct Explain(Explained);
+pub struct Explain(ExplainSubject);
 
 /// What is explained.
 #[derive(Debug)]
-enum Explained {
+enum ExplainSubject {
     Page(Spanned<Expression>),
     Huge(Box<ExplainHuge>),
 }
@@ -96,22 +96,22 @@ make some by compaction. Sizes other than that of a PMD are listed if a setting 
         if let Ok((behind, huge)) = preceded(word("huge"), huge::huge).parse(input)
             && split_text(behind).0.is_empty()
         {
-            return Ok((behind, Explain(Explained::Huge(Box::new(huge)))));
+            return Ok((behind, Explain(ExplainSubject::Huge(Box::new(huge)))));
         }
-        map(address, |place| Explain(Explained::Page(place))).parse(input)
+        map(address, |place| Explain(ExplainSubject::Page(place))).parse(input)
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Explained::Page(place) => write!(f, " {}", place.node),
-            Explained::Huge(huge) => huge.write(f),
+            ExplainSubject::Page(place) => write!(f, " {}", place.node),
+            ExplainSubject::Huge(huge) => huge.write(f),
         }
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
         let place = match &self.0 {
-            Explained::Page(place) => place,
-            Explained::Huge(huge) => return huge.run(context),
+            ExplainSubject::Page(place) => place,
+            ExplainSubject::Huge(huge) => return huge.run(context),
         };
         let target = context.target()?;
         let address = eval::address(place, context.state)?;

@@ -3,7 +3,7 @@
 mod records;
 
 use super::named_pages::names_in;
-use super::rows::{self, PageSweep, finish, stopped};
+use super::rows::{self, PageSweep, finish, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
 use crate::inspect::{self, AddressSpace, ByteSource, Facts, Page, Question, read_resident};
@@ -12,7 +12,9 @@ use crate::lang::display::clause;
 use crate::lang::parser::{
     Parsed, TokenKind, Tokens, expression, is_mark, mark, page_filter, search, silent_mark, span_with, with_commas,
 };
-use crate::lang::{Expected, Expression, Filter, Layout, PageField, Range, Spanned, UnaryOperator, Unit};
+use crate::lang::{
+    Expected, Expression, FilterExpression, PageField, Range, Spanned, UnaryOperator, Unit, ValueFormat,
+};
 use crate::process::{self, Target};
 #[cfg(test)]
 use crate::render::Record;
@@ -30,13 +32,13 @@ use std::fmt::{self, Formatter};
 #[derive(Debug)]
 pub struct Find {
     /// The size of numbers, and the most matches.
-    layout: Layout,
+    layout: ValueFormat,
     /// Where to look.
     range: Spanned<Range>,
     /// What to look for, one behind the other; at least one.
     patterns: Vec<Spanned<Pattern>>,
     /// In which pages; all if absent.
-    filter: Option<Spanned<Filter<PageField>>>,
+    filter: Option<Spanned<FilterExpression<PageField>>>,
 }
 
 /// A part of what `find` looks for.
@@ -127,7 +129,7 @@ are read as used: the flags referenced, active and idle of their frames may chan
         }
         let space = AddressSpace::within(&target, spans.ranges())?;
         let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
-        let mut search = Search {
+        let mut search = MemorySearch {
             symbols: names_in(&space, &context.state.symbols),
             space: &space,
             finder: Finder::new(&wanted),
@@ -199,7 +201,12 @@ const CHUNK: usize = 1 << 20;
 const LONGEST: usize = 64 << 10;
 
 /// The bytes of a pattern.
-fn bytes(pattern: &Spanned<Pattern>, layout: Layout, context: &Context, target: &Target) -> Result<Vec<u8>, Error> {
+fn bytes(
+    pattern: &Spanned<Pattern>,
+    layout: ValueFormat,
+    context: &Context,
+    target: &Target,
+) -> Result<Vec<u8>, Error> {
     let expression = match &pattern.node {
         Pattern::Bytes(bytes) => return Ok(bytes.clone()),
         Pattern::Value(expression) => Spanned::new(expression.clone(), pattern.at),
@@ -261,7 +268,7 @@ fn fits(number: i128, bytes: u8) -> bool {
 }
 
 /// One search.
-struct Search<'a> {
+struct MemorySearch<'a> {
     space: &'a AddressSpace,
     symbols: symbol::TargetSymbols<'a>,
     finder: Finder<'a>,
@@ -280,7 +287,7 @@ struct Search<'a> {
     summary: FindSummary,
 }
 
-impl Search<'_> {
+impl MemorySearch<'_> {
     /// Searches all resident pages.
     fn through(&mut self, spans: &Spans, filter: Option<&inspect::Filter>, sink: &mut dyn Sink) -> Result<(), Error> {
         let process = &self.space.target().process;
@@ -309,7 +316,7 @@ impl Search<'_> {
         let regions = self.space.regions().iter().flat_map(|viewed| viewed.range().within(spans.ranges()));
         let regions: Vec<AddressRange> = regions.collect();
         let mut searched = || regions.iter().try_for_each(|range| self.range(*range, ByteSource::Memory, sink));
-        let stopped = stopped(searched(), sink)?;
+        let stopped = stop_of_sweep(searched(), sink)?;
         self.refuse_nothing()?;
         let cut_short = self.is_enough() || stopped.is_some();
         finish(&FindSummary { cut_short, ..self.summary.clone() }, stopped, sink)

@@ -50,12 +50,12 @@ record! {
 
 impl Record for Match {
     fn write(&self, text: &mut Text) {
-        text.line(found, self);
+        text.line(write_match, self);
     }
 }
 
 /// `0x7ffe… <buf+16> [heap]`
-fn found(lines: &mut Lines, found: &Match) {
+fn write_match(lines: &mut Lines, found: &Match) {
     let line = lines.line().limit(None);
     line.push(Role::Address, found.address);
     if let Some(named) = &found.symbol {

@@ -13,7 +13,7 @@ use crate::process::OpenedFile;
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
-use crate::report::{Bytes, Hex, PagesByReason, Reason, RegionBrief, Shape, Stopped};
+use crate::report::{Hex, HexString, PagesByReason, Reason, RegionBrief, Shape, Stopped};
 use crate::source::words;
 use crate::symbol;
 use nom::Parser;
@@ -118,9 +118,9 @@ not change. Code in anonymous memory has no file to compare with.",
 }
 
 /// A file behind a region, and what its program is made for.
-struct Opened {
+struct OpenedProgram {
     file: OpenedFile,
-    machine: Machine,
+    machine: InstructionSet,
 }
 
 /// The bytes of a breakpoint instruction, which of their bits count, and its name.
@@ -128,7 +128,7 @@ type Breakpoint = (&'static [u8], &'static [u8], &'static str);
 
 /// The instructions of a machine: their alignment, and the breakpoint instructions.
 #[derive(Clone, Copy)]
-struct Machine {
+struct InstructionSet {
     /// The alignment of instructions: so many bytes are compared at a time.
     unit: usize,
     /// The bytes of breakpoint instructions with the least significant byte first, which of their bits count, and their
@@ -137,9 +137,9 @@ struct Machine {
     little_endian: bool,
 }
 
-impl Machine {
+impl InstructionSet {
     /// Of the program whose ELF header this is.
-    fn of(header: [u8; 20]) -> Machine {
+    fn of(header: [u8; 20]) -> InstructionSet {
         let little_endian = header[5] != 2;
         let number = [header[18], header[19]];
         let number = if little_endian { u16::from_le_bytes(number) } else { u16::from_be_bytes(number) };
@@ -169,7 +169,7 @@ impl Machine {
             258 => (4, &[(&[0, 0, 0x2a, 0], &[0, 0x80, 0xff, 0xff], "break")]),
             _ => (1, &[]),
         };
-        Machine { unit, breakpoints, little_endian }
+        InstructionSet { unit, breakpoints, little_endian }
     }
 
     /// The name of the breakpoint instruction, if the bytes are nothing else.
@@ -195,7 +195,7 @@ struct FileComparison<'a> {
     space: &'a AddressSpace,
     symbols: symbol::TargetSymbols<'a>,
     /// The files that are open, by the start of their region.
-    files: BTreeMap<VirtualAddress, Opened>,
+    files: BTreeMap<VirtualAddress, OpenedProgram>,
     summary: PatchedSummary,
     uncompared: PagesByReason,
     /// Pages that equal the file and are not reported yet.
@@ -260,7 +260,7 @@ impl FileComparison<'_> {
                     header = [0; 20];
                 }
             }
-            Opened { file, machine: Machine::of(header) }
+            OpenedProgram { file, machine: InstructionSet::of(header) }
         });
         let file = match &opened.file {
             Ok(file) => file,
@@ -295,8 +295,8 @@ impl FileComparison<'_> {
                 address: start,
                 length: (to - from) as u64,
                 symbol: translate::brief(&self.symbols, start),
-                memory: Some(Bytes(bytes.to_vec())),
-                file: Some(Bytes(of_file.get(from..to).unwrap_or_default().to_vec())),
+                memory: Some(HexString(bytes.to_vec())),
+                file: Some(HexString(of_file.get(from..to).unwrap_or_default().to_vec())),
                 file_offset: Hex(offset + from as u64),
                 breakpoint,
                 region: region_brief.clone(),
@@ -363,12 +363,12 @@ fn stretches(left: &[u8], right: &[u8], unit: usize) -> Vec<(usize, usize)> {
 mod tests {
     use super::*;
 
-    fn machine(number: u16, big_endian: bool) -> Machine {
+    fn machine(number: u16, big_endian: bool) -> InstructionSet {
         let mut header = [0; 20];
         header[5] = 1 + u8::from(big_endian);
         let bytes = if big_endian { number.to_be_bytes() } else { number.to_le_bytes() };
         header[18..].copy_from_slice(&bytes);
-        Machine::of(header)
+        InstructionSet::of(header)
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size};
 use crate::report::record::record;
-use crate::report::{Bytes, Declared, Hex, RegionBrief, Shape, SymbolBrief, Why};
+use crate::report::{Declared, Hex, HexString, RegionBrief, Shape, SymbolBrief, Why};
 
 /// The records that no other command emits.
 pub(in crate::command) const RECORDS: &[Shape] = &[Patch::SHAPE, PatchedSummary::SHAPE];
@@ -23,9 +23,9 @@ record! {
         /// The function there.
         symbol: Option<SymbolBrief>,
         /// The bytes in memory; `null` where they are those of the file.
-        memory: Option<Bytes>,
+        memory: Option<HexString>,
         /// The bytes in the file; `null` where they are those in memory.
-        file: Option<Bytes>,
+        file: Option<HexString>,
         /// Their offset in the file.
         file_offset: Hex,
         /// The name of the breakpoint instruction, if the bytes in memory are nothing else.
@@ -73,7 +73,7 @@ fn patch(lines: &mut Lines, patch: &Patch) {
         line.plain(" ");
         symbol(line, named);
     }
-    let digits = |bytes: &Bytes| {
+    let digits = |bytes: &HexString| {
         let shown = bytes.0.iter().take(MOST_PATCHED);
         let mut text: Vec<String> = shown.map(|byte| format!("{byte:02x}")).collect();
         if bytes.0.len() > MOST_PATCHED {
@@ -164,8 +164,8 @@ pub(in crate::command) mod samples {
             address: VirtualAddress::new(0x7fff_f7de_80c4),
             length: 1,
             symbol: Some(brief("malloc", 20)),
-            memory: Some(Bytes(vec![0xcc])),
-            file: Some(Bytes(vec![0x55])),
+            memory: Some(HexString(vec![0xcc])),
+            file: Some(HexString(vec![0x55])),
             file_offset: Hex(0x280c4),
             breakpoint: Some("int3"),
             region: libc(),
@@ -175,8 +175,8 @@ pub(in crate::command) mod samples {
     pub fn patch_of_many() -> Patch {
         Patch {
             length: 20,
-            memory: Some(Bytes(vec![0x90; 20])),
-            file: Some(Bytes((0..20).collect())),
+            memory: Some(HexString(vec![0x90; 20])),
+            file: Some(HexString((0..20).collect())),
             breakpoint: None,
             ..patch()
         }

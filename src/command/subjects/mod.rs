@@ -88,8 +88,8 @@ impl Subject {
             let mut shown = String::new();
             for line in text.lines() {
                 let is_about = match subject.name {
-                    TERMS => explained(line).split(", ").any(|term| term.eq_ignore_ascii_case(word)),
-                    _ => explained(line) == word || terms(line).any(|term| term == word),
+                    TERMS => explained_words(line).split(", ").any(|term| term.eq_ignore_ascii_case(word)),
+                    _ => explained_words(line) == word || terms(line).any(|term| term == word),
                 };
                 if is_about {
                     let above = std::mem::take(&mut lead);
@@ -150,7 +150,7 @@ impl Subject {
 /// The words that a table row explains: those before the two blanks, without brackets and arguments.
 fn terms(line: &str) -> impl Iterator<Item = &str> {
     let is_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    explained(line).split_whitespace().map(move |term| {
+    explained_words(line).split_whitespace().map(move |term| {
         let bare = term.trim_start_matches(|c| !is_of_name(c));
         let end = bare.find(|c| !is_of_name(c)).unwrap_or(bare.len());
         match bare.get(..end) {
@@ -161,7 +161,7 @@ fn terms(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// What a row explains.
-fn explained(line: &str) -> &str {
+fn explained_words(line: &str) -> &str {
     term_and_meaning(line).map_or("", |(term, _)| term)
 }
 

@@ -1,12 +1,12 @@
 //! The tables in the texts: rows of a word and its meaning, from the tables of the code.
 
-use crate::command::rows::GroupKey;
+use crate::command::rows::WalkKey;
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::words::{Worded, fragment};
 use crate::kernel::{Kind, State};
 use crate::lang::habits::{Does, HABITS};
 use crate::lang::{FilterField, Format, PageField, RegionField, SETTINGS, Unit, grammar};
-use crate::report::{ErrorCode, EventKind, Form, Shape};
+use crate::report::{ErrorCode, EventKind, JsonForm, Shape};
 
 /// The rows of a table by its name in the text; one of the tables describes `all` records.
 pub(super) fn rows(name: &str, all: &[Shape]) -> String {
@@ -15,11 +15,11 @@ pub(super) fn rows(name: &str, all: &[Shape]) -> String {
         "page-fields" => page_fields(),
         "needs" => needs(),
         "region-fields" => region_fields(),
-        "group-keys" => worded::<GroupKey>(16),
-        "states" => worded::<State>(18),
-        "kinds" => worded::<Kind>(18),
+        "group-keys" => rows_of_words::<WalkKey>(16),
+        "states" => rows_of_words::<State>(18),
+        "kinds" => rows_of_words::<Kind>(18),
         "codes" => codes(),
-        "events" => worded::<EventKind>(22),
+        "events" => rows_of_words::<EventKind>(22),
         "flags" => flags(),
         "formats" => formats(),
         "settings" => settings(),
@@ -36,7 +36,7 @@ fn row(word: &str, column: usize, meaning: &str) -> String {
     format!("  {word:<width$}  {meaning}\n")
 }
 
-fn worded<W: Worded>(column: usize) -> String {
+fn rows_of_words<W: Worded>(column: usize) -> String {
     let rows = W::ALL.iter();
     rows.map(|one| row(one.word(), column, &fragment(one.about()))).collect()
 }
@@ -211,17 +211,17 @@ fn words(about: &str) -> String {
 }
 
 /// What a value is in JSON, in words.
-fn form(of: Form) -> String {
+fn form(of: JsonForm) -> String {
     match of {
-        Form::Bool => "true or false".to_owned(),
-        Form::Integer | Form::Number => "number".to_owned(),
-        Form::Hex => "hexadecimal".to_owned(),
-        Form::Text | Form::Word(_) => "text".to_owned(),
-        Form::Flags => "list of text".to_owned(),
-        Form::List(form) => format!("list of {}", self::form(*form)),
-        Form::Map(form) => format!("object of names, each with {}", self::form(*form)),
-        Form::Either(one, other) => format!("{} or {}", self::form(*one), self::form(*other)),
-        Form::OrNull(form) => format!("{}, or null", self::form(*form)),
+        JsonForm::Bool => "true or false".to_owned(),
+        JsonForm::Integer | JsonForm::Number => "number".to_owned(),
+        JsonForm::Hex => "hexadecimal".to_owned(),
+        JsonForm::Text | JsonForm::Word(_) => "text".to_owned(),
+        JsonForm::Flags => "list of text".to_owned(),
+        JsonForm::List(form) => format!("list of {}", self::form(*form)),
+        JsonForm::Map(form) => format!("object of names, each with {}", self::form(*form)),
+        JsonForm::Either(one, other) => format!("{} or {}", self::form(*one), self::form(*other)),
+        JsonForm::OrNull(form) => format!("{}, or null", self::form(*form)),
         _ => {
             let fields = of.fields();
             let names: Vec<&str> = fields.iter().map(|field| field.name).collect();

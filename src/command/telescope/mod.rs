@@ -218,8 +218,8 @@ impl<'a> Chains<'a> {
     }
 
     /// Reads as many bytes as can be read.
-    fn read(&self, address: VirtualAddress, into: &mut [u8]) -> Result<Read, Error> {
-        let mut read = Read { count: 0, source: None, absent: None };
+    fn read(&self, address: VirtualAddress, into: &mut [u8]) -> Result<PartialRead, Error> {
+        let mut read = PartialRead { count: 0, source: None, absent: None };
         while let Some(rest) = into.get_mut(read.count..).filter(|rest| !rest.is_empty()) {
             let from = address.checked_add(read.count as u64);
             let wanted = from.and_then(|from| AddressRange::of_length(from, rest.len() as u64));
@@ -262,7 +262,7 @@ impl<'a> Chains<'a> {
 }
 
 /// The result of a read.
-struct Read {
+struct PartialRead {
     count: usize,
     /// The weakest source of the bytes; `None` without bytes.
     source: Option<ByteSource>,

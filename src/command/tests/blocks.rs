@@ -1,9 +1,9 @@
 //! Lines into blocks.
 
 use crate::command::LANGUAGE;
-use crate::lang::script::{BlockFault, Builder, DEEPEST, Node, Statement};
+use crate::lang::script::{BlockFault, Builder, DEEPEST, Node, ScriptStatement};
 
-fn build(text: &str) -> Result<Vec<Statement>, BlockFault> {
+fn build(text: &str) -> Result<Vec<ScriptStatement>, BlockFault> {
     let mut builder = Builder::new(LANGUAGE);
     let mut statements = Vec::new();
     for (index, line) in text.lines().enumerate() {

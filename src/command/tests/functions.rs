@@ -6,7 +6,7 @@ use crate::command::{Error, Flow};
 use crate::kernel::{Device, PageFlags};
 use crate::process::fake::{EXCLUSIVE, PAGE, World, region};
 use crate::render::{Record, Sink};
-use crate::report::{PageGroup, Pages, RegionReport, Stopped};
+use crate::report::{PageGroup, PagesRow, RegionReport, Stopped};
 use crate::state::DebugState;
 use std::sync::atomic::Ordering;
 
@@ -200,7 +200,7 @@ fn the_last_address_is_that_of_the_last_row() {
 fn the_first_or_the_largest_rows_are_shown_and_the_totals_are_of_all() {
     let mut session = Session::new(|_| {});
     let largest = session.run("walk all top 1").unwrap();
-    assert_eq!(first::<Pages>(&largest).pages, 8, "{largest:?}");
+    assert_eq!(first::<PagesRow>(&largest).pages, 8, "{largest:?}");
     assert_eq!(notes(&largest), ["7 more rows (the totals include them)"]);
     assert_eq!(session.value("$_pages"), "24");
     let groups = session.run("walk all by region, state top 2").unwrap();

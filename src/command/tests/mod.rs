@@ -24,7 +24,7 @@ use crate::lang::ParsedLine;
 use crate::process::Target;
 use crate::process::fake::{World, region};
 use crate::render::{Record, Renderer, Sink, Text, Theme};
-use crate::report::{Note, PageGroup, Pages, RegionReport, Stopped, Translation, WalkSummary};
+use crate::report::{Note, PageGroup, PagesRow, RegionReport, Stopped, Translation, WalkSummary};
 use crate::state::DebugState;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -89,7 +89,7 @@ fn what_was_counted_before_ctrl_c_is_shown() {
         let mut rows = 0;
         let mut counted = None;
         for record in interrupted(line, 3) {
-            rows += record.downcast_ref().map_or(0, |row: &Pages| row.pages);
+            rows += record.downcast_ref().map_or(0, |row: &PagesRow| row.pages);
             rows += record.downcast_ref().map_or(0, |group: &PageGroup| group.pages);
             rows += record.downcast_ref().map_or(0, |run: &ContiguousRun| run.pages);
             if let Some(summary) = record.downcast_ref::<WalkSummary>() {
@@ -229,7 +229,7 @@ fn pages_that_no_filter_can_decide_on_are_left_out_and_counted() {
             None => assert_eq!(said, None, "{line}"),
         }
         // What is shown and no more than likely is said to be that once, in rows or below them.
-        let rows = all(&records).filter(|row: &&Pages| row.why.of("state").is_some());
+        let rows = all(&records).filter(|row: &&PagesRow| row.why.of("state").is_some());
         let said = rows.count() + notes.iter().filter(|note| note.starts_with("the states")).count();
         let shown = match line {
             "walk all" | "walk all where not present" => 2,

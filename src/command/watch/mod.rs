@@ -8,7 +8,7 @@ use super::region::unmapped;
 use super::rows::{say_left_out, states_are};
 use super::schedule::{SamplesEnd, Schedule};
 use super::snapshot::seconds;
-use super::timeline::Timeline;
+use super::timeline::TimelineBuilder;
 use super::translate::brief;
 use super::unobserved::{copies_elsewhere, unobservable};
 use super::until::{self, Quantifier, Until};
@@ -205,12 +205,12 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             state: context.state,
             spans: &spans,
             until: self.until.as_ref(),
-            tally: Tally::until(count),
+            tally: EventTally::until(count),
             sums: self.by.map(Sums::new),
             samples: 0,
             schedule,
             undecided_said: false,
-            timeline: self.is_timeline.then(|| Timeline::new(space.page())),
+            timeline: self.is_timeline.then(|| TimelineBuilder::new(space.page())),
         };
         let began = Instant::now();
         let mut watcher = Watcher::new(extra);
@@ -269,16 +269,16 @@ fn refuse_unmapped(
 }
 
 /// Counts events, up to the number asked for.
-struct Tally {
+struct EventTally {
     left: u64,
     events: BTreeMap<EventKind, u64>,
     rows: BTreeMap<EventKind, u64>,
     effect: NetEffect,
 }
 
-impl Tally {
+impl EventTally {
     fn until(count: Option<u64>) -> Self {
-        Tally {
+        EventTally {
             left: count.unwrap_or(u64::MAX),
             events: BTreeMap::new(),
             rows: BTreeMap::new(),
@@ -308,7 +308,7 @@ struct Watching<'a> {
     state: &'a DebugState,
     spans: &'a Spans,
     until: Option<&'a Until>,
-    tally: Tally,
+    tally: EventTally,
     /// Where changes add up instead of being shown.
     sums: Option<Sums>,
     samples: u64,
@@ -316,7 +316,7 @@ struct Watching<'a> {
     /// Whether the note was shown that `until` cannot be evaluated for some pages.
     undecided_said: bool,
     /// The picture of `as timeline`.
-    timeline: Option<Timeline>,
+    timeline: Option<TimelineBuilder>,
 }
 
 impl Watching<'_> {
@@ -455,7 +455,7 @@ impl Watching<'_> {
 }
 
 /// With the mark of map counts that are averages.
-pub(super) fn marked(facts: PageFacts, target: &Target) -> PageFacts {
+pub(super) fn with_average_mark(facts: PageFacts, target: &Target) -> PageFacts {
     PageFacts {
         map_count_average: is_average(&target.machine, facts.flags.map(|flags| flags.0), facts.map_count),
         ..facts
@@ -469,8 +469,8 @@ fn event(time: f64, change: Change, [symbol, last_symbol]: [Option<SymbolBrief>;
         address: change.address,
         pages: change.pages,
         kind: change.kind,
-        before: change.before.map(|facts| marked(facts, target)),
-        after: change.after.map(|facts| marked(facts, target)),
+        before: change.before.map(|facts| with_average_mark(facts, target)),
+        after: change.after.map(|facts| with_average_mark(facts, target)),
         region: change.region.map(|region| region.name),
         symbol,
         last_symbol,
@@ -515,7 +515,7 @@ mod tests {
     fn pages_are_counted_and_the_row_that_reaches_the_number_ends_it() {
         let change =
             |kind, pages| Change { address: Some(VirtualAddress::new(0x1000)), pages, ..Change::of_process(kind) };
-        let mut tally = Tally::until(Some(5));
+        let mut tally = EventTally::until(Some(5));
         tally.add(&change(EventKind::SwappedIn, 3));
         tally.add(&change(EventKind::RegionGrew, 0));
         assert_eq!(tally.left, 1);

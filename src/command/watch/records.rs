@@ -110,11 +110,11 @@ static EVENTS: Table<Event> = Table::of(&[
         _ => Cell::count(event.pages),
     }),
     Column::word("event", 15, Role::Plain).cell(|_, event| kind(event.kind)),
-    Column::word("before → after, where", 44, Role::Plain).cell(|_, event| told(event)),
+    Column::word("before → after, where", 44, Role::Plain).cell(|_, event| event_cell(event)),
 ]);
 
 /// What changed, and where.
-fn told(event: &Event) -> Cell<'static> {
+fn event_cell(event: &Event) -> Cell<'static> {
     let told = |mut parts: Vec<String>| {
         place_of(event, &mut parts);
         parts.join("  ")

@@ -3,7 +3,7 @@
 pub(super) mod records;
 
 use super::pointers::note_address;
-use super::rows::{finish, stopped};
+use super::rows::{finish, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, ps, translate};
 use crate::eval::{self, Location};
 use crate::inspect::who::{self, EndCause, FrameQuestion, SearchEvent, SearchSummary, Seen};
@@ -19,7 +19,7 @@ use crate::report::{Shape, SymbolBrief};
 use crate::symbol::Symbols;
 use nom::Parser;
 use nom::combinator::opt;
-use records::{Mapper, SearchEnd, WhoSummary};
+use records::{MapperRow, SearchEnd, WhoSummary};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::{self, Formatter};
@@ -130,7 +130,7 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
         let pulled = pull();
         let Listener { own, own_mappings, named, last, .. } = listener;
         context.state.last_address = last;
-        let stopped = stopped(pulled, sink)?;
+        let stopped = stop_of_sweep(pulled, sink)?;
         let answer = search.summary();
         let is_target = own.is_some() && question.near == own;
         let own_mappings = Some(own_mappings).filter(|&own| own > 0 && !is_target);
@@ -185,7 +185,7 @@ fn by_address(
 }
 
 /// A place in a file, which has the same symbol in every process.
-type FilePlace = (Device, u64, u64);
+type FilePosition = (Device, u64, u64);
 
 /// Lists processes of the same name, so that their command lines tell them apart. A longer list would help nobody, and
 /// reading it takes longer than the search.
@@ -219,12 +219,12 @@ struct Listener<'a> {
     /// The processes of each name.
     named: BTreeMap<Name, BTreeSet<u32>>,
     symbols: &'a Symbols,
-    of_files: HashMap<FilePlace, Option<SymbolBrief>>,
+    of_files: HashMap<FilePosition, Option<SymbolBrief>>,
     offset: u64,
 }
 
 impl Listener<'_> {
-    fn row(&mut self, mapper: who::Mapper) -> Mapper {
+    fn row(&mut self, mapper: who::Mapper) -> MapperRow {
         let identity = mapper.target.process.identity();
         let address = VirtualAddress::new(mapper.address.get() + self.offset);
         if Some(identity.pid) == self.target {
@@ -235,7 +235,7 @@ impl Listener<'_> {
         }
         let symbol = self.symbol(&mapper, address);
         self.named.entry(identity.name.clone()).or_default().insert(identity.pid);
-        Mapper {
+        MapperRow {
             pid: identity.pid,
             name: identity.name,
             address,

@@ -7,17 +7,17 @@ use crate::render::text::lines::{Footnotes, Lines};
 use crate::render::text::{Text, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
-use crate::report::json::{Form, leaf};
+use crate::report::json::{JsonForm, leaf};
 use crate::report::record::record;
 use crate::report::{Declared, FrameWords, RegionBrief, Shape, SymbolBrief, WhoCounts, Why};
 use serde::Serialize;
 
 /// The records that no other command emits.
-pub(in crate::command) const RECORDS: &[Shape] = &[Mapper::SHAPE, WhoSummary::SHAPE];
+pub(in crate::command) const RECORDS: &[Shape] = &[MapperRow::SHAPE, WhoSummary::SHAPE];
 
 record! {
     /// A row of `who`.
-    pub struct Mapper as "mapper" {
+    pub struct MapperRow as "mapper" {
         /// The process.
         pid: u32,
         /// Its short name.
@@ -70,16 +70,16 @@ pub enum SearchEnd {
     Interrupted,
 }
 
-leaf!(SearchEnd => Form::Text);
+leaf!(SearchEnd => JsonForm::Text);
 
-impl Record for Mapper {
+impl Record for MapperRow {
     fn write(&self, text: &mut Text) {
         text.row(&MAPPERS, self);
     }
 }
 
 /// The mappings.
-pub static MAPPERS: Table<Mapper> = Table::of(&[
+pub static MAPPERS: Table<MapperRow> = Table::of(&[
     PID.cell(|_, mapper| Cell::new(&mapper.pid)),
     Column::name("process", 15, Role::Name).cell(|_, mapper| Cell::new(&mapper.name)),
     Column::word("address", 14, Role::Address).cell(|_, mapper| Cell::new(&mapper.address)),
@@ -111,7 +111,7 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     if summary.ended == SearchEnd::Nobody {
         let why = summary.because.as_deref().unwrap_or_default();
         line.word(": ", Role::Plain, format!("no process maps it: {why}"));
-        return moved(lines, summary);
+        return write_moved(lines, summary);
     }
     let found = match summary.counts.mappings {
         0 => "no mapping found".to_owned(),
@@ -129,14 +129,14 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     let (role, text) = match summary.ended {
         SearchEnd::Counted => (Role::Note, format!("all mappings found, after searching {}", of(summary))),
         SearchEnd::Limit => {
-            let more = match missing(summary) {
+            let more = match mappings_not_found(summary) {
                 Some(missing) => format!("the kernel counts {} more", counted(missing, "mapping")),
                 None => "there may be more mappings".to_owned(),
             };
             (Role::Note, format!("{looked_at}, up to the limit: {more}"))
         }
         SearchEnd::Interrupted => (Role::Warn, format!("{looked_at}, then stopped: there may be more mappings")),
-        SearchEnd::Searched | SearchEnd::Nobody => (Role::Note, searched(summary, looked_at)),
+        SearchEnd::Searched | SearchEnd::Nobody => (Role::Note, search_result(summary, looked_at)),
     };
     prose(lines, role, &text);
     let counts = &summary.counts;
@@ -155,14 +155,14 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     remark(Role::Note, counts.same_memory, "process", what);
     let what = "shown above ended during the search: the frame is no longer mapped there";
     remark(Role::Warn, counts.left, "mapping", what);
-    if !summary.lists_all && summary.ended != SearchEnd::Counted && missing(summary).is_none() {
+    if !summary.lists_all && summary.ended != SearchEnd::Counted && mappings_not_found(summary).is_none() {
         prose(lines, Role::Warn, &format!("not searched: processes {UNLISTED}"));
     }
-    moved(lines, summary);
+    write_moved(lines, summary);
     Footnotes::of(&Why::of_row(summary), |_, _| true).write(lines);
 }
 
-fn moved(lines: &mut Lines, summary: &WhoSummary) {
+fn write_moved(lines: &mut Lines, summary: &WhoSummary) {
     if summary.moved {
         let text = "the page moved to another frame during the search: run it again";
         prose(lines, Role::Warn, text);
@@ -176,11 +176,11 @@ fn of(summary: &WhoSummary) -> String {
 }
 
 /// The result of a search through everything.
-fn searched(summary: &WhoSummary, looked_at: String) -> String {
+fn search_result(summary: &WhoSummary, looked_at: String) -> String {
     if let Some(because) = &summary.because {
         return format!("{looked_at}; the kernel's count does not show when all are found: {because}");
     }
-    let Some(missing) = missing(summary) else {
+    let Some(missing) = mappings_not_found(summary) else {
         return looked_at;
     };
     let (it, belongs) = if missing == 1 { ("it", "belongs") } else { ("they", "belong") };
@@ -197,7 +197,7 @@ fn searched(summary: &WhoSummary, looked_at: String) -> String {
 const UNLISTED: &str = "outside of this pid namespace, or hidden by hidepid";
 
 /// How many mappings the kernel counts beyond those that were found, if its count is exact.
-fn missing(summary: &WhoSummary) -> Option<u64> {
+fn mappings_not_found(summary: &WhoSummary) -> Option<u64> {
     let times = *summary.words.map_count.as_ref().ok()?;
     let missing = times.checked_sub(summary.counts.mappings)?;
     (missing > 0 && summary.because.is_none()).then_some(missing)
@@ -232,8 +232,8 @@ pub(in crate::command) mod samples {
 
     const FLAGS: PageFlags = PageFlags::from_bits_retain(0x400005868);
 
-    pub fn mapper() -> Mapper {
-        Mapper {
+    pub fn mapper() -> MapperRow {
+        MapperRow {
             pid: 812,
             name: Name::from("demo"),
             address: va(0x555555558010),
@@ -243,8 +243,8 @@ pub(in crate::command) mod samples {
         }
     }
 
-    pub fn mapper_gone() -> Mapper {
-        Mapper {
+    pub fn mapper_gone() -> MapperRow {
+        MapperRow {
             pid: 4_194_303,
             name: Name::new(*b"a\xff long nam"),
             address: va(0x7ffff7dc0000),

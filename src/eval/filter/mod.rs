@@ -29,14 +29,14 @@ use std::sync::Arc;
 /// # Errors
 /// A field cannot be known here, a flag is unknown, or an expression has no value. The error gives the place.
 pub fn page_filter(
-    filter: &Spanned<lang::Filter<PageField>>,
+    filter: &Spanned<lang::FilterExpression<PageField>>,
     space: &AddressSpace,
     scope: &dyn Scope,
 ) -> Result<inspect::Filter> {
     let mut fields = PageFields { space, need: Facts::empty() };
     let predicate = predicate(filter, &mut fields, scope)?;
     let machine = space.target().machine.clone();
-    Ok(compiled(predicate, fields.need, machine, false))
+    Ok(compile(predicate, fields.need, machine, false))
 }
 
 /// A filter over page frames without a process, for `walk pfn:A..pfn:B`. Frames of `machine` have flags, a map count, a
@@ -45,17 +45,17 @@ pub fn page_filter(
 /// # Errors
 /// Frames do not have a field, a flag is unknown, or an expression has no value. The error gives the place.
 pub fn frame_filter(
-    filter: &Spanned<lang::Filter<PageField>>,
+    filter: &Spanned<lang::FilterExpression<PageField>>,
     machine: &Arc<Machine>,
     scope: &dyn Scope,
 ) -> Result<inspect::Filter> {
     let mut fields = FrameFields { machine, need: Facts::empty() };
     let predicate = predicate(filter, &mut fields, scope)?;
-    Ok(compiled(predicate, fields.need, machine.clone(), true))
+    Ok(compile(predicate, fields.need, machine.clone(), true))
 }
 
 fn predicate<F: FilterField>(
-    filter: &Spanned<lang::Filter<F>>,
+    filter: &Spanned<lang::FilterExpression<F>>,
     fields: &mut dyn Fields<F>,
     scope: &dyn Scope,
 ) -> Result<Predicate<F>> {
@@ -63,9 +63,9 @@ fn predicate<F: FilterField>(
 }
 
 /// The filter over pages, or over frames without a process.
-fn compiled(predicate: Predicate<PageField>, need: Facts, machine: Arc<Machine>, of_frames: bool) -> inspect::Filter {
+fn compile(predicate: Predicate<PageField>, need: Facts, machine: Arc<Machine>, of_frames: bool) -> inspect::Filter {
     let size = machine.page();
-    let names = field::Names::of(machine);
+    let names = field::NameCache::of(machine);
     inspect::Filter::new(need, move |page, region| {
         let answers = PageAnswers { page, region, size, names: &names, of_frames };
         predicate.holds(&answers) == Some(true)
@@ -83,7 +83,7 @@ pub struct RegionFilter {
 ///
 /// # Errors
 /// An expression has no value. The error gives its place.
-pub fn region_filter(filter: &Spanned<lang::Filter<RegionField>>, scope: &dyn Scope) -> Result<RegionFilter> {
+pub fn region_filter(filter: &Spanned<lang::FilterExpression<RegionField>>, scope: &dyn Scope) -> Result<RegionFilter> {
     let mut fields = RegionFields { asked: Vec::new() };
     Ok(RegionFilter { predicate: predicate(filter, &mut fields, scope)?, asked: fields.asked })
 }
@@ -95,7 +95,7 @@ impl RegionFilter {
     }
 
     /// The fields that it uses.
-    pub fn asked(&self) -> &[RegionField] {
+    pub fn fields(&self) -> &[RegionField] {
         &self.asked
     }
 
@@ -173,7 +173,7 @@ struct PageAnswers<'p> {
     page: &'p Page,
     region: Option<&'p ViewedRegion>,
     size: PageSize,
-    names: &'p field::Names,
+    names: &'p field::NameCache,
     /// Whether the page stands for frames that no process maps.
     of_frames: bool,
 }
@@ -398,7 +398,7 @@ impl<F: FilterField> Compiler<'_, F> {
     /// A number, and what it counts in.
     fn number(&mut self, number: &Spanned<Expression>) -> Result<(Quantity<F>, Option<Space>)> {
         if !number.node.has_fields() {
-            let operand = Operand::of(&self.evaluator.placed(number)?)?;
+            let operand = Operand::of(&self.evaluator.value_with_place(number)?)?;
             return Ok((Quantity::Number(operand.number), operand.space));
         }
         Ok(match &number.node {
@@ -426,7 +426,7 @@ impl<F: FilterField> Compiler<'_, F> {
         if side.node.has_fields() {
             return Ok(());
         }
-        operators::refuse_as_count(&self.evaluator.placed(side)?, other)
+        operators::refuse_as_count(&self.evaluator.value_with_place(side)?, other)
     }
 
     fn field(&mut self, written: &Expression, is_number: bool, at: Span) -> Result<F> {

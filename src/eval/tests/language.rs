@@ -2,8 +2,8 @@
 
 use crate::lang::parser::{self, Parsed, Tokens, address, after, range, symbol, word};
 use crate::lang::{
-    CommandName, Expression, Filter, Language, PageField, ParsedCommand, ParsedLine, Range, RegionField, Spanned,
-    Statement, SymbolName, Syntax,
+    CommandName, Expression, FilterExpression, Language, PageField, ParsedCommand, ParsedLine, Range, RegionField,
+    Spanned, Statement, SymbolName, Syntax,
 };
 use nom::Parser;
 use nom::combinator::opt;
@@ -16,9 +16,9 @@ pub enum Arguments {
     /// `print`, `translate`
     Range(Spanned<Range>),
     /// `walk`
-    Pages(Spanned<Range>, Option<Spanned<Filter<PageField>>>),
+    Pages(Spanned<Range>, Option<Spanned<FilterExpression<PageField>>>),
     /// `regions where`
-    Regions(Spanned<Filter<RegionField>>),
+    Regions(Spanned<FilterExpression<RegionField>>),
     /// `region`, `flags`
     Address(Spanned<Expression>),
     /// `info address`
@@ -82,7 +82,7 @@ pub fn arguments(line: &str) -> Arguments {
 }
 
 /// The filter of pages in `where TEXT`.
-pub fn page_filter(text: &str) -> Spanned<Filter<PageField>> {
+pub fn page_filter(text: &str) -> Spanned<FilterExpression<PageField>> {
     match arguments(&format!("walk all where {text}")) {
         Arguments::Pages(_, Some(filter)) => filter,
         other => panic!("{text}: {other:?}"),
@@ -90,7 +90,7 @@ pub fn page_filter(text: &str) -> Spanned<Filter<PageField>> {
 }
 
 /// The filter of regions in `where TEXT`.
-pub fn region_filter(text: &str) -> Spanned<Filter<RegionField>> {
+pub fn region_filter(text: &str) -> Spanned<FilterExpression<RegionField>> {
     match arguments(&format!("regions where {text}")) {
         Arguments::Regions(filter) => filter,
         other => panic!("{text}: {other:?}"),

@@ -4,11 +4,11 @@ use super::super::Result;
 use super::super::address_space::AddressSpace;
 use super::super::page::{Facts, Page};
 use super::super::sweep::Sweep;
-use super::class::{Rules, Times};
+use super::class::{CountingRules, MapTimes};
 use super::frame_counts::FrameCounts;
 use super::overlaps::overlaps;
 use super::settle::settle;
-use super::sums::{Account, Amount, Counted};
+use super::sums::{Account, AccountEntry, Amount};
 use super::zeros::ZeroPieces;
 use crate::budget::Budget;
 use crate::kernel::smaps::Smaps;
@@ -18,11 +18,11 @@ use crate::report::{AccountClass, AccountMark, Fact, Reason};
 /// A step of an account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Step<'a> {
+pub struct AccountStep<'a> {
     /// So many pages were looked at.
     pub pages: u64,
     /// Those of them that count, in address order, and where.
-    pub counted: &'a [(Page, Counted)],
+    pub counted: &'a [(Page, AccountEntry)],
     /// The account of a region that the pages before completed, or of its part in the ranges, and the region's index
     /// among [`AddressSpace::regions`].
     pub region: Option<(usize, &'a Account)>,
@@ -32,7 +32,7 @@ pub struct Step<'a> {
 #[must_use]
 pub struct Accounting {
     space: AddressSpace,
-    rules: Rules,
+    rules: CountingRules,
     budget: Budget,
     /// The memory that may be mapped several times, and what of it is left to look at first.
     overlaps: Vec<AddressRange>,
@@ -43,7 +43,7 @@ pub struct Accounting {
     zeros: Option<ZeroPieces>,
     current: Option<(usize, Account)>,
     /// The pages of the last step, and the region that it completed.
-    counted: Vec<(Page, Counted)>,
+    counted: Vec<(Page, AccountEntry)>,
     done: Option<(usize, Account)>,
     /// The counted pages whose frames others here may map too.
     repeated: Repeated,
@@ -78,7 +78,7 @@ impl AddressSpace {
             .then(|| self.pages(&overlaps, self.obtainable(Facts::FRAMES | Facts::HUGE | Facts::ENTRIES)));
         Accounting {
             space: self.clone(),
-            rules: Rules {
+            rules: CountingRules {
                 exact: self.target().machine.has_exact_map_counts(),
                 tails_show_flags: self.kernel() >= (6, 10),
                 counts_failed: self.kernel() >= (6, 9),
@@ -113,7 +113,7 @@ impl Accounting {
     ///
     /// # Errors
     /// Those of [`Sweep::next`].
-    pub fn next(&mut self) -> Result<Option<Step<'_>>> {
+    pub fn next(&mut self) -> Result<Option<AccountStep<'_>>> {
         self.counted.clear();
         self.done = None;
         if let (Some(first), Some(times)) = (&mut self.first, &mut self.times) {
@@ -142,7 +142,7 @@ impl Accounting {
         let size = self.space.page();
         for page in chunk.pages() {
             self.is_average |= page.count_is_average;
-            let mut count = |page: &Page, times: Times| -> Result<()> {
+            let mut count = |page: &Page, times: MapTimes| -> Result<()> {
                 let Some(mut counted) = self.rules.count(page, viewed, times) else {
                     return Ok(());
                 };
@@ -167,19 +167,19 @@ impl Accounting {
                         if times != Some(0) && times != Some(1) {
                             self.repeated.add_pages(&part);
                         }
-                        count(&part, times.map_or(Times::Unknown, |times| Times::Known(times.max(1))))?;
+                        count(&part, times.map_or(MapTimes::Unknown, |times| MapTimes::Known(times.max(1))))?;
                     }
                 }
                 (None, _) if is_repeated => {
                     for (part, overlaps) in parts(&page, &self.overlaps, size) {
-                        count(&part, if overlaps { Times::Unknown } else { Times::Known(1) })?;
+                        count(&part, if overlaps { MapTimes::Unknown } else { MapTimes::Known(1) })?;
                     }
                 }
                 _ => {
                     if page.kind == Some(Kind::Ksm) {
                         self.repeated.add_pages(&page);
                     }
-                    count(&page, Times::Known(1))?;
+                    count(&page, MapTimes::Known(1))?;
                 }
             }
         }
@@ -187,8 +187,12 @@ impl Accounting {
         Ok(Some(self.step(pages)))
     }
 
-    fn step(&self, pages: u64) -> Step<'_> {
-        Step { pages, counted: &self.counted, region: self.done.as_ref().map(|(index, account)| (*index, account)) }
+    fn step(&self, pages: u64) -> AccountStep<'_> {
+        AccountStep {
+            pages,
+            counted: &self.counted,
+            region: self.done.as_ref().map(|(index, account)| (*index, account)),
+        }
     }
 
     /// Settles what the pages of the region that is done did not tell, from what smaps says of it.
@@ -239,8 +243,8 @@ impl Accounting {
     }
 
     /// Regions that changed during the sweep, once it has ended.
-    pub fn changed(&self) -> &[AddressRange] {
-        self.pages.changed()
+    pub fn changed_ranges(&self) -> &[AddressRange] {
+        self.pages.changed_ranges()
     }
 }
 

@@ -6,13 +6,13 @@
 use super::super::classify::Backing;
 use super::super::page::Page;
 use super::super::region::ViewedRegion;
-use super::sums::{Amount, Counted, Marks, Place};
+use super::sums::{AccountEntry, Amount, Marks, Place};
 use crate::kernel::{Kind, PageFlags, State};
 use crate::report::{AccountClass, BesideRss};
 
 /// What counting needs to know of the kernel.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
+pub(super) struct CountingRules {
     /// Whether map counts are of single pages; `None` if unknown.
     pub exact: Option<bool>,
     /// Whether the tails of a folio show its flags (since Linux 6.10).
@@ -31,15 +31,15 @@ enum Sharing {
 
 /// How often this process maps a frame, as far as that is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Times {
+pub(super) enum MapTimes {
     Known(u64),
     /// Frames are hidden or were mapped too often to count: once or more often.
     Unknown,
 }
 
-impl Rules {
+impl CountingRules {
     /// Where a page is counted, which its process maps so often; `None` for a page without anything to count.
-    pub fn count(&self, page: &Page, viewed: &ViewedRegion, times: Times) -> Option<Counted> {
+    pub fn count(&self, page: &Page, viewed: &ViewedRegion, times: MapTimes) -> Option<AccountEntry> {
         let place = match (page.state(), page.kind) {
             (State::Present, Some(Kind::Zero | Kind::HugeZero)) => Place::Beside(BesideRss::ZeroPages),
             (State::Present, Some(Kind::Hugetlb)) => Place::Beside(BesideRss::Hugetlb),
@@ -52,7 +52,7 @@ impl Rules {
             (State::PfnMapped, _) => Place::Beside(bare_frames(viewed)),
             _ => return None,
         };
-        Some(Counted {
+        Some(AccountEntry {
             place,
             has: Marks::empty(),
             may_have: Marks::empty(),
@@ -62,7 +62,7 @@ impl Rules {
     }
 
     /// A page that Rss counts.
-    fn resident(&self, page: &Page, viewed: &ViewedRegion, times: Times) -> Counted {
+    fn resident(&self, page: &Page, viewed: &ViewedRegion, times: MapTimes) -> AccountEntry {
         let is_private = page.is_private(self.exact);
         let (sharing, several) = self.sharing(page, is_private, times);
         let class = match page.kind {
@@ -87,21 +87,21 @@ impl Rules {
             _ => AccountClass::Unclear,
         };
         let (has, may_have) = self.marks(page, viewed, class, several);
-        Counted { place: Place::Class(class), has, may_have, is_private, zeros: Amount::default() }
+        AccountEntry { place: Place::Class(class), has, may_have, is_private, zeros: Amount::default() }
     }
 
     /// Who else maps a page of an object, and whether it is mapped several times here, as far as that is known.
-    fn sharing(&self, page: &Page, is_private: Option<bool>, times: Times) -> (Sharing, Option<bool>) {
+    fn sharing(&self, page: &Page, is_private: Option<bool>, times: MapTimes) -> (Sharing, Option<bool>) {
         let count = page.map_count.filter(|_| !page.count_is_average);
         match (is_private, times, count) {
             (Some(true), ..) => (Sharing::Here, Some(false)),
-            (Some(false), Times::Known(times), Some(count)) if times > 1 && times == count => {
+            (Some(false), MapTimes::Known(times), Some(count)) if times > 1 && times == count => {
                 (Sharing::Here, Some(true))
             }
-            (Some(false), Times::Known(times), Some(_)) => (Sharing::Others, Some(times > 1)),
-            (Some(false), Times::Known(0 | 1), None) => (Sharing::Others, Some(false)),
-            (_, Times::Known(times), _) => (Sharing::Unclear, Some(times > 1)),
-            (_, Times::Unknown, _) => (Sharing::Unclear, None),
+            (Some(false), MapTimes::Known(times), Some(_)) => (Sharing::Others, Some(times > 1)),
+            (Some(false), MapTimes::Known(0 | 1), None) => (Sharing::Others, Some(false)),
+            (_, MapTimes::Known(times), _) => (Sharing::Unclear, Some(times > 1)),
+            (_, MapTimes::Unknown, _) => (Sharing::Unclear, None),
         }
     }
 

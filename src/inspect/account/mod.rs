@@ -48,8 +48,8 @@ mod sums;
 mod tests;
 mod zeros;
 
-pub use accounting::{Accounting, Step};
+pub use accounting::{AccountStep, Accounting};
 pub use family::{ClassSum, Family, FamilyMember, FamilyStep, FamilySums, LeftOut};
 pub use proof::{Check, checks};
-pub use sums::{Account, Counted};
+pub use sums::{Account, AccountEntry};
 pub(in crate::inspect) use zeros::ZeroPieces;

@@ -23,7 +23,7 @@ bitflags! {
 
 /// Where some pages are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Counted {
+pub struct AccountEntry {
     pub(super) place: Place,
     pub(super) has: Marks,
     /// The marks of which it is unknown whether they are there.
@@ -41,7 +41,7 @@ pub(super) enum Place {
     Beside(BesideRss),
 }
 
-impl Counted {
+impl AccountEntry {
     /// The class that the pages are counted in; `None` beside the sum.
     pub fn class(&self) -> Option<AccountClass> {
         match self.place {
@@ -82,13 +82,13 @@ impl Amount {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-struct Row {
+struct SumOfPlace {
     bytes: u64,
     marks: [Amount; MARKS],
 }
 
-impl Row {
-    fn add(&mut self, more: &Row) {
+impl SumOfPlace {
+    fn add(&mut self, more: &SumOfPlace) {
         self.bytes = self.bytes.saturating_add(more.bytes);
         self.marks.iter_mut().zip(&more.marks).for_each(|(amount, more)| amount.add(*more));
     }
@@ -98,7 +98,7 @@ impl Row {
 /// count.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Account {
-    rows: [Row; CLASSES],
+    rows: [SumOfPlace; CLASSES],
     beside: [u64; BESIDE],
     /// What smaps counts as private.
     pub(super) private: Amount,
@@ -106,7 +106,7 @@ pub struct Account {
 
 impl Account {
     /// Adds `bytes` bytes of pages.
-    pub fn add(&mut self, counted: &Counted, bytes: u64) {
+    pub fn add(&mut self, counted: &AccountEntry, bytes: u64) {
         let class = match counted.place {
             Place::Class(class) => class,
             Place::Beside(beside) => return self.put_beside(beside, bytes),
@@ -193,12 +193,12 @@ impl Account {
         _ = self.take(from, bytes);
     }
 
-    fn take(&mut self, from: AccountClass, bytes: u64) -> Row {
+    fn take(&mut self, from: AccountClass, bytes: u64) -> SumOfPlace {
         let row = self.row_mut(from);
         let bytes = bytes.min(row.bytes);
         let all = row.bytes;
         row.bytes -= bytes;
-        let mut taken = Row { bytes, ..Row::default() };
+        let mut taken = SumOfPlace { bytes, ..SumOfPlace::default() };
         for (taken, left) in taken.marks.iter_mut().zip(&mut row.marks) {
             *taken = left.part(bytes, all);
             *left = left.part(all - bytes, all);
@@ -206,12 +206,12 @@ impl Account {
         taken
     }
 
-    fn row(&self, class: AccountClass) -> &Row {
-        const NONE: Row = Row { bytes: 0, marks: [Amount { known: 0, unknown: 0 }; MARKS] };
+    fn row(&self, class: AccountClass) -> &SumOfPlace {
+        const NONE: SumOfPlace = SumOfPlace { bytes: 0, marks: [Amount { known: 0, unknown: 0 }; MARKS] };
         self.rows.get(class as usize).unwrap_or(&NONE)
     }
 
-    fn row_mut(&mut self, class: AccountClass) -> &mut Row {
+    fn row_mut(&mut self, class: AccountClass) -> &mut SumOfPlace {
         let index = (class as usize).min(CLASSES - 1);
         &mut self.rows[index]
     }

@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 
 /// What is the same for the whole process.
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
+pub(super) struct HugeRules {
     /// The first two numbers of the kernel's release.
     pub kernel: (u32, u32),
     pub settings: HugeSettings,
@@ -29,7 +29,7 @@ pub(super) struct Rules {
 
 /// What the rules need to know of a region.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RegionFacts<'a> {
+pub(super) struct HugeRegion<'a> {
     pub range: AddressRange,
     pub permissions: Permissions,
     /// The offset of its first byte in its file; 0 without one.
@@ -95,7 +95,7 @@ const DRIVERS_LAST: Order = &[
 /// VmFlags of what VM_SPECIAL is (include/linux/mm.h): memory-mapped I/O, bare frames, both mixed.
 const DRIVERS: [&str; 3] = ["io", "pf", "mm"];
 
-impl Rules {
+impl HugeRules {
     fn order(&self, of: Backing) -> Order {
         match of {
             Backing::Anonymous if self.kernel >= (6, 8) => SETTINGS_FIRST,
@@ -112,7 +112,7 @@ impl Rules {
     }
 
     /// The reasons that hold for a whole region.
-    pub fn of_region(&self, region: &RegionFacts<'_>) -> OfRegion {
+    pub fn of_region(&self, region: &HugeRegion<'_>) -> OfRegion {
         let has = |flag: &str| region.smaps.has_flag(flag);
         let (is_advised, is_file) = (has("hg"), region.backing == Backing::File);
         let mut both = Vec::new();
@@ -171,7 +171,7 @@ impl Rules {
     /// The kernel's own answer (THPeligible) shows what else refuses. Before Linux 6.0 it left files out.
     fn add_unseen(
         &self,
-        region: &RegionFacts<'_>,
+        region: &HugeRegion<'_>,
         is_advised: bool,
         fault: &mut Vec<HugeRefusal>,
         khugepaged: &mut Vec<HugeRefusal>,
@@ -198,16 +198,16 @@ impl Rules {
         match self.settings.of(bytes).and_then(|size| size.memory) {
             None if bytes != self.bytes => Some(Never),
             None | Some(HugeChoice::Inherit) => self.refused_globally(is_advised),
-            Some(choice) => refused(choice, is_advised),
+            Some(choice) => setting_refusal(choice, is_advised),
         }
     }
 
     fn refused_globally(&self, is_advised: bool) -> Option<HugeRefusal> {
-        refused(self.settings.memory?, is_advised)
+        setting_refusal(self.settings.memory?, is_advised)
     }
 
     /// Whether the settings let memory have huge pages of `bytes` bytes.
-    pub fn allows(&self, region: &RegionFacts<'_>, bytes: u64) -> bool {
+    pub fn allows(&self, region: &HugeRegion<'_>, bytes: u64) -> bool {
         match region.backing {
             Backing::Anonymous => self.refused_by_setting(bytes, region.smaps.has_flag("hg")).is_none(),
             Backing::Shmem => self.shares_huge(region, bytes),
@@ -216,7 +216,7 @@ impl Rules {
     }
 
     /// The same of shared memory (shmem_allowable_huge_orders in mm/shmem.c).
-    fn shares_huge(&self, region: &RegionFacts<'_>, bytes: u64) -> bool {
+    fn shares_huge(&self, region: &HugeRegion<'_>, bytes: u64) -> bool {
         let is_advised = region.smaps.has_flag("hg");
         let global = self.settings.shared.unwrap_or(HugeChoice::Never);
         let allows = |choice| match choice {
@@ -239,19 +239,13 @@ impl Rules {
     }
 
     /// The aligned places for huge pages that lie in the region.
-    pub fn places(&self, region: &RegionFacts<'_>) -> RangeOfPlaces {
+    pub fn places(&self, region: &HugeRegion<'_>) -> RangeOfPlaces {
         let first = region.range.start().get().div_ceil(self.bytes);
         RangeOfPlaces { first, end: (region.range.end().get() / self.bytes).max(first) }
     }
 
     /// Why a fault in `stretch` would map a small page. `is_whole`: it is the place of a whole huge page.
-    pub fn fault(
-        &self,
-        of: &OfRegion,
-        region: &RegionFacts<'_>,
-        stretch: &Stretch,
-        is_whole: bool,
-    ) -> Vec<HugeRefusal> {
+    pub fn fault(&self, of: &OfRegion, region: &HugeRegion<'_>, stretch: &Stretch, is_whole: bool) -> Vec<HugeRefusal> {
         if region.backing == Backing::File {
             return of.fault.clone();
         }
@@ -272,7 +266,7 @@ impl Rules {
     pub fn khugepaged(
         &self,
         of: &OfRegion,
-        region: &RegionFacts<'_>,
+        region: &HugeRegion<'_>,
         stretch: &Stretch,
         is_whole: bool,
     ) -> Vec<HugeRefusal> {
@@ -317,7 +311,7 @@ impl Rules {
     }
 
     /// Why private copies of the pages of a file stay small.
-    pub fn copies(&self, of: &OfRegion, region: &RegionFacts<'_>) -> Vec<HugeRefusal> {
+    pub fn copies(&self, of: &OfRegion, region: &HugeRegion<'_>) -> Vec<HugeRefusal> {
         let others = of.khugepaged.iter().copied().filter(|&reason| reason != File);
         self.in_order(region.backing, others.chain([Copies]).collect())
     }
@@ -329,7 +323,7 @@ impl Rules {
         orders.concat().iter().position(|&one| one == reason).unwrap_or(usize::MAX)
     }
 
-    fn add_alignment(&self, region: &RegionFacts<'_>, is_whole: bool, reasons: &mut Vec<HugeRefusal>) {
+    fn add_alignment(&self, region: &HugeRegion<'_>, is_whole: bool, reasons: &mut Vec<HugeRefusal>) {
         if !is_whole && !reasons.contains(&Alignment) {
             let occupied = reasons.first() == Some(&Occupied);
             let rest = reasons.split_off(usize::from(occupied));
@@ -339,7 +333,7 @@ impl Rules {
 }
 
 /// Whether a setting refuses huge pages.
-fn refused(choice: HugeChoice, is_advised: bool) -> Option<HugeRefusal> {
+fn setting_refusal(choice: HugeChoice, is_advised: bool) -> Option<HugeRefusal> {
     match choice {
         HugeChoice::Always => None,
         HugeChoice::Madvise if is_advised => None,

@@ -7,9 +7,9 @@ use super::super::classify::Backing;
 use super::super::page::{Facts, Page};
 use super::super::region::ViewedRegion;
 use super::super::sweep::Sweep;
-use super::rules::{OfRegion, RegionFacts, Rules};
+use super::rules::{HugeRegion, HugeRules, OfRegion};
 use super::stretch::Stretch;
-use super::tally::{HugeReport, Tally};
+use super::tally::{HugeReport, HugeTally};
 use crate::budget::Budget;
 use crate::kernel::huge::HugeChoice;
 use crate::kernel::smaps::Smaps;
@@ -59,7 +59,7 @@ impl AddressSpace {
     pub fn huge(&self, ranges: &[AddressRange], content: bool, budget: &Budget) -> Result<HugeSweep> {
         let (machine, process) = (&self.target().machine, &self.target().process);
         let bytes = self.huge_bytes();
-        let rules = Rules {
+        let rules = HugeRules {
             kernel: self.kernel(),
             settings: machine.huge_settings()?,
             bytes,
@@ -74,7 +74,7 @@ impl AddressSpace {
         let smaps = process.smaps(&mut budget.clone())?;
         let pages = self.pages(&self.whole_places(ranges), self.obtainable(need) | Facts::ENTRIES);
         Ok(HugeSweep {
-            counter: Counter { space: self.clone(), rules, smaps, current: None, tally: Tally::default() },
+            counter: Counter { space: self.clone(), rules, smaps, current: None, tally: HugeTally::default() },
             pages: pages.within(budget.clone()),
             budget: budget.clone(),
             zeros: content.then(ZeroPieces::default),
@@ -151,8 +151,8 @@ impl HugeSweep {
     }
 
     /// Regions that changed during the sweep.
-    pub fn changed(&self) -> &[AddressRange] {
-        self.pages.changed()
+    pub fn changed_ranges(&self) -> &[AddressRange] {
+        self.pages.changed_ranges()
     }
 
     fn read(&mut self, range: AddressRange) -> Result<Option<HugeZeros>> {
@@ -169,14 +169,14 @@ impl HugeSweep {
 /// Puts the pages of a region together to places of huge pages.
 struct Counter {
     space: AddressSpace,
-    rules: Rules,
+    rules: HugeRules,
     smaps: Vec<Smaps>,
-    current: Option<Current>,
-    tally: Tally,
+    current: Option<CurrentRegion>,
+    tally: HugeTally,
 }
 
 /// The region under way.
-struct Current {
+struct CurrentRegion {
     index: usize,
     range: AddressRange,
     permissions: Permissions,
@@ -188,10 +188,10 @@ struct Current {
     place: Option<(u64, Stretch)>,
 }
 
-impl Current {
-    fn facts(&self) -> RegionFacts<'_> {
-        let &Current { range, permissions, offset, backing, mount, ref smaps, .. } = self;
-        RegionFacts { range, permissions, offset, backing, mount, smaps }
+impl CurrentRegion {
+    fn facts(&self) -> HugeRegion<'_> {
+        let &CurrentRegion { range, permissions, offset, backing, mount, ref smaps, .. } = self;
+        HugeRegion { range, permissions, offset, backing, mount, smaps }
     }
 }
 
@@ -204,7 +204,7 @@ impl Counter {
         self.end_region();
         let range = viewed.range();
         let of_region = Smaps::at(&self.smaps, range.start());
-        let mut current = Current {
+        let mut current = CurrentRegion {
             index,
             range,
             permissions: viewed.region.permissions,

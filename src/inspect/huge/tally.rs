@@ -1,6 +1,6 @@
 //! The bytes of each reason.
 
-use super::rules::{OfRegion, RegionFacts, Rules};
+use super::rules::{HugeRegion, HugeRules, OfRegion};
 use super::stretch::Stretch;
 use crate::inspect::classify::Backing;
 use crate::process::HugeSize;
@@ -71,23 +71,23 @@ struct Sum {
     first: u64,
 }
 
-type Key = (HugeBy, Option<HugeRefusal>);
+type HugeKey = (HugeBy, Option<HugeRefusal>);
 
 /// Adds up.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct HugeTally {
     counts: HugeCounts,
-    all: BTreeMap<Key, (Sum, usize, u64)>,
-    of_region: BTreeMap<Key, Sum>,
+    all: BTreeMap<HugeKey, (Sum, usize, u64)>,
+    of_region: BTreeMap<HugeKey, Sum>,
     allowed: BTreeMap<u64, u64>,
 }
 
-impl Tally {
+impl HugeTally {
     /// Adds `times` places of huge pages that are like `stretch`. `page` is the size of a page.
     pub fn add(
         &mut self,
-        rules: &Rules,
-        (region, of): (&RegionFacts<'_>, &OfRegion),
+        rules: &HugeRules,
+        (region, of): (&HugeRegion<'_>, &OfRegion),
         (stretch, is_whole): (&Stretch, bool),
         times: u64,
         page: u64,
@@ -149,8 +149,8 @@ impl Tally {
     }
 
     /// The sums so far.
-    pub fn report(&self, rules: &Rules) -> HugeReport {
-        let reason = |(&(by, reason), &(sum, region, region_bytes)): (&Key, &(Sum, usize, u64))| HugeReason {
+    pub fn report(&self, rules: &HugeRules) -> HugeReport {
+        let reason = |(&(by, reason), &(sum, region, region_bytes)): (&HugeKey, &(Sum, usize, u64))| HugeReason {
             by,
             reason,
             bytes: sum.bytes,

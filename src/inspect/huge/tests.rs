@@ -1,6 +1,6 @@
 //! The rules on regions and places of huge pages that were written down, for several kernels.
 
-use super::rules::{RegionFacts, Rules};
+use super::rules::{HugeRegion, HugeRules};
 use super::stretch::Stretch;
 use crate::inspect::classify::Backing;
 use crate::kernel::huge::HugeChoice;
@@ -23,8 +23,8 @@ fn settings(memory: HugeChoice) -> HugeSettings {
     }
 }
 
-fn rules(kernel: (u32, u32), settings: HugeSettings) -> Rules {
-    Rules { kernel, settings, bytes: HUGE, pages: PAGES, process: Some(true), files: Some(false) }
+fn rules(kernel: (u32, u32), settings: HugeSettings) -> HugeRules {
+    HugeRules { kernel, settings, bytes: HUGE, pages: PAGES, process: Some(true), files: Some(false) }
 }
 
 fn range(start: u64, end: u64) -> AddressRange {
@@ -35,14 +35,14 @@ fn smaps(range: AddressRange, flags: &[&str]) -> Smaps {
     Smaps { vm_flags: flags.iter().map(|&flag| flag.to_owned()).collect(), ..Smaps::of(range) }
 }
 
-fn facts<'a>(smaps: &'a Smaps, backing: Backing) -> RegionFacts<'a> {
+fn facts<'a>(smaps: &'a Smaps, backing: Backing) -> HugeRegion<'a> {
     let permissions = Permissions { read: true, write: true, ..Permissions::default() };
-    RegionFacts { range: smaps.range, permissions, offset: 0, backing, mount: None, smaps }
+    HugeRegion { range: smaps.range, permissions, offset: 0, backing, mount: None, smaps }
 }
 
 /// A private region of `bytes` bytes at an aligned address, with these VmFlags: why a fault in it refuses, and why
 /// khugepaged does.
-fn of_memory(rules: &Rules, bytes: u64, flags: &[&str]) -> (Vec<HugeRefusal>, Vec<HugeRefusal>) {
+fn of_memory(rules: &HugeRules, bytes: u64, flags: &[&str]) -> (Vec<HugeRefusal>, Vec<HugeRefusal>) {
     let smaps = smaps(range(4 * HUGE, 4 * HUGE + bytes), flags);
     let of = rules.of_region(&facts(&smaps, Backing::Anonymous));
     (of.fault, of.khugepaged)
@@ -60,7 +60,7 @@ fn settings_advice_and_length_decide_of_a_region() {
     assert_eq!(of_memory(&always, HUGE, &["io"]), both(&[Driver]));
     let never = rules((6, 18), settings(HugeChoice::Never));
     assert_eq!(of_memory(&never, HUGE, &["hg"]), both(&[Never]));
-    let off = Rules { process: Some(false), ..always.clone() };
+    let off = HugeRules { process: Some(false), ..always.clone() };
     assert_eq!(of_memory(&off, HUGE, &["hg"]), both(&[Process]));
     let none = rules((6, 18), HugeSettings::default());
     assert_eq!(of_memory(&none, HUGE, &["hg"]), both(&[NotBuilt]));
@@ -122,7 +122,7 @@ fn the_kernel_tells_what_the_rules_do_not_see() {
 fn files_and_shared_memory_have_rules_of_their_own() {
     let of = |settings: &HugeSettings, backing, mount, offset, flags: &[&str]| {
         let smaps = smaps(range(4 * HUGE, 6 * HUGE), flags);
-        let region = RegionFacts { offset, mount, ..facts(&smaps, backing) };
+        let region = HugeRegion { offset, mount, ..facts(&smaps, backing) };
         let of = rules((6, 18), settings.clone()).of_region(&region);
         (of.fault, of.khugepaged)
     };
@@ -173,7 +173,7 @@ fn what_is_in_the_place_of_a_huge_page_counts() {
     assert_eq!(with(&|one| one.elsewhere = 1), [Elsewhere]);
     let holes = Stretch { small: 500, untouched: 10, zeros: 2, ..Stretch::default() };
     assert_eq!(check(holes, &["um"], true), (vec![Occupied, Userfault], vec![Userfault]));
-    let few = Rules { settings: HugeSettings { max_empty: Some(11), ..rules.settings.clone() }, ..rules.clone() };
+    let few = HugeRules { settings: HugeSettings { max_empty: Some(11), ..rules.settings.clone() }, ..rules.clone() };
     let smaps = smaps(range(0, 4 * HUGE), &[]);
     let facts = facts(&smaps, Backing::Anonymous);
     assert_eq!(few.khugepaged(&few.of_region(&facts), &facts, &holes, true), [Empty]);

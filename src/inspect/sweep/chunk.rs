@@ -269,7 +269,7 @@ impl PageStretches {
 
 /// The pages of a [`Chunk`].
 #[must_use = "iterators are lazy"]
-pub struct Pages<'a> {
+pub struct ChunkPages<'a> {
     chunk: Chunk<'a>,
     /// Whether entries of single pages are all that was read, and neighbours that are the same may come as one.
     is_plain: bool,
@@ -289,9 +289,9 @@ pub struct Pages<'a> {
 impl<'a> Chunk<'a> {
     /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Facts::EACH`] was asked
     /// for.
-    pub fn pages(&self) -> Pages<'a> {
+    pub fn pages(&self) -> ChunkPages<'a> {
         let has_only_entries = matches!(self.content, ChunkContent::Read(words) if self.has_only_entries(words));
-        Pages {
+        ChunkPages {
             is_plain: has_only_entries && self.need.has_entries() && !self.need.contains(Facts::EACH),
             chunk: *self,
             next: 0,
@@ -303,7 +303,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-impl Iterator for Pages<'_> {
+impl Iterator for ChunkPages<'_> {
     type Item = Page;
 
     #[inline]
@@ -315,7 +315,7 @@ impl Iterator for Pages<'_> {
     }
 }
 
-impl Pages<'_> {
+impl ChunkPages<'_> {
     /// The next page, whatever was read of it. Not inlined, so that only the fast path of plain pages is.
     #[inline(never)]
     fn next_any(&mut self) -> Option<Page> {

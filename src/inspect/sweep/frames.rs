@@ -400,7 +400,7 @@ fn read_heads(
 }
 
 /// The map counts of a huge mapping.
-enum HugeCounts {
+enum HugeMapCounts {
     /// The same for all of its pages; [`UNREAD`] where there is none to read.
     Same(u64),
     /// One for each page.
@@ -461,8 +461,8 @@ fn look_up_piece(
         }
         if need.contains(Facts::COUNTS) {
             match map_counts(machine, head, flags[0], stride)? {
-                HugeCounts::Same(count) => set_word(&mut stretches.counts, slot, count),
-                HugeCounts::Each(counts) => differing.push((slot, counts)),
+                HugeMapCounts::Same(count) => set_word(&mut stretches.counts, slot, count),
+                HugeMapCounts::Each(counts) => differing.push((slot, counts)),
             }
         }
     }
@@ -528,16 +528,16 @@ fn set_word(words: &mut [u64], slot: usize, word: u64) {
 
 /// The map counts of the `pages` frames from `head` on. An anon-exclusive head (KPF_OWNER_2) proves that the folio has
 /// this one mapping; otherwise each page may have its own count, as after a forked child has copied one of them.
-fn map_counts(machine: &Machine, head: FrameNumber, flags: PageFlags, pages: u64) -> process::Result<HugeCounts> {
+fn map_counts(machine: &Machine, head: FrameNumber, flags: PageFlags, pages: u64) -> process::Result<HugeMapCounts> {
     let pages = if flags.contains(PageFlags::ANON | PageFlags::OWNER_2) { 1 } else { pages };
     let mut counts = vec![UNREAD; pages as usize];
     let read = machine.frame_counts(head, &mut counts)?;
     let first = counts.first().copied().unwrap_or(UNREAD);
     if counts.iter().take(read).all(|&count| count == first) && read == counts.len() {
-        return Ok(HugeCounts::Same(first));
+        return Ok(HugeMapCounts::Same(first));
     }
     if read == 0 {
-        return Ok(HugeCounts::Same(UNREAD));
+        return Ok(HugeMapCounts::Same(UNREAD));
     }
-    Ok(HugeCounts::Each(counts))
+    Ok(HugeMapCounts::Each(counts))
 }

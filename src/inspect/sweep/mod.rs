@@ -13,7 +13,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use chunk::{Chunk, Pages};
+pub use chunk::{Chunk, ChunkPages};
 
 /// The raw words, for callers that compare without decoding.
 pub(super) mod raw {
@@ -104,7 +104,7 @@ impl Sweep {
 
     /// Regions of the ranges that changed during the sweep, once it has ended: their pages may be from before or after
     /// the change.
-    pub fn changed(&self) -> &[AddressRange] {
+    pub fn changed_ranges(&self) -> &[AddressRange] {
         &self.changed
     }
 }
@@ -157,7 +157,7 @@ enum MapsComparison {
 
 impl RegionChanges {
     pub fn among(space: &AddressSpace, spans: &[AddressRange]) -> Self {
-        let is_compared = space.maps_text().is_known() && touched(space, spans).nth(FEW).is_some();
+        let is_compared = space.maps_text().is_known() && touched_regions(space, spans).nth(FEW).is_some();
         let text = if is_compared { MapsComparison::Same(0) } else { MapsComparison::Other };
         RegionChanges {
             space: space.clone(),
@@ -216,7 +216,7 @@ impl RegionChanges {
         if text == MapsComparison::SameToTheEnd {
             return Ok(Vec::new());
         }
-        let touched = || touched(&self.space, &self.spans);
+        let touched = || touched_regions(&self.space, &self.spans);
         let mut changed = Vec::new();
         if touched().nth(FEW).is_none() {
             for before in touched() {
@@ -240,7 +240,10 @@ impl RegionChanges {
 }
 
 /// The regions that `spans` touch, in address order.
-fn touched<'v>(space: &'v AddressSpace, spans: &'v [AddressRange]) -> impl Iterator<Item = &'v Region> + use<'v> {
+fn touched_regions<'v>(
+    space: &'v AddressSpace,
+    spans: &'v [AddressRange],
+) -> impl Iterator<Item = &'v Region> + use<'v> {
     let regions = space.regions();
     let mut first = 0;
     let inside = spans.iter().flat_map(move |span| {
@@ -275,7 +278,11 @@ pub struct Selection {
 
 impl Selection {
     /// The pages of a chunk that are kept.
-    pub fn kept<'c>(&'c mut self, chunk: Chunk<'c>, question: &'c Question) -> impl Iterator<Item = Page> + 'c {
+    pub fn matching_pages<'c>(
+        &'c mut self,
+        chunk: Chunk<'c>,
+        question: &'c Question,
+    ) -> impl Iterator<Item = Page> + 'c {
         for (pages, reason) in chunk.unknown_content() {
             self.unknown_content.add(pages, reason);
         }

@@ -68,11 +68,11 @@ pub(super) struct Plan {
     /// Regions before this one end before the next span.
     next: usize,
     /// The region being planned, and what is left of it.
-    current: Option<Current>,
+    current: Option<PlannedRegion>,
     steps: VecDeque<PlanStep>,
 }
 
-struct Current {
+struct PlannedRegion {
     region: usize,
     left: AddressRange,
     /// Pages of the next scan.
@@ -171,7 +171,8 @@ impl Plan {
             if let Some(rest) = AddressRange::new(here.end(), span.end()) {
                 self.spans.push_front(rest);
             }
-            self.current = Some(Current { region: index, left: here, window: PROBE_PAGES, straight: PROBE_PAGES });
+            self.current =
+                Some(PlannedRegion { region: index, left: here, window: PROBE_PAGES, straight: PROBE_PAGES });
         }
         true
     }
@@ -190,7 +191,7 @@ impl Plan {
             // A limited number of pages at a time: a region may be as large as the address space.
             let (now, rest) = split(current.left, self.aligned(current.left, STRAIGHT_PAGES));
             self.read(current.region, now, Action::Read);
-            self.current = rest.map(|left| Current { left, ..current });
+            self.current = rest.map(|left| PlannedRegion { left, ..current });
             return Ok(());
         }
         let (window, _) = split(current.left, self.aligned(current.left, current.window));

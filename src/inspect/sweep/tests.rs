@@ -464,7 +464,7 @@ fn changes_are_said() {
     world.regions.lock().expect("a lock")[1] = region(0x2000, 11);
     let mut again = space.pages(&space.spans(), Facts::ENTRIES);
     while again.next().expect("a sweep").is_some() {}
-    assert_eq!(again.changed(), [region(0x2000, 10).range]);
+    assert_eq!(again.changed_ranges(), [region(0x2000, 10).range]);
     for (now, error) in [(Liveness::Exited, "exited"), (Liveness::Executed, "executed")] {
         *world.watched.liveness.lock().expect("a lock") = Some(now);
         let mut gone = space.pages(&space.spans(), Facts::ENTRIES);

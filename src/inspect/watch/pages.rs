@@ -1,7 +1,7 @@
 //! What happened to a page between two samples.
 
 use super::regions::{self, Change, Residence, effect, is_same_mapping};
-use super::words::{Sample, SampledPage, spanning};
+use super::words::{SampledPage, WordSample, spanning};
 use crate::inspect::StateSet;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{PageObservation, RegionFacts, classify};
@@ -22,8 +22,8 @@ pub(super) enum JoinRule {
 /// Two samples that are compared.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<'a> {
-    pub before: &'a Sample,
-    pub now: &'a Sample,
+    pub before: &'a WordSample,
+    pub now: &'a WordSample,
     pub space: &'a AddressSpace,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Pair<'a> {
     /// What happened to regions, with the pages that went with them, and the indices of the pages that are mapped anew:
     /// nothing was there before that they could be compared with.
     fn region_changes(self, within: Option<&[AddressRange]>) -> (Vec<Change>, Vec<Range<u64>>) {
-        fn regions(sample: &Sample) -> Vec<&Region> {
+        fn regions(sample: &WordSample) -> Vec<&Region> {
             sample.regions.iter().map(|(region, _)| region).collect()
         }
         let (mut changes, mut new) = (Vec::new(), Vec::new());
@@ -66,7 +66,7 @@ impl<'a> Pair<'a> {
         let size = self.space.page();
         // Of a region that ends outside of the samples, only what was sampled is known.
         let sampled = |range: AddressRange| {
-            let parts = [self.before, self.now].map(|sample| sample.covered(range));
+            let parts = [self.before, self.now].map(|sample| sample.sampled_part(range));
             let is_within = within.is_none_or(|within| range.within(within).next().is_some());
             parts.into_iter().flatten().reduce(spanning).filter(|_| is_within)
         };

@@ -3,7 +3,7 @@
 
 use super::pages::{JoinRule, Pair};
 use super::regions::Change;
-use super::words::{PageWords, Sample, SampledPage, Sampling};
+use super::words::{PageWords, SampledPage, Sampling, WordSample};
 use crate::budget::Budget;
 use crate::inspect::Result;
 use crate::inspect::address_space::AddressSpace;
@@ -21,7 +21,7 @@ const CHUNK: usize = 1 << 20;
 
 /// The page map of a process at one time, with its regions.
 pub struct Snapshot {
-    sample: Sample,
+    sample: WordSample,
     extra: Facts,
     areas: SwapTypes,
     present: u64,

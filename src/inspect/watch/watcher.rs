@@ -2,7 +2,7 @@
 
 use super::pages::{JoinRule, Pair};
 use super::regions::Change;
-use super::words::{PageWords, Sample, Sampling};
+use super::words::{PageWords, Sampling, WordSample};
 use crate::budget::Budget;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{KernelBehaviour, SwapTypes};
@@ -22,7 +22,7 @@ pub struct Watcher {
     pub(super) extra: Facts,
     /// Where all samples lie, if that does not change.
     pub(super) range: Option<Vec<AddressRange>>,
-    pub(super) last: Option<Arc<Sample>>,
+    pub(super) last: Option<Arc<WordSample>>,
     pub(super) swap: SwapTypes,
 }
 
@@ -144,7 +144,7 @@ pub struct Look<'w> {
     /// What the programs had that the process has left, once it has executed another one.
     left: Option<NetEffect>,
     /// The last sample, this one, and its address space.
-    compared: Option<(Arc<Sample>, Arc<Sample>, AddressSpace)>,
+    compared: Option<(Arc<WordSample>, Arc<WordSample>, AddressSpace)>,
     of_process: Vec<Change>,
     survival: Survival,
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The words of one sample, in address order.
 #[derive(Default)]
 pub(super) struct PageWords {
-    extents: Vec<Extent>,
+    extents: Vec<WordBlock>,
     /// For each extent of the last sample, whether this one has the same words.
     same: Vec<bool>,
     /// Index into the extents of the last sample: those before it end before the next chunk.
@@ -27,7 +27,7 @@ pub(super) struct PageWords {
 }
 
 /// Words that were read together.
-struct Extent {
+struct WordBlock {
     /// Shared with the last sample, if they are the same.
     words: Arc<ExtentWords>,
     /// Whether they differ from those of the last sample.
@@ -165,11 +165,11 @@ impl PageWords {
             && extent.words.is_same(chunk, size, self.compared)
         {
             *same = true;
-            self.extents.push(Extent { words: extent.words.clone(), fresh: false });
+            self.extents.push(WordBlock { words: extent.words.clone(), fresh: false });
             return;
         }
         let words = ExtentWords::of(chunk, size, self.compared).filter(|words| !words.entries.is_empty());
-        self.extents.extend(words.map(|words| Extent { words: Arc::new(words), fresh: true }));
+        self.extents.extend(words.map(|words| WordBlock { words: Arc::new(words), fresh: true }));
     }
 
     /// The pages that differ from `before`, with their words then and now. The pages in the ranges of indices `new` are
@@ -255,7 +255,7 @@ impl PageWords {
                     + words.contents.capacity())
                 + 16 * (words.huge.capacity() + words.zero.capacity())
         };
-        self.extents.iter().map(|extent| size_of::<Extent>() + words(&extent.words)).sum()
+        self.extents.iter().map(|extent| size_of::<WordBlock>() + words(&extent.words)).sum()
     }
 }
 
@@ -353,26 +353,26 @@ impl Sampling {
 
     /// Whether regions changed meanwhile, once it has ended.
     pub fn has_changed(&self) -> bool {
-        !self.pages.changed().is_empty()
+        !self.pages.changed_ranges().is_empty()
     }
 
     /// The sample, once it has ended.
-    pub fn finish(self) -> (Sample, AddressSpace) {
+    pub fn finish(self) -> (WordSample, AddressSpace) {
         let Sampling { space, spans, words, .. } = self;
         let regions = around(&space, &spans);
-        (Sample { words, regions, spans, page: space.page() }, space)
+        (WordSample { words, regions, spans, page: space.page() }, space)
     }
 }
 
 /// The words of the watched addresses at one time, and the regions in them and next to them.
-pub(super) struct Sample {
+pub(super) struct WordSample {
     pub words: PageWords,
     pub regions: Vec<(Region, Backing)>,
     pub spans: Vec<AddressRange>,
     pub page: PageSize,
 }
 
-impl Sample {
+impl WordSample {
     /// The region of `address`, and what classification needs to know of it.
     pub fn place(&self, address: VirtualAddress) -> Option<(&Region, RegionFacts)> {
         let after = self.regions.partition_point(|(region, _)| region.range.start() <= address);
@@ -382,7 +382,7 @@ impl Sample {
     }
 
     /// The part of `range` that was sampled, with the gaps in it.
-    pub fn covered(&self, range: AddressRange) -> Option<AddressRange> {
+    pub fn sampled_part(&self, range: AddressRange) -> Option<AddressRange> {
         range.within(&self.spans).reduce(spanning)
     }
 }

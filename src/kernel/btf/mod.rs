@@ -13,7 +13,7 @@ mod types;
 pub use types::BadBtf;
 
 use crate::budget::Budget;
-use types::{ARRAY, ENUM, ENUM64, FLOAT, INT, PTR, STRUCT, Type, Types, UNION};
+use types::{ARRAY, ENUM, ENUM64, FLOAT, INT, PTR, STRUCT, Type, TypeTable, UNION};
 
 /// The most members and links between types that one question looks at. The largest structures of a kernel have some
 /// hundred members.
@@ -24,11 +24,11 @@ const MOST_STEPS: u64 = 1 << 16;
 /// Kernels have structures of the same name that differ, each private to a file. A question about such a name has an
 /// answer only if it is the same for all of them.
 #[derive(Clone, Debug)]
-pub struct Layout(Types);
+pub struct Layout(TypeTable);
 
 /// The place of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Member {
+pub struct MemberPlace {
     /// Bits from the beginning of the structure to the member. In a big-endian kernel the first bit of a byte is its
     /// most significant one.
     pub bit_offset: u64,
@@ -40,7 +40,7 @@ pub struct Member {
     pub is_bit_field: bool,
 }
 
-impl Member {
+impl MemberPlace {
     /// Bytes from the beginning of the structure; `None` for a bit field.
     pub fn byte_offset(&self) -> Option<u64> {
         (!self.is_bit_field && self.bit_offset.is_multiple_of(8)).then_some(self.bit_offset / 8)
@@ -53,7 +53,7 @@ impl Layout {
     /// # Errors
     /// If the bytes are damaged, or the budget ends.
     pub fn parse(bytes: Vec<u8>, budget: &mut Budget) -> Result<Layout, BadBtf> {
-        Types::parse(bytes, budget).map(Layout)
+        TypeTable::parse(bytes, budget).map(Layout)
     }
 
     /// The size of a structure or union in bytes.
@@ -63,7 +63,7 @@ impl Layout {
 
     /// The place of a member. `path` is its name, or several with dots between them: `folio` has `page.flags`. Members
     /// of anonymous structures and unions count as members of what these are in, as in C. No pointer is followed.
-    pub fn member(&self, structure: &str, path: &str) -> Option<Member> {
+    pub fn member(&self, structure: &str, path: &str) -> Option<MemberPlace> {
         self.agreed(structure, &[STRUCT, UNION], |one, budget| self.place(*one, path, budget))
     }
 
@@ -75,7 +75,7 @@ impl Layout {
 
     /// The value of a member of at most 64 bits, from the bytes of its structure. A structure of only one number
     /// gives that number.
-    pub fn value(&self, member: Member, structure: &[u8]) -> Option<i128> {
+    pub fn value(&self, member: MemberPlace, structure: &[u8]) -> Option<i128> {
         let bits = u32::try_from(member.bits).ok().filter(|bits| (1..=64).contains(bits))?;
         let start = usize::try_from(member.bit_offset / 8).ok()?;
         let before = (member.bit_offset % 8) as u32;
@@ -106,7 +106,7 @@ impl Layout {
     }
 
     /// The place of a member in this structure.
-    fn place(&self, structure: Type, path: &str, budget: &mut Budget) -> Option<Member> {
+    fn place(&self, structure: Type, path: &str, budget: &mut Budget) -> Option<MemberPlace> {
         let mut inside = structure;
         let mut offset = 0u64;
         let (parents, last) = path.rsplit_once('.').map_or((None, path), |(parents, last)| (Some(parents), last));
@@ -142,7 +142,7 @@ impl Layout {
     }
 
     /// The member with its width. `offset` is that of the structure in which it was found.
-    fn whole(&self, found: MemberEntry, offset: u64, budget: &mut Budget) -> Option<Member> {
+    fn whole(&self, found: MemberEntry, offset: u64, budget: &mut Budget) -> Option<MemberPlace> {
         let mut bit_offset = offset.checked_add(found.bit_offset)?;
         let mut elements = 1u64;
         let mut one = self.0.plain(found.number, budget)?;
@@ -173,7 +173,7 @@ impl Layout {
         } else if bits > whole || elements != 1 {
             return None;
         }
-        Some(Member { bit_offset, bits, is_signed, is_bit_field })
+        Some(MemberPlace { bit_offset, bits, is_signed, is_bit_field })
     }
 }
 

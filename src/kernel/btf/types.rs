@@ -53,7 +53,7 @@ pub enum BadBtf {
 
 /// The types of one file. The bytes are kept as they are.
 #[derive(Clone, Debug)]
-pub(super) struct Types {
+pub(super) struct TypeTable {
     bytes: Vec<u8>,
     pub(super) is_big_endian: bool,
     names: Range<usize>,
@@ -74,7 +74,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn find(file: &Types) -> Result<Parts, BadBtf> {
+    fn find(file: &TypeTable) -> Result<Parts, BadBtf> {
         let header = BadBtf::CutShort("header");
         match file.bytes.get(2).ok_or(header)? {
             1 => {}
@@ -95,7 +95,7 @@ impl Parts {
     }
 
     /// The offset after a type and all that belongs to it.
-    fn after(&self, file: &Types, one: &Type) -> Result<usize, BadBtf> {
+    fn after(&self, file: &TypeTable, one: &Type) -> Result<usize, BadBtf> {
         let (fixed, each) = match one.kind {
             PTR | FWD | TYPEDEF | VOLATILE | CONST | RESTRICT | FUNC | FLOAT | TYPE_TAG => (0, 0),
             INT | VAR | DECL_TAG => (4, 0),
@@ -111,7 +111,7 @@ impl Parts {
     }
 
     /// What follows a type of a kind that is newer than this program: the size of the fixed part, and of each element.
-    fn unknown(&self, file: &Types, kind: u8) -> Option<(u8, u8)> {
+    fn unknown(&self, file: &TypeTable, kind: u8) -> Option<(u8, u8)> {
         let rows = file.bytes.get(self.kinds.clone())?.as_chunks::<4>().0;
         let [fixed, each, ..] = rows.get(usize::from(kind)).filter(|_| kind != 0)?;
         Some((*fixed, *each))
@@ -147,16 +147,22 @@ pub(super) struct Int {
     pub(super) bits: u8,
 }
 
-impl Types {
+impl TypeTable {
     /// Finds all types. Each costs one step.
-    pub(super) fn parse(bytes: Vec<u8>, budget: &mut Budget) -> Result<Types, BadBtf> {
+    pub(super) fn parse(bytes: Vec<u8>, budget: &mut Budget) -> Result<TypeTable, BadBtf> {
         let is_big_endian = match bytes.as_slice() {
             [0x9f, 0xeb, ..] => false,
             [0xeb, 0x9f, ..] => true,
             _ => return Err(BadBtf::NotBtf),
         };
-        let mut file =
-            Types { bytes, is_big_endian, names: 0..0, offsets: Vec::new(), named: Vec::new(), pointer_bytes: None };
+        let mut file = TypeTable {
+            bytes,
+            is_big_endian,
+            names: 0..0,
+            offsets: Vec::new(),
+            named: Vec::new(),
+            pointer_bytes: None,
+        };
         let parts = Parts::find(&file)?;
         file.names = parts.names.clone();
         let mut at = parts.types.start;

@@ -169,7 +169,7 @@ fn symbol_offset(text: &str) -> Lexed<'_, ()> {
 
 /// What the groups of a form capture.
 #[derive(Clone, Copy)]
-enum Groups {
+enum PastedGroups {
     /// An address in hexadecimal.
     Address,
     /// Two of them.
@@ -182,61 +182,64 @@ enum Groups {
 
 /// Each form. `@` is an address with its `0x`, `#` one of at least five digits, `%` one without `0x`; `_` are blanks,
 /// `~` is any text, `&` a cast to a pointer or reference, or a type in braces.
-const FORMS: &[(&str, Groups)] = &[
+const FORMS: &[(&str, PastedGroups)] = &[
     // gdb: x, disassemble; also the shadow bytes of AddressSanitizer.
-    (r"(?:=>_?)?@(?:_<~>)?:", Groups::Address),
+    (r"(?:=>_?)?@(?:_<~>)?:", PastedGroups::Address),
     // gdb: info line
-    (r#"Line \d+ of "[^|"]*" starts at address @(?: <~>)? and ends at @"#, Groups::Span),
-    (r#"(?:Line \d+ of "[^|"]*" is at|No line number information available for) address @"#, Groups::Address),
+    (r#"Line \d+ of "[^|"]*" starts at address @(?: <~>)? and ends at @"#, PastedGroups::Span),
+    (r#"(?:Line \d+ of "[^|"]*" is at|No line number information available for) address @"#, PastedGroups::Address),
     // gdb: info symbol, info address
-    (r#"([^|"']+) in section [^|" \t\r\n]+(?: of (/[^|" \t\r\n]*))?"#, Groups::Symbol),
-    (r#"Symbol "[^|"]*" is (?:(?:a function|a label|static storage) at address|at) @"#, Groups::Address),
+    (r#"([^|"']+) in section [^|" \t\r\n]+(?: of (/[^|" \t\r\n]*))?"#, PastedGroups::Symbol),
+    (r#"Symbol "[^|"]*" is (?:(?:a function|a label|static storage) at address|at) @"#, PastedGroups::Address),
     // gdb: frames
-    (r"(?:Run till exit from )?\x23\d+_@", Groups::Address),
+    (r"(?:Run till exit from )?\x23\d+_@", PastedGroups::Address),
     // lldb: frames
-    (r"(?:\*_)?frame \x23\d+: @", Groups::Address),
-    (r"# in [^|\x22]+ \(", Groups::Address),
-    (r#"(?:\*_)?\d+_Thread 0x[0-9a-fA-F]+ \(LWP \d+\)(?: "[^|"]*")?_@ in "#, Groups::Address),
+    (r"(?:\*_)?frame \x23\d+: @", PastedGroups::Address),
+    (r"# in [^|\x22]+ \(", PastedGroups::Address),
+    (r#"(?:\*_)?\d+_Thread 0x[0-9a-fA-F]+ \(LWP \d+\)(?: "[^|"]*")?_@ in "#, PastedGroups::Address),
     // gdb: info frame
-    (r"(?:Stack level \d+, frame|Stack frame|called by frame|caller of frame|Arglist|Locals) at @,?", Groups::Address),
-    (r"[a-z]\w* at #,?", Groups::Address),
+    (
+        r"(?:Stack level \d+, frame|Stack frame|called by frame|caller of frame|Arglist|Locals) at @,?",
+        PastedGroups::Address,
+    ),
+    (r"[a-z]\w* at #,?", PastedGroups::Address),
     // gdb: breakpoints
-    (r"(?:Temporary breakpoint|Hardware assisted breakpoint|Breakpoint) [\d.]+(?: at |, )@", Groups::Address),
-    (r"\d+(?:\.\d+)?_(?:[a-zA-Z][a-zA-Z -]*_(?:keep|del|dis|dstp)_)?[yn]_@", Groups::Address),
+    (r"(?:Temporary breakpoint|Hardware assisted breakpoint|Breakpoint) [\d.]+(?: at |, )@", PastedGroups::Address),
+    (r"\d+(?:\.\d+)?_(?:[a-zA-Z][a-zA-Z -]*_(?:keep|del|dis|dstp)_)?[yn]_@", PastedGroups::Address),
     // gdb: info sharedlibrary, info files, disassemble, info proc mappings
-    (r"@_@_(?:Yes|No)", Groups::Span),
-    (r"@ - @ is ", Groups::Span),
-    (r"Entry point: @", Groups::Address),
-    (r"Dump of assembler code from @ to @:", Groups::Span),
+    (r"@_@_(?:Yes|No)", PastedGroups::Span),
+    (r"@ - @ is ", PastedGroups::Span),
+    (r"Entry point: @", PastedGroups::Address),
+    (r"Dump of assembler code from @ to @:", PastedGroups::Span),
     // A half-open interval, as the sanitizers write regions.
-    (r"\[@, ?@\)", Groups::Span),
-    (r"@_@_@_@", Groups::Span),
+    (r"\[@, ?@\)", PastedGroups::Span),
+    (r"@_@_@_@", PastedGroups::Span),
     // gdb: info registers
-    (r"[a-z]\w*_@_(?:0x[0-9a-f]*|-?\d+|\[)", Groups::Address),
+    (r"[a-z]\w*_@_(?:0x[0-9a-f]*|-?\d+|\[)", PastedGroups::Address),
     // gdb: info locals, info args, bt full, display, print of a reference, output
-    (r"[A-Za-z]\w* = (?:&_?)?\x40?#", Groups::Address),
-    (r"[A-Za-z]\w* = (?:&_?)?\x40?@_[\x22<]", Groups::Address),
-    (r"\d+: (?:/[0-9a-z]+ )?[^|\x22=]+ = (?:&_?)?\x40?@", Groups::Address),
-    (r"\$\d+ = (?:&_?)?\x40@", Groups::Address),
+    (r"[A-Za-z]\w* = (?:&_?)?\x40?#", PastedGroups::Address),
+    (r"[A-Za-z]\w* = (?:&_?)?\x40?@_[\x22<]", PastedGroups::Address),
+    (r"\d+: (?:/[0-9a-z]+ )?[^|\x22=]+ = (?:&_?)?\x40?@", PastedGroups::Address),
+    (r"\$\d+ = (?:&_?)?\x40@", PastedGroups::Address),
     // /proc/PID/maps and smaps, pmap, pmap -x and -d, pmap -X
-    (r"%-%_[r-][w-][x-][ps]", Groups::Span),
-    (r"%_(\d+)K_[r-][w-][x-][s-][R-]", Groups::Kibibytes),
-    (r"%_(\d+)(?:_\d+_\d+)?_[r-][w-][x-][s-][R-]", Groups::Kibibytes),
-    (r"%_[r-][w-][x-][ps]_[0-9a-f]+_[0-9a-f]+:[0-9a-f]+_\d+_(\d+)", Groups::Kibibytes),
+    (r"%-%_[r-][w-][x-][ps]", PastedGroups::Span),
+    (r"%_(\d+)K_[r-][w-][x-][s-][R-]", PastedGroups::Kibibytes),
+    (r"%_(\d+)(?:_\d+_\d+)?_[r-][w-][x-][s-][R-]", PastedGroups::Kibibytes),
+    (r"%_[r-][w-][x-][ps]_[0-9a-f]+_[0-9a-f]+:[0-9a-f]+_\d+_(\d+)", PastedGroups::Kibibytes),
     // perf script
-    (r"(?:~:_)?%_(?:~\+0x[0-9a-f]+|\[unknown\])_\(", Groups::Address),
+    (r"(?:~:_)?%_(?:~\+0x[0-9a-f]+|\[unknown\])_\(", PastedGroups::Address),
     // valgrind, the sanitizers
-    (r"==\d+==_(?:at|by|Address|Access not within mapped region at address) @", Groups::Address),
-    (r"==\d+==ERROR: \w+: [\w-]+ on (?:unknown )?address @", Groups::Address),
-    (r"[A-Za-z ]+ of size \d+ at @", Groups::Address),
-    (r"(?:Address )?@ is located ", Groups::Address),
+    (r"==\d+==_(?:at|by|Address|Access not within mapped region at address) @", PastedGroups::Address),
+    (r"==\d+==ERROR: \w+: [\w-]+ on (?:unknown )?address @", PastedGroups::Address),
+    (r"[A-Za-z ]+ of size \d+ at @", PastedGroups::Address),
+    (r"(?:Address )?@ is located ", PastedGroups::Address),
     // The kernel's log: the address of a page fault, or the instruction of another fault.
-    (r"~\[\d+\]: segfault at ([0-9a-f]+) ip ", Groups::Address),
-    (r"~traps: ~ ip:([0-9a-f]+) ", Groups::Address),
+    (r"~\[\d+\]: segfault at ([0-9a-f]+) ip ", PastedGroups::Address),
+    (r"~traps: ~ ip:([0-9a-f]+) ", PastedGroups::Address),
     // nm: its address is one in a file that the row does not name, so the symbol is taken.
     (
         r"(?:[0-9a-f]{16}|[0-9a-f]{8})(?:_(?:[0-9a-f]{16}|[0-9a-f]{8}))?_[A-Za-z]_([^|\x22 \t\r\n][^|\x22\t\r\n]*)",
-        Groups::Symbol,
+        PastedGroups::Symbol,
     ),
 ];
 
@@ -250,7 +253,7 @@ const LETTERS: &[(char, &str)] = &[
     ('&', r"(?:\{[^{}|\x22]+\}|\((?:[*&][^|\x22+/=-]+|[A-Za-z][^|\x22+/=-]*(?:[*&)\]]|[*&] *const))\))"),
 ];
 
-static FORM_REGEXES: LazyLock<Vec<(Regex, Groups)>> = LazyLock::new(|| {
+static FORM_REGEXES: LazyLock<Vec<(Regex, PastedGroups)>> = LazyLock::new(|| {
     let compiled = FORMS.iter().filter_map(|(form, groups)| {
         let regex = Regex::new(&format!("^(?:{})", spelled_out(form))).ok()?;
         Some((regex, *groups))
@@ -276,7 +279,7 @@ pub(super) fn row(text: &str) -> Lexed<'_, TokenKind> {
     let matches = FORM_REGEXES.iter().filter_map(|(regex, groups)| {
         let captures = regex.captures(beginning)?;
         let length = captures.get(0)?.end();
-        Some((length, shown(*groups, &captures)?))
+        Some((length, read_groups(*groups, &captures)?))
     });
     let mut best = None;
     for (length, pasted) in matches {
@@ -308,17 +311,17 @@ fn may_be_row(text: &str) -> bool {
 }
 
 /// What the groups of a match hold, unless a number is too large.
-fn shown(groups: Groups, captures: &Captures<'_>) -> Option<Pasted> {
+fn read_groups(groups: PastedGroups, captures: &Captures<'_>) -> Option<Pasted> {
     let mut found = captures.iter().skip(1).flatten().map(|group| group.as_str());
     let hexadecimal = |digits: &str| u64::from_str_radix(digits, 16).ok();
     let first = found.next()?;
     Some(match groups {
-        Groups::Address => Pasted::Address(hexadecimal(first)?),
-        Groups::Span => Pasted::Span(hexadecimal(first)?, hexadecimal(found.next()?)?),
-        Groups::Kibibytes => {
+        PastedGroups::Address => Pasted::Address(hexadecimal(first)?),
+        PastedGroups::Span => Pasted::Span(hexadecimal(first)?, hexadecimal(found.next()?)?),
+        PastedGroups::Kibibytes => {
             Pasted::Length { start: hexadecimal(first)?, length: found.next()?.parse::<u64>().ok()?.checked_mul(1024)? }
         }
-        Groups::Symbol => {
+        PastedGroups::Symbol => {
             let parts = first.rsplit_once(" + ");
             let with_offset = parts.and_then(|(name, digits)| {
                 let is_number = digits.starts_with(|first: char| first.is_ascii_digit());
@@ -450,9 +453,9 @@ mod tests {
         for (regex, groups) in FORM_REGEXES.iter() {
             let groups_of = regex.captures_len() - 1;
             let wanted = match groups {
-                Groups::Address => 1..=1,
-                Groups::Span | Groups::Kibibytes => 2..=4,
-                Groups::Symbol => 1..=2,
+                PastedGroups::Address => 1..=1,
+                PastedGroups::Span | PastedGroups::Kibibytes => 2..=4,
+                PastedGroups::Symbol => 1..=2,
             };
             assert!(wanted.contains(&groups_of), "{regex}");
         }

@@ -6,7 +6,7 @@ use crate::kernel::words::Worded;
 use crate::lang::ctype::CType;
 use crate::lang::error::Span;
 use crate::lang::expression::HistoryReference;
-use crate::lang::syntax::{Format, Layout, Unit};
+use crate::lang::syntax::{Format, Unit, ValueFormat};
 use nom::Parser;
 use nom::branch::alt;
 use nom::bytes::complete::{tag, take_while, take_while_m_n, take_while1};
@@ -67,7 +67,7 @@ pub enum TokenKind {
     /// `hex"de ad"`
     HexBytes(Vec<u8>),
     /// `/8xg`, glued to the name of a command.
-    Format(Layout),
+    Format(ValueFormat),
     /// `--how` and the like.
     Option,
     /// An operator or punctuation mark of the syntax.
@@ -504,12 +504,12 @@ fn fault(word: &str) -> NumberFault {
 /// Count, format and unit: each at most once, and at least one of them. A `-` in front means backward.
 pub(super) fn format(text: &str) -> Lexed<'_, TokenKind> {
     let size_first = (unit, count).map(|(unit, count)| layout(Some(count), None, Some(unit)));
-    let backward = preceded(char('-'), parts).map(|parts| Layout { backward: true, ..parts });
+    let backward = preceded(char('-'), parts).map(|parts| ValueFormat { backward: true, ..parts });
     delimited(char('/'), alt((size_first, backward, parts)), word_ends).map(TokenKind::Format).parse(text)
 }
 
 /// The count first, if there is one.
-fn parts(text: &str) -> Lexed<'_, Layout> {
+fn parts(text: &str) -> Lexed<'_, ValueFormat> {
     alt((
         (opt(count), letter, opt(unit)).map(|(count, format, unit)| layout(count, Some(format), unit)),
         (opt(count), unit, opt(letter)).map(|(count, unit, format)| layout(count, format, Some(unit))),
@@ -518,21 +518,21 @@ fn parts(text: &str) -> Lexed<'_, Layout> {
     .parse(text)
 }
 
-fn layout(count: Option<u64>, format: Option<Format>, unit: Option<Unit>) -> Layout {
-    Layout { count, backward: false, format, unit }
+fn layout(count: Option<u64>, format: Option<Format>, unit: Option<Unit>) -> ValueFormat {
+    ValueFormat { count, backward: false, format, unit }
 }
 
 /// What a letter stands for.
-fn meant<T: Worded>(letter: char) -> Option<T> {
+fn meaning_of_letter<T: Worded>(letter: char) -> Option<T> {
     T::from_word(letter.encode_utf8(&mut [0; 4]))
 }
 
 fn letter(text: &str) -> Lexed<'_, Format> {
-    map_opt(one_of("xduotaczsf"), meant).parse(text)
+    map_opt(one_of("xduotaczsf"), meaning_of_letter).parse(text)
 }
 
 fn unit(text: &str) -> Lexed<'_, Unit> {
-    map_opt(one_of("bhwg"), meant).parse(text)
+    map_opt(one_of("bhwg"), meaning_of_letter).parse(text)
 }
 
 fn count(text: &str) -> Lexed<'_, u64> {

@@ -10,7 +10,7 @@ use crate::lang::parser::input::{
     Failed, Parsed, Syntax, Tokens, glued, is_mark, mark, number, one_of, with_commas, word,
 };
 use crate::lang::setting::{SETTINGS, Setting, SettingType, SettingValue};
-use crate::lang::syntax::{Format, How, Layout, Resolved, Statement};
+use crate::lang::syntax::{Format, How, Resolved, Statement, ValueFormat};
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::{cut, map};
@@ -122,7 +122,7 @@ pub(crate) fn end_of_text(input: Tokens<'_>) -> Parsed<'_, ()> {
 pub(crate) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Raw>> {
     move |input| {
         let (tokens, behind) = split_text(input);
-        taken(input, what, tokens, behind)
+        take_text(input, what, tokens, behind)
     }
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spann
 pub(crate) fn pattern<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<String>> {
     move |input| {
         let (tokens, behind) = up_to_blank(input);
-        let (behind, raw) = taken(input, what, tokens, behind)?;
+        let (behind, raw) = take_text(input, what, tokens, behind)?;
         Ok((behind, raw.map(|raw| raw.text)))
     }
 }
@@ -179,7 +179,12 @@ pub(crate) fn part(input: Tokens<'_>, tokens: &[Token<'_>]) -> Spanned<Raw> {
     Spanned::new(raw, at)
 }
 
-fn taken<'a>(input: Tokens<'a>, what: Expected, tokens: &[Token<'_>], behind: Tokens<'a>) -> Parsed<'a, Spanned<Raw>> {
+fn take_text<'a>(
+    input: Tokens<'a>,
+    what: Expected,
+    tokens: &[Token<'_>],
+    behind: Tokens<'a>,
+) -> Parsed<'a, Spanned<Raw>> {
     let Some(first) = tokens.first() else {
         return input.fail(what);
     };
@@ -252,13 +257,13 @@ pub(crate) fn list_once<T: Worded + PartialEq>(input: Tokens<'_>) -> Parsed<'_, 
 /// `/FMT` of `print`: a letter.
 pub(crate) fn format(input: Tokens<'_>) -> Parsed<'_, Format> {
     slash(input, Expected::Format, |layout| match layout {
-        Layout { count: None, backward: false, format, unit: None } => format,
+        ValueFormat { count: None, backward: false, format, unit: None } => format,
         _ => None,
     })
 }
 
 /// `/UN` of `find`: a size, and how many matches at most.
-pub(crate) fn search(input: Tokens<'_>) -> Parsed<'_, Layout> {
+pub(crate) fn search(input: Tokens<'_>) -> Parsed<'_, ValueFormat> {
     slash(input, Expected::Search, |layout| {
         let is_search = layout.format.is_none() && !layout.backward;
         is_search.then_some(layout)
@@ -266,7 +271,7 @@ pub(crate) fn search(input: Tokens<'_>) -> Parsed<'_, Layout> {
 }
 
 /// `/NFU` of `x`.
-pub(crate) fn layout(input: Tokens<'_>) -> Parsed<'_, Layout> {
+pub(crate) fn layout(input: Tokens<'_>) -> Parsed<'_, ValueFormat> {
     if let Some(place) = instructions(input) {
         return input.fault(SyntaxError {
             at: place,
@@ -279,7 +284,7 @@ pub(crate) fn layout(input: Tokens<'_>) -> Parsed<'_, Layout> {
 }
 
 /// A format that `take` accepts.
-fn slash<'a, T>(input: Tokens<'a>, expected: Expected, take: impl FnOnce(Layout) -> Option<T>) -> Parsed<'a, T> {
+fn slash<'a, T>(input: Tokens<'a>, expected: Expected, take: impl FnOnce(ValueFormat) -> Option<T>) -> Parsed<'a, T> {
     if let Some(Token { kind: TokenKind::Format(layout), .. }) = input.first() {
         let (behind, found) = input.accept(expected, |_| take(*layout))?;
         return Ok((behind, found.node));

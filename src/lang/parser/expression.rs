@@ -1,14 +1,16 @@
 //! Expressions: precedence climbing over the table of operators, and the operands.
 
-use super::input::{BareWords, Failed, Parsed, Tokens, Types, glued, is_mark, mark, silent_mark, silent_word, word};
-use super::names::{field, fitting, named, symbol};
+use super::input::{
+    BareWords, Failed, Parsed, Tokens, ValueTypes, glued, is_mark, mark, silent_mark, silent_word, word,
+};
+use super::names::{field, named, part_of_scope, symbol};
 use crate::kernel::words::Worded;
 use crate::lang::ctype::{self, CType, KNOWN, UNKNOWN_TYPE_HINT};
 use crate::lang::error::{Class, Span, Spanned, SyntaxError};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{
-    BinaryOperator, ChangeFunction, Changes, Expression, Filter, Function, Level, Name, NumberType, Range,
-    UnaryOperator, is_operator_word,
+    BinaryOperator, ChangeFunction, Changes, Expression, FilterExpression, Function, Level, NumberType, Range,
+    UnaryOperator, WrittenName, is_operator_word,
 };
 use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::{Token, TokenKind};
@@ -42,14 +44,14 @@ fn negation(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
             input.notes.note_class(Class::Keyword, at);
             (behind, at)
         }
-        Err(_) if input.scope.takes(Types::CONDITION) => silent_mark("!")(input)?,
+        Err(_) if input.scope.takes(ValueTypes::CONDITION) => silent_mark("!")(input)?,
         Err(error) => return Err(error),
     };
     let operator = Spanned::new(UnaryOperator::Not, at);
     let (behind, operand) = input.nested(|| {
         let (behind, first) = cut(conjunct).parse(behind.within(input.scope.behind(operator.node)))?;
         let (behind, operand) = chain(behind, first, Some(Level::And))?;
-        fitting(behind, operand)
+        part_of_scope(behind, operand)
     })?;
     Ok((behind.within(input.scope), before(operator, operand)))
 }
@@ -61,7 +63,7 @@ fn unary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     };
     let (behind, inner) = input.nested(|| {
         let (behind, inner) = cut(unary).parse(behind.within(input.scope.behind(operator.node)))?;
-        fitting(behind, inner)
+        part_of_scope(behind, inner)
     })?;
     Ok((behind.within(input.scope), before(operator, inner)))
 }
@@ -71,7 +73,7 @@ fn unary_operator(input: Tokens<'_>) -> Parsed<'_, Spanned<UnaryOperator>> {
     let is_possible = |operator: &UnaryOperator| match operator {
         UnaryOperator::Not => input.scope == BareWords::Value,
         UnaryOperator::Dereference => true,
-        _ => input.scope == BareWords::Value || input.scope.takes(Types::CONDITION | Types::NUMBER),
+        _ => input.scope == BareWords::Value || input.scope.takes(ValueTypes::CONDITION | ValueTypes::NUMBER),
     };
     input.accept_operand(|token| {
         let mut all = UnaryOperator::ALL.iter().copied();
@@ -117,7 +119,7 @@ fn right_operand<'a>(
     input.parsed_within(input.scope.right_of(left, operator), |input| {
         let (behind, first) = cut(first).parse(input)?;
         let (behind, right) = chain(behind, first, Some(looser))?;
-        fitting(behind, right)
+        part_of_scope(behind, right)
     })
 }
 
@@ -149,16 +151,16 @@ fn operator<'a>(
 }
 
 /// `filter<S>`
-pub(crate) fn filter<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Filter<F>>> {
-    let (behind, condition) = input.parsed_within(BareWords::Filter(F::SUBJECT, Types::CONDITION), |input| {
+pub(crate) fn filter<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<FilterExpression<F>>> {
+    let (behind, condition) = input.parsed_within(BareWords::Filter(F::SUBJECT, ValueTypes::CONDITION), |input| {
         let (behind, condition) = expression(input)?;
-        fitting(behind, condition)
+        part_of_scope(behind, condition)
     })?;
-    Ok((behind, condition.map(Filter::of)))
+    Ok((behind, condition.map(FilterExpression::of)))
 }
 
 /// `[ "where" filter<page> ]`, if it is there.
-pub(crate) fn page_filter(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<Filter<PageField>>>> {
+pub(crate) fn page_filter(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<FilterExpression<PageField>>>> {
     opt(preceded(word("where"), cut(filter))).parse(input)
 }
 
@@ -275,9 +277,10 @@ fn unknown_type(input: Tokens<'_>, at: Span) -> SyntaxError {
 fn primary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     match input.scope {
         BareWords::Value => alt((place, fraction, text, named, indexed, bracketed, parenthesised)).parse(input),
-        BareWords::Filter(_, Types::TEXT) => alt((place, text, named_value, indexed, bracketed)).parse(input),
+        BareWords::Filter(_, ValueTypes::TEXT) => alt((place, text, named_value, indexed, bracketed)).parse(input),
         BareWords::Filter(_, types) => {
-            let text = |input| if types.contains(Types::TEXT) { text(input) } else { Err(nom::Err::Error(Failed)) };
+            let text =
+                |input| if types.contains(ValueTypes::TEXT) { text(input) } else { Err(nom::Err::Error(Failed)) };
             alt((place, text, named_value, field, indexed, bracketed, parenthesised)).parse(input)
         }
     }
@@ -297,7 +300,7 @@ fn parenthesised(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, open) = silent_mark("(")(input)?;
     let inside = || {
         let (behind, inner) = cut(expression).parse(behind.within(input.scope.parenthesised()))?;
-        let (behind, inner) = fitting(behind, inner)?;
+        let (behind, inner) = part_of_scope(behind, inner)?;
         let (behind, close) = cut(mark(")")).parse(behind)?;
         Ok((behind.within(input.scope), Spanned::new(inner.node, open.to(close))))
     };
@@ -416,7 +419,7 @@ pub(crate) fn span_with<'a>(
 /// A range that is one expression. `all` without quotes is the whole address space.
 pub(crate) fn whole(start: Spanned<Expression>, quoted: bool) -> Spanned<Range> {
     let range = match start.node {
-        Expression::Name(Name(ref name)) if name == "all" && !quoted => Range::All,
+        Expression::Name(WrittenName(ref name)) if name == "all" && !quoted => Range::All,
         other => Range::Expression(other),
     };
     Spanned::new(range, start.at)

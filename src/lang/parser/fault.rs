@@ -7,7 +7,7 @@ use crate::kernel::PageFlags;
 use crate::kernel::words::Worded;
 use crate::lang::error::{Span, Spanned, SyntaxError};
 use crate::lang::expected::{Expected, describe_all};
-use crate::lang::expression::{ChangeFunction, Name, is_operator_word};
+use crate::lang::expression::{ChangeFunction, WrittenName, is_operator_word};
 use crate::lang::field::{FilterField, PageField, RegionField};
 use crate::lang::lexer::{self, NumberFault, Pasted, PastedNumber, Token, TokenKind};
 use crate::lang::syntax::Resolved;
@@ -129,9 +129,9 @@ fn alone_in(row: &Pasted) -> String {
         Pasted::Span(start, end) => format!("{start:#x}..{end:#x}"),
         Pasted::Length { start, length } => format!("{start:#x}, +{length}"),
         Pasted::Symbol { module, name, offset } => {
-            let module = module.as_ref().map_or_else(String::new, |module| format!("{}!", Name(module.clone())));
+            let module = module.as_ref().map_or_else(String::new, |module| format!("{}!", WrittenName(module.clone())));
             let offset = if *offset == 0 { String::new() } else { format!(" + {offset}") };
-            format!("{module}{}{offset}", Name(name.clone()))
+            format!("{module}{}{offset}", WrittenName(name.clone()))
         }
     }
 }
@@ -142,7 +142,7 @@ fn use_alone(typed: &str, command: &str, shown: &PastedNumber) -> String {
     match shown {
         PastedNumber::Address(address) => format!("use the one address in this line: `{typed} {address:#x}`"),
         PastedNumber::InFile { module, address } => {
-            format!("this is an address in a file: `{typed} {}!{address:#x}`", Name(module.clone()))
+            format!("this is an address in a file: `{typed} {}!{address:#x}`", WrittenName(module.clone()))
         }
         PastedNumber::Frame(frame) => format!("this is the number of a page frame: `{frames} pfn:{frame:#x}`"),
         PastedNumber::Entry(frame) => {

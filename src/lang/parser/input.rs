@@ -223,13 +223,13 @@ pub enum BareWords {
     /// Symbols, regions and modules.
     Value,
     /// Fields, where a filter needs a part of one of these types.
-    Filter(FilterSubject, Types),
+    Filter(FilterSubject, ValueTypes),
 }
 
 bitflags! {
     /// What a part of a filter may be.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct Types: u8 {
+    pub struct ValueTypes: u8 {
         /// True or false: `dirty`, `mapcount > 1`.
         const CONDITION = 1;
         /// Computed of fields and values.
@@ -290,9 +290,9 @@ impl<'a> Tokens<'a> {
     fn expect_operand(&self) {
         let expected = match self.scope {
             BareWords::Value => vec![Expected::Expression],
-            BareWords::Filter(_, Types::TEXT) => vec![Expected::QuotedText, Expected::Variable],
+            BareWords::Filter(_, ValueTypes::TEXT) => vec![Expected::QuotedText, Expected::Variable],
             BareWords::Filter(subject, types) => {
-                let condition = types.contains(Types::CONDITION).then(|| subject.condition());
+                let condition = types.contains(ValueTypes::CONDITION).then(|| subject.condition());
                 condition.into_iter().chain([subject.quantity()]).collect()
             }
         };
@@ -411,15 +411,15 @@ pub(crate) fn mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, 
 
 /// This mark. A failure is not noted, because the caller notes what could stand here.
 pub(crate) fn silent_mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
-    silent(move |token| is_mark(token, mark))
+    accept_silently(move |token| is_mark(token, mark))
 }
 
 /// This word; a failure is not noted.
 pub(crate) fn silent_word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
-    silent(move |token| token.kind == TokenKind::Name && token.text == word)
+    accept_silently(move |token| token.kind == TokenKind::Name && token.text == word)
 }
 
-fn silent<'a>(wanted: impl Fn(&Token<'_>) -> bool) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
+fn accept_silently<'a>(wanted: impl Fn(&Token<'_>) -> bool) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
     move |input| match input.rest.split_first() {
         Some((token, rest)) if wanted(token) => Ok((Tokens { rest, ..input }, token.at)),
         _ => Err(nom::Err::Error(Failed)),

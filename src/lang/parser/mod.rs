@@ -50,9 +50,8 @@ impl Language {
                 // A row that is pasted alone, such as lldb's `frame #0: …`, has an address.
                 Does::Refuse(_) if lexer::pasted_row(line.trim_start()).is_some() => Err(error),
                 Does::Refuse(hint) => Err(found.refusal(hint)),
-                Does::Run(ours, hint) => {
-                    parse_tokens(self, line, &found.replaced(self, ours, &tokens)).map_err(|error| error.or_hint(hint))
-                }
+                Does::Run(ours, hint) => parse_tokens(self, line, &found.replace_words(self, ours, &tokens))
+                    .map_err(|error| error.or_hint(hint)),
             }
         })
     }
@@ -107,7 +106,7 @@ fn as_parsed<'a>(language: Language, line: &str, tokens: &[Token<'a>]) -> Option
     let found = habits::of(line)?;
     match found.does {
         Does::Run(ours, _) if parse_tokens(language, line, tokens).is_err() => {
-            Some(found.replaced(language, ours, tokens))
+            Some(found.replace_words(language, ours, tokens))
         }
         _ => None,
     }

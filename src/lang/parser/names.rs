@@ -2,14 +2,14 @@
 //! values of a single token. In a filter bare words are fields, and its parts have types. Fields show the types, so that
 //! nothing is parsed twice: a parenthesis may hold a condition, `(dirty or guard)`, or a number, `(pfn & 511) == 0`.
 
-use super::input::{BareWords, Failed, Types, silent_word, word};
+use super::input::{BareWords, Failed, ValueTypes, silent_word, word};
 use crate::kernel::words::Worded;
 use crate::lang::ctype::CType;
 use crate::lang::error::{Class, Span, Spanned, SyntaxError};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{
-    BinaryOperator as Op, ChangeFunction, Expression, Function, LAST_ADDRESS, Level, Name, NumberType, Register,
-    SymbolName, UnaryOperator, is_operator_word,
+    BinaryOperator as Op, ChangeFunction, Expression, Function, LAST_ADDRESS, Level, NumberType, Register, SymbolName,
+    UnaryOperator, WrittenName, is_operator_word,
 };
 use crate::lang::field::{self, FilterSubject, ValueType};
 use crate::lang::lexer::{Token, TokenKind};
@@ -20,10 +20,10 @@ use nom::branch::alt;
 use nom::combinator::{cut, map};
 
 /// `name`
-fn name(token: &Token<'_>) -> Option<Name> {
+fn name(token: &Token<'_>) -> Option<WrittenName> {
     match &token.kind {
-        TokenKind::Name => Some(Name(token.text.to_owned())),
-        TokenKind::Quoted(name) => Some(Name(name.clone())),
+        TokenKind::Name => Some(WrittenName(token.text.to_owned())),
+        TokenKind::Quoted(name) => Some(WrittenName(name.clone())),
         _ => None,
     }
 }
@@ -75,12 +75,12 @@ pub(crate) fn named(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 
 /// A symbol or an address of a module: the second part of `MODULE!SYMBOL`.
 enum Inside {
-    Symbol(Spanned<Name>),
+    Symbol(Spanned<WrittenName>),
     Address(Spanned<u64>),
 }
 
 /// The `:` behind the name of a source file, and the line.
-fn source_line<'a>(input: Tokens<'a>, file: Spanned<Name>) -> Parsed<'a, Spanned<Expression>> {
+fn source_line<'a>(input: Tokens<'a>, file: Spanned<WrittenName>) -> Parsed<'a, Spanned<Expression>> {
     let (behind, _) = mark(":")(input)?;
     let (behind, ()) = cut(|input| need_glue(input, Expected::Number)).parse(behind)?;
     let (behind, line) = cut(spanned_number).parse(behind)?;
@@ -89,7 +89,7 @@ fn source_line<'a>(input: Tokens<'a>, file: Spanned<Name>) -> Parsed<'a, Spanned
     Ok((behind, Spanned::new(node, at)))
 }
 
-fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<Name>) -> Parsed<'a, T> {
+fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<WrittenName>) -> Parsed<'a, T> {
     let known = Function::words().chain(ChangeFunction::words());
     let known: Vec<&str> = known.chain(NumberType::words()).collect();
     input.fault(SyntaxError {
@@ -115,7 +115,7 @@ pub(crate) fn symbol(input: Tokens<'_>) -> Parsed<'_, Spanned<SymbolName>> {
     Ok((behind, Spanned::new(SymbolName { module, symbol }, at)))
 }
 
-fn symbol_name(input: Tokens<'_>) -> Parsed<'_, Spanned<Name>> {
+fn symbol_name(input: Tokens<'_>) -> Parsed<'_, Spanned<WrittenName>> {
     input.accept(Expected::Symbol, name)
 }
 
@@ -183,7 +183,7 @@ pub(crate) fn indexed(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
         TokenKind::Indexed { module, module_length, index } => {
             let middle = token.at.start + module_length;
             Some(Expression::ModuleRegion {
-                module: Spanned::new(Name(module.clone()), Span::new(token.at.start, middle)),
+                module: Spanned::new(WrittenName(module.clone()), Span::new(token.at.start, middle)),
                 index: Spanned::new(*index, Span::new(middle + 1, token.at.end - 1)),
             })
         }
@@ -193,37 +193,37 @@ pub(crate) fn indexed(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 
 impl FilterSubject {
     /// What the fields of that name are. `shared` of regions is a condition and a number.
-    fn types(self, name: &str) -> Types {
+    fn types(self, name: &str) -> ValueTypes {
         let named = self.fields().into_iter().filter(|(field, _)| *field == name);
         let types = named.map(|(_, holds)| match holds {
-            ValueType::Integer => Types::NUMBER,
-            ValueType::Text => Types::TEXT,
-            ValueType::Boolean | ValueType::Word => Types::CONDITION,
+            ValueType::Integer => ValueTypes::NUMBER,
+            ValueType::Text => ValueTypes::TEXT,
+            ValueType::Boolean | ValueType::Word => ValueTypes::CONDITION,
         });
-        types.fold(Types::empty(), Types::union)
+        types.fold(ValueTypes::empty(), ValueTypes::union)
     }
 
     /// What a part of a filter may be.
-    fn types_of(self, part: &Expression) -> Types {
+    fn types_of(self, part: &Expression) -> ValueTypes {
         match part {
             Expression::Field(name) => self.types(name),
-            Expression::Flag(_) => Types::CONDITION,
-            Expression::Text(_) => Types::TEXT,
-            Expression::Unary { operator, .. } if operator.node == UnaryOperator::Not => Types::CONDITION,
-            Expression::Unary { operator, .. } if operator.node != UnaryOperator::Dereference => Types::NUMBER,
+            Expression::Flag(_) => ValueTypes::CONDITION,
+            Expression::Text(_) => ValueTypes::TEXT,
+            Expression::Unary { operator, .. } if operator.node == UnaryOperator::Not => ValueTypes::CONDITION,
+            Expression::Unary { operator, .. } if operator.node != UnaryOperator::Dereference => ValueTypes::NUMBER,
             Expression::Binary { operator, .. } => match operator.node.level() {
-                level if level.joins() || level.compares() => Types::CONDITION,
-                _ => Types::NUMBER,
+                level if level.joins() || level.compares() => ValueTypes::CONDITION,
+                _ => ValueTypes::NUMBER,
             },
             // A value without fields.
-            _ => Types::NUMBER | Types::TEXT,
+            _ => ValueTypes::NUMBER | ValueTypes::TEXT,
         }
     }
 }
 
 impl BareWords {
     /// Whether a part of one of these types may stand here.
-    pub(crate) fn takes(self, types: Types) -> bool {
+    pub(crate) fn takes(self, types: ValueTypes) -> bool {
         matches!(self, BareWords::Filter(_, wanted) if wanted.intersects(types))
     }
 
@@ -234,13 +234,13 @@ impl BareWords {
         };
         let is = |types| subject.types_of(left).intersects(types);
         match operator.level() {
-            level if level.joins() => is(Types::CONDITION),
-            level if level.compares() && !self.takes(Types::CONDITION) => false,
-            Level::Equality if operator == Op::Matches => is(Types::TEXT),
-            Level::Equality => is(Types::NUMBER | Types::TEXT),
+            level if level.joins() => is(ValueTypes::CONDITION),
+            level if level.compares() && !self.takes(ValueTypes::CONDITION) => false,
+            Level::Equality if operator == Op::Matches => is(ValueTypes::TEXT),
+            Level::Equality => is(ValueTypes::NUMBER | ValueTypes::TEXT),
             // A condition has these only in parentheses, where a number may stand too.
-            Level::BitOr | Level::BitXor | Level::BitAnd => is(Types::NUMBER) && self.takes(Types::NUMBER),
-            _ => is(Types::NUMBER) && self.takes(Types::CONDITION | Types::NUMBER),
+            Level::BitOr | Level::BitXor | Level::BitAnd => is(ValueTypes::NUMBER) && self.takes(ValueTypes::NUMBER),
+            _ => is(ValueTypes::NUMBER) && self.takes(ValueTypes::CONDITION | ValueTypes::NUMBER),
         }
     }
 
@@ -250,9 +250,9 @@ impl BareWords {
             return vec![Expected::Operator];
         };
         let types = subject.types_of(left);
-        let signs: &[(Op, Expected)] = if types.contains(Types::CONDITION) {
+        let signs: &[(Op, Expected)] = if types.contains(ValueTypes::CONDITION) {
             &[(Op::And, Expected::Word("and")), (Op::Or, Expected::Word("or"))]
-        } else if types == Types::TEXT {
+        } else if types == ValueTypes::TEXT {
             &[Op::Equal, Op::NotEqual, Op::Matches].map(|operator| (operator, Expected::Mark(operator.text())))
         } else {
             &[(Op::Multiply, Expected::Operator), (Op::Equal, Expected::Comparison)]
@@ -269,10 +269,10 @@ impl BareWords {
         BareWords::Filter(
             subject,
             match operator {
-                Op::And | Op::Or => Types::CONDITION,
-                Op::Matches => Types::TEXT,
-                Op::Equal | Op::NotEqual => subject.types_of(left) - Types::CONDITION,
-                _ => Types::NUMBER,
+                Op::And | Op::Or => ValueTypes::CONDITION,
+                Op::Matches => ValueTypes::TEXT,
+                Op::Equal | Op::NotEqual => subject.types_of(left) - ValueTypes::CONDITION,
+                _ => ValueTypes::NUMBER,
             },
         )
     }
@@ -281,8 +281,8 @@ impl BareWords {
     pub(crate) fn behind(self, operator: UnaryOperator) -> Self {
         match (self, operator) {
             (BareWords::Value, _) | (_, UnaryOperator::Dereference) => BareWords::Value,
-            (BareWords::Filter(subject, _), UnaryOperator::Not) => BareWords::Filter(subject, Types::CONDITION),
-            (BareWords::Filter(subject, _), _) => BareWords::Filter(subject, Types::NUMBER),
+            (BareWords::Filter(subject, _), UnaryOperator::Not) => BareWords::Filter(subject, ValueTypes::CONDITION),
+            (BareWords::Filter(subject, _), _) => BareWords::Filter(subject, ValueTypes::NUMBER),
         }
     }
 
@@ -290,19 +290,19 @@ impl BareWords {
     pub(crate) fn parenthesised(self) -> Self {
         match self {
             BareWords::Value => BareWords::Value,
-            BareWords::Filter(subject, _) => BareWords::Filter(subject, Types::CONDITION | Types::NUMBER),
+            BareWords::Filter(subject, _) => BareWords::Filter(subject, ValueTypes::CONDITION | ValueTypes::NUMBER),
         }
     }
 }
 
 /// A part of a type that its scope takes.
-pub(crate) fn fitting(input: Tokens<'_>, part: Spanned<Expression>) -> Parsed<'_, Spanned<Expression>> {
+pub(crate) fn part_of_scope(input: Tokens<'_>, part: Spanned<Expression>) -> Parsed<'_, Spanned<Expression>> {
     let BareWords::Filter(subject, wanted) = input.scope else {
         return Ok((input, part));
     };
     match subject.types_of(&part.node) {
         types if wanted.intersects(types) => Ok((input, part)),
-        Types::CONDITION => input.fault(SyntaxError {
+        ValueTypes::CONDITION => input.fault(SyntaxError {
             at: part.at,
             message: "this is a condition; a number is expected".into(),
             expected: vec![subject.quantity().describe()],
@@ -318,7 +318,7 @@ pub(crate) fn field(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let BareWords::Filter(subject, wanted) = input.scope else {
         return Err(nom::Err::Error(Failed));
     };
-    let is_condition = wanted.contains(Types::CONDITION);
+    let is_condition = wanted.contains(ValueTypes::CONDITION);
     if subject == FilterSubject::Page
         && is_condition
         && let Ok((behind, (at, _))) = (silent_word("flags"), cut(mark("("))).parse(input)
@@ -329,7 +329,7 @@ pub(crate) fn field(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, name) = input.accept_operand(|token| {
         let fields = subject.fields().into_iter().filter(|_| token.kind == TokenKind::Name);
         let mut names = fields.map(|(name, _)| name).filter(|name| *name == token.text);
-        names.find(|name| is_condition || subject.types(name).intersects(wanted & Types::NUMBER))
+        names.find(|name| is_condition || subject.types(name).intersects(wanted & ValueTypes::NUMBER))
     })?;
     input.notes.note_class(Class::Field, name.at);
     let words = subject.words(name.node);

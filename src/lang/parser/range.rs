@@ -2,7 +2,7 @@
 
 use crate::lang::error::{Span, Spanned};
 use crate::lang::expected::Expected;
-use crate::lang::expression::{BinaryOperator, Expression, Name, Range};
+use crate::lang::expression::{BinaryOperator, Expression, Range, WrittenName};
 use crate::lang::lexer::{self, Pasted, Token, TokenKind};
 use crate::lang::parser::command::split_text;
 use crate::lang::parser::expression::{expression, span, whole};
@@ -105,11 +105,11 @@ fn integer(value: u64) -> Expression {
 
 /// A symbol that a row names, plus an offset.
 fn symbol(module: Option<&str>, name: &str, offset: u64, at: Span) -> Expression {
-    let name = Name(name.to_owned());
+    let name = WrittenName(name.to_owned());
     let symbol = match module {
         None => Expression::Name(name),
         Some(module) => Expression::ModuleSymbol {
-            module: Spanned::new(Name(module.to_owned()), at),
+            module: Spanned::new(WrittenName(module.to_owned()), at),
             symbol: Spanned::new(name, at),
         },
     };

@@ -5,7 +5,7 @@ use super::input::Language;
 use crate::kernel::words::Worded;
 use crate::lang::ctype::{KNOWN, unknown_type};
 use crate::lang::expected::Expected;
-use crate::lang::expression::{ChangeFunction, Function, Name, NumberType};
+use crate::lang::expression::{ChangeFunction, Function, NumberType, WrittenName};
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::syntax::Resolved;
 
@@ -116,7 +116,7 @@ fn of_c(failed: &Failure<'_>) -> Option<String> {
         // &NAME[N]
         ("&", _) => match &token.kind {
             TokenKind::Indexed { module, index, .. } => {
-                let name = Name(module.clone());
+                let name = WrittenName(module.clone());
                 Some(format!("if an element is an int: `print (int *)&{name} + {index}`"))
             }
             _ => None,

@@ -1,10 +1,10 @@
 //! The flags of frames, and of the other frames of their folios.
 
-use super::pages::{FrameRun, RunReader};
+use super::pages::{FirstAndCount, RunReader};
 use crate::budget::Budget;
 use crate::kernel::PageFlags;
 use crate::process::Result;
-use crate::source::capture::{Shared, Words};
+use crate::source::capture::{SharedCapture, WordWriter};
 use crate::source::{Source, WordFile};
 
 /// Gaps of so many frames are read along. A sweep passes over gaps too, and those must be no larger.
@@ -15,9 +15,9 @@ const FOLIO: u64 = 512;
 const LARGEST_FOLIO: u64 = 1 << 22;
 
 /// Sorted, and joined over small gaps.
-pub(super) fn joined(mut frames: Vec<FrameRun>) -> Vec<FrameRun> {
+pub(super) fn join_frames(mut frames: Vec<FirstAndCount>) -> Vec<FirstAndCount> {
     frames.sort_unstable();
-    let mut runs: Vec<FrameRun> = Vec::new();
+    let mut runs: Vec<FirstAndCount> = Vec::new();
     for (first, count) in frames {
         match runs.last_mut() {
             Some((start, all)) if first <= *start + *all + GAP => *all = (*all).max(first + count - *start),
@@ -30,20 +30,20 @@ pub(super) fn joined(mut frames: Vec<FrameRun>) -> Vec<FrameRun> {
 /// Reads the flags of runs of frames and of the folios that these are part of.
 pub(super) struct Folios<'a> {
     source: &'a dyn Source,
-    shared: &'a Shared,
-    pub(super) words: Words,
+    shared: &'a SharedCapture,
+    pub(super) words: WordWriter,
     /// What was read.
-    pub(super) whole: Vec<FrameRun>,
+    pub(super) whole: Vec<FirstAndCount>,
     /// Frames before this one were read.
     next: u64,
 }
 
 impl<'a> Folios<'a> {
-    pub(super) fn new(source: &'a dyn Source, shared: &'a Shared, words: Words) -> Self {
+    pub(super) fn new(source: &'a dyn Source, shared: &'a SharedCapture, words: WordWriter) -> Self {
         Folios { source, shared, words, whole: Vec::new(), next: 0 }
     }
 
-    pub(super) fn run(&mut self, (first, count): FrameRun, budget: &mut Budget) -> Result<()> {
+    pub(super) fn run(&mut self, (first, count): FirstAndCount, budget: &mut Budget) -> Result<()> {
         // One frame more than the folio has shows where it ends.
         let end = first + count + 1;
         let start = first.max(self.next);
@@ -51,7 +51,7 @@ impl<'a> Folios<'a> {
         let mut parts = RunReader::new(self.source, WordFile::FrameFlags, (start, end.saturating_sub(start)));
         while let Some((at, found)) = parts.next(budget)? {
             if at == first && found.first().is_some_and(|&flags| is_tail(flags)) {
-                let begins = self.beginning(first)?;
+                let begins = self.find_head(first)?;
                 let mut before = RunReader::new(self.source, WordFile::FrameFlags, (begins, first - begins));
                 while let Some((at, found)) = before.next(budget)? {
                     self.took(at, found)?;
@@ -73,7 +73,7 @@ impl<'a> Folios<'a> {
     }
 
     /// Where the folio of a tail begins, as far as it was not read already.
-    fn beginning(&self, first: u64) -> Result<u64> {
+    fn find_head(&self, first: u64) -> Result<u64> {
         let mut low = first;
         let lowest = first.saturating_sub(LARGEST_FOLIO).max(self.next);
         let mut flags = Vec::new();

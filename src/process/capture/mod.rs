@@ -6,16 +6,18 @@ mod pages;
 use super::{Process, Result, Target};
 use crate::budget::Budget;
 use crate::kernel::{Device, Region, VirtualAddress};
-use crate::source::capture::{Archive, Index, Output, ProcessAnswers, Recorder, Shared, WordIndex, Words};
+use crate::source::capture::{
+    Archive, ArchiveWriter, CaptureIndex, ProcessAnswers, Recorder, SharedCapture, WordIndex, WordWriter,
+};
 use crate::source::{Held, Source, WordFile, covered_pages};
-use folios::{Folios, joined};
-use pages::{FrameRun, PageReader, RunReader};
+use folios::{Folios, join_frames};
+use pages::{FirstAndCount, PageReader, RunReader};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Frames that are asked for on any machine, to find out whether they may be.
-const FIRST: FrameRun = (0, 2);
+const FIRST: FirstAndCount = (0, 2);
 
 /// A capture that is being written.
 pub struct Capture {
@@ -23,8 +25,8 @@ pub struct Capture {
     target: Target,
     source: Arc<dyn Source>,
     recorder: Arc<Recorder>,
-    shared: Arc<Shared>,
-    index: Index,
+    shared: Arc<SharedCapture>,
+    index: CaptureIndex,
     /// Whether the words of all frames of the machine are kept.
     has_all_frames: bool,
 }
@@ -48,12 +50,12 @@ fn now() -> u64 {
 
 impl Capture {
     /// Begins a capture of `target`.
-    pub fn begin(target: &Target, out: Output) -> Self {
+    pub fn begin(target: &Target, out: ArchiveWriter) -> Self {
         let source = Arc::clone(target.process.source());
         let time = now();
-        let shared = Shared::new(Archive::new(out, time));
+        let shared = SharedCapture::new(Archive::new(out, time));
         let recorder = Recorder::new(&source, &shared);
-        let index = Index { times: [time, time], ..Index::default() };
+        let index = CaptureIndex { times: [time, time], ..CaptureIndex::default() };
         let target = Target::new(Arc::clone(&recorder) as Arc<dyn Source>);
         Capture { target, source, recorder, shared, index, has_all_frames: false }
     }
@@ -84,7 +86,7 @@ impl Capture {
         ask: impl FnOnce(&Capture) -> std::result::Result<(), E>,
     ) -> std::result::Result<Captured, E> {
         let (page_map, captured) = self.pages(budget)?;
-        let own = self.own(budget)?;
+        let own = self.capture_own_process(budget)?;
         self.questions(budget)?;
         ask(&self)?;
         self.index.processes.push(self.recorder.finish(page_map));
@@ -107,7 +109,7 @@ impl Capture {
             reader.region(region.range, budget)?;
         }
         let frames = self.frames(reader.frames(), budget)?;
-        let changed = reader.changed(budget)?;
+        let changed = reader.find_changed(budget)?;
         self.recorder.keep_changed(&changed);
         let captured = Captured {
             regions: regions.len() as u64,
@@ -119,7 +121,7 @@ impl Capture {
     }
 
     /// pmdb's own mappings, as its map counts include them.
-    fn own(&self, budget: &mut Budget) -> Result<Option<ProcessAnswers>> {
+    fn capture_own_process(&self, budget: &mut Budget) -> Result<Option<ProcessAnswers>> {
         let Ok(Some(number)) = self.target.machine.own_number() else {
             return Ok(None);
         };
@@ -142,19 +144,19 @@ impl Capture {
     }
 
     /// The words of these frames, and of the rest of their folios. Returns how many frames that are.
-    fn frames(&mut self, frames: impl Iterator<Item = FrameRun>, budget: &mut Budget) -> Result<u64> {
+    fn frames(&mut self, frames: impl Iterator<Item = FirstAndCount>, budget: &mut Budget) -> Result<u64> {
         let source = &*self.source;
         let pid = source.identity().pid;
         let page = self.target.machine.page();
         let ends = |file: WordFile| covered_pages(page, |index| Ok(source.words(file, index, &mut [0])? == 1));
         let runs = match ends(WordFile::FrameFlags) {
             Ok(end) if self.has_all_frames => vec![(0, end)],
-            _ => joined(frames.chain([FIRST]).collect()),
+            _ => join_frames(frames.chain([FIRST]).collect()),
         };
         let mut whole = Vec::new();
         self.index.flags = match ends(WordFile::FrameFlags) {
             Ok(end) => {
-                let words = Words::new(&format!("{pid}/kpageflags"));
+                let words = WordWriter::new(&format!("{pid}/kpageflags"));
                 let mut folios = Folios::new(source, &self.shared, words);
                 for run in runs {
                     folios.run(run, budget)?;
@@ -171,7 +173,7 @@ impl Capture {
         for (file, name) in [(WordFile::FrameCounts, "kpagecount"), (WordFile::FrameCgroups, "kpagecgroup")] {
             let index = match ends(file) {
                 Ok(end) => {
-                    let mut words = Words::new(&format!("{pid}/{name}"));
+                    let mut words = WordWriter::new(&format!("{pid}/{name}"));
                     for &run in &whole {
                         let mut parts = RunReader::new(source, file, run);
                         while let Some((first, found)) = parts.next(budget)? {

@@ -3,14 +3,14 @@
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, FrameNumber, PageMapEntry};
 use crate::process::{Error, PopulatedRange, Process, Result};
-use crate::source::capture::{Recorder, Shared, WordIndex, Words};
+use crate::source::capture::{Recorder, SharedCapture, WordIndex, WordWriter};
 use crate::source::{PageRegion, Source, WordFile, covered_pages};
 
 /// Words of one read: 64 KiB.
 const READ: usize = 8192;
 
 /// Frames that follow each other: the first, and how many.
-pub(super) type FrameRun = (u64, u64);
+pub(super) type FirstAndCount = (u64, u64);
 
 /// The words of a run, in parts.
 pub(super) struct RunReader<'a> {
@@ -22,7 +22,7 @@ pub(super) struct RunReader<'a> {
 }
 
 impl<'a> RunReader<'a> {
-    pub(super) fn new(source: &'a dyn Source, file: WordFile, (first, left): FrameRun) -> Self {
+    pub(super) fn new(source: &'a dyn Source, file: WordFile, (first, left): FirstAndCount) -> Self {
         RunReader { source, file, first, left, words: Vec::new() }
     }
 
@@ -60,8 +60,8 @@ impl Present {
 pub(super) struct PageReader<'a> {
     process: &'a Process,
     source: &'a dyn Source,
-    shared: &'a Shared,
-    words: Words,
+    shared: &'a SharedCapture,
+    words: WordWriter,
     stretches: Vec<PageRegion>,
     /// The present pages.
     present: Vec<Present>,
@@ -70,8 +70,8 @@ pub(super) struct PageReader<'a> {
 }
 
 impl<'a> PageReader<'a> {
-    pub(super) fn new(process: &'a Process, source: &'a dyn Source, shared: &'a Shared) -> Self {
-        let words = Words::new(&format!("{}/pagemap", source.identity().pid));
+    pub(super) fn new(process: &'a Process, source: &'a dyn Source, shared: &'a SharedCapture) -> Self {
+        let words = WordWriter::new(&format!("{}/pagemap", source.identity().pid));
         PageReader { process, source, shared, words, stretches: Vec::new(), present: Vec::new(), pages: 0 }
     }
 
@@ -100,7 +100,7 @@ impl<'a> PageReader<'a> {
         Ok(())
     }
 
-    fn entries(&mut self, run: FrameRun, budget: &mut Budget) -> Result<()> {
+    fn entries(&mut self, run: FirstAndCount, budget: &mut Budget) -> Result<()> {
         let mut parts = RunReader::new(self.source, WordFile::PageMap, run);
         while let Some((first, found)) = parts.next(budget)? {
             self.pages += found.len() as u64;
@@ -123,12 +123,12 @@ impl<'a> PageReader<'a> {
     }
 
     /// The frames of the pages.
-    pub(super) fn frames(&self) -> impl Iterator<Item = FrameRun> {
+    pub(super) fn frames(&self) -> impl Iterator<Item = FirstAndCount> {
         self.present.iter().filter(|run| run.frame != 0).map(|run| (run.frame, run.count))
     }
 
     /// Reads the entries again after the words of their frames: the pages that have another frame now, or none.
-    pub(super) fn changed(&self, budget: &mut Budget) -> Result<Vec<(u64, u64)>> {
+    pub(super) fn find_changed(&self, budget: &mut Budget) -> Result<Vec<(u64, u64)>> {
         let mut changed: Vec<(u64, u64)> = Vec::new();
         let mut entries = vec![0; READ];
         let mut left = self.present.as_slice();

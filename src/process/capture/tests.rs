@@ -80,7 +80,7 @@ fn a_capture_answers_as_its_target_did() {
         let capture = opened(&captured(World { scans, ..world() })).expect("a capture");
         let (_, target) = World { scans, ..world() }.target();
         assert_eq!(answers(&capture), answers(&target), "scans: {scans}");
-        assert!(capture.process.captured().is_some() && target.process.captured().is_none());
+        assert!(capture.process.capture_times().is_some() && target.process.capture_times().is_none());
     }
 }
 

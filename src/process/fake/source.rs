@@ -5,8 +5,8 @@ use crate::budget::Budget;
 use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, VirtualAddress};
 use crate::process::{ProcessHandle, Target};
 use crate::source::{
-    Answer, ConfigPlace, File, FileLocation, FrameRecord, Held, InMemory, List, Listed, Mapping, PageRegion, Probe,
-    Query, RecordParts, Scan, Setting, Source, WordFile,
+    Answer, ConfigPlace, File, FileLocation, FrameRecord, Held, InMemory, KernelSetting, List, Listed, Mapping,
+    PageRegion, Probe, Query, RecordParts, Scan, Source, WordFile,
 };
 use crate::source::{BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const EM_AARCH64: u64 = 183;
 const END: u64 = (1 << 47) / PAGE;
 
 #[derive(Clone)]
-struct Bytes(Arc<World>);
+struct FakeSource(Arc<World>);
 
 fn none<T>() -> Result<T> {
     Err(Error::not_available("not in this world"))
@@ -53,7 +53,7 @@ fn line(region: &Region) -> Vec<u8> {
 impl World {
     pub fn target(self) -> (Arc<World>, Target) {
         let world = Arc::new(self);
-        let target = Target::new(Arc::new(Bytes(Arc::clone(&world))));
+        let target = Target::new(Arc::new(FakeSource(Arc::clone(&world))));
         (world, target)
     }
 
@@ -150,7 +150,7 @@ fn stat(pid: u32, parent: u32, start_time: u64) -> Vec<u8> {
     format!("{pid} (fake) S {parent} {zeros}{start_time} {rest}\n").into_bytes()
 }
 
-impl Source for Bytes {
+impl Source for FakeSource {
     fn identity(&self) -> Identity {
         Identity { pid: self.0.pid, start_time: self.0.start_time, name: "fake".into() }
     }
@@ -203,11 +203,11 @@ impl Source for Bytes {
                 Some(text) => text,
                 None => return none(),
             },
-            File::Setting(Setting::MergedPages) if world.has_config => {
+            File::Setting(KernelSetting::MergedPages) if world.has_config => {
                 format!("{}\n", world.merged_pages)
             }
-            File::Setting(Setting::ZeroPageIsMerged) => "0\n".to_owned(),
-            File::Setting(Setting::HugePageBytes) if world.has_config => {
+            File::Setting(KernelSetting::ZeroPageIsMerged) => "0\n".to_owned(),
+            File::Setting(KernelSetting::HugePageBytes) if world.has_config => {
                 format!("{}\n", HUGE * PAGE)
             }
             _ => return none(),
@@ -398,7 +398,7 @@ impl Source for Bytes {
         let mut all = self.0.processes.iter();
         match all.find(|(one, _)| one.pid == pid) {
             Some((_, Some(world))) if world.is_exited() => gone(),
-            Some((_, Some(world))) => Ok(Arc::new(Bytes(world.clone()))),
+            Some((_, Some(world))) => Ok(Arc::new(FakeSource(world.clone()))),
             Some((_, None)) => Err(Error::not_permitted("refused", "")),
             None => gone(),
         }

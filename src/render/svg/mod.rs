@@ -70,7 +70,7 @@ impl Svg {
     /// Rows of cells as wide as the picture. `place` says where the cells from one number to another lie.
     pub(crate) fn cells(&mut self, cells: &[PictureCell], place: impl Fn(usize, usize) -> String) {
         cells.iter().for_each(|cell| self.legend.add(*cell));
-        let room = fitting(self.width, CELLS);
+        let room = cells_that_fit(self.width, CELLS);
         for (number, row) in cells.chunks(room).enumerate() {
             let first = number * room;
             self.canvas.row(0, row, |some| {
@@ -89,7 +89,7 @@ impl Svg {
     /// The next sample of a timeline.
     pub(crate) fn add_sample(&mut self, sample: &TimelineSample) {
         self.timeline.add_sample(sample);
-        let room = fitting(self.width.saturating_sub(LABEL), SAMPLES);
+        let room = cells_that_fit(self.width.saturating_sub(LABEL), SAMPLES);
         if self.timeline.len() >= room {
             self.piece();
         }
@@ -114,7 +114,7 @@ impl Svg {
             self.canvas.text(left, &number.to_string());
         }
         self.canvas.new_line();
-        let drawn = self.timeline.drawn(1);
+        let drawn = self.timeline.rows_to_draw(1);
         let mut above = None;
         for row in &drawn {
             let label = format!("{}  {}", row.row.start, cut(&row.label(above), NAME));
@@ -151,7 +151,7 @@ impl Svg {
 }
 
 /// The cells that fit, a multiple of `together`.
-fn fitting(width: usize, together: usize) -> usize {
+fn cells_that_fit(width: usize, together: usize) -> usize {
     let cells = width / canvas::CELL_WIDTH;
     (cells - cells % together).max(together)
 }

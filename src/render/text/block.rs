@@ -143,7 +143,7 @@ pub fn is_place_said(place: &FramePlace, field: &str) -> bool {
 }
 
 /// The word that stands for a missing value: `hidden`, `?` (not known here), `-` (there is none).
-pub fn missing(reason: Option<&Reason>) -> (Role, &'static str) {
+pub fn word_for_missing(reason: Option<&Reason>) -> (Role, &'static str) {
     match reason {
         Some(Reason::FrameHidden) => (Role::Warn, "hidden"),
         Some(Reason::NotApplicable(_)) => (Role::Dim, "-"),

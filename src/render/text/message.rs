@@ -35,7 +35,7 @@ impl Record for ErrorReport {
     }
 }
 
-impl Record for crate::report::Text {
+impl Record for crate::report::EchoedText {
     fn write(&self, text: &mut Text) {
         text.verbatim(&self.text);
     }

@@ -151,7 +151,7 @@ impl Text {
     /// A blank line where one kind of output ends and another begins, and the footnotes of a table that ends. It ends a
     /// drawing.
     fn separate(&mut self, shape: RecordForm) {
-        self.drawing.interrupted();
+        self.drawing.begin_below();
         let blank = match (self.before, shape) {
             (RecordForm::Nothing, _) => false,
             (RecordForm::Row(open), RecordForm::Row(next)) => open != next,
@@ -171,7 +171,7 @@ impl Text {
 
     /// Draws the timeline after a sample.
     pub(crate) fn draw_timeline(&mut self) {
-        self.drawing.sampled(&mut self.lines, &mut self.legend);
+        self.drawing.draw_sample(&mut self.lines, &mut self.legend);
     }
 
     /// Draws the rest of the timeline, and says what the letters in pictures mean, if anything was drawn.

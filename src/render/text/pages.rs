@@ -12,9 +12,9 @@ use crate::render::text::{Text, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size};
 use crate::render::{Record, RowRange};
-use crate::report::{Fact, Frames, FramesSummary, PageGroup, Pages, WalkSummary};
+use crate::report::{Fact, Frames, FramesSummary, PageGroup, PagesRow, WalkSummary};
 
-impl Record for Pages {
+impl Record for PagesRow {
     fn write(&self, text: &mut Text) {
         text.row_with_notes(&PAGE_ROWS, self);
     }
@@ -55,7 +55,7 @@ pub const FLAGS: Column = Column::name("flags", 17, Role::Flag);
 const LETTERS: Column = Column::name("flags", 6, Role::Flag).uncut(17).rank(3);
 
 /// `walk`
-pub static PAGE_ROWS: Table<Pages> = Table::of(&[
+pub static PAGE_ROWS: Table<PagesRow> = Table::of(&[
     START.cell(|_, pages| Cell::new(&pages.start)),
     END.rank(5).cell(|_, pages| Cell::new(&pages.end)),
     SIZE.cell(|_, pages| length(pages.start, pages.end)),
@@ -131,7 +131,7 @@ pub fn state(state: State) -> Cell<'static> {
     Cell::of(words::state_role(state), state.word())
 }
 
-fn kind(pages: &Pages) -> Cell<'_> {
+fn kind(pages: &PagesRow) -> Cell<'_> {
     match (&pages.kind, pages.frames, &pages.huge) {
         (Err(why), ..) => reason(why),
         // There is one page of zeros: the word says so.
@@ -150,7 +150,7 @@ fn kind(pages: &Pages) -> Cell<'_> {
     }
 }
 
-fn region(pages: &Pages) -> Cell<'_> {
+fn region(pages: &PagesRow) -> Cell<'_> {
     match &pages.region {
         Some(name) => {
             let (role, name) = region_file_name(name);
@@ -247,7 +247,7 @@ pub fn remarks(lines: &mut Lines, is_cut_short: bool, is_changed: bool) {
         cut_short(lines);
     }
     if is_changed {
-        changed(lines, "the regions");
+        note_change(lines, "the regions");
     }
 }
 
@@ -260,7 +260,7 @@ pub fn total(number: u64, noun: &str, bytes: u64) -> String {
 }
 
 /// Notes that `what` changed during the command.
-pub fn changed(lines: &mut Lines, what: &str) {
+pub fn note_change(lines: &mut Lines, what: &str) {
     let line = lines.line();
     line.prose(Role::Warn, format!("{what} changed during the command: run it again for a consistent answer"));
 }

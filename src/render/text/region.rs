@@ -4,7 +4,7 @@ use crate::kernel::{AddressRange, Permissions, State, VirtualAddress};
 use crate::render::columns::{
     Cell, Column, END, PERMISSIONS, SIZE, START, Table, amount, reason, region as name, unknown,
 };
-use crate::render::text::block::{self, REMARK, missing};
+use crate::render::text::block::{self, REMARK, word_for_missing};
 use crate::render::text::lines::{Footnotes, Lines};
 use crate::render::text::{Text, pages, words};
 use crate::render::theme::Role;
@@ -68,7 +68,7 @@ pub fn write(lines: &mut Lines, region: &RegionReport) {
     }
     Footnotes::of(&region.why, |_, _| true).write(lines);
     if region.changed {
-        pages::changed(lines, "the region");
+        pages::note_change(lines, "the region");
     }
 }
 
@@ -150,7 +150,7 @@ fn contents(lines: &mut Lines, region: &RegionReport) {
             }
             (None, None | Some(Reason::NotApplicable(_))) => {}
             (None, why) => {
-                let (role, text) = missing(why);
+                let (role, text) = word_for_missing(why);
                 lines.field(name).push(role, text);
             }
         }

@@ -8,7 +8,7 @@ use crate::render::Record;
 use crate::render::text::lines::Footnotes;
 use crate::render::theme::Role;
 use crate::render::units::size;
-use crate::report::{Hex, Nearest, Reason, RegionBrief, Translation, Why};
+use crate::report::{Hex, NearestRegions, Reason, RegionBrief, Translation, Why};
 
 impl Record for Translation {
     fn write(&self, text: &mut Text) {
@@ -26,7 +26,7 @@ pub fn write(lines: &mut Lines, t: &Translation) {
         block::swap(lines, slot, "area");
     }
     flags(lines, t);
-    mapped(lines, t);
+    write_map_count(lines, t);
     if let Ok(folio) = &t.folio {
         block::folio(lines, folio, t.huge.as_ref().ok().copied());
     }
@@ -86,7 +86,7 @@ fn physical(lines: &mut Lines, t: &Translation) {
             line.push(Role::Dim, "none").indent_at(REMARK).prose(Role::Dim, reason);
         }
         Err(reason) => {
-            line.push(Role::Warn, block::missing(Some(reason)).1);
+            line.push(Role::Warn, block::word_for_missing(Some(reason)).1);
         }
     }
 }
@@ -157,7 +157,7 @@ fn flags(lines: &mut Lines, t: &Translation) {
     }
 }
 
-fn mapped(lines: &mut Lines, t: &Translation) {
+fn write_map_count(lines: &mut Lines, t: &Translation) {
     let counted = t.words.map_count.as_ref().ok();
     let times = counted.map(|times| words::times(*times, &t.words));
     if let (Some(&0), Some(Kind::Zero | Kind::HugeZero)) = (counted, t.kind) {
@@ -197,7 +197,7 @@ fn is_of_first_page(t: &Translation) -> bool {
     t.huge == Ok(true) && *is != PageMapEntry::new(*raw).is_exclusive()
 }
 
-fn neighbours(lines: &mut Lines, t: &Translation, near: &Nearest) {
+fn neighbours(lines: &mut Lines, t: &Translation, near: &NearestRegions) {
     let address = t.address.get();
     let below = |region: &RegionBrief| {
         let distance = address.saturating_sub(region.end.get());

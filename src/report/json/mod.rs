@@ -16,7 +16,7 @@ use std::ops::Deref;
 /// What a value is in JSON.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
-pub enum Form {
+pub enum JsonForm {
     /// `true` or `false`.
     Bool,
     /// A whole number.
@@ -30,7 +30,7 @@ pub enum Form {
     /// A string.
     Text,
     /// A list.
-    List(&'static Form),
+    List(&'static JsonForm),
     /// An object with these fields.
     Object(&'static [FieldDescription]),
     /// An object of one of several shapes. The field called `tag` names the shape.
@@ -41,11 +41,11 @@ pub enum Form {
         shapes: &'static [Shape],
     },
     /// An object whose keys are data, with values of this form.
-    Map(&'static Form),
+    Map(&'static JsonForm),
     /// One form or the other.
-    Either(&'static Form, &'static Form),
+    Either(&'static JsonForm, &'static JsonForm),
     /// The form, or `null`.
-    OrNull(&'static Form),
+    OrNull(&'static JsonForm),
     /// Flags: two fields, a list of names and a number.
     Flags,
 }
@@ -73,7 +73,7 @@ pub struct FieldDescription {
     /// Its meaning, with the line ends of the source.
     pub about: &'static str,
     /// What it is in JSON.
-    pub form: Form,
+    pub form: JsonForm,
     /// Whether it is left out when it is empty.
     pub is_optional: bool,
     /// Whether the fields of its object stand in its place.
@@ -88,7 +88,7 @@ pub struct Shape {
     /// What it is about, with the line ends of the source.
     pub about: &'static str,
     /// Its other fields: an object, or again one of several shapes.
-    pub form: Form,
+    pub form: JsonForm,
 }
 
 /// The name of the field with the reasons for what is `null`.
@@ -96,21 +96,21 @@ pub const WHY: &str = "why";
 
 impl FieldDescription {
     /// A field that is always there, and is not flat.
-    pub const fn new(name: &'static str, about: &'static str, form: Form) -> Self {
+    pub const fn new(name: &'static str, about: &'static str, form: JsonForm) -> Self {
         FieldDescription { name, about, form, is_optional: false, is_flat: false }
     }
 
     /// The reasons for what is `null`.
     pub const fn why(is_optional: bool) -> Self {
         let about = "Why fields are `null` or uncertain: a reason under the name of each.";
-        FieldDescription { is_optional, ..FieldDescription::new(WHY, about, Form::Map(&Form::Text)) }
+        FieldDescription { is_optional, ..FieldDescription::new(WHY, about, JsonForm::Map(&JsonForm::Text)) }
     }
 }
 
-impl Form {
+impl JsonForm {
     /// A word of an enumeration.
-    pub const fn word<T: Worded>(name: &'static str) -> Form {
-        Form::Word(Words { name, all: || T::words().map(str::to_owned).collect() })
+    pub const fn word<T: Worded>(name: &'static str) -> JsonForm {
+        JsonForm::Word(Words { name, all: || T::words().map(str::to_owned).collect() })
     }
 
     /// The JSON fields of an object of this form, in order: flat fields are replaced by theirs, and flags are two
@@ -119,9 +119,9 @@ impl Form {
     pub fn fields(self) -> Vec<FieldDescription> {
         let mut all = Vec::new();
         match self {
-            Form::Object(fields) => fields.iter().for_each(|field| field.expand(&mut all)),
-            Form::OneOf { tag, shapes } => {
-                all.push(FieldDescription::new(tag, "The form of this record.", Form::Text));
+            JsonForm::Object(fields) => fields.iter().for_each(|field| field.expand(&mut all)),
+            JsonForm::OneOf { tag, shapes } => {
+                all.push(FieldDescription::new(tag, "The form of this record.", JsonForm::Text));
                 let shapes: Vec<_> = shapes.iter().map(|shape| shape.form.fields()).collect();
                 let everywhere = |name| {
                     let has = |fields: &Vec<FieldDescription>| fields.iter().any(|field| field.name == name);
@@ -134,7 +134,7 @@ impl Form {
                     }
                 }
             }
-            Form::OrNull(form) => all = form.fields(),
+            JsonForm::OrNull(form) => all = form.fields(),
             _ => {}
         }
         all
@@ -144,7 +144,7 @@ impl Form {
 impl FieldDescription {
     fn expand(&self, all: &mut Vec<FieldDescription>) {
         let is_optional = |field: FieldDescription| FieldDescription {
-            is_optional: field.is_optional || matches!(self.form, Form::OrNull(_)),
+            is_optional: field.is_optional || matches!(self.form, JsonForm::OrNull(_)),
             ..field
         };
         let (names, number) = match self.form {
@@ -153,8 +153,10 @@ impl FieldDescription {
                 let fields = self.form.fields().into_iter();
                 return all.extend(fields.filter(|field| field.name != WHY).map(is_optional));
             }
-            Form::Flags => (Form::List(&Form::Text), Form::Hex),
-            Form::OrNull(Form::Flags) => (Form::OrNull(&Form::List(&Form::Text)), Form::OrNull(&Form::Hex)),
+            JsonForm::Flags => (JsonForm::List(&JsonForm::Text), JsonForm::Hex),
+            JsonForm::OrNull(JsonForm::Flags) => {
+                (JsonForm::OrNull(&JsonForm::List(&JsonForm::Text)), JsonForm::OrNull(&JsonForm::Hex))
+            }
             _ => return all.push(*self),
         };
         all.push(FieldDescription { form: names, ..*self });
@@ -167,7 +169,7 @@ impl FieldDescription {
 /// A type that may be a field of a record.
 pub trait Field: Serialize {
     /// What it is in JSON.
-    const FORM: Form;
+    const FORM: JsonForm;
 
     /// Writes it under `name`.
     ///
@@ -220,30 +222,30 @@ pub trait Declared: Field {
 macro_rules! leaf {
     ($($type:ty => $form:expr),* $(,)?) => {
         $(impl crate::report::json::Field for $type {
-            const FORM: crate::report::json::Form = $form;
+            const FORM: crate::report::json::JsonForm = $form;
         })*
     };
 }
 pub(crate) use leaf;
 
 leaf! {
-    char => Form::Text,
-    u8 => Form::Integer,
-    u32 => Form::Integer,
-    u64 => Form::Integer,
-    usize => Form::Integer,
-    f64 => Form::Number,
-    String => Form::Text,
-    &'static str => Form::Text,
-    Name => Form::Text,
-    State => Form::word::<State>("state"),
-    Kind => Form::word::<Kind>("kind"),
-    Permissions => Form::Text,
-    Device => Form::Text,
-    VirtualAddress => Form::Hex,
-    PhysicalAddress => Form::Hex,
-    FrameNumber => Form::Integer,
-    Hex => Form::Hex,
+    char => JsonForm::Text,
+    u8 => JsonForm::Integer,
+    u32 => JsonForm::Integer,
+    u64 => JsonForm::Integer,
+    usize => JsonForm::Integer,
+    f64 => JsonForm::Number,
+    String => JsonForm::Text,
+    &'static str => JsonForm::Text,
+    Name => JsonForm::Text,
+    State => JsonForm::word::<State>("state"),
+    Kind => JsonForm::word::<Kind>("kind"),
+    Permissions => JsonForm::Text,
+    Device => JsonForm::Text,
+    VirtualAddress => JsonForm::Hex,
+    PhysicalAddress => JsonForm::Hex,
+    FrameNumber => JsonForm::Integer,
+    Hex => JsonForm::Hex,
 }
 
 /// A word as a hexadecimal string.
@@ -263,7 +265,7 @@ impl Serialize for Hex {
 }
 
 impl Field for bool {
-    const FORM: Form = Form::Bool;
+    const FORM: JsonForm = JsonForm::Bool;
 
     fn is_absent(&self) -> bool {
         !self
@@ -272,7 +274,7 @@ impl Field for bool {
 
 /// Flags by name, and under `flags_raw` as a number.
 impl Field for PageFlags {
-    const FORM: Form = Form::Flags;
+    const FORM: JsonForm = JsonForm::Flags;
 
     fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
         map.serialize_entry(name, self)?;
@@ -287,7 +289,7 @@ impl Field for PageFlags {
 
 /// A value that may not exist: `null` without a reason.
 impl<T: Field> Field for Option<T> {
-    const FORM: Form = Form::OrNull(&T::FORM);
+    const FORM: JsonForm = JsonForm::OrNull(&T::FORM);
 
     fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
         match self {
@@ -317,7 +319,7 @@ impl<T: Field> Field for Option<T> {
 
 /// A value that may be unknown: `null`, with the reason under `why`.
 impl<T: Field> Field for Fact<T> {
-    const FORM: Form = Form::OrNull(&T::FORM);
+    const FORM: JsonForm = JsonForm::OrNull(&T::FORM);
 
     fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
         match self {
@@ -335,7 +337,7 @@ impl<T: Field> Field for Fact<T> {
 }
 
 impl<T: Field> Field for Vec<T> {
-    const FORM: Form = Form::List(&T::FORM);
+    const FORM: JsonForm = JsonForm::List(&T::FORM);
 
     fn is_absent(&self) -> bool {
         self.is_empty()
@@ -343,7 +345,7 @@ impl<T: Field> Field for Vec<T> {
 }
 
 impl<K: Serialize + Ord, T: Field> Field for BTreeMap<K, T> {
-    const FORM: Form = Form::Map(&T::FORM);
+    const FORM: JsonForm = JsonForm::Map(&T::FORM);
 
     fn is_absent(&self) -> bool {
         self.is_empty()
@@ -351,7 +353,7 @@ impl<K: Serialize + Ord, T: Field> Field for BTreeMap<K, T> {
 }
 
 impl<T: Field> Field for Box<T> {
-    const FORM: Form = T::FORM;
+    const FORM: JsonForm = T::FORM;
 
     fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
         T::write(self, name, map)
@@ -368,7 +370,7 @@ pub struct EveryState(pub BTreeMap<State, u64>);
 
 impl EveryState {
     const FIELDS: [FieldDescription; State::ALL.len()] = {
-        let none = FieldDescription::new("", "Pages in this state.", Form::Number);
+        let none = FieldDescription::new("", "Pages in this state.", JsonForm::Number);
         let mut fields = [none; State::ALL.len()];
         let mut index = 0;
         while index < fields.len() {
@@ -388,7 +390,7 @@ impl Deref for EveryState {
 }
 
 impl Field for EveryState {
-    const FORM: Form = Form::Object(&Self::FIELDS);
+    const FORM: JsonForm = JsonForm::Object(&Self::FIELDS);
 
     fn write<M: SerializeMap>(&self, _: &'static str, map: &mut M) -> Result<(), M::Error> {
         self.write_flat(map)
@@ -427,14 +429,14 @@ impl<K: Serialize> Serialize for Numbers<K> {
 }
 
 impl<K: Serialize> Field for Numbers<K> {
-    const FORM: Form = Form::Map(&Form::Number);
+    const FORM: JsonForm = JsonForm::Map(&JsonForm::Number);
 }
 
 /// Bytes as digits, two a byte.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Bytes(pub Vec<u8>);
+pub struct HexString(pub Vec<u8>);
 
-impl Serialize for Bytes {
+impl Serialize for HexString {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut digits = String::with_capacity(2 * self.0.len());
         for byte in &self.0 {
@@ -445,7 +447,7 @@ impl Serialize for Bytes {
     }
 }
 
-leaf!(Bytes => Form::Text);
+leaf!(HexString => JsonForm::Text);
 
 /// A part that JSON has as its text.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -458,5 +460,5 @@ impl<T: Display> Serialize for AsText<T> {
 }
 
 impl<T: Display> Field for AsText<T> {
-    const FORM: Form = Form::Text;
+    const FORM: JsonForm = JsonForm::Text;
 }

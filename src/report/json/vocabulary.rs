@@ -1,7 +1,7 @@
 //! How the words for facts are serialized.
 
 use super::leaf;
-use super::{FieldDescription, Form, Words};
+use super::{FieldDescription, JsonForm, Words};
 use crate::kernel::huge::HugeChoice;
 use crate::report::{
     AccessOutcome, AccountClass, BesideRss, CgroupPath, EventKind, FamilyClass, FlagNames, HowMapped, HugeBy, HugePast,
@@ -11,32 +11,36 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 leaf! {
-    AccountClass => Form::Text,
-    FamilyClass => Form::Text,
-    BesideRss => Form::Text,
-    CgroupPath => Form::Text,
-    EventKind => Form::Word(Words { name: "event", all: words_of_events }),
-    FlagNames => Form::List(&Form::Text),
-    HowMapped => Form::OrNull(&Form::Text),
-    HugeBy => Form::word::<HugeBy>("huge_by"),
-    HugeChoice => Form::word::<HugeChoice>("huge_choice"),
-    HugePast => Form::word::<HugePast>("huge_past"),
-    HugeRefusal => Form::word::<HugeRefusal>("huge_refusal"),
-    MapKey => Form::OrNull(&Form::word::<MapKey>("map_key")),
-    AccessOutcome => Form::Object(OUTCOME),
-    Movable => Form::Text,
-    Owner => Form::Text,
+    AccountClass => JsonForm::Text,
+    FamilyClass => JsonForm::Text,
+    BesideRss => JsonForm::Text,
+    CgroupPath => JsonForm::Text,
+    EventKind => JsonForm::Word(Words { name: "event", all: words_of_events }),
+    FlagNames => JsonForm::List(&JsonForm::Text),
+    HowMapped => JsonForm::OrNull(&JsonForm::Text),
+    HugeBy => JsonForm::word::<HugeBy>("huge_by"),
+    HugeChoice => JsonForm::word::<HugeChoice>("huge_choice"),
+    HugePast => JsonForm::word::<HugePast>("huge_past"),
+    HugeRefusal => JsonForm::word::<HugeRefusal>("huge_refusal"),
+    MapKey => JsonForm::OrNull(&JsonForm::word::<MapKey>("map_key")),
+    AccessOutcome => JsonForm::Object(OUTCOME),
+    Movable => JsonForm::Text,
+    Owner => JsonForm::Text,
 }
 
 /// The fields of an [`AccessOutcome`].
 const OUTCOME: &[FieldDescription] = &[
-    FieldDescription::new("effects", "The possible effects, one word each.", Form::List(&Form::Text)),
+    FieldDescription::new("effects", "The possible effects, one word each.", JsonForm::List(&JsonForm::Text)),
     FieldDescription::new(
         "copies",
         "Whether the process has a private copy afterwards, made by this access.",
-        Form::OrNull(&Form::Bool),
+        JsonForm::OrNull(&JsonForm::Bool),
     ),
-    FieldDescription::new("fault", "The effect on the thread: a fault, or a signal.", Form::OrNull(&Form::Text)),
+    FieldDescription::new(
+        "fault",
+        "The effect on the thread: a fault, or a signal.",
+        JsonForm::OrNull(&JsonForm::Text),
+    ),
 ];
 
 /// The words for events, as they are serialized.

@@ -18,7 +18,7 @@ use super::json::{Declared, Shape};
 pub const SHARED: &[Shape] = &[
     Translation::SHAPE,
     Explanation::SHAPE,
-    Pages::SHAPE,
+    PagesRow::SHAPE,
     Frames::SHAPE,
     WalkSummary::SHAPE,
     FramesSummary::SHAPE,
@@ -27,7 +27,7 @@ pub const SHARED: &[Shape] = &[
     TimelineRow::SHAPE,
     TimelineSample::SHAPE,
     TargetReport::SHAPE,
-    Text::SHAPE,
+    EchoedText::SHAPE,
     Help::SHAPE,
     Note::SHAPE,
     AssertionReport::SHAPE,

@@ -3,7 +3,7 @@
 
 use crate::kernel::words::worded;
 use crate::kernel::{Device, FrameNumber, Kind, Name, Permissions, PhysicalAddress, Region, State, VirtualAddress};
-use crate::report::json::{EveryState, Form, Hex, Numbers, leaf};
+use crate::report::json::{EveryState, Hex, JsonForm, Numbers, leaf};
 use crate::report::record::record;
 use crate::report::{
     AccessOutcome, EventKind, Fact, FolioReport, FramePlace, FrameWords, KernelRecord, LargeFolios, Movable, Owner, Why,
@@ -139,13 +139,13 @@ record! {
         /// The symbol it lies in.
         symbol: Option<SymbolBrief>,
         /// For an unmapped address: the nearest region below and above.
-        [optional] nearest: Option<Nearest>,
+        [optional] nearest: Option<NearestRegions>,
         /// Why a value is only the most likely one.
         [flat] why: Why,
     }
 
     /// The regions around an address that is in none.
-    pub struct Nearest {
+    pub struct NearestRegions {
         /// The region that ends below it.
         below: Option<RegionBrief>,
         /// The region that starts above it.
@@ -155,7 +155,7 @@ record! {
 
 record! {
     /// A row of `walk`.
-    pub struct Pages as "pages" with why if any {
+    pub struct PagesRow as "pages" with why if any {
         /// First virtual address.
         start: VirtualAddress,
         /// The address after the last one.
@@ -395,7 +395,7 @@ worded! {
     }
 }
 
-leaf!(Mark => Form::Text);
+leaf!(Mark => JsonForm::Text);
 
 record! {
     /// A row of `as timeline`.

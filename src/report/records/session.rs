@@ -3,7 +3,7 @@
 use crate::kernel::Name;
 use crate::kernel::words::worded;
 use crate::report::ErrorCode;
-use crate::report::json::{Form, leaf};
+use crate::report::json::{JsonForm, leaf};
 use crate::report::record::{record, shapes};
 use crate::report::records::RegionBrief;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ record! {
     }
 
     /// `echo`
-    pub struct Text as "text" {
+    pub struct EchoedText as "text" {
         /// The text, its own line ends included.
         text: String,
     }
@@ -275,8 +275,8 @@ record! {
 }
 
 leaf! {
-    RequestId => Form::Either(&Form::Integer, &Form::Text),
-    EndStatus => Form::word::<EndStatus>("status"),
+    RequestId => JsonForm::Either(&JsonForm::Integer, &JsonForm::Text),
+    EndStatus => JsonForm::word::<EndStatus>("status"),
 }
 
 worded! {

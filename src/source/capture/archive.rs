@@ -29,11 +29,11 @@ const MAGIC: &str = "pmdb capture 1";
 const LARGEST_INDEX: u64 = 64 << 20;
 
 /// Where a capture is written to.
-pub type Output = Box<dyn Write + Send>;
+pub type ArchiveWriter = Box<dyn Write + Send>;
 
 /// A capture that is being written.
 pub struct Archive {
-    out: Output,
+    out: ArchiveWriter,
     at: u64,
     time: u64,
 }
@@ -41,31 +41,31 @@ pub struct Archive {
 /// Bytes in the file, compressed. Written as offset, compressed length, and length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(from = "(u64, u32, u32)", into = "(u64, u32, u32)")]
-pub(super) struct Block {
+pub(super) struct CompressedBlock {
     offset: u64,
     packed: u32,
     length: u32,
 }
 
-impl From<(u64, u32, u32)> for Block {
+impl From<(u64, u32, u32)> for CompressedBlock {
     fn from((offset, packed, length): (u64, u32, u32)) -> Self {
-        Block { offset, packed, length }
+        CompressedBlock { offset, packed, length }
     }
 }
 
-impl From<Block> for (u64, u32, u32) {
-    fn from(block: Block) -> Self {
+impl From<CompressedBlock> for (u64, u32, u32) {
+    fn from(block: CompressedBlock) -> Self {
         (block.offset, block.packed, block.length)
     }
 }
 
 /// A text in the file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Stored(Vec<Block>);
+pub(super) struct Stored(Vec<CompressedBlock>);
 
 impl Archive {
     /// Writes to `out`. `time` is that of all its members, in seconds since 1970.
-    pub fn new(out: Output, time: u64) -> Self {
+    pub fn new(out: ArchiveWriter, time: u64) -> Self {
         Archive { out, at: 0, time }
     }
 
@@ -80,15 +80,15 @@ impl Archive {
             blocks.push((before as u64, length, part.len() as u32));
         }
         let start = self.member(name, &packed)?;
-        let block = |(offset, packed, length)| Block { offset: start + offset, packed, length };
+        let block = |(offset, packed, length)| CompressedBlock { offset: start + offset, packed, length };
         Ok(Stored(blocks.into_iter().map(block).collect()))
     }
 
     /// Adds a member of blocks that are compressed already: their lengths before and after. Returns where they are.
-    pub(super) fn blocks(&mut self, name: &str, packed: &[u8], lengths: &[(u32, u32)]) -> Result<Vec<Block>> {
+    pub(super) fn blocks(&mut self, name: &str, packed: &[u8], lengths: &[(u32, u32)]) -> Result<Vec<CompressedBlock>> {
         let mut offset = self.member(name, packed)?;
         let block = |&(length, packed): &(u32, u32)| {
-            let block = Block { offset, packed, length };
+            let block = CompressedBlock { offset, packed, length };
             offset += u64::from(packed);
             block
         };
@@ -157,18 +157,18 @@ fn header(name: &str, size: usize, time: u64) -> [u8; RECORD] {
 }
 
 /// A capture that is read.
-pub(super) struct Contents {
+pub(super) struct ArchiveReader {
     file: Box<dyn ReadAt>,
     length: u64,
     /// The block of a text that was read last: texts are read in small parts.
-    last: Mutex<Option<(Block, Arc<Vec<u8>>)>>,
+    last: Mutex<Option<(CompressedBlock, Arc<Vec<u8>>)>>,
 }
 
-impl Contents {
+impl ArchiveReader {
     /// Opens a capture, and returns the bytes of its index.
-    pub(super) fn open(file: Box<dyn ReadAt>) -> Result<(Contents, Vec<u8>)> {
+    pub(super) fn open(file: Box<dyn ReadAt>) -> Result<(ArchiveReader, Vec<u8>)> {
         let length = file.len();
-        let contents = Contents { file, length, last: Mutex::default() };
+        let contents = ArchiveReader { file, length, last: Mutex::default() };
         let end = length.checked_sub(3 * RECORD as u64).ok_or_else(|| contents.no_capture())?;
         let mut last = [0; RECORD];
         contents.file.read_up_to(end, &mut last).map_err(unreadable)?;
@@ -239,7 +239,7 @@ impl Contents {
     }
 
     /// The bytes of a block; `None` if it is damaged.
-    pub(super) fn block(&self, block: Block) -> Option<Vec<u8>> {
+    pub(super) fn block(&self, block: CompressedBlock) -> Option<Vec<u8>> {
         (block.length as usize <= BLOCK).then_some(())?;
         self.part(block.offset, block.packed.into(), block.length.into())
     }

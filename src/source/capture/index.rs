@@ -1,19 +1,21 @@
 //! The index: the answers that are short, and where the long ones are.
 
-use super::archive::{Block, Stored};
+use super::archive::{CompressedBlock, Stored};
 use crate::kernel::{AddressRange, Name, VirtualAddress};
-use crate::source::{Access, BackingContent, BackingRun, Credentials, Error, Feature, Finding, Group, Listed, Result};
+use crate::source::{
+    BackingContent, BackingRun, Cgroup, Credentials, Error, Feature, Finding, Listed, Result, SourceAccess,
+};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// An answer, or why there was none.
-pub(super) type Kept<T> = std::result::Result<T, Failure>;
+pub(super) type RecordedResult<T> = std::result::Result<T, RecordedFailure>;
 
 /// All of a capture but its long texts and its words.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Index {
+pub struct CaptureIndex {
     /// When it was begun and ended, in seconds since 1970.
     pub times: [u64; 2],
     /// The processes: the first is the one that was captured.
@@ -45,18 +47,18 @@ pub struct ProcessAnswers {
     pub(super) populated: Stored,
     /// Where a scan without conditions began, and what it found: regions that scans pass over.
     pub(super) looks: BTreeMap<u64, (usize, u64)>,
-    pub(super) texts: BTreeMap<String, Kept<Stored>>,
-    pub(super) probes: BTreeMap<String, Kept<Vec<u64>>>,
-    pub(super) lists: BTreeMap<String, Kept<Vec<OneListed>>>,
-    pub(super) groups: BTreeMap<String, Kept<Vec<OneGroup>>>,
-    pub(super) files: BTreeMap<String, Kept<Option<FileParts>>>,
-    pub(super) backing: Vec<Backing>,
+    pub(super) texts: BTreeMap<String, RecordedResult<Stored>>,
+    pub(super) probes: BTreeMap<String, RecordedResult<Vec<u64>>>,
+    pub(super) lists: BTreeMap<String, RecordedResult<Vec<OneListed>>>,
+    pub(super) groups: BTreeMap<String, RecordedResult<Vec<OneGroup>>>,
+    pub(super) files: BTreeMap<String, RecordedResult<Option<FileParts>>>,
+    pub(super) backing: Vec<BackingRuns>,
     /// Memory that the decoders needed: the vdso.
     pub(super) memory: BTreeMap<u64, Stored>,
-    pub(super) memory_failure: Option<Failure>,
-    pub(super) access: Option<Rights>,
+    pub(super) memory_failure: Option<RecordedFailure>,
+    pub(super) access: Option<CapturedRights>,
     /// Why parts of the kernel's own records could not be read, by the parts that were asked for.
-    pub(super) records: BTreeMap<String, Failure>,
+    pub(super) records: BTreeMap<String, RecordedFailure>,
 }
 
 /// Where the words of a file are.
@@ -64,11 +66,11 @@ pub struct ProcessAnswers {
 #[serde(default)]
 pub struct WordIndex {
     /// Why there are none.
-    pub(super) failure: Option<Failure>,
+    pub(super) failure: Option<RecordedFailure>,
     /// The number of words that the file had.
     pub(super) end: u64,
     /// The first and the last word of each block.
-    pub(super) blocks: Vec<(u64, u64, Block)>,
+    pub(super) blocks: Vec<(u64, u64, CompressedBlock)>,
 }
 
 /// The parts of a file that were read.
@@ -81,11 +83,11 @@ pub(super) struct FileParts {
 
 /// Runs of the backing content of a region.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Backing {
+pub(super) struct BackingRuns {
     pub(super) start: u64,
     pub(super) end: u64,
     /// The ends of each run, and its content: past the end, a hole, not cached, cached.
-    pub(super) runs: Kept<Vec<(u64, u64, Kept<u8>)>>,
+    pub(super) runs: RecordedResult<Vec<(u64, u64, RecordedResult<u8>)>>,
 }
 
 /// A process or thread of a listing.
@@ -102,7 +104,7 @@ pub(super) type OneGroup = (u64, Vec<u8>);
 
 /// What the capturing pmdb might read.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Rights {
+pub(super) struct CapturedRights {
     findings: Vec<(String, Option<bool>, String, Option<String>)>,
     user: u32,
     rights: Vec<String>,
@@ -111,41 +113,43 @@ pub(super) struct Rights {
 
 /// Why there was no answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) enum Failure {
+pub(super) enum RecordedFailure {
     Gone(String),
     NotPermitted(String, String),
     NotAvailable(String),
     Io(String, i32),
 }
 
-impl Failure {
+impl RecordedFailure {
     pub(super) fn of(error: &Error) -> Self {
         match error {
-            Error::Gone { what, .. } => Failure::Gone(what.clone()),
-            Error::NotPermitted { what, remedy } => Failure::NotPermitted(what.clone(), remedy.clone()),
-            Error::Io { what, error } => Failure::Io(what.clone(), error.raw_os_error()),
-            other => Failure::NotAvailable(other.to_string()),
+            Error::Gone { what, .. } => RecordedFailure::Gone(what.clone()),
+            Error::NotPermitted { what, remedy } => RecordedFailure::NotPermitted(what.clone(), remedy.clone()),
+            Error::Io { what, error } => RecordedFailure::Io(what.clone(), error.raw_os_error()),
+            other => RecordedFailure::NotAvailable(other.to_string()),
         }
     }
 
     pub(super) fn error(&self) -> Error {
         match self {
-            Failure::Gone(what) => Error::gone(what.clone()),
-            Failure::NotPermitted(what, remedy) => Error::not_permitted(what.clone(), remedy.clone()),
-            Failure::NotAvailable(what) => Error::not_available(what.clone()),
-            Failure::Io(what, error) => Error::io(what.clone(), Errno::from_raw_os_error((*error).clamp(1, 4095))),
+            RecordedFailure::Gone(what) => Error::gone(what.clone()),
+            RecordedFailure::NotPermitted(what, remedy) => Error::not_permitted(what.clone(), remedy.clone()),
+            RecordedFailure::NotAvailable(what) => Error::not_available(what.clone()),
+            RecordedFailure::Io(what, error) => {
+                Error::io(what.clone(), Errno::from_raw_os_error((*error).clamp(1, 4095)))
+            }
         }
     }
 }
 
 /// The answer as it is kept.
-pub(super) fn kept<T, U>(answer: &Result<T>, keep: impl FnOnce(&T) -> U) -> Kept<U> {
-    answer.as_ref().map(keep).map_err(Failure::of)
+pub(super) fn record_answer<T, U>(answer: &Result<T>, keep: impl FnOnce(&T) -> U) -> RecordedResult<U> {
+    answer.as_ref().map(keep).map_err(RecordedFailure::of)
 }
 
 /// The answer as it was given.
-pub(super) fn given<T, U>(kept: &Kept<T>, give: impl FnOnce(&T) -> U) -> Result<U> {
-    kept.as_ref().map(give).map_err(Failure::error)
+pub(super) fn replay_answer<T, U>(kept: &RecordedResult<T>, give: impl FnOnce(&T) -> U) -> Result<U> {
+    kept.as_ref().map(give).map_err(RecordedFailure::error)
 }
 
 impl OneListed {
@@ -164,8 +168,8 @@ impl OneListed {
     }
 }
 
-pub(super) fn group((inode, path): &OneGroup) -> Group {
-    Group { inode: *inode, path: path.clone() }
+pub(super) fn group((inode, path): &OneGroup) -> Cgroup {
+    Cgroup { inode: *inode, path: path.clone() }
 }
 
 const CONTENTS: [BackingContent; 4] = [
@@ -175,23 +179,23 @@ const CONTENTS: [BackingContent; 4] = [
     BackingContent::Contents { cached: true },
 ];
 
-impl Backing {
+impl BackingRuns {
     pub(super) fn of(range: AddressRange, answer: &Result<Vec<BackingRun>>) -> Self {
         let code = |content: &BackingContent| CONTENTS.iter().position(|one| one == content).unwrap_or(0) as u8;
         let run = |run: &BackingRun| {
             let ends = (run.range.start().get(), run.range.end().get());
-            (ends.0, ends.1, kept(&run.content, code))
+            (ends.0, ends.1, record_answer(&run.content, code))
         };
-        let runs = kept(answer, |runs| runs.iter().map(run).collect());
-        Backing { start: range.start().get(), end: range.end().get(), runs }
+        let runs = record_answer(answer, |runs| runs.iter().map(run).collect());
+        BackingRuns { start: range.start().get(), end: range.end().get(), runs }
     }
 
     /// The runs within `range`.
     pub(super) fn within(&self, range: AddressRange) -> Result<Vec<BackingRun>> {
-        given(&self.runs, |runs| {
-            let run = |(start, end, content): &(u64, u64, Kept<u8>)| {
+        replay_answer(&self.runs, |runs| {
+            let run = |(start, end, content): &(u64, u64, RecordedResult<u8>)| {
                 let whole = AddressRange::new(VirtualAddress::new(*start), VirtualAddress::new(*end))?;
-                let content = given(content, |code| CONTENTS.get(usize::from(*code)).copied());
+                let content = replay_answer(content, |code| CONTENTS.get(usize::from(*code)).copied());
                 let content = match content {
                     Ok(content) => Ok(content?),
                     Err(error) => Err(error),
@@ -231,14 +235,14 @@ const FEATURES: [(Feature, &str); 21] = [
 /// The rights that are known by name.
 const RIGHTS: [&str; 4] = ["CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE"];
 
-impl Rights {
-    pub(super) fn of(access: &Access) -> Self {
+impl CapturedRights {
+    pub(super) fn of(access: &SourceAccess) -> Self {
         let named = |one: &Finding| {
             let (_, name) = FEATURES.iter().find(|(feature, _)| *feature == one.feature)?;
             Some(((*name).to_owned(), one.available, one.found.clone(), one.remedy.clone()))
         };
         let credentials = &access.credentials;
-        Rights {
+        CapturedRights {
             findings: access.findings.iter().filter_map(named).collect(),
             user: credentials.user,
             rights: credentials.rights.iter().map(|&right| right.to_owned()).collect(),
@@ -246,12 +250,12 @@ impl Rights {
         }
     }
 
-    pub(super) fn access(&self) -> Access {
+    pub(super) fn access(&self) -> SourceAccess {
         let finding = |(name, available, found, remedy): &(String, Option<bool>, String, Option<String>)| {
             let (feature, _) = FEATURES.iter().find(|(_, one)| one == name)?;
             Some(Finding { feature: *feature, available: *available, found: found.clone(), remedy: remedy.clone() })
         };
-        Access {
+        SourceAccess {
             findings: self.findings.iter().filter_map(finding).collect(),
             credentials: Credentials {
                 user: self.user,

@@ -18,8 +18,8 @@ mod recorder;
 mod replay;
 mod words;
 
-pub use archive::{Archive, Output};
-pub use index::{Index, ProcessAnswers, WordIndex};
-pub use recorder::{Recorder, Shared};
+pub use archive::{Archive, ArchiveWriter};
+pub use index::{CaptureIndex, ProcessAnswers, WordIndex};
+pub use recorder::{Recorder, SharedCapture};
 pub use replay::open;
-pub use words::Words;
+pub use words::WordWriter;

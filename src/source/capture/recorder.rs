@@ -1,19 +1,21 @@
 //! A source that keeps the answers of another in a capture.
 
 use super::archive::{Archive, Stored};
-use super::index::{Backing, Failure, FileParts, Index, OneListed, ProcessAnswers, Rights, kept};
+use super::index::{
+    BackingRuns, CaptureIndex, CapturedRights, FileParts, OneListed, ProcessAnswers, RecordedFailure, record_answer,
+};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::source::{
-    Access, Answer, BackingRun, File, FileLocation, FrameRecord, Group, GroupFile, Groups, Held, Identity, List,
-    Listed, Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
-    WordFile,
+    Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List, Listed,
+    Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
+    SourceAccess, WordFile,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The capture that is being written.
-pub struct Shared {
+pub struct SharedCapture {
     /// Where it is written.
     pub archive: Mutex<Archive>,
     failure: Mutex<Option<crate::source::Error>>,
@@ -21,10 +23,10 @@ pub struct Shared {
     files: Mutex<BTreeMap<String, FileParts>>,
 }
 
-impl Shared {
+impl SharedCapture {
     /// For an archive.
     pub fn new(archive: Archive) -> Arc<Self> {
-        Arc::new(Shared { archive: Mutex::new(archive), failure: Mutex::default(), files: Mutex::default() })
+        Arc::new(SharedCapture { archive: Mutex::new(archive), failure: Mutex::default(), files: Mutex::default() })
     }
 
     /// Adds a text; a failure to write is reported at the end.
@@ -40,7 +42,7 @@ impl Shared {
 /// A source that keeps the answers of another. The writer of a capture keeps the pages, as it walks over them.
 pub struct Recorder {
     source: Arc<dyn Source>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedCapture>,
     answers: Mutex<ProcessAnswers>,
 }
 
@@ -77,7 +79,7 @@ pub(super) fn text_key(file: File, pid: u32) -> String {
     }
 }
 
-pub(super) fn groups_key(which: Groups<'_>) -> String {
+pub(super) fn groups_key(which: CgroupQuery<'_>) -> String {
     format!("{which:?}")
 }
 
@@ -88,7 +90,7 @@ pub(super) fn group_file_key(path: &[u8], file: GroupFile) -> String {
 
 impl Recorder {
     /// Keeps what `source` answers.
-    pub fn new(source: &Arc<dyn Source>, shared: &Arc<Shared>) -> Arc<Self> {
+    pub fn new(source: &Arc<dyn Source>, shared: &Arc<SharedCapture>) -> Arc<Self> {
         let Identity { pid, start_time, name } = source.identity();
         let answers = ProcessAnswers { pid, start_time, name: name.as_bytes().to_vec(), ..ProcessAnswers::default() };
         Arc::new(Recorder { source: Arc::clone(source), shared: Arc::clone(shared), answers: Mutex::new(answers) })
@@ -141,12 +143,12 @@ impl Recorder {
     }
 }
 
-impl Shared {
+impl SharedCapture {
     /// Writes the index.
     ///
     /// # Errors
     /// Something could not be written.
-    pub fn finish(self: Arc<Self>, index: &Index) -> Result<()> {
+    pub fn finish(self: Arc<Self>, index: &CaptureIndex) -> Result<()> {
         if let Some(error) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(error);
         }
@@ -172,8 +174,8 @@ impl Source for Recorder {
         self.source.exit_code()
     }
 
-    fn captured(&self) -> Option<[u64; 2]> {
-        self.source.captured()
+    fn capture_times(&self) -> Option<[u64; 2]> {
+        self.source.capture_times()
     }
 
     fn unknown_parts(&self) -> Vec<String> {
@@ -197,7 +199,7 @@ impl Source for Recorder {
         let key = text_key(file, self.identity().pid);
         if !self.answers().texts.contains_key(&key) {
             let name = key.trim_start_matches('/').replace('/', "_");
-            let stored = kept(&answer, |text| self.shared.store(&self.member(&name), text));
+            let stored = record_answer(&answer, |text| self.shared.store(&self.member(&name), text));
             self.answers().texts.insert(key, stored);
         }
         answer
@@ -219,7 +221,7 @@ impl Source for Recorder {
                 let bytes = into.get(..*read).unwrap_or_default();
                 self.keep_memory(address, bytes);
             }
-            Err(error) => self.answers().memory_failure = Some(Failure::of(error)),
+            Err(error) => self.answers().memory_failure = Some(RecordedFailure::of(error)),
         }
         answer
     }
@@ -250,14 +252,14 @@ impl Source for Recorder {
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
         let answer = self.source.list(which);
-        let listed = kept(&answer, |all| all.iter().map(OneListed::of).collect());
+        let listed = record_answer(&answer, |all| all.iter().map(OneListed::of).collect());
         self.answers().lists.insert(format!("{which:?}"), listed);
         answer
     }
 
-    fn cgroups(&self, which: Groups<'_>) -> Result<Vec<Group>> {
+    fn cgroups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
         let answer = self.source.cgroups(which);
-        let groups = kept(&answer, |all| all.iter().map(|one| (one.inode, one.path.clone())).collect());
+        let groups = record_answer(&answer, |all| all.iter().map(|one| (one.inode, one.path.clone())).collect());
         self.answers().groups.insert(groups_key(which), groups);
         answer
     }
@@ -267,7 +269,7 @@ impl Source for Recorder {
         let key = group_file_key(path, file);
         if !self.answers().texts.contains_key(&key) {
             let name = self.member(&format!("cgroup-{}-{}", self.answers().texts.len(), file.name()));
-            let stored = kept(&answer, |text| self.shared.store(&name, text));
+            let stored = record_answer(&answer, |text| self.shared.store(&name, text));
             self.answers().texts.insert(key, stored);
         }
         answer
@@ -280,7 +282,9 @@ impl Source for Recorder {
     fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
         let key = self::place(place);
         let answer = self.source.file(place);
-        self.answers().files.insert(key.clone(), kept(&answer, |file| file.as_ref().map(|_| FileParts::default())));
+        self.answers()
+            .files
+            .insert(key.clone(), record_answer(&answer, |file| file.as_ref().map(|_| FileParts::default())));
         Ok(answer?.map(|file| {
             let parts = FileParts { length: file.len(), fingerprint: file.fingerprint(), parts: BTreeMap::new() };
             self.shared.files.lock().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_insert(parts);
@@ -294,14 +298,14 @@ impl Source for Recorder {
 
     fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
         let answer = self.source.backing_content(region, range);
-        self.answers().backing.push(Backing::of(range, &answer));
+        self.answers().backing.push(BackingRuns::of(range, &answer));
         answer
     }
 
     fn require_records(&self, parts: RecordParts) -> Result<()> {
         let answer = self.source.require_records(parts);
         if let Err(error) = &answer {
-            self.answers().records.insert(format!("{parts:?}"), Failure::of(error));
+            self.answers().records.insert(format!("{parts:?}"), RecordedFailure::of(error));
         }
         answer
     }
@@ -317,13 +321,13 @@ impl Source for Recorder {
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
         let answer = self.source.probe(probe);
-        self.answers().probes.insert(probe_key(probe), kept(&answer, Clone::clone));
+        self.answers().probes.insert(probe_key(probe), record_answer(&answer, Clone::clone));
         answer
     }
 
-    fn access(&self) -> Option<Access> {
+    fn access(&self) -> Option<SourceAccess> {
         let access = self.source.access();
-        self.answers().access = access.as_ref().map(Rights::of);
+        self.answers().access = access.as_ref().map(CapturedRights::of);
         access
     }
 }
@@ -332,7 +336,7 @@ impl Source for Recorder {
 struct RecordedFile {
     file: Box<dyn ReadAt>,
     key: String,
-    shared: Arc<Shared>,
+    shared: Arc<SharedCapture>,
 }
 
 /// Parts of a file are kept in pieces that begin at multiples of this.

@@ -1,15 +1,15 @@
 //! A capture as a source.
 
-use super::archive::{Contents, Stored, damaged};
-use super::index::{FileParts, Index, ProcessAnswers, given, group};
+use super::archive::{ArchiveReader, Stored, damaged};
+use super::index::{CaptureIndex, FileParts, ProcessAnswers, group, replay_answer};
 use super::recorder::{PIECE, group_file_key, groups_key, place, probe_key, text_key};
 use super::words::BlockReader;
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::source::{
-    Access, Answer, BackingRun, Error, File, FileLocation, FrameRecord, Group, GroupFile, Groups, Held, Identity, List,
+    Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
     Listed, Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
-    WordFile,
+    SourceAccess, WordFile,
 };
 use std::sync::{Arc, OnceLock};
 
@@ -18,8 +18,8 @@ use std::sync::{Arc, OnceLock};
 /// # Errors
 /// It cannot be read, it is none, or it is damaged.
 pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
-    let (contents, index) = Contents::open(file)?;
-    let index: Index = serde_json::from_slice(&index).map_err(|_| damaged("its index"))?;
+    let (contents, index) = ArchiveReader::open(file)?;
+    let index: CaptureIndex = serde_json::from_slice(&index).map_err(|_| damaged("its index"))?;
     let words = [&index.flags, &index.counts, &index.cgroups];
     let are_sound = words.into_iter().all(|words| words.is_in_order());
     if !are_sound || !index.processes.iter().all(ProcessAnswers::is_sound) || index.processes.is_empty() {
@@ -36,16 +36,16 @@ pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
     let contents = Arc::new(contents);
     let blocks = BlockReader::new(Arc::clone(&contents), little != cfg!(target_endian = "little"));
     let populated = index.processes.iter().map(|_| OnceLock::new()).collect();
-    let capture = Arc::new(Capture { contents, index, blocks, populated });
+    let capture = Arc::new(ReplayedCapture { contents, index, blocks, populated });
     Ok(Arc::new(Replay { capture, process: 0 }))
 }
 
 /// The sizes of base pages that Linux has on any architecture.
 const PAGES: [u64; 7] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
 
-struct Capture {
-    contents: Arc<Contents>,
-    index: Index,
+struct ReplayedCapture {
+    contents: Arc<ArchiveReader>,
+    index: CaptureIndex,
     blocks: BlockReader,
     /// What is populated in each process, read when it is first needed.
     populated: Vec<OnceLock<Result<Vec<PageRegion>>>>,
@@ -53,7 +53,7 @@ struct Capture {
 
 /// One process of a capture.
 struct Replay {
-    capture: Arc<Capture>,
+    capture: Arc<ReplayedCapture>,
     process: usize,
 }
 
@@ -72,7 +72,7 @@ impl Replay {
         self.capture.index.processes.first().unwrap_or_else(|| self.answers())
     }
 
-    fn populated(&self) -> Result<&[PageRegion]> {
+    fn populated_regions(&self) -> Result<&[PageRegion]> {
         let read = || {
             let bytes = self.capture.contents.text(&self.answers().populated)?;
             let words = self.capture.blocks.words(&bytes);
@@ -103,7 +103,7 @@ impl Source for Replay {
         None
     }
 
-    fn captured(&self) -> Option<[u64; 2]> {
+    fn capture_times(&self) -> Option<[u64; 2]> {
         Some(self.capture.index.times)
     }
 
@@ -130,7 +130,7 @@ impl Source for Replay {
         let key = text_key(file, self.answers().pid);
         let kept = self.answers().texts.get(&key).or_else(|| self.first().texts.get(&key));
         match kept {
-            Some(kept) => given(kept, |stored| self.capture.contents.text(stored))?,
+            Some(kept) => replay_answer(kept, |stored| self.capture.contents.text(stored))?,
             None => lacks(file.what()),
         }
     }
@@ -212,7 +212,7 @@ impl Source for Replay {
                 None => Ok((0, question.start)),
             };
         }
-        scan(self.populated()?, question, into)
+        scan(self.populated_regions()?, question, into)
     }
 
     fn query(&self, _: Query) -> Result<Answer> {
@@ -225,21 +225,21 @@ impl Source for Replay {
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
         match self.answers().lists.get(&format!("{which:?}")) {
-            Some(kept) => given(kept, |all| all.iter().map(|one| one.listed()).collect()),
+            Some(kept) => replay_answer(kept, |all| all.iter().map(|one| one.listed()).collect()),
             None => lacks("the processes of the machine"),
         }
     }
 
-    fn cgroups(&self, which: Groups<'_>) -> Result<Vec<Group>> {
+    fn cgroups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
         match self.first().groups.get(&groups_key(which)) {
-            Some(kept) => given(kept, |all| all.iter().map(group).collect()),
+            Some(kept) => replay_answer(kept, |all| all.iter().map(group).collect()),
             None => lacks("the hierarchy of cgroups"),
         }
     }
 
     fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
         match self.answers().texts.get(&group_file_key(path, file)) {
-            Some(kept) => given(kept, |stored| self.capture.contents.text(stored))?,
+            Some(kept) => replay_answer(kept, |stored| self.capture.contents.text(stored))?,
             None => lacks("this file of a cgroup"),
         }
     }
@@ -258,7 +258,7 @@ impl Source for Replay {
                 _ => Ok(None),
             };
         };
-        let file = given(kept, Clone::clone)?;
+        let file = replay_answer(kept, Clone::clone)?;
         Ok(file.map(|parts| {
             let capture = Arc::clone(&self.capture);
             Box::new(CapturedFile { parts, capture }) as Box<dyn ReadAt>
@@ -285,12 +285,12 @@ impl Source for Replay {
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
         let key = probe_key(probe);
         match self.answers().probes.get(&key).or_else(|| self.first().probes.get(&key)) {
-            Some(kept) => given(kept, Clone::clone),
+            Some(kept) => replay_answer(kept, Clone::clone),
             None => lacks("this probe of the kernel"),
         }
     }
 
-    fn access(&self) -> Option<Access> {
+    fn access(&self) -> Option<SourceAccess> {
         self.first().access.as_ref().map(|rights| rights.access())
     }
 }
@@ -325,7 +325,7 @@ fn scan(populated: &[PageRegion], question: Scan, into: &mut [PageRegion]) -> Re
 /// A file of which a capture has parts.
 struct CapturedFile {
     parts: FileParts,
-    capture: Arc<Capture>,
+    capture: Arc<ReplayedCapture>,
 }
 
 impl ReadAt for CapturedFile {

@@ -5,8 +5,8 @@
 //! these words, each less the word before. All lowest bytes come first, then all second ones, and so on. Words of
 //! neighbours are alike, so that most bytes are zero: where frames are scattered, they take half of the space.
 
-use super::archive::{Archive, BLOCK, Block, Contents, damaged, pack};
-use super::index::{Failure, WordIndex};
+use super::archive::{Archive, ArchiveReader, BLOCK, CompressedBlock, damaged, pack};
+use super::index::{RecordedFailure, WordIndex};
 use crate::source::{Error, Result};
 use rustix::io::Errno;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ const MOST: usize = BLOCK / WORD;
 const MEMBER: usize = 1 << 20;
 
 /// Writes the words of one file, in order.
-pub struct Words {
+pub struct WordWriter {
     name: String,
     runs: Vec<[u64; 3]>,
     words: Vec<u64>,
@@ -30,10 +30,10 @@ pub struct Words {
     index: WordIndex,
 }
 
-impl Words {
+impl WordWriter {
     /// For the members of this name.
     pub fn new(name: &str) -> Self {
-        Words {
+        WordWriter {
             name: name.to_owned(),
             runs: Vec::new(),
             words: Vec::new(),
@@ -138,12 +138,12 @@ impl Words {
 impl WordIndex {
     /// There are none, and why.
     pub fn refused(error: &Error) -> Self {
-        WordIndex { failure: Some(Failure::of(error)), ..WordIndex::default() }
+        WordIndex { failure: Some(RecordedFailure::of(error)), ..WordIndex::default() }
     }
 
     /// Whether its blocks are in order.
     pub(super) fn is_in_order(&self) -> bool {
-        let is_block = |(first, last, _): &(u64, u64, Block)| first <= last;
+        let is_block = |(first, last, _): &(u64, u64, CompressedBlock)| first <= last;
         self.blocks.iter().all(is_block) && self.blocks.windows(2).all(|pair| pair[0].1 < pair[1].0)
     }
 
@@ -181,7 +181,7 @@ impl WordIndex {
 }
 
 /// A block, decoded.
-struct Decoded {
+struct DecodedBlock {
     /// For each run its first index, how many words it stands for, where they begin, and how many are there.
     runs: Vec<(u64, u64, usize, u64)>,
     words: Vec<u64>,
@@ -189,26 +189,26 @@ struct Decoded {
 
 /// Reads blocks, and keeps the last ones.
 pub(super) struct BlockReader {
-    contents: Arc<Contents>,
+    contents: Arc<ArchiveReader>,
     is_swapped: bool,
-    kept: Mutex<Vec<(Block, Arc<Decoded>)>>,
+    kept: Mutex<Vec<(CompressedBlock, Arc<DecodedBlock>)>>,
 }
 
 /// Blocks that are kept decoded: some megabytes.
 const KEPT: usize = 64;
 
 impl BlockReader {
-    pub(super) fn new(contents: Arc<Contents>, is_swapped: bool) -> Self {
+    pub(super) fn new(contents: Arc<ArchiveReader>, is_swapped: bool) -> Self {
         BlockReader { contents, is_swapped, kept: Mutex::default() }
     }
 
-    fn block(&self, block: Block) -> Result<Arc<Decoded>> {
+    fn block(&self, block: CompressedBlock) -> Result<Arc<DecodedBlock>> {
         let lock = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, decoded)) = lock().iter().find(|(one, _)| *one == block) {
             return Ok(Arc::clone(decoded));
         }
         let bytes = self.contents.block(block).ok_or_else(|| damaged("a block of words"))?;
-        let decoded = Arc::new(Decoded::of(&bytes).ok_or_else(|| damaged("a block of words"))?);
+        let decoded = Arc::new(DecodedBlock::of(&bytes).ok_or_else(|| damaged("a block of words"))?);
         let mut kept = lock();
         if kept.len() >= KEPT {
             kept.remove(0);
@@ -228,7 +228,7 @@ impl BlockReader {
     }
 }
 
-impl Decoded {
+impl DecodedBlock {
     fn of(bytes: &[u8]) -> Option<Self> {
         bytes.len().is_multiple_of(WORD).then_some(())?;
         let mut all = vec![0u64; bytes.len() / WORD];
@@ -254,6 +254,6 @@ impl Decoded {
             before = before.wrapping_add(word);
             before
         });
-        (at <= words.len()).then(|| Decoded { runs, words: words.collect() })
+        (at <= words.len()).then(|| DecodedBlock { runs, words: words.collect() })
     }
 }

@@ -145,13 +145,13 @@ const PART: u64 = 1 << 18;
 const CACHED: usize = 4;
 
 /// Opens the file; `None` if there is none.
-type Open = Box<dyn Fn() -> Result<Option<ModuleFile>> + Send + Sync>;
+type OpenModule = Box<dyn Fn() -> Result<Option<ModuleFile>> + Send + Sync>;
 
 /// The file, which this program never has open.
 pub(super) struct DistantFile {
     storage: Device,
     name: Name,
-    open: Open,
+    open: OpenModule,
     length: u64,
     fingerprint: [u64; 4],
     /// The parts used last, the latest at the end, and where each begins.
@@ -160,7 +160,7 @@ pub(super) struct DistantFile {
 
 impl DistantFile {
     /// The file that `open` opens, if `storage` answers; `name` is what it is called. `None` if there is none.
-    pub(super) fn open(storage: Device, name: &Name, open: Open) -> Result<Option<DistantFile>> {
+    pub(super) fn open(storage: Device, name: &Name, open: OpenModule) -> Result<Option<DistantFile>> {
         let found = look(storage, name, &open)?;
         Ok(found.map(|(length, fingerprint)| DistantFile {
             storage,
@@ -189,7 +189,7 @@ impl DistantFile {
 }
 
 /// Length and fingerprint of the file as it is now.
-fn look(storage: Device, name: &Name, open: &Open) -> Result<Option<(u64, [u64; 4])>> {
+fn look(storage: Device, name: &Name, open: &OpenModule) -> Result<Option<(u64, [u64; 4])>> {
     let answer_bytes = answer(storage, name, || {
         let Some(file) = open()? else {
             return Ok(Vec::new());

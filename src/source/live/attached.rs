@@ -2,7 +2,7 @@
 
 use super::apart::Storage;
 use super::directory::{Directory, read_to_end};
-use super::handle::{Handle, named};
+use super::handle::{Handle, process_title};
 use super::memory;
 use super::memory::Memory;
 use super::module_file::ModuleFile;
@@ -79,7 +79,7 @@ impl Attached {
     }
 
     /// The file behind `region`, while somebody keeps it open.
-    pub(super) fn held(&self, region: &Region) -> Option<Arc<ModuleFile>> {
+    pub(super) fn open_file(&self, region: &Region) -> Option<Arc<ModuleFile>> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let (of, file) = held.as_ref()?;
         (of == region).then(|| file.upgrade()).flatten()
@@ -117,23 +117,23 @@ impl Attached {
     }
 
     /// Why the address space `memory` can no longer be read.
-    pub(super) fn lost(&self, memory: &Memory) -> Error {
+    pub(super) fn end_error(&self, memory: &Memory) -> Error {
         let has_gone = match Memory::open(&self.handle) {
             Ok(now) => !now.is_alive(),
             Err(Error::Gone { .. }) => true,
             Err(_) => self.handle.is_exiting(),
         };
         if has_gone {
-            return self.handle.exited(memory.name(&self.handle));
+            return self.handle.exit_error(memory.name(&self.handle));
         }
-        let who = named(self.handle.pid(), memory.name(&self.handle));
+        let who = process_title(self.handle.pid(), memory.name(&self.handle));
         Error::gone(format!("{who} has executed another program: earlier answers about its memory no longer hold"))
     }
 
     /// An error of a system call on a file of the address space `memory`.
-    pub(super) fn failed(&self, memory: &Memory, file: &str, error: Errno) -> Error {
+    pub(super) fn access_error(&self, memory: &Memory, file: &str, error: Errno) -> Error {
         match error {
-            Errno::SRCH => self.lost(memory),
+            Errno::SRCH => self.end_error(memory),
             error => Error::io(format!("reading /proc/{}/{}", self.handle.pid(), memory.path(file)), error),
         }
     }
@@ -141,14 +141,14 @@ impl Attached {
     /// `/proc/PID/maps` of the address space `memory`.
     pub(super) fn maps<'m>(&self, memory: &'m Memory) -> Result<&'m OwnedFd> {
         let maps = memory.maps(&self.handle);
-        maps.map_err(|error| if memory.is_alive() { error } else { self.lost(memory) })
+        maps.map_err(|error| if memory.is_alive() { error } else { self.end_error(memory) })
     }
 
     /// All of it. Empty when the address space is gone.
     pub(super) fn maps_text(&self, memory: &Memory) -> Result<Vec<u8>> {
         let maps = self.maps(memory)?;
         read_to_end(|text, so_far| pread(maps, spare_capacity(text), so_far))
-            .map_err(|error| self.failed(memory, "maps", error))
+            .map_err(|error| self.access_error(memory, "maps", error))
     }
 
     /// Appends what one read gives of it from `offset` on. A live address space always has regions.
@@ -156,9 +156,9 @@ impl Attached {
         let memory = self.memory();
         let maps = self.maps(&memory)?;
         let read = retry_on_intr(|| pread(maps, spare_capacity(into), offset))
-            .map_err(|error| self.failed(&memory, "maps", error))?;
+            .map_err(|error| self.access_error(&memory, "maps", error))?;
         match (offset, read) {
-            (0, 0) if !memory.is_alive() => Err(self.lost(&memory)),
+            (0, 0) if !memory.is_alive() => Err(self.end_error(&memory)),
             _ => Ok(read),
         }
     }
@@ -166,10 +166,10 @@ impl Attached {
     pub(super) fn entries(&self, first: u64, into: &mut [u64]) -> Result<usize> {
         let memory = self.memory();
         let read = memory::read_words(&memory.page_map, first, into)
-            .map_err(|error| self.failed(&memory, "pagemap", error))?;
+            .map_err(|error| self.access_error(&memory, "pagemap", error))?;
         // The page map of a dead address space ends at once: only that of a live one tells where memory ends.
         if read < into.len() && !memory.is_alive() {
-            return Err(self.lost(&memory));
+            return Err(self.end_error(&memory));
         }
         Ok(read)
     }
@@ -180,12 +180,12 @@ impl Attached {
         const SOFT_DIRTY: &[u8] = b"4";
         let memory = self.memory();
         if !memory.is_alive() {
-            return Err(self.lost(&memory));
+            return Err(self.end_error(&memory));
         }
         let path = memory.path("clear_refs");
         let written = self.handle.directory().write(&path, SOFT_DIRTY);
         written.map_err(|error| match error {
-            Errno::SRCH | Errno::NOENT => self.lost(&memory),
+            Errno::SRCH | Errno::NOENT => self.end_error(&memory),
             Errno::ACCESS | Errno::PERM => Error::not_permitted(
                 format!("may not write to /proc/{}/{path}", self.handle.pid()),
                 "only the user that the process runs as and root may clear its soft-dirty bits",
@@ -207,13 +207,13 @@ impl Attached {
             match retry_on_intr(|| pread(contents, &mut *rest, from.get())) {
                 // A guard page, a hole, a page beyond the end of its file.
                 Err(Errno::IO | Errno::FAULT) => break,
-                Err(error) => return Err(self.failed(&memory, "mem", error)),
+                Err(error) => return Err(self.access_error(&memory, "mem", error)),
                 Ok(0) => break,
                 Ok(read) => done += read,
             }
         }
         if done < into.len() && !memory.is_alive() {
-            return Err(self.lost(&memory));
+            return Err(self.end_error(&memory));
         }
         Ok(done)
     }

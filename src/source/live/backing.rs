@@ -201,7 +201,7 @@ impl<'f> BackingQuery<'f> {
                 // Before Linux 6.5.
                 Err(Errno::NOSYS) if matches!(way, CacheQuery::Counts) => way = CacheQuery::Map,
                 Err(error) => {
-                    runs.add(at, to, Err(self.refused(error)));
+                    runs.add(at, to, Err(self.open_error(error)));
                     return Ok(());
                 }
             }
@@ -249,7 +249,7 @@ impl<'f> BackingQuery<'f> {
         owns || accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
     }
 
-    fn refused(&self, error: Errno) -> Error {
+    fn open_error(&self, error: Errno) -> Error {
         let name = &self.region.name;
         match error {
             Errno::PERM | Errno::ACCESS => Error::not_permitted(

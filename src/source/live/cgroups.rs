@@ -5,7 +5,7 @@ use super::directory::{read_all, until_interrupted};
 use super::module_file::numbers;
 use crate::kernel::Name;
 use crate::kernel::mounts::{self, Mount};
-use crate::source::{self, Error, Group, GroupFile, Result};
+use crate::source::{self, Cgroup, Error, GroupFile, Result};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
@@ -43,7 +43,7 @@ impl CgroupMount {
     }
 
     /// The group at a path below the mount, if there is one.
-    pub(super) fn group(&self, path: &[u8]) -> Option<Group> {
+    pub(super) fn group(&self, path: &[u8]) -> Option<Cgroup> {
         let name = OsStr::from_bytes(below(path));
         let stat = statat(&self.top, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(group(stat.st_ino, path.to_vec()))
@@ -58,7 +58,7 @@ impl CgroupMount {
     }
 
     /// All groups.
-    pub(super) fn groups(&self) -> Result<Vec<Group>> {
+    pub(super) fn groups(&self) -> Result<Vec<Cgroup>> {
         let failed = |error| {
             let point = &self.mount.point;
             Error::io(format!("reading the cgroups in {point}"), error)
@@ -97,8 +97,8 @@ impl CgroupMount {
     }
 }
 
-fn group(inode: u64, path: Vec<u8>) -> Group {
-    Group { inode, path }
+fn group(inode: u64, path: Vec<u8>) -> Cgroup {
+    Cgroup { inode, path }
 }
 
 /// Whether a group of cgroup v2 has the memory controller. If a hierarchy of cgroup v1 has it instead, the inodes are

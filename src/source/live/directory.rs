@@ -40,7 +40,7 @@ impl Directory {
     /// Opens `path` as a handle only. Where /proc is mounted with `hidepid=2`, even that takes rights.
     pub(super) fn open(path: &str) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        raised(|| openat(CWD, path, flags, Mode::empty())).map(Directory)
+        with_raised_rights(|| openat(CWD, path, flags, Mode::empty())).map(Directory)
     }
 
     /// `/proc`, opened once.
@@ -61,13 +61,13 @@ impl Directory {
     pub(super) fn file(&self, path: &str) -> Result<OwnedFd> {
         // NONBLOCK and NOCTTY are for links, such as `exe`, that might lead to something else than a file.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        raised(|| openat(&self.0, path, flags, Mode::empty()))
+        with_raised_rights(|| openat(&self.0, path, flags, Mode::empty()))
     }
 
     /// Writes to a file of it, in one piece.
     pub(super) fn write(&self, path: &str, bytes: &[u8]) -> Result<()> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        raised(|| {
+        with_raised_rights(|| {
             let file = openat(&self.0, path, flags, Mode::empty())?;
             retry_on_intr(|| write(&file, bytes)).map(drop)
         })
@@ -76,12 +76,12 @@ impl Directory {
     /// The whole of a file.
     pub(super) fn read(&self, path: &str) -> Result<Vec<u8>> {
         // For some (`stat`, `syscall`) the kernel checks the rights of the reader, not of the opener.
-        raised(|| read_all(self.file(path)?))
+        with_raised_rights(|| read_all(self.file(path)?))
     }
 
     /// The whole of a file. Each part is a step; a budget that is over interrupts the read.
     pub(super) fn read_within(&self, path: &str, budget: &mut Budget) -> Result<Vec<u8>> {
-        raised(|| {
+        with_raised_rights(|| {
             let file = self.file(path)?;
             read_to_end(|bytes, _| {
                 budget.look().map_err(|_| Errno::CANCELED)?;
@@ -91,22 +91,22 @@ impl Directory {
     }
 
     /// What one read of a file gives.
-    pub(super) fn beginning(&self, path: &str) -> Result<Vec<u8>> {
+    pub(super) fn read_beginning(&self, path: &str) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(LEAST);
-        raised(|| retry_on_intr(|| read(self.file(path)?, spare_capacity(&mut bytes))))?;
+        with_raised_rights(|| retry_on_intr(|| read(self.file(path)?, spare_capacity(&mut bytes))))?;
         Ok(bytes)
     }
 
     /// Where a link leads, as the kernel writes it.
     pub(super) fn link(&self, path: &str) -> Result<Vec<u8>> {
-        raised(|| readlinkat(&self.0, path, Vec::new())).map(|target| target.into_bytes())
+        with_raised_rights(|| readlinkat(&self.0, path, Vec::new())).map(|target| target.into_bytes())
     }
 
     /// Device and inode, as `stat` has them, of what a link such as `exe` or `root` leads to. It is not opened. A
     /// server, which may not answer, is not asked about it.
     pub(super) fn behind_link(&self, path: &str) -> Result<(Device, u64)> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let behind = raised(|| openat(&self.0, path, flags, Mode::empty()))?;
+        let behind = with_raised_rights(|| openat(&self.0, path, flags, Mode::empty()))?;
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let found = statx(behind, "", flags, StatxFlags::INO)?;
         let (major, minor) = (found.stx_dev_major, found.stx_dev_minor);
@@ -117,7 +117,7 @@ impl Directory {
     pub(super) fn numbers(&self, path: &str) -> Result<Vec<u32>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // The kernel applies `hidepid` when the entries are read.
-        raised(|| {
+        with_raised_rights(|| {
             let directory = Dir::new(openat(&self.0, path, flags, Mode::empty())?)?;
             let mut numbers = Vec::new();
             for entry in directory {
@@ -134,7 +134,7 @@ impl Directory {
         const LARGEST: usize = 64;
         const ROOM: usize = 64 << 10;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        raised(|| {
+        with_raised_rights(|| {
             let opened = openat(&self.0, "map_files", flags, Mode::empty())?;
             let mut room: Vec<u8> = Vec::with_capacity(ROOM);
             let mut entries = RawDir::new(opened, room.spare_capacity_mut());
@@ -188,7 +188,7 @@ const WANTED: CapabilitySet = CapabilitySet::SYS_ADMIN
 
 /// Which of the wanted capabilities this thread holds.
 #[derive(Clone, Copy)]
-enum Rights {
+enum HeldRights {
     /// All that it was permitted.
     All,
     /// Not all, except during an open: these are its sets otherwise.
@@ -198,31 +198,31 @@ enum Rights {
 thread_local! {
     /// Each thread has sets of its own, which only it can change (kernel/capability.c): they are read once, not at each
     /// of the very many opens.
-    static HELD: Cell<Option<Rights>> = const { Cell::new(None) };
+    static HELD: Cell<Option<HeldRights>> = const { Cell::new(None) };
 }
 
-fn held_now() -> Rights {
+fn held_now() -> HeldRights {
     let held = HELD.get().unwrap_or_else(|| match capabilities(None) {
-        Ok(sets) if !sets.effective.contains(sets.permitted & WANTED) => Rights::Lowered(sets),
-        _ => Rights::All,
+        Ok(sets) if !sets.effective.contains(sets.permitted & WANTED) => HeldRights::Lowered(sets),
+        _ => HeldRights::All,
     });
     HELD.set(Some(held));
     held
 }
 
 /// Does `work` with the wanted capabilities that this program was permitted (`setcap …=p`).
-pub(super) fn raised<T>(work: impl FnOnce() -> T) -> T {
+pub(super) fn with_raised_rights<T>(work: impl FnOnce() -> T) -> T {
     let _lowered_at_the_end = raise();
     work()
 }
 
 fn raise() -> Option<LowerOnDrop> {
-    let Rights::Lowered(before) = held_now() else {
+    let HeldRights::Lowered(before) = held_now() else {
         return None;
     };
     let raised = CapabilitySets { effective: before.effective | (before.permitted & WANTED), ..before };
     set_capabilities(None, raised).ok()?;
-    HELD.set(Some(Rights::All));
+    HELD.set(Some(HeldRights::All));
     Some(LowerOnDrop(before))
 }
 
@@ -235,7 +235,7 @@ pub(super) fn with_raw_memory<T>(work: impl FnOnce() -> T) -> T {
             _ = set_capabilities(None, CapabilitySets { effective, ..sets });
         }
     };
-    let done = raised(|| {
+    let done = with_raised_rights(|| {
         change(|effective, raw_memory| effective | raw_memory);
         work()
     });
@@ -250,7 +250,7 @@ impl Drop for LowerOnDrop {
     fn drop(&mut self) {
         // Dropping capabilities is always allowed.
         _ = set_capabilities(None, self.0);
-        HELD.set(Some(Rights::Lowered(self.0)));
+        HELD.set(Some(HeldRights::Lowered(self.0)));
     }
 }
 
@@ -313,7 +313,7 @@ pub fn way_to(needed: &str) -> String {
         Some(false) => format!(
             "run pmdb with {needed} outside of this user namespace (container): rights in it do not reach out of it"
         ),
-        _ if are_among(needed, &held()) => format!(
+        _ if are_among(needed, &usable_capabilities()) => format!(
             "refused although pmdb has {needed}: another user namespace, kernel lockdown or a security module prevents it"
         ),
         _ if rustix::process::geteuid().is_root() => {
@@ -345,13 +345,13 @@ fn are_among(needed: &str, held: &[&str]) -> bool {
 pub(super) fn credentials() -> Credentials {
     Credentials {
         user: rustix::process::geteuid().as_raw(),
-        rights: held(),
+        rights: usable_capabilities(),
         in_first_user_namespace: in_first_user_namespace(),
     }
 }
 
 /// The useful capabilities that pmdb holds, or can raise.
-pub(super) fn held() -> Vec<&'static str> {
+pub(super) fn usable_capabilities() -> Vec<&'static str> {
     let permitted = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.permitted);
     let held = NAMES.iter().filter(|(right, _)| permitted.contains(*right));
     held.map(|(_, name)| *name).collect()
@@ -407,7 +407,7 @@ mod tests {
     fn with_rights_lowered(check: fn(CapabilitySet, CapabilitySet)) {
         let thread = std::thread::spawn(move || {
             let before = capabilities(None).expect("the sets");
-            raised(|| ());
+            with_raised_rights(|| ());
             lower();
             let without = before.effective - WANTED;
             assert_eq!(effective(), without);
@@ -420,15 +420,15 @@ mod tests {
     fn rights_are_held_only_while_something_is_opened() {
         with_rights_lowered(|without, with| {
             for _ in 0..2 {
-                raised(|| {
+                with_raised_rights(|| {
                     assert_eq!(effective(), with);
                     // An open within another leaves them raised.
-                    raised(|| assert_eq!(effective(), with));
+                    with_raised_rights(|| assert_eq!(effective(), with));
                     assert_eq!(effective(), with);
                 });
                 assert_eq!(effective(), without);
             }
-            let panics = std::panic::catch_unwind(|| raised(|| panic!("as it is meant to")));
+            let panics = std::panic::catch_unwind(|| with_raised_rights(|| panic!("as it is meant to")));
             assert!(panics.is_err());
             assert_eq!(effective(), without);
         });
@@ -437,10 +437,10 @@ mod tests {
     #[test]
     fn each_thread_asks_for_its_own_rights() {
         with_rights_lowered(|without, with| {
-            raised(|| ());
+            with_raised_rights(|| ());
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    raised(|| assert_eq!(effective(), with));
+                    with_raised_rights(|| assert_eq!(effective(), with));
                     assert_eq!(effective(), without);
                 });
             });
@@ -451,11 +451,11 @@ mod tests {
     fn rights_are_asked_for_once() {
         with_rights_lowered(|without, _| {
             assert!(HELD.get().is_none());
-            raised(|| ());
+            with_raised_rights(|| ());
             assert!(HELD.get().is_some());
             // The known sets are not read again.
-            HELD.set(Some(Rights::All));
-            raised(|| assert_eq!(effective(), without));
+            HELD.set(Some(HeldRights::All));
+            with_raised_rights(|| assert_eq!(effective(), without));
         });
     }
 
@@ -464,6 +464,6 @@ mod tests {
     }
 
     fn held_all() -> bool {
-        held().len() == NAMES.len()
+        usable_capabilities().len() == NAMES.len()
     }
 }

@@ -179,7 +179,7 @@ pub(super) fn idle_bitmap() -> Finding {
 pub(super) fn follow(directory: &Directory, range: AddressRange) -> Result<()> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let link = mapped_file(range);
-    let followed = directory::raised(|| openat(directory.fd(), link, flags, Mode::empty()));
+    let followed = directory::with_raised_rights(|| openat(directory.fd(), link, flags, Mode::empty()));
     followed.map(drop).map_err(|error| {
         let remedy = match error {
             Errno::NOENT => "a kernel whose /proc/PID/map_files is not hidden".to_owned(),
@@ -208,6 +208,6 @@ pub(super) fn ksm_flag(flags: &FrameFile) -> Finding {
 }
 
 /// Opens a file of pmdb's own, with the errors of a target's.
-pub(super) fn own(file: &str) -> Result<OwnedFd> {
+pub(super) fn open_own_file(file: &str) -> Result<OwnedFd> {
     own_file(file).map_err(|error| Error::io(format!("opening /proc/self/{file}"), error))
 }

@@ -135,7 +135,7 @@ impl Handle {
     /// `/proc/PID/stat`, as long as there is one.
     pub(super) fn stat(&self) -> Result<Stat> {
         let stat = self.read_stat().map_err(|error| match error {
-            Errno::SRCH | Errno::NOENT => self.exited(&Name::default()),
+            Errno::SRCH | Errno::NOENT => self.exit_error(&Name::default()),
             error => Error::io(format!("reading /proc/{}/stat", self.pid), error),
         })?;
         Ok(Stat::parse(&stat)?)
@@ -153,8 +153,8 @@ impl Handle {
     }
 
     /// The error that it has exited, and which process has its number now.
-    pub(super) fn exited(&self, name: &Name) -> Error {
-        let named = named(self.pid, name);
+    pub(super) fn exit_error(&self, name: &Name) -> Error {
+        let named = process_title(self.pid, name);
         let successor = Directory::open(&format!("/proc/{}", self.pid))
             .and_then(|directory| directory.read("stat"))
             .ok()
@@ -213,7 +213,7 @@ fn absent(pid: u32) -> Error {
 }
 
 /// `process 812 (bash)`
-pub(super) fn named(pid: u32, name: &Name) -> String {
+pub(super) fn process_title(pid: u32, name: &Name) -> String {
     if name.is_empty() { format!("process {pid}") } else { format!("process {pid} ({name})") }
 }
 
@@ -281,8 +281,9 @@ pub(super) fn held_processes() -> Result<Vec<Listed>> {
         let handle = may_hold.then(|| Arc::new(handle) as Arc<dyn Any + Send + Sync>);
         Some(Ok(Listed { pid, stat, held: Held(handle), ..Listed::default() }))
     };
-    let all_of =
-        |share: &[u32]| -> Result<Vec<Listed>> { directory::raised(|| share.iter().filter_map(held).collect()) };
+    let all_of = |share: &[u32]| -> Result<Vec<Listed>> {
+        directory::with_raised_rights(|| share.iter().filter_map(held).collect())
+    };
     let cores = available_parallelism().map_or(1, |cores| cores.get().min(MOST));
     let share = numbers.len().div_ceil(cores).max(FEW);
     let (own, others) = numbers.split_at(share.min(numbers.len()));

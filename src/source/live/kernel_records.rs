@@ -5,7 +5,7 @@ use super::memory::{self, FrameFile};
 use crate::budget::Budget;
 use crate::kernel::btf::Layout;
 use crate::kernel::{Device, FrameNumber};
-use crate::source::records::{Ground, Image, OwnFile, ReadCore, Records, Sample};
+use crate::source::records::{Ground, Image, OwnFile, RandomBytes, ReadCore, Records};
 use crate::source::sys::own::{self, OwnMemory};
 use crate::source::{Error, Result, WordFile};
 use rustix::fd::OwnedFd;
@@ -137,12 +137,12 @@ impl Ground for LiveGround {
         self.page as u64
     }
 
-    fn sample(&self) -> Option<Sample> {
+    fn sample(&self) -> Option<RandomBytes> {
         let mut bytes = vec![0; 64];
         File::open("/dev/urandom").ok()?.read_exact(&mut bytes).ok()?;
         let memory = self.own_page(&bytes)?;
         let frame = frame_of(memory.address())?;
-        Some(Sample { frame, offset: 0, bytes, _page: Box::new(memory) })
+        Some(RandomBytes { frame, offset: 0, bytes, _page: Box::new(memory) })
     }
 
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Option<()> {

@@ -39,7 +39,7 @@ impl LiveMachine {
             File::Release => return Ok(release()),
             File::OwnUserNamespace => Directory::open("/proc/self").and_then(|own| own.link("ns/user")),
             File::OwnMaps => below("/proc/self"),
-            File::OwnSmaps => Directory::open("/proc/self").and_then(|own| own.beginning("smaps")),
+            File::OwnSmaps => Directory::open("/proc/self").and_then(|own| own.read_beginning("smaps")),
             File::OwnMounts => apart::own_text(),
             File::Setting(_) => below("/sys"),
             File::Config(place @ (ConfigPlace::Boot | ConfigPlace::Modules)) => {
@@ -78,14 +78,14 @@ impl LiveMachine {
     /// The findings that take no decoding.
     pub(super) fn findings(&self) -> Vec<Finding> {
         let mut findings = vec![
-            by_trying(Feature::PageMap, features::own("pagemap"), "pmdb's own page map can be opened"),
+            by_trying(Feature::PageMap, features::open_own_file("pagemap"), "pmdb's own page map can be opened"),
             features::other_users(),
             features::frame_numbers(),
             features::frame_file(Feature::FrameFlags, "kpageflags", &self.flags),
             features::frame_file(Feature::MapCounts, "kpagecount", &self.counts),
             features::frame_file(Feature::FrameCgroups, "kpagecgroup", &self.cgroups),
             features::cgroup_paths(),
-            by_trying(Feature::Memory, features::own("mem"), "pmdb's own memory can be opened"),
+            by_trying(Feature::Memory, features::open_own_file("mem"), "pmdb's own memory can be opened"),
             features::guard_bit(),
             features::idle_bitmap(),
             features::ksm_flag(&self.flags),
@@ -129,7 +129,7 @@ fn beside(path: &str) -> rustix::io::Result<Vec<u8>> {
 
 /// As `kcmp` numbers it.
 fn compare(one: u32, other: u32) -> Option<u64> {
-    let order = directory::raised(|| sys::compare_memory(one, other))?;
+    let order = directory::with_raised_rights(|| sys::compare_memory(one, other))?;
     Some(match order {
         Ordering::Equal => 0,
         Ordering::Less => 1,

@@ -5,7 +5,7 @@
 //! pmdb knows what the kernel should report of its own page, and so notices what the kernel hides or gets wrong.
 
 use super::directory::{self, Directory, own_file};
-use super::handle::{Handle, named};
+use super::handle::{Handle, process_title};
 use crate::kernel::status::Stat;
 use crate::kernel::{Device, Name, PageFlags, PageMapEntry, PageSize};
 use crate::source::{Error, MemoryLifetime, PageRegion, Result, Scan, covered_pages, sys};
@@ -39,7 +39,7 @@ impl Memory {
     /// As [`open`](Self::open), with the current `stat`.
     pub(super) fn of(handle: &Handle, stat: Stat) -> Result<Self> {
         if stat.is_kernel_thread {
-            let who = named(handle.pid(), &stat.name);
+            let who = process_title(handle.pid(), &stat.name);
             return Err(Error::not_available(format!("{who} is a kernel thread: it has no memory of its own")));
         }
         Self::called(stat.name.into(), handle)
@@ -56,10 +56,10 @@ impl Memory {
             match error {
                 Errno::SRCH | Errno::NOENT if is_zombie(handle) => Error::gone(format!(
                     "{} is a zombie: it has exited, and its parent has not waited for it yet",
-                    named(handle.pid(), name)
+                    process_title(handle.pid(), name)
                 )),
-                Errno::SRCH | Errno::NOENT => handle.exited(name),
-                error => refused(handle, name, "pagemap", error),
+                Errno::SRCH | Errno::NOENT => handle.exit_error(name),
+                error => open_error(handle, name, "pagemap", error),
             }
         })?;
         Ok(Memory {
@@ -98,12 +98,12 @@ impl Memory {
         let open = || {
             let (path, name) = (self.path("maps"), self.name(handle));
             let opened = handle.directory().file(&path);
-            let maps = opened.map_err(|error| refused(handle, name, &path, error));
+            let maps = opened.map_err(|error| open_error(handle, name, &path, error));
             // It was opened after the page map: if the process has executed another program in between, it belongs to
             // that one.
-            if self.is_alive() { maps } else { Err(handle.exited(name)) }
+            if self.is_alive() { maps } else { Err(handle.exit_error(name)) }
         };
-        kept(&self.maps, open)
+        open_once(&self.maps, open)
     }
 
     /// `/proc/PID/mem`, opened when it is first needed: it takes more rights than the page map.
@@ -112,11 +112,11 @@ impl Memory {
             let (path, name) = (self.path("mem"), self.name(handle));
             let opened = handle.directory().file(&path);
             opened.map_err(|error| match error {
-                Errno::SRCH | Errno::NOENT => handle.exited(name),
-                error => refused(handle, name, &path, error),
+                Errno::SRCH | Errno::NOENT => handle.exit_error(name),
+                error => open_error(handle, name, &path, error),
             })
         };
-        kept(&self.contents, open)
+        open_once(&self.contents, open)
     }
 }
 
@@ -127,7 +127,7 @@ impl MemoryLifetime for Memory {
 }
 
 /// The result of `open`, which is cached; an error only if it lasts, and not if files or memory were short.
-fn kept(place: &OnceLock<Result<OwnedFd>>, open: impl FnOnce() -> Result<OwnedFd>) -> Result<&OwnedFd> {
+fn open_once(place: &OnceLock<Result<OwnedFd>>, open: impl FnOnce() -> Result<OwnedFd>) -> Result<&OwnedFd> {
     let opened = match place.get() {
         Some(opened) => opened,
         None => match open() {
@@ -183,8 +183,8 @@ fn is_zombie(handle: &Handle) -> bool {
 }
 
 /// Why a file of a process may not be opened, and what would help.
-pub(super) fn refused(handle: &Handle, name: &Name, file: &str, error: Errno) -> Error {
-    let who = named(handle.pid(), name);
+pub(super) fn open_error(handle: &Handle, name: &Name, file: &str, error: Errno) -> Error {
+    let who = process_title(handle.pid(), name);
     let path = format!("/proc/{}/{file}", handle.pid());
     if error != Errno::ACCESS && error != Errno::PERM {
         return Error::io(format!("opening {path} of {who}"), error);
@@ -399,13 +399,13 @@ mod tests {
         let fail = |error| Err(Error::io("opening it", error));
         for passing in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::INTR] {
             let place = OnceLock::new();
-            assert!(kept(&place, || fail(passing)).is_err());
-            assert!(kept(&place, open).is_ok(), "{passing}");
-            assert!(kept(&place, || fail(passing)).is_ok(), "it is open by now");
+            assert!(open_once(&place, || fail(passing)).is_err());
+            assert!(open_once(&place, open).is_ok(), "{passing}");
+            assert!(open_once(&place, || fail(passing)).is_ok(), "it is open by now");
         }
         let place = OnceLock::new();
-        assert!(kept(&place, || fail(Errno::IO)).is_err());
-        assert!(kept(&place, open).is_err());
+        assert!(open_once(&place, || fail(Errno::IO)).is_err());
+        assert!(open_once(&place, open).is_err());
     }
 
     #[test]

@@ -17,14 +17,14 @@ pub(crate) use directory::until_interrupted;
 pub use directory::{allow_open_files, heed, hold_back as hold_back_rights, way_to};
 
 use super::{
-    Access, Answer, BackingRun, Error, File, FileLocation, FrameRecord, Group, GroupFile, Groups, Held, Identity, List,
+    Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
     Listed, Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
-    WordFile, sys,
+    SourceAccess, WordFile, sys,
 };
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use attached::Attached;
-use handle::{Handle, named};
+use handle::{Handle, process_title};
 use machine::LiveMachine;
 use modules::LiveModules;
 use rustix::io::Errno;
@@ -87,7 +87,7 @@ impl Source for Live {
         self.attached().ok()?.handle().exit_code()
     }
 
-    fn captured(&self) -> Option<[u64; 2]> {
+    fn capture_times(&self) -> Option<[u64; 2]> {
         None
     }
 
@@ -166,11 +166,11 @@ impl Source for Live {
         }
     }
 
-    fn cgroups(&self, which: Groups<'_>) -> Result<Vec<Group>> {
+    fn cgroups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
         let hierarchy = cgroups::CgroupMount::open()?;
         match which {
-            Groups::All => hierarchy.groups(),
-            Groups::At(path) => Ok(hierarchy.group(path).into_iter().collect()),
+            CgroupQuery::All => hierarchy.groups(),
+            CgroupQuery::At(path) => Ok(hierarchy.group(path).into_iter().collect()),
         }
     }
 
@@ -196,7 +196,7 @@ impl Source for Live {
             FileLocation::Region(region) => modules.open(region).map(Some),
             FileLocation::Path(path) => modules.at_path(path),
             FileLocation::OwnPath(path) => modules.at_own_path(path),
-            FileLocation::Trusted(path, user) => modules.trusted(path, user),
+            FileLocation::Trusted(path, user) => modules.open_trusted(path, user),
             FileLocation::OwnVdso(region) => Ok(modules::own_vdso(region)),
         }
     }
@@ -222,8 +222,8 @@ impl Source for Live {
         }
     }
 
-    fn access(&self) -> Option<Access> {
-        Some(Access { findings: self.machine.findings(), credentials: directory::credentials() })
+    fn access(&self) -> Option<SourceAccess> {
+        Some(SourceAccess { findings: self.machine.findings(), credentials: directory::credentials() })
     }
 }
 
@@ -244,7 +244,7 @@ impl Attached {
         // The file is of the program that runs now. That is the known one if its address space is still alive
         // afterwards.
         if file == File::Smaps && !memory.is_alive() {
-            return Err(self.lost(&memory));
+            return Err(self.end_error(&memory));
         }
         budget.check()?;
         read.map_err(|error| match (file, error) {
@@ -254,12 +254,12 @@ impl Attached {
             }
             (File::Syscall, Errno::NOENT) if !handle.has_exited() => Error::not_available(format!(
                 "this kernel does not show the registers of {} (no /proc/PID/syscall)",
-                named(handle.pid(), memory.name(handle))
+                process_title(handle.pid(), memory.name(handle))
             )),
-            (_, Errno::SRCH | Errno::NOENT) => handle.exited(memory.name(handle)),
+            (_, Errno::SRCH | Errno::NOENT) => handle.exit_error(memory.name(handle)),
             // Only those who may trace the process may read it.
             (File::Syscall | File::ThreadSyscall(_), error) => {
-                memory::refused(handle, memory.name(handle), &path, error)
+                memory::open_error(handle, memory.name(handle), &path, error)
             }
             (_, error) => Error::io(format!("reading /proc/{}/{path}", handle.pid()), error),
         })
@@ -277,7 +277,7 @@ impl Attached {
         loop {
             match sys::scan(&memory.page_map, question, into) {
                 Err(Errno::INTR) => {}
-                answer => return answer.map_err(|error| self.failed(&memory, "pagemap", error)),
+                answer => return answer.map_err(|error| self.access_error(&memory, "pagemap", error)),
             }
         }
     }
@@ -305,7 +305,7 @@ impl Attached {
         match sys::query_mapping(maps, question) {
             Ok(mapping) => Ok(Answer::Found(mapping)),
             Err(Errno::NOENT) => Ok(Answer::Nothing),
-            Err(Errno::SRCH) => Err(self.lost(&memory)),
+            Err(Errno::SRCH) => Err(self.end_error(&memory)),
             // ENOTTY before Linux 6.11, ENAMETOOLONG for a path that the text can hold, a sandbox's EPERM.
             Err(_) => Ok(Answer::Unavailable),
         }

@@ -6,7 +6,7 @@
 //! that is taken between reading the list and the open, and one whose holder is in a pid namespace that the mounted
 //! `/proc` does not show.
 
-use super::directory::{self, Directory, own_file, raised, read_all, read_to_end};
+use super::directory::{self, Directory, own_file, read_all, read_to_end, with_raised_rights};
 use super::memory::Memory;
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::mounts::{self, Lease};
@@ -81,7 +81,8 @@ impl ModuleFile {
         if !cannot_be_leased {
             without_lease([stat.st_ino, region.inode])?;
         }
-        let file = if is_it || way == FoundBy::Mapping { raised(|| reopen(&found))? } else { reopen(&found)? };
+        let file =
+            if is_it || way == FoundBy::Mapping { with_raised_rights(|| reopen(&found))? } else { reopen(&found)? };
         if is_it || as_maps_says(&file)? == Some(mapped) {
             Ok(ModuleFile { file, stat })
         } else {
@@ -108,7 +109,7 @@ impl ModuleFile {
     }
 
     /// Its ctime in seconds and nanoseconds: when it, its name or its times were last changed. Nobody can set it.
-    pub(super) fn changed(&self) -> (i128, i128) {
+    pub(super) fn change_time(&self) -> (i128, i128) {
         let stat = fstat(&self.file).unwrap_or(self.stat);
         (stat.st_ctime.into(), stat.st_ctime_nsec.into())
     }
@@ -310,7 +311,7 @@ fn inside<'p>(directory: &Directory, link: &str, path: &'p [u8]) -> Option<&'p [
 }
 
 /// Opens something with some rights.
-type Rights<'r> = &'r dyn Fn(&mut dyn FnMut() -> Result<OwnedFd>) -> Result<OwnedFd>;
+type WithRights<'r> = &'r dyn Fn(&mut dyn FnMut() -> Result<OwnedFd>) -> Result<OwnedFd>;
 
 /// The root directory of the target, opened when it is first needed.
 pub(super) struct Root<'a> {
@@ -327,7 +328,7 @@ impl<'a> Root<'a> {
 
     /// A handle on what has that path in it, without opening it. A link is not followed.
     pub(super) fn find(&mut self, path: &[u8]) -> Result<OwnedFd> {
-        self.resolve(path, &|open| raised(open), OFlags::NOFOLLOW)
+        self.resolve(path, &|open| with_raised_rights(open), OFlags::NOFOLLOW)
     }
 
     /// A handle on what a path leads to in it, without opening it. The target chooses where links lead, so only the
@@ -336,11 +337,11 @@ impl<'a> Root<'a> {
         self.resolve(path, &|open| open(), OFlags::empty())
     }
 
-    fn resolve(&mut self, path: &[u8], rights: Rights, links: OFlags) -> Result<OwnedFd> {
+    fn resolve(&mut self, path: &[u8], rights: WithRights, links: OFlags) -> Result<OwnedFd> {
         let (directory, memory) = (self.directory, self.memory);
         let root = self.handle.get_or_insert_with(|| {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            raised(|| openat(directory.fd(), memory.path("root"), flags, Mode::empty()))
+            with_raised_rights(|| openat(directory.fd(), memory.path("root"), flags, Mode::empty()))
         });
         let root = root.as_ref().map_err(|error| *error)?;
         let flags = OFlags::PATH | OFlags::CLOEXEC | links;

@@ -5,7 +5,7 @@
 use super::apart::{DistantFile, Storage, answer, is_kernels_own};
 use super::attached::Attached;
 use super::backing::{self, from_bytes, in_bytes};
-use super::directory::{self, SETCAP, raised};
+use super::directory::{self, SETCAP, with_raised_rights};
 use super::machine;
 use super::module_file::{FoundBy, ModuleFile, Refusal, Root, TMPFS};
 use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress, maps};
@@ -67,7 +67,7 @@ impl LiveModules {
     fn by_mapping(&self, region: &Region) -> rustix::io::Result<OwnedFd> {
         let path = mapped_file(region.range);
         let directory = self.attached.directory().fd();
-        raised(|| openat(directory, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()))
+        with_raised_rights(|| openat(directory, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()))
     }
 
     /// By its path in the target's own root, where another file may be by now.
@@ -93,7 +93,7 @@ impl LiveModules {
     }
 
     /// A handle on the file that a path leads to in the target's root, without opening it.
-    fn followed(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+    fn locate_in_target(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
         let memory = self.attached.memory();
         Root::of(self.attached.directory(), &memory).follow(path)
     }
@@ -112,10 +112,10 @@ impl LiveModules {
             },
             decided => decided,
         };
-        file.map_err(|refusal| self.refused(region, refusal))
+        file.map_err(|refusal| self.refusal_error(region, refusal))
     }
 
-    fn refused(&self, region: &Region, refusal: Refusal) -> Error {
+    fn refusal_error(&self, region: &Region, refusal: Refusal) -> Error {
         let name = &region.name;
         match refusal {
             Refusal::Replaced | Refusal::Failed(Errno::NOENT) if region.is_without_path() => Error::not_available(
@@ -204,18 +204,18 @@ impl LiveModules {
 
     pub(super) fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         let wanted = path.to_vec();
-        let open = self.while_attached(move |modules| unmapped(&wanted, modules.followed(&wanted)));
+        let open = self.while_attached(move |modules| unmapped_file(&wanted, modules.locate_in_target(&wanted)));
         opened(self.storage()?.served_at(path), &Name::new(path), open)
     }
 
     pub(super) fn at_own_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         let wanted = path.to_vec();
-        let open = move || unmapped(&wanted, own(&wanted));
+        let open = move || unmapped_file(&wanted, locate_here(&wanted));
         opened(Storage::own()?.served_at(path), &Name::new(path), open)
     }
 
     /// A file in the target's root that belongs to root or `user`.
-    pub(super) fn trusted(&self, path: &[u8], user: u32) -> Result<Option<Box<dyn ReadAt>>> {
+    pub(super) fn open_trusted(&self, path: &[u8], user: u32) -> Result<Option<Box<dyn ReadAt>>> {
         let memory = self.attached.memory();
         let name = Name::new(path);
         // Links are not followed: somebody else could make one to have another file read.
@@ -262,7 +262,7 @@ impl LiveModules {
 
     /// The file behind `region`, kept open or opened now; `None` if only a child process may open it.
     fn held_or_opened(&self, region: &Region) -> Result<Option<Arc<ModuleFile>>> {
-        match self.attached.held(region) {
+        match self.attached.open_file(region) {
             None if self.is_distant(region)? => Ok(None),
             None => self.file(region).map(|file| Some(Arc::new(file))),
             held => Ok(held),
@@ -318,12 +318,12 @@ fn opened(
 }
 
 /// A handle on the file that a path leads to where pmdb runs, without opening it.
-fn own(path: &[u8]) -> rustix::io::Result<OwnedFd> {
+fn locate_here(path: &[u8]) -> rustix::io::Result<OwnedFd> {
     openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// A file that no region maps; `None` if there is none.
-fn unmapped(path: &[u8], found: rustix::io::Result<OwnedFd>) -> Result<Option<ModuleFile>> {
+fn unmapped_file(path: &[u8], found: rustix::io::Result<OwnedFd>) -> Result<Option<ModuleFile>> {
     let opened = found.map_err(Refusal::Failed);
     match opened.and_then(ModuleFile::open_unmapped) {
         Ok(file) => Ok(Some(file)),
@@ -384,7 +384,7 @@ impl OpenFile {
     fn close(&self) {
         let mut state = lock(&self.file);
         if let FileState::Open(file) = &*state {
-            let changed = file.changed();
+            let changed = file.change_time();
             *state = FileState::Closed { changed };
         }
     }
@@ -412,7 +412,7 @@ impl KeptFile {
             FileState::Open(file) => return Ok(Arc::clone(file)),
             FileState::Closed { changed } => *changed,
         };
-        let is_same = |file: &ModuleFile| file.fingerprint() == self.fingerprint && file.changed() == before;
+        let is_same = |file: &ModuleFile| file.fingerprint() == self.fingerprint && file.change_time() == before;
         let file = (self.again)().filter(is_same);
         let changed = || io::Error::other("it was removed or changed since the last read");
         let file = Arc::new(file.ok_or_else(changed)?);

@@ -3,8 +3,8 @@
 use crate::kernel::status::ThreadState;
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::source::{
-    Answer, BackingContent, BackingRun, Categories, File, FrameRecord, Group, Groups, PageRegion, Probe, RecordParts,
-    Result, WordFile,
+    Answer, BackingContent, BackingRun, Categories, Cgroup, CgroupQuery, File, FrameRecord, PageRegion, Probe,
+    RecordParts, Result, WordFile,
 };
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ pub(super) const WORD: u64 = 8;
 
 /// One read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Read {
+pub struct LoggedRead {
     /// The file: `/proc/812/pagemap`.
     pub file: String,
     /// The offset in bytes; `None` if it was read whole, or by another call.
@@ -40,7 +40,7 @@ pub struct Read {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reads {
     /// In the order in which they were made.
-    pub kept: Vec<Read>,
+    pub kept: Vec<LoggedRead>,
     /// Reads of which nothing is kept.
     pub more_reads: u64,
     /// Words that were read and are not kept.
@@ -66,7 +66,7 @@ impl Log {
     }
 
     /// Records a read of a file of the kind `kind`.
-    pub(super) fn add(&self, kind: &'static str, mut read: Read) {
+    pub(super) fn add(&self, kind: &'static str, mut read: LoggedRead) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let LogState { reads, by_kind } = &mut *kept;
         let again = reads.kept.iter_mut().find(|before| {
@@ -96,12 +96,12 @@ impl Log {
     pub(super) fn add_file(&self, kind: &'static str, file: String, what: &str, found: String) {
         self.add(
             kind,
-            Read {
+            LoggedRead {
                 repeat: Some(if file.ends_with(".gz") { format!("zcat {file}") } else { format!("cat {file}") }),
                 file,
                 what: what.to_owned(),
                 found: Some(found),
-                ..Read::default()
+                ..LoggedRead::default()
             },
         );
     }
@@ -144,7 +144,7 @@ pub(super) fn result_words<T>(result: &Result<T>, tell: impl FnOnce(&T) -> Strin
 }
 
 /// `1 region`, `2 regions`.
-pub(super) fn counted(number: usize, one: &str, several: &str) -> String {
+pub(super) fn count_of(number: usize, one: &str, several: &str) -> String {
     match number {
         1 => format!("1 {one}"),
         number => format!("{number} {several}"),
@@ -179,7 +179,7 @@ pub(super) fn contents(file: File, bytes: &[u8]) -> String {
         }
         (File::Config(_), _) => "read".to_owned(),
         _ if memchr::memchr(b'\n', text).is_none() => Name::new(text).to_string(),
-        _ => counted(memchr::memchr_iter(b'\n', bytes).count(), "line", "lines"),
+        _ => count_of(memchr::memchr_iter(b'\n', bytes).count(), "line", "lines"),
     }
 }
 
@@ -205,17 +205,17 @@ pub(super) fn words(file: WordFile, first: u64, count: usize, page: PageSize) ->
 }
 
 /// Records of frames. The log names the structures and fields that were read, never their kernel addresses.
-pub(super) fn records(first: u64, parts: RecordParts, answer: &Result<()>, found: &[FrameRecord]) -> Read {
+pub(super) fn records(first: u64, parts: RecordParts, answer: &Result<()>, found: &[FrameRecord]) -> LoggedRead {
     let place = match found.len() {
         1 => format!("the kernel's record of frame {first:#x}"),
         _ => format!("the kernel's records from frame {first:#x} on"),
     };
     let found = result_words(answer, |()| match found {
         [record] => record.to_string(),
-        records => counted(records.iter().filter(|record| record.is_known()).count(), "record", "records"),
+        records => count_of(records.iter().filter(|record| record.is_known()).count(), "record", "records"),
     });
     let what = format!("{place}: {}", parts.members());
-    Read { file: "/proc/kcore".to_owned(), what, found: Some(found), ..Read::default() }
+    LoggedRead { file: "/proc/kcore".to_owned(), what, found: Some(found), ..LoggedRead::default() }
 }
 
 /// The first bytes, in hexadecimal.
@@ -268,13 +268,13 @@ pub(super) fn mapping(answer: &Answer) -> String {
 }
 
 /// A listing of cgroups below the mount `file`.
-pub(super) fn cgroups(which: Groups<'_>, answer: &Result<Vec<Group>>, file: String) -> Read {
+pub(super) fn cgroups(which: CgroupQuery<'_>, answer: &Result<Vec<Cgroup>>, file: String) -> LoggedRead {
     let (what, found) = match which {
-        Groups::All => (
+        CgroupQuery::All => (
             "all cgroup directories and their inodes".to_owned(),
-            result_words(answer, |all| counted(all.len(), "cgroup", "cgroups")),
+            result_words(answer, |all| count_of(all.len(), "cgroup", "cgroups")),
         ),
-        Groups::At(path) => (
+        CgroupQuery::At(path) => (
             if path.is_empty() {
                 "the inode of the cgroup directory /".to_owned()
             } else {
@@ -288,10 +288,10 @@ pub(super) fn cgroups(which: Groups<'_>, answer: &Result<Vec<Group>>, file: Stri
     };
     let inode = answer.as_ref().ok().and_then(|found| found.first());
     let repeat = match (which, inode) {
-        (Groups::At(_), Some(group)) => format!("find {} -inum {}", quoted(&file), group.inode),
+        (CgroupQuery::At(_), Some(group)) => format!("find {} -inum {}", quoted(&file), group.inode),
         _ => format!("find {} -type d", quoted(&file)),
     };
-    Read { file, what, found: Some(found), repeat: Some(repeat), ..Read::default() }
+    LoggedRead { file, what, found: Some(found), repeat: Some(repeat), ..LoggedRead::default() }
 }
 
 /// The first of the runs, and how many more there are.

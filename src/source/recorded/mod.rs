@@ -5,17 +5,17 @@
 
 mod log;
 
-pub use log::{Log, Read, Reads, dump_of_any};
+pub use log::{Log, LoggedRead, Reads, dump_of_any};
 
 use super::{
-    Access, Answer, BackingRun, File, FileLocation, FrameRecord, Group, GroupFile, Groups, Held, Identity, List,
-    Listed, Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
-    WordFile,
+    Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List, Listed,
+    Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
+    SourceAccess, WordFile,
 };
 use crate::budget::Budget;
 use crate::kernel::mounts;
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
-use log::{WORD, counted, dump, result_words};
+use log::{WORD, count_of, dump, result_words};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -46,8 +46,9 @@ impl Recorded {
     }
 
     /// Records a query of the object behind a region.
-    fn behind_region(&self, region: &Region, at: VirtualAddress, read: Read) {
-        let read = Read { file: File::MappedFile(region.range).path(self.pid), offset: region.file_offset(at), ..read };
+    fn behind_region(&self, region: &Region, at: VirtualAddress, read: LoggedRead) {
+        let read =
+            LoggedRead { file: File::MappedFile(region.range).path(self.pid), offset: region.file_offset(at), ..read };
         self.log.add("map_files", read);
     }
 
@@ -75,8 +76,8 @@ impl Source for Recorded {
         self.source.exit_code()
     }
 
-    fn captured(&self) -> Option<[u64; 2]> {
-        self.source.captured()
+    fn capture_times(&self) -> Option<[u64; 2]> {
+        self.source.capture_times()
     }
 
     fn unknown_parts(&self) -> Vec<String> {
@@ -119,7 +120,7 @@ impl Source for Recorded {
         let lines = lines + self.lines.fetch_add(lines, Ordering::Relaxed);
         // A text that is read piece by piece is recorded only once, at its end.
         if !matches!(answer, Ok(1..)) {
-            let found = result_words(&answer, |_| counted(lines, "region", "regions"));
+            let found = result_words(&answer, |_| count_of(lines, "region", "regions"));
             let what = "all regions (the text)";
             self.log.add_file("maps", self.file("maps"), what, found);
         }
@@ -145,7 +146,7 @@ impl Source for Recorded {
         let offset = first.saturating_mul(WORD);
         self.log.add(
             file.name(),
-            Read {
+            LoggedRead {
                 repeat: Some(dump(&path, offset, words.len())),
                 file: path,
                 offset: Some(offset),
@@ -153,7 +154,7 @@ impl Source for Recorded {
                 words,
                 what: log::words(file, first, asked, self.page),
                 found,
-                ..Read::default()
+                ..LoggedRead::default()
             },
         );
         answer
@@ -174,14 +175,14 @@ impl Source for Recorded {
         let (file, length) = (self.file("mem"), into.len());
         self.log.add(
             "mem",
-            Read {
+            LoggedRead {
                 repeat: Some(format!("xxd -s {address} -l {length} {file}")),
                 file,
                 offset: Some(address.get()),
                 length: Some(length as u64),
                 what: format!("memory at {address}"),
                 found: Some(result_words(&answer, |&read| log::bytes(into.get(..read).unwrap_or_default()))),
-                ..Read::default()
+                ..LoggedRead::default()
             },
         );
         answer
@@ -192,12 +193,12 @@ impl Source for Recorded {
         let file = self.file("clear_refs");
         self.log.add(
             "clear_refs",
-            Read {
+            LoggedRead {
                 what: "written to: clears the soft-dirty bits of all pages".to_owned(),
                 found: Some(result_words(&answer, |()| "done".to_owned())),
                 repeat: Some(format!("echo 4 > {file}")),
                 file,
-                ..Read::default()
+                ..LoggedRead::default()
             },
         );
         answer
@@ -212,7 +213,7 @@ impl Source for Recorded {
             let found = result_words(&answer, |&(found, _)| log::stretches(into.get(..found).unwrap_or_default()));
             self.log.add(
                 "scan",
-                Read {
+                LoggedRead {
                     file: self.file("pagemap"),
                     offset: Some(offset),
                     length: Some(bytes.div_ceil(self.page.bytes()) * 8),
@@ -221,7 +222,7 @@ impl Source for Recorded {
                         _ => format!("PAGEMAP_SCAN: the populated pages of {start}..{end}"),
                     },
                     found: Some(found),
-                    ..Read::default()
+                    ..LoggedRead::default()
                 },
             );
         }
@@ -235,7 +236,7 @@ impl Source for Recorded {
             let file = self.file("maps");
             self.log.add(
                 "maps",
-                Read {
+                LoggedRead {
                     what: match question {
                         Query::At(address) => format!("the region at {address} (PROCMAP_QUERY)"),
                         Query::From(address) => {
@@ -250,7 +251,7 @@ impl Source for Recorded {
                     }),
                     found: Some(result_words(&answer, log::mapping)),
                     file,
-                    ..Read::default()
+                    ..LoggedRead::default()
                 },
             );
         }
@@ -259,16 +260,16 @@ impl Source for Recorded {
 
     fn file_mappings(&self, budget: &mut Budget) -> Result<Option<Vec<Mapping>>> {
         let answer = self.source.file_mappings(budget);
-        let found = result_words(&answer, |all| counted(all.iter().flatten().count(), "region", "regions"));
+        let found = result_words(&answer, |all| count_of(all.iter().flatten().count(), "region", "regions"));
         let file = self.file("map_files");
         self.log.add(
             "map_files",
-            Read {
+            LoggedRead {
                 what: "the regions that map files".to_owned(),
                 repeat: Some(format!("ls {file}")),
                 found: Some(found),
                 file,
-                ..Read::default()
+                ..LoggedRead::default()
             },
         );
         answer
@@ -281,21 +282,21 @@ impl Source for Recorded {
             List::Descriptors => (self.file("fd"), "the file descriptors", ("descriptor", "descriptors")),
             _ => ("/proc".to_owned(), "the processes", ("process", "processes")),
         };
-        let found = result_words(&answer, |all| counted(all.len(), one.0, one.1));
+        let found = result_words(&answer, |all| count_of(all.len(), one.0, one.1));
         self.log.add(
             "proc",
-            Read {
+            LoggedRead {
                 what: what.to_owned(),
                 found: Some(found),
                 repeat: Some(format!("ls {file}")),
                 file,
-                ..Read::default()
+                ..LoggedRead::default()
             },
         );
         answer
     }
 
-    fn cgroups(&self, which: Groups<'_>) -> Result<Vec<Group>> {
+    fn cgroups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
         let answer = self.source.cgroups(which);
         let file = self.cgroup_mount();
         self.log.add("cgroup", log::cgroups(which, &answer, file));
@@ -307,7 +308,13 @@ impl Source for Recorded {
         let file = format!("{}{}/{}", self.cgroup_mount(), crate::kernel::Name::copied(path), file.name());
         let found = result_words(&answer, |text| format!("{} bytes", text.len()));
         let repeat = Some(log::cat(&file));
-        let read = Read { what: "a file of a cgroup".to_owned(), found: Some(found), repeat, file, ..Read::default() };
+        let read = LoggedRead {
+            what: "a file of a cgroup".to_owned(),
+            found: Some(found),
+            repeat,
+            file,
+            ..LoggedRead::default()
+        };
         self.log.add("cgroup", read);
         answer
     }
@@ -326,11 +333,11 @@ impl Source for Recorded {
 
     fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
         let answer = self.source.backing_content(region, range);
-        let read = Read {
+        let read = LoggedRead {
             length: Some(range.len()),
             what: format!("the page cache of {range} (SEEK_DATA, cachestat)"),
             found: Some(result_words(&answer, |runs| log::runs(runs))),
-            ..Read::default()
+            ..LoggedRead::default()
         };
         self.behind_region(region, range.start(), read);
         answer
@@ -338,11 +345,11 @@ impl Source for Recorded {
 
     fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         let answer = self.source.cached(region, address, into);
-        let read = Read {
+        let read = LoggedRead {
             length: Some(into.len() as u64),
             what: format!("bytes of the page cache at {address}"),
             found: Some(result_words(&answer, |read| format!("{read} bytes"))),
-            ..Read::default()
+            ..LoggedRead::default()
         };
         self.behind_region(region, address, read);
         answer
@@ -351,18 +358,18 @@ impl Source for Recorded {
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
         let answer = self.source.probe(probe);
         if let Some(what) = log::probe(probe) {
-            let read = Read {
+            let read = LoggedRead {
                 file: "memfd_create".to_owned(),
                 what: what.to_owned(),
                 found: Some(result_words(&answer, |words| log::devices(words))),
-                ..Read::default()
+                ..LoggedRead::default()
             };
             self.log.add("probe", read);
         }
         answer
     }
 
-    fn access(&self) -> Option<Access> {
+    fn access(&self) -> Option<SourceAccess> {
         self.source.access()
     }
 }

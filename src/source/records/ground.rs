@@ -10,7 +10,7 @@ pub(crate) trait Ground: Send + Sync {
     fn page_bytes(&self) -> u64;
 
     /// Random bytes in a page of pmdb's own; `None` if frame numbers are hidden.
-    fn sample(&self) -> Option<Sample>;
+    fn sample(&self) -> Option<RandomBytes>;
 
     /// The words of `/proc/kpageflags` and its kin, all of `into`.
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Option<()>;
@@ -35,7 +35,7 @@ pub(crate) trait Ground: Send + Sync {
 }
 
 /// Random bytes of pmdb's own.
-pub(crate) struct Sample {
+pub(crate) struct RandomBytes {
     pub(crate) frame: u64,
     /// Where they begin in the frame.
     pub(crate) offset: u64,

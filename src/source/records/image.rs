@@ -18,14 +18,14 @@ pub(crate) struct Image {
     core: ReadCore,
     little_endian: bool,
     /// In the order of the file.
-    segments: Vec<Segment>,
+    segments: Vec<ImageSegment>,
     /// The text of VMCOREINFO.
     info: Vec<u8>,
 }
 
 /// Addresses that the file has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Segment {
+pub(super) struct ImageSegment {
     pub(super) start: u64,
     pub(super) length: u64,
     offset: u64,
@@ -33,7 +33,7 @@ pub(super) struct Segment {
     pub(super) physical: Option<u64>,
 }
 
-impl Segment {
+impl ImageSegment {
     /// Where `length` bytes at `address` are in the file.
     fn offset_of(&self, address: u64, length: u64) -> Option<u64> {
         let within = address.checked_sub(self.start)?;
@@ -80,7 +80,7 @@ impl Image {
         match self.number(header, 0, 4)? {
             LOAD => {
                 let physical = Some(physical).filter(|&physical| physical != u64::MAX);
-                self.segments.push(Segment { start, length, offset, physical });
+                self.segments.push(ImageSegment { start, length, offset, physical });
             }
             NOTE => {
                 let mut notes = vec![0; usize::try_from(in_file.min(MOST_NOTES)).ok()?];
@@ -116,7 +116,7 @@ impl Image {
         self.info.split(|&byte| byte == b'\n').find_map(value)
     }
 
-    pub(super) fn segments(&self) -> &[Segment] {
+    pub(super) fn segments(&self) -> &[ImageSegment] {
         &self.segments
     }
 

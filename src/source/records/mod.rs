@@ -17,20 +17,20 @@ mod record;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub(super) use ground::{Ground, OwnFile, Sample};
+pub(super) use ground::{Ground, OwnFile, RandomBytes};
 pub(super) use image::{Image, ReadCore};
 
-pub use record::{FilePage, FrameOwner, FrameRecord, RecordParts};
+pub use record::{FrameOwner, FrameRecord, PageOfFile, RecordParts};
 
 use super::{Error, Result};
 use crate::kernel::btf::Layout;
 use layout::PageLayout;
-use pages::Pages;
+use pages::PageRecords;
 use std::sync::OnceLock;
 
 /// The records of a machine whose layout was proved.
 pub(super) struct Records {
-    pages: Pages,
+    pages: PageRecords,
     proved: RecordParts,
     /// Pins are proved when they are first asked for, because the proof pins a page.
     pins: OnceLock<Option<bool>>,
@@ -40,7 +40,7 @@ pub(super) struct Records {
 impl Records {
     /// Proves the layout that `layout` describes of the kernel whose memory `image` is.
     pub(super) fn prove(image: Image, layout: &Layout, ground: Box<dyn Ground>) -> Result<Records> {
-        let pages = Pages::find(image, PageLayout::of(layout)?, &*ground)?;
+        let pages = PageRecords::find(image, PageLayout::of(layout)?, &*ground)?;
         let proved = proof::prove(&pages, &*ground)?;
         Ok(Records { pages, proved, pins: OnceLock::new(), ground })
     }

@@ -4,13 +4,13 @@ use super::bases::{self, Bases};
 use super::ground::Ground;
 use super::image::Image;
 use super::layout::{Member, PageLayout};
-use super::record::{FilePage, FrameOwner, FrameRecord, RecordParts};
+use super::record::{FrameOwner, FrameRecord, PageOfFile, RecordParts};
 use crate::kernel::{Device, FrameNumber, PageFlags};
 use crate::source::{Error, Result};
 use std::ops::Range;
 
 /// The kernel's records of pages, and how to read them.
-pub(super) struct Pages {
+pub(super) struct PageRecords {
     pub(super) image: Image,
     pub(super) layout: PageLayout,
     pub(super) page_bytes: u64,
@@ -20,7 +20,7 @@ pub(super) struct Pages {
 /// The bytes of one record.
 #[derive(Clone, Copy)]
 pub(super) struct RawPage<'a> {
-    pages: &'a Pages,
+    pages: &'a PageRecords,
     bytes: &'a [u8],
 }
 
@@ -49,9 +49,9 @@ const READ_FRAMES: usize = 1024;
 /// No folio is larger: 16 GiB of 4 KiB pages.
 const LARGEST_ORDER: u8 = 22;
 
-impl Pages {
+impl PageRecords {
     /// Finds them. The direct map is where `ground`'s random bytes are.
-    pub(super) fn find(image: Image, layout: PageLayout, ground: &dyn Ground) -> Result<Pages> {
+    pub(super) fn find(image: Image, layout: PageLayout, ground: &dyn Ground) -> Result<PageRecords> {
         let page_bytes = ground.page_bytes();
         if image.info("SIZE(page)", 10).is_some_and(|size| size != layout.page) {
             return Err(unproved("VMCOREINFO and BTF differ on the size of struct page"));
@@ -72,7 +72,7 @@ impl Pages {
         };
         let records = records.into_iter().find(is_likely);
         let records = records.ok_or_else(|| unproved("its segments do not show where struct page is"))?;
-        Ok(Pages { image, layout, page_bytes, bases: Bases { memory, records } })
+        Ok(PageRecords { image, layout, page_bytes, bases: Bases { memory, records } })
     }
 
     /// The frames of the memory that the direct map has.
@@ -182,7 +182,7 @@ impl Pages {
     }
 
     /// What `mapping` is.
-    fn owner(&self, folio: &FolioNumbers, frame: u64, last: &mut Option<(u64, FilePage)>) -> Option<FrameOwner> {
+    fn owner(&self, folio: &FolioNumbers, frame: u64, last: &mut Option<(u64, PageOfFile)>) -> Option<FrameOwner> {
         // Pages of processes and files have one of these. Pages of the kernel may have anything in the place of the
         // mapping.
         let has_owner = folio.flags.intersects(PageFlags::LRU | PageFlags::UPTODATE | PageFlags::SWAPBACKED);
@@ -197,14 +197,14 @@ impl Pages {
                 };
                 *last = Some((folio.mapping, file));
                 let index = folio.index.checked_add(frame - folio.head)?;
-                FrameOwner::File(FilePage { index, ..file })
+                FrameOwner::File(PageOfFile { index, ..file })
             }
             _ => FrameOwner::Unrecorded,
         })
     }
 
     /// The file of a page cache. It is one if the file names this page cache as its own.
-    fn file(&self, mapping: u64) -> Option<FilePage> {
+    fn file(&self, mapping: u64) -> Option<PageOfFile> {
         let follow = |address: u64, member| self.image.word(address.checked_add(self.layout.at(member)?)?);
         let inode = follow(mapping, Member::Host)?;
         if follow(inode, Member::InodeMapping)? != mapping {
@@ -215,7 +215,7 @@ impl Pages {
         let device = self.image.half(filesystem.checked_add(self.layout.at(Member::FilesystemDevice)?)?)?;
         // The kernel's own form of device numbers (MINORBITS in include/linux/kdev_t.h).
         let device = Device { major: device >> 20, minor: device & 0xf_ffff };
-        Some(FilePage { device, inode: number, index: 0 })
+        Some(PageOfFile { device, inode: number, index: 0 })
     }
 
     /// The records of the frames from `first` on. Those of pages that are no large folio take no read of their own.

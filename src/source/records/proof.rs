@@ -2,21 +2,21 @@
 //! pmdb does to pages of its own.
 
 use super::ground::{Ground, OwnFile};
-use super::pages::{FolioNumbers, Pages, unproved};
-use super::record::{FilePage, FrameOwner, FrameRecord, RecordParts};
+use super::pages::{FolioNumbers, PageRecords, unproved};
+use super::record::{FrameOwner, FrameRecord, PageOfFile, RecordParts};
 use crate::kernel::PageFlags;
 use crate::source::{Result, WordFile};
 use std::collections::BTreeMap;
 
 /// What comparing gave.
 #[derive(Default)]
-struct Tally {
+struct ProofTally {
     /// The values that agreed, and how often.
     agreed: BTreeMap<u64, u32>,
     differed: bool,
 }
 
-impl Tally {
+impl ProofTally {
     fn add(&mut self, compared: Option<(u64, u64)>) {
         match compared {
             Some((ours, theirs)) if ours == theirs => *self.agreed.entry(ours).or_default() += 1,
@@ -41,21 +41,21 @@ const FRAMES: usize = 128;
 const ALIKE: u32 = 6;
 
 /// Finds out which parts can be believed.
-pub(super) fn prove(pages: &Pages, ground: &dyn Ground) -> Result<RecordParts> {
+pub(super) fn prove(pages: &PageRecords, ground: &dyn Ground) -> Result<RecordParts> {
     let mut proof = Proof {
         pages,
         ground,
-        flags: Tally::default(),
-        tails: Tally::default(),
-        orders: Tally::default(),
-        maps: Tally::default(),
-        large: Tally::default(),
-        anonymous: Tally::default(),
+        flags: ProofTally::default(),
+        tails: ProofTally::default(),
+        orders: ProofTally::default(),
+        maps: ProofTally::default(),
+        large: ProofTally::default(),
+        anonymous: ProofTally::default(),
     };
     for frame in proof.frames() {
         proof.compare(frame);
     }
-    let mut files = Tally::default();
+    let mut files = ProofTally::default();
     ground.own_files(&mut |own| {
         proof.compare(own.frame);
         files.add(proof.compare_file(&own));
@@ -74,18 +74,18 @@ pub(super) fn prove(pages: &Pages, ground: &dyn Ground) -> Result<RecordParts> {
 }
 
 struct Proof<'a> {
-    pages: &'a Pages,
+    pages: &'a PageRecords,
     ground: &'a dyn Ground,
-    flags: Tally,
+    flags: ProofTally,
     /// Whether it is a later page of a folio.
-    tails: Tally,
+    tails: ProofTally,
     /// The order of folios.
-    orders: Tally,
+    orders: ProofTally,
     /// How often a page is mapped.
-    maps: Tally,
+    maps: ProofTally,
     /// How often large folios are.
-    large: Tally,
-    anonymous: Tally,
+    large: ProofTally,
+    anonymous: ProofTally,
 }
 
 impl Proof<'_> {
@@ -132,7 +132,11 @@ impl Proof<'_> {
     }
 
     /// Compares what `ours` and `theirs` say, again if they differ: `None` if it changes all the time.
-    fn settled(&self, ours: &dyn Fn() -> Option<u64>, theirs: &dyn Fn() -> Option<u64>) -> Option<(u64, u64)> {
+    fn compare_until_stable(
+        &self,
+        ours: &dyn Fn() -> Option<u64>,
+        theirs: &dyn Fn() -> Option<u64>,
+    ) -> Option<(u64, u64)> {
         let mut compared = None;
         for _ in 0..TRIES {
             let (before, own, after) = (theirs()?, ours(), theirs()?);
@@ -160,32 +164,33 @@ impl Proof<'_> {
         let head = || pages.with(frame, |page| page.head(frame));
         let is_tail = || Some(u64::from(head()? != frame));
         let was_tail = || Some(u64::from(self.kpageflags(frame)?.contains(PageFlags::COMPOUND_TAIL)));
-        let tail = self.settled(&is_tail, &was_tail);
+        let tail = self.compare_until_stable(&is_tail, &was_tail);
         let known = pages.layout.known_flags() - PageFlags::SLAB;
         let word = || Some((pages.with(frame, |page| page.flags())? & known).bits());
         let twin_word = || Some((self.kpageflags(frame)? & known).bits());
-        let flags = if tail == Some((0, 0)) { self.settled(&word, &twin_word) } else { None };
+        let flags = if tail == Some((0, 0)) { self.compare_until_stable(&word, &twin_word) } else { None };
         let count = |frame| self.word(WordFile::FrameCounts, frame);
         let is_slab = twin.contains(PageFlags::SLAB);
         let is_large = twin.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL);
         let maps = || pages.with(frame, |page| page.maps());
-        let maps = if is_slab || is_large { None } else { self.settled(&maps, &|| count(frame)) };
+        let maps = if is_slab || is_large { None } else { self.compare_until_stable(&maps, &|| count(frame)) };
         let anonymous = || {
             let mapping = pages.folio(head()?)?.mapping;
             Some(mapping & 1)
         };
         let twin_anonymous = || Some(u64::from(self.kpageflags(frame)?.contains(PageFlags::ANON)));
         let has_owner = twin.intersects(PageFlags::LRU | PageFlags::UPTODATE) && !is_slab;
-        let anonymous = if has_owner { self.settled(&anonymous, &twin_anonymous) } else { None };
+        let anonymous = if has_owner { self.compare_until_stable(&anonymous, &twin_anonymous) } else { None };
         let (mut order, mut large) = (None, None);
         if is_large && !is_slab {
             let ours = || Some(u64::from(pages.folio(head()?)?.order));
-            order = self.settled(&ours, &|| self.order_of(head()?));
+            order = self.compare_until_stable(&ours, &|| self.order_of(head()?));
             let folio = || pages.folio(head()?);
             let is_small_enough = folio().is_some_and(|folio| folio.order <= 11);
             if is_small_enough && !twin.contains(PageFlags::HUGE) {
                 let ours = || pages.mappings(&folio()?);
-                large = self.settled(&ours, &|| self.mappings_of(&folio()?)).filter(|&(_, theirs)| theirs > 0);
+                large =
+                    self.compare_until_stable(&ours, &|| self.mappings_of(&folio()?)).filter(|&(_, theirs)| theirs > 0);
             }
         }
         self.tails.add(tail);
@@ -200,7 +205,7 @@ impl Proof<'_> {
     fn compare_file(&self, own: &OwnFile) -> Option<(u64, u64)> {
         let mut record = [FrameRecord::default()];
         self.pages.read(own.frame, RecordParts::OWNER, &mut record);
-        let expected = FilePage { device: own.device, inode: own.inode, index: own.index };
+        let expected = PageOfFile { device: own.device, inode: own.inode, index: own.index };
         let is_right = record[0].owner == Some(FrameOwner::File(expected));
         Some((if is_right { own.index } else { !own.index }, own.index))
     }
@@ -230,13 +235,13 @@ impl Proof<'_> {
 }
 
 /// Whether references rise and fall by those that pmdb takes.
-fn references(pages: &Pages, ground: &dyn Ground) -> bool {
+fn references(pages: &PageRecords, ground: &dyn Ground) -> bool {
     let read = |frame| pages.folio(pages.with(frame, |page| page.head(frame))?).map(|folio| folio.references);
     rises_and_falls(&|taken, look| ground.take_references(taken, look), &read) == Some(true)
 }
 
 /// Whether the pins of large folios do; `None` if pmdb could not pin a huge page.
-pub(super) fn pins(pages: &Pages, ground: &dyn Ground) -> Option<bool> {
+pub(super) fn pins(pages: &PageRecords, ground: &dyn Ground) -> Option<bool> {
     let read = |frame| pages.folio(pages.with(frame, |page| page.head(frame))?)?.pins;
     rises_and_falls(&|taken, look| ground.pin_huge_page(taken, look), &read)
 }

@@ -52,14 +52,14 @@ pub enum FrameOwner {
     /// Anonymous memory that was merged with equal pages.
     Merged,
     /// The page cache of a file, or shared memory.
-    File(FilePage),
+    File(PageOfFile),
     /// The record names neither. Pages of the kernel, of drivers and free ones are like that.
     Unrecorded,
 }
 
 /// A page of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FilePage {
+pub struct PageOfFile {
     /// The device of the file's filesystem.
     pub device: Device,
     /// The inode number of the file.

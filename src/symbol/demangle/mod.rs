@@ -27,7 +27,7 @@ const SKIPPED_BYTES_A_PIECE: usize = 128;
 
 /// The form of a demangled C++ name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum NameForm {
     /// With its parameters, as `nm -C` prints it.
     Full,
     /// Without parameters and return type: `shapes::area`.
@@ -35,7 +35,7 @@ pub(super) enum Form {
 }
 
 /// The demangled form of a symbol name, or `None` if it is not mangled (or not in bounds). Rust names lose their hash.
-pub(super) fn demangle(mangled: &[u8], form: Form) -> Option<String> {
+pub(super) fn demangle(mangled: &[u8], form: NameForm) -> Option<String> {
     if mangled.len() > LONGEST_MANGLED || !may_be_mangled(mangled) {
         return None;
     }
@@ -52,7 +52,7 @@ pub(super) fn demangle(mangled: &[u8], form: Form) -> Option<String> {
     let limits = ParseOptions::default().recursion_limit(DEEPEST);
     let (symbol, tail) = BorrowedSymbol::with_tail_and_options(mangled, &limits).ok()?;
     let mut options = DemangleOptions::new().recursion_limit(DEEPEST);
-    if form == Form::Path {
+    if form == NameForm::Path {
         options = options.no_params().no_return_type();
     }
     symbol.structured_demangle(&mut out, &options).ok()?;
@@ -74,7 +74,7 @@ pub(super) fn demangle(mangled: &[u8], form: Form) -> Option<String> {
     if !tail.is_empty() {
         // GCC's clones: `_Z3foov.cold`, `.part.0`, `.isra.1`.
         let clone = tail.strip_prefix(b".")?;
-        if form == Form::Full {
+        if form == NameForm::Full {
             write!(out, " [clone .{}]", std::str::from_utf8(clone).ok()?).ok()?;
         }
     }
@@ -156,7 +156,7 @@ pub(super) fn plt_got_suffix(name: &[u8]) -> Option<&'static str> {
 /// What a symbol is called in output: demangled, without a default version.
 pub(super) fn readable(raw: &Name) -> Name {
     let (base, old_version) = split_version(raw.as_bytes());
-    match demangle(base, Form::Full) {
+    match demangle(base, NameForm::Full) {
         // A stub or slot is not the function itself.
         Some(demangled) => {
             let suffix = plt_got_suffix(raw.as_bytes());
@@ -194,7 +194,7 @@ impl Write for Bounded {
 }
 
 /// A typed name: mangled, demangled, or demangled without parameters; whole, or the beginning of one.
-pub(super) struct Query<'a> {
+pub(super) struct NameQuery<'a> {
     text: &'a [u8],
     /// The raw bytes, if the text is their escaped form.
     displayed: Option<Vec<u8>>,
@@ -205,20 +205,20 @@ pub(super) struct Query<'a> {
     needle: Vec<u8>,
 }
 
-impl<'a> Query<'a> {
+impl<'a> NameQuery<'a> {
     /// A whole name.
     pub(super) fn whole(text: &'a str) -> Self {
-        Query::new(text, needle_of_whole(text))
+        NameQuery::new(text, needle_of_whole(text))
     }
 
     /// The beginning of a name.
     pub(super) fn beginning(text: &'a str) -> Self {
-        Query::new(text, needle_of_beginning(text))
+        NameQuery::new(text, needle_of_beginning(text))
     }
 
     fn new(text: &'a str, needle: Vec<u8>) -> Self {
         let displayed = unescape(text);
-        Query {
+        NameQuery {
             text: text.as_bytes(),
             displayed: Some(displayed).filter(|bytes| bytes != text.as_bytes()),
             squeezed: squeeze(text.as_bytes()),
@@ -297,10 +297,10 @@ impl<'a> Query<'a> {
         if !self.may_be_in(base) {
             return false;
         }
-        demangled(Form::Full).is_some_and(|full| {
+        demangled(NameForm::Full).is_some_and(|full| {
             full == self.squeezed
                 || (memmem::find(&full, &self.squeezed).is_some()
-                    && demangled(Form::Path).is_some_and(|path| path == self.squeezed))
+                    && demangled(NameForm::Path).is_some_and(|path| path == self.squeezed))
         })
     }
 
@@ -308,7 +308,7 @@ impl<'a> Query<'a> {
     pub(super) fn completed_by(&self, name: &[u8]) -> Option<Vec<u8>> {
         let (base, _) = split_version(name);
         if self.may_be_in(base)
-            && let Some(demangled) = demangle(base, Form::Path)
+            && let Some(demangled) = demangle(base, NameForm::Path)
             && squeeze(demangled.as_bytes()).starts_with(&self.squeezed)
         {
             return Some(demangled.into_bytes());
@@ -398,9 +398,9 @@ mod tests {
             ("_Z1fIJEEviDpT_", "void f<>(int)"),
             ("_ZSt3getILm1E1aJEERT0_RSt5tupleIJS1_DpT1_EE", "a& std::get<1ul, a>(std::tuple<a>&)"),
         ] {
-            assert_eq!(demangle(mangled.as_bytes(), Form::Full).as_deref(), Some(name));
+            assert_eq!(demangle(mangled.as_bytes(), NameForm::Full).as_deref(), Some(name));
         }
-        assert_eq!(demangle(b"_Z1fILm1EEvv", Form::Path).as_deref(), Some("f<1ul>"));
+        assert_eq!(demangle(b"_Z1fILm1EEvv", NameForm::Path).as_deref(), Some("f<1ul>"));
     }
 
     #[test]
@@ -439,7 +439,7 @@ mod tests {
             ("_ZNKSt5ctypeIcE8do_widenEc", "std::ctype<char>::do_widen"),
             ("_Z1fv.cold", "f"),
         ] {
-            let path = demangle(mangled.as_bytes(), Form::Path);
+            let path = demangle(mangled.as_bytes(), NameForm::Path);
             assert_eq!(path.as_deref(), Some(expected), "{mangled}");
         }
     }
@@ -453,7 +453,7 @@ mod tests {
             ("right\u{202e}left".as_bytes(), "right\\u{202e}left"),
             (b"back\\x41", "back\\x41"),
         ] {
-            let query = Query::whole(typed);
+            let query = NameQuery::whole(typed);
             let in_table = [name, b"\0next"].concat();
             assert!(query.is(name) && query.is_spelled_by(&in_table), "{typed}");
             let longer = [name, b"r\0"].concat();
@@ -480,8 +480,8 @@ mod tests {
             let table = ["other", &name, "last", ""].join("\0").into_bytes();
             let rest = table.get(6..).expect("its name");
             let demangled = |form| demangle(name.as_bytes(), form).unwrap_or_default();
-            for typed in [typed, name.clone(), demangled(Form::Full), demangled(Form::Path), words[0].clone()] {
-                let query = Query::whole(&typed);
+            for typed in [typed, name.clone(), demangled(NameForm::Full), demangled(NameForm::Path), words[0].clone()] {
+                let query = NameQuery::whole(&typed);
                 let is_found = query.is_spelled_by(rest)
                     || query.version_of(rest).is_some()
                     || (may_be_mangled(rest) && query.is_meant_by(name.as_bytes()));

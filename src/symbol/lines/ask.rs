@@ -1,6 +1,6 @@
 //! The queries about lines, and the names of source files for completion.
 
-use super::table::{AddressLine, LineQuery, Lines};
+use super::table::{AddressLine, LineInfo, LineQuery};
 use super::{Frame, NoLines, table};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{Name, VirtualAddress};
@@ -117,8 +117,9 @@ impl TargetSymbols<'_> {
         for (module, loaded) in self.programs() {
             let places = loaded.map_err(NoLines::from).and_then(|loaded| {
                 let symbol = |address| symbol_around(&loaded.symbols, address);
-                let ask =
-                    |lines: &Lines, files: &Modules, budget: &mut Budget| lines.of_line(query, &symbol, files, budget);
+                let ask = |lines: &LineInfo, files: &Modules, budget: &mut Budget| {
+                    lines.of_line(query, &symbol, files, budget)
+                };
                 let found = self.ask_lines(&loaded.symbols, module, &mut budget, ask)?;
                 Ok((loaded, found))
             });
@@ -180,7 +181,7 @@ impl TargetSymbols<'_> {
         loaded: &ModuleSymbols,
         module: &Module,
         budget: &mut Budget,
-        ask: impl FnOnce(&Lines, &Modules, &mut Budget) -> Result<T, NoLines>,
+        ask: impl FnOnce(&LineInfo, &Modules, &mut Budget) -> Result<T, NoLines>,
     ) -> Result<T, NoLines> {
         let ModuleSymbols { lines, sources, .. } = loaded;
         let read = |budget: &mut Budget| table::read(sources, &module.name, budget);
@@ -238,7 +239,7 @@ impl TargetSymbols<'_> {
             };
             let found = &mut found;
             // Names found before the time was up still count.
-            _ = match loaded.symbols.lines.known() {
+            _ = match loaded.symbols.lines.if_cached() {
                 Some(lines) => lines.add_source_files(begun, limit, found, &mut budget),
                 None if number == 0 && of == SourcesOf::KnownAndProgram => {
                     self.ask_lines(&loaded.symbols, module, &mut budget, |lines, _, budget| {

@@ -3,8 +3,8 @@
 
 use super::path::{self, text};
 use super::rows::InstructionRow;
-use super::scopes::Scope;
-use super::sections::Bytes;
+use super::scopes::FunctionScope;
+use super::sections::SectionReader;
 use super::units::{Opener, Units};
 use super::{Frame, NoLines};
 use crate::budget::Budget;
@@ -16,8 +16,8 @@ use gimli::{AttributeValue, Dwarf, Unit, UnitOffset};
 /// The unit that describes the functions of a unit: itself, unless its debug information is split.
 #[derive(Clone, Copy)]
 pub(super) struct Described<'s, 'a> {
-    pub(super) dwarf: &'s Dwarf<Bytes<'a>>,
-    pub(super) unit: &'s Unit<Bytes<'a>>,
+    pub(super) dwarf: &'s Dwarf<SectionReader<'a>>,
+    pub(super) unit: &'s Unit<SectionReader<'a>>,
     /// Those of its file.
     pub(super) units: &'s Units,
     /// The units of the file that several modules share, or why it is not read.
@@ -26,8 +26,8 @@ pub(super) struct Described<'s, 'a> {
 
 /// A unit with a line table, and where its functions are described.
 pub(super) struct Compiled<'s, 'a> {
-    pub(super) dwarf: &'s Dwarf<Bytes<'a>>,
-    pub(super) unit: &'s Unit<Bytes<'a>>,
+    pub(super) dwarf: &'s Dwarf<SectionReader<'a>>,
+    pub(super) unit: &'s Unit<SectionReader<'a>>,
     pub(super) described: Described<'s, 'a>,
 }
 
@@ -37,7 +37,7 @@ impl Compiled<'_, '_> {
     pub(super) fn frames(
         &self,
         row: &InstructionRow,
-        chain: &[Scope],
+        chain: &[FunctionScope],
         symbol: Option<&Name>,
         missing: &mut Option<NoLines>,
         budget: &mut Budget,
@@ -101,7 +101,7 @@ fn of_function(
     budget: &mut Budget,
 ) -> Result<Option<FunctionName>, NoLines> {
     let Described { mut dwarf, mut units, unit, shared } = described;
-    let mut elsewhere: Option<Unit<Bytes<'_>>> = None;
+    let mut elsewhere: Option<Unit<SectionReader<'_>>> = None;
     let mut entry = entry;
     let mut plain = None;
     for _ in 0..MOST_HOPS {
@@ -147,7 +147,7 @@ fn of_function(
             },
             _ => break,
         };
-        let Some(begin) = units.holding(offset.0) else {
+        let Some(begin) = units.unit_at_offset(offset.0) else {
             break;
         };
         budget.look()?;

@@ -5,7 +5,7 @@
 //! - Split: the program has only the line table of a unit. The description of its functions is in a file of its own
 //!   (`.dwo`), or in a package for all units (`.dwp`).
 
-use super::sections::{Bytes, PackageSections, Sections};
+use super::sections::{PackageSections, SectionReader, Sections};
 use super::units::{Opener, Units};
 use super::{NoLines, path};
 use crate::budget::Budget;
@@ -30,14 +30,14 @@ impl<T> Default for UntilFound<T> {
 impl<T> UntilFound<T> {
     /// The value: known from before, or found by `read`.
     pub(super) fn get(&self, read: impl FnOnce() -> Result<Option<T>, NoLines>) -> Result<Option<&T>, NoLines> {
-        match self.known() {
+        match self.if_found() {
             None => Ok(read()?.map(|found| self.0.get_or_init(|| found))),
             known => Ok(known),
         }
     }
 
     /// The value, if it was found before.
-    pub(super) fn known(&self) -> Option<&T> {
+    pub(super) fn if_found(&self) -> Option<&T> {
         self.0.get()
     }
 }
@@ -46,7 +46,7 @@ impl<T> UntilFound<T> {
 const LONGEST_LINK: u64 = 8192;
 
 /// The debug information that several modules share.
-pub(super) struct Shared {
+pub(super) struct SharedFile {
     pub(super) sections: Sections,
     pub(super) units: Units,
 }
@@ -56,7 +56,7 @@ pub(super) struct SharedLink {
     link: AltLink,
     /// The path of the file itself.
     path: Name,
-    found: UntilFound<Shared>,
+    found: UntilFound<SharedFile>,
 }
 
 impl SharedLink {
@@ -68,7 +68,7 @@ impl SharedLink {
     }
 
     /// The shared debug information, read on the first call.
-    pub(super) fn get(&self, files: &Modules, room: u64, budget: &mut Budget) -> Result<&Shared, NoLines> {
+    pub(super) fn get(&self, files: &Modules, room: u64, budget: &mut Budget) -> Result<&SharedFile, NoLines> {
         let found = self.found.get(|| {
             let found = self.link.find(&self.path, files, budget)?;
             let sections = Sections::read_within(&found, room, |id| Some(id.name()), budget)?;
@@ -76,14 +76,14 @@ impl SharedLink {
                 return Ok(None);
             };
             let units = Units::list(&sections.dwarf(), budget)?;
-            Ok(Some(Shared { sections, units }))
+            Ok(Some(SharedFile { sections, units }))
         })?;
-        found.ok_or_else(|| self.link.refused(&self.path, NoPart::NotFound))
+        found.ok_or_else(|| self.link.no_shared_lines(&self.path, NoPart::NotFound))
     }
 
     /// Bytes of memory.
     pub(super) fn size(&self) -> u64 {
-        let found = self.found.known();
+        let found = self.found.if_found();
         found.map_or(0, |one| one.sections.size + one.units.size())
     }
 }
@@ -124,7 +124,7 @@ impl AltLink {
                 Ok(None) | Err(_) => {}
             }
         }
-        Err(self.refused(path, refusal))
+        Err(self.no_shared_lines(path, refusal))
     }
 
     /// Where it should be: relative paths begin in the folder of `path`.
@@ -136,7 +136,7 @@ impl AltLink {
         place
     }
 
-    fn refused(&self, path: &Name, why: NoPart) -> NoLines {
+    fn no_shared_lines(&self, path: &Name, why: NoPart) -> NoLines {
         NoLines::Shared { file: Name::new(self.place(path)), why }
     }
 }
@@ -160,16 +160,16 @@ pub(super) fn package_of(
 
 /// The split part of a unit.
 pub(super) struct Split<'a> {
-    pub(super) dwarf: Dwarf<Bytes<'a>>,
-    pub(super) unit: Unit<Bytes<'a>>,
+    pub(super) dwarf: Dwarf<SectionReader<'a>>,
+    pub(super) unit: Unit<SectionReader<'a>>,
 }
 
 impl<'a> Split<'a> {
     /// The split part of `skeleton`, from a package; `None` if the package lacks it.
     pub(super) fn in_package(
         package: &'a PackageSections,
-        dwarf: &Dwarf<Bytes<'a>>,
-        skeleton: &Unit<Bytes<'a>>,
+        dwarf: &Dwarf<SectionReader<'a>>,
+        skeleton: &Unit<SectionReader<'a>>,
         id: DwoId,
         budget: &mut Budget,
     ) -> Result<Option<Split<'a>>, NoLines> {
@@ -182,8 +182,8 @@ impl<'a> Split<'a> {
     /// The same, from a file of its own; an error if the file lacks it.
     pub(super) fn in_object(
         object: &'a DwoFile,
-        dwarf: &Dwarf<Bytes<'a>>,
-        skeleton: &Unit<Bytes<'a>>,
+        dwarf: &Dwarf<SectionReader<'a>>,
+        skeleton: &Unit<SectionReader<'a>>,
         id: DwoId,
         budget: &mut Budget,
     ) -> Result<Split<'a>, NoLines> {
@@ -194,8 +194,8 @@ impl<'a> Split<'a> {
     }
 
     fn find(
-        dwarf: Dwarf<Bytes<'a>>,
-        skeleton: &Unit<Bytes<'a>>,
+        dwarf: Dwarf<SectionReader<'a>>,
+        skeleton: &Unit<SectionReader<'a>>,
         id: DwoId,
         budget: &mut Budget,
     ) -> Result<Option<Split<'a>>, NoLines> {
@@ -279,7 +279,7 @@ fn total(kept: &VecDeque<Arc<DwoFile>>) -> u64 {
 }
 
 /// The path of the file that describes the functions of a split unit.
-pub(super) fn path_of(dwarf: &Dwarf<Bytes<'_>>, skeleton: &Unit<Bytes<'_>>) -> Option<Name> {
+pub(super) fn path_of(dwarf: &Dwarf<SectionReader<'_>>, skeleton: &Unit<SectionReader<'_>>) -> Option<Name> {
     let name = skeleton.dwo_name().ok()??;
     let folder = skeleton.comp_dir.map(|folder| folder.slice().to_vec());
     let mut path = folder.unwrap_or_default();

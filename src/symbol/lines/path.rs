@@ -1,6 +1,6 @@
 //! Paths of source files, as debug information has them and as people type them.
 
-use super::sections::Bytes;
+use super::sections::SectionReader;
 use crate::kernel::Name;
 use gimli::{AttributeValue, Dwarf, Unit};
 
@@ -9,7 +9,7 @@ const LONGEST: usize = 16 * 1024;
 
 /// The path of a file of a unit: compilation directory, directory and name, as far as they are known. `None` if there
 /// is no such file.
-pub(super) fn of_file(dwarf: &Dwarf<Bytes<'_>>, unit: &Unit<Bytes<'_>>, number: u64) -> Option<Name> {
+pub(super) fn of_file(dwarf: &Dwarf<SectionReader<'_>>, unit: &Unit<SectionReader<'_>>, number: u64) -> Option<Name> {
     let header = unit.line_program.as_ref()?.header();
     // Before DWARF 5 files count from 1, and 0 means that there is none.
     if header.version() <= 4 && number == 0 {
@@ -29,8 +29,8 @@ pub(super) fn of_file(dwarf: &Dwarf<Bytes<'_>>, unit: &Unit<Bytes<'_>>, number: 
 
 /// The files of a unit: number and path, or `None` for a file name that is not wanted.
 pub(super) fn files<'u>(
-    dwarf: &'u Dwarf<Bytes<'_>>,
-    unit: &'u Unit<Bytes<'_>>,
+    dwarf: &'u Dwarf<SectionReader<'_>>,
+    unit: &'u Unit<SectionReader<'_>>,
     wants: impl Fn(&[u8]) -> bool + 'u,
 ) -> impl Iterator<Item = Option<(u64, Name)>> + 'u {
     let header = unit.line_program.as_ref().map(|program| program.header());
@@ -45,9 +45,9 @@ pub(super) fn files<'u>(
 
 /// The string that an attribute stands for.
 pub(super) fn text<'a>(
-    dwarf: &Dwarf<Bytes<'a>>,
-    unit: &Unit<Bytes<'a>>,
-    value: AttributeValue<Bytes<'a>>,
+    dwarf: &Dwarf<SectionReader<'a>>,
+    unit: &Unit<SectionReader<'a>>,
+    value: AttributeValue<SectionReader<'a>>,
 ) -> Option<&'a [u8]> {
     dwarf.attr_string(unit, value).ok().map(|text| text.slice())
 }

@@ -1,7 +1,7 @@
 //! Line programs: which row an address lies in, and where a line has code within one unit.
 
-use super::scopes::{NOWHERE, Scope};
-use super::sections::Bytes;
+use super::scopes::{FunctionScope, NOWHERE};
+use super::sections::SectionReader;
 use super::{NoLines, path};
 use crate::budget::Budget;
 use gimli::{ColumnType, Dwarf, IncompleteLineProgram, LineRow, LineRows, Unit};
@@ -38,18 +38,18 @@ impl InstructionRow {
 }
 
 /// A row, and the address of the next one: its own, if it has no code.
-pub(super) type Stretch = (InstructionRow, u64);
+pub(super) type RowStretch = (InstructionRow, u64);
 
 /// The rows of a unit. Sequences that linkers left out of the program are skipped.
 pub(super) struct RowPass<'a> {
-    rows: Option<LineRows<Bytes<'a>, IncompleteLineProgram<Bytes<'a>>>>,
+    rows: Option<LineRows<SectionReader<'a>, IncompleteLineProgram<SectionReader<'a>>>>,
     /// The start of the sequence that is being read.
     begin: Option<u64>,
     before: Option<InstructionRow>,
 }
 
 impl<'a> RowPass<'a> {
-    pub(super) fn new(unit: &Unit<Bytes<'a>>) -> Self {
+    pub(super) fn new(unit: &Unit<SectionReader<'a>>) -> Self {
         RowPass { rows: unit.line_program.clone().map(|program| program.rows()), begin: None, before: None }
     }
 
@@ -71,7 +71,7 @@ impl<'a> RowPass<'a> {
     }
 
     /// The next row, and where it ends.
-    pub(super) fn stretch(&mut self, budget: &mut Budget) -> Result<Option<Stretch>, NoLines> {
+    pub(super) fn stretch(&mut self, budget: &mut Budget) -> Result<Option<RowStretch>, NoLines> {
         while let Some((_, row)) = self.row(budget)? {
             let (address, next) = (row.address(), (!row.end_sequence()).then(|| InstructionRow::of(&row)));
             let before = std::mem::replace(&mut self.before, next);
@@ -94,7 +94,11 @@ impl<'a> RowPass<'a> {
 }
 
 /// The row that `address` lies in.
-pub(super) fn row_at(unit: &Unit<Bytes<'_>>, address: u64, budget: &mut Budget) -> Result<Option<Stretch>, NoLines> {
+pub(super) fn row_at(
+    unit: &Unit<SectionReader<'_>>,
+    address: u64,
+    budget: &mut Budget,
+) -> Result<Option<RowStretch>, NoLines> {
     let mut rows = RowPass::new(unit);
     while let Some((row, end)) = rows.stretch(budget)? {
         if row.address <= address && address < end {
@@ -118,13 +122,13 @@ pub(super) struct CodePlace {
     /// code, if the line has no statement there.
     pub(super) is_first: bool,
     /// The functions around it, the outermost first.
-    pub(super) chain: Vec<Scope>,
+    pub(super) chain: Vec<FunctionScope>,
 }
 
 /// The numbers of the files that a name means, in order.
 pub(super) fn files_meant(
-    dwarf: &Dwarf<Bytes<'_>>,
-    unit: &Unit<Bytes<'_>>,
+    dwarf: &Dwarf<SectionReader<'_>>,
+    unit: &Unit<SectionReader<'_>>,
     wanted: &[u8],
     budget: &mut Budget,
 ) -> Result<Vec<u64>, NoLines> {
@@ -140,7 +144,7 @@ pub(super) fn files_meant(
 /// The line that has code or a statement: `line`, or the next one that has. In optimised programs many lines have code,
 /// but no statement where a debugger would stop.
 pub(super) fn line_with_code(
-    unit: &Unit<Bytes<'_>>,
+    unit: &Unit<SectionReader<'_>>,
     files: &[u64],
     line: u64,
     budget: &mut Budget,
@@ -164,13 +168,13 @@ pub(super) fn line_with_code(
 
 /// The first `most` rows of a line, in order of their addresses; and whether there are more.
 pub(super) fn rows_of(
-    unit: &Unit<Bytes<'_>>,
+    unit: &Unit<SectionReader<'_>>,
     files: &[u64],
     line: u64,
     most: usize,
     budget: &mut Budget,
-) -> Result<(Vec<Stretch>, bool), NoLines> {
-    let mut found: Vec<Stretch> = Vec::new();
+) -> Result<(Vec<RowStretch>, bool), NoLines> {
+    let mut found: Vec<RowStretch> = Vec::new();
     let mut rows = RowPass::new(unit);
     while found.len() <= most
         && let Some((row, end)) = rows.stretch(budget)?
@@ -186,7 +190,7 @@ pub(super) fn rows_of(
 }
 
 /// Joins adjoining rows of one statement; `chains` has the functions around each.
-pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<CodePlace> {
+pub(super) fn join_rows(rows: Vec<RowStretch>, chains: Vec<Vec<FunctionScope>>) -> Vec<CodePlace> {
     let mut seen = HashSet::new();
     let mut places: Vec<CodePlace> = Vec::new();
     for ((row, end), mut chain) in rows.into_iter().zip(chains) {
@@ -227,8 +231,8 @@ pub(super) fn joined(rows: Vec<Stretch>, chains: Vec<Vec<Scope>>) -> Vec<CodePla
 
 /// A statement without code may be an inlined call: the code after it belongs to the called function, the statement to
 /// the caller.
-fn leave_call(row: &InstructionRow, chain: &mut Vec<Scope>) {
-    let is_there = |scope: &Scope| {
+fn leave_call(row: &InstructionRow, chain: &mut Vec<FunctionScope>) {
+    let is_there = |scope: &FunctionScope| {
         let call = scope.call;
         call.is_some_and(|call| call.line == row.line && call.file == row.file)
     };
@@ -243,18 +247,18 @@ mod tests {
     use crate::symbol::lines::scopes::InlinedCall;
     use gimli::UnitOffset;
 
-    fn stretch(begin: u64, end: u64, column: u64, is_statement: bool) -> Stretch {
+    fn stretch(begin: u64, end: u64, column: u64, is_statement: bool) -> RowStretch {
         let row = InstructionRow { address: begin, file: 1, line: Some(7), column: Some(column), is_statement };
         (row, end)
     }
 
-    fn within(entry: usize) -> Vec<Scope> {
-        vec![Scope { entry: UnitOffset(entry), call: None }]
+    fn within(entry: usize) -> Vec<FunctionScope> {
+        vec![FunctionScope { entry: UnitOffset(entry), call: None }]
     }
 
-    fn told(rows: &[(Stretch, usize)]) -> Vec<(u64, u64, bool)> {
+    fn told(rows: &[(RowStretch, usize)]) -> Vec<(u64, u64, bool)> {
         let (rows, chains) = rows.iter().map(|&(row, entry)| (row, within(entry))).unzip();
-        let places = joined(rows, chains);
+        let places = join_rows(rows, chains);
         let told = places.iter();
         told.map(|one| (one.row.address, one.end, one.is_first)).collect()
     }
@@ -278,7 +282,7 @@ mod tests {
         let rows = [(stretch(10, 14, 5, false), 1), (stretch(20, 24, 5, false), 1), (stretch(30, 34, 5, false), 2)];
         let expected = [(10, 14, true), (20, 24, false), (30, 34, true)];
         assert_eq!(told(&rows), expected);
-        let outside = joined(vec![stretch(10, 14, 5, false)], vec![Vec::new()]);
+        let outside = join_rows(vec![stretch(10, 14, 5, false)], vec![Vec::new()]);
         assert!(outside[0].is_first);
     }
 
@@ -296,11 +300,13 @@ mod tests {
 
     #[test]
     fn an_inlined_call_is_not_in_the_called_function() {
-        let called =
-            |line| Scope { entry: UnitOffset(2), call: Some(InlinedCall { file: 1, line: Some(line), column: None }) };
+        let called = |line| FunctionScope {
+            entry: UnitOffset(2),
+            call: Some(InlinedCall { file: 1, line: Some(line), column: None }),
+        };
         for (line, functions) in [(7, 1), (6, 2)] {
             let chain = [within(1), vec![called(line)]].concat();
-            let places = joined(vec![stretch(10, 10, 5, true)], vec![chain]);
+            let places = join_rows(vec![stretch(10, 10, 5, true)], vec![chain]);
             assert_eq!(places[0].chain.len(), functions);
         }
     }

@@ -5,7 +5,7 @@
 //! hostile file may nest its entries deeply.
 
 use super::NoLines;
-use super::sections::Bytes;
+use super::sections::SectionReader;
 use crate::budget::Budget;
 use gimli::{Attribute, AttributeValue, Dwarf, RangeListsOffset, RngListIter, Unit, UnitOffset};
 
@@ -30,9 +30,9 @@ impl EntryRanges {
     /// Takes an attribute into account.
     pub(super) fn take(
         &mut self,
-        dwarf: &Dwarf<Bytes<'_>>,
-        unit: &Unit<Bytes<'_>>,
-        attribute: &Attribute<Bytes<'_>>,
+        dwarf: &Dwarf<SectionReader<'_>>,
+        unit: &Unit<SectionReader<'_>>,
+        attribute: &Attribute<SectionReader<'_>>,
     ) -> Result<(), gimli::Error> {
         match attribute.name() {
             gimli::DW_AT_low_pc => self.low = dwarf.attr_address(unit, attribute.value())?,
@@ -50,7 +50,10 @@ impl EntryRanges {
 }
 
 /// The addresses in the first entry of a unit.
-pub(super) fn root_ranges(dwarf: &Dwarf<Bytes<'_>>, unit: &Unit<Bytes<'_>>) -> Result<EntryRanges, NoLines> {
+pub(super) fn root_ranges(
+    dwarf: &Dwarf<SectionReader<'_>>,
+    unit: &Unit<SectionReader<'_>>,
+) -> Result<EntryRanges, NoLines> {
     let mut entries = unit.entries_raw(None)?;
     let mut claimed = EntryRanges::default();
     if let Some(abbreviation) = entries.read_abbreviation()? {
@@ -64,12 +67,16 @@ pub(super) fn root_ranges(dwarf: &Dwarf<Bytes<'_>>, unit: &Unit<Bytes<'_>>) -> R
 
 /// The ranges of an entry that are not empty, and were not left out of the program.
 pub(super) struct CodeRanges<'a> {
-    list: Option<RngListIter<Bytes<'a>>>,
+    list: Option<RngListIter<SectionReader<'a>>>,
     only: Option<(u64, u64)>,
 }
 
 impl<'a> CodeRanges<'a> {
-    pub(super) fn of(dwarf: &Dwarf<Bytes<'a>>, unit: &Unit<Bytes<'a>>, claimed: &EntryRanges) -> Result<Self, NoLines> {
+    pub(super) fn of(
+        dwarf: &Dwarf<SectionReader<'a>>,
+        unit: &Unit<SectionReader<'a>>,
+        claimed: &EntryRanges,
+    ) -> Result<Self, NoLines> {
         let list = claimed.list.map(|list| dwarf.ranges(unit, list)).transpose()?;
         let low = claimed.low.filter(|_| list.is_none());
         let only = low.zip(claimed.high).and_then(|(low, high)| {
@@ -109,7 +116,7 @@ const MOST_SCOPES: usize = 1 << 20;
 
 /// A function around an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Scope {
+pub(super) struct FunctionScope {
     /// Its entry.
     pub(super) entry: UnitOffset,
     /// Where it was called, if it was inlined.
@@ -134,12 +141,12 @@ struct OpenFunction {
 
 /// For each of `addresses` (in order) the functions around it, the outermost first; empty if there is none.
 pub(super) fn around(
-    dwarf: &Dwarf<Bytes<'_>>,
-    unit: &Unit<Bytes<'_>>,
+    dwarf: &Dwarf<SectionReader<'_>>,
+    unit: &Unit<SectionReader<'_>>,
     addresses: &[u64],
     budget: &mut Budget,
-) -> Result<Vec<Vec<Scope>>, NoLines> {
-    let mut chains: Vec<Vec<Scope>> = vec![Vec::new(); addresses.len()];
+) -> Result<Vec<Vec<FunctionScope>>, NoLines> {
+    let mut chains: Vec<Vec<FunctionScope>> = vec![Vec::new(); addresses.len()];
     let mut open: Vec<OpenFunction> = Vec::new();
     let mut taken = 0;
     let mut entries = unit.entries_raw(None)?;
@@ -177,7 +184,7 @@ pub(super) fn around(
                 _ => {}
             }
         }
-        let scope = Scope { entry, call: inlined.then_some(call) };
+        let scope = FunctionScope { entry, call: inlined.then_some(call) };
         let mut holds = false;
         let mut ranges = CodeRanges::of(dwarf, unit, &claimed)?;
         while let Some((begin, end)) = ranges.next(budget)? {
@@ -200,7 +207,7 @@ pub(super) fn around(
 }
 
 /// Adds `scope` to a chain, if it lies within the chain's last function. Returns whether it did.
-fn take(chain: &mut Vec<Scope>, scope: Scope, open: &[OpenFunction]) -> bool {
+fn take(chain: &mut Vec<FunctionScope>, scope: FunctionScope, open: &[OpenFunction]) -> bool {
     let Some(last) = chain.last() else {
         if scope.call.is_none() {
             chain.push(scope);

@@ -26,7 +26,7 @@ const WANTED: &[SectionId] = &[
 ];
 
 /// The reader for gimli.
-pub(super) type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
+pub(super) type SectionReader<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// The bytes of the sections.
 pub(super) struct Sections {
@@ -67,7 +67,7 @@ impl Sections {
     }
 
     /// For gimli.
-    pub(super) fn dwarf(&self) -> Dwarf<Bytes<'_>> {
+    pub(super) fn dwarf(&self) -> Dwarf<SectionReader<'_>> {
         self.bytes.borrow(|bytes| EndianSlice::new(bytes, self.endian))
     }
 }
@@ -99,7 +99,7 @@ impl PackageSections {
     }
 
     /// For gimli.
-    pub(super) fn package(&self) -> Result<DwarfPackage<Bytes<'_>>, gimli::Error> {
+    pub(super) fn package(&self) -> Result<DwarfPackage<SectionReader<'_>>, gimli::Error> {
         let empty = EndianSlice::new(&[], self.endian);
         self.bytes.borrow(|bytes| EndianSlice::new(bytes, self.endian), empty)
     }

@@ -2,9 +2,9 @@
 //! entry is dropped when its file changes.
 
 use super::frames::{Compiled, Described};
-use super::further_files::{self, DwoCache, DwoFile, Shared, SharedLink, Split, UntilFound};
-use super::rows::{self, CodePlace, Stretch};
-use super::sections::{Bytes, PackageSections, Sections};
+use super::further_files::{self, DwoCache, DwoFile, SharedFile, SharedLink, Split, UntilFound};
+use super::rows::{self, CodePlace, RowStretch};
+use super::sections::{PackageSections, SectionReader, Sections};
 use super::units::{Opener, Units};
 use super::{Frame, NoLines, path, scopes};
 use crate::budget::Budget;
@@ -19,7 +19,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// The debug information of a file.
-pub(in crate::symbol) struct Lines {
+pub(in crate::symbol) struct LineInfo {
     sections: Sections,
     units: Units,
     /// Its path.
@@ -33,13 +33,13 @@ pub(in crate::symbol) struct Lines {
 }
 
 /// The shared debug information, or why it is unknown.
-type SharedOrReason<'a> = Result<&'a Shared, NoLines>;
+type SharedOrReason<'a> = Result<&'a SharedFile, NoLines>;
 
 /// What is known of an address.
 #[derive(Clone)]
 pub(super) struct AddressLine {
     /// The row it lies in.
-    pub(super) row: Stretch,
+    pub(super) row: RowStretch,
     /// The innermost first.
     pub(super) frames: Vec<Frame>,
     /// Why some of them are unknown.
@@ -72,15 +72,15 @@ pub(super) struct LineQuery<'a> {
     pub(super) with_frames: usize,
 }
 
-impl Lines {
+impl LineInfo {
     /// Reads the sections of `source`, whose path is `path`, and finds the units; `None` if it has no debug
     /// information.
-    pub(super) fn read(source: &ElfFile, path: &Name, budget: &mut Budget) -> Result<Option<Lines>, NoLines> {
+    pub(super) fn read(source: &ElfFile, path: &Name, budget: &mut Budget) -> Result<Option<LineInfo>, NoLines> {
         let Some(sections) = Sections::read(source, budget)? else {
             return Ok(None);
         };
         let units = Units::read(&sections.dwarf(), budget)?;
-        Ok(Some(Lines {
+        Ok(Some(LineInfo {
             sections,
             units,
             path: path.clone(),
@@ -92,7 +92,7 @@ impl Lines {
 
     /// The memory that this takes: more after some queries.
     pub(super) fn bytes(&self) -> u64 {
-        let package = self.package.known().map_or(0, |one| one.size);
+        let package = self.package.if_found().map_or(0, |one| one.size);
         [self.units.size(), self.shared_size(), package]
             .into_iter()
             .fold(self.sections.size, u64::saturating_add)
@@ -104,7 +104,7 @@ impl Lines {
     }
 
     /// The debug information that it shares with others, or why that is unknown.
-    fn shared(&self, files: &Modules, budget: &mut Budget) -> Result<SharedOrReason<'_>, NoLines> {
+    fn shared_file(&self, files: &Modules, budget: &mut Budget) -> Result<SharedOrReason<'_>, NoLines> {
         let sharing = self.sharing.as_ref();
         let shared = sharing.map(|one| one.get(files, self.sections.room(), budget));
         match shared.unwrap_or(Err(NoLines::NotNamed)) {
@@ -113,7 +113,7 @@ impl Lines {
         }
     }
 
-    fn dwarf<'a>(&'a self, shared: &SharedOrReason<'a>) -> Dwarf<Bytes<'a>> {
+    fn dwarf<'a>(&'a self, shared: &SharedOrReason<'a>) -> Dwarf<SectionReader<'a>> {
         let mut dwarf = self.sections.dwarf();
         if let Ok(shared) = shared {
             dwarf.set_sup(shared.sections.dwarf());
@@ -136,11 +136,11 @@ impl Lines {
         files: &Modules,
         budget: &mut Budget,
     ) -> Result<AddressLine, NoLines> {
-        let shared = self.shared(files, budget)?;
+        let shared = self.shared_file(files, budget)?;
         let dwarf = self.dwarf(&shared);
         let mut why = NoLines::NotCovered;
         let mut opener = Opener::default();
-        for offset in self.units.covering(address, budget)? {
+        for offset in self.units.units_at(address, budget)? {
             budget.look()?;
             let unit = opener.open_at(&dwarf, offset)?;
             let row = match rows::row_at(&unit, address, budget)? {
@@ -154,7 +154,7 @@ impl Lines {
                     continue;
                 }
             };
-            return self.describing(&dwarf, &shared, &unit, files, budget, |unit, mut missing, budget| {
+            return self.with_unit(&dwarf, &shared, &unit, files, budget, |unit, mut missing, budget| {
                 let chains = chains(unit, &[address], &mut missing, budget)?;
                 let chain = chains.into_iter().next().unwrap_or_default();
                 Ok(AddressLine { row, frames: unit.frames(&row.0, &chain, symbol, &mut missing, budget)?, missing })
@@ -174,7 +174,7 @@ impl Lines {
         files: &Modules,
         budget: &mut Budget,
     ) -> Result<Places, NoLines> {
-        let shared = self.shared(files, budget)?;
+        let shared = self.shared_file(files, budget)?;
         let dwarf = self.dwarf(&shared);
         let mut places = Places { missing: self.units.fault.clone(), ..Places::default() };
         let mut opener = Opener::default();
@@ -211,11 +211,11 @@ impl Lines {
                 places.missing.get_or_insert(NoLines::TooLarge);
             }
             let with_frames = query.with_frames.saturating_sub(places.places.len());
-            let found = self.describing(&dwarf, &shared, &unit, files, budget, |unit, mut missing, budget| {
+            let found = self.with_unit(&dwarf, &shared, &unit, files, budget, |unit, mut missing, budget| {
                 let addresses: Vec<u64> = rows.iter().map(|(row, _)| row.address).collect();
                 let chains = chains(unit, &addresses, &mut missing, budget)?;
                 let mut found = Vec::new();
-                for mut place in rows::joined(rows, chains) {
+                for mut place in rows::join_rows(rows, chains) {
                     let known = if found.len() < with_frames && text < MOST_TEXT {
                         let symbol = symbol(place.row.address);
                         let mut missing = missing.clone();
@@ -274,8 +274,8 @@ impl Lines {
     /// The split part of a unit; `None` if it is not split. A file of its own is kept in `object`.
     fn split<'a>(
         &'a self,
-        dwarf: &Dwarf<Bytes<'a>>,
-        unit: &Unit<Bytes<'a>>,
+        dwarf: &Dwarf<SectionReader<'a>>,
+        unit: &Unit<SectionReader<'a>>,
         files: &Modules,
         budget: &mut Budget,
         object: &'a mut Option<Arc<DwoFile>>,
@@ -301,11 +301,11 @@ impl Lines {
     }
 
     /// Calls `ask` with a unit, the unit that describes its functions, and the reason if a split part is missing.
-    fn describing<T>(
+    fn with_unit<T>(
         &self,
-        dwarf: &Dwarf<Bytes<'_>>,
+        dwarf: &Dwarf<SectionReader<'_>>,
         shared: &SharedOrReason,
-        unit: &Unit<Bytes<'_>>,
+        unit: &Unit<SectionReader<'_>>,
         files: &Modules,
         budget: &mut Budget,
         ask: impl FnOnce(&Compiled, Option<NoLines>, &mut Budget) -> Result<T, NoLines>,
@@ -334,14 +334,14 @@ fn chains(
     addresses: &[u64],
     missing: &mut Option<NoLines>,
     budget: &mut Budget,
-) -> Result<Vec<Vec<scopes::Scope>>, NoLines> {
+) -> Result<Vec<Vec<scopes::FunctionScope>>, NoLines> {
     let Described { dwarf, unit, .. } = unit.described;
     let chains = or_fault(scopes::around(dwarf, unit, addresses, budget), missing)?;
     Ok(chains.unwrap_or_else(|| vec![Vec::new(); addresses.len()]))
 }
 
 /// The name of a unit: the source file that it was compiled from.
-fn name_of(unit: &Unit<Bytes<'_>>) -> Name {
+fn name_of(unit: &Unit<SectionReader<'_>>) -> Name {
     match &unit.name {
         Some(name) => Name::new(name.slice()),
         None => Name::from("without a name"),
@@ -352,7 +352,7 @@ fn name_of(unit: &Unit<Bytes<'_>>) -> Name {
 const MOST_BYTES: u64 = 1 << 30;
 
 /// The debug information of one module, if it was read and is still cached.
-type CacheEntry = Mutex<Option<Result<Arc<Lines>, NoLines>>>;
+type CacheEntry = Mutex<Option<Result<Arc<LineInfo>, NoLines>>>;
 
 /// The debug information of a module, once somebody has asked for it.
 #[derive(Default)]
@@ -363,8 +363,8 @@ impl CachedLines {
     pub(super) fn get(
         &self,
         budget: &mut Budget,
-        read: impl FnOnce(&mut Budget) -> Result<Lines, NoLines>,
-    ) -> Result<Arc<Lines>, NoLines> {
+        read: impl FnOnce(&mut Budget) -> Result<LineInfo, NoLines>,
+    ) -> Result<Arc<LineInfo>, NoLines> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*kept {
             return known.clone();
@@ -378,12 +378,12 @@ impl CachedLines {
 
     /// Makes it the last used in `cache`, with its size after a query. If the cache is full, the least recently used
     /// leave.
-    pub(super) fn touch(&self, cache: &DebugInfoCache, lines: &Lines) {
+    pub(super) fn touch(&self, cache: &DebugInfoCache, lines: &LineInfo) {
         cache.put(&self.0, lines.bytes());
     }
 
     /// The cached debug information, if no thread is reading it at the moment.
-    pub(super) fn known(&self) -> Option<Arc<Lines>> {
+    pub(super) fn if_cached(&self) -> Option<Arc<LineInfo>> {
         let kept = self.0.try_lock().ok()?;
         kept.as_ref()?.as_ref().ok().cloned()
     }
@@ -429,11 +429,11 @@ impl DebugInfoCache {
 }
 
 /// Reads the debug information in the files of the module called `module`.
-pub(super) fn read(sources: &Sources, module: &Name, budget: &mut Budget) -> Result<Lines, NoLines> {
+pub(super) fn read(sources: &Sources, module: &Name, budget: &mut Budget) -> Result<LineInfo, NoLines> {
     let none = |why| NoLines::NoDebugInformation { file: module.file_name(), why };
     match sources.debug_source() {
         Ok((source, path)) => {
-            Lines::read(source, path.unwrap_or(module), budget)?.ok_or_else(|| none(NoSeparate::NotFound))
+            LineInfo::read(source, path.unwrap_or(module), budget)?.ok_or_else(|| none(NoSeparate::NotFound))
         }
         Err(NoSymbols::NoDebugInformation(why)) => Err(none(why)),
         Err(other) => Err(other.into()),

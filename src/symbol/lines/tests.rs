@@ -1,6 +1,6 @@
 //! Hostile debug information: no panic, no hang, no unbounded memory, and as much of an answer as there is.
 
-use super::table::{LineQuery, Lines, Places};
+use super::table::{LineInfo, LineQuery, Places};
 use super::{Frame, NoLines};
 use crate::budget::Budget;
 use crate::kernel::Name;
@@ -119,8 +119,8 @@ impl File {
         Builder { sections, ..Builder::default() }.sources()
     }
 
-    fn read(&self, budget: &mut Budget) -> Lines {
-        let lines = Lines::read(&self.sources().image, &Name::from("/m"), budget);
+    fn read(&self, budget: &mut Budget) -> LineInfo {
+        let lines = LineInfo::read(&self.sources().image, &Name::from("/m"), budget);
         let lines = lines.expect("sections that can be read");
         lines.expect("debug information")
     }
@@ -319,8 +319,8 @@ fn an_answer_within_a_budget_is_whole() {
     };
     let sources = file.sources();
     let answers = |budget: &Budget| {
-        let read = |budget: &mut Budget| -> Result<Lines, NoLines> {
-            let lines = Lines::read(&sources.image, &Name::from("/m"), budget)?;
+        let read = |budget: &mut Budget| -> Result<LineInfo, NoLines> {
+            let lines = LineInfo::read(&sources.image, &Name::from("/m"), budget)?;
             Ok(lines.expect("debug information"))
         };
         let modules = Fake::new().modules();

@@ -3,7 +3,7 @@
 use super::NoLines;
 use super::rows::RowPass;
 use super::scopes::{CodeRanges, root_ranges};
-use super::sections::Bytes;
+use super::sections::SectionReader;
 use crate::budget::Budget;
 use crate::symbol::reason::or_fault;
 use gimli::{
@@ -39,7 +39,7 @@ struct UnitRange {
 
 impl Units {
     /// Reads the first entry of every unit.
-    pub(super) fn read(dwarf: &Dwarf<Bytes<'_>>, budget: &mut Budget) -> Result<Units, NoLines> {
+    pub(super) fn read(dwarf: &Dwarf<SectionReader<'_>>, budget: &mut Budget) -> Result<Units, NoLines> {
         let (mut opener, mut units) = (Opener::default(), Units::default());
         let mut headers = dwarf.units();
         while let Some((header, offset)) = units.add_next(&mut headers, budget)? {
@@ -62,7 +62,7 @@ impl Units {
     }
 
     /// Lists the units without reading their entries.
-    pub(super) fn list(dwarf: &Dwarf<Bytes<'_>>, budget: &mut Budget) -> Result<Units, NoLines> {
+    pub(super) fn list(dwarf: &Dwarf<SectionReader<'_>>, budget: &mut Budget) -> Result<Units, NoLines> {
         let (mut units, mut headers) = (Units::default(), dwarf.units());
         while units.add_next(&mut headers, budget)?.is_some() {}
         Ok(units)
@@ -71,9 +71,9 @@ impl Units {
     /// Adds the next unit: its header, and its offset in `.debug_info`.
     fn add_next<'a>(
         &mut self,
-        headers: &mut DebugInfoUnitHeadersIter<Bytes<'a>>,
+        headers: &mut DebugInfoUnitHeadersIter<SectionReader<'a>>,
         budget: &mut Budget,
-    ) -> Result<Option<(UnitHeader<Bytes<'a>>, usize)>, NoLines> {
+    ) -> Result<Option<(UnitHeader<SectionReader<'a>>, usize)>, NoLines> {
         loop {
             budget.look()?;
             let next = headers.next().map_err(NoLines::from);
@@ -89,8 +89,8 @@ impl Units {
 
     fn claim(
         &mut self,
-        dwarf: &Dwarf<Bytes<'_>>,
-        unit: &Unit<Bytes<'_>>,
+        dwarf: &Dwarf<SectionReader<'_>>,
+        unit: &Unit<SectionReader<'_>>,
         offset: usize,
         budget: &mut Budget,
     ) -> Result<(), NoLines> {
@@ -128,7 +128,7 @@ impl Units {
     }
 
     /// The units that claim `address`, by their offsets in `.debug_info`.
-    pub(super) fn covering(&self, address: u64, budget: &mut Budget) -> Result<Vec<usize>, NoLines> {
+    pub(super) fn units_at(&self, address: u64, budget: &mut Budget) -> Result<Vec<usize>, NoLines> {
         let after = self.covered.partition_point(|one| one.begin <= address);
         let mut found = Vec::new();
         for one in self.covered.iter().take(after).rev() {
@@ -144,7 +144,7 @@ impl Units {
     }
 
     /// The unit that holds an offset in `.debug_info`.
-    pub(super) fn holding(&self, offset: usize) -> Option<usize> {
+    pub(super) fn unit_at_offset(&self, offset: usize) -> Option<usize> {
         let after = self.offsets.partition_point(|&begin| begin <= offset);
         self.offsets.get(after.checked_sub(1)?).copied()
     }
@@ -156,7 +156,7 @@ const MOST_CLAIMANTS: usize = 16;
 /// The abbreviations of one unit, in bytes: compilers write some thousands. In memory they take sixteen times as much.
 const LARGEST_ABBREVIATIONS: usize = 4 << 20;
 
-fn abbreviations(section: &DebugAbbrev<Bytes<'_>>, at: DebugAbbrevOffset) -> Result<Abbreviations, NoLines> {
+fn abbreviations(section: &DebugAbbrev<SectionReader<'_>>, at: DebugAbbrevOffset) -> Result<Abbreviations, NoLines> {
     let all = section.reader();
     let end = at.0.saturating_add(LARGEST_ABBREVIATIONS);
     match all.slice().get(..end) {
@@ -176,9 +176,9 @@ impl Opener {
     /// The unit of a header.
     pub(super) fn open<'a>(
         &mut self,
-        dwarf: &Dwarf<Bytes<'a>>,
-        header: UnitHeader<Bytes<'a>>,
-    ) -> Result<Unit<Bytes<'a>>, NoLines> {
+        dwarf: &Dwarf<SectionReader<'a>>,
+        header: UnitHeader<SectionReader<'a>>,
+    ) -> Result<Unit<SectionReader<'a>>, NoLines> {
         let at = header.debug_abbrev_offset();
         let abbreviations = match &self.0 {
             Some((known, abbreviations)) if *known == at => Arc::clone(abbreviations),
@@ -192,7 +192,11 @@ impl Opener {
     }
 
     /// The unit that begins at an offset in `.debug_info`.
-    pub(super) fn open_at<'a>(&mut self, dwarf: &Dwarf<Bytes<'a>>, offset: usize) -> Result<Unit<Bytes<'a>>, NoLines> {
+    pub(super) fn open_at<'a>(
+        &mut self,
+        dwarf: &Dwarf<SectionReader<'a>>,
+        offset: usize,
+    ) -> Result<Unit<SectionReader<'a>>, NoLines> {
         let header = dwarf.unit_header(DebugInfoOffset(offset))?;
         self.open(dwarf, header)
     }

@@ -3,7 +3,7 @@
 use super::super::elf::{BoundedFile, ElfFile};
 use super::super::files::{NamesFrom, Sources};
 use super::super::module_symbols::ModuleSymbols;
-use super::super::table::{self, Kind, SymbolPass};
+use super::super::table::{self, SymbolKind, SymbolPass};
 use crate::budget::Budget;
 use crate::process::InMemory;
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ fn exported(loaded: &ModuleSymbols) -> BTreeSet<(u64, Vec<u8>)> {
     let mut symbols = SymbolPass::new(&loaded.sources);
     while let Some(symbol) = symbols.next(&mut Budget::unlimited()).unwrap() {
         let (_, table) = loaded.sources.table(symbol.table).unwrap();
-        if !table.full && symbol.kind != Kind::Tls {
+        if !table.full && symbol.kind != SymbolKind::Tls {
             let name = table::name(&loaded.sources, &symbol).unwrap();
             found.insert((symbol.address, name));
         }

@@ -33,7 +33,7 @@ fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
         image.has_section(name);
     }
     let modules = Fake::new().target().modules;
-    _ = files::find(&modules, &Name::from("/p"), image, &Budget::unlimited()).unwrap().chosen();
+    _ = files::find(&modules, &Name::from("/p"), image, &Budget::unlimited()).unwrap().find_separate();
     loaded.is_copied_variable(0x1004)?;
     for address in [0x1004, 0x2004, u64::MAX] {
         loaded.symbol_at(address);
@@ -216,7 +216,7 @@ fn checksums_of_huge_files_are_not_computed() {
         ElfFile::read(BoundedFile::new(Box::new(InMemory::file(program.bytes()))), &mut Budget::unlimited()).unwrap();
     let everywhere = Modules::new(Arc::new(Everywhere(huge)));
     let found = files::find(&everywhere, &Name::from("/p"), &image, &Arc::default());
-    let refusal = found.unwrap().chosen().err();
+    let refusal = found.unwrap().find_separate().err();
     assert!(matches!(refusal, Some(NoSeparate::TooLarge { .. })), "{refusal:?}");
 }
 
@@ -284,7 +284,7 @@ fn matches_are_kept_within_the_limits() {
     let matches = |symbols: Vec<Entry>, most| {
         let loaded = ModuleSymbols::new(Builder::with(symbols).sources(), 1);
         let limits = search::Limits { symbols: most, bytes: 1_000_000 };
-        let found = loaded.matching(&|_| true, &limits, &mut Budget::unlimited());
+        let found = loaded.search_names(&|_| true, &limits, &mut Budget::unlimited());
         let found = found.unwrap();
         let places: Vec<u64> = found.symbols.iter().map(|one| one.address).collect();
         (places, found.too_many)
@@ -311,7 +311,7 @@ fn names_that_grow_when_demangled_are_given_up() {
     let long = format!("_Z{}{}v", 9000, "a".repeat(9000));
     let rust = format!("_RNvC1a{}", "INtC1a1bB2_E".repeat(300));
     for name in [doubling, nested, long, rust, "_Z".into(), "_R".into(), "_ZN".into()] {
-        for form in [demangle::Form::Full, demangle::Form::Path] {
+        for form in [demangle::NameForm::Full, demangle::NameForm::Path] {
             let demangled = demangle::demangle(name.as_bytes(), form);
             assert!(demangled.is_none_or(|text| text.len() <= 32 * 1024));
         }
@@ -351,7 +351,7 @@ proptest! {
     #[test]
     fn any_mangled_name(tail in "[0-9A-Za-z_$.]{0,200}", prefix in "_Z|_R|_ZN|__Z") {
         let name = prefix + &tail;
-        for form in [demangle::Form::Full, demangle::Form::Path] {
+        for form in [demangle::NameForm::Full, demangle::NameForm::Path] {
             demangle::demangle(name.as_bytes(), form);
         }
     }

@@ -11,9 +11,9 @@ mod within_budget;
 use super::elf::{BoundedFile, ElfFile};
 use super::files::Sources;
 use super::lookup;
-use super::lookup::Index;
+use super::lookup::SymbolIndex;
 use super::module_symbols::ModuleSymbols;
-use super::table::{self, Kind};
+use super::table::{self, SymbolKind};
 use crate::budget::Budget;
 use crate::process::InMemory;
 use builder::*;
@@ -22,7 +22,7 @@ use proptest::prelude::*;
 /// The name at an address by one pass, after checking that the index says the same.
 fn name_at(sources: &Sources, address: u64) -> Option<String> {
     let passed = lookup::look_up(sources, address, &mut Budget::unlimited()).unwrap();
-    let index = Index::build(sources, &mut Budget::unlimited()).unwrap().unwrap();
+    let index = SymbolIndex::build(sources, &mut Budget::unlimited()).unwrap().unwrap();
     let number = |symbol: &table::Symbol| (symbol.table, symbol.number);
     let indexed = index.symbol_at(address);
     assert_eq!(
@@ -65,7 +65,7 @@ fn the_current_version_replaces_an_old_one_of_the_same_code() {
     assert_eq!(names, ["nap@@V_2.17"]);
     let limits = super::search::Limits { symbols: 10, bytes: 1 << 20 };
     let is_nap = |name: &str| name.starts_with("nap");
-    let listed = loaded.matching(&is_nap, &limits, &mut Budget::unlimited());
+    let listed = loaded.search_names(&is_nap, &limits, &mut Budget::unlimited());
     let listed = listed.unwrap().symbols;
     let names: Vec<String> =
         listed.iter().map(|symbol| String::from_utf8(table::name(&loaded.sources, symbol).unwrap()).unwrap()).collect();
@@ -185,7 +185,7 @@ fn an_index_takes_over_and_agrees() {
     for round in 0..50u64 {
         let (symbol, name) = loaded.symbol_at(0x1000 + round * 16 + 3).unwrap();
         assert_eq!(name.as_bytes(), format!("f{round}").as_bytes());
-        assert_eq!((symbol.size, symbol.kind), (12, Kind::Function));
+        assert_eq!((symbol.size, symbol.kind), (12, SymbolKind::Function));
         assert!(loaded.symbol_at(0x1000 + round * 16 + 12).is_none());
     }
 }

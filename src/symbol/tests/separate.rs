@@ -39,7 +39,7 @@ fn find(program: &Builder, files: &[(&str, Vec<u8>)]) -> Result<String, NoSepara
     let image = source(program.bytes());
     let modules = &target.modules;
     let separate = files::find(modules, &Name::from(PROGRAM), &image, &Arc::default()).unwrap();
-    let path = separate.chosen().map(|one| one.path.to_string());
+    let path = separate.find_separate().map(|one| one.path.to_string());
     let loaded = ModuleSymbols::new(Sources::new(image, separate, &ExpandedMemory::default()).unwrap(), 1);
     let name = |address| loaded.symbol_at(address).map(|(_, name)| name.to_string());
     assert_eq!(name(0x1108).as_deref(), Some("exported"));
@@ -84,7 +84,7 @@ fn a_debug_file_that_is_installed_later_is_noticed() {
     let (beside, last) = ("/usr/bin/p.debug", "/usr/lib/debug/usr/bin/p.debug");
     let found_with = |files: &[(&str, &[u8])]| {
         let found = files::find(&at(files), &Name::from(PROGRAM), &image, &Arc::default()).unwrap();
-        let path = found.chosen().map(|one| one.path.to_string()).ok();
+        let path = found.find_separate().map(|one| one.path.to_string()).ok();
         assert!(found.are_all(&at(files)), "{files:?}");
         (found, path)
     };
@@ -391,7 +391,7 @@ fn the_memory_of_many_compressed_tables_is_limited() {
         // Each command has its own view: tables that others used are dropped.
         let view = symbols.over(&target, &regions);
         assert_eq!(name(&view, number).as_deref(), Some("hidden"), "{number}");
-        assert!(symbols.expanded.left() >= size);
+        assert!(symbols.expanded.bytes_left() >= size);
     }
     // In one view, some modules have no names.
     let view = symbols.over(&target, &regions);

@@ -6,7 +6,7 @@ use super::support::{Numbers, at, page_bytes, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::kernel::{Name, Region};
-use pmdb::symbol::{Kind, Module, NoSymbols, Symbols, TargetSymbols};
+use pmdb::symbol::{Module, NoSymbols, SymbolKind, Symbols, TargetSymbols};
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -95,9 +95,9 @@ fn statics_of_this_program() {
             _ => ".rodata",
         };
         let expected = [
-            ("live::symbols::ZEROED_BUFFER", words[0], 256 * 1024, Kind::Object, ".bss"),
-            ("live::symbols::FILLED_BUFFER", words[1], 12_345, Kind::Object, constants),
-            ("live::symbols::a_function_with_a_name", words[2], 0, Kind::Function, ".text"),
+            ("live::symbols::ZEROED_BUFFER", words[0], 256 * 1024, SymbolKind::Object, ".bss"),
+            ("live::symbols::FILLED_BUFFER", words[1], 12_345, SymbolKind::Object, constants),
+            ("live::symbols::a_function_with_a_name", words[2], 0, SymbolKind::Function, ".text"),
         ];
         for (name, address, size, kind, section) in expected {
             let found = names.find(None, name).expect(name);

@@ -6,7 +6,7 @@ use super::super::target::Target;
 use super::programs::{compile, is_installed};
 use super::with_names;
 use pmdb::kernel::Name;
-use pmdb::symbol::{Kind, Symbols, TargetSymbols};
+use pmdb::symbol::{SymbolKind, Symbols, TargetSymbols};
 use std::process::Command;
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ pub(super) fn stubs_have_the_names_of_what_they_call() {
             for expected in ["getpid@plt", "printf@plt"] {
                 assert!(found.iter().any(|one| one == expected), "{flags:?}: {found:?}");
                 let stub = one(names, expected);
-                assert_eq!((stub.offset, stub.kind), (0, Kind::Function));
+                assert_eq!((stub.offset, stub.kind), (0, SymbolKind::Function));
             }
             let slot = one(names, "getpid@got.plt");
             assert_eq!((slot.offset, slot.size), (0, 8), "{slot:?}");

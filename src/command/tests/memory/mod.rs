@@ -6,7 +6,7 @@ mod soft_dirty;
 
 use super::super::{Error, Flow, Resume};
 use super::{Kept, all, attached, first, last, notes, only, run_line};
-use crate::command::examine::Memory;
+use crate::command::examine::MemoryRow;
 use crate::command::how::KernelRead;
 use crate::command::soft_dirty::{SoftDirtyCleared, SoftDirtyReport};
 use crate::command::telescope::Telescope;
@@ -196,7 +196,7 @@ fn what_is_not_resident_is_not_touched() {
     let mut next = 0x50_0000;
     let mut states = Vec::new();
     for record in &records {
-        let row = record.downcast_ref::<Memory>().unwrap_or_else(|| panic!("{record:?}"));
+        let row = record.downcast_ref::<MemoryRow>().unwrap_or_else(|| panic!("{record:?}"));
         assert_eq!(row.address.get(), next);
         next += row.length;
         assert_eq!(row.bytes.is_some(), row.source.is_some());
@@ -367,7 +367,7 @@ fn an_uncertain_state_is_only_most_likely() {
     ] {
         assert_eq!(session.says(line), said, "{line}");
         let (records, _) = session.run(line, None);
-        let whys = all(&records).map(|row: &Memory| &row.why).chain(all(&records).map(|row: &Telescope| &row.why));
+        let whys = all(&records).map(|row: &MemoryRow| &row.why).chain(all(&records).map(|row: &Telescope| &row.why));
         let [why] = whys.collect::<Vec<_>>()[..] else {
             panic!("{records:?}");
         };
@@ -497,7 +497,7 @@ fn echo_ends_its_line_once() {
     let mut session = Session::on(heap());
     for line in ["echo so", "echo so\\n"] {
         let (records, _) = session.run(line, None);
-        let said: &report::Text = only(&records);
+        let said: &report::EchoedText = only(&records);
         assert_eq!(said.text, "so\n", "{line}");
     }
 }

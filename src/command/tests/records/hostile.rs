@@ -75,11 +75,11 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Box<dyn Record>> {
         place: place.clone(),
         region: Some(brief.clone()),
         symbol: Some(symbol_brief.clone()),
-        nearest: Some(Nearest { below: Some(brief.clone()), above: Some(brief.clone()) }),
+        nearest: Some(NearestRegions { below: Some(brief.clone()), above: Some(brief.clone()) }),
         why: why.clone(),
         ..present()
     };
-    let rows = Pages {
+    let rows = PagesRow {
         start: address,
         pages: number,
         pfn: Ok(frame),

@@ -225,14 +225,14 @@ pub fn unmapped() -> Translation {
     Translation {
         address: va(0x7ffff7d00010),
         region: None,
-        nearest: Some(Nearest { below: Some(data()), above: Some(libc()) }),
+        nearest: Some(NearestRegions { below: Some(data()), above: Some(libc()) }),
         ..absent(State::Unmapped, None, 0)
     }
 }
 
-pub fn pages() -> Pages {
+pub fn pages() -> PagesRow {
     let flags = Ok(PageFlags::from_bits_retain(0x86c));
-    Pages {
+    PagesRow {
         start: va(0x7ffff7dc0000),
         end: va(0x7ffff7de8000),
         pages: 40,
@@ -248,8 +248,8 @@ pub fn pages() -> Pages {
     }
 }
 
-pub fn untouched_pages() -> Pages {
-    Pages {
+pub fn untouched_pages() -> PagesRow {
+    PagesRow {
         start: va(0x555555579000),
         end: va(0x555555679000),
         pages: 256,
@@ -265,9 +265,9 @@ pub fn untouched_pages() -> Pages {
     }
 }
 
-pub fn huge_pages() -> Pages {
+pub fn huge_pages() -> PagesRow {
     let flags = Ok(PageFlags::from_bits_retain(0x40040d868));
-    Pages {
+    PagesRow {
         start: va(0x7fffe0000000),
         end: va(0x7fffe0200000),
         pages: 512,
@@ -281,8 +281,8 @@ pub fn huge_pages() -> Pages {
     }
 }
 
-pub fn hidden_pages() -> Pages {
-    Pages {
+pub fn hidden_pages() -> PagesRow {
+    PagesRow {
         start: va(0x7ffff7de8000),
         end: va(0x7ffff7de9000),
         pages: 1,

@@ -9,7 +9,7 @@ use crate::report::*;
 
 /// One record of each type at least.
 pub fn all() -> Vec<Box<dyn Record>> {
-    let text = Text { text: "hello\n".into() };
+    let text = EchoedText { text: "hello\n".into() };
     let note = Note { message: "frames are hidden: they need CAP_SYS_ADMIN".into() };
     let hello = Hello { program: "pmdb", version: "0.1.0", protocol: 1 };
     let end = End { id: RequestId::Number(1), status: EndStatus::Ok, code: None };

@@ -158,15 +158,15 @@ pub fn integer_of_frame(field: PageField, page: &Page, size: PageSize) -> Option
 
 /// The names of zones and cgroups, of which pages hold only numbers. The last cgroup's is cached: the next page mostly
 /// has the same.
-pub struct Names {
+pub struct NameCache {
     machine: Arc<Machine>,
     cgroup: Mutex<Option<(u64, Option<String>)>>,
 }
 
-impl Names {
+impl NameCache {
     /// The names on `machine`.
     pub fn of(machine: Arc<Machine>) -> Self {
-        Names { machine, cgroup: Mutex::new(None) }
+        NameCache { machine, cgroup: Mutex::new(None) }
     }
 
     /// Whether `is` holds for the value of a text field; `None` for other fields, and for a page that has none.
@@ -234,7 +234,7 @@ pub fn region_bounds(field: RegionField, viewed: &ViewedRegion) -> Option<(u64, 
 /// that are uncertain or hidden.
 pub fn region_integer(field: RegionField, viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Option<u64> {
     let region = &viewed.region;
-    let stats = stats.filter(|stats| stats.hidden().is_none());
+    let stats = stats.filter(|stats| stats.why_hidden().is_none());
     match field {
         RegionField::Size => Some(region.range.len()),
         RegionField::Start => Some(region.range.start().get()),

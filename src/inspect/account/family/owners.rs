@@ -55,10 +55,10 @@ pub(super) struct OwnedFrame {
 /// All frames that were added.
 #[derive(Default)]
 pub(super) struct FrameOwners {
-    blocks: BTreeMap<u64, Block>,
+    blocks: BTreeMap<u64, FrameBlock>,
 }
 
-struct Block(Box<[BlockFrame]>);
+struct FrameBlock(Box<[BlockFrame]>);
 
 /// A frame in a block. Together, so that a frame costs one access to memory.
 #[derive(Clone, Copy)]
@@ -69,9 +69,9 @@ struct BlockFrame {
     kind: FrameKind,
 }
 
-impl Default for Block {
+impl Default for FrameBlock {
     fn default() -> Self {
-        Block(vec![BlockFrame { times: 0, owner: 0, kind: FrameKind::Unread }; BLOCK].into())
+        FrameBlock(vec![BlockFrame { times: 0, owner: 0, kind: FrameKind::Unread }; BLOCK].into())
     }
 }
 
@@ -165,7 +165,7 @@ impl FrameOwners {
 
     /// The mapped frames that Rss counts, in order, each with its map count if `counts` asks for it and it is known.
     /// Those that are read together come together.
-    pub fn mapped(
+    pub fn mapped_frames(
         &self,
         machine: &Machine,
         counts: bool,
@@ -173,7 +173,7 @@ impl FrameOwners {
         let is_exact = machine.has_exact_map_counts() == Some(true);
         let of_block = |(number, block): (&u64, _)| {
             let base = number * BLOCK_FRAMES;
-            let mapped = |&frame: &u64| Block::frame(block, (frame - base) as usize).is_some();
+            let mapped = |&frame: &u64| FrameBlock::frame(block, (frame - base) as usize).is_some();
             let mapped = (base..base + BLOCK_FRAMES).filter(mapped).map(|frame| (frame, frame + 1));
             let together = stretches(&mapped.collect::<Vec<_>>());
             together.into_iter().map(move |stretch| (base, block, stretch))
@@ -193,7 +193,7 @@ impl FrameOwners {
     }
 }
 
-impl Block {
+impl FrameBlock {
     /// A frame of it that is mapped and that Rss counts.
     fn frame(&self, index: usize) -> Option<OwnedFrame> {
         let &BlockFrame { times, owner, kind } = self.0.get(index)?;

@@ -76,7 +76,7 @@ impl Family {
         let mut alone = vec![(0u64, 0u64); members.len()];
         let mut unclear = vec![0u64; members.len()];
         let mut budget = self.budget.clone();
-        let together = self.frames.mapped(&self.machine, counts.is_ok());
+        let together = self.frames.mapped_frames(&self.machine, counts.is_ok());
         for mapped in together {
             for (frame, count) in mapped? {
                 budget.go_on()?;

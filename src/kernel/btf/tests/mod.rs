@@ -1,6 +1,6 @@
 mod made;
 
-use super::{BadBtf, Layout, Member};
+use super::{BadBtf, Layout, MemberPlace};
 use crate::budget::{Budget, OutOfBudget};
 use made::{Made, kernel};
 
@@ -17,16 +17,16 @@ fn kernels() -> [(bool, Layout); 2] {
     [false, true].map(|is_big_endian| (is_big_endian, layout(&kernel(is_big_endian))))
 }
 
-fn number(bit_offset: u64, bits: u64) -> Option<Member> {
-    Some(Member { bit_offset, bits, is_signed: false, is_bit_field: false })
+fn number(bit_offset: u64, bits: u64) -> Option<MemberPlace> {
+    Some(MemberPlace { bit_offset, bits, is_signed: false, is_bit_field: false })
 }
 
-fn signed(bit_offset: u64, bits: u64) -> Option<Member> {
-    number(bit_offset, bits).map(|member| Member { is_signed: true, ..member })
+fn signed(bit_offset: u64, bits: u64) -> Option<MemberPlace> {
+    number(bit_offset, bits).map(|member| MemberPlace { is_signed: true, ..member })
 }
 
-fn field(bit_offset: u64, bits: u64) -> Option<Member> {
-    number(bit_offset, bits).map(|member| Member { is_bit_field: true, ..member })
+fn field(bit_offset: u64, bits: u64) -> Option<MemberPlace> {
+    number(bit_offset, bits).map(|member| MemberPlace { is_bit_field: true, ..member })
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn members_of_structures() {
             ("node", "slots", number(64, 3 * 4 * 64)),
             ("node", "load", number(832, 64)),
             // Bit fields, as newer and as older BTF has them.
-            ("packed", "low", field(0, 3).map(|member| Member { is_signed: true, ..member })),
+            ("packed", "low", field(0, 3).map(|member| MemberPlace { is_signed: true, ..member })),
             ("packed", "next", field(3, 40)),
             ("packed", "whole", number(48, 8)),
             ("old", "field", field(34, 3)),

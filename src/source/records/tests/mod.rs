@@ -3,7 +3,7 @@
 pub(in crate::source) mod tape;
 
 use super::layout::{Member, PageLayout};
-use super::pages::Pages;
+use super::pages::PageRecords;
 use super::*;
 use crate::kernel::PageFlags;
 use tape::Tape;
@@ -17,7 +17,7 @@ fn tapes() -> impl Iterator<Item = (&'static str, Tape)> {
 /// What is proved with this layout, pins too.
 fn proved(tape: &Tape, layout: PageLayout) -> Result<RecordParts> {
     let ground = tape.ground();
-    let pages = Pages::find(Image::open(tape.core())?, layout, &ground)?;
+    let pages = PageRecords::find(Image::open(tape.core())?, layout, &ground)?;
     let mut parts = proof::prove(&pages, &ground)?;
     parts.set(RecordParts::PINS, proof::pins(&pages, &ground) == Some(true));
     Ok(parts)

@@ -4,7 +4,7 @@
 //! is kept for that moment. Moment 0 is everything that is no experiment.
 
 use super::super::layout::{Member, PageLayout};
-use super::super::{Ground, OwnFile, Records, Sample};
+use super::super::{Ground, OwnFile, RandomBytes, Records};
 use crate::kernel::{Device, PageFlags};
 use crate::source::WordFile;
 use crate::source::records::image::ReadCore;
@@ -239,7 +239,7 @@ impl<G: Ground> Ground for Recording<G> {
         bytes
     }
 
-    fn sample(&self) -> Option<Sample> {
+    fn sample(&self) -> Option<RandomBytes> {
         let sample = self.ground.sample()?;
         self.tape.with(|tape| tape.sample = (sample.frame, sample.offset, sample.bytes.clone()));
         Some(sample)
@@ -304,9 +304,9 @@ impl Ground for Replayed {
         self.0.with(|tape| tape.page_bytes)
     }
 
-    fn sample(&self) -> Option<Sample> {
+    fn sample(&self) -> Option<RandomBytes> {
         let (frame, offset, bytes) = self.0.with(|tape| tape.sample.clone());
-        Some(Sample { frame, offset, bytes, _page: Box::new(()) })
+        Some(RandomBytes { frame, offset, bytes, _page: Box::new(()) })
     }
 
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Option<()> {

@@ -20,7 +20,7 @@ const MOST_STEPS: usize = 32 * 1024;
 
 /// Whether `cpp_demangle` can parse `name` (or refuse it) within the limit of steps.
 pub(super) fn is_bounded(name: &[u8]) -> bool {
-    let mut walk = Walk::new(name);
+    let mut walk = CostWalk::new(name);
     _ = walk.mangled_name(0);
     walk.steps_left > 0
 }
@@ -42,7 +42,7 @@ enum Prefix {
     NotSubstitution(usize),
 }
 
-struct Walk<'a> {
+struct CostWalk<'a> {
     name: &'a [u8],
     steps_left: usize,
     depth: u32,
@@ -52,11 +52,11 @@ struct Walk<'a> {
     not_substitutions: Vec<Substitution>,
 }
 
-type Production<'a> = fn(&mut Walk<'a>, usize) -> Option<usize>;
+type Production<'a> = fn(&mut CostWalk<'a>, usize) -> Option<usize>;
 
-impl<'a> Walk<'a> {
+impl<'a> CostWalk<'a> {
     fn new(name: &'a [u8]) -> Self {
-        Walk {
+        CostWalk {
             name,
             steps_left: MOST_STEPS,
             depth: 0,
@@ -528,7 +528,7 @@ mod tests {
 
     /// The position after what is read; `None` if it is refused.
     fn walked(name: &[u8]) -> Option<usize> {
-        let mut walk = Walk::new(name);
+        let mut walk = CostWalk::new(name);
         let end = walk.mangled_name(0);
         assert!(walk.steps_left > 0, "{}", String::from_utf8_lossy(name));
         end

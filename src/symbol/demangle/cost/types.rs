@@ -1,8 +1,8 @@
 //! The walk through types and expressions.
 
-use super::{Prefix, Walk};
+use super::{CostWalk, Prefix};
 
-impl Walk<'_> {
+impl CostWalk<'_> {
     pub(super) fn type_(&mut self, at: usize) -> Option<usize> {
         self.nested(at, |walk, at| {
             if let Some(end) = walk.builtin_type(at) {

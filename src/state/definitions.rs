@@ -186,16 +186,6 @@ impl LineHistory {
         self.dropped_count += surplus;
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.lines.len()
-    }
-
-    /// Whether nothing was typed yet.
-    pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
-    }
-
     /// The last `count` lines with their numbers, the oldest first.
     pub fn last(&self, count: usize) -> impl Iterator<Item = (usize, &str)> {
         let skipped = self.lines.len().saturating_sub(count);

@@ -82,11 +82,6 @@ impl Language {
         }
     }
 
-    /// The arguments in a text: values separated by blanks.
-    pub fn parse_arguments(self, text: &str) -> Vec<Spanned<Argument>> {
-        range::of_text(self, text)
-    }
-
     /// A word of a shell as one argument: `buf, +4p` is a range. `None` if it is empty.
     pub fn parse_argument(self, text: &str) -> Option<Spanned<Argument>> {
         range::whole_text(self, text)

@@ -136,13 +136,6 @@ pub(crate) fn listed(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     }
 }
 
-/// The arguments in a text.
-pub(crate) fn of_text(language: Language, text: &str) -> Vec<Spanned<Argument>> {
-    let tokens = lexer::tokens(language, text);
-    let notes = Notes::new(language, text, tokens.len());
-    of_tokens(notes.input(&tokens))
-}
-
 /// A text that is one argument, whatever blanks it has; `None` if it is empty.
 pub(crate) fn whole_text(language: Language, text: &str) -> Option<Spanned<Argument>> {
     let tokens = lexer::tokens(language, text);

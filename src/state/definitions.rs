@@ -282,11 +282,11 @@ mod tests {
         for line in ["a", "b", "c", "d"] {
             history.push(line, 3);
         }
-        assert_eq!(history.len(), 3);
+        assert_eq!(history.lines.len(), 3);
         assert_eq!(history.last(2).collect::<Vec<_>>(), [(3, "c"), (4, "d")]);
         assert_eq!(history.last(9).next(), Some((2, "b")));
         history.truncate(0);
-        assert!(history.is_empty());
+        assert!(history.lines.is_empty());
     }
 
     /// The form and size of each of these in turn, as gdb 13 has them.

@@ -160,7 +160,7 @@ fn region(pages: &PagesRow) -> Cell<'_> {
     }
 }
 
-/// Flags of most pages in use, or implied by the kind. They stand last, so that a narrow terminal cuts them first.
+/// Flags of most pages in use, or implied by the kind.
 const EVERYDAY: PageFlags = PageFlags::UPTODATE
     .union(PageFlags::LRU)
     .union(PageFlags::MMAP)
@@ -178,7 +178,7 @@ fn letters<'a>(flags: &Fact<PageFlags>) -> Cell<'a> {
     }
 }
 
-/// Flags by name. If there is no room for all, `…` stands for the everyday ones.
+/// Flags by name, the everyday ones last. If there is no room for all, they are the letters of page-types.
 pub fn flags<'a>(flags: &Fact<PageFlags>, pmd_mapped: bool) -> Cell<'a> {
     let flags = match flags {
         Ok(flags) => *flags,
@@ -189,8 +189,7 @@ pub fn flags<'a>(flags: &Fact<PageFlags>, pmd_mapped: bool) -> Cell<'a> {
     if flags.is_empty() {
         return Cell::of(Role::Dim, "none set");
     }
-    let all = Cell::new([telling.as_slice(), &everyday].concat().join(" "));
-    if telling.is_empty() { all } else { all.or([telling, vec!["…".into()]].concat().join(" ")) }
+    Cell::new([telling.as_slice(), &everyday].concat().join(" ")).or(flags.set_letters())
 }
 
 impl Record for WalkSummary {

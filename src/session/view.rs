@@ -86,9 +86,10 @@ impl Session {
         if let Some(height) = self.height().filter(|_| is_terminal && can_go_up) {
             text = text.in_place(height);
         }
-        if is_terminal && self.options.interactive && self.files.is_empty() {
-            text = text.with_remarks_once(Rc::clone(&self.remarks));
-        }
+        // At the prompt a remark comes once a session, elsewhere once in the answer of a command.
+        let is_dialogue = self.files.is_empty() || self.state().settings.trace_commands;
+        let is_at_prompt = is_terminal && self.options.interactive && is_dialogue;
+        text = text.with_remarks_once(if is_at_prompt { Rc::clone(&self.remarks) } else { Rc::default() });
         if is_terminal && !shows_unicode() { Box::new(render::Ascii(text)) } else { Box::new(text) }
     }
 

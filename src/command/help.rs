@@ -128,7 +128,7 @@ fn other_word(context: &mut Context, topic: &Spanned<String>, words: &str) -> Ou
     match habit.map(|habit| (habit, habit.does)) {
         Some((_, Does::Run(ours, _))) => return help_of_habit(context, words, ours),
         Some((habit, Does::Refuse(hint))) if is_a_word => {
-            context.sink.note(format!("in other programs, this is a command: {}", habit.hint(hint)))?;
+            context.sink.note(format!("`{words}` is also a command of other programs; {}", habit.hint(hint)))?;
         }
         Some((habit, Does::Refuse(hint))) => {
             let error = eval::Error::new(topic.at, format!("pmdb has no `{words}`"));

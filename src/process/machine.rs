@@ -205,7 +205,7 @@ impl Machine {
         let read = || {
             let resources = match self.source.whole(File::Iomem) {
                 Err(Error::Io { error: Errno::NOENT, .. }) => {
-                    return Err(Error::not_available("there is no /proc/iomem: this /proc shows processes only"));
+                    return Err(Error::not_available("there is no /proc/iomem (this /proc shows processes only)"));
                 }
                 text => Resources::parse(&text?)?,
             };

@@ -195,6 +195,8 @@ fn the_file_appears_whole_and_only_once() {
     assert_eq!(again.status.code(), Some(1));
     assert!(text(&again).contains("already exists"), "{}", text(&again));
     assert_eq!(names(), 1);
+    let option = pmdb(&[&pid, "capture", "--overwrite"]);
+    assert!(text(&option).contains("is an option, not a file"), "{}", text(&option));
     // A link is not followed.
     let link = folder.path().join("link");
     std::os::unix::fs::symlink(folder.path().join("elsewhere"), &link).expect("a link");

@@ -243,7 +243,7 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
         }
         Ok(_) => {}
         Err(reason) => {
-            lines.line().indent(2).word("", Role::Note, format!("different frames: {reason}"));
+            lines.line().indent(2).word("", Role::Note, format!("different frames: {}", reason.cause()));
         }
     }
     if let (Ok(marked), Ok(now)) = (&summary.lazily_freed, &summary.lazy_free)

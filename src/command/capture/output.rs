@@ -23,6 +23,10 @@ pub(super) struct CaptureFile {
 impl CaptureFile {
     /// Creates it. A file that is there already is refused unless it shall be replaced.
     pub(super) fn create(path: &Path, overwrite: bool) -> Result<Self, Error> {
+        if path.as_os_str().as_encoded_bytes().starts_with(b"--") {
+            let what = format!("{} is an option, not a file", path.display());
+            return Err(Error::refused(what, format!("put it after the file: `FILE {}`", path.display())));
+        }
         if !overwrite && path.symlink_metadata().is_ok() {
             return Err(exists(path));
         }
@@ -96,10 +100,7 @@ pub(super) fn open(path: &Path) -> Result<File, Error> {
     let file = File::from(file);
     match file.metadata() {
         Ok(metadata) if metadata.is_file() => Ok(file),
-        _ => Err(Error::refused(
-            format!("{} is not a regular file", path.display()),
-            "write the capture to a regular file",
-        )),
+        _ => Err(Error::refused(format!("{} is not a regular file", path.display()), "a capture is a regular file")),
     }
 }
 

@@ -66,11 +66,11 @@ memory (fault), or later by a thread of the kernel (khugepaged). Each row is a r
 it now, in the order of this kernel's checks:
 
   bytes    the memory that the reason concerns; several reasons may concern the same memory
-  first    the memory for which it is the first reason: without it the next one counts
+  first    the memory for which it is the first reason, so that a change here has an effect
   most in  the region with most of this memory
 
 If nothing is in the way, the summary lists what may have been in the past. Free blocks are no reason: the kernel can \
-make some by compaction. Sizes other than that of a PMD are listed if a setting allows them.
+make some by compaction. A second table lists the sizes that a setting allows, and how much memory allows each.
 
   ADDR          only the huge page around the address
   RANGE         only the huge pages in the range, rounded to whole ones

@@ -51,7 +51,7 @@ fn open_core() -> Result<OwnedFd> {
     let opened = directory::with_raw_memory(|| Directory::proc().and_then(|proc| proc.file("kcore")));
     let file = opened.map_err(|error| match error {
         Errno::NOENT => Error::not_available(format!(
-            "there is no {CORE}: the kernel was built without CONFIG_PROC_KCORE, or this /proc shows processes only"
+            "there is no {CORE} (no CONFIG_PROC_KCORE, or this /proc shows processes only)"
         )),
         Errno::ACCESS | Errno::PERM if is_locked_down() => {
             Error::not_available(format!("kernel lockdown (confidentiality) forbids reads of {CORE}"))
@@ -78,9 +78,7 @@ fn layout() -> Result<Layout> {
     /// Types of the largest kernels, many times over.
     const MOST_TYPES: u64 = 4_000_000;
     let bytes = Directory::open("/sys").and_then(|sys| sys.read(FILE)).map_err(|error| match error {
-        Errno::NOENT => {
-            Error::not_available(format!("there is no /sys/{FILE}: the kernel was built without CONFIG_DEBUG_INFO_BTF"))
-        }
+        Errno::NOENT => Error::not_available(format!("there is no /sys/{FILE} (no CONFIG_DEBUG_INFO_BTF)")),
         error => Error::io(format!("reading /sys/{FILE}"), error),
     })?;
     let mut budget = Budget::unlimited().at_most(MOST_TYPES);

@@ -296,8 +296,7 @@ impl FrameFile {
                 directory::way_to("CAP_DAC_READ_SEARCH"),
             ),
             Errno::NOENT => Error::not_available(format!(
-                "there is no /proc/{name}: the kernel was built without {}, or this /proc shows \
-                 processes only",
+                "there is no /proc/{name} (no {}, or this /proc shows processes only)",
                 self.option
             )),
             error => Error::io(format!("opening /proc/{name}"), error),

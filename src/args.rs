@@ -7,7 +7,7 @@ use clap::builder::styling::{Ansi256Color, Style, Styles};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
-use generate::Generated;
+use generate::GeneratedFile;
 use pmdb::command::LANGUAGE;
 use pmdb::command::TargetName;
 use pmdb::lang::{ColorChoice, Output, ParsedLine};
@@ -202,7 +202,7 @@ impl Arguments {
         match self.generate.as_slice() {
             [_, directory] => generate::tree::write(Path::new(directory), &command).map(|()| String::new()),
             [what] => {
-                Ok(Generated::from_str(what, false).map(|what| generate::text(what, &command)).unwrap_or_default())
+                Ok(GeneratedFile::from_str(what, false).map(|what| generate::text(what, &command)).unwrap_or_default())
             }
             _ => Ok(String::new()),
         }
@@ -240,8 +240,8 @@ impl Arguments {
             [all, _] if all == "all" => Ok(()),
             [all] if all == "all" => refused("`--generate all` needs a directory: --generate all DIR".to_owned()),
             [what, _] => refused(format!("`--generate {what}` prints to standard output: no directory is expected")),
-            [what, ..] if Generated::from_str(what, false).is_err() => {
-                let all = Generated::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+            [what, ..] if GeneratedFile::from_str(what, false).is_err() => {
+                let all = GeneratedFile::value_variants().iter().filter_map(ValueEnum::to_possible_value);
                 let all: Vec<String> = all.map(|value| value.get_name().to_owned()).collect();
                 refused(format!("unknown `{what}`, expected one of: {}, all", all.join(", ")))
             }

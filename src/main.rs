@@ -55,12 +55,12 @@ fn main() -> ExitCode {
     }
     match run(&arguments) {
         Ok(status) => ExitCode::from(status),
-        Err(Ending::Interrupted) => {
+        Err(EarlyEnd::Interrupted) => {
             // End by the signal itself, so that a shell ends its own loop too.
             let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGINT);
             ExitCode::FAILURE
         }
-        Err(Ending::Unstartable(error)) => {
+        Err(EarlyEnd::Unstartable(error)) => {
             eprintln!("pmdb: {}", source::words(error));
             ExitCode::FAILURE
         }
@@ -85,20 +85,20 @@ fn print(text: &str) -> ExitCode {
 }
 
 /// The end of a run without a status.
-enum Ending {
+enum EarlyEnd {
     Interrupted,
     Unstartable(io::Error),
 }
 
 /// Runs everything that the command line asks for.
-fn run(arguments: &Arguments) -> Result<u8, Ending> {
+fn run(arguments: &Arguments) -> Result<u8, EarlyEnd> {
     let terminal = io::stdin().is_terminal();
     // If the output goes to another program and there is something to run, no prompt follows.
     let wanted = io::stdout().is_terminal() || arguments.steps().is_empty();
     let prompt = terminal && wanted && !arguments.batch && !arguments.serve;
     let options = SessionOptions {
-        interactive: prompt,
-        quiet: arguments.quiet || arguments.batch,
+        is_interactive: prompt,
+        is_quiet: arguments.quiet || arguments.batch,
         keep_going: arguments.keep_going,
         no_shell: arguments.no_shell,
         shell: match (arguments.serve, terminal) {
@@ -109,7 +109,7 @@ fn run(arguments: &Arguments) -> Result<u8, Ending> {
     };
     let mut state = DebugState::new(process::machine());
     apply(arguments, &mut state);
-    let mut session = Session::new(state, options).map_err(Ending::Unstartable)?;
+    let mut session = Session::new(state, options).map_err(EarlyEnd::Unstartable)?;
     // The demonstration has a greeting of its own.
     if arguments.subject() != InitialTarget::Demonstration {
         session.greet();
@@ -187,12 +187,12 @@ fn apply(arguments: &Arguments, state: &mut DebugState) {
     state.settings.serving = arguments.serve;
 }
 
-fn status(outcome: LineOutcome) -> Result<u8, Ending> {
+fn status(outcome: LineOutcome) -> Result<u8, EarlyEnd> {
     match outcome {
         LineOutcome::Done | LineOutcome::Closed => Ok(0),
         LineOutcome::Failed(code) => Ok(code.status()),
         LineOutcome::Quit(status) => Ok(status),
-        LineOutcome::Interrupted => Err(Ending::Interrupted),
+        LineOutcome::Interrupted => Err(EarlyEnd::Interrupted),
     }
 }
 

@@ -11,7 +11,7 @@
 mod shell;
 
 use super::generate::{names, options, spellings, takes_values};
-use super::{Arguments, Generated};
+use super::{Arguments, GeneratedFile};
 use clap::{Arg, Command, CommandFactory, ValueEnum};
 use pmdb::command::subjects::{SUBJECTS, Subject};
 use pmdb::command::{self, COMMANDS, Group, LANGUAGE};
@@ -40,7 +40,7 @@ struct ShellOffer {
     /// The whole word, with a blank if it is complete.
     word: String,
     /// The bytes of `word` before what is shown: they stand in the line already.
-    kept: usize,
+    kept_letters: usize,
     /// Whether more may follow in the same word of the shell: in the value of `-ex`.
     goes_on: bool,
     about: String,
@@ -113,7 +113,7 @@ fn for_bash(offers: &mut Vec<ShellOffer>, word: &ShellWord, text: &str) -> Strin
 }
 
 fn for_zsh(offers: &[ShellOffer], word: &ShellWord, width: usize) -> String {
-    let kept = offers.iter().map(|offer| offer.kept).min().unwrap_or_default();
+    let kept = offers.iter().map(|offer| offer.kept_letters).min().unwrap_or_default();
     let raw = word.raw.get(..word.raw_before(kept)).unwrap_or_default();
     let mut text = format!("{}\n", raw.chars().count());
     for (offer, line) in offers.iter().zip(list_lines(offers, width)) {
@@ -139,7 +139,7 @@ fn list_lines(offers: &[ShellOffer], width: usize) -> Vec<String> {
 fn offers(before: &[&str], begun: &str) -> Vec<ShellOffer> {
     let mut program = Arguments::command();
     program.build();
-    let mut found = ShellOffers { program: &program, begun, goes_on: false, found: Vec::new() };
+    let mut found = ShellOffers { program: &program, typed_part: begun, goes_on: false, found: Vec::new() };
     found.search(before.get(1..).unwrap_or_default());
     // A name that needs quotes of pmdb has another beginning, and a shell inserts only what all offers begin with.
     if found.found.iter().any(|offer| offer.word.starts_with(begun)) {
@@ -150,7 +150,7 @@ fn offers(before: &[&str], begun: &str) -> Vec<ShellOffer> {
 
 struct ShellOffers<'a> {
     program: &'a Command,
-    begun: &'a str,
+    typed_part: &'a str,
     goes_on: bool,
     found: Vec<ShellOffer>,
 }
@@ -162,11 +162,17 @@ impl ShellOffers<'_> {
 
     /// Adds an offer, unless its word has another beginning or contains characters that must not reach a terminal.
     fn after(&mut self, kept: usize, rest: &str, is_complete: bool, about: &str) {
-        let word = format!("{}{rest}", &self.begun[..kept]);
-        if word.starts_with(self.begun) && word.chars().all(is_plain) {
+        let word = format!("{}{rest}", &self.typed_part[..kept]);
+        if word.starts_with(self.typed_part) && word.chars().all(is_plain) {
             let about = about.chars().filter(|c| is_plain(*c)).collect();
             let blank = if is_complete { " " } else { "" };
-            self.found.push(ShellOffer { shown: rest.to_owned(), word: word + blank, kept, goes_on: false, about });
+            self.found.push(ShellOffer {
+                shown: rest.to_owned(),
+                word: word + blank,
+                kept_letters: kept,
+                goes_on: false,
+                about,
+            });
         }
     }
 
@@ -174,7 +180,7 @@ impl ShellOffers<'_> {
         let (mut process, mut has_steps, mut options_ended) = (None, false, false);
         let mut words = before.iter().enumerate();
         while let Some((index, word)) = words.next() {
-            let option = Given::of(self.program, word).filter(|_| !options_ended);
+            let option = GivenOption::of(self.program, word).filter(|_| !options_ended);
             match option {
                 Some(option) if option.id == "args" => return self.files(0),
                 Some(option) => {
@@ -200,10 +206,10 @@ impl ShellOffers<'_> {
                 None => return self.command(process, before.get(index..).unwrap_or_default(), 0),
             }
         }
-        if self.begun.starts_with('-') && !options_ended {
-            return match Given::of(self.program, self.begun) {
-                Some(Given { id, value: Some(value), .. }) if self.begun.contains('=') => {
-                    self.value(&id, self.begun.len() - value.len(), process)
+        if self.typed_part.starts_with('-') && !options_ended {
+            return match GivenOption::of(self.program, self.typed_part) {
+                Some(GivenOption { id, value: Some(value), .. }) if self.typed_part.contains('=') => {
+                    self.value(&id, self.typed_part.len() - value.len(), process)
                 }
                 _ => self.options(),
             };
@@ -225,9 +231,9 @@ impl ShellOffers<'_> {
         for option in options(self.program) {
             let about = option.get_help().map(ToString::to_string).unwrap_or_default();
             // gdb's spelling is another name of a long option: a list has each option once.
-            let all = if self.begun == "-" { names(option) } else { spellings(option) };
+            let all = if self.typed_part == "-" { names(option) } else { spellings(option) };
             for name in all {
-                if name.len() > 2 || self.begun.len() < 2 || self.begun == name {
+                if name.len() > 2 || self.typed_part.len() < 2 || self.typed_part == name {
                     self.add(&name, &about);
                 }
             }
@@ -251,7 +257,7 @@ impl ShellOffers<'_> {
             }
             "color" => ColorChoice::ALL.iter().for_each(|choice| self.after(kept, choice.word(), true, "")),
             "generate" => {
-                for value in Generated::value_variants().iter().filter_map(ValueEnum::to_possible_value) {
+                for value in GeneratedFile::value_variants().iter().filter_map(ValueEnum::to_possible_value) {
                     let about = value.get_help().map(ToString::to_string).unwrap_or_default();
                     self.after(kept, value.get_name(), true, &about);
                 }
@@ -264,7 +270,7 @@ impl ShellOffers<'_> {
     /// Processes by name, and by number if no letter is typed. Kernel threads cannot be examined: they are offered only
     /// where nothing else begins so.
     fn processes(&mut self, kept: usize) {
-        let (begun, myself) = (self.begun.get(kept..).unwrap_or_default(), std::process::id());
+        let (begun, myself) = (self.typed_part.get(kept..).unwrap_or_default(), std::process::id());
         let all = process::machine().processes().unwrap_or_default();
         let mut all: Vec<_> =
             all.into_iter().filter(|one| one.pid != myself && !matches!(one.state, 'Z' | 'X')).collect();
@@ -305,7 +311,7 @@ impl ShellOffers<'_> {
             state.attach(target);
         }
         let before: String = before.iter().flat_map(|word| [word, " "]).collect();
-        let line = format!("{before}{}", self.begun.get(kept..).unwrap_or_default());
+        let line = format!("{before}{}", self.typed_part.get(kept..).unwrap_or_default());
         let (start, offers) = command::complete(&state, &line, line.len(), PATIENCE);
         let given = line.get(..start).unwrap_or_default();
         let begins = start.max(before.len());
@@ -328,17 +334,17 @@ impl ShellOffers<'_> {
 
     /// Adds an offer that may begin with a quote of pmdb where a name was begun without.
     fn replace(&mut self, kept: usize, rest: &str, is_complete: bool, about: &str) {
-        let kept_text = self.begun.get(..kept).unwrap_or_default();
+        let kept_text = self.typed_part.get(..kept).unwrap_or_default();
         let word = format!("{kept_text}{rest}{}", if is_complete { " " } else { "" });
         if word.chars().all(is_plain) {
             let (shown, goes_on, about) = (rest.to_owned(), self.goes_on, about.to_owned());
-            self.found.push(ShellOffer { shown, word, kept, goes_on, about });
+            self.found.push(ShellOffer { shown, word, kept_letters: kept, goes_on, about });
         }
     }
 
     /// Files, as in a shell: the hidden ones only if they are asked for.
     fn files(&mut self, kept: usize) {
-        let begun = self.begun.get(kept..).unwrap_or_default();
+        let begun = self.typed_part.get(kept..).unwrap_or_default();
         let (folder, start) = begun.rfind('/').map_or(("", begun), |slash| begun.split_at(slash + 1));
         let looked_in = if folder.is_empty() { "./".into() } else { command::expand_home(folder) };
         let mut names = BTreeSet::new();
@@ -374,18 +380,21 @@ fn about(before: &str, word: &str) -> &'static str {
 }
 
 /// An option as it is given in a line.
-struct Given<'a> {
+struct GivenOption<'a> {
     id: String,
     takes_value: bool,
     /// What stands behind `=`, or behind a short option.
     value: Option<&'a str>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> GivenOption<'a> {
     fn of(program: &Command, word: &'a str) -> Option<Self> {
         let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
-        let given =
-            |option: &Arg, value| Given { id: option.get_id().to_string(), takes_value: takes_values(option), value };
+        let given = |option: &Arg, value| GivenOption {
+            id: option.get_id().to_string(),
+            takes_value: takes_values(option),
+            value,
+        };
         if let Some(option) = options(program).find(|option| spellings(option).iter().any(|one| one == name)) {
             return Some(given(option, value));
         }

@@ -13,7 +13,7 @@ use roff::ManPage;
 
 /// What can be generated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Generated {
+pub enum GeneratedFile {
     /// pmdb(1)
     Man,
     /// pmdb-language(7)
@@ -33,16 +33,16 @@ pub enum Generated {
 }
 
 /// The text of it.
-pub fn text(what: Generated, command: &Command) -> String {
+pub fn text(what: GeneratedFile, command: &Command) -> String {
     match what {
-        Generated::Man => manual(command),
-        Generated::ManLanguage => language(),
-        Generated::ManJson => json(),
-        Generated::CompleteBash => include_str!("generate/complete.bash").to_owned(),
-        Generated::CompleteZsh => include_str!("generate/complete.zsh").to_owned(),
-        Generated::CompleteFish => include_str!("generate/complete.fish").to_owned(),
-        Generated::JsonSchema => schema::text(),
-        Generated::Gdb => include_str!("../../scripts/pmdb-gdb.py").to_owned(),
+        GeneratedFile::Man => manual(command),
+        GeneratedFile::ManLanguage => language(),
+        GeneratedFile::ManJson => json(),
+        GeneratedFile::CompleteBash => include_str!("generate/complete.bash").to_owned(),
+        GeneratedFile::CompleteZsh => include_str!("generate/complete.zsh").to_owned(),
+        GeneratedFile::CompleteFish => include_str!("generate/complete.fish").to_owned(),
+        GeneratedFile::JsonSchema => schema::text(),
+        GeneratedFile::Gdb => include_str!("../../scripts/pmdb-gdb.py").to_owned(),
     }
 }
 

@@ -77,7 +77,7 @@ and case is ignored: `apropos .*dirty` also finds soft-dirty. Also lists the com
 /// What follows gdb's `-v` of `apropos`: the answer is as long as with it.
 fn after_verbose(input: Tokens<'_>) -> Tokens<'_> {
     match input.rest {
-        [minus, v, rest @ ..] if minus.text == "-" && v.text == "v" && v.glued && !rest.is_empty() => {
+        [minus, v, rest @ ..] if minus.text == "-" && v.text == "v" && v.is_glued && !rest.is_empty() => {
             Tokens { rest, ..input }
         }
         _ => input,

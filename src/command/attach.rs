@@ -47,7 +47,7 @@ impl fmt::Display for TargetName {
 
 /// The process that an argument of `attach` names.
 fn target(raw: Spanned<Raw>) -> Spanned<TargetName> {
-    raw.map(|raw| match raw.quoted {
+    raw.map(|raw| match raw.is_quoted {
         true => TargetName::Name(raw.text),
         false if is_variable(&raw.text) => TargetName::Variable(raw.text.trim_start_matches('$').to_owned()),
         false => TargetName::of(&raw.text),

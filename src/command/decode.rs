@@ -144,7 +144,7 @@ fn entry(entry: PageMapEntry, machine: &Machine) -> DecodedEntry {
             meaning: format!("{:#x}: without bit 62 or 63 these bits have no meaning", entry.raw() & FRAME_BITS),
         });
     }
-    let rules = Numbered(layout);
+    let rules = KnownSwapTypes(layout);
     // Neither bit: untouched memory, a hidden device or no region at all. The entry alone does not show which.
     let tells = entry.is_present() || entry.swap().is_some();
     let states = tells.then(|| classify(PageObservation::of(entry), None, &rules).0);
@@ -165,9 +165,9 @@ fn entry(entry: PageMapEntry, machine: &Machine) -> DecodedEntry {
 }
 
 /// The rules of an unknown kernel with a known numbering of swap types.
-struct Numbered(SwapLayout);
+struct KnownSwapTypes(SwapLayout);
 
-impl KernelBehaviour for Numbered {
+impl KernelBehaviour for KnownSwapTypes {
     fn swap_meaning(&self, kind: u8) -> SwapMeaning {
         self.0.meaning(kind)
     }

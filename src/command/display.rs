@@ -7,8 +7,8 @@ use crate::lang::parser::{
     number, range, split_text, time,
 };
 use crate::lang::{
-    Count, Displayed, Expected, Expression, Format, ParsedCommand, Range, Span, Spanned, Statement, Time, Typed,
-    ValueFormat, display,
+    Count, DisplayContent, Expected, Expression, Format, ParsedCommand, Range, Span, Spanned, Statement, Time,
+    TypedText, ValueFormat, display,
 };
 use crate::render::Record;
 use crate::render::text::Text;
@@ -36,7 +36,7 @@ const EXAMPLES: &[HelpExample] = &[
 #[derive(Debug, Default)]
 pub struct Display {
     /// What to display from now on.
-    what: Option<Displayed>,
+    what: Option<DisplayContent>,
     /// Show it now, and again after each such time, instead of at each prompt.
     every: Option<Spanned<Time>>,
     /// How many times to show it.
@@ -79,7 +79,7 @@ Shows a value or an answer now, and again before each prompt.
             Some((behind, command)) => (behind, Some(command)),
             None => {
                 let is_quoted = begins_with_command(behind);
-                let value = |value| Displayed::Value { layout: layout.unwrap_or_default(), is_quoted, value };
+                let value = |value| DisplayContent::Value { layout: layout.unwrap_or_default(), is_quoted, value };
                 match layout {
                     Some(_) => map(map(cut(range), value), Some).parse(behind)?,
                     None => opt(map(range, value)).parse(behind)?,
@@ -96,8 +96,8 @@ Shows a value or an answer now, and again before each prompt.
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.what {
             None => {}
-            Some(Displayed::Command { command, .. }) => write!(f, " {}", command.node)?,
-            Some(Displayed::Value { layout, is_quoted, value }) => {
+            Some(DisplayContent::Command { command, .. }) => write!(f, " {}", command.node)?,
+            Some(DisplayContent::Value { layout, is_quoted, value }) => {
                 let value = if *is_quoted { in_quotes(&value.node.to_string()) } else { value.node.to_string() };
                 write!(f, "{layout} {value}")?;
             }
@@ -132,7 +132,7 @@ Shows a value or an answer now, and again before each prompt.
 }
 
 /// A command that is complete before `every`. `every` is then a clause and no name: `x/u every 1s`.
-fn before_every(input: Tokens<'_>) -> Option<(Tokens<'_>, Displayed)> {
+fn before_every(input: Tokens<'_>) -> Option<(Tokens<'_>, DisplayContent)> {
     let at = input.rest.iter().skip(1).position(is_every)? + 1;
     let (before, behind) = input.rest.split_at_checked(at)?;
     let (left, name) = command_name(Tokens { rest: before, ..input }).ok()?;
@@ -147,7 +147,7 @@ fn is_every(token: &Token<'_>) -> bool {
 }
 
 /// A command that `display` runs.
-fn displayed_command(input: Tokens<'_>) -> Parsed<'_, Displayed> {
+fn displayed_command(input: Tokens<'_>) -> Parsed<'_, DisplayContent> {
     let (behind, name) = command_name(input)?;
     let (behind, command) = displayable(behind, name.node)?;
     Ok((behind, command_with_text(input, behind, command, name.at)))
@@ -162,13 +162,18 @@ fn displayable<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Rc<dyn ParsedCom
 }
 
 /// The command, with the text of it that stands before `behind`.
-fn command_with_text(input: Tokens<'_>, behind: Tokens<'_>, command: Rc<dyn ParsedCommand>, at: Span) -> Displayed {
+fn command_with_text(
+    input: Tokens<'_>,
+    behind: Tokens<'_>,
+    command: Rc<dyn ParsedCommand>,
+    at: Span,
+) -> DisplayContent {
     let command = Spanned::new(command, at);
     let start = input.place().start;
     let end = input.notes.line.len().min(behind.place().start);
     let text = input.notes.line.get(start..end).unwrap_or_default().trim();
-    let text = Typed(text.to_owned());
-    Displayed::Command { text, command }
+    let text = TypedText(text.to_owned());
+    DisplayContent::Command { text, command }
 }
 
 /// Where nothing, or `every`, follows.
@@ -282,7 +287,7 @@ impl Command for InfoDisplay {
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// `every TIME`
-fn again(context: &mut Context, what: &Displayed, every: Duration, count: Option<u64>) -> Outcome {
+fn again(context: &mut Context, what: &DisplayContent, every: Duration, count: Option<u64>) -> Outcome {
     let mut left = count.unwrap_or(u64::MAX);
     loop {
         show(context, None, what)?;
@@ -309,15 +314,15 @@ fn show_all(context: &mut Context) -> Outcome {
     Ok(Flow::Done)
 }
 
-fn row(number: Option<u64>, what: &Displayed, value: Option<String>, reason: Option<String>) -> DisplayReport {
+fn row(number: Option<u64>, what: &DisplayContent, value: Option<String>, reason: Option<String>) -> DisplayReport {
     DisplayReport { number, expression: text(what), value, reason }
 }
 
 /// Shows one display. It does not change `$_` and other variables.
-fn show(context: &mut Context, number: Option<u64>, what: &Displayed) -> Result<(), Error> {
+fn show(context: &mut Context, number: Option<u64>, what: &DisplayContent) -> Result<(), Error> {
     let command = match what {
-        Displayed::Command { command, .. } => command.clone(),
-        Displayed::Value { layout, value, .. } => match memory(*layout) {
+        DisplayContent::Command { command, .. } => command.clone(),
+        DisplayContent::Value { layout, value, .. } => match memory(*layout) {
             Some(layout) => examination(layout, value)?,
             None => {
                 let text = value_text(context, layout.format, value)?;
@@ -354,15 +359,15 @@ fn examination(layout: ValueFormat, value: &Spanned<Range>) -> Result<Spanned<Rc
         return Err(error.hint("write `display/4xb ADDRESS`").into());
     };
     let address = Some(Spanned::<Expression>::new(expression.clone(), value.at));
-    let command: Rc<dyn ParsedCommand> = Rc::new(Examine { layout, fault: false, address });
+    let command: Rc<dyn ParsedCommand> = Rc::new(Examine { layout, may_fault: false, address });
     Ok(Spanned::new(command, value.at))
 }
 
 /// The text as it was written.
-fn text(what: &Displayed) -> String {
+fn text(what: &DisplayContent) -> String {
     match what {
-        Displayed::Command { text, .. } => text.0.clone(),
-        Displayed::Value { layout, value, .. } => match (memory(*layout), layout.format) {
+        DisplayContent::Command { text, .. } => text.0.clone(),
+        DisplayContent::Value { layout, value, .. } => match (memory(*layout), layout.format) {
             (Some(layout), _) => format!("x{layout} {}", value.node),
             (None, Some(_)) => format!("{layout} {}", value.node),
             (None, None) => value.node.to_string(),

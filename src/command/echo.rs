@@ -30,7 +30,7 @@ between the answers.",
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (behind, raw) = opt(raw(Expected::Text)).parse(input)?;
         let raw = raw.map(|raw| raw.node);
-        let text = raw.map(|raw| if raw.quoted { raw.text } else { unescape(&raw.text) });
+        let text = raw.map(|raw| if raw.is_quoted { raw.text } else { unescape(&raw.text) });
         Ok((behind, Echo { text: text.unwrap_or_default() }))
     }
 

@@ -111,14 +111,14 @@ With `by`, a cell is a digit: 0 for nothing, 1 to 9 for the share in tenths, # f
         let more = measure.map_or(Facts::empty(), |measure| measure.need);
         let need = space.obtainable(Facts::KINDS | Facts::HUGE | more) | holes;
         let question = Question::new(filter.as_ref(), need);
-        let mut drawing: Option<Drawing> = None;
+        let mut drawing: Option<DrawnPart> = None;
         let mut ended = rows::sweep(&space, &ranges, question, context.sink, |sweep, sink| {
             while let Some(kept) = sweep.next(sink)? {
                 for page in kept.pages {
                     kept.totals.add(&page);
                     let goes_on = drawing.as_mut().is_some_and(|drawing| drawing.add(&page, kept.region));
                     if !goes_on {
-                        let next = Drawing::begin(&space, &ranges, &page, kept.region, measure);
+                        let next = DrawnPart::begin(&space, &ranges, &page, kept.region, measure);
                         let done = std::mem::replace(&mut drawing, next);
                         if let Some(drawing) = &mut drawing {
                             drawing.add(&page, kept.region);
@@ -138,7 +138,7 @@ With `by`, a cell is a digit: 0 for nothing, 1 to 9 for the share in tenths, # f
 }
 
 /// The drawn part of one region.
-struct Drawing {
+struct DrawnPart {
     size: PageSize,
     range: AddressRange,
     region: Option<usize>,
@@ -179,7 +179,7 @@ impl Measure {
     }
 }
 
-impl Drawing {
+impl DrawnPart {
     /// The wanted part of the page's region around the page.
     fn begin(
         space: &AddressSpace,
@@ -206,7 +206,7 @@ impl Drawing {
         let cells = usize::try_from(pages.div_ceil(cell_pages)).unwrap_or_default();
         let share = measure.map(|measure| PageShare { pages: 0, of: 0, what: CountedPages::By(measure.by) });
         let cells = vec![PictureCell::EMPTY.with(share); cells];
-        Some(Drawing { size, range, region, cell_pages, cells, measure })
+        Some(DrawnPart { size, range, region, cell_pages, cells, measure })
     }
 
     /// Draws pages. Returns whether they lie in this part.

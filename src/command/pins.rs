@@ -85,7 +85,8 @@ Needs the kernel's own records of frames (`help rights`).",
             Err(inspect::Error::Unknown { reason, .. }) => Some(reason),
             other => other.map(|()| None)?,
         };
-        let mut listing = Listing { size: space.page(), unproved, found: Vec::new(), summary: PinsSummary::default() };
+        let mut listing =
+            ListedPins { size: space.page(), unproved, found: Vec::new(), summary: PinsSummary::default() };
         let own = target.process.pinning_descriptors();
         listing.add(&target.process, own, |_| true, context.sink)?;
         let mut shared = Vec::new();
@@ -109,7 +110,7 @@ Needs the kernel's own records of frames (`help rights`).",
                 listing.search_others(&target.process, row, &target.machine, context.sink)?;
             }
         }
-        let Listing { found, mut summary, .. } = listing;
+        let ListedPins { found, mut summary, .. } = listing;
         // A device may have pinned any page that no registered buffer explains.
         let is_likely =
             |(in_buffer, one): &&(bool, PinHolder)| *in_buffer || one.start.is_none() && summary.unlisted > 0;
@@ -128,7 +129,7 @@ Needs the kernel's own records of frames (`help rights`).",
 const MOST_SEARCHED: usize = 4;
 
 /// What was found so far.
-struct Listing {
+struct ListedPins {
     size: PageSize,
     /// Why pins of large folios are unknown, if they are.
     unproved: Option<Reason>,
@@ -137,7 +138,7 @@ struct Listing {
     summary: PinsSummary,
 }
 
-impl Listing {
+impl ListedPins {
     /// Adds the descriptors of a process, and of its buffers those that are wanted.
     fn add(
         &mut self,

@@ -58,7 +58,7 @@ of /proc/PID/status, each with its meaning.",
             page_size: layout.page.bytes(),
             pointer_bytes: layout.pointer_bytes,
             memory: memory.collect(),
-            frames_hidden: target.process.frames_hidden(),
+            frames_hidden: target.process.are_frames_hidden(),
         };
         context.sink.emit(&report)?;
         Ok(Flow::Done)

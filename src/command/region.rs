@@ -23,7 +23,7 @@ pub struct RegionAt {
     /// An address in the region, or an expression that names the region.
     address: Spanned<Expression>,
     /// Whether to add what only `smaps` knows.
-    full: bool,
+    is_full: bool,
 }
 
 impl Command for RegionAt {
@@ -54,16 +54,16 @@ For `full` the kernel walks the whole process, which is slower.",
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (input, (address, full)) = (address, opt(word("full"))).parse(input)?;
-        Ok((input, RegionAt { address, full: full.is_some() }))
+        Ok((input, RegionAt { address, is_full: full.is_some() }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, " {}", self.address.node)?;
-        display::word_if(f, self.full, "full")
+        display::word_if(f, self.is_full, "full")
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let RegionAt { address: expression, full } = self;
+        let RegionAt { address: expression, is_full: full } = self;
         let target = context.target()?;
         let address = eval::address(expression, context.state)?;
         context.state.last_address = Some(address);

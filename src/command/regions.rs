@@ -75,7 +75,7 @@ pub struct Regions {
     /// Which of the rows; all if absent.
     cut: Option<lang::LimitClause>,
     /// Whether to add what only `smaps` knows.
-    full: bool,
+    is_full: bool,
 }
 
 impl Command for Regions {
@@ -124,7 +124,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
             || clause(&mut input, &mut cut, cut_to)?
             || clause(&mut input, &mut full, word("full"))?
         {}
-        Ok((input, Regions { name, filter: where_, by, cut, full: full.is_some() }))
+        Ok((input, Regions { name, filter: where_, by, cut, is_full: full.is_some() }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -132,14 +132,14 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
         display::clause(f, "where", self.filter.as_ref().map(|filter| &filter.node))?;
         display::clause(f, "by", self.by.map(|by| by.word()))?;
         display::cut(f, self.cut.as_ref())?;
-        display::word_if(f, self.full, "full")
+        display::word_if(f, self.is_full, "full")
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
         let asked = self;
         let cut = RowLimit::of(asked.cut.as_ref(), context.state)?;
         let order = order(asked.by, cut)?;
-        let full = asked.full;
+        let full = asked.is_full;
         let target = context.target()?;
         let space = AddressSpace::of(&target)?;
         let filter = asked.filter.as_ref().map(|filter| eval::region_filter(filter, context.state)).transpose()?;

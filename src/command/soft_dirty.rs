@@ -33,7 +33,7 @@ pub enum SoftDirty {
     /// `clear [--yes]`
     Clear {
         /// Whether to clear without a question.
-        yes: bool,
+        is_agreed: bool,
     },
 }
 
@@ -75,13 +75,13 @@ There, `snapshot with content` and `diff` find written pages.",
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         // `clear` by itself is a word; in an expression, or in quotes, it is a name.
         let clear = (word("clear"), option("--yes"), end_of_text);
-        let clear = map(clear, |(_, yes, ())| SoftDirty::Clear { yes });
+        let clear = map(clear, |(_, yes, ())| SoftDirty::Clear { is_agreed: yes });
         alt((clear, map(opt(range), SoftDirty::Written))).parse(input)
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            SoftDirty::Clear { yes } => {
+            SoftDirty::Clear { is_agreed: yes } => {
                 f.write_str(" clear")?;
                 word_if(f, *yes, "--yes")
             }
@@ -104,7 +104,7 @@ There, `snapshot with content` and `diff` find written pages.",
         require(&target)?;
         match self {
             SoftDirty::Written(range) => report_written(context, &target, range.as_ref()),
-            SoftDirty::Clear { yes } => clear(context, &target, *yes),
+            SoftDirty::Clear { is_agreed: yes } => clear(context, &target, *yes),
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct TimelineBuilder {
     stretch: u64,
     /// Pages that have no row.
     left_out: u64,
-    left_out_said: bool,
+    has_said_left_out: bool,
     /// Whether the current sample covers the whole range.
     is_whole: bool,
     /// What a cell shows before it has any page.
@@ -48,7 +48,7 @@ impl TimelineBuilder {
             new: Vec::new(),
             stretch: 1,
             left_out: 0,
-            left_out_said: false,
+            has_said_left_out: false,
             is_whole: false,
             blank: PictureCell::EMPTY,
         }
@@ -171,8 +171,8 @@ impl TimelineBuilder {
         }
         let time = seconds(SystemTime::now());
         sink.emit(&TimelineSample { time, cells })?;
-        if self.left_out > 0 && self.rows.len() == MOST_ROWS && !self.left_out_said {
-            self.left_out_said = true;
+        if self.left_out > 0 && self.rows.len() == MOST_ROWS && !self.has_said_left_out {
+            self.has_said_left_out = true;
             let message = format!(
                 "{} pages that came later are not drawn: there are {MOST_ROWS} rows at most",
                 count(self.left_out)

@@ -91,7 +91,7 @@ means mapped by one PMD as a huge page.",
         let space = AddressSpace::within(&target, spans.ranges())?;
         let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
         context.state.last_address = None;
-        let walk = Walking { space: &space, filter: filter.as_ref(), spans: &spans, cut };
+        let walk = WalkRun { space: &space, filter: filter.as_ref(), spans: &spans, cut };
         match rows::groupings(&self.by)? {
             Some(keys) => walk.groups(context, &self.by, keys),
             None if self.by.is_empty() => walk.rows(context),
@@ -132,7 +132,7 @@ pub(super) fn rest(spans: &Spans, resume: Option<Resume>) -> Vec<AddressRange> {
     }
 }
 
-struct Walking<'a> {
+struct WalkRun<'a> {
     space: &'a AddressSpace,
     filter: Option<&'a Filter>,
     spans: &'a Spans,
@@ -144,7 +144,7 @@ pub(super) fn own_mappings_unknown(reason: &Reason) -> String {
     format!("map counts may include mappings of pmdb itself, which are unknown: {reason}")
 }
 
-impl Walking<'_> {
+impl WalkRun<'_> {
     /// The facts to read: all that the filter needs, and of the others those that are available.
     fn need(&self, shown: Facts) -> Facts {
         let asked = self.filter.map_or(Facts::empty(), |filter| filter.need());

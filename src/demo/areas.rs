@@ -65,7 +65,7 @@ pub(super) struct Areas {
 
 /// Sets everything up, in base pages of `page` bytes.
 pub(super) fn set_up(page: usize) -> io::Result<Areas> {
-    let mut areas = Announced(Vec::new());
+    let mut areas = AnnouncedAreas(Vec::new());
 
     let buffer = demo_buffer.pages(page);
     let half = buffer.count().div_ceil(2);
@@ -121,7 +121,7 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
     Ok(Areas { areas: areas.0, copied: [buffer.slice(0..2), anonymous.slice(0..4)], shared: written, busy })
 }
 
-fn set_up_huge(areas: &mut Announced, page: usize) -> io::Result<()> {
+fn set_up_huge(areas: &mut AnnouncedAreas, page: usize) -> io::Result<()> {
     // 2 MiB where the kernel does not say: there are no huge pages then, and the area is one of ordinary pages.
     let bytes = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
         .ok()
@@ -160,7 +160,7 @@ fn is_huge(pages: OwnPages) -> io::Result<bool> {
     Ok(huge.is_some_and(|bytes| bytes > 0))
 }
 
-fn set_up_guard(areas: &mut Announced, page: usize) -> io::Result<()> {
+fn set_up_guard(areas: &mut AnnouncedAreas, page: usize) -> io::Result<()> {
     let pages = OwnPages::anonymous(3, page, c"demo_guard")?;
     pages.write();
     let guard = pages.slice(1..2);
@@ -174,9 +174,9 @@ fn set_up_guard(areas: &mut Announced, page: usize) -> io::Result<()> {
 }
 
 /// Areas to announce.
-struct Announced(Vec<Area>);
+struct AnnouncedAreas(Vec<Area>);
 
-impl Announced {
+impl AnnouncedAreas {
     fn add(&mut self, name: &str, pages: OwnPages, sentence: &str) {
         self.add_range(name, pages.range(), sentence);
     }

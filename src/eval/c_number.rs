@@ -8,16 +8,16 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IntegerType {
     bytes: u8,
-    signed: bool,
+    is_signed: bool,
 }
 
 impl IntegerType {
     /// `int`, the least type that arithmetic is done in.
-    const INT: IntegerType = IntegerType { bytes: 4, signed: true };
+    const INT: IntegerType = IntegerType { bytes: 4, is_signed: true };
 
     /// A type of 1, 2, 4 or 8 bytes.
     pub(super) fn new(bytes: u8, signed: bool) -> Self {
-        IntegerType { bytes, signed }
+        IntegerType { bytes, is_signed: signed }
     }
 
     /// The type that a number without one takes part as: `int`, or 64 bits if it needs them.
@@ -25,7 +25,7 @@ impl IntegerType {
         if i32::try_from(number.get()).is_ok() {
             return IntegerType::INT;
         }
-        IntegerType { bytes: 8, signed: i64::try_from(number.get()).is_ok() }
+        IntegerType { bytes: 8, is_signed: i64::try_from(number.get()).is_ok() }
     }
 
     /// The type of the result of `+`, `-` and `~`: at least `int`.
@@ -39,7 +39,7 @@ impl IntegerType {
         match one.bytes.cmp(&other.bytes) {
             std::cmp::Ordering::Less => other,
             std::cmp::Ordering::Greater => one,
-            std::cmp::Ordering::Equal => IntegerType { signed: one.signed && other.signed, ..one },
+            std::cmp::Ordering::Equal => IntegerType { is_signed: one.is_signed && other.is_signed, ..one },
         }
     }
 
@@ -60,7 +60,7 @@ impl CInteger {
     pub(super) fn cut(number: i128, of: IntegerType) -> Self {
         let unused = i128::BITS - of.bits();
         let number =
-            if of.signed { number << unused >> unused } else { ((number as u128) << unused >> unused) as i128 };
+            if of.is_signed { number << unused >> unused } else { ((number as u128) << unused >> unused) as i128 };
         CInteger { number, of }
     }
 
@@ -81,7 +81,7 @@ impl CInteger {
 
     /// Its bits, as they lie in memory.
     pub fn bits(self) -> u64 {
-        CInteger::cut(self.number, IntegerType { signed: false, ..self.of }).number as u64
+        CInteger::cut(self.number, IntegerType { is_signed: false, ..self.of }).number as u64
     }
 
     pub(super) fn negate(self) -> Self {

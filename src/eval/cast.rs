@@ -4,7 +4,7 @@ use super::c_number::{CInteger, IntegerType};
 use super::error::{Error, Result};
 use super::evaluator::{Evaluator, to_address};
 use super::{Array, Float, Integer, Value, operators};
-use crate::eval::names::Named;
+use crate::eval::names::NamedThing;
 use crate::kernel::VirtualAddress;
 use crate::lang::{self, BinaryOperator, CType, Expression, Span, Spanned, Width};
 use crate::process::WordLayout;
@@ -17,7 +17,7 @@ impl Evaluator<'_> {
     /// `(T)E`. The name of a variable stands for its contents, as in gdb; `&name` for its address.
     pub(super) fn cast(&self, to: &Spanned<CType>, operand: &Spanned<Expression>, at: Span) -> Result<Value> {
         let value = match self.resolve_name(&operand.node, operand.at)? {
-            Some(Named::Symbol(symbol)) if symbol.kind == SymbolKind::Object => {
+            Some(NamedThing::Symbol(symbol)) if symbol.kind == SymbolKind::Object => {
                 return self.variable_as(&symbol, to, at);
             }
             Some(named) => Spanned::new(named.value(), operand.at),
@@ -65,8 +65,8 @@ impl Evaluator<'_> {
                 let truth = operators::truth(value)?;
                 Ok(Value::Typed(CInteger::cut(truth.into(), IntegerType::new(1, false))))
             }
-            CType::Char => self.cut(value, 1, self.layout().signed_char),
-            CType::Integer { width, signed } => self.cut(value, self.bytes(*width), *signed),
+            CType::Char => self.cut(value, 1, self.layout().is_char_signed),
+            CType::Integer { width, is_signed: signed } => self.cut(value, self.bytes(*width), *signed),
             array @ CType::Array(..) => Err(Error::new(to.at, "no cast makes an array")
                 .hint(format!("to read one from memory: `{{{array}}}ADDRESS`"))),
         }
@@ -115,8 +115,8 @@ impl Evaluator<'_> {
             CType::Pointer(to) => Value::Pointer { address: VirtualAddress::new(word()), to: (**to).clone() },
             CType::Float => Value::Float(Float::Single(f32::from_bits(word() as u32))),
             CType::Double => Value::Float(Float::Double(f64::from_bits(word()))),
-            CType::Char => integer(self.layout().signed_char),
-            CType::Integer { signed, .. } => integer(*signed),
+            CType::Char => integer(self.layout().is_char_signed),
+            CType::Integer { is_signed: signed, .. } => integer(*signed),
             CType::Array(of, count) => {
                 let size = bytes.len() / usize::try_from(*count).unwrap_or(usize::MAX).max(1);
                 let elements = bytes.chunks_exact(size.max(1)).map(|element| self.of_bytes(element, of));

@@ -219,7 +219,7 @@ impl<'a> Evaluator<'a> {
             (Some(value), _) => Ok(value),
             (None, None) if name == FRAMES_HIDDEN => {
                 let target = self.scope.target().ok_or_else(unset)?;
-                Ok(Integer::from(u64::from(target.process.frames_hidden())).into())
+                Ok(Integer::from(u64::from(target.process.are_frames_hidden())).into())
             }
             (None, Some(register)) => self.register(register, at).map(Value::Address),
             (None, None) => Err(unset()),
@@ -245,7 +245,7 @@ impl<'a> Evaluator<'a> {
 
 /// The type of C that `u8()` and its like read.
 fn c_type(of: NumberType) -> CType {
-    let integer = |bytes, signed| CType::Integer { width: Width::Bytes(bytes), signed };
+    let integer = |bytes, signed| CType::Integer { width: Width::Bytes(bytes), is_signed: signed };
     match of {
         NumberType::U8 => integer(1, false),
         NumberType::U16 => integer(2, false),

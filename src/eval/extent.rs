@@ -2,7 +2,7 @@
 
 use super::error::{Error, Result};
 use super::evaluator::{Evaluator, as_range, to_address};
-use super::names::{Named, spans_of};
+use super::names::{NamedThing, spans_of};
 use super::{Origin, Spans, Value};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
 use crate::lang::{Expression, Range, Span, Spanned, UnaryOperator};
@@ -68,8 +68,8 @@ impl Evaluator<'_> {
     /// A region, a module, or a symbol with a size, when the expression is nothing but its name.
     pub(super) fn named_extent(&self, expression: &Expression, at: Span) -> Result<Option<Spans>> {
         Ok(match self.resolve_name(expression, at)? {
-            Some(Named::Range(spans)) => Some(spans),
-            Some(Named::Symbol(symbol)) => spans_of(&symbol),
+            Some(NamedThing::Range(spans)) => Some(spans),
+            Some(NamedThing::Symbol(symbol)) => spans_of(&symbol),
             None => None,
         })
     }
@@ -291,8 +291,8 @@ impl Evaluator<'_> {
     pub(super) fn subject(&self, range: &Spanned<Range>) -> Result<AddressOrRange> {
         if let Range::Expression(expression) = &range.node {
             match self.resolve_name(expression, range.at)? {
-                Some(Named::Range(spans)) => return Ok(AddressOrRange::Range(spans)),
-                Some(Named::Symbol(symbol)) => {
+                Some(NamedThing::Range(spans)) => return Ok(AddressOrRange::Range(spans)),
+                Some(NamedThing::Symbol(symbol)) => {
                     return Ok(match spans_of(&symbol) {
                         Some(spans) => AddressOrRange::Sized(spans),
                         None => AddressOrRange::Address(symbol.start),

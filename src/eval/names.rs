@@ -9,16 +9,16 @@ use crate::lang::{self, Expression, Span, Spanned};
 use crate::symbol::SymbolAt;
 
 /// What a name turned out to be.
-pub(super) enum Named {
+pub(super) enum NamedThing {
     /// A symbol.
     Symbol(Box<SymbolAt>),
     /// A region, or the regions of a module.
     Range(Spans),
 }
 
-impl From<SymbolAt> for Named {
+impl From<SymbolAt> for NamedThing {
     fn from(symbol: SymbolAt) -> Self {
-        Named::Symbol(Box::new(symbol))
+        NamedThing::Symbol(Box::new(symbol))
     }
 }
 
@@ -28,19 +28,19 @@ pub(super) fn spans_of(symbol: &SymbolAt) -> Option<Spans> {
     Some(Spans::one(range, Origin::Symbol(symbol.name())))
 }
 
-impl Named {
+impl NamedThing {
     /// As a value: a symbol is its address, which remembers its bytes.
     pub(super) fn value(self) -> Value {
         match self {
-            Named::Symbol(symbol) => spans_of(&symbol).map_or(Value::Address(symbol.start), Value::Symbol),
-            Named::Range(spans) => Value::Range(spans),
+            NamedThing::Symbol(symbol) => spans_of(&symbol).map_or(Value::Address(symbol.start), Value::Symbol),
+            NamedThing::Range(spans) => Value::Range(spans),
         }
     }
 }
 
 impl Evaluator<'_> {
     /// What the expression names, if it is nothing but a name.
-    pub(super) fn resolve_name(&self, expression: &Expression, at: Span) -> Result<Option<Named>> {
+    pub(super) fn resolve_name(&self, expression: &Expression, at: Span) -> Result<Option<NamedThing>> {
         match expression {
             Expression::Name(name) => self.name(name, at).map(Some),
             Expression::ModuleSymbol { module, symbol } => self.module_symbol(module, symbol).map(Some),
@@ -48,21 +48,21 @@ impl Evaluator<'_> {
         }
     }
     /// `main`, `libc.so.6`, `heap`: a symbol first, then what is mapped.
-    pub(super) fn name(&self, name: &lang::WrittenName, at: Span) -> Result<Named> {
+    pub(super) fn name(&self, name: &lang::WrittenName, at: Span) -> Result<NamedThing> {
         let name = &name.0;
         let symbols = self.symbols_called(name, at);
         match symbols {
-            Ok(found) if !found.is_empty() => return self.one(name, found, at).map(Named::from),
+            Ok(found) if !found.is_empty() => return self.one(name, found, at).map(NamedThing::from),
             Err(error) if error.cause.is_some() || self.scope.target().is_none() => {
                 return Err(without_target(error, name));
             }
             _ => {}
         }
         if let Some(mapping) = self.mapping(name, at)? {
-            return self.with_bss(mapping.spans(at)?, at).map(Named::Range);
+            return self.with_bss(mapping.spans(at)?, at).map(NamedThing::Range);
         }
         if let "heap" | "stack" = name.as_str() {
-            return self.bracketed(name, at).map(Named::Range);
+            return self.bracketed(name, at).map(NamedThing::Range);
         }
         // A thread-local symbol has no address, but it is what was meant.
         symbols.and_then(|_| Err(self.unknown(name, at)))

@@ -2,7 +2,7 @@
 
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
-use super::names::{Named, did_you_mean, list, spelling};
+use super::names::{NamedThing, did_you_mean, list, spelling};
 use super::{Origin, Spans, Value};
 use crate::kernel::VirtualAddress;
 use crate::lang::{Span, Spanned, SymbolName, WrittenName};
@@ -42,9 +42,13 @@ impl Evaluator<'_> {
     }
 
     /// `libc.so.6!malloc`
-    pub(super) fn module_symbol(&self, module: &Spanned<WrittenName>, symbol: &Spanned<WrittenName>) -> Result<Named> {
+    pub(super) fn module_symbol(
+        &self,
+        module: &Spanned<WrittenName>,
+        symbol: &Spanned<WrittenName>,
+    ) -> Result<NamedThing> {
         let found = self.symbols_in(module, symbol)?;
-        self.one(&symbol.node.0, found, symbol.at).map(Named::from)
+        self.one(&symbol.node.0, found, symbol.at).map(NamedThing::from)
     }
 
     /// `libc.so.6!0x1149`

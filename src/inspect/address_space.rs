@@ -10,7 +10,7 @@ use crate::kernel::physical::Zones;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapMeaning};
 use crate::kernel::{AddressRange, Device, Name, PageFlags, PageSize, Region, SwapEntry, VirtualAddress};
-use crate::process::{self, BackingContent, BackingRun, Held, MapsText, Merging, Modules, Target};
+use crate::process::{self, BackingContent, BackingRun, Held, KsmCounts, MapsText, Modules, Target};
 use crate::report::{Fact, Reason};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -38,7 +38,7 @@ struct Inner {
 #[derive(Default)]
 struct SpaceCache {
     swap_layout: OnceLock<SwapLayout>,
-    merging: OnceLock<Merging>,
+    merging: OnceLock<KsmCounts>,
     ksm_is_marked: OnceLock<bool>,
     swaps: OnceLock<process::Result<SwapAreas>>,
     zones: OnceLock<process::Result<Arc<Zones>>>,
@@ -271,8 +271,8 @@ impl AddressSpace {
     pub(super) fn region_facts(&self, viewed: &ViewedRegion) -> RegionFacts {
         RegionFacts {
             backing: viewed.backing,
-            shared: viewed.region.permissions.shared,
-            pfn_mapped: self.is_pfn_mapped(viewed),
+            is_shared: viewed.region.permissions.shared,
+            is_pfn_mapped: self.is_pfn_mapped(viewed),
             may_be_copied: self.may_be_copied(viewed),
             may_be_huge: self.may_be_huge(viewed),
             merged: self.has_merged_pages(viewed),
@@ -280,7 +280,7 @@ impl AddressSpace {
     }
 
     /// The state of samepage merging on the machine.
-    fn merging(&self) -> Merging {
+    fn merging(&self) -> KsmCounts {
         *self.0.cache.merging.get_or_init(|| self.0.target.machine.merging())
     }
 

@@ -80,7 +80,7 @@ pub fn write_core(
 ) -> Result<CoreContents, Error> {
     let process = &target.process;
     let layout = process.layout();
-    let form = ElfForm { is_64: layout.pointer_bytes == 8, is_little: layout.little_endian };
+    let form = ElfForm { is_64: layout.pointer_bytes == 8, is_little: layout.is_little_endian };
     let machine = process.machine().map(|machine| core::machine_of(machine, form.is_64));
     let machine = machine.filter(|&machine| core::is_known(machine, form));
     let machine = machine.ok_or_else(|| process::Error::NotAvailable {

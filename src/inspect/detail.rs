@@ -169,7 +169,7 @@ impl AddressSpace {
         let entry = reading.entry.unwrap_or_default();
         let place: Option<RegionFacts> = viewed.map(|viewed| self.region_facts(viewed));
         // The page map shows nothing of a device mapping, but something is mapped there.
-        let is_hidden = place.is_some_and(|place| place.pfn_mapped) && entry.is_empty();
+        let is_hidden = place.is_some_and(|place| place.is_pfn_mapped) && entry.is_empty();
         let no_frame = || {
             if is_hidden {
                 Reason::NotOnThisKernel("the page map does not show the frames of device mappings (VM_PFNMAP)".into())

@@ -111,7 +111,7 @@ impl Availability {
     /// Tries each.
     pub(super) fn of(target: &Target) -> Self {
         let machine = &*target.machine;
-        let frames = if target.process.frames_hidden() { Err(Reason::FrameHidden) } else { Ok(()) };
+        let frames = if target.process.are_frames_hidden() { Err(Reason::FrameHidden) } else { Ok(()) };
         let probe = |read: process::Result<usize>| {
             read?;
             frames.clone()

@@ -81,7 +81,7 @@ impl AddressSpace {
                 .and_then(|smaps| smaps.field("KernelPageSize"))
                 .and_then(|bytes| machine.huge_pages_to_spare(bytes)),
             pool_may_be_reserved: vm_flag(of_pool, "nr").map(|without| !without),
-            folio_shared: self.is_folio_shared(detail),
+            is_folio_shared: self.is_folio_shared(detail),
             huge_may_come: self.huge_may_come(detail, budget),
             stack_grows: self.stack_grows(detail, budget),
         };

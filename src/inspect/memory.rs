@@ -111,7 +111,7 @@ pub struct ResidentMemory<'a> {
     target: &'a Target,
     present: std::vec::IntoIter<AddressRange>,
     /// What is left of the stretch that is being read.
-    left: Option<AddressRange>,
+    remaining: Option<AddressRange>,
     bytes: Vec<u8>,
     /// What could not be read so far.
     pub unread: Unread,
@@ -125,7 +125,7 @@ impl<'a> ResidentMemory<'a> {
     /// The target is gone.
     pub fn of(target: &'a Target, range: AddressRange) -> Result<Self> {
         let present = present(target, range).collect::<process::Result<Vec<_>>>()?.into_iter();
-        Ok(ResidentMemory { target, present, left: None, bytes: Vec::new(), unread: Unread::default() })
+        Ok(ResidentMemory { target, present, remaining: None, bytes: Vec::new(), unread: Unread::default() })
     }
 
     /// The next part.
@@ -134,7 +134,7 @@ impl<'a> ResidentMemory<'a> {
     /// As [`read_resident`], and those of `budget`.
     pub fn next(&mut self, budget: &mut Budget) -> Result<Option<(VirtualAddress, &[u8])>> {
         let page = self.target.process.layout().page;
-        while let Some(range) = self.left.take().or_else(|| self.present.next()) {
+        while let Some(range) = self.remaining.take().or_else(|| self.present.next()) {
             budget.go_on()?;
             let start = range.start();
             self.bytes.resize(usize::try_from(range.len()).unwrap_or(PART).min(PART), 0);
@@ -146,7 +146,7 @@ impl<'a> ResidentMemory<'a> {
                 page.bytes() - page.offset(VirtualAddress::new(start.get() + read as u64))
             });
             let next = start.checked_add(read as u64 + skipped);
-            self.left = next.and_then(|next| AddressRange::new(next, range.end()));
+            self.remaining = next.and_then(|next| AddressRange::new(next, range.end()));
             if read > 0 {
                 return Ok(Some((start, self.bytes.get(..read).unwrap_or_default())));
             }

@@ -16,7 +16,7 @@ pub enum CType {
         /// Its size.
         width: Width,
         /// Whether it can be negative.
-        signed: bool,
+        is_signed: bool,
     },
     /// `float`
     Float,
@@ -97,7 +97,7 @@ pub fn type_words() -> impl Iterator<Item = &'static str> {
 }
 
 const fn integer(width: Width, signed: bool) -> CType {
-    CType::Integer { width, signed }
+    CType::Integer { width, is_signed: signed }
 }
 
 impl CType {
@@ -185,7 +185,7 @@ impl Display for CType {
             CType::Void => "void",
             CType::Bool => "bool",
             CType::Char => "char",
-            CType::Integer { width, signed } => match (width, signed) {
+            CType::Integer { width, is_signed: signed } => match (width, signed) {
                 (Width::Bytes(1), true) => "signed char",
                 (Width::Bytes(1), false) => "unsigned char",
                 (Width::Bytes(2), true) => "short",

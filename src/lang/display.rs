@@ -173,19 +173,19 @@ impl Display for Primary<'_> {
 #[derive(Clone, Copy)]
 struct ExpressionText<'a> {
     root: &'a Expression,
-    in_filter: bool,
+    is_in_filter: bool,
 }
 
 impl<F> Display for FilterExpression<F> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        ExpressionText { root: &self.condition, in_filter: true }.fmt(f)
+        ExpressionText { root: &self.condition, is_in_filter: true }.fmt(f)
     }
 }
 
 impl<'a> ExpressionText<'a> {
     /// A value.
     fn value(root: &'a Expression) -> Self {
-        ExpressionText { root, in_filter: false }
+        ExpressionText { root, is_in_filter: false }
     }
 
     fn part(self, root: &'a Expression) -> Self {
@@ -197,7 +197,9 @@ impl<'a> ExpressionText<'a> {
         match self.root {
             Expression::Binary { operator, .. } => operator.node.level(),
             // `not` takes all that is compared behind it.
-            Expression::Unary { operator, .. } if self.in_filter && operator.node == UnaryOperator::Not => Level::BitOr,
+            Expression::Unary { operator, .. } if self.is_in_filter && operator.node == UnaryOperator::Not => {
+                Level::BitOr
+            }
             _ => Level::Unary,
         }
     }
@@ -210,7 +212,7 @@ impl<'a> ExpressionText<'a> {
         };
         match operator.node {
             BinaryOperator::BitOr => true,
-            BinaryOperator::BitXor | BinaryOperator::BitAnd => self.in_filter,
+            BinaryOperator::BitXor | BinaryOperator::BitAnd => self.is_in_filter,
             BinaryOperator::Greater | BinaryOperator::ShiftRight => {
                 let right = self.part(&right.node).after(operator.node.level()).to_string();
                 right.starts_with(['\'', '"'])
@@ -249,16 +251,16 @@ impl Display for ExpressionText<'_> {
             Expression::Binary { operator, left, right } => {
                 let (level, operator) = (self.level(), operator.node);
                 let (left, right) = (self.part(&left.node).at(level), self.part(&right.node).after(level));
-                let sign = operator.as_word().filter(|_| self.in_filter).unwrap_or(operator.text());
+                let sign = operator.as_word().filter(|_| self.is_in_filter).unwrap_or(operator.text());
                 let (open, close) = if self.always_parenthesised() { ("(", ")") } else { ("", "") };
                 write!(f, "{open}{left} {sign} {right}{close}")
             }
-            Expression::Unary { operator, operand } if self.in_filter => match operator.node {
+            Expression::Unary { operator, operand } if self.is_in_filter => match operator.node {
                 UnaryOperator::Not => write!(f, "not {}", self.part(&operand.node).at(Level::BitOr)),
                 UnaryOperator::Dereference => self.root.fmt(f),
                 sign => unary(f, sign, self.part(&operand.node)),
             },
-            Expression::Name(WrittenName(name)) if self.in_filter => f.write_str(&escape('\'', name)),
+            Expression::Name(WrittenName(name)) if self.is_in_filter => f.write_str(&escape('\'', name)),
             other => other.fmt(f),
         }
     }

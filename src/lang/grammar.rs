@@ -20,7 +20,7 @@ pub fn usage(command: &str) -> Option<String> {
     }
     let body = rule(&command.replace([' ', '-'], "_"))?;
     let lexemes: Vec<&str> = lexemes(body).collect();
-    let mut words = UsageLine { line: String::new(), glue: true };
+    let mut words = UsageLine { line: String::new(), is_glued: true };
     words.add_all(&lexemes);
     Some(words.line)
 }
@@ -74,7 +74,7 @@ fn group<'a>(lexemes: &'a [&'a str]) -> &'a [&'a str] {
 struct UsageLine {
     line: String,
     /// Nothing stands between the last word and the next.
-    glue: bool,
+    is_glued: bool,
 }
 
 impl UsageLine {
@@ -113,7 +113,7 @@ impl UsageLine {
                         self.line.truncate(self.line.len() - 2);
                         self.line.push('[');
                     }
-                    self.glue = true;
+                    self.is_glued = true;
                 }
                 "&" => {}
                 "|" => self.push("|", false),
@@ -127,16 +127,16 @@ impl UsageLine {
     }
 
     fn push(&mut self, word: &str, glue_behind: bool) {
-        if !self.glue {
+        if !self.is_glued {
             self.line.push(' ');
         }
         self.line.push_str(word);
-        self.glue = glue_behind;
+        self.is_glued = glue_behind;
     }
 
     fn close(&mut self, mark: &str) {
         self.line.push_str(mark);
-        self.glue = false;
+        self.is_glued = false;
     }
 }
 

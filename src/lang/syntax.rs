@@ -161,7 +161,7 @@ pub enum Output {
 /// What `display` shows.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "there are few at a time")]
-pub enum Displayed {
+pub enum DisplayContent {
     /// A value, or memory in the form of `x`.
     Value {
         /// As for `print`; with a count, a size or `s`, as for `x`.
@@ -174,7 +174,7 @@ pub enum Displayed {
     /// The answer of a command.
     Command {
         /// As it was typed.
-        text: Typed,
+        text: TypedText,
         /// The command.
         command: Spanned<Rc<dyn ParsedCommand>>,
     },
@@ -182,15 +182,15 @@ pub enum Displayed {
 
 /// A text as it was typed. Any two are equal: the tree beside it holds the meaning.
 #[derive(Clone)]
-pub struct Typed(pub String);
+pub struct TypedText(pub String);
 
-impl Debug for Typed {
+impl Debug for TypedText {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("Typed")
     }
 }
 
-impl PartialEq for Typed {
+impl PartialEq for TypedText {
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -327,11 +327,11 @@ pub struct CommandName {
     /// Fixed short forms, valid even where the bare prefix would be ambiguous.
     pub short: &'static [&'static str],
     /// Whether its last word must be typed in full, so that it takes no existing abbreviation.
-    pub whole: bool,
+    pub is_whole: bool,
     /// Whether it looks at pages, so that it can show its reads: `--how`.
-    pub how: bool,
+    pub takes_how: bool,
     /// Whether `display` may run it: it changes nothing.
-    pub displayed: bool,
+    pub is_displayed: bool,
     /// Whether it needs a process.
     pub process: ProcessNeed,
     /// What the line does, if blocks are made of such lines.
@@ -366,9 +366,9 @@ impl CommandName {
         CommandName {
             name,
             short: &[],
-            whole: false,
-            how: false,
-            displayed: false,
+            is_whole: false,
+            takes_how: false,
+            is_displayed: false,
             process: ProcessNeed::Required,
             block: None,
         }
@@ -381,17 +381,17 @@ impl CommandName {
 
     /// Typed in full.
     pub const fn whole(self) -> Self {
-        CommandName { whole: true, ..self }
+        CommandName { is_whole: true, ..self }
     }
 
     /// With `--how`; such a command changes nothing.
     pub const fn how(self) -> Self {
-        CommandName { how: true, displayed: true, ..self }
+        CommandName { takes_how: true, is_displayed: true, ..self }
     }
 
     /// Of a command that `display` may run.
     pub const fn displayed(self) -> Self {
-        CommandName { displayed: true, ..self }
+        CommandName { is_displayed: true, ..self }
     }
 
     /// Of a command that needs no process, but `pmdb NAME` takes the name for that of a process.

@@ -59,7 +59,7 @@ struct MachineCache {
 /// What `/sys/kernel/mm/ksm` says of samepage merging; `None` where it cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub struct Merging {
+pub struct KsmCounts {
     /// `pages_shared`: merged pages in use.
     pub shared_pages: Option<u64>,
     /// `use_zero_pages`: whether equal pages of zeros become the page of zeros.
@@ -173,10 +173,10 @@ impl Machine {
     }
 
     /// The current state of samepage merging.
-    pub fn merging(&self) -> Merging {
+    pub fn merging(&self) -> KsmCounts {
         let zero_page = || self.setting(KernelSetting::ZeroPageIsMerged);
         let shared_pages = self.setting(KernelSetting::MergedPages);
-        Merging {
+        KsmCounts {
             shared_pages,
             // It does not matter where nothing is merged.
             uses_zero_page: match shared_pages {

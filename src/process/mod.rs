@@ -20,7 +20,7 @@ mod tests;
 
 #[cfg(feature = "cli")]
 #[doc(hidden)]
-pub use capture::{Capture, Captured};
+pub use capture::{Capture, CaptureContent};
 
 pub use crate::source::{
     BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, FrameOwner, FrameRecord, Held,
@@ -28,7 +28,7 @@ pub use crate::source::{
 };
 pub use cgroups::CgroupMemory;
 pub use huge::{HugeSettings, HugeSize};
-pub use machine::{KernelVersion, Machine, Merging, OpenedProcess, ProcessHandle, ProcessHandles};
+pub use machine::{KernelVersion, KsmCounts, Machine, OpenedProcess, ProcessHandle, ProcessHandles};
 #[doc(hidden)]
 pub use maps_text::MapsText;
 pub use modules::{Modules, OpenedFile, WordLayout};

@@ -121,9 +121,9 @@ pub struct WordLayout {
     /// Bytes in a pointer: 4 or 8.
     pub pointer_bytes: u8,
     /// Whether the least significant byte comes first.
-    pub little_endian: bool,
+    pub is_little_endian: bool,
     /// Whether plain `char` of C has a sign.
-    pub signed_char: bool,
+    pub is_char_signed: bool,
 }
 
 /// Machines on which plain `char` has no sign, by the `e_machine` of their programs (linux/elf-em.h).
@@ -145,8 +145,8 @@ impl WordLayout {
         WordLayout {
             page: PageSize::FOUR_KIB,
             pointer_bytes: size_of::<usize>() as u8,
-            little_endian: cfg!(target_endian = "little"),
-            signed_char: c_char::MIN != 0,
+            is_little_endian: cfg!(target_endian = "little"),
+            is_char_signed: c_char::MIN != 0,
         }
     }
 
@@ -154,7 +154,7 @@ impl WordLayout {
     pub fn bytes(self, number: u64, bytes: u8) -> Vec<u8> {
         let most = usize::from(bytes).min(size_of::<u64>());
         let mut all: Vec<u8> = number.to_le_bytes().into_iter().take(most).collect();
-        if !self.little_endian {
+        if !self.is_little_endian {
             all.reverse();
         }
         all
@@ -163,7 +163,7 @@ impl WordLayout {
     /// Bytes as they lie in memory, eight at most, as a number.
     pub fn number(self, bytes: &[u8]) -> u64 {
         let join = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-        if self.little_endian { bytes.iter().rev().fold(0, join) } else { bytes.iter().fold(0, join) }
+        if self.is_little_endian { bytes.iter().rev().fold(0, join) } else { bytes.iter().fold(0, join) }
     }
 
     /// The layout that the auxiliary vector gives, or pmdb's own if that may not be read. The program file gives the
@@ -177,8 +177,8 @@ impl WordLayout {
         WordLayout {
             page: source.page_size(),
             pointer_bytes: pointer_bytes.unwrap_or(own.pointer_bytes),
-            little_endian: order.map_or(own.little_endian, |first| first == 1),
-            signed_char: machine.map_or(own.signed_char, |machine| !UNSIGNED_CHAR.contains(&machine)),
+            is_little_endian: order.map_or(own.is_little_endian, |first| first == 1),
+            is_char_signed: machine.map_or(own.is_char_signed, |machine| !UNSIGNED_CHAR.contains(&machine)),
         }
     }
 }

@@ -40,7 +40,7 @@ struct ProcessCache {
 pub(super) struct Abilities {
     /// The categories that PAGEMAP_SCAN knows on this kernel.
     scannable: Categories,
-    frames_hidden: bool,
+    are_frames_hidden: bool,
 }
 
 impl Abilities {
@@ -51,7 +51,7 @@ impl Abilities {
         Abilities {
             scannable: Categories::supported(|question| source.scan(question, &mut []).is_ok()),
             // Root in a container or a user namespace seems to have this right too, so the entry is what counts.
-            frames_hidden: entry.map_or_else(by_right, PageMapEntry::is_frame_hidden),
+            are_frames_hidden: entry.map_or_else(by_right, PageMapEntry::is_frame_hidden),
         }
     }
 }
@@ -491,8 +491,8 @@ impl Process {
     }
 
     /// Whether frame numbers are hidden from this opener.
-    pub fn frames_hidden(&self) -> bool {
-        self.abilities().frames_hidden
+    pub fn are_frames_hidden(&self) -> bool {
+        self.abilities().are_frames_hidden
     }
 
     /// The findings that differ from process to process.

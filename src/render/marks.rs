@@ -275,7 +275,7 @@ struct DrawnSample {
 }
 
 /// A row as it is drawn.
-pub(crate) struct Drawn<'a> {
+pub(crate) struct DrawnRow<'a> {
     pub row: &'a TimelineRow,
     /// Where it ends, if several were joined.
     pub last: &'a TimelineRow,
@@ -284,14 +284,14 @@ pub(crate) struct Drawn<'a> {
     pub cells: Vec<PictureCell>,
 }
 
-impl Drawn<'_> {
+impl DrawnRow<'_> {
     /// Whether nothing is there in any sample.
     fn is_quiet(&self) -> bool {
         self.cells.iter().all(|cell| cell.mark >= Mark::Untouched && !cell.again)
     }
 
     /// The name of its region, unless the row above has the same, and how many rows are folded into it.
-    pub fn label(&self, above: Option<&Drawn<'_>>) -> String {
+    pub fn label(&self, above: Option<&DrawnRow<'_>>) -> String {
         let name = self.name(above).map(|name| name.file_name().to_string());
         let name = name.filter(|name| !name.is_empty()).unwrap_or_default();
         match self.folded {
@@ -302,7 +302,7 @@ impl Drawn<'_> {
     }
 
     /// The name of its region, unless the row above has the same.
-    fn name(&self, above: Option<&Drawn<'_>>) -> Option<&Name> {
+    fn name(&self, above: Option<&DrawnRow<'_>>) -> Option<&Name> {
         let name = self.row.region.as_ref()?;
         let same = above.is_some_and(|above| above.last.region.as_ref() == Some(name));
         (!same).then_some(name)
@@ -362,9 +362,9 @@ impl Timeline {
     }
 
     /// The picture, with `together` rows in one. Neighbours of one region in which nothing is are folded.
-    pub fn rows_to_draw(&self, together: usize) -> Vec<Drawn<'_>> {
+    pub fn rows_to_draw(&self, together: usize) -> Vec<DrawnRow<'_>> {
         let groups = self.rows.chunks(together).enumerate();
-        let mut folded: Vec<Drawn<'_>> = Vec::new();
+        let mut folded: Vec<DrawnRow<'_>> = Vec::new();
         let drawn = groups.filter_map(|(index, rows)| {
             let first = index * together;
             let mut above = self.before.as_ref().map(|sample| sample.join_rows(first, rows.len()).0);
@@ -373,7 +373,7 @@ impl Timeline {
                 let is_same = above.replace(cell) == Some(cell);
                 PictureCell { again: changed && is_same && !cell.is_blank(), ..cell }
             });
-            Some(Drawn { row: rows.first()?, last: rows.last()?, folded: 1, cells: cells.collect() })
+            Some(DrawnRow { row: rows.first()?, last: rows.last()?, folded: 1, cells: cells.collect() })
         });
         for row in drawn {
             match folded.last_mut() {

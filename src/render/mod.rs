@@ -19,9 +19,9 @@ pub use crate::lang::ColorChoice;
 pub use ascii::Ascii;
 pub use json::{Json, JsonOfCapture, TextInJson};
 pub use printable::{cut, printable};
-pub use record::{Erased, Record, RowRange, Sink};
+pub use record::{DeclaredRecord, Record, RowRange, Sink};
 pub use svg::Svg;
-pub use text::{Said, Text};
+pub use text::{RemarksMade, Text};
 pub use theme::{Background, ColorContext, Role, Theme};
 
 use std::io::{self, Write};

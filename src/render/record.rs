@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// A record: how it is written as text, and what else the program makes of it. Its type, its fields and its JSON are
 /// declared with `record!`.
-pub trait Record: Erased {
+pub trait Record: DeclaredRecord {
     /// Writes it as text.
     fn write(&self, text: &mut Text);
 
@@ -62,7 +62,7 @@ pub enum RowRange {
 }
 
 /// What follows from the declaration of a record.
-pub trait Erased: Any + Debug {
+pub trait DeclaredRecord: Any + Debug {
     /// Adds its JSON, without the end of the line.
     fn write_json(&self, line: &mut Vec<u8>) -> serde_json::Result<()>;
 
@@ -70,7 +70,7 @@ pub trait Erased: Any + Debug {
     fn boxed(&self) -> Box<dyn Record>;
 }
 
-impl<T: Declared + Record + Clone> Erased for T {
+impl<T: Declared + Record + Clone> DeclaredRecord for T {
     fn write_json(&self, line: &mut Vec<u8>) -> serde_json::Result<()> {
         json_line::write(self, line)
     }

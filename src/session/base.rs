@@ -9,7 +9,7 @@ use crate::command::Resume;
 use crate::eval::{Integer, Value};
 use crate::kernel::Name;
 use crate::lang::{ParsedCommand, Spanned};
-use crate::render::{Background, Record, Renderer, Said, Sink};
+use crate::render::{Background, Record, RemarksMade, Renderer, Sink};
 use crate::report::{EchoedText, ErrorPlace, ErrorReport, Note, TargetReport};
 use crate::source;
 use crate::state::{DebugState, ProgressListener, TargetChange};
@@ -24,9 +24,9 @@ use std::rc::Rc;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionOptions {
     /// Whether there is a prompt, and so a pager.
-    pub interactive: bool,
+    pub is_interactive: bool,
     /// Whether greetings are left out.
-    pub quiet: bool,
+    pub is_quiet: bool,
     /// Whether command files carry on after an error.
     pub keep_going: bool,
     /// Whether shell commands and all files that would be written are refused.
@@ -79,7 +79,7 @@ pub struct Session {
     /// The last command typed, if an empty line repeats it.
     pub(super) repeatable: Option<Repeatable>,
     /// The remarks about the kernel and rights that were shown at the prompt.
-    pub(super) remarks: Said,
+    pub(super) remarks: RemarksMade,
     /// Whether the last answer on the screen ends within a row.
     pub(super) ends_in_row: bool,
 }
@@ -98,7 +98,7 @@ pub(super) struct TextReply {
     /// Columns of a line; `None` cuts nothing.
     pub(super) width: Option<usize>,
     /// Whether it is coloured.
-    pub(super) color: bool,
+    pub(super) is_coloured: bool,
     /// Whether errors and events of the target stay records, for a client that shows them in its own way.
     pub(super) has_error_records: bool,
 }
@@ -142,14 +142,14 @@ impl Session {
             printed_notes: HashSet::new(),
             text_reply: None,
             repeatable: None,
-            remarks: Said::default(),
+            remarks: RemarksMade::default(),
             ends_in_row: false,
         })
     }
 
     /// Whether there is a prompt.
     pub fn is_interactive(&self) -> bool {
-        self.options.interactive
+        self.options.is_interactive
     }
 
     /// What lasts from line to line.
@@ -164,7 +164,7 @@ impl Session {
 
     /// Prints the greeting, if there is a prompt.
     pub fn greet(&mut self) {
-        if self.options.interactive && !self.options.quiet && !self.is_json() {
+        if self.options.is_interactive && !self.options.is_quiet && !self.is_json() {
             let text = concat!("pmdb ", env!("CARGO_PKG_VERSION"), ". For help, type: help\n");
             self.print(&EchoedText { text: text.into() });
         }

@@ -151,7 +151,7 @@ impl Session {
     /// Runs the command again if the user says yes. Refuses if nobody can be asked.
     fn run_if_confirmed(&mut self, job: &Job, question: &str) -> LineOutcome {
         let is_seen = *job.output == Output::Screen && self.shared_destination.is_none() && !self.is_json();
-        let is_answered = self.options.interactive && self.is_at_the_prompt();
+        let is_answered = self.options.is_interactive && self.is_at_the_prompt();
         if !is_seen || !is_answered || !io::stdin().is_terminal() {
             let error = command::Error::refused(
                 "this affects the process, and there is no terminal for a confirmation",

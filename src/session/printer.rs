@@ -154,7 +154,7 @@ impl Sink for Printer<'_> {
         }
         if let Some(log) = &mut self.log {
             log.record(record);
-            if log.redirect {
+            if log.is_redirected {
                 return self.check();
             }
         }

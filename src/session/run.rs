@@ -25,7 +25,7 @@ impl Session {
     fn choose_target(&mut self, command: Rc<dyn ParsedCommand>) -> LineOutcome {
         let command = Spanned::new(command, Span::default());
         let mut job = Job::new(Input::typed_line(""), &command);
-        job.is_quiet = self.options.quiet;
+        job.is_quiet = self.options.is_quiet;
         self.run_job(&job).0
     }
 

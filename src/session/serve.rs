@@ -284,7 +284,7 @@ fn object(id: RequestId, text: &str) -> InputLine {
         (Some(line), None) => {
             let text = TextReply {
                 width: object.width.filter(|width| *width > 0),
-                color: object.color,
+                is_coloured: object.color,
                 has_error_records: object.errors == Some(RequestForm::Json),
             };
             let text = (object.form == Some(RequestForm::Text)).then_some(text);
@@ -314,7 +314,7 @@ mod tests {
             Ok(RequestLine { line, text, is_object: true, continues: false })
         };
         assert_eq!((id, parsed), (RequestId::Number(3), line("walk heap", None)));
-        let text = TextReply { width: Some(80), color: true, has_error_records: false };
+        let text = TextReply { width: Some(80), is_coloured: true, has_error_records: false };
         let (id, parsed) = parse(r#"{"id":"a","line":"if 1\nend","as":"text","width":80,"color":true}"#);
         assert_eq!(id, RequestId::Text("a".into()));
         assert_eq!(parsed, line("if 1\nend", Some(text)));

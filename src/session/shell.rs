@@ -131,7 +131,7 @@ pub(super) struct LogWriter {
     renderer: Box<dyn Renderer>,
     file: Rc<File>,
     /// Whether they are left out on the screen.
-    pub(super) redirect: bool,
+    pub(super) is_redirected: bool,
     text: Vec<u8>,
     /// Why it can no longer be written.
     pub(super) failure: Option<io::Error>,
@@ -155,7 +155,7 @@ impl OpenLog {
 
     /// The log's sink for the records of one command.
     pub(super) fn writer(&self, renderer: Box<dyn Renderer>, redirect: bool) -> LogWriter {
-        LogWriter { renderer, file: Rc::clone(&self.file), redirect, text: Vec::new(), failure: None }
+        LogWriter { renderer, file: Rc::clone(&self.file), is_redirected: redirect, text: Vec::new(), failure: None }
     }
 }
 

@@ -51,7 +51,7 @@ impl Session {
     pub(super) fn renderer(&self, is_screen: bool) -> Box<dyn Renderer> {
         if let Some(reply) = self.text_reply {
             let background = self.state().settings.style.background(None);
-            let theme = Theme::new(reply.color.then_some(background));
+            let theme = Theme::new(reply.is_coloured.then_some(background));
             return if is_screen {
                 Box::new(render::TextInJson {
                     text: render::Text::new(theme, reply.width),
@@ -88,14 +88,14 @@ impl Session {
         }
         // At the prompt a remark comes once a session, elsewhere once in the answer of a command.
         let is_dialogue = self.files.is_empty() || self.state().settings.trace_commands;
-        let is_at_prompt = is_terminal && self.options.interactive && is_dialogue;
+        let is_at_prompt = is_terminal && self.options.is_interactive && is_dialogue;
         text = text.with_remarks_once(if is_at_prompt { Rc::clone(&self.remarks) } else { Rc::default() });
         if is_terminal && !shows_unicode() { Box::new(render::Ascii(text)) } else { Box::new(text) }
     }
 
     /// Rows and columns of the screen, if long output stops at each screen.
     pub(super) fn pager_size(&self) -> Option<(usize, usize)> {
-        let is_paging = self.options.interactive && !self.is_json() && self.state().settings.pagination;
+        let is_paging = self.options.is_interactive && !self.is_json() && self.state().settings.pagination;
         if !is_paging || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return None;
         }

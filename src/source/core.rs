@@ -26,7 +26,7 @@ struct CoreSegment {
     end: u64,
     offset: u64,
     /// Bytes that the file has of it.
-    stored: u64,
+    stored_bytes: u64,
     flags: u32,
 }
 
@@ -118,8 +118,8 @@ impl Core {
             let (kind, segment) = segment(form, header).ok_or_else(|| bad("a program header"))?;
             match kind {
                 LOAD if segment.start < segment.end => segments.push(segment),
-                NOTE if notes.len() as u64 + segment.stored <= MOST_NOTES => {
-                    notes.extend(part(&*file, segment.offset, segment.stored, "its notes")?);
+                NOTE if notes.len() as u64 + segment.stored_bytes <= MOST_NOTES => {
+                    notes.extend(part(&*file, segment.offset, segment.stored_bytes, "its notes")?);
                 }
                 _ => {}
             }
@@ -191,7 +191,7 @@ impl Core {
         let left_out = self.mappings.iter().filter(|mapping| !has_segment(mapping));
         let segment = |mapping: &CoreMapping| {
             let (start, end) = (mapping.range.start().get(), mapping.range.end().get());
-            Some(CoreSegment { start, end, offset: 0, stored: 0, flags: self.flags_in_file(mapping)? })
+            Some(CoreSegment { start, end, offset: 0, stored_bytes: 0, flags: self.flags_in_file(mapping)? })
         };
         let mut added: Vec<CoreSegment> = left_out.filter_map(segment).collect();
         added.extend(self.segments.iter().copied());
@@ -213,8 +213,9 @@ impl Core {
         let headers = head.get(table..)?.chunks_exact(size.filter(|&size| size > 0)?.into()).take(count?.into());
         let of_file = headers.filter_map(|header| segment(self.form, header)).filter(|(kind, _)| *kind == LOAD);
         let floor = |address: u64| address - address % self.page;
-        let is_in =
-            |one: &CoreSegment| (floor(one.offset)..one.offset.saturating_add(one.stored)).contains(&mapping.offset);
+        let is_in = |one: &CoreSegment| {
+            (floor(one.offset)..one.offset.saturating_add(one.stored_bytes)).contains(&mapping.offset)
+        };
         // Two segments may share a page of the file.
         of_file.map(|(_, segment)| segment).rfind(is_in).map(|segment| segment.flags)
     }
@@ -249,7 +250,7 @@ impl Core {
             let above = self.segments.partition_point(|segment| segment.start <= at);
             let segment = above.checked_sub(1).and_then(|below| self.segments.get(below));
             let Some((segment, left)) = segment.and_then(|segment| {
-                let left = segment.stored.min(segment.end - segment.start).checked_sub(at - segment.start)?;
+                let left = segment.stored_bytes.min(segment.end - segment.start).checked_sub(at - segment.start)?;
                 (left > 0).then_some((segment, left))
             }) else {
                 break;
@@ -285,7 +286,10 @@ fn segment(form: ElfForm, header: &[u8]) -> Option<(u32, CoreSegment)> {
     let word = |at| form.word(header, at);
     let (start, size, stored) = (word(start)?, word(size)?, word(stored)?);
     let end = start.checked_add(size)?;
-    Some((kind, CoreSegment { start, end, offset: word(offset)?, stored, flags: form.int(header, flags)? }))
+    Some((
+        kind,
+        CoreSegment { start, end, offset: word(offset)?, stored_bytes: stored, flags: form.int(header, flags)? },
+    ))
 }
 
 impl PageMapWords {

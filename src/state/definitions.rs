@@ -4,7 +4,7 @@
 use crate::eval::{NamedSnapshot, Value};
 use crate::kernel::{AddressRange, Name, VirtualAddress};
 use crate::lang::script::Block;
-use crate::lang::{Displayed, Format, HistoryReference, Unit, ValueFormat};
+use crate::lang::{DisplayContent, Format, HistoryReference, Unit, ValueFormat};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -67,7 +67,7 @@ pub struct DisplayEntry {
     /// The number for `undisplay`; never reused.
     pub number: u64,
     /// What is shown.
-    pub what: Displayed,
+    pub what: DisplayContent,
 }
 
 /// All of them, in the order in which they were added.
@@ -196,7 +196,7 @@ impl LineHistory {
 
 /// What lasts from one `x` to the next, as in gdb.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Examined {
+pub struct ExamineState {
     /// The form of the last `x`.
     pub format: Format,
     /// Its size.
@@ -207,13 +207,13 @@ pub struct Examined {
     pub next: Option<VirtualAddress>,
 }
 
-impl Default for Examined {
+impl Default for ExamineState {
     fn default() -> Self {
-        Examined { format: Format::Hexadecimal, unit: Unit::Word, count: 1, next: None }
+        ExamineState { format: Format::Hexadecimal, unit: Unit::Word, count: 1, next: None }
     }
 }
 
-impl Examined {
+impl ExamineState {
     /// The form and size for `layout`. Parts that it leaves out are as in the last `x`, or the default of the form.
     /// `pointer` is the size of an address of the target. `goes_on` says that it begins where the last one ended, so
     /// that a text keeps its character size.
@@ -294,7 +294,7 @@ mod tests {
     fn omitted_parts_are_as_in_gdb() {
         use Format::*;
         use Unit::*;
-        let mut examined = Examined::default();
+        let mut examined = ExamineState::default();
         for (format, unit, expected) in [
             (None, None, (Hexadecimal, Word)),
             (Some(Signed), None, (Signed, Word)),

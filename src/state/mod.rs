@@ -7,7 +7,7 @@ mod definitions;
 
 pub use crate::eval::NamedSnapshot;
 pub use definitions::{
-    DemoVariable, DisplayEntry, Displays, Examined, LineHistory, Snapshots, UserCommand, ValueHistory,
+    DemoVariable, DisplayEntry, Displays, ExamineState, LineHistory, Snapshots, UserCommand, ValueHistory,
 };
 
 use crate::budget::Budget;
@@ -53,7 +53,7 @@ pub struct DebugState {
     /// The process whose soft-dirty bits pmdb has cleared last, and when.
     pub soft_dirty_cleared: Option<(Identity, SystemTime)>,
     /// What `x` showed last.
-    pub examined: Examined,
+    pub examined: ExamineState,
     /// What is shown at each prompt.
     pub displays: Displays,
     /// How pmdb works: `set` and `show`.
@@ -86,7 +86,7 @@ impl DebugState {
             last_address: None,
             snapshots: Snapshots::default(),
             soft_dirty_cleared: None,
-            examined: Examined::default(),
+            examined: ExamineState::default(),
             displays: Displays::default(),
             settings: Settings::default(),
             kernel_regions_noted: false,

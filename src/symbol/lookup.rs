@@ -14,7 +14,7 @@ use super::NoSymbols;
 use super::demangle::split_version;
 use super::elf::Elf;
 use super::files::Sources;
-use super::table::{self, Beginning, NO_NAME, Rank, Spot, StringTables, Symbol, SymbolKind, SymbolPass};
+use super::table::{self, NO_NAME, NameBeginning, Rank, Spot, StringTables, Symbol, SymbolKind, SymbolPass};
 use crate::budget::{Budget, OutOfBudget};
 use crate::source::memory;
 use std::cmp::Reverse;
@@ -48,7 +48,7 @@ impl Best {
     }
 
     /// The one with the plainest name; `beginning` reads the first bytes of a name.
-    pub(super) fn choose(&self, mut beginning: impl FnMut(&Symbol) -> Beginning) -> Option<Symbol> {
+    pub(super) fn choose(&self, mut beginning: impl FnMut(&Symbol) -> NameBeginning) -> Option<Symbol> {
         self.rivals
             .iter()
             .map(|symbol| (symbol, beginning(symbol)))
@@ -173,7 +173,7 @@ fn order(symbol: &Symbol) -> (u64, u8, u32) {
 
 /// A symbol that covers the current place of the sweep; the one that the place belongs to comes first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Covering {
+struct CoveringSymbol {
     start: u64,
     rank: Rank,
     position: Reverse<u32>,
@@ -190,14 +190,18 @@ fn sweep(elf: &Elf, symbols: &[Symbol], names: &StringTables, budget: &mut Budge
     places.dedup();
 
     let mut coming = (0..).zip(symbols).peekable();
-    let mut covering: BinaryHeap<Covering> = BinaryHeap::new();
+    let mut covering: BinaryHeap<CoveringSymbol> = BinaryHeap::new();
     let mut nearest: HashMap<u16, NearestSymbols> = HashMap::new();
     let mut intervals = IntervalMap::default();
     for place in places {
         budget.go_on()?;
         while let Some((position, symbol)) = coming.next_if(|(_, one)| one.address <= place) {
             if symbol.size > 0 {
-                covering.push(Covering { start: symbol.address, rank: symbol.rank(), position: Reverse(position) });
+                covering.push(CoveringSymbol {
+                    start: symbol.address,
+                    rank: symbol.rank(),
+                    position: Reverse(position),
+                });
             }
             if let Some(section) = symbol.section {
                 nearest.entry(section).or_default().offer(*symbol);
@@ -223,8 +227,8 @@ fn sweep(elf: &Elf, symbols: &[Symbol], names: &StringTables, budget: &mut Budge
 }
 
 /// The best of the symbols that cover `place`. Those that end before it leave the heap for good.
-fn best_covering(symbols: &[Symbol], covering: &mut BinaryHeap<Covering>, place: u64) -> Best {
-    let symbol_of = |one: &Covering| {
+fn best_covering(symbols: &[Symbol], covering: &mut BinaryHeap<CoveringSymbol>, place: u64) -> Best {
+    let symbol_of = |one: &CoveringSymbol| {
         let symbol = symbols.get(usize::try_from(one.position.0).ok()?)?;
         symbol.covers(place).then_some(*symbol)
     };

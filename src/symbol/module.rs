@@ -196,8 +196,8 @@ pub(super) fn place(
             };
             // Permissions decide only between biases that are otherwise equal: they change while a program starts.
             *votes.entry(bias).or_default() += 4
-                + 2 * same(|segment| segment.executable, region.permissions.execute)
-                + same(|segment| segment.writable, region.permissions.write);
+                + 2 * same(|segment| segment.is_executable, region.permissions.execute)
+                + same(|segment| segment.is_writable, region.permissions.write);
         }
     }
 
@@ -284,8 +284,8 @@ mod tests {
             file_size,
             address,
             memory_size,
-            writable: rights.contains('w'),
-            executable: rights.contains('x'),
+            is_writable: rights.contains('w'),
+            is_executable: rights.contains('x'),
         }
     }
 

@@ -244,7 +244,7 @@ impl LoadedModule {
             size: symbol.size,
             offset,
             kind: symbol.kind,
-            local: symbol.local,
+            local: symbol.is_local,
             section: section.map(Name::copied),
             module: self.name.clone(),
             file_address: VirtualAddress::new(symbol.address),

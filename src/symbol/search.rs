@@ -34,7 +34,7 @@ pub(super) struct MatchingSymbols {
     /// By name.
     pub(super) symbols: Vec<Symbol>,
     /// Whether the last names were left out to save memory.
-    pub(super) too_many: bool,
+    pub(super) has_too_many: bool,
 }
 
 impl ModuleSymbols {
@@ -131,7 +131,7 @@ impl ModuleSymbols {
                 bytes -= name.len() + BESIDE_NAME;
             }
         }
-        Ok(MatchingSymbols { symbols: found.into_values().collect(), too_many })
+        Ok(MatchingSymbols { symbols: found.into_values().collect(), has_too_many: too_many })
     }
 
     /// Adds names that begin with `prefix` to `found` until there are `limit`.

@@ -79,7 +79,7 @@ pub enum MatchStep<'a> {
 
 /// The symbols whose names match: module by module, in each by name; then JIT-compiled functions.
 #[must_use]
-pub struct Matching<'a> {
+pub struct MatchingSymbols<'a> {
     names: &'a TargetSymbols<'a>,
     is_match: &'a dyn Fn(&str) -> bool,
     programs: Box<dyn Iterator<Item = (&'a Module, Result<&'a LoadedModule, NoSymbols>)> + 'a>,
@@ -93,7 +93,7 @@ pub struct Matching<'a> {
     budget: Budget,
 }
 
-impl<'a> Matching<'a> {
+impl<'a> MatchingSymbols<'a> {
     /// Searches a module.
     fn search(&mut self, module: &'a Module, loaded: Result<&'a LoadedModule, NoSymbols>) -> Result<(), OutOfBudget> {
         let limits = Limits { symbols: self.room, bytes: memory::at_most(MOST_BYTES) };
@@ -112,7 +112,7 @@ impl<'a> Matching<'a> {
                     let placed = name.map(|name| loaded.in_each_copy(&symbol, &name).collect::<Vec<_>>());
                     placed.unwrap_or_default()
                 }));
-                reasons.extend(found.too_many.then_some(NoSymbols::TooManyMatches));
+                reasons.extend(found.has_too_many.then_some(NoSymbols::TooManyMatches));
                 let no_debugdata = loaded.symbols.sources.no_debugdata();
                 reasons.extend(no_debugdata.filter(|why| matches!(why, NoSymbols::TooCostly)).cloned());
             }
@@ -149,7 +149,7 @@ impl<'a> Matching<'a> {
     }
 }
 
-impl<'a> Iterator for Matching<'a> {
+impl<'a> Iterator for MatchingSymbols<'a> {
     /// An error is the end of the budget, and the last item.
     type Item = Result<MatchStep<'a>, OutOfBudget>;
 
@@ -222,8 +222,8 @@ impl TargetSymbols<'_> {
 
     /// The symbols of all programs and libraries, and JIT-compiled functions, whose demangled name `is_match` accepts:
     /// about `most` in all. Thread-local symbols have no address and are left out.
-    pub fn matching<'a>(&'a self, is_match: &'a dyn Fn(&str) -> bool, most: u64) -> Matching<'a> {
-        Matching {
+    pub fn matching<'a>(&'a self, is_match: &'a dyn Fn(&str) -> bool, most: u64) -> MatchingSymbols<'a> {
+        MatchingSymbols {
             names: self,
             is_match,
             programs: Box::new(self.programs()),

@@ -26,7 +26,7 @@ pub struct Symbols {
     files: Mutex<HashMap<FileKey, Arc<ModuleSymbols>>>,
     users: AtomicU64,
     budget: Budget,
-    pub(super) expanded: ExpandedMemory,
+    pub(super) expanded_memory: ExpandedMemory,
     debug_info: DebugInfoCache,
     perf_maps: AtomicBool,
     /// Of the last target.
@@ -252,7 +252,7 @@ impl Symbols {
         let image = ElfFile::read(BoundedFile::new(bytes), &mut budget)?;
         let separate = files::find(&target.modules, &module.name, &image, &self.budget)?;
         self.make_room(user);
-        let sources = Sources::new(image, separate, &self.expanded)?;
+        let sources = Sources::new(image, separate, &self.expanded_memory)?;
         let loaded = Arc::new(ModuleSymbols::new(sources, user));
         let mut files = lock();
         if files.len() >= MOST_OPEN {
@@ -268,7 +268,7 @@ impl Symbols {
     /// Drops files with decompressed tables, the least recently used first, until there is room for more. Returns
     /// whether there is. Files of this user are in use and stay.
     fn make_room(&self, user: u64) -> bool {
-        if !self.expanded.is_crowded() {
+        if !self.expanded_memory.is_crowded() {
             return true;
         }
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
@@ -279,12 +279,12 @@ impl Symbols {
         let mut others: Vec<(u64, FileKey)> = others.collect();
         others.sort_by_key(|(seen, _)| *seen);
         for (_, key) in others {
-            if !self.expanded.is_crowded() {
+            if !self.expanded_memory.is_crowded() {
                 break;
             }
             files.remove(&key);
         }
-        !self.expanded.is_crowded()
+        !self.expanded_memory.is_crowded()
     }
 }
 

@@ -46,7 +46,7 @@ impl SymbolKind {
 pub(super) struct Rank {
     shared: bool,
     typed: bool,
-    full_table: bool,
+    has_full_table: bool,
 }
 
 /// A defined, named symbol of a table. Its name stays in the file.
@@ -68,7 +68,7 @@ pub(super) struct Symbol {
     /// Which of the module's tables.
     pub(super) table: u8,
     pub(super) kind: SymbolKind,
-    pub(super) local: bool,
+    pub(super) is_local: bool,
 }
 
 impl Symbol {
@@ -79,12 +79,12 @@ impl Symbol {
 
     /// Its rank among symbols with the same start.
     pub(super) fn rank(&self) -> Rank {
-        Rank { shared: !self.local, typed: self.kind != SymbolKind::Untyped, full_table: self.table == 0 }
+        Rank { shared: !self.is_local, typed: self.kind != SymbolKind::Untyped, has_full_table: self.table == 0 }
     }
 
     /// Whether it might be `$x` or `$d`: only its name tells.
     fn may_be_mapping_symbol(&self) -> bool {
-        self.local && self.size == 0 && self.kind == SymbolKind::Untyped
+        self.is_local && self.size == 0 && self.kind == SymbolKind::Untyped
     }
 }
 
@@ -234,17 +234,17 @@ fn defined(entry: SymbolEntry, elf: &Elf, table: u8, number: u32) -> Option<Symb
         // The lowest bit means Thumb; the code begins at the even address.
         address &= !1;
     }
-    Some(Symbol { address, size, name, section: section.index(), number, table, kind, local: is_local })
+    Some(Symbol { address, size, name, section: section.index(), number, table, kind, is_local })
 }
 
 /// The first bytes of a symbol's name and, if that is shorter, what follows it.
-pub(super) type Beginning = [u8; 48];
+pub(super) type NameBeginning = [u8; 48];
 
 /// The beginning of a name that cannot be read.
-pub(super) const NO_NAME: Beginning = [0; 48];
+pub(super) const NO_NAME: NameBeginning = [0; 48];
 
 /// Reads the beginning of a symbol's name; zeros where there is nothing.
-pub(super) fn beginning_of_name(sources: &Sources, symbol: &Symbol) -> Beginning {
+pub(super) fn beginning_of_name(sources: &Sources, symbol: &Symbol) -> NameBeginning {
     let mut bytes = NO_NAME;
     if let Some((source, table)) = sources.table(symbol.table)
         && u64::from(symbol.name) < table.strings.size
@@ -570,7 +570,7 @@ impl Import {
             number: self.number,
             table: 0,
             kind,
-            local: true,
+            is_local: true,
         };
         let name = [&self.name, suffix.as_bytes()].concat();
         (symbol, Name::new(name))

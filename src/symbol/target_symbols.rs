@@ -32,7 +32,7 @@ enum RegionList<'a> {
 struct ModulesByRegion {
     modules: Vec<Module>,
     of_region: Vec<Option<usize>>,
-    loaded: Vec<OnceLock<Result<LoadedModule, NoSymbols>>>,
+    loaded_modules: Vec<OnceLock<Result<LoadedModule, NoSymbols>>>,
 }
 
 /// What a search by name found.
@@ -305,7 +305,7 @@ impl TargetSymbols<'_> {
     fn by_region(&self) -> &ModulesByRegion {
         self.by_region.get_or_init(|| {
             let (modules, of_region) = module::group(self.regions());
-            ModulesByRegion { loaded: modules.iter().map(|_| OnceLock::new()).collect(), modules, of_region }
+            ModulesByRegion { loaded_modules: modules.iter().map(|_| OnceLock::new()).collect(), modules, of_region }
         })
     }
 
@@ -329,7 +329,7 @@ impl TargetSymbols<'_> {
     /// The file of a module and where it was loaded, found out once.
     fn loaded_module(&self, number: usize) -> Result<&LoadedModule, NoSymbols> {
         let by_region = self.by_region();
-        let (Some(module), Some(slot)) = (by_region.modules.get(number), by_region.loaded.get(number)) else {
+        let (Some(module), Some(slot)) = (by_region.modules.get(number), by_region.loaded_modules.get(number)) else {
             return Err(NoSymbols::NotLoaded);
         };
         slot.get_or_init(|| {

@@ -19,7 +19,11 @@ fn command_names() {
     let short = |forms: &[&str]| forms.iter().filter(|form| **form != "!").map(|form| (*form).to_owned()).collect();
     let code: BTreeSet<CommandWord> = LANGUAGE
         .names()
-        .map(|command| CommandWord { name: command.name.to_owned(), short: short(command.short), whole: command.whole })
+        .map(|command| CommandWord {
+            name: command.name.to_owned(),
+            short: short(command.short),
+            whole: command.is_whole,
+        })
         .collect();
     let written: BTreeSet<CommandWord> = grammar().commands().into_iter().collect();
     assert_eq!(code, written);

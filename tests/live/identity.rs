@@ -160,7 +160,7 @@ fn permitted(arguments: &[String]) {
     target.modules.open(file).unwrap_or_else(|error| panic!("{error}"));
     let held = rustix::thread::capabilities(None).expect("its rights").effective;
     let closed = std::fs::File::open("/proc/1/environ").is_err() && std::fs::File::open("/etc/shadow").is_err();
-    announce(format_args!("{} {} {}", u64::from(!target.process.frames_hidden()), held.bits(), u64::from(closed)));
+    announce(format_args!("{} {} {}", u64::from(!target.process.are_frames_hidden()), held.bits(), u64::from(closed)));
     wait();
 }
 

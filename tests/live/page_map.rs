@@ -298,10 +298,10 @@ fn frames_are_hidden_or_not() {
     let mut target = Target::start("pages", &[]);
     let start = target.numbers()[0];
     let process = target.attach().process;
-    assert_eq!(process.frames_hidden(), !support::shows_frames());
+    assert_eq!(process.are_frames_hidden(), !support::shows_frames());
     let entry = support::entries(&process, start, 1)[0];
     assert!(entry.is_present());
-    assert_eq!(entry.is_frame_hidden(), process.frames_hidden());
+    assert_eq!(entry.is_frame_hidden(), process.are_frames_hidden());
 }
 
 /// Has every right in a user namespace of its own, and inspects itself. Announces whether it made one, whether it sees
@@ -315,7 +315,7 @@ fn namespaced(_: &[String]) {
     let rights = rustix::thread::capabilities(None).expect("its rights").effective;
     assert!(rights.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
     let shows = u8::from(support::shows_frames());
-    let hidden = u8::from(own.process.frames_hidden());
+    let hidden = u8::from(own.process.are_frames_hidden());
     announce(format_args!("1 {shows} {hidden}"));
     wait();
 }

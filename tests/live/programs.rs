@@ -63,7 +63,7 @@ fn a_32_bit_program() {
     assert_eq!(&mark, b"\x7fELF");
     let target = Target::attach(child.id()).expect("to attach");
     let layout = target.process.layout();
-    assert_eq!((layout.pointer_bytes, layout.little_endian), (4, true));
+    assert_eq!((layout.pointer_bytes, layout.is_little_endian), (4, true));
     let code = target.process.region_at(at(0x0804_8054)).expect("an answer").expect("its code");
     assert_eq!(code.name.as_bytes(), std::os::unix::ffi::OsStrExt::as_bytes(program.as_os_str()));
     let regions = target.process.regions().expect("regions");

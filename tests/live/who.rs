@@ -6,7 +6,7 @@ use super::support::{is_root, page, page_bytes, plain_entry, plain_maps, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use crate::executable;
-use pmdb::inspect::who::{EndCause, FrameQuestion, Mapper, SearchEvent, SearchSummary, Seen, who};
+use pmdb::inspect::who::{EndCause, FrameQuestion, KnownMapping, Mapper, SearchEvent, SearchSummary, who};
 use pmdb::kernel::{FrameNumber, VirtualAddress};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,7 +120,11 @@ fn asked(frame: u64, seen: Option<Place>) -> FrameQuestion {
     };
     FrameQuestion {
         frame: FrameNumber::new(frame),
-        seen: seen.map(|place| Seen { pid: place.0, address: VirtualAddress::new(place.1), region: region(place) }),
+        seen: seen.map(|place| KnownMapping {
+            pid: place.0,
+            address: VirtualAddress::new(place.1),
+            region: region(place),
+        }),
         near: seen.map(|(pid, _)| pid),
         scan: true,
         limit: None,
@@ -232,7 +236,7 @@ fn shared_memory() {
     for (answer, count) in answers.iter().zip([2, 2, 1]) {
         assert_eq!(answer.counts.mappings, count);
         assert_eq!(answer.map_count, Ok(count));
-        assert_eq!(answer.ended, EndCause::Counted);
+        assert_eq!(answer.end_cause, EndCause::Counted);
     }
     puppet.does("kill", &[child.into()]);
 }
@@ -295,7 +299,7 @@ fn the_page_of_zeros() {
     let place = (pid, memory);
     let mut heard = Heard::default();
     let answer = search(&asked(frame_at(place), Some(place)), &mut heard);
-    assert_eq!(answer.ended, EndCause::Searched);
+    assert_eq!(answer.end_cause, EndCause::Searched);
     assert!(answer.uncounted.is_some());
     let own = heard.places.range((pid, memory)..(pid, memory + 40 * page_bytes()));
     // s390x has several pages of zeros.
@@ -343,7 +347,7 @@ fn a_process_that_ends_meanwhile() {
     let answer = search(&question, &mut heard);
     assert_eq!(heard.places, BTreeSet::from([place]));
     // The count went down with the child: all remaining mappings were found.
-    assert_eq!((answer.map_count, answer.ended), (Ok(1), EndCause::Counted));
+    assert_eq!((answer.map_count, answer.end_cause), (Ok(1), EndCause::Counted));
 }
 
 fn a_page_that_moves_meanwhile() {
@@ -375,10 +379,10 @@ fn a_page_that_moves_meanwhile() {
         drop(heard);
         let stays = if exits { parent } else { child };
         assert_eq!(frame_at(stays), frame);
-        assert_eq!((answer.map_count, answer.ended), (Ok(1), EndCause::Counted));
+        assert_eq!((answer.map_count, answer.end_cause), (Ok(1), EndCause::Counted));
         assert_eq!((answer.counts.mappings, answer.counts.left), (1, 1));
         assert_eq!(answer.counts.processes, 1);
-        assert!(answer.moved);
+        assert!(answer.has_moved);
         if !exits {
             puppet.does("kill", &[child.0.into()]);
         }

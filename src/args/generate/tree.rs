@@ -1,21 +1,21 @@
 //! `--generate all DIR`: everything that a package installs beside the program, where programs look for it.
 
-use super::{Generated, text};
+use super::{GeneratedFile, text};
 use clap::Command;
 use pmdb::session;
 use std::path::Path;
 use std::{fs, io};
 
 /// What is written, each with its path under the prefix.
-const FILES: &[(Generated, &str)] = &[
-    (Generated::Man, "share/man/man1/pmdb.1"),
-    (Generated::ManLanguage, "share/man/man7/pmdb-language.7"),
-    (Generated::ManJson, "share/man/man7/pmdb-json.7"),
-    (Generated::CompleteBash, "share/bash-completion/completions/pmdb"),
-    (Generated::CompleteZsh, "share/zsh/site-functions/_pmdb"),
-    (Generated::CompleteFish, "share/fish/vendor_completions.d/pmdb.fish"),
-    (Generated::JsonSchema, "share/pmdb/records.schema.json"),
-    (Generated::Gdb, "share/pmdb/pmdb-gdb.py"),
+const FILES: &[(GeneratedFile, &str)] = &[
+    (GeneratedFile::Man, "share/man/man1/pmdb.1"),
+    (GeneratedFile::ManLanguage, "share/man/man7/pmdb-language.7"),
+    (GeneratedFile::ManJson, "share/man/man7/pmdb-json.7"),
+    (GeneratedFile::CompleteBash, "share/bash-completion/completions/pmdb"),
+    (GeneratedFile::CompleteZsh, "share/zsh/site-functions/_pmdb"),
+    (GeneratedFile::CompleteFish, "share/fish/vendor_completions.d/pmdb.fish"),
+    (GeneratedFile::JsonSchema, "share/pmdb/records.schema.json"),
+    (GeneratedFile::Gdb, "share/pmdb/pmdb-gdb.py"),
 ];
 
 /// Writes all of it into a directory.

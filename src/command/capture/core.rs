@@ -26,7 +26,7 @@ pub struct ExportCore {
     /// The file; a leading `~/` is still as typed.
     path: Spanned<String>,
     /// Whether a file that exists is replaced.
-    overwrite: bool,
+    may_overwrite: bool,
     /// Of which part of memory; all if absent.
     range: Option<Spanned<lang::Range>>,
 }
@@ -63,12 +63,12 @@ its owner can read the file, and with sudo the user who ran sudo.",
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let parts = (pattern(Expected::File), option("--overwrite"), opt(range));
-        map(parts, |(path, overwrite, range)| ExportCore { path, overwrite, range }).parse(input)
+        map(parts, |(path, overwrite, range)| ExportCore { path, may_overwrite: overwrite, range }).parse(input)
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         quoted(f, Some(&self.path.node))?;
-        word_if(f, self.overwrite, "--overwrite")?;
+        word_if(f, self.may_overwrite, "--overwrite")?;
         match &self.range {
             Some(range) => write!(f, " {}", range.node),
             None => Ok(()),
@@ -86,7 +86,7 @@ its owner can read the file, and with sudo the user who ran sudo.",
             None => target.process.regions()?.iter().map(|region| region.range).collect(),
         };
         context.sink.note(MEMORY_WARNING.to_owned())?;
-        let file = CaptureFile::create(&expand_home(&self.path.node), self.overwrite)?;
+        let file = CaptureFile::create(&expand_home(&self.path.node), self.may_overwrite)?;
         let mut out = BufWriter::with_capacity(256 << 10, file.file()?);
         let mut budget = context.sink.budget();
         let contents = write_core(&target, &ranges, &mut out, &mut budget)?;

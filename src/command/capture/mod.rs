@@ -45,7 +45,7 @@ pub struct WriteCapture {
     /// The file; a leading `~/` is still as typed.
     path: Spanned<String>,
     /// Whether a file that exists is replaced.
-    overwrite: bool,
+    may_overwrite: bool,
     /// What else is written.
     with: Vec<Extra>,
 }
@@ -91,12 +91,12 @@ describes its contents and its format.",
         if !clause(&mut input, &mut with, after("with", list_once::<Extra>))? {
             hint_at_missing_with::<Extra>(input);
         }
-        Ok((input, WriteCapture { path, overwrite, with: with.unwrap_or_default() }))
+        Ok((input, WriteCapture { path, may_overwrite: overwrite, with: with.unwrap_or_default() }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         quoted(f, Some(&self.path.node))?;
-        f.write_str(if self.overwrite { " --overwrite" } else { "" })?;
+        f.write_str(if self.may_overwrite { " --overwrite" } else { "" })?;
         let with: Vec<&str> = self.with.iter().map(|extra| extra.word()).collect();
         display::clause(f, "with", (!with.is_empty()).then(|| with.join(", ")))
     }
@@ -116,7 +116,7 @@ describes its contents and its format.",
             context.sink.note(MEMORY_WARNING.to_owned())?;
         }
         let path = expand_home(&self.path.node);
-        let file = output::CaptureFile::create(&path, self.overwrite)?;
+        let file = output::CaptureFile::create(&path, self.may_overwrite)?;
         let capture = Capture::begin(&target, file.writer()?).with_all_frames(has(Extra::Frames));
         let mut budget = context.sink.budget();
         let mut memory = MemoryCounts::default();

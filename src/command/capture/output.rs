@@ -16,7 +16,7 @@ pub(super) struct CaptureFile {
     file: File,
     path: PathBuf,
     temporary: PathBuf,
-    overwrite: bool,
+    may_overwrite: bool,
     is_published: bool,
 }
 
@@ -40,8 +40,13 @@ impl CaptureFile {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file: OwnedFd =
             openat(CWD, &temporary, flags, Mode::RUSR | Mode::WUSR).map_err(|error| failed(path, error))?;
-        let created =
-            CaptureFile { file: file.into(), path: path.to_owned(), temporary, overwrite, is_published: false };
+        let created = CaptureFile {
+            file: file.into(),
+            path: path.to_owned(),
+            temporary,
+            may_overwrite: overwrite,
+            is_published: false,
+        };
         if let Some((user, group)) = invoking_user() {
             fchown(&created.file, Some(user), Some(group)).map_err(|error| failed(path, error))?;
         }
@@ -64,11 +69,14 @@ impl CaptureFile {
         self.file.sync_all().map_err(|error| failed(&self.path, Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
         let bytes = self.file.metadata().map_or(0, |metadata| metadata.len());
         let (from, to) = (&self.temporary, &self.path);
-        let published =
-            if self.overwrite { renameat(CWD, from, CWD, to) } else { linkat(CWD, from, CWD, to, AtFlags::empty()) };
+        let published = if self.may_overwrite {
+            renameat(CWD, from, CWD, to)
+        } else {
+            linkat(CWD, from, CWD, to, AtFlags::empty())
+        };
         match published {
             Ok(()) => {
-                self.is_published = self.overwrite;
+                self.is_published = self.may_overwrite;
                 Ok(bytes)
             }
             Err(Errno::EXIST) => Err(exists(to)),

@@ -103,7 +103,7 @@ impl Examination<'_> {
         let size = u64::from(self.unit.bytes());
         let page = self.space.page();
         // --fault must not fault in pages that may not be needed.
-        let pages = if self.fault { 1 } else { pages };
+        let pages = if self.may_fault { 1 } else { pages };
         let below = page.floor(VirtualAddress::new(at.get().saturating_sub(1)));
         let lowest = below.get().saturating_sub((pages - 1) * page.bytes());
         // A character may begin in the page before; none begins before the first address.

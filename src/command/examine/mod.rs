@@ -30,7 +30,7 @@ pub struct Examine {
     /// Count, format and unit size; the parts that are absent stay as in the last `x`.
     pub(super) layout: ValueFormat,
     /// Whether to read pages that are not resident, which faults them in.
-    pub(super) fault: bool,
+    pub(super) may_fault: bool,
     /// Where to begin; behind the last `x` if absent.
     pub(super) address: Option<Spanned<Expression>>,
 }
@@ -86,7 +86,7 @@ device may interpret a read as a command.",
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.layout)?;
-        word_if(f, self.fault, "--fault")?;
+        word_if(f, self.may_fault, "--fault")?;
         self.address.as_ref().map_or(Ok(()), |address| write!(f, " {}", address.node))
     }
 
@@ -153,7 +153,7 @@ device may interpret a read as a command.",
             layout: process,
             format,
             unit,
-            fault: self.fault,
+            may_fault: self.may_fault,
             next: start,
             last: None,
             faulted: 0,
@@ -190,7 +190,7 @@ device may interpret a read as a command.",
 fn behind_layout(input: Tokens<'_>, layout: ValueFormat) -> Parsed<'_, Examine> {
     let (input, fault) = option("--fault")(input)?;
     let (behind, address) = opt(address).parse(input)?;
-    Ok((behind, Examine { layout, fault, address }))
+    Ok((behind, Examine { layout, may_fault: fault, address }))
 }
 
 /// Where to begin: at what is written, or where the last one ended.

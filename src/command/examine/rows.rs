@@ -23,7 +23,7 @@ pub(super) struct Examination<'a> {
     pub(super) layout: process::WordLayout,
     pub(super) format: Format,
     pub(super) unit: Unit,
-    pub(super) fault: bool,
+    pub(super) may_fault: bool,
     /// The address of the next row.
     pub(super) next: VirtualAddress,
     /// The last address that was shown.
@@ -106,7 +106,7 @@ impl Examination<'_> {
 
     /// Reads from the start of `wanted`, and counts the pages that are faulted in.
     pub(super) fn contents(&mut self, wanted: AddressRange, into: &mut [u8]) -> Result<Contents, Error> {
-        let contents = self.space.contents(wanted, into, self.fault)?;
+        let contents = self.space.contents(wanted, into, self.may_fault)?;
         if let Contents::Bytes { count, source: ByteSource::Faulted(_) } = contents {
             let read = AddressRange::of_length(wanted.start(), count as u64);
             self.faulted += read.map_or(0, |read| read.pages(self.space.page()));

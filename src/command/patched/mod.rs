@@ -134,7 +134,7 @@ struct InstructionSet {
     /// The bytes of breakpoint instructions with the least significant byte first, which of their bits count, and their
     /// names.
     breakpoints: &'static [Breakpoint],
-    little_endian: bool,
+    is_little_endian: bool,
 }
 
 impl InstructionSet {
@@ -169,7 +169,7 @@ impl InstructionSet {
             258 => (4, &[(&[0, 0, 0x2a, 0], &[0, 0x80, 0xff, 0xff], "break")]),
             _ => (1, &[]),
         };
-        InstructionSet { unit, breakpoints, little_endian }
+        InstructionSet { unit, breakpoints, is_little_endian: little_endian }
     }
 
     /// The name of the breakpoint instruction, if the bytes are nothing else.
@@ -178,7 +178,7 @@ impl InstructionSet {
             let mut chunks = bytes.chunks_exact(code.len());
             let same = chunks.by_ref().all(|chunk| {
                 let byte = |index: usize| {
-                    if self.little_endian { chunk.get(index) } else { chunk.get(chunk.len() - 1 - index) }
+                    if self.is_little_endian { chunk.get(index) } else { chunk.get(chunk.len() - 1 - index) }
                 };
                 let bits = code.iter().zip(mask.iter()).enumerate();
                 bits.into_iter().all(|(index, (code, mask))| byte(index).is_some_and(|byte| byte & mask == *code))

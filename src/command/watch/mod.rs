@@ -200,7 +200,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
         let start = WatchStart { pages: pages.sum(), every: every.as_secs_f64(), blind };
         let extra = space.obtainable(wanted);
         context.sink.emit(&start)?;
-        let mut watch = Watching {
+        let mut watch = WatchRun {
             target: &target,
             state: context.state,
             spans: &spans,
@@ -209,7 +209,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             sums: self.by.map(Sums::new),
             samples: 0,
             schedule,
-            undecided_said: false,
+            has_said_undecided: false,
             timeline: self.is_timeline.then(|| TimelineBuilder::new(space.page())),
         };
         let began = Instant::now();
@@ -303,7 +303,7 @@ fn need(with: OnRequest) -> Facts {
     }
 }
 
-struct Watching<'a> {
+struct WatchRun<'a> {
     target: &'a Target,
     state: &'a DebugState,
     spans: &'a Spans,
@@ -314,12 +314,12 @@ struct Watching<'a> {
     samples: u64,
     schedule: Schedule,
     /// Whether the note was shown that `until` cannot be evaluated for some pages.
-    undecided_said: bool,
+    has_said_undecided: bool,
     /// The picture of `as timeline`.
     timeline: Option<TimelineBuilder>,
 }
 
-impl Watching<'_> {
+impl WatchRun<'_> {
     /// Takes samples until there is a reason to end, and returns that.
     fn follow(
         &mut self,
@@ -446,8 +446,8 @@ impl Watching<'_> {
             // A page that may match keeps it from being known.
             Quantifier::None => !any && undecided.is_none(),
         };
-        if let Some((pages, states)) = undecided.filter(|_| !reached && !self.undecided_said) {
-            self.undecided_said = true;
+        if let Some((pages, states)) = undecided.filter(|_| !reached && !self.has_said_undecided) {
+            self.has_said_undecided = true;
             say_left_out(pages, "page", &states_are(states), sink)?;
         }
         Ok(reached)

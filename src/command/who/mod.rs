@@ -6,7 +6,7 @@ use super::pointers::note_address;
 use super::rows::{finish, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, ps, translate};
 use crate::eval::{self, Location};
-use crate::inspect::who::{self, EndCause, FrameQuestion, SearchEvent, SearchSummary, Seen};
+use crate::inspect::who::{self, EndCause, FrameQuestion, KnownMapping, SearchEvent, SearchSummary};
 use crate::inspect::{AddressSpace, frame_words};
 use crate::kernel::{Device, FrameNumber, Name, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, after, count};
@@ -175,7 +175,7 @@ fn by_address(
         }
     })?;
     Ok(FrameQuestion {
-        seen: Some(Seen {
+        seen: Some(KnownMapping {
             pid: target.process.identity().pid,
             address: space.page().floor(address),
             region: detail.region,
@@ -265,7 +265,7 @@ impl Listener<'_> {
 
 fn summary(answer: SearchSummary, question: &FrameQuestion, machine: &Machine) -> WhoSummary {
     let uncounted = answer.uncounted.map(|reason| reason.to_string());
-    let (ended, because) = match answer.ended {
+    let (ended, because) = match answer.end_cause {
         EndCause::Nobody(reason) => (SearchEnd::Nobody, Some(reason.to_owned())),
         EndCause::Counted => (SearchEnd::Counted, None),
         EndCause::Searched => (SearchEnd::Searched, uncounted),
@@ -279,7 +279,7 @@ fn summary(answer: SearchSummary, question: &FrameQuestion, machine: &Machine) -
         counts: answer.counts,
         ended,
         because,
-        moved: answer.moved,
+        moved: answer.has_moved,
         lists_all: answer.lists_all,
     }
 }

@@ -67,7 +67,7 @@ fn compile(predicate: Predicate<PageField>, need: Facts, machine: Arc<Machine>, 
     let size = machine.page();
     let names = field::NameCache::of(machine);
     inspect::Filter::new(need, move |page, region| {
-        let answers = PageAnswers { page, region, size, names: &names, of_frames };
+        let answers = PageAnswers { page, region, size, names: &names, is_of_frames: of_frames };
         predicate.holds(&answers) == Some(true)
     })
 }
@@ -175,7 +175,7 @@ struct PageAnswers<'p> {
     size: PageSize,
     names: &'p field::NameCache,
     /// Whether the page stands for frames that no process maps.
-    of_frames: bool,
+    is_of_frames: bool,
 }
 
 impl Answers<PageField> for PageAnswers<'_> {
@@ -183,7 +183,7 @@ impl Answers<PageField> for PageAnswers<'_> {
         field::boolean(field, self.page, self.region)
     }
     fn integer(&self, field: PageField) -> Option<u64> {
-        if self.of_frames {
+        if self.is_of_frames {
             field::integer_of_frame(field, self.page, self.size)
         } else {
             field::integer(field, self.page, self.size)

@@ -156,7 +156,7 @@ fn elements_and_arrays() {
 #[test]
 fn a_plain_char_has_a_sign_where_the_target_s_has() {
     let mut fake = numbers();
-    fake.layout.signed_char = false;
+    fake.layout.is_char_signed = false;
     let world = World::of(fake);
     assert_eq!(world.print("*(char *)0x500000"), "integer 251");
     assert_eq!(world.print("(char)-1 + (signed char)-1"), "integer 254");
@@ -202,7 +202,7 @@ fn long_and_pointers_are_as_wide_as_the_target_s() {
         assert_eq!(world.print(text), value, "{text}");
     }
     let mut fake = numbers();
-    fake.layout.little_endian = false;
+    fake.layout.is_little_endian = false;
     assert_eq!(World::of(fake).print("*(short *)0x500004"), "integer 17459");
 }
 

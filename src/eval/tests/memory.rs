@@ -46,7 +46,7 @@ fn words_of_every_width() {
 fn the_targets_own_order_and_width() {
     let mut fake = heap();
     fake.layout.pointer_bytes = 4;
-    fake.layout.little_endian = false;
+    fake.layout.is_little_endian = false;
     let world = World::of(fake);
     assert_eq!(world.print("*0x500010"), "address 0x88776655");
     assert_eq!(world.print("i16(0x500010)"), format!("integer {}", 0x8877u16 as i16));

@@ -13,7 +13,7 @@ use super::{Error, Scope, Value};
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::{HistoryReference, Range, Spanned};
 use crate::process::Target;
-use crate::process::fake::{Fake, Watched};
+use crate::process::fake::{Fake, WatchedAnswers};
 use crate::symbol::Symbols;
 use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, LOCAL, OBJECT, entry};
 use std::cell::RefCell;
@@ -28,7 +28,7 @@ struct World {
     variables: BTreeMap<String, Value>,
     values: Vec<Value>,
     last_address: Option<VirtualAddress>,
-    watched: Arc<Watched>,
+    watched: Arc<WatchedAnswers>,
     notes: RefCell<Vec<String>>,
 }
 

@@ -46,18 +46,18 @@ pub struct Accounting {
     counted: Vec<(Page, AccountEntry)>,
     done: Option<(usize, Account)>,
     /// The counted pages whose frames others here may map too.
-    repeated: Repeated,
+    repeated: RepeatedPages,
     is_average: bool,
 }
 
 /// Pages whose frames may be mapped several times.
 #[derive(Default)]
-struct Repeated {
+struct RepeatedPages {
     frames: FrameCounts,
     pages: u64,
 }
 
-impl Repeated {
+impl RepeatedPages {
     fn add_pages(&mut self, page: &Page) {
         if let Some(frame) = page.frame() {
             self.frames.add(frame, page.pages);
@@ -81,7 +81,7 @@ impl AddressSpace {
             rules: CountingRules {
                 exact: self.target().machine.has_exact_map_counts(),
                 tails_show_flags: self.kernel() >= (6, 10),
-                counts_failed: self.kernel() >= (6, 9),
+                have_counts_failed: self.kernel() >= (6, 9),
             },
             budget: Budget::unlimited(),
             first,
@@ -92,7 +92,7 @@ impl AddressSpace {
             current: None,
             counted: Vec::new(),
             done: None,
-            repeated: Repeated::default(),
+            repeated: RepeatedPages::default(),
             is_average: false,
         }
     }

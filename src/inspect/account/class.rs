@@ -18,12 +18,12 @@ pub(super) struct CountingRules {
     /// Whether the tails of a folio show its flags (since Linux 6.10).
     pub tails_show_flags: bool,
     /// Whether smaps counts failed pages in Rss (`is_pfn_swap_entry` in include/linux/swapops.h, since Linux 6.9).
-    pub counts_failed: bool,
+    pub have_counts_failed: bool,
 }
 
 /// Who else maps a page of a file or of shared memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sharing {
+enum OtherMappers {
     Here,
     Others,
     Unclear,
@@ -46,7 +46,7 @@ impl CountingRules {
             (State::Present, _) if is_of_driver(page, viewed) => Place::Beside(bare_frames(viewed)),
             (State::Present, _) => return Some(self.resident(page, viewed, times)),
             (State::Migrating | State::Device, _) => Place::Class(AccountClass::Elsewhere),
-            (State::Hwpoison, _) if self.counts_failed => Place::Class(AccountClass::Elsewhere),
+            (State::Hwpoison, _) if self.have_counts_failed => Place::Class(AccountClass::Elsewhere),
             (State::Swapped, _) => Place::Beside(BesideRss::Swapped),
             (State::Guard, _) => Place::Beside(BesideRss::Guards),
             (State::PfnMapped, _) => Place::Beside(bare_frames(viewed)),
@@ -75,14 +75,14 @@ impl CountingRules {
                 None => AccountClass::PrivateUnclear,
             },
             Some(Kind::Shmem) => match sharing {
-                Sharing::Here => AccountClass::ShmemHere,
-                Sharing::Others => AccountClass::ShmemOthers,
-                Sharing::Unclear => AccountClass::ShmemUnclear,
+                OtherMappers::Here => AccountClass::ShmemHere,
+                OtherMappers::Others => AccountClass::ShmemOthers,
+                OtherMappers::Unclear => AccountClass::ShmemUnclear,
             },
             Some(Kind::File) => match sharing {
-                Sharing::Here => AccountClass::FileHere,
-                Sharing::Others => AccountClass::FileOthers,
-                Sharing::Unclear => AccountClass::FileUnclear,
+                OtherMappers::Here => AccountClass::FileHere,
+                OtherMappers::Others => AccountClass::FileOthers,
+                OtherMappers::Unclear => AccountClass::FileUnclear,
             },
             _ => AccountClass::Unclear,
         };
@@ -91,17 +91,17 @@ impl CountingRules {
     }
 
     /// Who else maps a page of an object, and whether it is mapped several times here, as far as that is known.
-    fn sharing(&self, page: &Page, is_private: Option<bool>, times: MapTimes) -> (Sharing, Option<bool>) {
+    fn sharing(&self, page: &Page, is_private: Option<bool>, times: MapTimes) -> (OtherMappers, Option<bool>) {
         let count = page.map_count.filter(|_| !page.count_is_average);
         match (is_private, times, count) {
-            (Some(true), ..) => (Sharing::Here, Some(false)),
+            (Some(true), ..) => (OtherMappers::Here, Some(false)),
             (Some(false), MapTimes::Known(times), Some(count)) if times > 1 && times == count => {
-                (Sharing::Here, Some(true))
+                (OtherMappers::Here, Some(true))
             }
-            (Some(false), MapTimes::Known(times), Some(_)) => (Sharing::Others, Some(times > 1)),
-            (Some(false), MapTimes::Known(0 | 1), None) => (Sharing::Others, Some(false)),
-            (_, MapTimes::Known(times), _) => (Sharing::Unclear, Some(times > 1)),
-            (_, MapTimes::Unknown, _) => (Sharing::Unclear, None),
+            (Some(false), MapTimes::Known(times), Some(_)) => (OtherMappers::Others, Some(times > 1)),
+            (Some(false), MapTimes::Known(0 | 1), None) => (OtherMappers::Others, Some(false)),
+            (_, MapTimes::Known(times), _) => (OtherMappers::Unclear, Some(times > 1)),
+            (_, MapTimes::Unknown, _) => (OtherMappers::Unclear, None),
         }
     }
 

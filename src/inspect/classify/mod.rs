@@ -46,7 +46,7 @@ fn empty_states(entry: PageMapEntry, categories: Option<Categories>, place: Opti
     {
         return states;
     }
-    if place.pfn_mapped { State::PfnMapped.into() } else { State::Untouched.into() }
+    if place.is_pfn_mapped { State::PfnMapped.into() } else { State::Untouched.into() }
 }
 
 /// The possible states of an entry with bit 62, which alone does not mean that the page is in swap.
@@ -131,7 +131,7 @@ fn present_kind(
         Backing::Anonymous => Kind::Anonymous,
         Backing::File | Backing::Shmem => Kind::PrivateCopy,
     };
-    match (is_of_object(entry, flags, evidence, place, rules)?, place.shared) {
+    match (is_of_object(entry, flags, evidence, place, rules)?, place.is_shared) {
         // Nothing else in private memory without a file has bit 61.
         (true, _) if place.backing == Backing::Anonymous => Some(Kind::HugeZero),
         (true, _) => Some(place.backing.kind()),
@@ -199,7 +199,7 @@ pub(super) fn absent_kind(
         (State::PfnMapped, _) => Kind::DeviceMemory,
         // Only private memory has swap entries: shared memory in swap leaves an empty entry.
         (State::Swapped | State::Migrating | State::Hwpoison | State::Device, Backing::File | Backing::Shmem)
-            if !place.shared && !entry.is_file_or_shared() =>
+            if !place.is_shared && !entry.is_file_or_shared() =>
         {
             Kind::PrivateCopy
         }
@@ -245,9 +245,9 @@ pub struct RegionFacts {
     /// Its backing.
     pub backing: Backing,
     /// Mapped shared; otherwise private, copied on write.
-    pub shared: bool,
+    pub is_shared: bool,
     /// VM_PFNMAP: the page map shows nothing of it.
-    pub pfn_mapped: bool,
+    pub is_pfn_mapped: bool,
     /// VM_PFNMAP, and some of its pages may be copies of the device's, made by writes to a private mapping: ordinary
     /// memory.
     pub may_be_copied: bool,
@@ -262,8 +262,8 @@ impl RegionFacts {
     pub const fn plain(backing: Backing, shared: bool) -> Self {
         RegionFacts {
             backing,
-            shared,
-            pfn_mapped: false,
+            is_shared: shared,
+            is_pfn_mapped: false,
             may_be_copied: false,
             may_be_huge: false,
             merged: Some(false),

@@ -183,8 +183,8 @@ fn outside_and_pfn_mapped() {
     let hidden = |backing| {
         Some(RegionFacts {
             backing,
-            shared: true,
-            pfn_mapped: true,
+            is_shared: true,
+            is_pfn_mapped: true,
             may_be_copied: false,
             may_be_huge: false,
             merged: Some(false),

@@ -79,7 +79,7 @@ pub(super) struct HugeTally {
     counts: HugeCounts,
     all: BTreeMap<HugeKey, (Sum, usize, u64)>,
     of_region: BTreeMap<HugeKey, Sum>,
-    allowed: BTreeMap<u64, u64>,
+    allowed_bytes: BTreeMap<u64, u64>,
 }
 
 impl HugeTally {
@@ -107,7 +107,7 @@ impl HugeTally {
         counts.untouched = counts.untouched.saturating_add(bytes(untouched));
         let memory = bytes(stretch.small + stretch.huge + stretch.swapped + untouched);
         for size in rules.settings.sizes.iter().filter(|size| rules.allows(region, size.bytes)) {
-            let allowed = self.allowed.entry(size.bytes).or_default();
+            let allowed = self.allowed_bytes.entry(size.bytes).or_default();
             *allowed = allowed.saturating_add(memory);
         }
         if untouched > 0 && region.backing != Backing::Kernel {
@@ -160,7 +160,7 @@ impl HugeTally {
         };
         let mut reasons: Vec<HugeReason> = self.all.iter().map(reason).collect();
         reasons.sort_by_key(|one| (one.by, one.reason.map_or(usize::MAX, |reason| rules.rank(reason))));
-        let allowed = |bytes| self.allowed.get(&bytes).copied().unwrap_or_default();
+        let allowed = |bytes| self.allowed_bytes.get(&bytes).copied().unwrap_or_default();
         let sizes = rules.settings.sizes.iter().map(|&size| HugeSizeUse { size, allowed: allowed(size.bytes) });
         HugeReport { counts: self.counts, reasons, sizes: sizes.collect() }
     }

@@ -63,7 +63,7 @@ pub struct AccessFacts {
     /// Whether the region may have reserved pages in the pool: it was mapped without MAP_NORESERVE.
     pub pool_may_be_reserved: Option<bool>,
     /// Whether a page of its large folio is known to be mapped more than once: by another process, that is.
-    pub folio_shared: bool,
+    pub is_folio_shared: bool,
     /// Whether an access may map a transparent huge page where nothing is mapped.
     pub huge_may_come: Option<bool>,
     /// Whether a stack would grow to the address, which is in no region.
@@ -343,9 +343,9 @@ fn write_outcome(facts: &AccessFacts, permissions: Permissions) -> AccessOutcome
                 AnonExclusive::Yes => &[Nothing],
                 // The page is copied if another process maps any page of the folio (__wp_can_reuse_large_anon_folio in
                 // mm/memory.c; kernels before it copy too).
-                AnonExclusive::Unknown | AnonExclusive::OfFolio(true) if facts.folio_shared => &[Nothing, Copy],
-                AnonExclusive::OfFolio(false) if facts.folio_shared => &[Copy, Nothing],
-                AnonExclusive::No if facts.folio_shared => &[Copy],
+                AnonExclusive::Unknown | AnonExclusive::OfFolio(true) if facts.is_folio_shared => &[Nothing, Copy],
+                AnonExclusive::OfFolio(false) if facts.is_folio_shared => &[Copy, Nothing],
+                AnonExclusive::No if facts.is_folio_shared => &[Copy],
                 AnonExclusive::Unknown | AnonExclusive::OfFolio(true) => &[Nothing, Reuse, Copy],
                 AnonExclusive::OfFolio(false) => &[Reuse, Copy, Nothing],
                 // A page in the swap cache is copied if another process has its slot (wp_can_reuse_anon_folio in

@@ -42,7 +42,7 @@ fn page(state: State, kind: Kind) -> AccessFacts {
         uffd_minor: Some(false),
         pool_has_spare: Some(true),
         pool_may_be_reserved: Some(true),
-        folio_shared: false,
+        is_folio_shared: false,
         huge_may_come: Some(false),
         stack_grows: None,
     }
@@ -478,7 +478,7 @@ fn the_first_write_to_an_exclusive_hugetlb_page() {
 /// The kernel reuses no page of a large folio while another process maps any of it.
 #[test]
 fn a_write_to_a_large_folio_that_a_child_still_maps() {
-    let left = |flags, shared| AccessFacts { folio_shared: shared, ..present(flags, 1) };
+    let left = |flags, shared| AccessFacts { is_folio_shared: shared, ..present(flags, 1) };
     check(left(HEAD, true), &[Nothing], &[Copy]);
     check(left(HEAD, false), &[Nothing], &[Reuse, Copy]);
     check(left(TAIL, true), &[Nothing], &[Copy, Nothing]);

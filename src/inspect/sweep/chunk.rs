@@ -35,7 +35,7 @@ pub struct Chunk<'a> {
     /// The zones of the machine, when asked for.
     pub(super) zones: Option<&'a Zones>,
     /// Whether map counts are of one page.
-    exact_counts: bool,
+    has_exact_counts: bool,
     /// The backing content of its untouched pages, in address order; empty when not asked for.
     pub(super) backing: &'a [BackingRun],
 }
@@ -261,7 +261,7 @@ impl PageStretches {
             size: space.page(),
             need,
             zones: need.contains(Facts::ZONES).then(zones).flatten(),
-            exact_counts: need.contains(Facts::COUNTS) && space.has_exact_counts(),
+            has_exact_counts: need.contains(Facts::COUNTS) && space.has_exact_counts(),
             backing: &stretch.content,
         }
     }
@@ -408,7 +408,7 @@ impl ChunkPages<'_> {
                 .map(|categories| categories.contains(Categories::HUGE))
                 .or(self.chunk.never_huge())
                 .or_else(|| self.huge_unscanned(states, kind, flags)),
-            count_is_average: !self.chunk.exact_counts
+            count_is_average: !self.chunk.has_exact_counts
                 && map_count.is_some_and(|count| count > 0)
                 && flags.is_none_or(PageFlags::is_in_large_folio),
             order: order.and_then(|order| u8::try_from(order).ok()),

@@ -277,12 +277,13 @@ fn main_kind(then: SampledPage, before: State, now: SampledPage, after: State) -
 
 fn kind_of_present(then: SampledPage, now: SampledPage) -> Option<EventKind> {
     // Bit 61 is that of a file also for the huge page of zeros.
-    let copied = if then.zero { !now.zero } else { then.entry.is_file_or_shared() && !now.entry.is_file_or_shared() };
-    Some(match (then.huge, now.huge) {
+    let copied =
+        if then.is_zero { !now.is_zero } else { then.entry.is_file_or_shared() && !now.entry.is_file_or_shared() };
+    Some(match (then.is_huge, now.is_huge) {
         (false, true) => EventKind::Collapsed,
         // A private copy loses bit 61 even where frames are hidden.
         _ if copied => EventKind::CopiedOnWrite,
-        _ if then.entry.frame() == now.entry.frame() => match (then.huge, now.huge) {
+        _ if then.entry.frame() == now.entry.frame() => match (then.is_huge, now.is_huge) {
             (true, false) => EventKind::Split,
             _ => return None,
         },
@@ -304,7 +305,7 @@ mod tests {
     const DIRTY: u64 = 1 << 55;
 
     fn page(entry: u64, huge: bool) -> SampledPage {
-        SampledPage { entry: PageMapEntry::new(entry), huge, ..SampledPage::default() }
+        SampledPage { entry: PageMapEntry::new(entry), is_huge: huge, ..SampledPage::default() }
     }
 
     fn said(before: (u64, State), after: (u64, State)) -> Vec<EventKind> {

@@ -3,7 +3,7 @@
 
 use super::pages::{JoinRule, Pair};
 use super::regions::Change;
-use super::words::{PageWords, SampledPage, Sampling, WordSample};
+use super::words::{OpenSample, PageWords, SampledPage, WordSample};
 use crate::budget::Budget;
 use crate::inspect::Result;
 use crate::inspect::address_space::AddressSpace;
@@ -81,7 +81,7 @@ impl Snapshot {
     ) -> Result<Snapshot> {
         let nothing = PageWords::default();
         let total = spans.iter().map(|span| span.pages(space.page())).sum();
-        let sampling = Sampling::new(space.clone(), spans, [extra, Facts::empty()], &nothing);
+        let sampling = OpenSample::new(space.clone(), spans, [extra, Facts::empty()], &nothing);
         let mut sampling = sampling.within(budget.clone());
         let mut done = 0;
         while sampling.advance(&nothing)? {
@@ -208,7 +208,7 @@ impl Snapshot {
         let behind = theirs.map_or(0, |theirs| page.index(theirs));
         let end = theirs.map_or(0, |_| behind + range.pages(page));
         // Pages of zeros are nobody's: a write takes a new page, and copies none.
-        let held = move |(_, seen): &(u64, SampledPage)| self.holds(seen.entry) && !seen.zero;
+        let held = move |(_, seen): &(u64, SampledPage)| self.holds(seen.entry) && !seen.is_zero;
         let mine = self.pages(range).filter(held);
         let mine = mine.map(move |(index, seen)| (index - first, seen));
         let others = other.sample.words.pages(behind, end).filter(held);
@@ -306,7 +306,7 @@ fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> PageRelation 
 fn is_copied_by_next_write(seen: SampledPage, relation: PageRelation) -> bool {
     let entry = seen.entry;
     let is_exclusive =
-        entry.is_exclusive() && !(seen.huge && matches!(relation, PageRelation::Shared | PageRelation::Elsewhere));
+        entry.is_exclusive() && !(seen.is_huge && matches!(relation, PageRelation::Shared | PageRelation::Elsewhere));
     entry.is_present() && !entry.is_file_or_shared() && !is_exclusive
 }
 
@@ -360,7 +360,7 @@ impl SharedFrames {
     pub fn of(pages: impl Iterator<Item = SampledPage>) -> Self {
         let mut frames = SharedFrames::default();
         let mut full = FIRST_JOIN;
-        for page in pages.filter(|page| !page.zero && (page.huge || !page.entry.is_exclusive())) {
+        for page in pages.filter(|page| !page.is_zero && (page.is_huge || !page.entry.is_exclusive())) {
             let Some(frame) = page.entry.frame().map(FrameNumber::get) else {
                 continue;
             };
@@ -408,14 +408,14 @@ mod tests {
     const EXCLUSIVE: u64 = 1 << 56;
 
     fn page(raw: u64, huge: bool) -> SampledPage {
-        SampledPage { entry: PageMapEntry::new(raw), huge, ..SampledPage::default() }
+        SampledPage { entry: PageMapEntry::new(raw), is_huge: huge, ..SampledPage::default() }
     }
 
     #[test]
     fn frames_are_kept_once_in_runs_unless_one_process_alone_can_map_them() {
         let raws = [9, 10, 4, 5, 6, 10, 11, 4, 20];
         let all = raws.map(|frame| page(PRESENT | frame, false));
-        let zeros = SampledPage { zero: true, ..page(PRESENT | 7, false) };
+        let zeros = SampledPage { is_zero: true, ..page(PRESENT | 7, false) };
         assert!(!SharedFrames::of([zeros].into_iter()).contains_frame_of(zeros));
         let alone = page(PRESENT | EXCLUSIVE | 30, false);
         let first_of_huge = page(PRESENT | EXCLUSIVE | 40, true);

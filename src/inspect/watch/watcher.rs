@@ -2,7 +2,7 @@
 
 use super::pages::{JoinRule, Pair};
 use super::regions::Change;
-use super::words::{PageWords, Sampling, WordSample};
+use super::words::{OpenSample, PageWords, WordSample};
 use crate::budget::Budget;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{KernelBehaviour, SwapTypes};
@@ -159,7 +159,7 @@ enum Stage {
     Space,
     /// To sample ranges of the address space.
     Chosen(AddressSpace),
-    Sampling(Box<Sampling>),
+    Sampling(Box<OpenSample>),
     Ended,
 }
 
@@ -261,7 +261,7 @@ impl Look<'_> {
         if let Stage::Chosen(space) = &self.stage {
             let facts = [self.watcher.extra, self.more];
             let nothing = PageWords::default();
-            let sampling = Sampling::new(space.clone(), ranges, facts, self.watcher.words(&nothing));
+            let sampling = OpenSample::new(space.clone(), ranges, facts, self.watcher.words(&nothing));
             self.stage = Stage::Sampling(Box::new(sampling.within(self.budget.clone())));
         }
     }
@@ -318,7 +318,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    fn keep_sample(&mut self, sampling: Sampling) {
+    fn keep_sample(&mut self, sampling: OpenSample) {
         let (sample, space) = sampling.finish();
         let now = Arc::new(sample);
         self.watcher.swap = SwapTypes::of(&space);

@@ -31,7 +31,7 @@ struct WordBlock {
     /// Shared with the last sample, if they are the same.
     words: Arc<ExtentWords>,
     /// Whether they differ from those of the last sample.
-    fresh: bool,
+    is_fresh: bool,
 }
 
 #[derive(PartialEq, Eq)]
@@ -59,9 +59,9 @@ pub(super) struct SampledPage {
     pub entry: PageMapEntry,
     pub flags: Option<PageFlags>,
     pub map_count: Option<u64>,
-    pub huge: bool,
+    pub is_huge: bool,
     /// Whether it is the page of zeros, where the scan was asked for that.
-    pub zero: bool,
+    pub is_zero: bool,
     /// A hash of the contents, where they were asked for and read.
     pub contents: Option<NonZeroU64>,
 }
@@ -132,8 +132,8 @@ impl ExtentWords {
             },
             flags: word(&self.flags).map(PageFlags::from_bits_retain),
             map_count: word(&self.counts),
-            huge: is_in(&self.huge, index),
-            zero: is_in(&self.zero, index),
+            is_huge: is_in(&self.huge, index),
+            is_zero: is_in(&self.zero, index),
             contents: self.contents.get(into as usize).copied().flatten(),
         }
     }
@@ -165,11 +165,11 @@ impl PageWords {
             && extent.words.is_same(chunk, size, self.compared)
         {
             *same = true;
-            self.extents.push(WordBlock { words: extent.words.clone(), fresh: false });
+            self.extents.push(WordBlock { words: extent.words.clone(), is_fresh: false });
             return;
         }
         let words = ExtentWords::of(chunk, size, self.compared).filter(|words| !words.entries.is_empty());
-        self.extents.extend(words.map(|words| WordBlock { words: Arc::new(words), fresh: true }));
+        self.extents.extend(words.map(|words| WordBlock { words: Arc::new(words), is_fresh: true }));
     }
 
     /// The pages that differ from `before`, with their words then and now. The pages in the ranges of indices `new` are
@@ -186,7 +186,8 @@ impl PageWords {
             let is_same = is_next && self.same.get(*index) == Some(&true);
             !is_same || touches(&extent.words, &in_old)
         });
-        let now = self.extents.iter().filter(move |extent| !is_next || extent.fresh || touches(&extent.words, &in_new));
+        let now =
+            self.extents.iter().filter(move |extent| !is_next || extent.is_fresh || touches(&extent.words, &in_new));
         differences(old.map(|(_, extent)| &*extent.words), now.map(|extent| &*extent.words), Rc::clone(new))
     }
 
@@ -310,14 +311,14 @@ fn differences<'a>(
 }
 
 /// A sample that is being taken.
-pub(super) struct Sampling {
+pub(super) struct OpenSample {
     space: AddressSpace,
     spans: Vec<AddressRange>,
     words: PageWords,
     pages: Sweep,
 }
 
-impl Sampling {
+impl OpenSample {
     /// Samples `spans`. Flags and map counts are read if `extra` has them, and what `more` needs as far as it can be
     /// known here. Words that are the same as in `before` will be shared with it.
     pub fn new(space: AddressSpace, spans: Vec<AddressRange>, [extra, more]: [Facts; 2], before: &PageWords) -> Self {
@@ -328,12 +329,12 @@ impl Sampling {
         let extra = extra & (Facts::FLAGS | Facts::COUNTS);
         let need = space.obtainable(Facts::HUGE | Facts::OWNERS | zeros | more) | extra | Facts::ENTRIES;
         let pages = space.pages(&spans, need);
-        Sampling { space, spans, words: before.next(extra), pages }
+        OpenSample { space, spans, words: before.next(extra), pages }
     }
 
     /// The same, with what it may take.
     pub fn within(self, budget: Budget) -> Self {
-        Sampling { pages: self.pages.within(budget), ..self }
+        OpenSample { pages: self.pages.within(budget), ..self }
     }
 
     /// Takes the next pages. False after the last ones.
@@ -358,7 +359,7 @@ impl Sampling {
 
     /// The sample, once it has ended.
     pub fn finish(self) -> (WordSample, AddressSpace) {
-        let Sampling { space, spans, words, .. } = self;
+        let OpenSample { space, spans, words, .. } = self;
         let regions = around(&space, &spans);
         (WordSample { words, regions, spans, page: space.page() }, space)
     }

@@ -23,7 +23,7 @@ use super::Result;
 use crate::process::Machine;
 use std::sync::Arc;
 
-pub use question::{EndCause, FrameQuestion, Mapper, SearchEvent, SearchSummary, Seen};
+pub use question::{EndCause, FrameQuestion, KnownMapping, Mapper, SearchEvent, SearchSummary};
 pub use search::Search;
 
 /// The mappings of a frame.

@@ -11,7 +11,7 @@ pub struct FrameQuestion {
     /// The frame.
     pub frame: FrameNumber,
     /// The mapping it was found by, if it was found by an address.
-    pub seen: Option<Seen>,
+    pub seen: Option<KnownMapping>,
     /// The process whose relatives are visited first.
     pub near: Option<u32>,
     /// Whether PAGEMAP_SCAN and PROCMAP_QUERY may be used (see
@@ -30,7 +30,7 @@ impl FrameQuestion {
 
 /// A mapping known before the search.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct KnownMapping {
     /// The process.
     pub pid: u32,
     /// The first byte of the page.
@@ -99,7 +99,7 @@ pub struct SearchSummary {
     /// Whether all processes of the machine are listed here: not in a pid namespace, nor with `hidepid`.
     pub lists_all: bool,
     /// Whether the page has left the mapping that it was found by: the mappings may be from before and after that.
-    pub moved: bool,
+    pub has_moved: bool,
     /// How the search ended.
-    pub ended: EndCause,
+    pub end_cause: EndCause,
 }

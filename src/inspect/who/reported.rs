@@ -98,9 +98,9 @@ impl ReportedMappings {
         candidate: &mut Candidate,
         opened: TargetRegions<'_>,
         hits: Vec<Hit>,
-        by_clue: bool,
+        is_by_clue: bool,
     ) -> Result<()> {
-        let remembers = by_clue || self.is_counted;
+        let remembers = is_by_clue || self.is_counted;
         for hit in hits {
             let pages = self.pages(&hit);
             if !pages.clone().any(|page| candidate.reported.contains(&page)) {

@@ -39,7 +39,7 @@ pub struct Search {
     had_clue: bool,
     /// The round that goes on.
     round: Option<Round>,
-    ended: Option<EndCause>,
+    end_cause: Option<EndCause>,
 }
 
 /// A round through the candidates.
@@ -93,10 +93,10 @@ impl Search {
             how: VisitMode::Search,
             had_clue: false,
             round: None,
-            ended: None,
+            end_cause: None,
         };
         if let FrameClass::Unmappable(why) = search.class {
-            search.ended = Some(EndCause::Nobody(why));
+            search.end_cause = Some(EndCause::Nobody(why));
         } else {
             (search.candidates, search.lists_all) = candidates(machine, question.near)?;
         }
@@ -122,10 +122,10 @@ impl Search {
             if let Some(event) = self.reported.events.pop_front() {
                 return Ok(Some(event));
             }
-            if self.ended.is_some() {
+            if self.end_cause.is_some() {
                 return Ok(None);
             }
-            self.advance().inspect_err(|_| self.ended = Some(EndCause::Stopped))?;
+            self.advance().inspect_err(|_| self.end_cause = Some(EndCause::Stopped))?;
         }
     }
 
@@ -153,8 +153,8 @@ impl Search {
             result => result,
         };
         match (result, self.how) {
-            (RoundResult::AllFound, _) => self.ended = Some(EndCause::Counted),
-            (RoundResult::Limit, _) => self.ended = Some(EndCause::Limit),
+            (RoundResult::AllFound, _) => self.end_cause = Some(EndCause::Counted),
+            (RoundResult::Limit, _) => self.end_cause = Some(EndCause::Limit),
             (RoundResult::Clue(clue), _) => {
                 self.how = VisitMode::Follow(clue);
                 self.had_clue = true;
@@ -164,7 +164,7 @@ impl Search {
             }
             (RoundResult::Finished, VisitMode::Follow(Clue::Address(_))) => self.how = VisitMode::Search,
             (RoundResult::Finished, VisitMode::Follow(Clue::Offset(_)) | VisitMode::Search) => {
-                self.ended = Some(EndCause::Searched)
+                self.end_cause = Some(EndCause::Searched)
             }
         }
         Ok(())
@@ -298,7 +298,7 @@ impl Search {
 
     /// The answer, once it has ended.
     pub fn summary(self) -> SearchSummary {
-        let ended = self.ended.unwrap_or(EndCause::Stopped);
+        let ended = self.end_cause.unwrap_or(EndCause::Stopped);
         let not_pulled = self.reported.events.iter().map(|event| match event {
             SearchEvent::Found(mapper) => mapper.pages,
             SearchEvent::Visited { .. } => 0,
@@ -307,7 +307,7 @@ impl Search {
             |wanted: &dyn Fn(&Candidate) -> bool| self.candidates.iter().filter(|one| wanted(one)).count() as u64;
         let in_state = |state| count(&|candidate| candidate.state == state);
         SearchSummary {
-            moved: self.has_moved(ended),
+            has_moved: self.has_moved(ended),
             lists_all: self.lists_all,
             counts: WhoCounts {
                 mappings: self.reported.mappings - not_pulled.sum::<u64>(),
@@ -325,7 +325,7 @@ impl Search {
             uncounted: self.counted.err(),
             flags: self.flags,
             map_count: self.map_count,
-            ended,
+            end_cause: ended,
         }
     }
 }

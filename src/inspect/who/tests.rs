@@ -76,7 +76,7 @@ impl Town {
                 let address = VirtualAddress::new(page * PAGE);
                 let regions = self.world(pid).regions.lock().expect("a lock");
                 let mut regions = regions.iter();
-                Seen { pid, address, region: regions.find(|one| one.range.contains(address)).cloned() }
+                KnownMapping { pid, address, region: regions.find(|one| one.range.contains(address)).cloned() }
             }),
             near: seen.map(|(pid, _)| pid),
             scan: true,
@@ -153,7 +153,7 @@ fn a_page_of_a_file_is_searched_for_where_the_file_is_mapped() {
         .with(process(14, vec![file_region(600, 4, 9, 4)], &mapped(601)), 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1), (13, 405, 1), (13, 500, 1)]);
-    assert_eq!(answer.ended, EndCause::Counted);
+    assert_eq!(answer.end_cause, EndCause::Counted);
     assert_eq!((answer.counts.mappings, answer.counts.processes), (3, 2));
     assert_eq!((answer.counts.looked_at, answer.counts.listed), (4, 5));
     // No entry was read of processes that do not map that file, nor of those after the last mapping. Entries of the
@@ -173,7 +173,7 @@ fn a_file_may_have_another_number_elsewhere() {
         .with(process(12, vec![region(300, 8)], &[(301, 4)]), 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1), (11, 301, 1)]);
-    assert_eq!(answer.ended, EndCause::Counted);
+    assert_eq!(answer.end_cause, EndCause::Counted);
     assert_eq!(town.read_of(11), (2, 0));
     assert_eq!(town.read_of(12), (0, 0));
 }
@@ -189,7 +189,7 @@ fn anonymous_memory_is_searched_for_at_the_same_address_of_relatives_first() {
     let (found, answer) = town.who(Some((20, 101)));
     // Itself, its parent; then the others by number.
     assert_eq!(found, [(20, 101, 1), (50, 101, 1), (10, 101, 1)]);
-    assert_eq!(answer.ended, EndCause::Counted);
+    assert_eq!(answer.end_cause, EndCause::Counted);
     assert_eq!(town.read_of(3), (1, 0));
     for pid in [10, 20, 50] {
         assert_eq!(town.read_of(pid), (2, 0), "{pid}");
@@ -209,14 +209,14 @@ fn very_many_processes_are_reported_in_order_until_all_mappings_are_found() {
     let (found, answer) = town.who(Some((10, 101)));
     let told = |found: &[(u32, u64, u64)]| Vec::from_iter(found.iter().map(|one| one.0));
     assert_eq!(told(&found), expected);
-    assert_eq!(answer.ended, EndCause::Counted);
+    assert_eq!(answer.end_cause, EndCause::Counted);
     assert_eq!((answer.counts.mappings, answer.counts.looked_at), (300, 599));
     // The search did not wait for processes after the last mapping, and did not open the last of them.
     assert_eq!(town.read_of(1009), (0, 0));
     expected.truncate(200);
     let (found, answer) = town.who_until(Some((10, 101)), 200);
     assert_eq!(told(&found), expected);
-    assert_eq!(answer.ended, EndCause::Stopped);
+    assert_eq!(answer.end_cause, EndCause::Stopped);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_mapping_at_an_unlikely_place_is_found_by_the_full_search() {
         .with(process(13, vec![region(900, 40)], &[(931, FRAME)]), 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1), (11, 102, 1), (12, 931, 1)]);
-    assert_eq!(answer.ended, EndCause::Counted);
+    assert_eq!(answer.end_cause, EndCause::Counted);
     assert_eq!(town.read_of(13).1, 0);
 }
 
@@ -240,10 +240,10 @@ fn an_unreadable_process_leaves_the_search_unfinished() {
         .with(process(12, vec![region(100, 4)], &[(101, 3)]), 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1)]);
-    assert_eq!(answer.ended, EndCause::Searched);
+    assert_eq!(answer.end_cause, EndCause::Searched);
     assert_eq!(answer.uncounted, None);
     assert_eq!((answer.counts.looked_at, answer.counts.unreadable, answer.counts.listed), (2, 1, 3));
-    assert!(!answer.moved);
+    assert!(!answer.has_moved);
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn a_process_may_exit_during_its_visit() {
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1)]);
     assert_eq!((answer.counts.gone, answer.counts.unreadable), (1, 0));
-    assert_eq!(answer.ended, EndCause::Searched);
+    assert_eq!(answer.end_cause, EndCause::Searched);
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn a_frame_by_number_is_searched_for_until_the_first_mapping_gives_a_clue() {
         );
     let (found, answer) = town.who(None);
     assert_eq!(found, [(11, 101, 1), (12, 301, 1)]);
-    assert_eq!(answer.ended, EndCause::Counted);
+    assert_eq!(answer.end_cause, EndCause::Counted);
     // Memory without a file is not even scanned for it.
     assert_eq!(town.read_of(10), (0, 0));
     assert_eq!(town.read_of(12), (2, 0));
@@ -289,7 +289,7 @@ fn the_page_of_zeros_has_no_count_and_is_everywhere() {
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 2), (11, 500, many)]);
     assert_eq!(answer.counts.mappings, 2 + many);
-    assert_eq!(answer.ended, EndCause::Searched);
+    assert_eq!(answer.end_cause, EndCause::Searched);
     assert!(answer.uncounted.is_some());
 }
 
@@ -301,7 +301,7 @@ fn average_map_counts_do_not_end_a_search() {
         .with(process(11, vec![region(100, 4)], &[(103, FRAME)]), 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1), (11, 103, 1)]);
-    assert_eq!(answer.ended, EndCause::Searched);
+    assert_eq!(answer.end_cause, EndCause::Searched);
     assert!(matches!(answer.uncounted, Some(Reason::NotOnThisKernel(_))));
 }
 
@@ -316,7 +316,7 @@ fn memory_that_is_shared_whole_counts_once() {
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, [(10, 101, 1), (12, 101, 1)]);
     assert_eq!((answer.counts.mappings, answer.counts.same_memory), (2, 1));
-    assert_eq!(answer.ended, EndCause::Counted);
+    assert_eq!(answer.end_cause, EndCause::Counted);
 }
 
 #[test]
@@ -333,22 +333,22 @@ fn a_limit_ends_a_search_unless_all_mappings_were_found() {
     let three = town(3);
     let (found, answer) = limited(&three, 2);
     assert_eq!(found, [(10, 101, 1), (11, 101, 1)]);
-    assert_eq!(answer.ended, EndCause::Limit);
+    assert_eq!(answer.end_cause, EndCause::Limit);
     assert_eq!((answer.counts.mappings, answer.counts.looked_at), (2, 2));
     // Not even looked at.
     assert_eq!(three.read_of(12), (0, 0));
     let (found, answer) = limited(&three, 3);
-    assert_eq!((found.len(), answer.ended), (3, EndCause::Counted));
+    assert_eq!((found.len(), answer.end_cause), (3, EndCause::Counted));
     // The other mappings that the kernel counts could be anywhere.
     let (found, answer) = limited(&town(4), 3);
-    assert_eq!((found.len(), answer.ended), (3, EndCause::Limit));
+    assert_eq!((found.len(), answer.end_cause), (3, EndCause::Limit));
     // Rows, of however many pages: here two in one process.
     let zeros = [(100, FRAME), (101, FRAME), (103, FRAME)];
     let town =
         Town::new(PageFlags::ZERO_PAGE | PageFlags::RESERVED, 0).with(process(10, vec![region(100, 4)], &zeros), 1);
     let (found, answer) = limited(&town, 1);
     assert_eq!(found, [(10, 100, 2)]);
-    assert_eq!((answer.counts.mappings, answer.ended), (2, EndCause::Limit));
+    assert_eq!((answer.counts.mappings, answer.end_cause), (2, EndCause::Limit));
 }
 
 #[test]
@@ -357,7 +357,7 @@ fn frames_that_no_process_can_map() {
         let town = Town::new(flag, 0).with(process(10, vec![region(100, 4)], &[(101, 5)]), 1);
         let (found, answer) = town.who(None);
         assert_eq!(found, []);
-        assert!(matches!(answer.ended, EndCause::Nobody(_)));
+        assert!(matches!(answer.end_cause, EndCause::Nobody(_)));
         assert_eq!(town.read_of(10), (0, 0));
     }
 }
@@ -368,7 +368,7 @@ fn a_stopped_search_reports_what_it_has_found() {
     let town = Town::new(ANONYMOUS, 3).with(here(10), 1).with(here(11), 1).with(here(12), 1);
     let (found, answer) = town.who_until(Some((10, 101)), 2);
     assert_eq!(found, [(10, 101, 1), (11, 101, 1)]);
-    assert_eq!(answer.ended, EndCause::Stopped);
+    assert_eq!(answer.end_cause, EndCause::Stopped);
     assert_eq!((answer.counts.mappings, answer.counts.processes), (2, 2));
 }
 
@@ -377,7 +377,7 @@ fn a_page_that_has_left_its_frame_is_reported_as_moved() {
     let town = Town::new(ANONYMOUS, 1).with(process(10, vec![region(100, 4)], &[(101, 77)]), 1);
     let (found, answer) = town.who(Some((10, 101)));
     assert_eq!(found, []);
-    assert!(answer.moved);
+    assert!(answer.has_moved);
 }
 
 #[test]
@@ -402,8 +402,8 @@ fn a_reported_mapping_that_has_left_is_not_counted() {
         assert_eq!(found, [(9, 101, 1), (11, 101, 1), (instead, 101, 1)]);
         assert_eq!((answer.counts.mappings, answer.counts.left, answer.counts.processes), (2, 1, 2));
         assert_eq!((answer.counts.gone, answer.counts.same_memory), (1, 0));
-        assert_eq!(answer.ended, EndCause::Counted);
-        assert!(answer.moved);
+        assert_eq!(answer.end_cause, EndCause::Counted);
+        assert!(answer.has_moved);
     }
 }
 
@@ -413,7 +413,7 @@ fn pages_that_lie_close_together_are_read_at_once() {
     let town = Town::new(ANONYMOUS | PageFlags::KSM, 256).with(process(10, vec![region(500, 512)], &merged), 1);
     let (found, answer) = town.who(Some((10, 500)));
     assert_eq!((found.len(), answer.counts.mappings, answer.counts.left), (256, 256, 0));
-    assert_eq!(answer.ended, EndCause::Counted);
+    assert_eq!(answer.end_cause, EndCause::Counted);
     let (read, _) = town.read_of(10);
     // Each time with what lies between them.
     assert_eq!(read, 2 * 511);
@@ -460,7 +460,7 @@ fn without_a_scan_a_search_in_empty_memory_can_be_stopped() {
     let asked = town.asked(None);
     let mut search = who(&town.machine(), &asked).expect("a search").within(Budget::unlimited().at_most(20));
     assert!(matches!(search.next(), Err(Error::OutOfBudget(OutOfBudget::Steps))));
-    assert_eq!(search.summary().ended, EndCause::Stopped);
+    assert_eq!(search.summary().end_cause, EndCause::Stopped);
     let (read, _) = town.read_of(10);
     assert!(read <= 20 * 8192, "{read}");
 }

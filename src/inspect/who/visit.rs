@@ -115,7 +115,7 @@ impl Visitor {
     fn visit(&self, listed: &ProcessHandle, buffer: &mut ScanBuffer, budget: &mut Budget) -> Result<Findings> {
         let opened = self.machine.open(listed)?;
         let process = opened.process.within(budget.clone());
-        if process.frames_hidden() {
+        if process.are_frames_hidden() {
             return Err(Error::Unknown { what: "frame numbers", reason: Reason::FrameHidden });
         }
         process.set_scan(self.scan);

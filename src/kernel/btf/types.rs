@@ -60,7 +60,7 @@ pub(super) struct TypeTable {
     /// The offset of each type in `bytes`. Type 1 is the first: number 0 is `void`.
     offsets: Vec<u32>,
     /// The numbers of structures, unions and enumerations with a name.
-    named: Vec<u32>,
+    named_types: Vec<u32>,
     /// The size of `long`, which is that of a pointer: BTF does not record it.
     pub(super) pointer_bytes: Option<u32>,
 }
@@ -160,7 +160,7 @@ impl TypeTable {
             is_big_endian,
             names: 0..0,
             offsets: Vec::new(),
-            named: Vec::new(),
+            named_types: Vec::new(),
             pointer_bytes: None,
         };
         let parts = Parts::find(&file)?;
@@ -197,7 +197,7 @@ impl TypeTable {
 
     /// The structures, unions and enumerations of that name.
     pub(super) fn definitions(&self, name: &str) -> impl Iterator<Item = Type> {
-        let all = self.named.iter().filter_map(|&number| self.type_of(number));
+        let all = self.named_types.iter().filter_map(|&number| self.type_of(number));
         all.filter(move |one| self.is_called(one.name, name))
     }
 
@@ -265,7 +265,7 @@ impl TypeTable {
     fn note(&mut self, one: &Type) {
         let number = self.offsets.len() as u32;
         match one.kind {
-            STRUCT | UNION | ENUM | ENUM64 if !self.is_anonymous(one.name) => self.named.push(number),
+            STRUCT | UNION | ENUM | ENUM64 if !self.is_anonymous(one.name) => self.named_types.push(number),
             INT if self.pointer_bytes.is_none() && matches!(one.size, 4 | 8) && self.is_long(one.name) => {
                 self.pointer_bytes = Some(one.size);
             }

@@ -19,7 +19,7 @@ use nom::bytes::complete::tag;
 use nom::sequence::terminated;
 pub use token::escape;
 use token::{Lexed, word_ends};
-pub(super) use token::{NumberFault, OPTIONS, Pasted, is_blank, is_plain_name};
+pub(super) use token::{NumberFault, OPTIONS, PastedText, is_blank, is_plain_name};
 pub(crate) use token::{Token, TokenKind, unescape};
 
 /// The line as tokens.
@@ -30,12 +30,12 @@ pub(super) fn tokens(language: Language, line: &str) -> Vec<Token<'_>> {
     while !text.is_empty() {
         let start = line.len() - text.len();
         let context = LexContext {
-            first: tokens.is_empty(),
+            is_first: tokens.is_empty(),
             begins_command: begins_command(language, &tokens),
-            inside_parentheses: open_parentheses > 0,
-            inside_braces: open_braces > 0,
-            behind_value: tokens.last().is_some_and(|before| before.at.end == start && may_have_elements(before)),
-            behind_command: is_command(language, &tokens, start),
+            is_in_parentheses: open_parentheses > 0,
+            is_in_braces: open_braces > 0,
+            is_after_value: tokens.last().is_some_and(|before| before.at.end == start && may_have_elements(before)),
+            is_after_command: is_command(language, &tokens, start),
             begins_arguments: begins_arguments(language, &tokens),
         };
         let (kind, length) = longest(language, text, context);
@@ -50,7 +50,7 @@ pub(super) fn tokens(language: Language, line: &str) -> Vec<Token<'_>> {
         // gdb takes a blank before a format, and so do fingers.
         let is_format = matches!(kind, TokenKind::Format(_));
         let glued = is_format || tokens.last().is_some_and(|before| before.at.end == start);
-        tokens.push(Token { kind, text: taken, at: Span::new(start, start + length), glued });
+        tokens.push(Token { kind, text: taken, at: Span::new(start, start + length), is_glued: glued });
         text = skip_blanks(remaining);
     }
     tokens
@@ -59,16 +59,16 @@ pub(super) fn tokens(language: Language, line: &str) -> Vec<Token<'_>> {
 /// What decides which rules may match here.
 #[derive(Clone, Copy)]
 struct LexContext {
-    first: bool,
+    is_first: bool,
     /// Where the name of a command may stand.
     begins_command: bool,
-    inside_parentheses: bool,
+    is_in_parentheses: bool,
     /// Between `{` and `}`, where a type stands.
-    inside_braces: bool,
+    is_in_braces: bool,
     /// Directly behind what may have elements.
-    behind_value: bool,
+    is_after_value: bool,
     /// Directly behind the name of a command.
-    behind_command: bool,
+    is_after_command: bool,
     /// Where a pasted row may stand.
     begins_arguments: bool,
 }
@@ -77,11 +77,11 @@ struct LexContext {
 fn longest(language: Language, text: &str, context: LexContext) -> (TokenKind, usize) {
     type Rule = fn(&str) -> Lexed<'_, TokenKind>;
     let rules: [(bool, &[Rule]); 7] = [
-        (context.first, &[token::comment_line, token::shell]),
-        (!context.inside_parentheses, &[token::pipe, token::lone_pipe, token::redirect]),
-        (context.behind_command, &[token::format]),
-        (!context.inside_braces, &[token::indexed]),
-        (context.inside_braces || context.behind_value, &[token::dimension]),
+        (context.is_first, &[token::comment_line, token::shell]),
+        (!context.is_in_parentheses, &[token::pipe, token::lone_pipe, token::redirect]),
+        (context.is_after_command, &[token::format]),
+        (!context.is_in_braces, &[token::indexed]),
+        (context.is_in_braces || context.is_after_value, &[token::dimension]),
         (
             true,
             &[

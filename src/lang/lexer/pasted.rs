@@ -9,7 +9,7 @@
 
 use crate::lang::ctype::CType;
 use crate::lang::lexer::token::{
-    self, Lexed, Pasted, TokenKind, beginning, blanks0, decimal, digits1, is_blank, is_letter, no_match,
+    self, Lexed, PastedText, TokenKind, beginning, blanks0, decimal, digits1, is_blank, is_letter, no_match,
 };
 use nom::Parser;
 use nom::branch::alt;
@@ -294,7 +294,7 @@ pub(super) fn row(text: &str) -> Lexed<'_, TokenKind> {
 }
 
 /// What the form shows that a text begins with.
-pub(in crate::lang) fn pasted_row(text: &str) -> Option<Pasted> {
+pub(in crate::lang) fn pasted_row(text: &str) -> Option<PastedText> {
     match row(text) {
         Ok((_, TokenKind::PastedRow(pasted))) => Some(pasted),
         _ => None,
@@ -311,16 +311,17 @@ fn may_be_row(text: &str) -> bool {
 }
 
 /// What the groups of a match hold, unless a number is too large.
-fn read_groups(groups: PastedGroups, captures: &Captures<'_>) -> Option<Pasted> {
+fn read_groups(groups: PastedGroups, captures: &Captures<'_>) -> Option<PastedText> {
     let mut found = captures.iter().skip(1).flatten().map(|group| group.as_str());
     let hexadecimal = |digits: &str| u64::from_str_radix(digits, 16).ok();
     let first = found.next()?;
     Some(match groups {
-        PastedGroups::Address => Pasted::Address(hexadecimal(first)?),
-        PastedGroups::Span => Pasted::Span(hexadecimal(first)?, hexadecimal(found.next()?)?),
-        PastedGroups::Kibibytes => {
-            Pasted::Length { start: hexadecimal(first)?, length: found.next()?.parse::<u64>().ok()?.checked_mul(1024)? }
-        }
+        PastedGroups::Address => PastedText::Address(hexadecimal(first)?),
+        PastedGroups::Span => PastedText::Span(hexadecimal(first)?, hexadecimal(found.next()?)?),
+        PastedGroups::Kibibytes => PastedText::Length {
+            start: hexadecimal(first)?,
+            length: found.next()?.parse::<u64>().ok()?.checked_mul(1024)?,
+        },
         PastedGroups::Symbol => {
             let parts = first.rsplit_once(" + ");
             let with_offset = parts.and_then(|(name, digits)| {
@@ -329,7 +330,7 @@ fn read_groups(groups: PastedGroups, captures: &Captures<'_>) -> Option<Pasted> 
             });
             let (name, offset) = with_offset.unwrap_or((first, 0));
             let file = found.next().and_then(|path| path.rsplit('/').next());
-            Pasted::Symbol {
+            PastedText::Symbol {
                 module: file.filter(|name| !name.is_empty()).map(str::to_owned),
                 name: name.trim_end_matches(is_blank).to_owned(),
                 offset,

@@ -63,7 +63,7 @@ pub enum TokenKind {
         reads: bool,
         address: u64,
     },
-    PastedRow(Pasted),
+    PastedRow(PastedText),
     /// `hex"de ad"`
     HexBytes(Vec<u8>),
     /// `/8xg`, glued to the name of a command.
@@ -90,7 +90,7 @@ impl TokenKind {
 
 /// What a pasted row shows.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Pasted {
+pub enum PastedText {
     Address(u64),
     /// From the first address to the second, which is not included.
     Span(u64, u64),
@@ -113,7 +113,7 @@ pub struct Token<'a> {
     pub kind: TokenKind,
     pub text: &'a str,
     pub at: Span,
-    pub glued: bool,
+    pub is_glued: bool,
 }
 
 /// Why a word that begins with a digit is no number.

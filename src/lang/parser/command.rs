@@ -65,7 +65,7 @@ pub(crate) fn arguments<'a>(input: Tokens<'a>, name: &str) -> Parsed<'a, Stateme
         return input.fail(Expected::Command);
     };
     // The format of `x` stands before its `--how`.
-    if name.how && name.name != "x" { with_how(input, parse) } else { parse(input) }
+    if name.takes_how && name.name != "x" { with_how(input, parse) } else { parse(input) }
 }
 
 /// `--how`, if it stands here, and the arguments after it.
@@ -97,7 +97,7 @@ pub(crate) fn option<'a>(option: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<
 /// Raw text, and whether it stood in quotes.
 pub(crate) struct Raw {
     pub text: String,
-    pub quoted: bool,
+    pub is_quoted: bool,
 }
 
 /// The tokens up to the end of the command, and the pipe, redirection or comment behind them.
@@ -159,7 +159,7 @@ pub(crate) fn part_of_name<'a>(input: Tokens<'a>, clauses: &[&str]) -> Parsed<'a
 
 fn up_to_blank(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
     let (text, _) = split_text(input);
-    let blank = text.iter().skip(1).position(|token| !token.glued);
+    let blank = text.iter().skip(1).position(|token| !token.is_glued);
     let length = blank.map_or(text.len(), |blank| blank + 1);
     let (tokens, rest) = input.rest.split_at(length);
     (tokens, Tokens { rest, ..input })
@@ -172,9 +172,9 @@ pub(crate) fn part(input: Tokens<'_>, tokens: &[Token<'_>]) -> Spanned<Raw> {
     input.notes.note_class(Class::Text, at);
     let raw = match tokens {
         [Token { kind: TokenKind::Quoted(text) | TokenKind::Text(text), .. }] => {
-            Raw { text: text.clone(), quoted: true }
+            Raw { text: text.clone(), is_quoted: true }
         }
-        _ => Raw { text: slice(input.notes.line, at), quoted: false },
+        _ => Raw { text: slice(input.notes.line, at), is_quoted: false },
     };
     Spanned::new(raw, at)
 }
@@ -301,12 +301,12 @@ fn slash<'a, T>(input: Tokens<'a>, expected: Expected, take: impl FnOnce(ValueFo
 /// Where `/i`, `/5i`, `/-5i` and the like stand.
 fn instructions(input: Tokens<'_>) -> Option<Span> {
     let (slash, word) = match input.rest {
-        [slash, minus, word, ..] if minus.glued && minus.text == "-" => (slash, word),
+        [slash, minus, word, ..] if minus.is_glued && minus.text == "-" => (slash, word),
         [slash, word, ..] => (slash, word),
         _ => return None,
     };
     let letters = word.text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let is = is_mark(slash, "/") && word.glued && letters.contains('i');
+    let is = is_mark(slash, "/") && word.is_glued && letters.contains('i');
     let short = letters.chars().all(|c| "ibhwg".contains(c));
     (is && short).then(|| slash.at.to(word.at))
 }

@@ -183,7 +183,7 @@ fn has_elements(input: Tokens<'_>) -> bool {
         open == 0
     });
     let behind = close.filter(|close| *close > 0).and_then(|close| input.rest.get(close + 1));
-    behind.is_some_and(|token| matches!(token.kind, TokenKind::Dimension(_)) && token.glued)
+    behind.is_some_and(|token| matches!(token.kind, TokenKind::Dimension(_)) && token.is_glued)
 }
 
 /// `primary`, or an element of what has elements: `$x[2]`, `(E)[2]`.
@@ -192,7 +192,7 @@ fn elements(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     // The tokenizer makes these brackets only where an element can be.
     while let Some(token) = behind.first()
         && let TokenKind::Dimension(number) = token.kind
-        && token.glued
+        && token.is_glued
         && !is_call(input)
     {
         let index = Spanned::new(number, token.at);

@@ -9,7 +9,7 @@ use crate::lang::error::{Span, Spanned, SyntaxError};
 use crate::lang::expected::{Expected, describe_all};
 use crate::lang::expression::{ChangeFunction, WrittenName, is_operator_word};
 use crate::lang::field::{FilterField, PageField, RegionField};
-use crate::lang::lexer::{self, NumberFault, Pasted, PastedNumber, Token, TokenKind};
+use crate::lang::lexer::{self, NumberFault, PastedNumber, PastedText, Token, TokenKind};
 use crate::lang::syntax::Resolved;
 
 /// The error of a line that failed.
@@ -123,12 +123,12 @@ fn argument(line: &str, tokens: &[Token<'_>]) -> Option<String> {
 }
 
 /// What a pasted row shows, as it is typed.
-fn alone_in(row: &Pasted) -> String {
+fn alone_in(row: &PastedText) -> String {
     match row {
-        Pasted::Address(address) => format!("{address:#x}"),
-        Pasted::Span(start, end) => format!("{start:#x}..{end:#x}"),
-        Pasted::Length { start, length } => format!("{start:#x}, +{length}"),
-        Pasted::Symbol { module, name, offset } => {
+        PastedText::Address(address) => format!("{address:#x}"),
+        PastedText::Span(start, end) => format!("{start:#x}..{end:#x}"),
+        PastedText::Length { start, length } => format!("{start:#x}, +{length}"),
+        PastedText::Symbol { module, name, offset } => {
             let module = module.as_ref().map_or_else(String::new, |module| format!("{}!", WrittenName(module.clone())));
             let offset = if *offset == 0 { String::new() } else { format!(" + {offset}") };
             format!("{module}{}{offset}", WrittenName(name.clone()))
@@ -187,7 +187,7 @@ fn behind_row(failed: &Failure<'_>) -> Option<String> {
         return None;
     }
     let shown = match pasted {
-        Pasted::Span(start, _) | Pasted::Length { start, .. } => format!("{start:#x}"),
+        PastedText::Span(start, _) | PastedText::Length { start, .. } => format!("{start:#x}"),
         other => alone_in(other),
     };
     let command = line.get(..row.at.start)?;
@@ -221,7 +221,7 @@ fn alone(failed: &Failure<'_>) -> Option<String> {
 /// `hex"…"` without valid bytes: the lexer makes a name and a text of it.
 fn bytes(failed: &Failure<'_>) -> Option<SyntaxError> {
     let (name, text) = (failed.before()?, failed.token()?);
-    let is = name.text == "hex" && text.glued && text.text.starts_with('"');
+    let is = name.text == "hex" && text.is_glued && text.text.starts_with('"');
     let at = name.at.to(text.at);
     let message = match text.kind {
         TokenKind::Text(_) => "these are not bytes in hexadecimal",
@@ -239,7 +239,7 @@ fn bytes(failed: &Failure<'_>) -> Option<SyntaxError> {
 fn path_without_quotes(failed: &Failure<'_>) -> Option<String> {
     let token = failed.token()?;
     let is_name = failed.expects(Expected::Range) || failed.expects(Expected::Expression);
-    if token.text != "/" || token.glued || !is_name {
+    if token.text != "/" || token.is_glued || !is_name {
         return None;
     }
     let path = failed.line.get(token.at.start..)?.split_whitespace().next()?;
@@ -264,7 +264,7 @@ fn second_operand(failed: &Failure<'_>) -> Option<String> {
         let first = failed.line.get(..token.at.start)?;
         return Some(format!("write a length with a plus: `{first}+{}`", token.text));
     }
-    if !is_value(token) || token.glued {
+    if !is_value(token) || token.is_glued {
         return None;
     }
     if command == "find" && failed.expects(Expected::Mark(",")) {

@@ -62,7 +62,7 @@ impl Language {
 
     /// Whether the command of this name takes `--how`.
     pub fn takes_how(self, name: &str) -> bool {
-        self.command(name).is_some_and(|syntax| syntax.name.how)
+        self.command(name).is_some_and(|syntax| syntax.name.takes_how)
     }
 
     /// What a line does that begins with this unabbreviated word, if blocks are made of such lines.
@@ -78,10 +78,10 @@ impl Language {
     /// Whether `display` may run the command that begins with this word: of a command in two words, an abbreviation of
     /// the first.
     pub fn is_displayed(self, word: &str) -> bool {
-        self.command(word).is_some_and(|syntax| syntax.name.displayed)
+        self.command(word).is_some_and(|syntax| syntax.name.is_displayed)
             || match self.resolve_first(word) {
                 Resolved::One(first) => {
-                    self.names().any(|name| name.displayed && name.second().is_some() && name.first() == first)
+                    self.names().any(|name| name.is_displayed && name.second().is_some() && name.first() == first)
                 }
                 _ => false,
             }
@@ -122,13 +122,13 @@ impl Language {
     /// Whether a first word has no abbreviations: no command with a subcommand begins with it, nor one that may be
     /// shortened.
     fn first_is_whole(self, first: &str) -> bool {
-        self.names().filter(|name| name.first() == first).all(|name| name.whole && name.name == first)
+        self.names().filter(|name| name.first() == first).all(|name| name.is_whole && name.name == first)
     }
 
     /// Resolves the subcommand of `first`, or its abbreviation.
     pub fn resolve_second(self, first: &str, word: &str) -> Resolved {
         resolve(word, self.second_words(first), |second| {
-            self.subcommand(first, second).is_some_and(|syntax| syntax.name.whole)
+            self.subcommand(first, second).is_some_and(|syntax| syntax.name.is_whole)
         })
     }
 
@@ -433,7 +433,7 @@ pub(crate) fn is_mark(token: &Token<'_>, mark: &str) -> bool {
 
 /// Whether the next token is this mark with nothing before it.
 pub(crate) fn glued(input: Tokens<'_>, text: &str) -> bool {
-    input.first().is_some_and(|token| token.glued && is_mark(token, text))
+    input.first().is_some_and(|token| token.is_glued && is_mark(token, text))
 }
 
 /// One of these words, with what it stands for.

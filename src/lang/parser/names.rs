@@ -30,7 +30,7 @@ fn name(token: &Token<'_>) -> Option<WrittenName> {
 
 /// Fails unless nothing stands before the next token.
 fn need_glue(input: Tokens<'_>, expected: Expected) -> Parsed<'_, ()> {
-    if input.first().is_none_or(|token| token.glued) { Ok((input, ())) } else { input.fail(expected) }
+    if input.first().is_none_or(|token| token.is_glued) { Ok((input, ())) } else { input.fail(expected) }
 }
 
 /// What follows a `!`, if one is glued on here.

@@ -3,7 +3,7 @@
 use crate::lang::error::{Span, Spanned};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{BinaryOperator, Expression, Range, WrittenName};
-use crate::lang::lexer::{self, Pasted, Token, TokenKind};
+use crate::lang::lexer::{self, PastedText, Token, TokenKind};
 use crate::lang::parser::command::split_text;
 use crate::lang::parser::expression::{expression, span, whole};
 use crate::lang::parser::input::{Failed, Language, Notes, Parsed, Tokens, mark};
@@ -69,11 +69,11 @@ fn behind_row<'a>(input: Tokens<'a>, words: &[&str]) -> Tokens<'a> {
     let continues = text.first().is_some_and(|first| match first.text {
         "+" | "*" | "," | ".." => true,
         // A negative number and `---p` belong to rows.
-        "-" => !next.is_some_and(|next| next.glued),
+        "-" => !next.is_some_and(|next| next.is_glued),
         _ => false,
     });
     let is_clause = |(index, token): (usize, &Token<'_>)| {
-        (index == 0 || !token.glued) && (CLAUSES.contains(&token.text) || words.contains(&token.text))
+        (index == 0 || !token.is_glued) && (CLAUSES.contains(&token.text) || words.contains(&token.text))
     };
     let passed_over = if continues { Some(0) } else { text.iter().enumerate().position(is_clause) };
     passed_over.map_or(behind, |length| Tokens { rest: input.rest.get(length..).unwrap_or_default(), ..input })
@@ -89,10 +89,10 @@ fn row(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     };
     let spanned = |value| Spanned::new(integer(value), token.at);
     let range = match pasted {
-        Pasted::Address(address) => Range::Expression(integer(*address)),
-        Pasted::Span(start, end) => Range::Span { start: spanned(*start), end: spanned(*end) },
-        Pasted::Length { start, length } => Range::Length { start: spanned(*start), length: spanned(*length) },
-        Pasted::Symbol { module, name, offset } => {
+        PastedText::Address(address) => Range::Expression(integer(*address)),
+        PastedText::Span(start, end) => Range::Span { start: spanned(*start), end: spanned(*end) },
+        PastedText::Length { start, length } => Range::Length { start: spanned(*start), length: spanned(*length) },
+        PastedText::Symbol { module, name, offset } => {
             Range::Expression(symbol(module.as_deref(), name, *offset, token.at))
         }
     };
@@ -158,7 +158,7 @@ pub(crate) fn of_tokens(input: Tokens<'_>) -> Vec<Spanned<Argument>> {
 fn length(tokens: &[Token<'_>]) -> usize {
     let mut depth = 0_usize;
     for (index, token) in tokens.iter().enumerate() {
-        if index > 0 && depth == 0 && !token.glued {
+        if index > 0 && depth == 0 && !token.is_glued {
             return index;
         }
         match token.text {

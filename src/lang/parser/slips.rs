@@ -90,7 +90,7 @@ fn name_with_colon(failed: &Failure<'_>) -> Option<String> {
     let [first, colon, after] = failed.tokens.get(failed.position.checked_sub(2)?..=failed.position)? else {
         return None;
     };
-    let is_name = WITH_COLON.contains(&first.text) && colon.text == ":" && colon.glued && after.glued;
+    let is_name = WITH_COLON.contains(&first.text) && colon.text == ":" && colon.is_glued && after.is_glued;
     let name = failed.line.get(first.at.start..)?.split_whitespace().next()?;
     (is_name && !name.contains('\'')).then(|| format!("put a name with a colon in 'single quotes': `'{name}'`"))
 }
@@ -109,7 +109,7 @@ fn of_c(failed: &Failure<'_>) -> Option<String> {
             Some(format!("`@` is gdb's; for {count} numbers of 4 bytes: `print {{int[{count}]}}{and}{array}`"))
         }
         // NAME->MEMBER
-        ("-", ">") if token.glued => {
+        ("-", ">") if token.is_glued => {
             let pointer = failed.tokens.get(failed.position.checked_sub(2)?)?.text;
             Some(format!("add the offset of the member: `print *(*{pointer} + OFFSET)`"))
         }
@@ -136,7 +136,7 @@ fn of_c(failed: &Failure<'_>) -> Option<String> {
 /// `=~`, which matches a regular expression in other languages.
 fn of_perl(failed: &Failure<'_>) -> Option<String> {
     let (equals, tilde) = (failed.token()?, failed.tokens.get(failed.position + 1)?);
-    let is = equals.text == "=" && tilde.text == "~" && tilde.glued;
+    let is = equals.text == "=" && tilde.text == "~" && tilde.is_glued;
     is.then(|| "write ~ before a regular expression, in a filter: `regions where name ~ \"^lib\"`".to_owned())
 }
 
@@ -163,7 +163,7 @@ fn maps_range(failed: &Failure<'_>) -> Option<String> {
         digits.len() >= 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
     let digits = |token: &Token<'_>| token.text.trim_start_matches("0x").to_owned();
-    let is_span = minus.text == "-" && minus.glued && end.glued;
+    let is_span = minus.text == "-" && minus.is_glued && end.is_glued;
     let command = match failed.line.get(..start.at.start)?.trim() {
         "" => "walk",
         command => command,
@@ -283,7 +283,7 @@ fn length(tokens: &[Token<'_>]) -> Option<usize> {
     }
     let (mut open, mut bracketed, mut end) = (Vec::new(), false, 0);
     for (index, token) in tokens.iter().enumerate() {
-        let glued = token.glued || index == 0;
+        let glued = token.is_glued || index == 0;
         match (token.text, &token.kind) {
             _ if open.is_empty() && !glued => break,
             // `<T as Trait>::name` begins with one.
@@ -326,11 +326,11 @@ pub(super) fn quotes_near(failed: &Failure<'_>) -> Option<String> {
 fn needs_quotes(tokens: &[Token<'_>], behind: Option<&Token<'_>>) -> bool {
     let next = tokens.iter().skip(1).chain(behind);
     tokens.iter().zip(next).any(|(token, next)| {
-        next.glued
+        next.is_glued
             && match (&token.kind, token.text) {
                 (TokenKind::Name, path) => path.contains("::") && matches!(next.text, "<" | "("),
                 (_, ":") => next.text == ":",
-                (_, "<") => !token.glued && next.kind == TokenKind::Name,
+                (_, "<") => !token.is_glued && next.kind == TokenKind::Name,
                 _ => false,
             }
     })

@@ -33,7 +33,7 @@ pub struct Capture {
 
 /// What is in a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Captured {
+pub struct CaptureContent {
     /// Regions of the process.
     pub regions: u64,
     /// Pages with something in their entries.
@@ -84,7 +84,7 @@ impl Capture {
         mut self,
         budget: &mut Budget,
         ask: impl FnOnce(&Capture) -> std::result::Result<(), E>,
-    ) -> std::result::Result<Captured, E> {
+    ) -> std::result::Result<CaptureContent, E> {
         let (page_map, captured) = self.pages(budget)?;
         let own = self.capture_own_process(budget)?;
         self.questions(budget)?;
@@ -99,7 +99,7 @@ impl Capture {
     }
 
     /// The pages of the process and the words of their frames.
-    fn pages(&mut self, budget: &mut Budget) -> Result<(WordIndex, Captured)> {
+    fn pages(&mut self, budget: &mut Budget) -> Result<(WordIndex, CaptureContent)> {
         let (regions, text) = self.target.process.regions_and_text(budget)?;
         self.recorder.keep_maps(text.bytes());
         let (source, shared) = (Arc::clone(&self.source), Arc::clone(&self.shared));
@@ -111,7 +111,7 @@ impl Capture {
         let frames = self.frames(reader.frames(), budget)?;
         let changed = reader.find_changed(budget)?;
         self.recorder.keep_changed(&changed);
-        let captured = Captured {
+        let captured = CaptureContent {
             regions: regions.len() as u64,
             pages: reader.pages,
             frames,

@@ -1,6 +1,6 @@
 //! A builder for a fake target of one process.
 
-use super::{PAGE, PRESENT, Watched, World};
+use super::{PAGE, PRESENT, WatchedAnswers, World};
 use crate::kernel::{
     AddressRange, Device, Name, PageFlags, PageMapEntry, PageSize, Permissions, Region, Registers, VirtualAddress,
 };
@@ -32,14 +32,19 @@ pub(crate) struct Fake {
     pub(crate) flags: Option<BTreeMap<u64, PageFlags>>,
     /// `/proc/kpagecount`; `None` when it may not be read.
     pub(crate) counts: Option<BTreeMap<u64, u64>>,
-    pub(crate) watched: Arc<Watched>,
+    pub(crate) watched: Arc<WatchedAnswers>,
 }
 
 impl Fake {
     /// A 64-bit little-endian process without regions.
     pub(crate) fn new() -> Self {
         Fake {
-            layout: WordLayout { page: PageSize::FOUR_KIB, pointer_bytes: 8, little_endian: true, signed_char: true },
+            layout: WordLayout {
+                page: PageSize::FOUR_KIB,
+                pointer_bytes: 8,
+                is_little_endian: true,
+                is_char_signed: true,
+            },
             regions: Vec::new(),
             entries: BTreeMap::new(),
             pages: BTreeMap::new(),

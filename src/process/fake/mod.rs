@@ -95,12 +95,12 @@ pub struct World {
     pub scanned: AtomicU64,
     pub flags_read: AtomicU64,
     pub counts_read: AtomicU64,
-    pub watched: Arc<Watched>,
+    pub watched: Arc<WatchedAnswers>,
 }
 
 /// What tests inspect, and change, while the target is in use.
 #[derive(Default)]
-pub(crate) struct Watched {
+pub(crate) struct WatchedAnswers {
     pub(crate) liveness: Mutex<Option<Liveness>>,
     pub(crate) memory_reads: AtomicUsize,
     /// Reads of the whole list of regions.
@@ -131,7 +131,12 @@ impl World {
         World {
             pid: 1,
             start_time: 0,
-            layout: WordLayout { page: PageSize::FOUR_KIB, pointer_bytes: 8, little_endian: true, signed_char: true },
+            layout: WordLayout {
+                page: PageSize::FOUR_KIB,
+                pointer_bytes: 8,
+                is_little_endian: true,
+                is_char_signed: true,
+            },
             release: "6.18.0",
             has_config: true,
             regions: Mutex::new(regions.into_iter().collect()),

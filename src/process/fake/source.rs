@@ -475,9 +475,9 @@ impl Source for FakeSource {
         };
         match probe {
             Probe::PageBytes => Ok(vec![PAGE]),
-            Probe::Machine if self.0.layout.signed_char => Ok(vec![EM_X86_64]),
+            Probe::Machine if self.0.layout.is_char_signed => Ok(vec![EM_X86_64]),
             Probe::Machine => Ok(vec![EM_AARCH64]),
-            Probe::LittleEndian => Ok(vec![u64::from(self.0.layout.little_endian)]),
+            Probe::LittleEndian => Ok(vec![u64::from(self.0.layout.is_little_endian)]),
             // A page of pmdb's own, which it has just written to.
             Probe::OwnEntry if self.0.soft_dirty => {
                 let frame = u64::from(!self.0.hidden);

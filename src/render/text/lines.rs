@@ -72,11 +72,11 @@ pub(crate) struct Style {
     /// Looked up with the first time that is shown.
     zone: OnceCell<TimeZone>,
     /// What was said before, where a remark about the kernel or rights is said once; `None` says each.
-    said: Option<Said>,
+    said: Option<RemarksMade>,
 }
 
 /// The remarks that a session has made.
-pub type Said = Rc<RefCell<HashSet<String>>>;
+pub type RemarksMade = Rc<RefCell<HashSet<String>>>;
 
 impl Style {
     /// With times in the local time zone.
@@ -88,7 +88,7 @@ impl Style {
         Style { zone: OnceCell::from(zone), ..self }
     }
 
-    pub(crate) fn with_remarks_once(self, said: Said) -> Self {
+    pub(crate) fn with_remarks_once(self, said: RemarksMade) -> Self {
         Style { said: Some(said), ..self }
     }
 
@@ -482,8 +482,8 @@ mod tests {
 
     #[test]
     fn a_remark_about_the_kernel_or_rights_comes_once_a_session() {
-        let said = Said::default();
-        let written = |field: &'static str, said: Option<&Said>| {
+        let said = RemarksMade::default();
+        let written = |field: &'static str, said: Option<&RemarksMade>| {
             let mut notes = Footnotes::default();
             notes.add(field, &Reason::FrameHidden);
             notes.add("pss", &Reason::Changed);

@@ -19,7 +19,7 @@ use super::theme::{Role, Theme};
 use crate::render::marks::{Timeline, TimelineDrawing};
 use crate::report::{Field, Why};
 use jiff::tz::TimeZone;
-pub use lines::Said;
+pub use lines::RemarksMade;
 use lines::{Footnotes, Lines, Style};
 use std::io::{self, Write};
 
@@ -72,7 +72,7 @@ impl Text {
     }
 
     /// Text for a prompt: a remark about the kernel or rights that `said` has is not repeated.
-    pub fn with_remarks_once(mut self, said: Said) -> Self {
+    pub fn with_remarks_once(mut self, said: RemarksMade) -> Self {
         self.lines.style = self.lines.style.with_remarks_once(said);
         self
     }

@@ -61,7 +61,7 @@ impl From<CompressedBlock> for (u64, u32, u32) {
 
 /// A text in the file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Stored(Vec<CompressedBlock>);
+pub(super) struct StoredText(Vec<CompressedBlock>);
 
 impl Archive {
     /// Writes to `out`. `time` is that of all its members, in seconds since 1970.
@@ -70,7 +70,7 @@ impl Archive {
     }
 
     /// Adds a member.
-    pub(super) fn text(&mut self, name: &str, bytes: &[u8]) -> Result<Stored> {
+    pub(super) fn text(&mut self, name: &str, bytes: &[u8]) -> Result<StoredText> {
         let mut packed = Vec::new();
         let mut blocks = Vec::new();
         for part in bytes.chunks(BLOCK) {
@@ -81,7 +81,7 @@ impl Archive {
         }
         let start = self.member(name, &packed)?;
         let block = |(offset, packed, length)| CompressedBlock { offset: start + offset, packed, length };
-        Ok(Stored(blocks.into_iter().map(block).collect()))
+        Ok(StoredText(blocks.into_iter().map(block).collect()))
     }
 
     /// Adds a member of blocks that are compressed already: their lengths before and after. Returns where they are.
@@ -245,7 +245,7 @@ impl ArchiveReader {
     }
 
     /// The bytes of a text.
-    pub(super) fn text(&self, stored: &Stored) -> Result<Vec<u8>> {
+    pub(super) fn text(&self, stored: &StoredText) -> Result<Vec<u8>> {
         let size = stored.0.iter().map(|block| u64::from(block.length)).sum();
         memory::check(size).map_err(unreadable)?;
         let mut text = Vec::new();
@@ -256,7 +256,7 @@ impl ArchiveReader {
     }
 
     /// Copies bytes of a text from an offset on, at most to the end of a block. 0: it ends there.
-    pub(super) fn read_text(&self, stored: &Stored, offset: u64, into: &mut [u8]) -> Result<usize> {
+    pub(super) fn read_text(&self, stored: &StoredText, offset: u64, into: &mut [u8]) -> Result<usize> {
         // All but the last have the same length.
         let index = usize::try_from(offset / BLOCK as u64).unwrap_or(usize::MAX);
         let Some(&block) = stored.0.get(index) else {
@@ -292,7 +292,7 @@ impl ArchiveReader {
     }
 }
 
-impl Stored {
+impl StoredText {
     /// Whether it has the blocks that a text has: whole ones, and a last one.
     pub(super) fn is_regular(&self) -> bool {
         let mut lengths = self.0.iter().map(|block| block.length as usize).rev();

@@ -1,6 +1,6 @@
 //! The index: the answers that are short, and where the long ones are.
 
-use super::archive::{CompressedBlock, Stored};
+use super::archive::{CompressedBlock, StoredText};
 use crate::kernel::{AddressRange, Name, VirtualAddress};
 use crate::source::{
     BackingContent, BackingRun, Cgroup, Credentials, Error, Feature, Finding, Listed, Result, SourceAccess,
@@ -36,7 +36,7 @@ pub struct ProcessAnswers {
     pub(super) start_time: u64,
     pub(super) name: Vec<u8>,
     /// `/proc/PID/maps`
-    pub(super) maps: Stored,
+    pub(super) maps: StoredText,
     /// Its page map.
     pub page_map: WordIndex,
     /// Pages that changed during the capture: the first of each run, and how many.
@@ -44,17 +44,17 @@ pub struct ProcessAnswers {
     /// The categories that the scan of its kernel knows; 0 if there is none.
     pub(super) scannable: u64,
     /// Populated stretches, as a scan gave them: starts, ends and categories in words of the machine.
-    pub(super) populated: Stored,
+    pub(super) populated: StoredText,
     /// Where a scan without conditions began, and what it found: regions that scans pass over.
     pub(super) looks: BTreeMap<u64, (usize, u64)>,
-    pub(super) texts: BTreeMap<String, RecordedResult<Stored>>,
+    pub(super) texts: BTreeMap<String, RecordedResult<StoredText>>,
     pub(super) probes: BTreeMap<String, RecordedResult<Vec<u64>>>,
     pub(super) lists: BTreeMap<String, RecordedResult<Vec<OneListed>>>,
     pub(super) groups: BTreeMap<String, RecordedResult<Vec<OneGroup>>>,
     pub(super) files: BTreeMap<String, RecordedResult<Option<FileParts>>>,
     pub(super) backing: Vec<BackingRuns>,
     /// Memory that the decoders needed: the vdso.
-    pub(super) memory: BTreeMap<u64, Stored>,
+    pub(super) memory: BTreeMap<u64, StoredText>,
     pub(super) memory_failure: Option<RecordedFailure>,
     pub(super) access: Option<CapturedRights>,
     /// Why parts of the kernel's own records could not be read, by the parts that were asked for.
@@ -78,7 +78,7 @@ pub struct WordIndex {
 pub(super) struct FileParts {
     pub(super) length: u64,
     pub(super) fingerprint: [u64; 4],
-    pub(super) parts: BTreeMap<u64, Stored>,
+    pub(super) parts: BTreeMap<u64, StoredText>,
 }
 
 /// Runs of the backing content of a region.
@@ -276,6 +276,6 @@ impl ProcessAnswers {
     pub(super) fn is_sound(&self) -> bool {
         let texts = self.texts.values().flatten().chain(self.memory.values()).chain([&self.maps, &self.populated]);
         let parts = self.files.values().flatten().flatten().flat_map(|file| file.parts.values());
-        self.page_map.is_in_order() && texts.chain(parts).all(Stored::is_regular)
+        self.page_map.is_in_order() && texts.chain(parts).all(StoredText::is_regular)
     }
 }

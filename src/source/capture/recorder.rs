@@ -1,6 +1,6 @@
 //! A source that keeps the answers of another in a capture.
 
-use super::archive::{Archive, Stored};
+use super::archive::{Archive, StoredText};
 use super::index::{
     BackingRuns, CaptureIndex, CapturedRights, FileParts, OneListed, ProcessAnswers, RecordedFailure, record_answer,
 };
@@ -30,11 +30,11 @@ impl SharedCapture {
     }
 
     /// Adds a text; a failure to write is reported at the end.
-    fn store(&self, name: &str, bytes: &[u8]) -> Stored {
+    fn store(&self, name: &str, bytes: &[u8]) -> StoredText {
         let stored = self.archive.lock().unwrap_or_else(PoisonError::into_inner).text(name, bytes);
         stored.unwrap_or_else(|error| {
             self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-            Stored::default()
+            StoredText::default()
         })
     }
 }

@@ -1,6 +1,6 @@
 //! A capture as a source.
 
-use super::archive::{ArchiveReader, Stored, damaged};
+use super::archive::{ArchiveReader, StoredText, damaged};
 use super::index::{CaptureIndex, FileParts, ProcessAnswers, group, replay_answer};
 use super::recorder::{PIECE, group_file_key, groups_key, place, probe_key, text_key};
 use super::words::BlockReader;
@@ -334,7 +334,7 @@ impl ReadAt for CapturedFile {
             return Ok(0);
         }
         let missing = || std::io::Error::other("this part of the file is not in this capture");
-        let part: &Stored = self.parts.parts.get(&(offset / PIECE)).ok_or_else(missing)?;
+        let part: &StoredText = self.parts.parts.get(&(offset / PIECE)).ok_or_else(missing)?;
         let room = usize::try_from(self.parts.length - offset).unwrap_or(usize::MAX).min(into.len());
         let place = into.get_mut(..room).unwrap_or_default();
         match self.capture.contents.read_text(part, offset % PIECE, place).map_err(std::io::Error::other)? {

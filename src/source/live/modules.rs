@@ -367,7 +367,7 @@ struct KeptFile {
 struct OpenFile {
     file: Mutex<FileState>,
     /// Whether it was read since it was last spared.
-    used: AtomicBool,
+    is_used: AtomicBool,
 }
 
 /// The file, or how it was left.
@@ -398,7 +398,7 @@ impl KeptFile {
     pub(super) fn new(file: ModuleFile, again: Again) -> KeptFile {
         let (length, fingerprint) = (file.len(), file.first_fingerprint());
         let place =
-            Arc::new(OpenFile { file: Mutex::new(FileState::Open(Arc::new(file))), used: AtomicBool::new(true) });
+            Arc::new(OpenFile { file: Mutex::new(FileState::Open(Arc::new(file))), is_used: AtomicBool::new(true) });
         keep_open(&place, most());
         KeptFile { place, again, length, fingerprint }
     }
@@ -406,7 +406,7 @@ impl KeptFile {
     /// The file, opened again if it was closed. If it was replaced or changed meanwhile, that is an error: earlier
     /// reads are void.
     fn open(&self) -> io::Result<Arc<ModuleFile>> {
-        self.place.used.store(true, Ordering::Relaxed);
+        self.place.is_used.store(true, Ordering::Relaxed);
         let mut state = lock(&self.place.file);
         let before = match &*state {
             FileState::Open(file) => return Ok(Arc::clone(file)),
@@ -455,7 +455,7 @@ fn keep_open(place: &Arc<OpenFile>, most: usize) {
         let Some(place) = oldest.upgrade() else {
             continue;
         };
-        if place.used.swap(false, Ordering::Relaxed) { open.push_back(oldest) } else { place.close() }
+        if place.is_used.swap(false, Ordering::Relaxed) { open.push_back(oldest) } else { place.close() }
     }
 }
 

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Wraps `source`: `log` records what is read of it, and of the processes that it opens.
 pub fn source(source: &Arc<dyn Source>, log: &Arc<Log>) -> Arc<dyn Source> {
-    Arc::new(Recorded {
+    Arc::new(RecordedSource {
         pid: source.identity().pid,
         page: source.page_size(),
         source: Arc::clone(source),
@@ -31,7 +31,7 @@ pub fn source(source: &Arc<dyn Source>, log: &Arc<Log>) -> Arc<dyn Source> {
 }
 
 /// A [`Source`] around another.
-struct Recorded {
+struct RecordedSource {
     source: Arc<dyn Source>,
     log: Arc<Log>,
     pid: u32,
@@ -40,7 +40,7 @@ struct Recorded {
     lines: AtomicUsize,
 }
 
-impl Recorded {
+impl RecordedSource {
     fn file(&self, name: &str) -> String {
         format!("/proc/{}/{name}", self.pid)
     }
@@ -63,7 +63,7 @@ impl Recorded {
 
 // Forward every method: a trait default would answer differently from the wrapped source.
 #[deny(clippy::missing_trait_methods)]
-impl Source for Recorded {
+impl Source for RecordedSource {
     fn identity(&self) -> Identity {
         self.source.identity()
     }

@@ -16,7 +16,7 @@ const PROGRAM_HEADER: usize = 56;
 /// The bytes of a kernel, and where they are.
 pub(crate) struct Image {
     core: ReadCore,
-    little_endian: bool,
+    is_little_endian: bool,
     /// In the order of the file.
     segments: Vec<ImageSegment>,
     /// The text of VMCOREINFO.
@@ -56,7 +56,7 @@ impl Image {
         if header[4] != 2 {
             return Err(Error::not_available("the kernel has 32 bits: /proc/kcore does not show its records of pages"));
         }
-        let mut image = Image { core, little_endian: header[5] == 1, segments: Vec::new(), info: Vec::new() };
+        let mut image = Image { core, is_little_endian: header[5] == 1, segments: Vec::new(), info: Vec::new() };
         let table = image.number(&header, 32, 8).ok_or_else(damaged)?;
         let (size, count) = (image.number(&header, 54, 2), image.number(&header, 56, 2));
         let count = count.filter(|&count| size == Some(PROGRAM_HEADER as u64) && count <= u64::from(MOST_SEGMENTS));
@@ -163,6 +163,6 @@ impl Image {
     pub(super) fn number(&self, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
         let bytes = bytes.get(at..at.checked_add(size)?)?;
         let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-        Some(if self.little_endian { bytes.iter().rev().fold(0, add) } else { bytes.iter().fold(0, add) })
+        Some(if self.is_little_endian { bytes.iter().rev().fold(0, add) } else { bytes.iter().fold(0, add) })
     }
 }

@@ -12,22 +12,22 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 struct ProofTally {
     /// The values that agreed, and how often.
-    agreed: BTreeMap<u64, u32>,
-    differed: bool,
+    agreements: BTreeMap<u64, u32>,
+    has_differed: bool,
 }
 
 impl ProofTally {
     fn add(&mut self, compared: Option<(u64, u64)>) {
         match compared {
-            Some((ours, theirs)) if ours == theirs => *self.agreed.entry(ours).or_default() += 1,
-            Some(_) => self.differed = true,
+            Some((ours, theirs)) if ours == theirs => *self.agreements.entry(ours).or_default() += 1,
+            Some(_) => self.has_differed = true,
             None => {}
         }
     }
 
     /// Whether all agreed, in at least so many different values.
     fn proves(&self, values: usize) -> bool {
-        !self.differed && self.agreed.len() >= values
+        !self.has_differed && self.agreements.len() >= values
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) fn prove(pages: &PageRecords, ground: &dyn Ground) -> Result<RecordPa
     }
     let mut proved = RecordParts::FOLIO;
     proved.set(RecordParts::REFERENCES, references(pages, ground));
-    proved.set(RecordParts::MAPPINGS, proof.maps.proves(2) && !proof.large.differed);
+    proved.set(RecordParts::MAPPINGS, proof.maps.proves(2) && !proof.large.has_differed);
     proved.set(RecordParts::LARGE_MAPPINGS, proof.maps.proves(2) && proof.large.proves(1));
     proved.set(RecordParts::OWNER, proof.anonymous.proves(2) && files.proves(2));
     Ok(proved)

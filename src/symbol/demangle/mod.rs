@@ -41,14 +41,14 @@ pub(super) fn demangle(mangled: &[u8], form: NameForm) -> Option<String> {
     }
     let text = std::str::from_utf8(mangled).ok()?;
     if let Ok(rust) = rustc_demangle::try_demangle(text) {
-        let mut out = Bounded::new(mangled.len() / SKIPPED_BYTES_A_PIECE);
+        let mut out = BoundedText::new(mangled.len() / SKIPPED_BYTES_A_PIECE);
         write!(out, "{rust:#}").ok()?;
         return Some(out.text);
     }
     if !cost::is_bounded(mangled) {
         return None;
     }
-    let mut out = Bounded::new(0);
+    let mut out = BoundedText::new(0);
     let limits = ParseOptions::default().recursion_limit(DEEPEST);
     let (symbol, tail) = BorrowedSymbol::with_tail_and_options(mangled, &limits).ok()?;
     let mut options = DemangleOptions::new().recursion_limit(DEEPEST);
@@ -168,20 +168,20 @@ pub(super) fn readable(raw: &Name) -> Name {
 }
 
 /// Text of limited size: writing more fails.
-struct Bounded {
+struct BoundedText {
     text: String,
     pieces_left: usize,
     /// The extra cost of `<`, in pieces.
     cost_of_list: usize,
 }
 
-impl Bounded {
+impl BoundedText {
     fn new(cost_of_list: usize) -> Self {
-        Bounded { text: String::new(), pieces_left: MOST_PIECES, cost_of_list }
+        BoundedText { text: String::new(), pieces_left: MOST_PIECES, cost_of_list }
     }
 }
 
-impl Write for Bounded {
+impl Write for BoundedText {
     fn write_str(&mut self, piece: &str) -> fmt::Result {
         let cost = 1 + self.cost_of_list * usize::from(piece == "<");
         self.pieces_left = self.pieces_left.checked_sub(cost).ok_or(fmt::Error)?;

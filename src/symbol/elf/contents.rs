@@ -174,7 +174,7 @@ pub(in crate::symbol) fn expand_xz(bytes: &[u8], most: u64, budget: &mut Budget)
     let most = most.min(plausible(bytes.len()));
     memory::check(u64::from(LARGEST_DICTIONARY) << 10)?;
     let budget = RefCell::new(budget);
-    let reader = XzReader::new_mem_limit(Limited { bytes, budget: &budget }, false, LARGEST_DICTIONARY);
+    let reader = XzReader::new_mem_limit(DecompressedBytes { bytes, budget: &budget }, false, LARGEST_DICTIONARY);
     let read = read_within(reader, 0, most.saturating_add(1), &budget);
     // If the decoder failed because its input ended, the cause is the budget.
     budget.into_inner().go_on()?;
@@ -183,12 +183,12 @@ pub(in crate::symbol) fn expand_xz(bytes: &[u8], most: u64, budget: &mut Budget)
 }
 
 /// Compressed bytes, which end with the budget: a file may have any number of empty blocks, which give no output.
-struct Limited<'a, 'b> {
+struct DecompressedBytes<'a, 'b> {
     bytes: &'a [u8],
     budget: &'a RefCell<&'b mut Budget>,
 }
 
-impl Read for Limited<'_, '_> {
+impl Read for DecompressedBytes<'_, '_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.budget.borrow_mut().look().map_err(io::Error::other)?;
         self.bytes.read(into)

@@ -264,8 +264,8 @@ pub(in crate::symbol) struct Segment {
     pub(in crate::symbol) file_size: u64,
     pub(in crate::symbol) address: u64,
     pub(in crate::symbol) memory_size: u64,
-    pub(in crate::symbol) writable: bool,
-    pub(in crate::symbol) executable: bool,
+    pub(in crate::symbol) is_writable: bool,
+    pub(in crate::symbol) is_executable: bool,
 }
 
 impl Segment {
@@ -276,8 +276,8 @@ impl Segment {
             file_size: header.p_filesz(endian).into(),
             address: header.p_vaddr(endian).into(),
             memory_size: header.p_memsz(endian).into(),
-            writable: header.p_flags(endian).contains(elf::PF_W),
-            executable: header.p_flags(endian).contains(elf::PF_X),
+            is_writable: header.p_flags(endian).contains(elf::PF_W),
+            is_executable: header.p_flags(endian).contains(elf::PF_X),
         }
     }
 }

@@ -15,7 +15,7 @@ use gimli::{AttributeValue, Dwarf, Unit, UnitOffset};
 
 /// The unit that describes the functions of a unit: itself, unless its debug information is split.
 #[derive(Clone, Copy)]
-pub(super) struct Described<'s, 'a> {
+pub(super) struct DescribingUnit<'s, 'a> {
     pub(super) dwarf: &'s Dwarf<SectionReader<'a>>,
     pub(super) unit: &'s Unit<SectionReader<'a>>,
     /// Those of its file.
@@ -25,13 +25,13 @@ pub(super) struct Described<'s, 'a> {
 }
 
 /// A unit with a line table, and where its functions are described.
-pub(super) struct Compiled<'s, 'a> {
+pub(super) struct UnitWithLines<'s, 'a> {
     pub(super) dwarf: &'s Dwarf<SectionReader<'a>>,
     pub(super) unit: &'s Unit<SectionReader<'a>>,
-    pub(super) described: Described<'s, 'a>,
+    pub(super) described: DescribingUnit<'s, 'a>,
 }
 
-impl Compiled<'_, '_> {
+impl UnitWithLines<'_, '_> {
     /// The frames at `row` in the functions of `chain` (the outermost first) and in `symbol`, the innermost first. Why
     /// some are unknown is kept in `missing`.
     pub(super) fn frames(
@@ -96,11 +96,11 @@ enum FunctionName {
 
 /// The name of a function.
 fn of_function(
-    described: Described<'_, '_>,
+    described: DescribingUnit<'_, '_>,
     entry: UnitOffset,
     budget: &mut Budget,
 ) -> Result<Option<FunctionName>, NoLines> {
-    let Described { mut dwarf, mut units, unit, shared } = described;
+    let DescribingUnit { mut dwarf, mut units, unit, shared } = described;
     let mut elsewhere: Option<Unit<SectionReader<'_>>> = None;
     let mut entry = entry;
     let mut plain = None;

@@ -136,7 +136,7 @@ struct OpenFunction {
     depth: isize,
     entry: UnitOffset,
     /// Whether any of the addresses lies in it.
-    holds: bool,
+    is_inside: bool,
 }
 
 /// For each of `addresses` (in order) the functions around it, the outermost first; empty if there is none.
@@ -162,7 +162,7 @@ pub(super) fn around(
         }
         let tag = abbreviation.tag();
         let inlined = tag == gimli::DW_TAG_inlined_subroutine;
-        let within = open.last().is_some_and(|last| last.holds);
+        let within = open.last().is_some_and(|last| last.is_inside);
         if open.is_empty() && chains.iter().all(|chain| !chain.is_empty()) {
             break;
         }
@@ -201,7 +201,7 @@ pub(super) fn around(
                 return Err(NoLines::TooLarge);
             }
         }
-        open.push(OpenFunction { depth, entry, holds });
+        open.push(OpenFunction { depth, entry, is_inside: holds });
     }
     Ok(chains)
 }

@@ -1,7 +1,7 @@
 //! The debug information of one file: look-ups of an address, and of a line. And a cache of them, of limited size: an
 //! entry is dropped when its file changes.
 
-use super::frames::{Compiled, Described};
+use super::frames::{DescribingUnit, UnitWithLines};
 use super::further_files::{self, DwoCache, DwoFile, SharedFile, SharedLink, Split, UntilFound};
 use super::rows::{self, CodePlace, RowStretch};
 use super::sections::{PackageSections, SectionReader, Sections};
@@ -308,21 +308,23 @@ impl LineInfo {
         unit: &Unit<SectionReader<'_>>,
         files: &Modules,
         budget: &mut Budget,
-        ask: impl FnOnce(&Compiled, Option<NoLines>, &mut Budget) -> Result<T, NoLines>,
+        ask: impl FnOnce(&UnitWithLines, Option<NoLines>, &mut Budget) -> Result<T, NoLines>,
     ) -> Result<T, NoLines> {
         let (mut object, mut missing) = (None, None);
         let split = self.split(dwarf, unit, files, budget, &mut object);
         let split = or_fault(split, &mut missing)?.flatten();
         let described = match &split {
-            None => Described { dwarf, unit, units: &self.units, shared: shared.as_ref().map(|shared| &shared.units) },
-            Some(split) => Described {
+            None => {
+                DescribingUnit { dwarf, unit, units: &self.units, shared: shared.as_ref().map(|shared| &shared.units) }
+            }
+            Some(split) => DescribingUnit {
                 dwarf: &split.dwarf,
                 unit: &split.unit,
                 units: Units::none(),
                 shared: Err(&NoLines::NotNamed),
             },
         };
-        let compiled = Compiled { dwarf, unit, described };
+        let compiled = UnitWithLines { dwarf, unit, described };
         ask(&compiled, missing, budget)
     }
 }
@@ -330,12 +332,12 @@ impl LineInfo {
 /// The functions around each of `addresses`, which are in order; none, with the reason in `missing`, if their
 /// description is damaged.
 fn chains(
-    unit: &Compiled,
+    unit: &UnitWithLines,
     addresses: &[u64],
     missing: &mut Option<NoLines>,
     budget: &mut Budget,
 ) -> Result<Vec<Vec<scopes::FunctionScope>>, NoLines> {
-    let Described { dwarf, unit, .. } = unit.described;
+    let DescribingUnit { dwarf, unit, .. } = unit.described;
     let chains = or_fault(scopes::around(dwarf, unit, addresses, budget), missing)?;
     Ok(chains.unwrap_or_else(|| vec![Vec::new(); addresses.len()]))
 }

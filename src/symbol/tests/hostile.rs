@@ -287,7 +287,7 @@ fn matches_are_kept_within_the_limits() {
         let found = loaded.search_names(&|_| true, &limits, &mut Budget::unlimited());
         let found = found.unwrap();
         let places: Vec<u64> = found.symbols.iter().map(|one| one.address).collect();
-        (places, found.too_many)
+        (places, found.has_too_many)
     };
     assert_eq!(matches(symbols("one", 5), 3), (vec![0x1000, 0x1001, 0x1002], false));
     let mut mixed = symbols("later", 2);

@@ -382,7 +382,7 @@ fn the_memory_of_many_compressed_tables_is_limited() {
     let target = fake.target();
     let regions = target.process.regions().unwrap();
     let mut symbols = Symbols::default();
-    symbols.expanded = ExpandedMemory::at_most(4 * size);
+    symbols.expanded_memory = ExpandedMemory::at_most(4 * size);
     let name = |view: &TargetSymbols, number: u64| {
         let found = view.at(VirtualAddress::new(start(number) + 4));
         found.map(|one| one.name().to_string())
@@ -391,7 +391,7 @@ fn the_memory_of_many_compressed_tables_is_limited() {
         // Each command has its own view: tables that others used are dropped.
         let view = symbols.over(&target, &regions);
         assert_eq!(name(&view, number).as_deref(), Some("hidden"), "{number}");
-        assert!(symbols.expanded.bytes_left() >= size);
+        assert!(symbols.expanded_memory.bytes_left() >= size);
     }
     // In one view, some modules have no names.
     let view = symbols.over(&target, &regions);

@@ -41,7 +41,7 @@ fn find_looks_through_what_is_resident_and_counts_the_rest() {
 #[test]
 fn find_writes_numbers_as_the_target_does_and_refuses_what_does_not_fit() {
     let mut fake = heap();
-    fake.layout.little_endian = false;
+    fake.layout.is_little_endian = false;
     fake.layout.pointer_bytes = 4;
     let mut session = Session::on(fake);
     for (line, found) in [

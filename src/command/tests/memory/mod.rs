@@ -160,7 +160,7 @@ fn backward_it_is_what_is_before_an_address_and_the_next_goes_on_before_that() {
 #[test]
 fn the_target_s_own_order_and_width() {
     let mut fake = heap();
-    fake.layout.little_endian = false;
+    fake.layout.is_little_endian = false;
     fake.layout.pointer_bytes = 4;
     let mut session = Session::on(fake);
     for (line, said) in [

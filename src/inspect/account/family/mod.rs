@@ -166,7 +166,7 @@ impl Family {
         };
         let OpenedProcess { process: opened, modules } = self.machine.open(process)?;
         opened.set_scan(self.scan);
-        self.hides_frames |= opened.frames_hidden();
+        self.hides_frames |= opened.are_frames_hidden();
         let opened = opened.within(self.budget.clone());
         let target = Target { process: opened, machine: Arc::clone(&self.machine), modules };
         let mut member = FamilyMember {

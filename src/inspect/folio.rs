@@ -319,21 +319,12 @@ mod tests {
 
     fn page(at: u64, frame: u64, pages: u64, order: u8, huge: bool) -> Page {
         Page {
-            address: VirtualAddress::new(at << 12),
             pages,
             entry: PageMapEntry::new(1 << 63 | frame),
-            states: State::Present.into(),
             kind: Some(Kind::Anonymous),
-            flags: None,
-            map_count: None,
-            own_mappings: 0,
             huge: Some(huge),
-            count_is_average: false,
             order: Some(order),
-            zone: None,
-            cgroup: None,
-            holders: None,
-            content: None,
+            ..Page::new(VirtualAddress::new(at << 12), State::Present.into())
         }
     }
 

@@ -136,6 +136,28 @@ pub struct Page {
 }
 
 impl Page {
+    /// One page of which no more than this is known.
+    #[inline]
+    pub(crate) fn new(address: VirtualAddress, states: StateSet) -> Self {
+        Page {
+            address,
+            pages: 1,
+            entry: PageMapEntry::default(),
+            states,
+            kind: None,
+            flags: None,
+            map_count: None,
+            own_mappings: 0,
+            huge: None,
+            count_is_average: false,
+            order: None,
+            zone: None,
+            cgroup: None,
+            holders: None,
+            content: None,
+        }
+    }
+
     /// The page's state, or the likeliest.
     #[inline]
     pub fn state(&self) -> State {

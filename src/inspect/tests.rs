@@ -196,21 +196,11 @@ fn an_address_has_the_frame_and_the_offset_in_it() {
 #[test]
 fn exclusive_inside_a_huge_mapping_takes_a_map_count() {
     let page = |count, huge, bit: u64| Page {
-        address: VirtualAddress::new(0),
-        pages: 1,
         entry: crate::kernel::PageMapEntry::new(PRESENT | bit | 5),
-        states: State::Present.into(),
         kind: Some(Kind::Anonymous),
-        flags: None,
         map_count: count,
-        own_mappings: 0,
         huge,
-        count_is_average: false,
-        order: None,
-        zone: None,
-        cgroup: None,
-        holders: None,
-        content: None,
+        ..Page::new(VirtualAddress::new(0), State::Present.into())
     };
     assert_eq!(page(None, Some(false), EXCLUSIVE).exclusive(), Some(true));
     assert_eq!(page(None, Some(false), 0).exclusive(), Some(false));
@@ -429,21 +419,10 @@ fn without_a_scan_a_page_in_no_large_folio_is_not_huge() {
 #[test]
 fn frames_that_repeat_in_turn_share_a_row() {
     let page = |at: u64, pages: u64, frame: u64| Page {
-        address: VirtualAddress::new(at * PAGE),
         pages,
         entry: crate::kernel::PageMapEntry::new(PRESENT | frame),
-        states: State::Present.into(),
         kind: Some(Kind::HugeZero),
-        flags: None,
-        map_count: None,
-        own_mappings: 0,
-        huge: None,
-        count_is_average: false,
-        order: None,
-        zone: None,
-        cgroup: None,
-        holders: None,
-        content: None,
+        ..Page::new(VirtualAddress::new(at * PAGE), State::Present.into())
     };
     let mut rows = PageRows::new(SIZE);
     let mut all = Vec::new();

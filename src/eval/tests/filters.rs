@@ -18,21 +18,11 @@ fn holds(fake: Fake, text: &str, page: &Page) -> Result<bool, Error> {
 
 fn present() -> Page {
     Page {
-        address: VirtualAddress::new(0x50_0000),
-        pages: 1,
         entry: PageMapEntry::new(1 << 63 | 0x1234),
-        states: State::Present.into(),
         kind: Some(Kind::Anonymous),
         flags: Some(PageFlags::DIRTY | PageFlags::LRU),
         map_count: Some(2),
-        own_mappings: 0,
-        huge: None,
-        count_is_average: false,
-        order: None,
-        zone: None,
-        cgroup: None,
-        holders: None,
-        content: None,
+        ..Page::new(VirtualAddress::new(0x50_0000), State::Present.into())
     }
 }
 

@@ -142,21 +142,10 @@ impl<'a> Chunk<'a> {
     #[inline]
     fn page_with(&self, first: u64, pages: u64, entry: PageMapEntry, states: StateSet, kind: Option<Kind>) -> Page {
         Page {
-            address: VirtualAddress::new(self.start.get() + (first << self.size.shift())),
             pages,
             entry,
-            states,
             kind,
-            flags: None,
-            map_count: None,
-            own_mappings: 0,
-            huge: None,
-            count_is_average: false,
-            order: None,
-            zone: None,
-            cgroup: None,
-            holders: None,
-            content: None,
+            ..Page::new(VirtualAddress::new(self.start.get() + (first << self.size.shift())), states)
         }
     }
 }

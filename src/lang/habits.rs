@@ -7,7 +7,7 @@
 use super::error::{Span, SyntaxError};
 use super::expected::Expected;
 use super::lexer::{self, Token, is_blank};
-use super::parser::Language;
+use super::parser::input::Language;
 
 /// A row of [`HABITS`].
 #[derive(Clone, Copy, Debug)]

@@ -49,7 +49,7 @@ pub use lines::{Frame, LineAt, LinePlace, LineSearch, SourcesOf};
 pub use module::{Module, may_have_names, modules};
 pub use module_symbols::SymbolAt;
 pub use reason::{Error, NoBuildId, NoLines, NoPart, NoSeparate, NoSymbols};
-pub use survey::{MatchStep, MatchingSymbols, Survey, Surveys};
+pub use survey::{MatchStep, Survey, SurveyMatches, Surveys};
 pub use symbols::{ModuleRegions, Symbols};
 pub use table::SymbolKind;
 pub use target_symbols::TargetSymbols;

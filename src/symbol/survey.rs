@@ -79,7 +79,7 @@ pub enum MatchStep<'a> {
 
 /// The symbols whose names match: module by module, in each by name; then JIT-compiled functions.
 #[must_use]
-pub struct MatchingSymbols<'a> {
+pub struct SurveyMatches<'a> {
     names: &'a TargetSymbols<'a>,
     is_match: &'a dyn Fn(&str) -> bool,
     programs: Box<dyn Iterator<Item = (&'a Module, Result<&'a LoadedModule, NoSymbols>)> + 'a>,
@@ -93,7 +93,7 @@ pub struct MatchingSymbols<'a> {
     budget: Budget,
 }
 
-impl<'a> MatchingSymbols<'a> {
+impl<'a> SurveyMatches<'a> {
     /// Searches a module.
     fn search(&mut self, module: &'a Module, loaded: Result<&'a LoadedModule, NoSymbols>) -> Result<(), OutOfBudget> {
         let limits = Limits { symbols: self.room, bytes: memory::at_most(MOST_BYTES) };
@@ -149,7 +149,7 @@ impl<'a> MatchingSymbols<'a> {
     }
 }
 
-impl<'a> Iterator for MatchingSymbols<'a> {
+impl<'a> Iterator for SurveyMatches<'a> {
     /// An error is the end of the budget, and the last item.
     type Item = Result<MatchStep<'a>, OutOfBudget>;
 
@@ -222,8 +222,8 @@ impl TargetSymbols<'_> {
 
     /// The symbols of all programs and libraries, and JIT-compiled functions, whose demangled name `is_match` accepts:
     /// about `most` in all. Thread-local symbols have no address and are left out.
-    pub fn matching<'a>(&'a self, is_match: &'a dyn Fn(&str) -> bool, most: u64) -> MatchingSymbols<'a> {
-        MatchingSymbols {
+    pub fn matching<'a>(&'a self, is_match: &'a dyn Fn(&str) -> bool, most: u64) -> SurveyMatches<'a> {
+        SurveyMatches {
             names: self,
             is_match,
             programs: Box::new(self.programs()),

@@ -5,11 +5,11 @@
 //! rule.
 
 mod pasted;
-mod token;
+pub(super) mod token;
 
 use super::error::Span;
 use super::expression::is_fixed;
-use super::parser::Language;
+use super::parser::input::Language;
 use super::syntax::Resolved;
 
 pub(super) use pasted::{PastedNumber, only_number, pasted_row};

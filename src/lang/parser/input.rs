@@ -6,7 +6,7 @@ use crate::lang::error::{Class, Span, Spanned, SyntaxError};
 use crate::lang::expected::Expected;
 use crate::lang::expression::is_fixed;
 use crate::lang::field::FilterSubject;
-use crate::lang::lexer::{Token, TokenKind};
+use crate::lang::lexer::token::{Token, TokenKind};
 use crate::lang::syntax::{
     BlockLine, CommandName, Count, LimitClause, ProcessNeed, Resolved, Statement, Time, resolve,
 };

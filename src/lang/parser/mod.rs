@@ -3,7 +3,7 @@
 mod command;
 mod expression;
 mod fault;
-mod input;
+pub(super) mod input;
 mod names;
 mod range;
 mod slips;

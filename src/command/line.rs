@@ -200,7 +200,7 @@ fn report(names: &TargetSymbols, address: VirtualAddress, found: LineAt) -> Line
         why.note("symbol", &no_symbol(names, address));
     }
     let missing = missing.as_ref().map(in_file);
-    if let Some(reason) = frames_missing(missing.as_ref(), told_by_symbol.as_ref()) {
+    if let Some(reason) = note_on_frames(missing.as_ref(), told_by_symbol.as_ref()) {
         why.note("frames", &reason);
     }
     let first = frames.first();
@@ -235,7 +235,7 @@ fn report(names: &TargetSymbols, address: VirtualAddress, found: LineAt) -> Line
 }
 
 /// Why the frames are incomplete, and whether a name comes from a symbol.
-fn frames_missing(missing: Option<&Reason>, told_by_symbol: Option<&TargetName>) -> Option<Reason> {
+fn note_on_frames(missing: Option<&Reason>, told_by_symbol: Option<&TargetName>) -> Option<Reason> {
     let Some(name) = told_by_symbol else {
         return missing.cloned();
     };
@@ -546,7 +546,7 @@ mod tests {
     fn a_name_that_only_a_symbol_tells_is_said_to_be_one() {
         let name = TargetName::from("work");
         let told = |missing, name| {
-            let reason = frames_missing(missing, name);
+            let reason = note_on_frames(missing, name);
             reason.map_or_else(String::new, |reason| reason.to_string())
         };
         assert_eq!(told(None, None), "");

@@ -192,7 +192,7 @@ pub(super) fn spans(range: &Spanned<lang::Range>, state: &DebugState) -> Result<
 }
 
 /// The snapshot of that name.
-pub(super) fn called<'a>(state: &'a DebugState, name: &Spanned<String>) -> Result<&'a NamedSnapshot, Error> {
+pub(super) fn snapshot_called<'a>(state: &'a DebugState, name: &Spanned<String>) -> Result<&'a NamedSnapshot, Error> {
     state.snapshots.by_name(&name.node).ok_or_else(|| unknown(state, name))
 }
 

@@ -18,8 +18,8 @@ impl<'a> Evaluator<'a> {
     pub(super) fn changes(&self, asked: &Changes) -> Result<Value> {
         let Spanned { node: function, at } = asked.function;
         let call = Call::of(function.name(), at);
-        let target = self.target(at, &call.called)?;
-        let failed = |cause| call.failed(cause);
+        let target = self.target(at, &call.name)?;
+        let failed = |cause| call.caused_by(cause);
         let from = self.snapshot(&asked.from)?;
         let refused = |refusal: ComparisonRefusal| Error::new(at, refusal.message).hint(refusal.hint);
         from.refuse_other(target).map_err(refused)?;

@@ -121,7 +121,7 @@ impl Error {
 /// A call of a function, for its errors.
 pub(super) struct Call {
     /// As it is named in a message: `count()`.
-    pub(super) called: String,
+    pub(super) name: String,
     /// The argument.
     pub(super) at: Span,
 }
@@ -129,22 +129,22 @@ pub(super) struct Call {
 impl Call {
     pub(super) fn of(function: &str, at: Span) -> Self {
         let called = format!("{function}()");
-        Call { called, at }
+        Call { name: called, at }
     }
 
     /// A failed inspection of pages.
-    pub(super) fn failed(&self, cause: inspect::Error) -> Error {
-        Error::inspection(self.at, &self.called, cause)
+    pub(super) fn caused_by(&self, cause: inspect::Error) -> Error {
+        Error::inspection(self.at, &self.name, cause)
     }
 
     /// There is no value; `why` follows the name.
     pub(super) fn error(&self, why: impl fmt::Display) -> Error {
-        Error::new(self.at, format!("{}: {why}", self.called))
+        Error::new(self.at, format!("{}: {why}", self.name))
     }
 
     /// The value cannot be known for this reason; `why` follows these words.
     pub(super) fn unknown(&self, why: impl fmt::Display, reason: &Reason) -> Error {
-        let what = format!("{} cannot be known{why}", self.called);
+        let what = format!("{} cannot be known{why}", self.name);
         Error::unknown(self.at, what, reason)
     }
 }

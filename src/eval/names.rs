@@ -128,7 +128,7 @@ fn is_called(region: &Region, name: &str) -> bool {
 }
 
 /// Every mapping with that name, by first address.
-pub(super) fn called<'a>(regions: &'a [Region], name: &str) -> Vec<NamedMapping<'a>> {
+pub(super) fn mappings_called<'a>(regions: &'a [Region], name: &str) -> Vec<NamedMapping<'a>> {
     let mut found: Vec<NamedMapping<'a>> = Vec::new();
     for region in regions.iter().filter(|region| is_called(region, name)) {
         let is_of = |mapping: &&mut NamedMapping| identity(mapping.first) == identity(region);
@@ -146,7 +146,7 @@ impl Evaluator<'_> {
         let what = format!("looking up '{name}'");
         // All names without brackets are those of files.
         let regions = if name.starts_with('[') { self.regions(at, &what) } else { self.module_regions(at, &what) };
-        let mut found = called(regions?, name);
+        let mut found = mappings_called(regions?, name);
         if found.len() > 1 {
             let list = list(found.iter().map(|mapping| {
                 let Region { name, range, .. } = mapping.first;

@@ -18,8 +18,8 @@ use crate::report::Fact;
 impl<'a> Evaluator<'a> {
     /// Reads only the regions in the range if they are few.
     fn view_within(&self, call: &Call, spans: &Spans) -> Result<AddressSpace> {
-        let target = self.target(call.at, &call.called)?;
-        AddressSpace::within(target, spans.ranges()).map_err(|cause| call.failed(cause))
+        let target = self.target(call.at, &call.name)?;
+        AddressSpace::within(target, spans.ranges()).map_err(|cause| call.caused_by(cause))
     }
 
     /// `count(R where F)` and its like.
@@ -38,7 +38,7 @@ impl<'a> Evaluator<'a> {
             Function::Runs | Function::Longest => Facts::FRAMES | Facts::KINDS,
             _ => Facts::empty(),
         };
-        space.require(own.difference(Facts::KINDS)).map_err(|cause| call.failed(cause))?;
+        space.require(own.difference(Facts::KINDS)).map_err(|cause| call.caused_by(cause))?;
         let need = space.obtainable(own) | spans.holes();
         let question = Question::new(filter.as_ref(), need);
         let mut totals = Totals::new(space.page(), question.need());
@@ -110,7 +110,7 @@ impl<'a> Evaluator<'a> {
         let (mut sum, mut known) = (Ok(0u64), false);
         let mut left_out = None;
         let mut regions = space.region_stats(spans.ranges(), need).within(self.scope.budget());
-        while let Some((viewed, stats)) = regions.next().map_err(|cause| call.failed(cause))? {
+        while let Some((viewed, stats)) = regions.next().map_err(|cause| call.caused_by(cause))? {
             // The kernel shows nothing of device mappings, and adds nothing for them either.
             let counted = stats.why_hidden().map_or_else(|| is_counted(function, viewed), Err);
             match counted {
@@ -163,7 +163,7 @@ impl<'a> Evaluator<'a> {
             spans.ranges().iter().any(|span| span.start() < range.end() && range.start() < span.end())
         };
         let mut words =
-            self.regions(at, &call.called)?.iter().filter(|region| overlaps(&region.range)).map(
+            self.regions(at, &call.name)?.iter().filter(|region| overlaps(&region.range)).map(
                 |region| match function {
                     Function::Name => region.name.to_string(),
                     _ => region.permissions.to_string(),
@@ -248,7 +248,7 @@ pub(super) struct MatchingPages<'e> {
 impl MatchingPages<'_> {
     /// Those of the next chunk.
     pub fn next(&mut self) -> Result<Option<impl Iterator<Item = Page>>> {
-        let Some(chunk) = self.sweep.next().map_err(|cause| self.call.failed(cause))? else {
+        let Some(chunk) = self.sweep.next().map_err(|cause| self.call.caused_by(cause))? else {
             return Ok(None);
         };
         self.done = self.done.saturating_add(chunk.pages);
@@ -260,7 +260,7 @@ impl MatchingPages<'_> {
     pub fn finish(self) -> Result<()> {
         let MatchingPages { scope, call, sweep, selection, .. } = self;
         if !sweep.changed_ranges().is_empty() {
-            scope.note(format!("the regions changed during {}: run it again for a consistent number", call.called));
+            scope.note(format!("the regions changed during {}: run it again for a consistent number", call.name));
         }
         let unknown = |pages, reason| {
             let pages = counted(pages, "page");
@@ -306,7 +306,7 @@ impl Evaluator<'_> {
         at: Span,
     ) -> Result<Value> {
         let call = Call::of(function.name(), at);
-        let called = &call.called;
+        let called = &call.name;
         if matches!(function, Function::Runs | Function::Longest) {
             let message = format!("{called} works on pages of a process, not on frames");
             let hint = "`count(pfn:A..pfn:B where FILTER)` counts frames";
@@ -318,7 +318,7 @@ impl Evaluator<'_> {
         let question = Question::new(filter.as_ref(), Facts::FLAGS);
         let (mut frames, mut first, mut last) = (0u64, None, None);
         let mut swept = machine_frames(machine, range, question).within(self.scope.budget());
-        'frames: while let Some(rows) = swept.next().map_err(|cause| call.failed(cause))? {
+        'frames: while let Some(rows) = swept.next().map_err(|cause| call.caused_by(cause))? {
             for one in rows {
                 frames += one.frames;
                 first = first.or(Some(one.first));

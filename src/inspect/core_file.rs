@@ -63,7 +63,7 @@ struct Writer<'a, W> {
     headers: Vec<Header>,
 }
 
-fn failed(error: &io::Error) -> process::Error {
+fn write_error(error: &io::Error) -> process::Error {
     let error = Errno::from_io_error(error).unwrap_or(Errno::IO);
     process::Error::Io { what: "writing the core file".to_owned(), error }
 }
@@ -108,7 +108,7 @@ pub fn write_core(
 
 impl<W: Write + Seek> Writer<'_, W> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), process::Error> {
-        self.out.write_all(bytes).map_err(|error| failed(&error))?;
+        self.out.write_all(bytes).map_err(|error| write_error(&error))?;
         self.at += bytes.len() as u64;
         Ok(())
     }
@@ -298,7 +298,7 @@ impl<W: Write + Seek> Writer<'_, W> {
         ];
         bytes.extend(numbers.into_iter().flat_map(|(number, size)| form.bytes(number, size)));
         let done = self.out.seek(SeekFrom::Start(0)).and_then(|_| self.out.write_all(&bytes));
-        done.and_then(|()| self.out.flush()).map_err(|error| failed(&error))
+        done.and_then(|()| self.out.flush()).map_err(|error| write_error(&error))
     }
 }
 

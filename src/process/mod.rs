@@ -187,7 +187,7 @@ fn by_number(digits: &str) -> Result<ResolvedProcess> {
 ///
 /// # Errors
 /// [`Gone`](Error::Gone) if there is none, or processes cannot be listed.
-pub fn called(name: &str) -> Result<Vec<ProcessHandle>> {
+pub fn processes_called(name: &str) -> Result<Vec<ProcessHandle>> {
     // Threads of the kernel have none.
     let called = living_processes(name)?.into_iter().filter(|one| one.resident.is_some());
     Ok(called.map(|one| ProcessHandle::of_numbers(one.pid, 0)).collect())

@@ -41,16 +41,16 @@ pub struct PopulatedRanges<'a> {
     way: Way,
     /// Populated pages after which a scan comes back.
     most: u64,
-    scanned: Vec<PageRegion>,
+    scan_buffer: Vec<PageRegion>,
     entries: Vec<PageMapEntry>,
     /// The regions, for passing over holes between them.
     regions: Option<Vec<Region>>,
     budget: Budget,
     /// What the last system call found; those from `taken` on were not joined yet.
-    found: Vec<PopulatedRange>,
-    taken: usize,
+    ranges: Vec<PopulatedRange>,
+    next_range: usize,
     /// Stretches that were joined: more may follow. The kernel splits them wherever its buffer was full.
-    joined: Option<PopulatedRange>,
+    pending: Option<PopulatedRange>,
     /// Where the last scan came back: what lies before need not wait for more.
     boundary: Option<VirtualAddress>,
 }
@@ -87,20 +87,20 @@ impl<'a> PopulatedRanges<'a> {
             wanted: wanted & known,
             way,
             most: SCAN_PAGES,
-            scanned: Vec::new(),
+            scan_buffer: Vec::new(),
             entries: Vec::new(),
             regions: None,
             budget,
-            found: Vec::new(),
-            taken: 0,
-            joined: None,
+            ranges: Vec::new(),
+            next_range: 0,
+            pending: None,
             boundary: None,
         }
     }
 
     fn find(&mut self) -> Result<()> {
-        self.found.clear();
-        self.taken = 0;
+        self.ranges.clear();
+        self.next_range = 0;
         match self.way {
             Way::Scan => self.scan(),
             Way::Above => {
@@ -125,11 +125,11 @@ impl<'a> PopulatedRanges<'a> {
         // The limit may cut a huge mapping in two. It is delivered once all of it is known.
         let page = self.page.bytes();
         let whole_bytes = if asked.contains(Categories::HUGE) { page.saturating_mul(page / 8) } else { page };
-        self.scanned.resize(512, PageRegion::default());
+        self.scan_buffer.resize(512, PageRegion::default());
         let (start, end) = (self.next.get(), self.end.get());
         let question = Scan { start, end, any_of: ANY.bits(), returned: asked.bits(), max_pages: self.most };
-        let (count, stopped) = self.source.scan(question, &mut self.scanned)?;
-        let stretches = self.scanned.get(..count).unwrap_or_default();
+        let (count, stopped) = self.source.scan(question, &mut self.scan_buffer)?;
+        let stretches = self.scan_buffer.get(..count).unwrap_or_default();
         // The kernel collects stretches in a buffer of its own, with an entry for each page that a PMD maps, and
         // empties it when it is full. If it then comes to the end of the range, it still says that it stopped where the
         // buffer was last full (do_pagemap_scan: "the walk_end isn't set when ret is zero"). On ppc64le with the radix
@@ -143,12 +143,12 @@ impl<'a> PopulatedRanges<'a> {
             }
             let range = AddressRange::new(VirtualAddress::new(stretch.start), VirtualAddress::new(stretch.end));
             let categories = categories & self.wanted;
-            self.found.extend(range.map(|range| PopulatedRange { range, categories }));
+            self.ranges.extend(range.map(|range| PopulatedRange { range, categories }));
         }
         if stopped <= start || stopped >= end {
             self.way = Way::Above;
             self.wanted &= IN_ENTRIES;
-        } else if count < self.scanned.len() {
+        } else if count < self.scan_buffer.len() {
             // The page limit was reached: the caller decides whether to go on.
             self.boundary = Some(VirtualAddress::new(stopped - stopped % whole_bytes));
         }
@@ -170,11 +170,11 @@ impl<'a> PopulatedRanges<'a> {
                 && let Some(range) = AddressRange::new(address(index), address(index + 1))
             {
                 let categories = categories & self.wanted;
-                self.found.push(PopulatedRange { range, categories });
+                self.ranges.push(PopulatedRange { range, categories });
             }
         }
         let mut next = index + read as u64;
-        if read > 0 && self.found.is_empty() && (read as u64) < left {
+        if read > 0 && self.ranges.is_empty() && (read as u64) < left {
             // Between regions there is nothing, and much of it. Where something is, the list of regions is not needed.
             let regions = match &mut self.regions {
                 Some(regions) => regions,
@@ -193,9 +193,9 @@ impl<'a> PopulatedRanges<'a> {
 
     /// The next joined stretch, as soon as it is known that nothing more belongs to it.
     fn join(&mut self) -> Option<PopulatedRange> {
-        while let Some(&next) = self.found.get(self.taken) {
-            self.taken += 1;
-            match &mut self.joined {
+        while let Some(&next) = self.ranges.get(self.next_range) {
+            self.next_range += 1;
+            match &mut self.pending {
                 Some(last) if last.range.end() == next.range.start() && last.categories == next.categories => {
                     let whole = AddressRange::new(last.range.start(), next.range.end());
                     last.range = whole.unwrap_or(last.range);
@@ -208,12 +208,12 @@ impl<'a> PopulatedRanges<'a> {
             }
         }
         if self.way == Way::Done {
-            return self.joined.take();
+            return self.pending.take();
         }
         let boundary = self.boundary.take()?;
-        let PopulatedRange { range, categories } = self.joined.take()?;
+        let PopulatedRange { range, categories } = self.pending.take()?;
         let part = |start, end| Some(PopulatedRange { range: AddressRange::new(start, end)?, categories });
-        self.joined = part(range.start().max(boundary), range.end());
+        self.pending = part(range.start().max(boundary), range.end());
         part(range.start(), range.end().min(boundary))
     }
 }
@@ -231,8 +231,8 @@ impl Iterator for PopulatedRanges<'_> {
             }
             if let Err(error) = self.find() {
                 self.way = Way::Done;
-                self.found.clear();
-                self.joined = None;
+                self.ranges.clear();
+                self.pending = None;
                 return Some(Err(error));
             }
         }

@@ -124,7 +124,7 @@ impl<'a> Prompt<'a> {
     /// Runs what was typed or pasted, which may be several lines. Returns an outcome to leave with.
     fn run_lines(&mut self, text: &str) -> Result<Option<LineOutcome>, ReadlineError> {
         if self.block.is_empty() && text.trim().is_empty() {
-            return Ok(ending(self.session.borrow_mut().run_typed("")));
+            return Ok(outcome_at_end(self.session.borrow_mut().run_typed("")));
         }
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             if let Some(begun) = line.strip_suffix('\\') {
@@ -140,7 +140,7 @@ impl<'a> Prompt<'a> {
             let entry = std::mem::take(&mut self.block);
             self.history.add(&mut self.session.borrow_mut(), &mut self.editor, &entry)?;
             let outcome = self.session.borrow_mut().run_typed(&entry);
-            if let Some(ending) = ending(outcome) {
+            if let Some(ending) = outcome_at_end(outcome) {
                 return Ok(Some(ending));
             }
             let size = self.session.borrow().history_size();
@@ -158,7 +158,7 @@ fn text_of_keys(typed: &[u8]) -> String {
     text.chars().filter(|&c| c == '\n' || !c.is_control()).collect()
 }
 
-fn ending(outcome: LineOutcome) -> Option<LineOutcome> {
+fn outcome_at_end(outcome: LineOutcome) -> Option<LineOutcome> {
     matches!(outcome, LineOutcome::Quit(_) | LineOutcome::Closed).then_some(outcome)
 }
 

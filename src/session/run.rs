@@ -14,12 +14,12 @@ use std::rc::Rc;
 impl Session {
     /// Attaches, as `attach` does.
     pub fn attach(&mut self, target: TargetName) -> LineOutcome {
-        self.choose_target(parsed(Attach(Spanned::new(target, Span::default()))))
+        self.choose_target(boxed_command(Attach(Spanned::new(target, Span::default()))))
     }
 
     /// Opens a capture, as `target capture` does.
     pub fn open_capture(&mut self, path: String) -> LineOutcome {
-        self.choose_target(parsed(TargetCapture(Spanned::new(path, Span::default()))))
+        self.choose_target(boxed_command(TargetCapture(Spanned::new(path, Span::default()))))
     }
 
     fn choose_target(&mut self, command: Rc<dyn ParsedCommand>) -> LineOutcome {
@@ -35,7 +35,7 @@ impl Session {
             return;
         }
         let nowhere = Span::default();
-        let all = parsed(Display::default());
+        let all = boxed_command(Display::default());
         let command = Spanned::new(all, nowhere);
         self.run_job(&Job::new(Input::typed_line("display"), &command));
         self.has_shown_displays = false;
@@ -196,7 +196,7 @@ impl Session {
 }
 
 /// A command that was not typed.
-fn parsed(command: impl ParsedCommand) -> Rc<dyn ParsedCommand> {
+fn boxed_command(command: impl ParsedCommand) -> Rc<dyn ParsedCommand> {
     Rc::new(command)
 }
 

@@ -34,13 +34,13 @@ pub(super) struct Sources {
     /// The candidates for its separate debug file.
     separate: Candidates,
     /// When it was last searched for.
-    looked: Mutex<Instant>,
+    last_search: Mutex<Instant>,
     /// `.gnu_debugdata`, a small ELF file within the image, if there is no better table; or why it is not read.
     mini: Result<Option<(ElfFile, ExpandedBytes)>, NoSymbols>,
     /// The symbol tables that are searched, the fullest first.
     tables: Vec<(ModulePart, usize)>,
     /// For each section of the other file, its number in the image.
-    renumbered: Vec<Option<u16>>,
+    section_numbers: Vec<Option<u16>>,
 }
 
 /// Which of a module's files.
@@ -72,10 +72,10 @@ impl Sources {
         let mut sources = Sources {
             image,
             separate,
-            looked: Mutex::new(Instant::now()),
+            last_search: Mutex::new(Instant::now()),
             mini,
             tables: Vec::new(),
-            renumbered: Vec::new(),
+            section_numbers: Vec::new(),
         };
         if !is_full(&sources.image) {
             for origin in [ModulePart::Separate, ModulePart::Mini] {
@@ -84,7 +84,7 @@ impl Sources {
                 };
                 let full = source.elf.tables.iter().position(|table| table.full);
                 if let Some(number) = full {
-                    sources.renumbered = renumber_sections(&source.elf, &sources.image.elf);
+                    sources.section_numbers = renumber_sections(&source.elf, &sources.image.elf);
                     sources.tables.push((origin, number));
                     break;
                 }
@@ -97,7 +97,7 @@ impl Sources {
 
     /// The image alone.
     #[cfg(test)]
-    pub(super) fn alone(image: ElfFile) -> Sources {
+    pub(super) fn without_separate(image: ElfFile) -> Sources {
         let sources = Sources::new(
             image,
             Candidates::none(NoSeparate::NotFound, &Budget::unlimited()),
@@ -135,7 +135,7 @@ impl Sources {
 
     /// Whether it is time to look for new debug files.
     fn looks_again(&self, now: Instant) -> bool {
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looked = self.last_search.lock().unwrap_or_else(PoisonError::into_inner);
         let is_time = now.saturating_duration_since(*looked) >= BETWEEN_LOOKS;
         if is_time {
             *looked = now;
@@ -171,7 +171,7 @@ impl Sources {
         }
         match self.tables.get(usize::from(table))? {
             (ModulePart::Image, _) => Some(section),
-            _ => *self.renumbered.get(usize::from(section))?,
+            _ => *self.section_numbers.get(usize::from(section))?,
         }
     }
 

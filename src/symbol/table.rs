@@ -467,7 +467,7 @@ pub(super) fn imports_called(
     let Some((part, function)) = [PltOrGot::Stub, PltOrGot::Slot].into_iter().find_map(stripped) else {
         return Ok(Vec::new());
     };
-    let functions = Import::called(source, function, budget)?;
+    let functions = Import::imports_by_slot(source, function, budget)?;
     if functions.is_empty() {
         return Ok(Vec::new());
     }
@@ -534,7 +534,11 @@ impl Import {
     }
 
     /// All functions that `name` means, by number.
-    pub(super) fn called(source: &ElfFile, name: &str, budget: &mut Budget) -> Result<HashMap<u32, Import>, NoSymbols> {
+    pub(super) fn imports_by_slot(
+        source: &ElfFile,
+        name: &str,
+        budget: &mut Budget,
+    ) -> Result<HashMap<u32, Import>, NoSymbols> {
         let mut found = HashMap::new();
         let Some(table) = dynamic(source) else {
             return Ok(found);

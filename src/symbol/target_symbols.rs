@@ -38,9 +38,9 @@ struct ModulesByRegion {
 /// What a search by name found.
 #[derive(Default)]
 struct NameMatches {
-    found: Vec<SymbolAt>,
+    matches: Vec<SymbolAt>,
     /// Copies of libraries' variables, which are used instead.
-    copied: Vec<SymbolAt>,
+    copies: Vec<SymbolAt>,
     /// The module of a thread-local symbol, which has no address.
     thread_local: Option<Name>,
 }
@@ -128,7 +128,7 @@ impl TargetSymbols<'_> {
                 Err(_) => {}
             }
         }
-        let NameMatches { mut found, copied, thread_local } = matches;
+        let NameMatches { matches: mut found, copies: copied, thread_local } = matches;
         // A library's variable is not used if the program has a copy of it. Static variables are never copied.
         let is_used = |one: &SymbolAt| {
             let is_here = || copied.iter().any(|copy| copy.module == one.module);
@@ -169,7 +169,7 @@ impl TargetSymbols<'_> {
                     Err(NoSymbols::Interrupted) => return Err(NoSymbols::Interrupted),
                     held => held.unwrap_or(false),
                 };
-            let found = if is_copy { &mut matches.copied } else { &mut matches.found };
+            let found = if is_copy { &mut matches.copies } else { &mut matches.matches };
             found.extend(loaded.in_each_copy(&symbol, &mangled));
         }
         Ok(())

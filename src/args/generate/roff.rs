@@ -60,7 +60,7 @@ impl ManPage {
         };
         let (line, indent) = (&format!("{:lead$}{words}", ""), lead + 4);
         let longest = if line.len() > UNFILLED { UNFILLED - indent } else { UNFILLED };
-        for (index, part) in folded(line, longest, |_| true).into_iter().enumerate() {
+        for (index, part) in fold_line(line, longest, |_| true).into_iter().enumerate() {
             let part = if index == 0 { part.to_owned() } else { format!("{:indent$}{}", "", part.trim_start()) };
             self.text.push_str(&format!(".nf\n{}\n.fi\n", escaped(&part)));
         }
@@ -68,13 +68,13 @@ impl ManPage {
     }
 
     /// Text that is filled.
-    fn filled(&mut self, text: &str) {
-        for line in folded(text, LONGEST, is_single) {
+    fn fill_line(&mut self, text: &str) {
+        for line in fold_line(text, LONGEST, is_single) {
             let line = escaped(line.trim_start());
             // Escapes are longer than what they stand for.
-            folded(&line, LONGEST, is_single)
+            fold_line(&line, LONGEST, is_single)
                 .into_iter()
-                .for_each(|line| self.text.push_str(&format!("{}\n", guarded(line.trim_start()))));
+                .for_each(|line| self.text.push_str(&format!("{}\n", guard_line(line.trim_start()))));
         }
     }
 
@@ -84,7 +84,7 @@ impl ManPage {
             self.is_below_heading = false;
             self.text.push_str(".HP 4\n");
             // A long list of words may break after any of them.
-            self.filled(&line.replace('|', &format!("|{BREAK}")));
+            self.fill_line(&line.replace('|', &format!("|{BREAK}")));
         }
         self
     }
@@ -94,12 +94,12 @@ impl ManPage {
         for line in text.lines().filter(|line| !line.is_empty()) {
             if is_indented(line) {
                 self.text.push_str(".RS 4\n");
-                self.filled(line.trim_start());
+                self.fill_line(line.trim_start());
                 self.text.push_str(".RE\n");
                 self.is_below_heading = false;
             } else {
                 self.paragraph();
-                self.filled(line);
+                self.fill_line(line);
             }
         }
         self
@@ -110,7 +110,7 @@ impl ManPage {
         self.is_below_heading = false;
         let word = word.replace('\n', "; ");
         self.text.push_str(&format!(".TP\n\\fB{}\\fR\n", escaped(&word)));
-        self.filled(meaning);
+        self.fill_line(meaning);
         self
     }
 
@@ -139,7 +139,7 @@ impl ManPage {
     fn paragraphs(&mut self, lines: &[&str]) {
         for paragraph in lines.split(|line| line.is_empty()).filter(|lines| !lines.is_empty()) {
             self.paragraph();
-            paragraph.iter().for_each(|line| self.filled(line));
+            paragraph.iter().for_each(|line| self.fill_line(line));
         }
     }
 
@@ -169,7 +169,7 @@ fn is_single((before, after): (u8, u8)) -> bool {
 
 /// The line in parts that are at most `longest` bytes, as far as there are blanks to break it at: those of which
 /// `may_break` allows the bytes around them.
-fn folded(line: &str, longest: usize, may_break: impl Fn((u8, u8)) -> bool) -> Vec<&str> {
+fn fold_line(line: &str, longest: usize, may_break: impl Fn((u8, u8)) -> bool) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = line;
     while rest.len() > longest {
@@ -191,7 +191,7 @@ fn folded(line: &str, longest: usize, may_break: impl Fn((u8, u8)) -> bool) -> V
 }
 
 /// A line of the source that troff does not take for a request.
-fn guarded(line: &str) -> String {
+fn guard_line(line: &str) -> String {
     if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line.to_owned() }
 }
 

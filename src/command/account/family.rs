@@ -63,7 +63,7 @@ impl FamilyOf {
                 let Expression::Text(name) = &name.node else {
                     return Err(Error::refused("expected the name of a process as a text", "`account \"postgres\"`"));
                 };
-                process::called(name)?
+                process::processes_called(name)?
             }
             FamilyOf::Cgroup(path) => {
                 let memory = machine.cgroup_memory(path.node.as_bytes())?;

@@ -31,7 +31,7 @@ impl CaptureFile {
             return Err(exists(path));
         }
         let Some(name) = path.file_name() else {
-            return Err(failed(path, Errno::ISDIR));
+            return Err(write_error(path, Errno::ISDIR));
         };
         let mut hidden = OsString::from(".");
         hidden.push(name);
@@ -39,7 +39,7 @@ impl CaptureFile {
         let temporary = path.with_file_name(hidden);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file: OwnedFd =
-            openat(CWD, &temporary, flags, Mode::RUSR | Mode::WUSR).map_err(|error| failed(path, error))?;
+            openat(CWD, &temporary, flags, Mode::RUSR | Mode::WUSR).map_err(|error| write_error(path, error))?;
         let created = CaptureFile {
             file: file.into(),
             path: path.to_owned(),
@@ -48,7 +48,7 @@ impl CaptureFile {
             is_published: false,
         };
         if let Some((user, group)) = invoking_user() {
-            fchown(&created.file, Some(user), Some(group)).map_err(|error| failed(path, error))?;
+            fchown(&created.file, Some(user), Some(group)).map_err(|error| write_error(path, error))?;
         }
         Ok(created)
     }
@@ -66,7 +66,9 @@ impl CaptureFile {
 
     /// Gives it its name, and returns its size.
     pub(super) fn publish(mut self) -> Result<u64, Error> {
-        self.file.sync_all().map_err(|error| failed(&self.path, Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+        self.file
+            .sync_all()
+            .map_err(|error| write_error(&self.path, Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
         let bytes = self.file.metadata().map_or(0, |metadata| metadata.len());
         let (from, to) = (&self.temporary, &self.path);
         let published = if self.may_overwrite {
@@ -80,7 +82,7 @@ impl CaptureFile {
                 Ok(bytes)
             }
             Err(Errno::EXIST) => Err(exists(to)),
-            Err(error) => Err(failed(to, error)),
+            Err(error) => Err(write_error(to, error)),
         }
     }
 }
@@ -117,7 +119,7 @@ fn unreadable(path: &Path, error: Errno) -> Error {
     process::Error::Io { what, error }.into()
 }
 
-fn failed(path: &Path, error: Errno) -> Error {
+fn write_error(path: &Path, error: Errno) -> Error {
     let what = format!("cannot write {}", path.display());
     process::Error::Io { what, error }.into()
 }

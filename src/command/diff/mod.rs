@@ -4,7 +4,7 @@ mod records;
 
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
 use super::rows::{self, RowLimit, name_of_region};
-use super::snapshot::{self, called, or_say, seconds, take_with_progress};
+use super::snapshot::{self, or_say, seconds, snapshot_called, take_with_progress};
 use super::translate::brief;
 use super::unobserved::unobservable;
 use super::watch::{detail, tally, with_average_mark};
@@ -140,7 +140,7 @@ copied page is shown as moved: it was not shared before.",
         let from = earlier(state, self)?;
         let to = match (&now, &self.to) {
             (Some(now), _) => now,
-            (None, Some(name)) => called(state, name)?,
+            (None, Some(name)) => snapshot_called(state, name)?,
             (None, None) => return Err(no_snapshot()),
         };
         for one in [from, to] {
@@ -256,7 +256,7 @@ fn say_filtered(pages: u64, sink: &mut dyn Sink) -> Result<(), Stopped> {
 /// The earlier snapshot.
 fn earlier<'a>(state: &'a crate::state::DebugState, asked: &Diff) -> Result<&'a NamedSnapshot, Error> {
     match &asked.from {
-        Some(name) => called(state, name),
+        Some(name) => snapshot_called(state, name),
         None => state.snapshots.iter().next_back().ok_or_else(no_snapshot),
     }
 }

@@ -270,7 +270,7 @@ fn refuse_unmapped(
 
 /// Counts events, up to the number asked for.
 struct EventTally {
-    left: u64,
+    rest: u64,
     events: BTreeMap<EventKind, u64>,
     rows: BTreeMap<EventKind, u64>,
     effect: NetEffect,
@@ -279,7 +279,7 @@ struct EventTally {
 impl EventTally {
     fn until(count: Option<u64>) -> Self {
         EventTally {
-            left: count.unwrap_or(u64::MAX),
+            rest: count.unwrap_or(u64::MAX),
             events: BTreeMap::new(),
             rows: BTreeMap::new(),
             effect: NetEffect::default(),
@@ -290,7 +290,7 @@ impl EventTally {
     fn add(&mut self, change: &Change) {
         let number = tally(&mut self.events, change.kind, change.pages);
         *self.rows.entry(change.kind).or_default() += 1;
-        self.left = self.left.saturating_sub(number);
+        self.rest = self.rest.saturating_sub(number);
         self.effect += change.effect;
     }
 }
@@ -332,10 +332,10 @@ impl WatchRun<'_> {
             let sampled = self.sample(sink, &mut watcher);
             self.samples += 1;
             match sampled {
-                Ok(Survival::Alive) if self.tally.left == 0 => return Ok(SamplesEnd::Count),
+                Ok(Survival::Alive) if self.tally.rest == 0 => return Ok(SamplesEnd::Count),
                 Ok(Survival::Alive) => {}
                 Ok(Survival::Exited) => return Ok(SamplesEnd::Exited),
-                Err(Error::Stopped(_)) if self.tally.left == 0 => return Ok(SamplesEnd::Count),
+                Err(Error::Stopped(_)) if self.tally.rest == 0 => return Ok(SamplesEnd::Count),
                 Err(error) => return SamplesEnd::of_error(error, sink),
             }
             match self.is_reached(sink) {
@@ -398,7 +398,7 @@ impl WatchRun<'_> {
                 let ends = [first, last].map(|end| brief(&names, end?));
                 sink.emit(&event(time, change, ends, target))?;
             }
-            if self.tally.left == 0 {
+            if self.tally.rest == 0 {
                 return Ok(Survival::Alive);
             }
         }
@@ -518,10 +518,10 @@ mod tests {
         let mut tally = EventTally::until(Some(5));
         tally.add(&change(EventKind::SwappedIn, 3));
         tally.add(&change(EventKind::RegionGrew, 0));
-        assert_eq!(tally.left, 1);
+        assert_eq!(tally.rest, 1);
         // A region counts once, and so do the pages that went with it, each.
         tally.add(&change(EventKind::RegionWent, 0));
-        assert_eq!(tally.left, 0);
+        assert_eq!(tally.rest, 0);
         tally.add(&change(EventKind::RegionShrank, 9));
         assert_eq!(tally.events[&EventKind::Went], 9);
         assert_eq!((tally.events[&EventKind::RegionWent], tally.events[&EventKind::RegionShrank]), (1, 1));

@@ -228,12 +228,12 @@ fn summary(lines: &mut Lines, summary: &WatchSummary) {
     }
     numbers(line, &summary.events);
     net_figures(line, &summary.effect);
-    if let Some(why) = ended(summary.ended) {
+    if let Some(why) = words_for_end(summary.ended) {
         line.word("; ", Role::Dim, why);
     }
 }
 
-fn ended(word: &str) -> Option<String> {
+fn words_for_end(word: &str) -> Option<String> {
     Some(match word {
         "interrupted" => "ended by Ctrl-C".into(),
         "count" => "ended by `count`".into(),

@@ -43,7 +43,7 @@ pub(super) struct Spread {
     threads: usize,
     /// Full tasks done on the caller's thread before others are started: some 0.5 ms of work, where a thread costs
     /// 0.05.
-    alone: u32,
+    tasks_alone: u32,
     /// Tasks that are handed over together: waking a thread takes about as long as a small task.
     batch: usize,
     /// Batches that each worker has, so that none waits for the next to be planned.
@@ -52,9 +52,9 @@ pub(super) struct Spread {
 
 impl Spread {
     /// For tasks of some 0.1 ms or more.
-    pub const COARSE: Spread = Spread { threads: 8, alone: 4, batch: 1, depth: 4 };
+    pub const COARSE: Spread = Spread { threads: 8, tasks_alone: 4, batch: 1, depth: 4 };
     /// For tasks of some 0.02 ms, of which each holds files open.
-    pub const FINE: Spread = Spread { threads: 4, alone: 32, batch: 8, depth: 2 };
+    pub const FINE: Spread = Spread { threads: 4, tasks_alone: 32, batch: 8, depth: 2 };
 }
 
 /// The size of what was planned.
@@ -77,7 +77,7 @@ pub(super) struct Pool<W: Work> {
     buffers: W::Buffers,
     spare: Vec<W::Task>,
     /// Full tasks to be done on this thread before others are started; `None` for all of them.
-    alone: Option<u32>,
+    tasks_alone: Option<u32>,
     workers: Vec<Worker<W::Task>>,
     /// No task is begun, and tasks under way may end early.
     stop: Arc<AtomicBool>,
@@ -99,7 +99,7 @@ impl<W: Work> Pool<W> {
             task: W::Task::default(),
             buffers: W::Buffers::default(),
             spare: Vec::new(),
-            alone: Some(W::SPREAD.alone),
+            tasks_alone: Some(W::SPREAD.tasks_alone),
             workers: Vec::new(),
             stop: Arc::default(),
             under_way: VecDeque::new(),
@@ -150,8 +150,8 @@ impl<W: Work> Pool<W> {
 
     /// Whether there is a next task.
     fn advance(&mut self, plan: &mut dyn FnMut(&mut W::Task) -> Result<TaskSize>) -> Result<bool> {
-        if self.alone == Some(0) {
-            self.alone = None;
+        if self.tasks_alone == Some(0) {
+            self.tasks_alone = None;
             // Asked only now: the answer is put together from files of cgroups.
             let threads = available_parallelism().map_or(1, |cores| cores.get().min(W::SPREAD.threads));
             if threads > 1 {
@@ -173,7 +173,7 @@ impl<W: Work> Pool<W> {
         match plan(&mut self.task)? {
             TaskSize::Nothing => return Ok(false),
             TaskSize::Small => {}
-            TaskSize::Full => self.alone = self.alone.map(|left| left - 1),
+            TaskSize::Full => self.tasks_alone = self.tasks_alone.map(|left| left - 1),
         }
         self.work.work(&mut self.task, &mut self.buffers, &mut self.budget)?;
         Ok(true)

@@ -64,7 +64,7 @@ impl Way {
                 let squares = Squares::<false> { of, done: Arc::clone(&done) };
                 let mut pool = Pool::new(Arc::new(squares), budget);
                 match self {
-                    Way::Alone => pool.alone = None,
+                    Way::Alone => pool.tasks_alone = None,
                     Way::OnThreads(threads) => pool.start(threads),
                     Way::Coarse | Way::Fine => {}
                 }

@@ -64,7 +64,7 @@ pub(in crate::inspect) struct EntryWords<'a> {
     /// The map counts of the frames; empty when not read.
     pub counts: &'a [u64],
     /// How often pmdb itself maps each; empty where it maps none of the files.
-    pub own: &'a [u64],
+    pub own_counts: &'a [u64],
     /// The orders of the folios that the frames are of; empty when not asked for.
     pub orders: &'a [u64],
     /// The inodes of their memory cgroups; empty when not read.
@@ -230,7 +230,7 @@ impl PageStretches {
                     _ => self.tail_flags.get(at.clone()).unwrap_or_default(),
                 },
                 counts: self.counts.get(at.clone()).unwrap_or_default(),
-                own: self.own.get(at.clone()).unwrap_or_default(),
+                own_counts: self.own.get(at.clone()).unwrap_or_default(),
                 orders: self.orders.get(at.clone()).unwrap_or_default(),
                 cgroups: self.cgroups.get(at.clone()).unwrap_or_default(),
                 holders: self.holders.get(at.clone()).unwrap_or_default(),
@@ -366,7 +366,7 @@ impl ChunkPages<'_> {
         let flags = same_word(words.flags, first, &mut alike);
         let tail_flags = same_word(words.tail_flags, first, &mut alike);
         let map_count = same_word(words.counts, first, &mut alike);
-        let own = same_word(words.own, first, &mut alike);
+        let own = same_word(words.own_counts, first, &mut alike);
         let order = same_word(words.orders, first, &mut alike);
         let cgroup = same_word(words.cgroups, first, &mut alike);
         let holders = common_word(words.holders, first, &mut alike).flatten();

@@ -142,7 +142,7 @@ pub struct Look<'w> {
     programs: u32,
     tries: u32,
     /// What the programs had that the process has left, once it has executed another one.
-    left: Option<NetEffect>,
+    effect_before: Option<NetEffect>,
     /// The last sample, this one, and its address space.
     compared: Option<(Arc<WordSample>, Arc<WordSample>, AddressSpace)>,
     of_process: Vec<Change>,
@@ -191,7 +191,7 @@ impl Watcher {
             stage: Stage::Begin,
             programs: 0,
             tries: 0,
-            left: None,
+            effect_before: None,
             compared: None,
             of_process: Vec::new(),
             survival: Survival::Alive,
@@ -226,7 +226,7 @@ impl Look<'_> {
                 }
                 Stage::Program(liveness) => {
                     if liveness == Liveness::Executed {
-                        *self.left.get_or_insert_default() += self.watcher.forget_last();
+                        *self.effect_before.get_or_insert_default() += self.watcher.forget_last();
                     }
                     (self.programs, self.tries) = (self.programs + 1, 0);
                     self.stage = Stage::Space;
@@ -328,9 +328,9 @@ impl Look<'_> {
 
     fn finish(&mut self, liveness: Liveness) {
         if liveness == Liveness::Executed {
-            *self.left.get_or_insert_default() += self.watcher.forget_last();
+            *self.effect_before.get_or_insert_default() += self.watcher.forget_last();
         }
-        if let Some(mut effect) = self.left {
+        if let Some(mut effect) = self.effect_before {
             // What the new program has by now came with it.
             let NetEffect { came, swap_came, .. } = self.watcher.memory_of_last();
             effect += NetEffect { came, swap_came, ..NetEffect::default() };

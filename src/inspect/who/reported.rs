@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// A process that may map the frame.
 pub struct Candidate {
-    pub listed: ProcessHandle,
+    pub handle: ProcessHandle,
     pub state: CandidateState,
     /// When it started, once it is known to map the frame: another process may have its number later.
     pub start_time: u64,
@@ -34,7 +34,7 @@ pub struct Candidate {
 impl Candidate {
     pub fn new(listed: ProcessHandle) -> Self {
         Candidate {
-            listed,
+            handle: listed,
             state: CandidateState::NotVisited,
             start_time: 0,
             is_mapper: false,
@@ -68,7 +68,7 @@ pub struct ReportedMappings {
     /// another.
     pub certain: u64,
     /// Reported mappings that are no longer there.
-    pub left: u64,
+    pub gone_mappings: u64,
 }
 
 impl ReportedMappings {
@@ -82,7 +82,7 @@ impl ReportedMappings {
             first: None,
             mappings: 0,
             certain: 0,
-            left: 0,
+            gone_mappings: 0,
         }
     }
 
@@ -138,7 +138,7 @@ impl ReportedMappings {
             return;
         }
         if !candidate.is_mapper {
-            let is_new = self.is_new_space(candidate.listed.pid);
+            let is_new = self.is_new_space(candidate.handle.pid);
             if is_new == Some(false) {
                 candidate.state = CandidateState::SameMemory;
                 return;
@@ -181,13 +181,13 @@ impl ReportedMappings {
 
     /// Takes back reported pages that are not among those `still` mapped. Returns whether there were any.
     pub fn retain(&mut self, candidates: &mut [Candidate], rechecked: Vec<RecheckResult>) -> bool {
-        let before = self.left;
+        let before = self.gone_mappings;
         for still in rechecked {
             let Some(candidate) = candidates.get_mut(still.candidate) else {
                 continue;
             };
             let left = (candidate.reported.len() - still.pages.len()) as u64;
-            self.left += left;
+            self.gone_mappings += left;
             self.mappings -= left;
             if candidate.is_certain {
                 self.certain -= left;
@@ -196,15 +196,15 @@ impl ReportedMappings {
             if candidate.reported.is_empty() {
                 candidate.is_mapper = false;
                 candidate.state = still.state;
-                self.spaces.retain(|&space| space != candidate.listed.pid);
+                self.spaces.retain(|&space| space != candidate.handle.pid);
             }
         }
-        let any_left = self.left > before;
+        let any_left = self.gone_mappings > before;
         if any_left {
             // Processes with the same memory as one that has left may have kept it: they are visited again.
             for candidate in candidates {
                 if candidate.state == CandidateState::SameMemory {
-                    *candidate = Candidate::new(candidate.listed.clone());
+                    *candidate = Candidate::new(candidate.handle.clone());
                 }
             }
         }
@@ -233,7 +233,7 @@ pub fn recheck(
         let Some((index, candidate)) = left.find(|(_, candidate)| candidate.is_mapper) else {
             return Ok(TaskSize::Nothing);
         };
-        recheck.listed = Some(candidate.listed.clone());
+        recheck.handle = Some(candidate.handle.clone());
         recheck.start_time = candidate.start_time;
         recheck.reported.clone_from(&candidate.reported);
         recheck.still.candidate = index;
@@ -250,7 +250,7 @@ pub fn recheck(
 /// What is read again of a candidate, with the result.
 #[derive(Default)]
 struct Recheck {
-    listed: Option<ProcessHandle>,
+    handle: Option<ProcessHandle>,
     start_time: u64,
     reported: PageSet,
     still: RecheckResult,
@@ -267,7 +267,7 @@ impl Work for Rechecker {
     const SPREAD: Spread = Spread::FINE;
 
     fn work(&self, recheck: &mut Recheck, buffer: &mut ScanBuffer, budget: &mut Budget) -> Result<()> {
-        let Some(listed) = &recheck.listed else {
+        let Some(listed) = &recheck.handle else {
             return Ok(());
         };
         let still = &mut recheck.still;

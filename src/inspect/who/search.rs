@@ -30,7 +30,7 @@ pub struct Search {
     candidates: Vec<Candidate>,
     /// Whether these are all processes of the machine.
     lists_all: bool,
-    reported: ReportedMappings,
+    reports: ReportedMappings,
     /// Rounds begun so far.
     rounds: u32,
     /// The next round.
@@ -82,7 +82,7 @@ impl Search {
             question: question.clone(),
             budget: Budget::unlimited(),
             class: FrameClass::of(&flags),
-            reported: ReportedMappings::new(machine, counted.is_ok(), question.limit),
+            reports: ReportedMappings::new(machine, counted.is_ok(), question.limit),
             counted,
             flags,
             map_count,
@@ -119,7 +119,7 @@ impl Search {
     /// [`Unknown`](Error::Unknown) where the kernel hides frame numbers, or the [budget](Self::within) is over.
     pub fn next(&mut self) -> Result<Option<SearchEvent>> {
         loop {
-            if let Some(event) = self.reported.events.pop_front() {
+            if let Some(event) = self.reports.events.pop_front() {
                 return Ok(Some(event));
             }
             if self.end_cause.is_some() {
@@ -187,7 +187,7 @@ impl Search {
     fn step(&mut self, round: &mut Round) -> Result<Option<RoundResult>> {
         if let Some(OpenProcess { candidate, target, findings }) = round.open.take() {
             let is_same = self.candidates.get(candidate).is_some_and(|one| one.state == CandidateState::SameMemory);
-            if findings.rest.is_empty() || findings.stopped.is_some() || self.reported.is_at_limit() || is_same {
+            if findings.rest.is_empty() || findings.stopped.is_some() || self.reports.is_at_limit() || is_same {
                 return self.record_visit(candidate, true, &findings);
             }
             let buffer = round.buffer.get_or_insert_with(ScanBuffer::default);
@@ -213,7 +213,7 @@ impl Search {
         if let Some(candidate) = self.candidates.get_mut(index) {
             let hits = std::mem::take(&mut findings.hits);
             let by_clue = matches!(self.how, VisitMode::Follow(_));
-            self.reported.report(candidate, (&target, findings.regions.as_ref()), hits, by_clue)?;
+            self.reports.report(candidate, (&target, findings.regions.as_ref()), hits, by_clue)?;
         }
         round.open = Some(OpenProcess { candidate: index, target, findings });
         Ok(())
@@ -230,14 +230,14 @@ impl Search {
             candidate.is_searched = matches!(self.how, VisitMode::Search);
             candidate.round = self.rounds;
         }
-        self.reported.events.push_back(SearchEvent::Visited { done: index as u64, total });
-        let clue = match &self.reported.first {
+        self.reports.events.push_back(SearchEvent::Visited { done: index as u64, total });
+        let clue = match &self.reports.first {
             Some((address, region)) if !self.had_clue => self.clue(*address, region.as_ref()),
             _ => None,
         };
         Ok(if maps && self.has_enough() {
             Some(RoundResult::AllFound)
-        } else if self.reported.is_at_limit() {
+        } else if self.reports.is_at_limit() {
             Some(RoundResult::Limit)
         } else {
             clue.map(RoundResult::Clue)
@@ -262,7 +262,7 @@ impl Search {
             return false;
         }
         self.map_count = count_of(&self.machine, self.question.frame);
-        let certain = self.reported.certain;
+        let certain = self.reports.certain;
         matches!(self.map_count, Ok(count) if count > 0 && certain >= count)
     }
 
@@ -271,7 +271,7 @@ impl Search {
     fn is_complete(&mut self) -> Result<bool> {
         while self.has_enough() {
             let rechecked = recheck(&self.machine, self.scanner, &self.candidates, &self.budget)?;
-            if !self.reported.retain(&mut self.candidates, rechecked) {
+            if !self.reports.retain(&mut self.candidates, rechecked) {
                 return Ok(true);
             }
         }
@@ -286,7 +286,7 @@ impl Search {
         if ended == EndCause::Counted {
             // All mappings have just been rechecked.
             let mut own = self.candidates.iter();
-            return !own.any(|one| one.listed.pid == seen.pid && one.reported.contains(&seen.address));
+            return !own.any(|one| one.handle.pid == seen.pid && one.reported.contains(&seen.address));
         }
         let is_there = self
             .machine
@@ -299,7 +299,7 @@ impl Search {
     /// The answer, once it has ended.
     pub fn summary(self) -> SearchSummary {
         let ended = self.end_cause.unwrap_or(EndCause::Stopped);
-        let not_pulled = self.reported.events.iter().map(|event| match event {
+        let not_pulled = self.reports.events.iter().map(|event| match event {
             SearchEvent::Found(mapper) => mapper.pages,
             SearchEvent::Visited { .. } => 0,
         });
@@ -310,8 +310,8 @@ impl Search {
             has_moved: self.has_moved(ended),
             lists_all: self.lists_all,
             counts: WhoCounts {
-                mappings: self.reported.mappings - not_pulled.sum::<u64>(),
-                left: self.reported.left,
+                mappings: self.reports.mappings - not_pulled.sum::<u64>(),
+                left: self.reports.gone_mappings,
                 processes: count(&|candidate| candidate.is_mapper),
                 looked_at: count(&|candidate| {
                     use CandidateState::{Read, SameMemory};
@@ -357,7 +357,7 @@ fn plan(candidates: &[Candidate], round: u32, next: &mut usize, visit: &mut Visi
         return TaskSize::Nothing;
     };
     visit.candidate = index;
-    visit.listed = Some(candidate.listed.clone());
+    visit.listed = Some(candidate.handle.clone());
     *next = index + 1;
     TaskSize::Full
 }
@@ -386,7 +386,7 @@ mod tests {
         let booked: Vec<(u32, CandidateState)> = candidates
             .iter()
             .filter(|one| one.is_searched && one.round == 1)
-            .map(|one| (one.listed.pid, one.state))
+            .map(|one| (one.handle.pid, one.state))
             .collect();
         let expected = [(10, CandidateState::Read), (14, CandidateState::Gone), (15, CandidateState::Unreadable)];
         assert!(booked == expected);

@@ -58,19 +58,19 @@ impl Layout {
 
     /// The size of a structure or union in bytes.
     pub fn size_of(&self, structure: &str) -> Option<u64> {
-        self.agreed(structure, &[STRUCT, UNION], |one, _| Some(u64::from(one.size)))
+        self.agreed_answer(structure, &[STRUCT, UNION], |one, _| Some(u64::from(one.size)))
     }
 
     /// The place of a member. `path` is its name, or several with dots between them: `folio` has `page.flags`. Members
     /// of anonymous structures and unions count as members of what these are in, as in C. No pointer is followed.
     pub fn member(&self, structure: &str, path: &str) -> Option<MemberPlace> {
-        self.agreed(structure, &[STRUCT, UNION], |one, budget| self.place(*one, path, budget))
+        self.agreed_answer(structure, &[STRUCT, UNION], |one, budget| self.place(*one, path, budget))
     }
 
     /// The value of a name in an enumeration. `None` also if older BTF, which does not record signs, leaves it open
     /// whether the value is negative.
     pub fn enumerator(&self, enumeration: &str, name: &str) -> Option<i64> {
-        self.agreed(enumeration, &[ENUM, ENUM64], |one, _| self.0.value_of(one, name))
+        self.agreed_answer(enumeration, &[ENUM, ENUM64], |one, _| self.0.value_of(one, name))
     }
 
     /// The value of a member of at most 64 bits, from the bytes of its structure. A structure of only one number
@@ -93,7 +93,7 @@ impl Layout {
     }
 
     /// The answer for all definitions of that name, if it is the same for each.
-    fn agreed<T: PartialEq>(
+    fn agreed_answer<T: PartialEq>(
         &self,
         name: &str,
         kinds: &[u8],

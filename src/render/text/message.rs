@@ -228,10 +228,10 @@ pub fn error(lines: &mut Lines, error: &ErrorReport) {
     line.push(Role::Error, "error: ").indent(2);
     line.prose(Role::Plain, &error.message);
     if let Some(place) = &error.place {
-        drawing(lines, place);
+        draw_place(lines, place);
     }
     if !error.expected.is_empty() {
-        expected(lines, error);
+        write_expected(lines, error);
     }
     callers(lines, &error.callers);
     for region in &error.nearest {
@@ -247,7 +247,7 @@ pub fn error(lines: &mut Lines, error: &ErrorReport) {
 }
 
 /// Writes the alternatives, the first of many with the help that lists the others.
-fn expected(lines: &mut Lines, error: &ErrorReport) {
+fn write_expected(lines: &mut Lines, error: &ErrorReport) {
     const SHOWN: usize = 6;
     let (shown, others) = error.expected.split_at(error.expected.len().min(SHOWN));
     let line = lines.line();
@@ -306,7 +306,7 @@ fn whole_line(lines: &mut Lines, text: &str) {
 }
 
 /// The line, and a caret and tildes under the place. A long line is cut on both sides of the place.
-fn drawing(lines: &mut Lines, place: &ErrorPlace) {
+fn draw_place(lines: &mut Lines, place: &ErrorPlace) {
     if place.text.is_empty() {
         return;
     }

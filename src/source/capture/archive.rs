@@ -75,7 +75,7 @@ impl Archive {
         let mut blocks = Vec::new();
         for part in bytes.chunks(BLOCK) {
             let before = packed.len();
-            packed = pack(part, packed).map_err(failed)?;
+            packed = pack(part, packed).map_err(io_error)?;
             let length = u32::try_from(packed.len() - before).unwrap_or(u32::MAX);
             blocks.push((before as u64, length, part.len() as u32));
         }
@@ -97,11 +97,11 @@ impl Archive {
 
     /// Adds the index and the end.
     pub(super) fn finish(mut self, index: &[u8]) -> Result<()> {
-        let packed = pack(index, Vec::new()).map_err(failed)?;
+        let packed = pack(index, Vec::new()).map_err(io_error)?;
         let at = self.member(INDEX, &packed)?;
         let text = format!("{MAGIC}\nindex {at} {} {}\n", packed.len(), index.len());
         self.member(END, text.as_bytes())?;
-        self.out.write_all(&[0; 2 * RECORD]).and_then(|()| self.out.flush()).map_err(failed)
+        self.out.write_all(&[0; 2 * RECORD]).and_then(|()| self.out.flush()).map_err(io_error)
     }
 
     /// Adds a member as it is, and returns where its bytes begin. The first one says what the file is.
@@ -115,14 +115,14 @@ impl Archive {
     fn put(&mut self, name: &str, bytes: &[u8]) -> Result<u64> {
         let padding = bytes.len().next_multiple_of(RECORD) - bytes.len();
         let parts = [&header(name, bytes.len(), self.time)[..], bytes, &[0; RECORD][..padding]];
-        parts.iter().try_for_each(|part| self.out.write_all(part)).map_err(failed)?;
+        parts.iter().try_for_each(|part| self.out.write_all(part)).map_err(io_error)?;
         let start = self.at + RECORD as u64;
         self.at = start + (bytes.len() + padding) as u64;
         Ok(start)
     }
 }
 
-fn failed(error: io::Error) -> Error {
+fn io_error(error: io::Error) -> Error {
     Error::io("writing the capture", Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 

@@ -42,15 +42,15 @@ impl Memory {
             let who = process_title(handle.pid(), &stat.name);
             return Err(Error::not_available(format!("{who} is a kernel thread: it has no memory of its own")));
         }
-        Self::called(stat.name.into(), handle)
+        Self::with_name(stat.name.into(), handle)
     }
 
     /// As [`open`](Self::open), but the name is read only when it is needed.
     pub(super) fn for_a_look(handle: &Handle) -> Result<Self> {
-        Self::called(OnceLock::new(), handle)
+        Self::with_name(OnceLock::new(), handle)
     }
 
-    fn called(name: OnceLock<Name>, handle: &Handle) -> Result<Self> {
+    fn with_name(name: OnceLock<Name>, handle: &Handle) -> Result<Self> {
         let (thread, page_map) = open_page_map(handle).map_err(|error| {
             let name = name.get_or_init(|| handle.first_name());
             match error {

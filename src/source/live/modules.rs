@@ -198,20 +198,20 @@ impl LiveModules {
         let served = self.is_distant(region)?.then_some(region.device);
         let wanted = region.clone();
         let open = self.while_attached(move |modules| modules.file(&wanted).map(Some));
-        let file = opened(served, &region.name, open)?;
+        let file = open_module(served, &region.name, open)?;
         file.ok_or_else(|| no_file(region))
     }
 
     pub(super) fn at_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         let wanted = path.to_vec();
         let open = self.while_attached(move |modules| unmapped_file(&wanted, modules.locate_in_target(&wanted)));
-        opened(self.storage()?.served_at(path), &Name::new(path), open)
+        open_module(self.storage()?.served_at(path), &Name::new(path), open)
     }
 
     pub(super) fn at_own_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
         let wanted = path.to_vec();
         let open = move || unmapped_file(&wanted, locate_here(&wanted));
-        opened(Storage::own()?.served_at(path), &Name::new(path), open)
+        open_module(Storage::own()?.served_at(path), &Name::new(path), open)
     }
 
     /// A file in the target's root that belongs to root or `user`.
@@ -301,7 +301,7 @@ impl LiveModules {
 
 /// The file that `open` opens, now and whenever it is needed again; `None` if there is none. Only a child process opens
 /// a file whose storage is `served`.
-fn opened(
+fn open_module(
     served: Option<Device>,
     name: &Name,
     open: impl Fn() -> Result<Option<ModuleFile>> + Send + Sync + 'static,
@@ -476,7 +476,7 @@ mod tests {
         ModuleFile::open_unmapped(found).ok()
     }
 
-    fn kept(path: &Path, later: PathBuf) -> KeptFile {
+    fn kept_file(path: &Path, later: PathBuf) -> KeptFile {
         let file = open(path).expect("a file");
         KeptFile::new(file, Box::new(move || open(&later)))
     }
@@ -492,7 +492,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a");
         fs::write(&path, "one").expect("written");
-        let file = kept(&path, path.clone());
+        let file = kept_file(&path, path.clone());
         file.place.close();
         assert_eq!(read(&file).as_ref(), Some(b"one"), "nothing has changed");
         file.place.close();
@@ -519,7 +519,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, later) = (folder.path().join("a"), folder.path().join("b"));
         fs::write(&path, "one").expect("written");
-        let file = kept(&path, later.clone());
+        let file = kept_file(&path, later.clone());
         let fingerprint = file.fingerprint();
         fs::rename(&path, &later).expect("renamed");
         assert_eq!(file.fingerprint(), fingerprint);

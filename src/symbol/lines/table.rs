@@ -25,7 +25,7 @@ pub(in crate::symbol) struct LineInfo {
     /// Its path.
     path: Name,
     /// What it shares with other modules; `None` if it shares nothing.
-    sharing: Option<SharedLink>,
+    shared_link: Option<SharedLink>,
     /// The package with split units.
     package: UntilFound<PackageSections>,
     /// The files of split units that are in no package.
@@ -84,7 +84,7 @@ impl LineInfo {
             sections,
             units,
             path: path.clone(),
-            sharing: SharedLink::of(source, path, budget)?,
+            shared_link: SharedLink::of(source, path, budget)?,
             package: UntilFound::default(),
             objects: DwoCache::default(),
         }))
@@ -100,12 +100,12 @@ impl LineInfo {
     }
 
     fn shared_size(&self) -> u64 {
-        self.sharing.as_ref().map_or(0, SharedLink::size)
+        self.shared_link.as_ref().map_or(0, SharedLink::size)
     }
 
     /// The debug information that it shares with others, or why that is unknown.
     fn shared_file(&self, files: &Modules, budget: &mut Budget) -> Result<SharedOrReason<'_>, NoLines> {
-        let sharing = self.sharing.as_ref();
+        let sharing = self.shared_link.as_ref();
         let shared = sharing.map(|one| one.get(files, self.sections.room(), budget));
         match shared.unwrap_or(Err(NoLines::NotNamed)) {
             Err(passing) if passing.is_passing() => Err(passing),

@@ -125,7 +125,7 @@ impl Builder {
 
     pub(in crate::symbol) fn sources(&self) -> Sources {
         let file = BoundedFile::new(Box::new(InMemory::file(self.bytes())));
-        Sources::alone(ElfFile::read(file, &mut Budget::unlimited()).expect("a sound file"))
+        Sources::without_separate(ElfFile::read(file, &mut Budget::unlimited()).expect("a sound file"))
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {

@@ -19,7 +19,7 @@ fn c_library() -> Option<Vec<u8>> {
 
 fn loaded(bytes: Vec<u8>) -> ModuleSymbols {
     let source = ElfFile::read(BoundedFile::new(Box::new(InMemory::file(bytes))), &mut Budget::unlimited()).unwrap();
-    ModuleSymbols::new(Sources::alone(source), 1)
+    ModuleSymbols::new(Sources::without_separate(source), 1)
 }
 
 /// Addresses and names of the dynamic table.

@@ -19,8 +19,10 @@ const MINUTE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Makes every query on one file.
 fn exercise(bytes: Box<dyn ReadAt>) -> Result<(), NoSymbols> {
-    let loaded =
-        ModuleSymbols::new(Sources::alone(ElfFile::read(BoundedFile::new(bytes), &mut Budget::unlimited())?), 1);
+    let loaded = ModuleSymbols::new(
+        Sources::without_separate(ElfFile::read(BoundedFile::new(bytes), &mut Budget::unlimited())?),
+        1,
+    );
     for address in [0, 0x1004, 0x1010, 0x2004, 0x3fff, u64::MAX, 0x1004] {
         loaded.symbol_at(address);
         if let Some(number) = loaded.elf().section_at(address) {
@@ -422,7 +424,7 @@ fn a_search_for_names_of_stubs_can_be_interrupted() {
     let image =
         ElfFile::read(BoundedFile::new(Box::new(InMemory::file(program.bytes()))), &mut Budget::unlimited()).unwrap();
     let found = |mut budget: Budget| {
-        let found = table::Import::called(&image, "exported", &mut budget);
+        let found = table::Import::imports_by_slot(&image, "exported", &mut budget);
         found.map(|found| found.len())
     };
     assert!(matches!(found(Budget::unlimited()), Ok(5000)));
@@ -466,7 +468,7 @@ fn addresses_have_names_even_after_a_search_was_given_up() {
     let loaded = || {
         let image =
             ElfFile::read(BoundedFile::new(Box::new(InMemory::file(sound().bytes()))), &mut Budget::unlimited());
-        ModuleSymbols::new(Sources::alone(image.unwrap()), 1)
+        ModuleSymbols::new(Sources::without_separate(image.unwrap()), 1)
     };
     for passing in [NoSymbols::TooCostly, NoSymbols::Interrupted] {
         let loaded = loaded();

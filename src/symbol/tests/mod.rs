@@ -345,7 +345,9 @@ fn one_look_up_reads_the_table_once_and_one_name() {
     let (reads, bytes) = Default::default();
     let counting = Counting { inner, reads: std::sync::Arc::clone(&reads), bytes: std::sync::Arc::clone(&bytes) };
     let loaded = ModuleSymbols::new(
-        Sources::alone(ElfFile::read(BoundedFile::new(Box::new(counting)), &mut Budget::unlimited()).unwrap()),
+        Sources::without_separate(
+            ElfFile::read(BoundedFile::new(Box::new(counting)), &mut Budget::unlimited()).unwrap(),
+        ),
         1,
     );
     assert!(loaded.symbol_at(0x1234).is_some());
@@ -370,7 +372,9 @@ fn a_search_passes_over_symbols_only_if_a_name_may_be_among_them() {
         let inner = Box::new(InMemory::file(file.clone()));
         let counting = Counting { inner, reads: std::sync::Arc::default(), bytes: std::sync::Arc::clone(&bytes) };
         let loaded = ModuleSymbols::new(
-            Sources::alone(ElfFile::read(BoundedFile::new(Box::new(counting)), &mut Budget::unlimited()).unwrap()),
+            Sources::without_separate(
+                ElfFile::read(BoundedFile::new(Box::new(counting)), &mut Budget::unlimited()).unwrap(),
+            ),
             1,
         );
         let found = loaded.find(query).unwrap().len();
@@ -409,7 +413,7 @@ fn a_repeated_search_for_a_name_reads_nothing() {
         bytes: std::sync::Arc::default(),
     };
     let source = ElfFile::read(BoundedFile::new(Box::new(counting)), &mut Budget::unlimited()).unwrap();
-    let loaded = ModuleSymbols::new(Sources::alone(source), 1);
+    let loaded = ModuleSymbols::new(Sources::without_separate(source), 1);
     let find = |name: &str| loaded.find(name).unwrap().len();
     let count = || reads.load(std::sync::atomic::Ordering::Relaxed);
     assert_eq!((find("main"), find("absent")), (1, 0));

@@ -310,7 +310,7 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
 /// The file that gives the names of a stripped program with this `.gnu_debugdata`, and its symbol at 0x1004.
 fn by_debugdata(bytes: Vec<u8>) -> (Option<NamesFrom>, Option<String>) {
     let program = stripped(vec![Extra::new(".gnu_debugdata", bytes)]);
-    let loaded = ModuleSymbols::new(Sources::alone(source(program.bytes())), 1);
+    let loaded = ModuleSymbols::new(Sources::without_separate(source(program.bytes())), 1);
     let name = |address| loaded.symbol_at(address).map(|(_, name)| name.to_string());
     assert_eq!(name(0x1108).as_deref(), Some("exported"));
     (loaded.sources.answers(), name(0x1004))

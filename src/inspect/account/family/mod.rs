@@ -43,7 +43,7 @@ pub struct FamilyMember {
     /// Pss, where frame numbers are hidden.
     pub pss: Option<u64>,
     /// Whether smaps counts shared memory in it, where frame numbers are hidden.
-    shares: bool,
+    counts_shared: bool,
     /// Bytes that are moving to other frames, on devices, or failed.
     elsewhere: u64,
 }
@@ -73,7 +73,7 @@ pub struct LeftOut {
 pub struct Family {
     machine: Arc<Machine>,
     /// Whether PAGEMAP_SCAN may be used.
-    scan: bool,
+    may_scan: bool,
     budget: Budget,
     processes: Vec<ProcessHandle>,
     next: usize,
@@ -81,7 +81,7 @@ pub struct Family {
     /// The members, sorted by their address spaces in the kernel's own order.
     by_memory: Vec<(u32, usize)>,
     /// Whether the kernel can tell which address spaces are the same.
-    compares: bool,
+    can_compare: bool,
     /// Whether frame numbers are hidden.
     hides_frames: bool,
     frames: FrameOwners,
@@ -98,13 +98,13 @@ impl Family {
     pub fn new(machine: &Arc<Machine>, processes: Vec<ProcessHandle>, scan: bool) -> Self {
         Family {
             machine: Arc::clone(machine),
-            scan,
+            may_scan: scan,
             budget: Budget::unlimited(),
             processes,
             next: 0,
             members: Vec::new(),
             by_memory: Vec::new(),
-            compares: true,
+            can_compare: true,
             hides_frames: false,
             frames: FrameOwners::default(),
             false_flags: machine.false_flags().unwrap_or_default(),
@@ -160,12 +160,12 @@ impl Family {
             }
             Some(Err(place)) => place,
             None => {
-                self.compares = false;
+                self.can_compare = false;
                 self.by_memory.len()
             }
         };
         let OpenedProcess { process: opened, modules } = self.machine.open(process)?;
-        opened.set_scan(self.scan);
+        opened.set_scan(self.may_scan);
         self.hides_frames |= opened.are_frames_hidden();
         let opened = opened.within(self.budget.clone());
         let target = Target { process: opened, machine: Arc::clone(&self.machine), modules };
@@ -176,7 +176,7 @@ impl Family {
             alone: Ok(0),
             ends: Ok(0),
             pss: None,
-            shares: false,
+            counts_shared: false,
             elsewhere: 0,
         };
         if self.hides_frames {
@@ -185,7 +185,7 @@ impl Family {
             member.alone = Ok(rollup.uss());
             member.ends = Err(crate::report::Reason::FrameHidden);
             member.pss = rollup.field("Pss");
-            member.shares = field(&rollup, &["Shared_Clean", "Shared_Dirty"]) > 0;
+            member.counts_shared = field(&rollup, &["Shared_Clean", "Shared_Dirty"]) > 0;
         } else if self.members.len() < MOST_MEMBERS {
             let space = AddressSpace::of(&target)?;
             let sweep = space.pages(&space.spans(), Facts::FRAMES | Facts::ENTRIES).within(self.budget.clone());
@@ -269,7 +269,7 @@ impl Family {
 
     /// Whether the kernel told which processes share one address space.
     pub fn compares(&self) -> bool {
-        self.compares
+        self.can_compare
     }
 
     /// The size of pages.

@@ -59,7 +59,7 @@ impl Family {
         let mut members = self.members.clone();
         let rss = members.iter().map(|member| member.rss).sum();
         if self.hides_frames {
-            let shares = members.iter().any(|member| member.shares);
+            let shares = members.iter().any(|member| member.counts_shared);
             return Ok(FamilySums {
                 classes: Vec::new(),
                 distinct: members.iter().filter_map(|member| member.pss).sum(),

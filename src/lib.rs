@@ -203,8 +203,8 @@
 // A room is a folder under `src/`. A room uses the rooms under it in this list and never one above; `tests/layers`
 // reads the `use` lines and holds the code to that. From the top:
 //
-// - **`main.rs`, `args.rs`**: build a `session` from the command line, and exit with its status. `args/` completes words
-//   for shells, and generates manual pages and the schema.
+// - **`main.rs`, `args.rs`**: build a `session` from the command line, and exit with its status. `args/` completes
+//   words for shells, and generates manual pages and the schema.
 // - **`repl`**: the prompt: the line editor, completion, hints, colours of input.
 // - **`session`**: runs lines, from parse to output; reads command files. Only this room decides where records are
 //   printed (screen and pager, pipe, file, JSON), and only this room handles Ctrl-C.

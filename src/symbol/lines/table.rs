@@ -154,11 +154,13 @@ impl LineInfo {
                     continue;
                 }
             };
-            return self.with_unit(&dwarf, &shared, &unit, files, budget, |unit, mut missing, budget| {
-                let chains = chains(unit, &[address], &mut missing, budget)?;
-                let chain = chains.into_iter().next().unwrap_or_default();
-                Ok(AddressLine { row, frames: unit.frames(&row.0, &chain, symbol, &mut missing, budget)?, missing })
-            });
+            let (mut object, mut missing) = (None, None);
+            let split = or_fault(self.split(&dwarf, &unit, files, budget, &mut object), &mut missing)?.flatten();
+            let unit = self.unit_with_lines(&dwarf, &unit, &split, &shared);
+            let chains = chains(&unit, &[address], &mut missing, budget)?;
+            let chain = chains.into_iter().next().unwrap_or_default();
+            let frames = unit.frames(&row.0, &chain, symbol, &mut missing, budget)?;
+            return Ok(AddressLine { row, frames, missing });
         }
         match (why, &self.units.fault) {
             (NoLines::NotCovered, Some(fault)) => Err(fault.clone()),
@@ -210,29 +212,25 @@ impl LineInfo {
             if is_cut {
                 places.missing.get_or_insert(NoLines::TooLarge);
             }
-            let with_frames = query.with_frames.saturating_sub(places.places.len());
-            let found = self.with_unit(&dwarf, &shared, &unit, files, budget, |unit, mut missing, budget| {
-                let addresses: Vec<u64> = rows.iter().map(|(row, _)| row.address).collect();
-                let chains = chains(unit, &addresses, &mut missing, budget)?;
-                let mut found = Vec::new();
-                for mut place in rows::join_rows(rows, chains) {
-                    let known = if found.len() < with_frames && text < MOST_TEXT {
-                        let symbol = symbol(place.row.address);
-                        let mut missing = missing.clone();
-                        let frames = unit.frames(&place.row, &place.chain, symbol.as_ref(), &mut missing, budget)?;
-                        text += frames.iter().map(Frame::text).sum::<usize>();
-                        Some(AddressLine { row: (place.row, place.end), frames, missing })
-                    } else {
-                        None
-                    };
-                    // They are no longer needed, and there may be very many.
-                    place.chain = Vec::new();
-                    found.push((place, known));
-                }
-                Ok(found)
-            });
-            let found = or_fault(found, &mut places.missing)?;
-            places.places.extend(found.into_iter().flatten());
+            let (mut object, mut missing) = (None, None);
+            let split = or_fault(self.split(&dwarf, &unit, files, budget, &mut object), &mut missing)?.flatten();
+            let unit = self.unit_with_lines(&dwarf, &unit, &split, &shared);
+            let addresses: Vec<u64> = rows.iter().map(|(row, _)| row.address).collect();
+            let chains = chains(&unit, &addresses, &mut missing, budget)?;
+            for mut place in rows::join_rows(rows, chains) {
+                let known = if places.places.len() < query.with_frames && text < MOST_TEXT {
+                    let symbol = symbol(place.row.address);
+                    let mut missing = missing.clone();
+                    let frames = unit.frames(&place.row, &place.chain, symbol.as_ref(), &mut missing, budget)?;
+                    text += frames.iter().map(Frame::text).sum::<usize>();
+                    Some(AddressLine { row: (place.row, place.end), frames, missing })
+                } else {
+                    None
+                };
+                // They are no longer needed, and there may be very many.
+                place.chain = Vec::new();
+                places.places.push((place, known));
+            }
         }
         Ok(places)
     }
@@ -300,20 +298,15 @@ impl LineInfo {
         Ok(Some(split))
     }
 
-    /// Calls `ask` with a unit, the unit that describes its functions, and the reason if a split part is missing.
-    fn with_unit<T>(
-        &self,
-        dwarf: &Dwarf<SectionReader<'_>>,
-        shared: &SharedOrReason,
-        unit: &Unit<SectionReader<'_>>,
-        files: &Modules,
-        budget: &mut Budget,
-        ask: impl FnOnce(&UnitWithLines, Option<NoLines>, &mut Budget) -> Result<T, NoLines>,
-    ) -> Result<T, NoLines> {
-        let (mut object, mut missing) = (None, None);
-        let split = self.split(dwarf, unit, files, budget, &mut object);
-        let split = or_fault(split, &mut missing)?.flatten();
-        let described = match &split {
+    /// A unit, and the unit that describes its functions: in its split part, if there is one.
+    fn unit_with_lines<'s, 'a>(
+        &'s self,
+        dwarf: &'s Dwarf<SectionReader<'a>>,
+        unit: &'s Unit<SectionReader<'a>>,
+        split: &'s Option<Split<'a>>,
+        shared: &'s SharedOrReason,
+    ) -> UnitWithLines<'s, 'a> {
+        let described = match split {
             None => {
                 DescribingUnit { dwarf, unit, units: &self.units, shared: shared.as_ref().map(|shared| &shared.units) }
             }
@@ -324,8 +317,7 @@ impl LineInfo {
                 shared: Err(&NoLines::NotNamed),
             },
         };
-        let compiled = UnitWithLines { dwarf, unit, described };
-        ask(&compiled, missing, budget)
+        UnitWithLines { dwarf, unit, described }
     }
 }
 

@@ -4,6 +4,7 @@
 //! 32 bits.
 
 use super::{AddressRange, Registers, VirtualAddress};
+use crate::budget::{Budget, OutOfBudget};
 
 /// The name of the notes that the kernel writes.
 pub const CORE: &[u8] = b"CORE";
@@ -264,24 +265,35 @@ pub struct CoreMapping {
     pub path: Vec<u8>,
 }
 
-/// Decodes `NT_FILE`.
-pub fn mappings(form: ElfForm, bytes: &[u8]) -> Option<Vec<CoreMapping>> {
+/// Decodes `NT_FILE`; `None` if it is damaged.
+pub fn mappings(form: ElfForm, bytes: &[u8], budget: &mut Budget) -> Result<Option<Vec<CoreMapping>>, OutOfBudget> {
     let word = form.word_bytes();
-    let (count, unit) = (form.word(bytes, 0)?, form.word(bytes, word)?);
-    let count = usize::try_from(count).ok()?;
-    let names = count.checked_mul(3)?.checked_add(2)?.checked_mul(word)?;
-    let mut names = bytes.get(names..)?.split(|&byte| byte == 0);
+    let at = |index: usize| form.word(bytes, index.checked_mul(word)?);
+    let table = || {
+        let (count, unit) = (usize::try_from(at(0)?).ok()?, at(1)?);
+        let names = count.checked_mul(3)?.checked_add(2)?.checked_mul(word)?;
+        Some((count, unit, bytes.get(names..)?))
+    };
+    let Some((count, unit, names)) = table() else {
+        return Ok(None);
+    };
+    let mut names = names.split(|&byte| byte == 0);
     let mut all = Vec::new();
     for index in 0..count {
-        let at = |part: usize| form.word(bytes, (2 + 3 * index + part) * word);
-        let ends = (VirtualAddress::new(at(0)?), VirtualAddress::new(at(1)?));
-        let path = names.next()?.to_vec();
-        let Some(range) = AddressRange::new(ends.0, ends.1) else {
+        budget.go_on()?;
+        let first = 2 + 3 * index;
+        let (Some(start), Some(end), Some(path)) = (at(first), at(first + 1), names.next()) else {
+            return Ok(None);
+        };
+        let Some(range) = AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end)) else {
             continue;
         };
-        all.push(CoreMapping { range, offset: at(2)?.checked_mul(unit)?, path });
+        let Some(offset) = at(first + 2).and_then(|pages| pages.checked_mul(unit)) else {
+            return Ok(None);
+        };
+        all.push(CoreMapping { range, offset, path: path.to_vec() });
     }
-    Some(all)
+    Ok(Some(all))
 }
 
 /// The contents of `NT_FILE`.
@@ -302,6 +314,7 @@ pub fn mapping_bytes(form: ElfForm, page: u64, all: &[CoreMapping]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::tests::whole_or_given_up;
 
     const FORMS: [ElfForm; 4] = [
         ElfForm { is_64: true, is_little: true },
@@ -350,9 +363,11 @@ mod tests {
                 CoreMapping { range: range(0x5000, 0x6000), offset: 0, path: b"/x".to_vec() },
             ];
             let bytes = mapping_bytes(form, 0x1000, &files);
-            assert_eq!(mappings(form, &bytes), Some(files));
+            let decode = |bytes: &[u8], mut budget| mappings(form, bytes, &mut budget);
+            assert_eq!(decode(&bytes, Budget::unlimited()), Ok(Some(files)));
+            assert_eq!(whole_or_given_up(|budget| decode(&bytes, budget)), 2);
             for length in 0..bytes.len() {
-                _ = mappings(form, &bytes[..length]);
+                _ = decode(&bytes[..length], Budget::unlimited());
             }
         }
         // The sizes of `struct elf_prstatus` on x86-64, i386 and AArch64.

@@ -3,10 +3,12 @@
 //! A core has memory, and what the kernel knew of the process when it was written. What it lacks is reported so: unlike
 //! a page that is not present, a page that is not in the file may have had anything in it.
 
+use super::live::until_interrupted;
 use super::{Error, File, FileLocation, Identity, List, Listed, Probe, ReadAt, Result, Source, WordFile, memory};
 use crate::budget::Budget;
 use crate::kernel::core_file::{self as core, CoreMapping, CoreNote, CoreProcess, CoreThread, ElfForm};
 use crate::kernel::{Name, Region, VirtualAddress};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// More program headers are not read: each resident run of a process has one.
@@ -42,6 +44,7 @@ struct Core {
     threads: Vec<CoreThread>,
     process: CoreProcess,
     vector: Option<Vec<u8>>,
+    /// In address order. A file may claim that they overlap.
     mappings: Vec<CoreMapping>,
     maps: Vec<u8>,
     pages: Option<PageMapWords>,
@@ -74,9 +77,9 @@ pub fn is_core(file: &dyn ReadAt) -> bool {
 /// Opens a core file that was written at `time`, in seconds since 1970.
 ///
 /// # Errors
-/// It is none, or it is damaged.
+/// It is none, or it is damaged; or Ctrl-C.
 pub fn open(file: Box<dyn ReadAt>, time: u64) -> Result<Arc<dyn Source>> {
-    Ok(Arc::new(CoreSource(Arc::new(Core::read(file, time)?))))
+    Ok(Arc::new(CoreSource(Arc::new(Core::read(file, time, &mut until_interrupted())?))))
 }
 
 fn part(file: &dyn ReadAt, offset: u64, size: u64, what: &str) -> Result<Vec<u8>> {
@@ -89,7 +92,7 @@ fn part(file: &dyn ReadAt, offset: u64, size: u64, what: &str) -> Result<Vec<u8>
 }
 
 impl Core {
-    fn read(file: Box<dyn ReadAt>, time: u64) -> Result<Self> {
+    fn read(file: Box<dyn ReadAt>, time: u64, budget: &mut Budget) -> Result<Self> {
         let what = "its header";
         let head = part(&*file, 0, 52, what)?;
         let form = ElfForm { is_64: head.get(4) == Some(&2), is_little: head.get(5) == Some(&1) };
@@ -115,6 +118,7 @@ impl Core {
         let table = part(&*file, table, count.saturating_mul(size), "its program headers")?;
         let (mut segments, mut notes) = (Vec::new(), Vec::new());
         for header in table.chunks_exact(size as usize) {
+            budget.go_on()?;
             let (kind, segment) = segment(form, header).ok_or_else(|| bad("a program header"))?;
             match kind {
                 LOAD if segment.start < segment.end => segments.push(segment),
@@ -143,19 +147,20 @@ impl Core {
             pages: None,
         };
         for note in core::notes(form, &notes) {
-            core.take(note)?;
+            budget.look()?;
+            core.take(note, budget)?;
         }
         if core.process.id == 0 {
             core.process.id = core.threads.first().map_or(0, |thread| thread.id);
         }
         if core.maps.is_empty() {
-            core.add_left_out();
-            core.maps = core.made_maps();
+            core.add_left_out(budget)?;
+            core.maps = core.made_maps(budget)?;
         }
         Ok(core)
     }
 
-    fn take(&mut self, note: CoreNote<'_>) -> Result<()> {
+    fn take(&mut self, note: CoreNote<'_>, budget: &mut Budget) -> Result<()> {
         let form = self.form;
         match (note.name, note.kind) {
             (core::CORE, core::PRSTATUS) => self.threads.extend(CoreThread::parse(self.machine, form, note.bytes)),
@@ -171,10 +176,14 @@ impl Core {
                 }
                 self.vector = Some(note.bytes.to_vec());
             }
-            (core::CORE, core::FILE) => self.mappings = core::mappings(form, note.bytes).unwrap_or_default(),
+            (core::CORE, core::FILE) => {
+                self.mappings = core::mappings(form, note.bytes, budget)?.unwrap_or_default();
+                self.mappings.sort_by_key(|mapping| mapping.range.start());
+            }
             (core::PMDB, core::MAPS) => self.maps = note.bytes.to_vec(),
             (core::PMDB, core::PAGE_MAP) => {
-                self.pages = Some(PageMapWords::of(form, note.bytes).ok_or_else(|| bad("the note of its pages"))?);
+                let pages = PageMapWords::of(form, note.bytes, budget)?;
+                self.pages = Some(pages.ok_or_else(|| bad("the note of its pages"))?);
             }
             _ => {}
         }
@@ -183,27 +192,36 @@ impl Core {
 
     /// Adds the mappings of files that have no segment: gdb writes none where it leaves the memory out. Their
     /// permissions are those that the program header of the file asks for.
-    fn add_left_out(&mut self) {
-        let has_segment = |mapping: &&CoreMapping| {
-            let after = self.segments.partition_point(|segment| segment.end <= mapping.range.start().get());
-            self.segments.get(after).is_some_and(|segment| segment.start < mapping.range.end().get())
-        };
-        let left_out = self.mappings.iter().filter(|mapping| !has_segment(mapping));
-        let segment = |mapping: &CoreMapping| {
+    fn add_left_out(&mut self, budget: &mut Budget) -> Result<()> {
+        // The first mapping of the beginning of each file.
+        let mut heads: HashMap<&[u8], &CoreMapping> = HashMap::new();
+        for mapping in self.mappings.iter().rev().filter(|mapping| mapping.offset == 0) {
+            budget.go_on()?;
+            heads.insert(&mapping.path, mapping);
+        }
+        let mut added = Vec::new();
+        for mapping in &self.mappings {
+            budget.go_on()?;
             let (start, end) = (mapping.range.start().get(), mapping.range.end().get());
-            Some(CoreSegment { start, end, offset: 0, stored_bytes: 0, flags: self.flags_in_file(mapping)? })
-        };
-        let mut added: Vec<CoreSegment> = left_out.filter_map(segment).collect();
+            let after = self.segments.partition_point(|segment| segment.end <= start);
+            if self.segments.get(after).is_some_and(|segment| segment.start < end) {
+                continue;
+            }
+            let flags = heads.get(&*mapping.path).and_then(|head| self.flags_in_file(mapping, head, budget));
+            added.extend(flags.map(|flags| CoreSegment { start, end, offset: 0, stored_bytes: 0, flags }));
+            budget.check()?;
+        }
         added.extend(self.segments.iter().copied());
         added.sort_by_key(|segment| segment.start);
         // A file may claim that its mappings overlap.
         added.dedup_by(|next, one| next.start < one.end);
         self.segments = added;
+        Ok(())
     }
 
-    /// The flags of the segment of its file that a mapping is of, if the header of the file is in memory.
-    fn flags_in_file(&self, mapping: &CoreMapping) -> Option<u32> {
-        let start = self.mappings.iter().find(|first| first.path == mapping.path && first.offset == 0)?;
+    /// The flags of the segment of its file that a mapping is of, if the header of the file is in memory, where `start`
+    /// maps it.
+    fn flags_in_file(&self, mapping: &CoreMapping, start: &CoreMapping, budget: &mut Budget) -> Option<u32> {
         let mut head = vec![0; PAGES.start().to_owned() as usize];
         let read = self.memory(start.range.start().get(), &mut head).ok()?;
         head.truncate(read);
@@ -211,6 +229,7 @@ impl Core {
         let table = usize::try_from(self.form.word(&head, 24 + word)?).ok()?;
         let [size, count] = [6, 8].map(|at| self.form.short(&head, 24 + 3 * word + at));
         let headers = head.get(table..)?.chunks_exact(size.filter(|&size| size > 0)?.into()).take(count?.into());
+        budget.spend(headers.len() as u64).ok()?;
         let of_file = headers.filter_map(|header| segment(self.form, header)).filter(|(kind, _)| *kind == LOAD);
         let floor = |address: u64| address - address % self.page;
         let is_in = |one: &CoreSegment| {
@@ -221,17 +240,24 @@ impl Core {
     }
 
     /// A text of regions, where the file has none: its segments, and the files that the kernel names.
-    fn made_maps(&self) -> Vec<u8> {
+    fn made_maps(&self, budget: &mut Budget) -> Result<Vec<u8>> {
+        // A file has a number here, by which its mappings are known to belong together.
+        let mut numbers: HashMap<&[u8], usize> = HashMap::new();
+        for (number, mapping) in (1..).zip(&self.mappings) {
+            budget.go_on()?;
+            numbers.entry(&mapping.path).or_insert(number);
+        }
         let mut text = Vec::new();
         for segment in &self.segments {
+            budget.go_on()?;
             let start = VirtualAddress::new(segment.start);
-            let mapping = self.mappings.iter().find(|mapping| mapping.range.contains(start));
+            let after = self.mappings.partition_point(|mapping| mapping.range.start() <= start);
+            let mapping = after.checked_sub(1).and_then(|at| self.mappings.get(at));
+            let mapping = mapping.filter(|mapping| mapping.range.contains(start));
             let bit = |bit, letter| if segment.flags & bit != 0 { letter } else { '-' };
             let offset = mapping.map_or(0, |mapping| mapping.offset + (segment.start - mapping.range.start().get()));
             let (r, w, x) = (bit(4, 'r'), bit(2, 'w'), bit(1, 'x'));
-            // A file has a number here, by which its mappings are known to belong together.
-            let file = mapping.and_then(|one| self.mappings.iter().position(|other| other.path == one.path));
-            let inode = file.map_or(0, |file| file + 1);
+            let inode = mapping.and_then(|one| numbers.get(&*one.path)).copied().unwrap_or_default();
             text.extend(
                 format!("{:08x}-{:08x} {r}{w}{x}p {offset:08x} 00:00 {inode} ", segment.start, segment.end).bytes(),
             );
@@ -239,7 +265,7 @@ impl Core {
             text.extend(name.iter().flat_map(|&byte| if byte == b'\n' { b"\\012".to_vec() } else { vec![byte] }));
             text.push(b'\n');
         }
-        text
+        Ok(text)
     }
 
     /// Reads memory, as far as the file has it.
@@ -293,19 +319,29 @@ fn segment(form: ElfForm, header: &[u8]) -> Option<(u32, CoreSegment)> {
 }
 
 impl PageMapWords {
-    fn of(form: ElfForm, bytes: &[u8]) -> Option<Self> {
-        let count = usize::try_from(form.long(bytes, 0)?).ok()?;
-        let start = count.checked_mul(16)?.checked_add(8)?;
-        let words = bytes.get(start..)?;
+    /// `None` if the note is damaged.
+    fn of(form: ElfForm, bytes: &[u8], budget: &mut Budget) -> Result<Option<Self>> {
+        let count = form.long(bytes, 0).and_then(|count| usize::try_from(count).ok());
+        let parts = count.and_then(|count| bytes.get(8..)?.split_at_checked(count.checked_mul(16)?));
+        let Some((table, words)) = parts else {
+            return Ok(None);
+        };
         let (mut runs, mut at, mut last) = (Vec::new(), 0usize, 0);
-        for index in 0..count {
-            let (first, pages) = (form.long(bytes, 8 + 16 * index)?, form.long(bytes, 16 + 16 * index)?);
+        let mut add = |run: &[u8]| {
+            let (first, pages) = (form.long(run, 0)?, form.long(run, 8)?);
             (first >= last).then_some(())?;
             last = first.checked_add(pages)?;
             runs.push((first, pages, at));
             at = at.checked_add(usize::try_from(pages).ok()?.checked_mul(8)?)?;
+            (at <= words.len()).then_some(())
+        };
+        for run in table.chunks_exact(16) {
+            budget.go_on()?;
+            if add(run).is_none() {
+                return Ok(None);
+            }
         }
-        (at <= words.len()).then(|| PageMapWords { runs, words: words.to_vec() })
+        Ok(Some(PageMapWords { runs, words: words.to_vec() }))
     }
 
     fn read(&self, form: ElfForm, first: u64, into: &mut [u64]) {
@@ -468,3 +504,6 @@ impl ReadAt for CoreImage {
         [0, self.number, self.length, 0]
     }
 }
+
+#[cfg(test)]
+mod tests;

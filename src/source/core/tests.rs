@@ -1,0 +1,73 @@
+//! Core files of many parts.
+
+use super::*;
+use crate::budget::tests::whole_or_given_up;
+use crate::kernel::AddressRange;
+use crate::source::InMemory;
+
+/// A 64-bit core without memory: segments of a page each at these pages, and notes.
+fn core(segments: &[u64], notes: &[CoreNote<'_>]) -> Vec<u8> {
+    let form = ElfForm { is_64: true, is_little: true };
+    let mut note_bytes = Vec::new();
+    notes.iter().for_each(|note| note.write(form, &mut note_bytes));
+    let count = segments.len() as u64 + 1;
+    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+    file.resize(16, 0);
+    file.extend([4, 0, 62, 0, 1, 0, 0, 0]);
+    file.extend([0, 64, 0].map(u64::to_le_bytes).concat());
+    file.extend([0, 0, 0, 0, 64, 0, 56, 0]);
+    file.extend([count, 0].map(|word| word as u16).map(u16::to_le_bytes).concat());
+    file.resize(64, 0);
+    let mut header = |kind: u32, offset: u64, at: u64, stored: u64, size: u64| {
+        file.extend([kind, 4].map(u32::to_le_bytes).concat());
+        file.extend([offset, at, 0, stored, size, 0].map(u64::to_le_bytes).concat());
+    };
+    header(NOTE, 64 + 56 * count, 0, note_bytes.len() as u64, 0);
+    segments.iter().for_each(|page| header(LOAD, 0, page << 12, 0, 1 << 12));
+    file.extend(note_bytes);
+    file
+}
+
+fn mapping(page: u64, path: &str) -> CoreMapping {
+    let range = AddressRange::of_length(VirtualAddress::new(page << 12), 1 << 12).expect("a range");
+    CoreMapping { range, offset: page << 12, path: path.as_bytes().to_vec() }
+}
+
+#[test]
+fn it_is_read_whole_or_given_up_within_a_budget() {
+    let form = ElfForm { is_64: true, is_little: true };
+    let files: Vec<CoreMapping> = (1..100).map(|page| mapping(page, ["/b", "/a"][page as usize % 2])).collect();
+    let files = core::mapping_bytes(form, 1 << 12, &files);
+    let pages = [2, 1, 2, 7, 1, 3, 4, 5].map(u64::to_le_bytes).concat();
+    let notes = [
+        CoreNote { name: core::CORE, kind: core::FILE, bytes: &files },
+        CoreNote { name: core::PMDB, kind: core::PAGE_MAP, bytes: &pages },
+    ];
+    let bytes = core(&[2, 3, 4, 200], &notes);
+    let read = |mut budget| match Core::read(Box::new(InMemory::file(bytes.clone())), 0, &mut budget) {
+        Ok(core) => Ok((core.maps, core.pages.map(|pages| pages.runs))),
+        Err(Error::OutOfBudget(why)) => Err(why),
+        Err(other) => panic!("{other}"),
+    };
+    let (maps, runs) = read(Budget::unlimited()).expect("a core");
+    let lines = "00002000-00003000 r--p 00002000 00:00 2 /b\n\
+        00003000-00004000 r--p 00003000 00:00 1 /a\n\
+        00004000-00005000 r--p 00004000 00:00 2 /b\n\
+        000c8000-000c9000 r--p 00000000 00:00 0 \n";
+    assert_eq!(String::from_utf8_lossy(&maps), lines);
+    assert_eq!(runs, Some(vec![(1, 2, 0), (7, 1, 16)]));
+    assert!(whole_or_given_up(read) > 50);
+}
+
+/// Each of very many mappings and segments is looked up among the others.
+#[test]
+fn a_core_of_a_large_process_is_read_in_time() {
+    let form = ElfForm { is_64: true, is_little: true };
+    let files: Vec<CoreMapping> = (0..50_000).map(|page| mapping(2 * page + 1, &format!("/{page}"))).collect();
+    let files = core::mapping_bytes(form, 1 << 12, &files);
+    let note = CoreNote { name: core::CORE, kind: core::FILE, bytes: &files };
+    let segments: Vec<u64> = (0..60_000).map(|page| 2 * page + 1).collect();
+    let bytes = core(&segments, &[note]);
+    let core = Core::read(Box::new(InMemory::file(bytes)), 0, &mut Budget::unlimited()).expect("a core");
+    assert_eq!(core.maps.iter().filter(|&&byte| byte == b'\n').count(), segments.len());
+}

@@ -92,7 +92,7 @@ memory, and changes nothing.",
                 if context.resume.is_none() {
                     detail(context, &target, spans.start())?;
                 }
-                let page = target.process.layout().page;
+                let page = target.process.page();
                 if spans.ranges().iter().any(|range| range.pages(page) > 1) {
                     return runs(context, &target, &spans, cut);
                 }

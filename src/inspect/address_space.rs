@@ -134,7 +134,7 @@ impl AddressSpace {
             .collect::<Result<_>>()?;
         Ok(AddressSpace(Arc::new(Inner {
             target: target.clone(),
-            page: target.process.layout().page,
+            page: target.process.page(),
             regions,
             text,
             complete,

@@ -2,7 +2,7 @@
 
 use super::address_space::AddressSpace;
 use super::classify::{Backing, PageObservation, RegionFacts, classify};
-use super::error::{copied_or_not, no_scan};
+use super::error::{copied_or_not, no_scan, soft_dirty};
 use super::folio::{Folio, is_aligned};
 use super::frames::{FrameDetail, frame_detail, is_average, resources};
 use super::page::{Page, huge_without_scan};
@@ -164,7 +164,6 @@ impl AddressSpace {
         reading: &PageReading,
     ) -> Result<PageDetail> {
         let size = self.page();
-        let available = self.availability();
         let process = &self.target().process;
         let entry = reading.entry.unwrap_or_default();
         let place: Option<RegionFacts> = viewed.map(|viewed| self.region_facts(viewed));
@@ -256,9 +255,9 @@ impl AddressSpace {
                 .categories
                 .filter(|_| process.categories().contains(Categories::WRITE_TRACKED))
                 .map(|categories| categories.contains(Categories::WRITE_TRACKED)),
-            soft_dirty: match (reading.entry, &available.soft_dirty) {
+            soft_dirty: match (reading.entry, soft_dirty(machine)) {
                 (None, _) => Err(Reason::NotApplicable("the page map ends before this page")),
-                (Some(_), Err(reason)) => Err(reason.clone()),
+                (Some(_), Err(reason)) => Err(reason),
                 (Some(entry), Ok(())) if entry.is_empty() => {
                     Err(Reason::NotApplicable("no page is there"))
                 }

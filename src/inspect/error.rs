@@ -3,7 +3,7 @@
 use super::page::Page;
 use crate::budget::OutOfBudget;
 use crate::kernel::{FrameNumber, PageFlags, State};
-use crate::process::{self, Categories, Target};
+use crate::process::{self, Categories, Machine, Target};
 use crate::report::{Fact, Reason};
 use thiserror::Error as ThisError;
 
@@ -120,18 +120,20 @@ impl Availability {
             flags: probe(machine.frame_flags(FrameNumber::new(1), &mut [PageFlags::empty()])),
             counts: probe(machine.frame_counts(FrameNumber::new(1), &mut [0])),
             frames,
-            soft_dirty: match machine.has_soft_dirty() {
-                Some(true) => Ok(()),
-                Some(false) => Err(Reason::NotOnThisKernel(
-                    "this kernel does not track soft-dirty pages (CONFIG_MEM_SOFT_DIRTY)".into(),
-                )),
-                None => Err(Reason::NotOnThisKernel(
-                    "pmdb cannot determine whether this kernel tracks soft-dirty pages".into(),
-                )),
-            },
+            soft_dirty: soft_dirty(machine),
             categories: target.process.categories(),
         }
     }
+}
+
+/// Whether soft-dirty bits mean something here.
+pub(super) fn soft_dirty(machine: &Machine) -> Fact<()> {
+    let why = match machine.has_soft_dirty() {
+        Some(true) => return Ok(()),
+        Some(false) => "this kernel does not track soft-dirty pages (CONFIG_MEM_SOFT_DIRTY)",
+        None => "pmdb cannot determine whether this kernel tracks soft-dirty pages",
+    };
+    Err(Reason::NotOnThisKernel(why.into()))
 }
 
 #[cfg(test)]

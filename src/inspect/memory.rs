@@ -133,7 +133,7 @@ impl<'a> ResidentMemory<'a> {
     /// # Errors
     /// As [`read_resident`], and those of `budget`.
     pub fn next(&mut self, budget: &mut Budget) -> Result<Option<(VirtualAddress, &[u8])>> {
-        let page = self.target.process.layout().page;
+        let page = self.target.process.page();
         while let Some(range) = self.remaining.take().or_else(|| self.present.next()) {
             budget.go_on()?;
             let start = range.start();
@@ -160,7 +160,7 @@ impl<'a> ResidentMemory<'a> {
 /// # Errors
 /// The target is gone.
 pub fn first_absent(target: &Target, range: AddressRange) -> Result<Option<VirtualAddress>> {
-    let page = target.process.layout().page;
+    let page = target.process.page();
     if !target.process.has_page_map() {
         return Ok(None);
     }
@@ -181,7 +181,7 @@ pub fn first_absent(target: &Target, range: AddressRange) -> Result<Option<Virtu
 
 /// Reads at most [`MOST_PAGES`].
 fn read_some(target: &Target, start: VirtualAddress, into: &mut [u8]) -> Result<(usize, Option<ReadEnd>)> {
-    let page = target.process.layout().page;
+    let page = target.process.page();
     let end = VirtualAddress::new(start.get().saturating_add(into.len() as u64));
     let Some(range) = AddressRange::new(start, end) else {
         return Ok((0, Some(ReadEnd::NotResident)));

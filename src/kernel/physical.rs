@@ -58,18 +58,19 @@ impl Zones {
         let mut zones: Vec<Zone> = Vec::new();
         for line in text::lines(bytes) {
             let bad = || line.bad("zoneinfo");
-            let words: Vec<&[u8]> = line.fields().collect();
-            match (words.as_slice(), zones.last_mut()) {
-                ([b"Node", node, b"zone", name], _) => zones.push(Zone {
+            let mut fields = line.fields();
+            // Most lines are passed over: no list of their words is made.
+            match (std::array::from_fn(|_| fields.next()), zones.last_mut()) {
+                ([Some(b"Node"), Some(node), Some(b"zone"), Some(name), None], _) => zones.push(Zone {
                     node: node.strip_suffix(b",").and_then(text::decimal).ok_or_else(bad)?,
                     name: text::lossy(name),
                     start: FrameNumber::new(0),
                     spanned: 0,
                 }),
-                ([b"spanned", frames], Some(zone)) => {
+                ([Some(b"spanned"), Some(frames), None, ..], Some(zone)) => {
                     zone.spanned = text::decimal(frames).ok_or_else(bad)?;
                 }
-                ([b"start_pfn:", first], Some(zone)) => {
+                ([Some(b"start_pfn:"), Some(first), None, ..], Some(zone)) => {
                     zone.start = FrameNumber::new(text::decimal(first).ok_or_else(bad)?);
                 }
                 _ => {}

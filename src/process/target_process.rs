@@ -7,7 +7,7 @@ use super::populated::{self, IN_ENTRIES, PopulatedRanges};
 use crate::budget::Budget;
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::Stat;
-use crate::kernel::{AddressRange, Device, PageMapEntry, Permissions, Region, VirtualAddress, maps};
+use crate::kernel::{AddressRange, Device, PageMapEntry, PageSize, Permissions, Region, VirtualAddress, maps};
 use crate::source::{
     Answer, Categories, Error, File, Finding, Identity, Liveness, Mapping, MemoryLifetime, Probe, Query, Result,
     Source, WordFile, as_words,
@@ -28,6 +28,7 @@ pub struct Process {
 
 /// Facts found out once for a process, and its settings. All views of the same process share them.
 struct ProcessCache {
+    page: PageSize,
     abilities: OnceLock<Abilities>,
     /// Of the program that runs now.
     layout: RwLock<Option<WordLayout>>,
@@ -59,7 +60,12 @@ impl Abilities {
 impl Process {
     /// The process that a source reads.
     pub fn new(source: Arc<dyn Source>) -> Self {
-        let known = ProcessCache { abilities: OnceLock::new(), layout: RwLock::default(), scan: AtomicBool::new(true) };
+        let known = ProcessCache {
+            page: source.page_size(),
+            abilities: OnceLock::new(),
+            layout: RwLock::default(),
+            scan: AtomicBool::new(true),
+        };
         Process { source, cache: Arc::new(known), budget: Budget::unlimited() }
     }
 
@@ -104,7 +110,12 @@ impl Process {
         self.source.identity()
     }
 
-    /// Page size, pointer width and byte order.
+    /// The size of its pages.
+    pub fn page(&self) -> PageSize {
+        self.cache.page
+    }
+
+    /// Page size, pointer width and byte order. The program is looked at for them.
     pub fn layout(&self) -> WordLayout {
         let cached = &self.cache.layout;
         if let Some(layout) = *cached.read().unwrap_or_else(PoisonError::into_inner) {
@@ -250,7 +261,7 @@ impl Process {
             Answer::Found(mapping) => Ok(Some(self.with_true_name(mapping))),
             // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
             Answer::Nothing => {
-                let index = self.layout().page.index(address);
+                let index = self.page().index(address);
                 Ok(self.entry(index)?.map(|_| None))
             }
             Answer::Unavailable => Ok(None),
@@ -276,7 +287,7 @@ impl Process {
                 // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
                 Answer::Nothing => {
                     let last = VirtualAddress::new(range.end().get().saturating_sub(1));
-                    return Ok(self.entry(self.layout().page.index(last))?.map(|_| found));
+                    return Ok(self.entry(self.page().index(last))?.map(|_| found));
                 }
                 Answer::Unavailable => return Ok(None),
             }
@@ -360,25 +371,33 @@ impl Process {
         let Some(last) = start.get().checked_sub(1).map(VirtualAddress::new) else {
             return Ok(Some(None));
         };
-        match self.query_region_at(last)? {
-            Some(None) => {}
-            answer => return Ok(answer),
+        let page = self.page();
+        match self.query(Query::From(last))? {
+            Answer::Found(mapping) if mapping.start < start.get() => return Ok(self.with_true_name(mapping).map(Some)),
+            Answer::Found(_) => {}
+            // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
+            Answer::Nothing if self.entry(page.index(last))?.is_some() => {}
+            Answer::Nothing | Answer::Unavailable => return Ok(None),
         }
-        let page = self.layout().page;
         let lowest = start.get().saturating_sub(gap);
         // The end of the region lies above `low` and not above `high`.
         let (mut low, mut high) = (lowest, start.get());
         let mut nearest = None;
-        let mut step = page.bytes();
+        // A narrow gap is mostly empty: one question is for all of it.
+        let mut step = if lowest > 0 { gap } else { page.bytes() };
+        // Whether to ask for what follows `nearest`: mostly it is the region at `start`.
+        let mut asks_next = true;
         while low < high {
             let from = match nearest {
                 None => high.saturating_sub(step).max(low),
+                Some(_) if asks_next => low,
                 Some(_) => page.floor(VirtualAddress::new(low + (high - low) / 2)).get().max(low),
             };
             step = step.saturating_mul(2);
             match self.query(Query::From(VirtualAddress::new(from)))? {
                 Answer::Found(mapping) if mapping.start < start.get() => {
                     low = mapping.end;
+                    asks_next = nearest.is_none() || !asks_next;
                     nearest = Some(mapping);
                 }
                 Answer::Found(_) | Answer::Nothing => high = from,
@@ -394,12 +413,19 @@ impl Process {
         Some(region)
     }
 
-    /// The regions below `address` that follow each other with less than `gap` bytes between them, the nearest first
-    /// and no more than `most`; `None` where the kernel has no query for one region (before Linux 6.11).
+    /// The regions below `address` that follow each other with less than `gap` bytes between them, the nearest first,
+    /// up to one that `ends` them and no more than `most`; `None` where the kernel has no query for one region (before
+    /// Linux 6.11).
     #[doc(hidden)]
-    pub fn nearest_below(&self, address: VirtualAddress, gap: u64, most: usize) -> Result<Option<Vec<Region>>> {
+    pub fn nearest_below(
+        &self,
+        address: VirtualAddress,
+        gap: u64,
+        most: usize,
+        ends: fn(&Region) -> bool,
+    ) -> Result<Option<Vec<Region>>> {
         let mut found: Vec<Region> = Vec::new();
-        while found.len() < most {
+        while found.len() < most && !found.last().is_some_and(ends) {
             let start = found.last().map_or(address, |last| last.range.start());
             match self.query_region_below(start, gap)? {
                 Some(Some(region)) => found.push(region),
@@ -447,7 +473,7 @@ impl Process {
     /// there is no PAGEMAP_SCAN, plain reads find the same stretches (without `ZERO` and `HUGE`). Never changes the
     /// target.
     pub fn populated(&self, range: AddressRange, wanted: Categories) -> PopulatedRanges<'_> {
-        PopulatedRanges::new(&*self.source, self.layout().page, range, wanted, self.scannable(), self.budget())
+        PopulatedRanges::new(&*self.source, self.page(), range, wanted, self.scannable(), self.budget())
     }
 
     /// The first populated stretch of `spans` whose writes the process tracks through userfaultfd, as far as a scan
@@ -476,7 +502,7 @@ impl Process {
             return Ok(None);
         }
         let start = region.range.start();
-        let passed_over = populated::is_passed_over(&*self.source, start, self.layout().page)?;
+        let passed_over = populated::is_passed_over(&*self.source, start, self.page())?;
         // A scan skips holes too: if the region has gone meanwhile, the scan proves nothing.
         match passed_over {
             Some(true) if self.region_at(start)?.is_none() => Ok(None),

@@ -68,8 +68,9 @@ impl Session {
             }
             return Box::new(render::Json);
         }
-        let theme = if is_screen { self.theme() } else { Theme::PLAIN };
-        self.text(theme, is_screen && io::stdout().is_terminal())
+        let is_terminal = is_screen && io::stdout().is_terminal();
+        let theme = if is_screen { self.theme_of(is_terminal) } else { Theme::PLAIN };
+        self.text(theme, is_terminal)
     }
 
     /// The renderer for standard error.
@@ -81,9 +82,9 @@ impl Session {
     /// A text renderer for the width of the terminal or of the setting, and for the characters that the terminal shows.
     fn text(&self, theme: Theme, is_terminal: bool) -> Box<dyn Renderer> {
         let is_set = self.state().settings.width > 0;
-        let mut text = render::Text::new(theme, self.width().filter(|_| is_set || is_terminal));
-        let can_go_up = !matches!(variable("TERM").as_deref(), None | Some("" | "dumb"));
-        if let Some(height) = self.height().filter(|_| is_terminal && can_go_up) {
+        let mut text = render::Text::new(theme, if is_set || is_terminal { self.width() } else { None });
+        let can_go_up = is_terminal && !matches!(variable("TERM").as_deref(), None | Some("" | "dumb"));
+        if can_go_up && let Some(height) = self.height() {
             text = text.in_place(height);
         }
         // At the prompt a remark comes once a session, elsewhere once in the answer of a command.

@@ -121,7 +121,7 @@ impl Scope for DebugState {
     }
 
     fn page_size(&self) -> PageSize {
-        self.target.as_ref().map_or_else(|| self.own_machine.page(), |target| target.process.layout().page)
+        self.target.as_ref().map_or_else(|| self.own_machine.page(), |target| target.process.page())
     }
 
     fn symbols(&self) -> &Symbols {

@@ -66,10 +66,10 @@ pub(super) fn belongs_to_module(region: &Region) -> bool {
     region.inode != 0 || region.name.as_bytes() == b"[vdso]"
 }
 
-/// The regions before `region` of which one may be the module whose `.bss` it is; `None` if only the list of all has
-/// them.
+/// The regions before `region`, down to the nearest of a module, whose `.bss` it may be; `None` if only the list of all
+/// has them.
 pub(super) fn regions_before(target: &Target, region: &Region) -> source::Result<Option<Vec<Region>>> {
-    target.process.nearest_below(region.range.start(), WIDEST_GAP, MOST_BSS_REGIONS)
+    target.process.nearest_below(region.range.start(), WIDEST_GAP, MOST_BSS_REGIONS, belongs_to_module)
 }
 
 /// Whether an address in `region` may have a name, judged without the list of all regions, which may be very long:
@@ -77,7 +77,7 @@ pub(super) fn regions_before(target: &Target, region: &Region) -> source::Result
 pub fn may_have_names(target: &Target, region: &Region) -> bool {
     belongs_to_module(region)
         || match regions_before(target, region) {
-            Ok(Some(below)) => below.iter().any(belongs_to_module),
+            Ok(Some(below)) => below.last().is_some_and(belongs_to_module),
             Ok(None) | Err(_) => true,
         }
 }

@@ -44,16 +44,17 @@ fn compare_regions(target: &Target) {
     for (number, region) in regions.iter().enumerate() {
         const MOST: usize = 3;
         let start = region.range.start();
+        let all: [fn(&Region) -> bool; 2] = [|_| false, |one| one.inode != 0];
         // Gaps of nothing, of the distance of segments, and of any size.
-        for gap in [1, 2 << 20, u64::MAX] {
-            let below = attached.process.nearest_below(start, gap, MOST);
+        for (gap, ends) in [1, 2 << 20, u64::MAX].into_iter().flat_map(|gap| all.map(|ends| (gap, ends))) {
+            let below = attached.process.nearest_below(start, gap, MOST, ends);
             let Some(below) = below.expect("an answer") else {
                 break;
             };
             let mut expected: Vec<&Region> = Vec::new();
             for one in regions[..number].iter().rev().take(MOST) {
                 let above = expected.last().map_or(start, |above| above.range.start());
-                if above.get() - one.range.end().get() >= gap {
+                if above.get() - one.range.end().get() >= gap || expected.last().is_some_and(|last| ends(last)) {
                     break;
                 }
                 expected.push(one);

@@ -56,7 +56,7 @@ pub(super) struct ComparedProcess {
 
 impl ComparisonRound {
     pub fn page(&self) -> PageSize {
-        self.target.process.layout().page
+        self.target.process.page()
     }
 
     /// The processes to compare with now.

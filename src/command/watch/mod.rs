@@ -359,7 +359,7 @@ impl WatchRun<'_> {
     fn sample(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> Result<Survival, Error> {
         let (target, symbols) = (self.target, &self.state.symbols);
         let time = seconds(SystemTime::now());
-        let page = target.process.layout().page;
+        let page = target.process.page();
         let names = symbols.on_demand(target);
         let mut look = watcher.look(target).within(sink.budget());
         if let Some(timeline) = &mut self.timeline {

@@ -3,6 +3,7 @@
 use super::directory::{Directory, read_all};
 use super::memory::{self, FrameFile};
 use super::{apart, directory, features};
+use crate::kernel::PageMapEntry;
 use crate::source::feature::by_trying;
 use crate::source::question::ConfigPlace;
 use crate::source::{Error, Feature, File, Finding, Probe, Result, sys};
@@ -17,6 +18,8 @@ pub(super) struct LiveMachine {
     pub(super) flags: FrameFile,
     pub(super) counts: FrameFile,
     pub(super) cgroups: FrameFile,
+    /// The entry of a page of pmdb's own.
+    own_entry: OnceLock<PageMapEntry>,
 }
 
 impl Default for LiveMachine {
@@ -25,6 +28,7 @@ impl Default for LiveMachine {
             flags: FrameFile::new("kpageflags", "CONFIG_PROC_PAGE_MONITOR"),
             counts: FrameFile::new("kpagecount", "CONFIG_PROC_PAGE_MONITOR"),
             cgroups: FrameFile::new("kpagecgroup", "CONFIG_MEMCG"),
+            own_entry: OnceLock::new(),
         }
     }
 }
@@ -57,7 +61,7 @@ impl LiveMachine {
             Probe::LittleEndian => Some(vec![u64::from(cfg!(target_endian = "little"))]),
             Probe::Machine => own_machine().map(|machine| vec![machine.into()]),
             Probe::TicksPerSecond => Some(vec![procfs::ticks_per_second()]),
-            Probe::OwnEntry => memory::own_entry().map(|entry| vec![entry.raw()]),
+            Probe::OwnEntry => self.own_entry().map(|entry| vec![entry.raw()]),
             Probe::OwnFlags => memory::own_flags(&self.flags).map(|flags| vec![flags.bits()]),
             Probe::FrameRight => Some(vec![u64::from(directory::has_sys_admin())]),
             Probe::OwnNumber => return own_number().map(|number| vec![number.into()]),
@@ -73,6 +77,12 @@ impl LiveMachine {
             Probe::Follow(_) | Probe::IsNamed(..) => None,
         };
         words.ok_or_else(|| Error::not_available("the kernel does not report it"))
+    }
+
+    /// Read once. A page that was just then in swap is no answer.
+    fn own_entry(&self) -> Option<PageMapEntry> {
+        let read = || memory::own_entry().map(|entry| *self.own_entry.get_or_init(|| entry));
+        self.own_entry.get().copied().or_else(read)
     }
 
     /// The findings that take no decoding.

@@ -3,9 +3,9 @@
 
 use super::error::{Error, Result};
 use super::{Float, Integer, Scope, Value, operators};
-use crate::kernel::{Region, VirtualAddress};
+use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::lang::{self, BinaryOperator, CType, Expression, NumberType, Register, Span, Spanned, UnaryOperator, Width};
-use crate::process::Target;
+use crate::process::{FEW_REGIONS, Target};
 use crate::symbol::ModuleRegions;
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -76,6 +76,15 @@ impl<'a> Evaluator<'a> {
             ModuleRegions::All(all) => self.regions.get_or_init(|| all),
             ModuleRegions::Some(some) => self.module_regions.get_or_init(|| some),
         })
+    }
+
+    /// The regions in `range`, if not all are known and the kernel can be asked for them.
+    pub(super) fn few_regions_in(&self, range: AddressRange, at: Span) -> Result<Option<Vec<Region>>> {
+        if self.regions.get().is_some() {
+            return Ok(None);
+        }
+        let target = self.target(at, "reading regions")?;
+        target.process.query_regions_in(range, FEW_REGIONS).map_err(|cause| Error::target(at, cause))
     }
 
     /// The value of an expression.

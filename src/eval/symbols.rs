@@ -35,9 +35,15 @@ impl Evaluator<'_> {
         let Origin::Module(name) = spans.origin() else {
             return Ok(spans);
         };
-        let bss = self.names_by_address(at, "reading a module")?.bss_of(name);
-        let bss = bss.map_err(|over| Error::target(at, over.into()))?;
-        let ranges = spans.ranges().iter().copied().chain(bss);
+        let what = "reading a module";
+        let memory = self.names(at, what)?.memory_of(name).map_err(|over| Error::target(at, over.into()))?;
+        let mut ranges = spans.ranges().to_vec();
+        for memory in memory {
+            match self.few_regions_in(memory, at)? {
+                Some(few) => ranges.extend(symbol::bss(memory, &few)),
+                None => ranges.extend(symbol::bss(memory, self.regions(at, what)?)),
+            }
+        }
         Ok(Spans::new(ranges, spans.origin().clone()).unwrap_or(spans))
     }
 

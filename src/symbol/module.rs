@@ -66,6 +66,15 @@ pub(super) fn belongs_to_module(region: &Region) -> bool {
     region.inode != 0 || region.name.as_bytes() == b"[vdso]"
 }
 
+/// The parts of `memory`, that of a load segment, in which `regions` map no file: `.bss`.
+pub fn bss<'a>(
+    memory: AddressRange,
+    regions: impl IntoIterator<Item = &'a Region>,
+) -> impl Iterator<Item = AddressRange> {
+    let anonymous = regions.into_iter().filter(|region| !belongs_to_module(region));
+    anonymous.filter_map(move |region| region.range.intersection(memory))
+}
+
 /// The regions before `region`, down to the nearest of a module, whose `.bss` it may be; `None` if only the list of all
 /// has them.
 pub(super) fn regions_before(target: &Target, region: &Region) -> source::Result<Option<Vec<Region>>> {

@@ -270,11 +270,16 @@ impl TargetSymbols<'_> {
     /// # Errors
     /// If reading one was given up.
     pub fn bss_of(&self, name: &Name) -> Result<Vec<AddressRange>, OutOfBudget> {
-        let anonymous = || {
-            let regions = self.regions().zip(&self.by_region().of_region);
-            let anonymous = regions.filter(|(region, of)| of.is_none() && region.inode == 0);
-            anonymous.map(|(region, _)| region.range)
-        };
+        let memory = self.memory_of(name)?;
+        Ok(memory.into_iter().flat_map(|memory| module::bss(memory, self.regions())).collect())
+    }
+
+    /// The memory of the load segments of the module with this name in `maps`, whether it is mapped or not. None of a
+    /// module that cannot be read.
+    ///
+    /// # Errors
+    /// If reading one was given up.
+    pub fn memory_of(&self, name: &Name) -> Result<Vec<AddressRange>, OutOfBudget> {
         let mut found = Vec::new();
         let called = |one: &&Module| one.name == *name && one.is_executable();
         for module in self.modules().iter().filter(called) {
@@ -285,16 +290,14 @@ impl TargetSymbols<'_> {
                     None => continue,
                 },
             };
-            for memory in loaded.memory(self.page()) {
-                found.extend(anonymous().filter_map(|range| range.intersection(memory)));
-            }
+            found.extend(loaded.memory(self.page()));
         }
         Ok(found)
     }
 
     /// The target's page size.
     pub(super) fn page(&self) -> PageSize {
-        self.target.process.layout().page
+        self.target.process.page()
     }
 
     pub(super) fn loaded_as(&self, module: &Module) -> Result<&LoadedModule, NoSymbols> {

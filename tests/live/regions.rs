@@ -6,10 +6,10 @@ use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::budget::{Budget, OutOfBudget};
 use pmdb::inspect::AddressSpace;
-use pmdb::kernel::Region;
 use pmdb::kernel::mounts::MemoryFiles;
+use pmdb::kernel::{AddressRange, Region};
 use pmdb::process;
-use pmdb::symbol::{ModuleRegions, Symbols};
+use pmdb::symbol::{ModuleRegions, Symbols, bss};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mmap_anonymous};
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
@@ -150,6 +150,20 @@ fn names_need_the_regions_of_modules_alone() {
         found.into_iter().map(|one| (one.start, one.size)).collect::<Vec<_>>()
     };
     assert_eq!(by_name(&asked), by_name(&all));
+    // The regions in the memory of a module are enough to find its .bss.
+    let names = symbols.over(&attached, &*asked);
+    let mut bss_bytes = 0;
+    for module in names.modules() {
+        let memory = names.memory_of(&module.name).expect("its memory");
+        let of_one = |memory: AddressRange| {
+            let few = attached.process.query_regions_in(memory, 100).expect("regions").expect("few");
+            bss(memory, &few).collect::<Vec<_>>()
+        };
+        let found: Vec<AddressRange> = memory.into_iter().flat_map(of_one).collect();
+        bss_bytes += found.iter().map(|range| range.len()).sum::<u64>();
+        assert_eq!(Ok(found), symbols.over(&attached, &all).bss_of(&module.name), "{}", module.name);
+    }
+    assert!(bss_bytes > 0, "no module has any");
     // What follows a module may be its .bss, which has names too.
     let in_program = all.iter().rposition(|one| one.name == expected[0].name).expect("the program");
     for region in all.iter().take(in_program + 3).chain(all.iter().rev().take(30)) {

@@ -89,7 +89,7 @@ For `full` the kernel walks the whole process, which is slower.",
             }
         }
         let regions = if context.state.symbols.may_name(&target, &viewed.region) {
-            context.state.symbols.regions(&target)?
+            context.state.symbols.regions_for(&target, &viewed.region)?
         } else {
             Arc::default()
         };

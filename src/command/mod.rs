@@ -90,6 +90,7 @@ use crate::state::DebugState;
 use about::example;
 use entry::{Command, Entry, RunCommand};
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -279,6 +280,10 @@ impl Sink for LastRowSink<'_> {
 
     fn progress(&mut self, done: u64, total: u64, what: &'static str) -> Result<(), Stopped> {
         self.sink.progress(done, total, what)
+    }
+
+    fn take_output(&mut self) -> Result<OwnedFd, String> {
+        self.sink.take_output()
     }
 
     fn wait(&mut self, duration: Duration) -> Result<(), Stopped> {

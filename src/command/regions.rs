@@ -254,7 +254,8 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
                 }
                 summary.regions += 1;
                 summary.size = summary.size.saturating_add(report.size);
-                summary.present = summary.present.map(|sum| sum + stats.present);
+                let present = stats.missing.is_none().then_some(stats.present);
+                summary.present = summary.present.zip(present).map(|(sum, one)| sum + one);
                 // Regions that the page map does not show at all add nothing, as for `present`.
                 let swapped = report.swapped.or(stats.swapped.clone().ok());
                 summary.swapped = summary.swapped.zip(swapped).map(|(sum, one)| sum + one);

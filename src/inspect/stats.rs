@@ -13,6 +13,7 @@ use super::sweep::Sweep;
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Kind, State};
 use crate::report::{Fact, LargeFolios, Reason};
+use std::collections::VecDeque;
 
 /// The memory of a region. While nothing changes, `shared + private` equals Rss of smaps (for the hugetlb pool
 /// Shared_Hugetlb + Private_Hugetlb). `present` also includes the zero page, which smaps does not count.
@@ -105,8 +106,10 @@ pub struct RegionSweep {
     pages: Sweep,
     /// The region that is being added up.
     current: Option<(usize, RegionTally)>,
-    /// Without a page map: the regions, of which no page is known, and why not.
-    regions: Option<(std::vec::IntoIter<usize>, Reason)>,
+    /// A region that has been added up, after those of `missing` that are before it.
+    done: Option<(usize, RegionTally)>,
+    /// Regions of which pages are unknown, in order, and why.
+    missing: VecDeque<(usize, Reason)>,
 }
 
 impl AddressSpace {
@@ -134,13 +137,27 @@ impl AddressSpace {
         } else {
             Question::of_kept(&is_unknown, wanted)
         };
-        let pages = self.pages(ranges, question);
-        let regions = self.target().process.require_page_map().err().map(|error| {
-            let is_in = |range: AddressRange| ranges.iter().any(|wanted| wanted.intersection(range).is_some());
-            let regions = self.regions().iter().enumerate().filter(|(_, viewed)| is_in(viewed.range()));
-            (regions.map(|(index, _)| index).collect::<Vec<_>>().into_iter(), error.into())
-        });
-        RegionSweep { space: self.clone(), need, wanted, pages, current: None, regions }
+        let (known, missing) = self.known_parts(ranges);
+        let pages = self.pages(&known, question);
+        RegionSweep { space: self.clone(), need, wanted, pages, current: None, done: None, missing }
+    }
+
+    /// The parts of `ranges` in regions whose pages are known there, and the other regions.
+    fn known_parts(&self, ranges: &[AddressRange]) -> (Vec<AddressRange>, VecDeque<(usize, Reason)>) {
+        let process = &self.target().process;
+        let (mut known, mut missing) = (Vec::new(), VecDeque::new());
+        for range in ranges {
+            let from = self.region_from(0, range.start());
+            let regions = self.regions().iter().enumerate().skip(from);
+            let parts = regions.map_while(|(index, viewed)| Some((index, viewed.range().intersection(*range)?)));
+            for (index, part) in parts {
+                match process.require_entries(part) {
+                    Ok(()) => known.push(part),
+                    Err(error) => missing.push_back((index, error.into())),
+                }
+            }
+        }
+        (known, missing)
     }
 }
 
@@ -155,25 +172,26 @@ impl RegionSweep {
     /// # Errors
     /// Those of [`Sweep::next`].
     pub fn next(&mut self) -> Result<Option<(&ViewedRegion, RegionStats)>> {
-        if let Some((regions, reason)) = &mut self.regions {
-            let next = regions.next().and_then(|index| self.space.regions().get(index));
-            return Ok(next.map(|viewed| (viewed, RegionStats::without_page_map(reason))));
-        }
-        let mut done = None;
-        while done.is_none()
+        while self.done.is_none()
             && let Some(chunk) = self.pages.next()?
         {
             let Some(index) = chunk.region_index else {
                 continue;
             };
             if self.current.as_ref().is_none_or(|(last, _)| *last != index) {
-                done = self.current.replace((index, RegionTally::new(&self.space, self.need, self.wanted)));
+                self.done = self.current.replace((index, RegionTally::new(&self.space, self.need, self.wanted)));
             }
             if let Some((_, tally)) = &mut self.current {
                 chunk.pages().for_each(|page| tally.add(&page));
             }
         }
-        let Some((index, tally)) = done.or_else(|| self.current.take()) else {
+        self.done = self.done.take().or_else(|| self.current.take());
+        let next = self.done.as_ref().map(|(index, _)| *index);
+        if let Some((index, reason)) = self.missing.pop_front_if(|(index, _)| next.is_none_or(|next| *index < next)) {
+            let viewed = self.space.regions().get(index);
+            return Ok(viewed.map(|viewed| (viewed, RegionStats::without_page_map(&reason))));
+        }
+        let Some((index, tally)) = self.done.take() else {
             return Ok(None);
         };
         let viewed = self.space.regions().get(index);

@@ -163,6 +163,13 @@ impl Process {
         if self.has_page_map() { Ok(()) } else { self.entry(0).map(drop) }
     }
 
+    /// Refuses a range that a capture does not have the page map of.
+    pub(crate) fn require_entries(&self, range: AddressRange) -> Result<()> {
+        let page = self.layout().page;
+        let first = page.index(range.start());
+        self.source.require_entries(first, first.saturating_add(range.pages(page)))
+    }
+
     /// The `e_machine` of the programs of the machine.
     #[cfg(feature = "cli")]
     pub(crate) fn machine(&self) -> Option<u16> {

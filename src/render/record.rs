@@ -8,6 +8,7 @@ use crate::render::text::Text;
 use crate::report::{Declared, Note, Stopped};
 use std::any::Any;
 use std::fmt::Debug;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 /// A record: how it is written as text, and what else the program makes of it. Its type, its fields and its JSON are
@@ -129,6 +130,14 @@ pub trait Sink {
     /// [`check`](Sink::check) does, at little more cost.
     fn progress(&mut self, _done: u64, _total: u64, _what: &'static str) -> Result<(), Stopped> {
         self.check()
+    }
+
+    /// The place that records go to, for bytes that are no records: everything else then goes to standard error.
+    ///
+    /// # Errors
+    /// Why bytes cannot go there, in words.
+    fn take_output(&mut self) -> Result<OwnedFd, String> {
+        Err("bytes cannot be written here".to_owned())
     }
 
     /// Waits between two samples; ends at once when the command should stop.

@@ -6,7 +6,7 @@ use super::outcome::{self, Input, LineOutcome, Verdict, words};
 use super::pager::{self, FirstRows, Pager};
 use super::printer::{Destination, OutputEnd, SharedDestination};
 use super::script;
-use super::shell;
+use super::shell::{self, ShellIo};
 use super::view::refuse_several;
 use crate::command::{self, Assert, Flow, Resume, Set, SourceScript, expand_home};
 use crate::eval::{self, Integer, Value};
@@ -70,6 +70,7 @@ impl Session {
         let mut printer = self
             .printer(renderer, destination, &interrupts)
             .without_greetings(job.is_quiet)
+            .taking_bytes(!is_screen || self.options.shell != ShellIo::Protocol)
             .with_log(self.log_writer().filter(|_| is_screen));
         let result = command::run(&*job.command.node, &mut self.state, &mut printer, job.resume);
         if let Err(command::Error::Stopped(Stopped::Interrupted)) = result {

@@ -35,6 +35,10 @@ pub struct Printer<'a> {
     ignores_interrupts: bool,
     /// The log of the command.
     log: Option<LogWriter>,
+    /// Whether the destination may get bytes that are no records.
+    takes_bytes: bool,
+    /// Whether the command writes to the destination itself, so that records go to standard error.
+    is_taken: bool,
 }
 
 /// How the output of a command ended.
@@ -67,12 +71,19 @@ impl<'a> Printer<'a> {
             is_quiet: false,
             ignores_interrupts: false,
             log: None,
+            takes_bytes: false,
+            is_taken: false,
         }
     }
 
     /// Writes to the log too, if there is one.
     pub fn with_log(self, log: Option<LogWriter>) -> Self {
         Printer { log, ..self }
+    }
+
+    /// Lets the command write bytes that are no records.
+    pub fn taking_bytes(self, takes_bytes: bool) -> Self {
+        Printer { takes_bytes, ..self }
     }
 
     /// Why the log can no longer be written.
@@ -103,8 +114,7 @@ impl<'a> Printer<'a> {
         }
         if self.failure.is_none() {
             let finished = self.renderer.finish(&mut self.text);
-            let written =
-                finished.and_then(|()| self.destination.write(&self.text)).and_then(|()| self.destination.flush());
+            let written = finished.and_then(|()| self.write_text()).and_then(|()| self.destination.flush());
             self.failure = written.err();
         }
         let ended = match self.failure {
@@ -115,6 +125,10 @@ impl<'a> Printer<'a> {
             Some(error) => OutputEnd::Failed(error),
         };
         (self.destination, ended)
+    }
+
+    fn write_text(&mut self) -> io::Result<()> {
+        if self.is_taken { io::stderr().write_all(&self.text) } else { self.destination.write(&self.text) }
     }
 
     fn after<T>(&mut self, result: io::Result<T>) -> Result<T, Stopped> {
@@ -160,7 +174,7 @@ impl Sink for Printer<'_> {
         }
         self.text.clear();
         let rendered = self.renderer.record(record, &mut self.text);
-        let written = rendered.and_then(|()| self.destination.write(&self.text));
+        let written = rendered.and_then(|()| self.write_text());
         self.text.clear();
         // Results from before Ctrl-C are still printed.
         self.after(written)?;
@@ -200,6 +214,18 @@ impl Sink for Printer<'_> {
             self.progress.borrow_mut().show(done, total, what);
         }
         Ok(())
+    }
+
+    fn take_output(&mut self) -> Result<OwnedFd, String> {
+        if !self.takes_bytes {
+            return Err("standard output carries the replies".to_owned());
+        }
+        let output = self.destination.descriptor().map_err(words)?;
+        if output.is_terminal() {
+            return Err("standard output is a terminal".to_owned());
+        }
+        self.is_taken = true;
+        Ok(output)
     }
 
     fn wait(&mut self, duration: Duration) -> Result<(), Stopped> {
@@ -320,14 +346,7 @@ impl SharedDestination {
     /// # Errors
     /// What was written so far cannot be written out, or the process has too many files open.
     pub fn descriptor(&self) -> io::Result<OwnedFd> {
-        let mut destination = self.0.borrow_mut();
-        destination.flush()?;
-        match &*destination {
-            Destination::Pipe { input, .. } => input.get_ref().as_fd().try_clone_to_owned(),
-            Destination::File(file) => file.get_ref().as_fd().try_clone_to_owned(),
-            Destination::Shared(shared) => shared.descriptor(),
-            Destination::Screen { .. } => io::stdout().as_fd().try_clone_to_owned(),
-        }
+        self.0.borrow_mut().descriptor()
     }
 
     /// Returns the destination, to be closed; `None` while another command still uses it.
@@ -424,6 +443,17 @@ impl<'a> Destination<'a> {
             Destination::Pipe { input, .. } => input.flush(),
             Destination::File(file) => file.flush(),
             Destination::Shared(SharedDestination(shared)) => shared.borrow_mut().flush(),
+        }
+    }
+
+    /// The file, pipe or standard output. Flushes first.
+    fn descriptor(&mut self) -> io::Result<OwnedFd> {
+        self.flush()?;
+        match self {
+            Destination::Pipe { input, .. } => input.get_ref().as_fd().try_clone_to_owned(),
+            Destination::File(file) => file.get_ref().as_fd().try_clone_to_owned(),
+            Destination::Shared(shared) => shared.descriptor(),
+            Destination::Screen { .. } => io::stdout().as_fd().try_clone_to_owned(),
         }
     }
 

@@ -375,6 +375,10 @@ impl Source for CoreSource {
         self.0.pages.is_some()
     }
 
+    fn require_entries(&self, _: u64, _: u64) -> Result<()> {
+        self.0.pages.as_ref().map_or_else(|| lacks("the page map"), |_| Ok(()))
+    }
+
     fn read(&self, file: File, _: &mut Budget) -> Result<Vec<u8>> {
         let core = &self.0;
         match file {

@@ -107,6 +107,11 @@ pub trait Source: Send + Sync {
         true
     }
 
+    /// Refuses pages of which it has no entries: a capture may have been limited to some ranges.
+    fn require_entries(&self, _first: u64, _end: u64) -> Result<()> {
+        Ok(())
+    }
+
     /// Whether this page had another frame when the words of frames were read: what is known of the two does not belong
     /// together.
     fn is_unsettled(&self, _page: u64) -> bool {

@@ -13,6 +13,8 @@ pub const TESTS: &[Test] = &[
     ("capture::commands_answer_as_on_the_process", commands_answer_as_on_the_process),
     ("capture::the_file_appears_whole_and_only_once", the_file_appears_whole_and_only_once),
     ("capture::what_it_lacks_is_said", what_it_lacks_is_said),
+    ("capture::a_range_is_all_that_is_captured", a_range_is_all_that_is_captured),
+    ("capture::it_goes_down_a_pipe", it_goes_down_a_pipe),
     ("capture::damaged_files_are_refused", damaged_files_are_refused),
     ("capture::memory_is_that_of_the_process", memory_is_that_of_the_process),
     ("capture::gdb_reads_an_exported_core", gdb_reads_an_exported_core),
@@ -244,6 +246,107 @@ fn what_it_lacks_is_said() {
     assert!(record["capture"].is_u64(), "{record}");
     let output = pmdb(&["-c", path, "soft-dirty", "clear", "--yes"]);
     assert_ne!(output.status.code(), Some(0), "{}", text(&output));
+}
+
+fn a_range_is_all_that_is_captured() {
+    let mut puppet = Puppet::start();
+    let page = page_bytes();
+    let memory = puppet.maps_far();
+    puppet.writes(memory, 700);
+    puppet.reads(memory + 800 * page, 3);
+    let other = puppet.maps("memfd", 5000);
+    puppet.writes(other + 4000 * page, 5);
+    let pid = puppet.0.pid().to_string();
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("one");
+    let path = file.to_str().expect("a path");
+    puppet.0.stop();
+    let range = format!("{memory:#x}, +64M");
+    let written = pmdb(&[&pid, "capture", path, &range, "with", "memory"]);
+    assert!(written.status.success(), "{}", text(&written));
+    for line in [
+        // Reading memory for a capture marks it as referenced: flags may differ.
+        format!("walk {range} by state"),
+        format!("region {memory:#x}"),
+        format!("translate {range}"),
+        format!("x/32xb {memory:#x}"),
+        "translate 0x10".to_owned(),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [on_process, then] =
+            [&["-p", &pid], &["-c", path]].map(|subject| compared(&pmdb(&[subject, &words[..]].concat())));
+        assert_eq!(then, on_process, "{line}");
+    }
+    // The rest is neither untouched nor empty.
+    for line in [
+        format!("translate {:#x}", other + 4000 * page),
+        format!("translate {other:#x}"),
+        format!("walk {other:#x}, +5000p"),
+        "print count(all where present)".to_owned(),
+        "summary".to_owned(),
+        "x $sp".to_owned(),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let refused = pmdb(&[&["-c", path], &words[..]].concat());
+        assert_eq!(refused.status.code(), Some(1), "{line}: {}", text(&refused));
+        assert!(text(&refused).contains("not in this capture"), "{line}: {}", text(&refused));
+    }
+    let present = |subject: &[&str], start: u64| {
+        let rows = pmdb(&[&["--json"], subject, &["regions"]].concat());
+        let start = format!("{start:#x}");
+        let rows = String::from_utf8_lossy(&rows.stdout).into_owned();
+        let rows = rows.lines().map(|row| serde_json::from_str::<serde_json::Value>(row).expect("a record"));
+        let row = rows.into_iter().find(|row| row["start"] == start).expect("a region");
+        (row["present"].clone(), row["why"]["present"].to_string())
+    };
+    assert_eq!(present(&["-c", path], memory).0, present(&["-p", &pid], memory).0);
+    let (unknown, why) = present(&["-c", path], other);
+    assert!(unknown.is_null() && why.contains("not in this capture"), "{unknown} {why}");
+}
+
+fn it_goes_down_a_pipe() {
+    let target = Target::start("puppet", &[]);
+    let pid = target.pid().to_string();
+    let folder = tempfile::tempdir().expect("a directory");
+    let opens = |path: &Path, how: &str| {
+        let regions = pmdb(&["-c", path.to_str().expect("a path"), "print", "count(all where present) > 0"]);
+        assert!(text(&regions).trim_end().ends_with("= 1"), "{how}: {}", text(&regions));
+    };
+    // Nothing else is on standard output.
+    let written = pmdb(&[&pid, "capture", "-", "with", "memory"]);
+    assert!(written.status.success(), "{}", text(&written));
+    let said = String::from_utf8_lossy(&written.stderr);
+    assert!(said.contains(&format!("captured process {pid}: ")) && said.contains("passwords"), "{said}");
+    let file = folder.path().join("one");
+    std::fs::write(&file, &written.stdout).expect("written");
+    opens(&file, "standard output");
+    // Where other commands print: a pipe, a file, and the pipe of a command with several lines.
+    let [piped, redirected, shared] = ["piped", "redirected", "shared"].map(|name| folder.path().join(name));
+    let commands = [
+        format!("capture - | cat > {}", piped.display()),
+        format!("capture - > {}", redirected.display()),
+        "define grab\ncapture -\nend".to_owned(),
+        format!("grab | cat > {}", shared.display()),
+    ];
+    let lines = folder.path().join("lines");
+    std::fs::write(&lines, commands.join("\n")).expect("written");
+    let ran = pmdb(&["-p", &pid, "-batch", "-x", lines.to_str().expect("a path")]);
+    assert!(ran.status.success(), "{}", text(&ran));
+    for path in [&piped, &redirected, &shared] {
+        opens(path, &path.display().to_string());
+    }
+    // A reader that leaves has no whole capture.
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pmdb"));
+    let broken = command.args(["-nx", &pid, "capture", "-"]).stdout(writer).output().expect("pmdb runs");
+    assert_eq!(broken.status.code(), Some(1), "{}", text(&broken));
+    assert!(text(&broken).to_lowercase().contains("broken pipe"), "{}", text(&broken));
+    // Records and bytes do not mix.
+    let mut command = Command::new("sh");
+    let served = command.args(["-c", "echo 'capture -' | \"$0\" -nx --serve -p $1", env!("CARGO_BIN_EXE_pmdb"), &pid]);
+    let served = served.output().expect("pmdb runs");
+    assert!(text(&served).contains("standard output carries the replies"), "{}", text(&served));
 }
 
 fn damaged_files_are_refused() {

@@ -163,6 +163,13 @@ fn an_error_does_not_end_the_prompt_and_quit_does() {
 }
 
 #[test]
+fn a_terminal_gets_no_binary_capture() {
+    let mut terminal = Terminal::new(&["self"]);
+    let said = terminal.answer("capture -");
+    assert!(said.contains("standard output is a terminal"), "{said}");
+}
+
+#[test]
 fn after_ex_a_terminal_gets_the_prompt_even_if_it_failed() {
     let mut terminal = Terminal::new(&["-ex", "frobnicate", "-ex", "echo never"]);
     assert!(terminal.answer("echo on").contains("on\r\n"));

@@ -6,12 +6,14 @@ mod output;
 
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, expand_home};
 use crate::budget::Budget;
+use crate::eval::{self, Spans};
 use crate::inspect::{ResidentMemory, is_resident};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::words::worded;
+use crate::kernel::{AddressRange, Region};
 use crate::lang::display::{self, quoted};
-use crate::lang::parser::{Parsed, Tokens, after, clause, hint_at_missing_with, list_once, option, pattern};
-use crate::lang::{Expected, Spanned};
+use crate::lang::parser::{Parsed, Tokens, after, clause, hint_at_missing_with, list_once, option, pattern, word};
+use crate::lang::{self, Expected, Spanned};
 use crate::process::{Capture, Target};
 use crate::render::Record;
 use crate::render::text::Text;
@@ -23,6 +25,8 @@ use crate::report::{Declared, Shape};
 use crate::symbol::{Symbols, read_tables};
 pub use core::ExportCore;
 use nom::Parser;
+use nom::combinator::opt;
+use nom::sequence::preceded;
 pub use opened::{TargetCapture, open};
 use std::fmt::{self, Formatter};
 
@@ -39,13 +43,15 @@ worded! {
     }
 }
 
-/// `capture FILE [--overwrite] [with WORD, …]`
+/// `capture FILE [--overwrite] [RANGE] [with WORD, …]`
 #[derive(Debug)]
 pub struct WriteCapture {
     /// The file; a leading `~/` is still as typed.
     path: Spanned<String>,
     /// Whether a file that exists is replaced.
     may_overwrite: bool,
+    /// Of which part of memory; all if absent.
+    range: Option<Spanned<lang::Range>>,
     /// What else is written.
     with: Vec<Extra>,
 }
@@ -63,7 +69,9 @@ machine, and the symbol tables of the process. It contains memory of the process
 and `pmdb -c FILE` open it later, on any machine and as any user who can read it. The commands that look at pages \
 answer as they would have then.
 
+  -              in place of a file: standard output, or the pipe or file that the command is directed to
   --overwrite    replace a file that exists
+  RANGE          only the pages of this range, and no memory outside it
   with memory    also the resident memory of the process: passwords and keys are in it
   with dontdump  also memory that the program excludes from core files (MADV_DONTDUMP)
   with frames    also the flags and map counts of all frames of the machine
@@ -76,6 +84,8 @@ A capture identifies the machine and the program, and shows where the memory of 
 describes its contents and its format.",
         examples: &[
             example("capture before.capture", "write a capture into a file"),
+            example("capture - | gzip > demo.capture.gz", "compress it further, or send it to another machine"),
+            example("capture heap.capture heap", "write the pages of the heap alone"),
             example("capture before.capture --overwrite with memory", "write one with the resident memory"),
         ],
     };
@@ -87,22 +97,31 @@ describes its contents and its format.",
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (mut input, (path, overwrite)) = (pattern(Expected::File), option("--overwrite")).parse(input)?;
+        // Without a word behind it, `with` is a name like any other.
+        let is_clause = preceded(word("with"), list_once::<Extra>).parse(input).is_ok();
+        let mut range = None;
+        if !is_clause {
+            (input, range) = opt(lang::parser::range).parse(input)?;
+        }
         let mut with = None;
         if !clause(&mut input, &mut with, after("with", list_once::<Extra>))? {
             hint_at_missing_with::<Extra>(input);
         }
-        Ok((input, WriteCapture { path, may_overwrite: overwrite, with: with.unwrap_or_default() }))
+        Ok((input, WriteCapture { path, may_overwrite: overwrite, range, with: with.unwrap_or_default() }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         quoted(f, Some(&self.path.node))?;
-        f.write_str(if self.may_overwrite { " --overwrite" } else { "" })?;
+        display::word_if(f, self.may_overwrite, "--overwrite")?;
+        if let Some(range) = &self.range {
+            write!(f, " {}", range.node)?;
+        }
         let with: Vec<&str> = self.with.iter().map(|extra| extra.word()).collect();
         display::clause(f, "with", (!with.is_empty()).then(|| with.join(", ")))
     }
 
     fn nature(&self) -> Nature {
-        Nature { writes_file: true, ..Nature::default() }
+        Nature { writes_file: !self.is_stream(), ..Nature::default() }
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
@@ -112,17 +131,30 @@ describes its contents and its format.",
         }
         let has = |extra| self.with.contains(&extra);
         let has_memory = has(Extra::Memory) || has(Extra::Dontdump);
+        let spans = self.range.as_ref().map(|range| {
+            let of_frames =
+                || eval::Error::new(range.at, "this is a range of frames; `with frames` captures all of them");
+            eval::range(range, context.state)?.addresses(of_frames)
+        });
+        let spans = spans.transpose()?;
+        let ranges = spans.as_ref().map(Spans::ranges);
+        let (file, out) = match self.is_stream() {
+            true => (None, output::stream(context.sink)?),
+            false => {
+                let file = output::CaptureFile::create(&expand_home(&self.path.node), self.may_overwrite)?;
+                let out = file.writer()?;
+                (Some(file), out)
+            }
+        };
         if has_memory {
             context.sink.note(MEMORY_WARNING.to_owned())?;
         }
-        let path = expand_home(&self.path.node);
-        let file = output::CaptureFile::create(&path, self.may_overwrite)?;
-        let capture = Capture::begin(&target, file.writer()?).with_all_frames(has(Extra::Frames));
+        let capture = Capture::begin(&target, out).with_all_frames(has(Extra::Frames)).within(ranges);
         let mut budget = context.sink.budget();
         let mut memory = MemoryCounts::default();
         let captured = capture.write(&mut budget.clone(), |capture| -> Result<(), Error> {
             if has_memory {
-                memory = keep_memory(&target, capture, has(Extra::Dontdump), &mut budget)?;
+                memory = keep_memory(&target, capture, ranges, has(Extra::Dontdump), &mut budget)?;
             }
             let target = capture.target();
             let symbols = Symbols::within(budget.clone());
@@ -147,10 +179,10 @@ describes its contents and its format.",
             _ = names.jit_survey()?;
             Ok(())
         })?;
-        let bytes = file.publish()?;
+        file.map(output::CaptureFile::publish).transpose()?;
         context.sink.emit(&CaptureReport {
             file: self.path.node.clone(),
-            bytes,
+            bytes: captured.bytes,
             pid: target.process.identity().pid,
             regions: captured.regions,
             pages: captured.pages,
@@ -161,6 +193,13 @@ describes its contents and its format.",
             left_out: memory.left_out,
         })?;
         Ok(Flow::Done)
+    }
+}
+
+impl WriteCapture {
+    /// Whether it is written where other commands print.
+    fn is_stream(&self) -> bool {
+        self.path.node == "-"
     }
 }
 
@@ -176,15 +215,21 @@ struct MemoryCounts {
 }
 
 /// Writes the resident memory, without the regions that the program excludes from core files unless they are wanted.
-fn keep_memory(target: &Target, capture: &Capture, all: bool, budget: &mut Budget) -> Result<MemoryCounts, Error> {
+fn keep_memory(
+    target: &Target,
+    capture: &Capture,
+    ranges: Option<&[AddressRange]>,
+    all: bool,
+    budget: &mut Budget,
+) -> Result<MemoryCounts, Error> {
     let smaps = if all { Vec::new() } else { target.process.smaps(budget)? };
     let mut counts = MemoryCounts::default();
-    for region in target.process.regions_within(budget)? {
+    for (region, range) in parts_of(&target.process.regions_within(budget)?, ranges) {
         if Smaps::at(&smaps, region.range.start()).is_some_and(|found| found.has_flag("dd")) {
-            counts.left_out += u64::from(is_resident(target, region.range)?);
+            counts.left_out += u64::from(is_resident(target, range)?);
             continue;
         }
-        let mut memory = ResidentMemory::of(target, region.range)?;
+        let mut memory = ResidentMemory::of(target, range)?;
         while let Some((start, bytes)) = memory.next(budget)? {
             counts.bytes += bytes.len() as u64;
             capture.keep_memory(start, bytes);
@@ -194,10 +239,22 @@ fn keep_memory(target: &Target, capture: &Capture, all: bool, budget: &mut Budge
     Ok(counts)
 }
 
+/// The parts of regions in `ranges`, or all of them.
+fn parts_of<'r>(
+    regions: &'r [Region],
+    ranges: Option<&[AddressRange]>,
+) -> impl Iterator<Item = (&'r Region, AddressRange)> {
+    regions.iter().flat_map(move |region| {
+        let wanted = ranges.unwrap_or(std::slice::from_ref(&region.range));
+        let parts: Vec<AddressRange> = wanted.iter().filter_map(|range| range.intersection(region.range)).collect();
+        parts.into_iter().map(move |part| (region, part))
+    })
+}
+
 record! {
     /// `capture`
     pub struct CaptureReport as "capture" {
-        /// The file, as it was typed.
+        /// The file, as it was typed; `-` for standard output.
         file: String,
         /// Its size.
         bytes: u64,
@@ -229,7 +286,10 @@ impl Record for CaptureReport {
 /// Writes the report.
 fn lines(lines: &mut Lines, report: &CaptureReport) {
     let line = lines.line();
-    line.plain("captured process ").plain(report.pid).plain(" in ").push(Role::Name, &report.file);
+    line.plain("captured process ").plain(report.pid);
+    if report.file != "-" {
+        line.plain(" in ").push(Role::Name, &report.file);
+    }
     line.plain(format!(
         ": {}, {}, {}, {}",
         size(report.bytes),

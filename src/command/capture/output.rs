@@ -2,6 +2,7 @@
 
 use super::super::Error;
 use crate::process;
+use crate::render::Sink;
 use crate::source::words;
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid, fchown, linkat, openat, renameat, unlinkat};
 use rustix::io::Errno;
@@ -10,6 +11,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+
+const BUFFER: usize = 256 << 10;
 
 /// A file that is being written beside its place, under another name.
 pub(super) struct CaptureFile {
@@ -55,7 +58,6 @@ impl CaptureFile {
 
     /// What it is written through.
     pub(super) fn writer(&self) -> Result<Box<dyn Write + Send>, Error> {
-        const BUFFER: usize = 256 << 10;
         Ok(Box::new(BufWriter::with_capacity(BUFFER, self.file()?)))
     }
 
@@ -94,6 +96,13 @@ impl Drop for CaptureFile {
             _ = unlinkat(CWD, &self.temporary, AtFlags::empty());
         }
     }
+}
+
+/// What a capture is written through that becomes no file of its own.
+pub(super) fn stream(sink: &mut dyn Sink) -> Result<Box<dyn Write + Send>, Error> {
+    let hint = "a capture is binary: name a file, or a pipe as in `capture - | gzip > FILE`";
+    let output = sink.take_output().map_err(|why| Error::refused(why, hint))?;
+    Ok(Box::new(BufWriter::with_capacity(BUFFER, File::from(output))))
 }
 
 /// The user who ran sudo, and their group.

@@ -5,13 +5,13 @@ mod pages;
 
 use super::{Process, Result, Target};
 use crate::budget::Budget;
-use crate::kernel::{Device, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
 use crate::source::capture::{
     Archive, ArchiveWriter, CaptureIndex, ProcessAnswers, Recorder, SharedCapture, WordIndex, WordWriter,
 };
 use crate::source::{Held, Source, WordFile, covered_pages};
 use folios::{Folios, join_frames};
-use pages::{FirstAndCount, PageReader, RunReader};
+use pages::{FirstAndCount, LeftOut, PageReader, RunReader};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -29,11 +29,15 @@ pub struct Capture {
     index: CaptureIndex,
     /// Whether the words of all frames of the machine are kept.
     has_all_frames: bool,
+    /// The only parts of the page map that are kept, in order.
+    ranges: Option<Vec<AddressRange>>,
 }
 
 /// What is in a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CaptureContent {
+    /// The length of the file.
+    pub bytes: u64,
     /// Regions of the process.
     pub regions: u64,
     /// Pages with something in their entries.
@@ -57,13 +61,33 @@ impl Capture {
         let recorder = Recorder::new(&source, &shared);
         let index = CaptureIndex { times: [time, time], ..CaptureIndex::default() };
         let target = Target::new(Arc::clone(&recorder) as Arc<dyn Source>);
-        Capture { target, source, recorder, shared, index, has_all_frames: false }
+        Capture { target, source, recorder, shared, index, has_all_frames: false, ranges: None }
     }
 
     /// The same, with the words of all frames of the machine.
     #[must_use]
     pub fn with_all_frames(self, has_all_frames: bool) -> Self {
         Capture { has_all_frames, ..self }
+    }
+
+    /// The same, with these parts of the page map alone (in order, disjoint). They are rounded to huge pages, because
+    /// whether one is mapped depends on all of its pages.
+    #[must_use]
+    pub fn within(self, ranges: Option<&[AddressRange]>) -> Self {
+        let machine = &self.target.machine;
+        let bytes = machine.huge_page_bytes().unwrap_or(machine.page().bytes());
+        let rounded = |range: &AddressRange| {
+            let end = range.end().get().div_ceil(bytes).saturating_mul(bytes);
+            AddressRange::new(VirtualAddress::new(range.start().get() / bytes * bytes), VirtualAddress::new(end))
+        };
+        let mut joined: Vec<AddressRange> = Vec::new();
+        for range in ranges.into_iter().flatten().filter_map(rounded) {
+            match joined.last_mut().filter(|last| range.start() <= last.end()) {
+                Some(last) => *last = AddressRange::new(last.start(), last.end().max(range.end())).unwrap_or(*last),
+                None => joined.push(range),
+            }
+        }
+        Capture { ranges: ranges.map(|_| joined), ..self }
     }
 
     /// The target; what is asked of it becomes part of the capture.
@@ -85,7 +109,7 @@ impl Capture {
         budget: &mut Budget,
         ask: impl FnOnce(&Capture) -> std::result::Result<(), E>,
     ) -> std::result::Result<CaptureContent, E> {
-        let (page_map, captured) = self.pages(budget)?;
+        let (page_map, mut captured) = self.pages(budget)?;
         let own = self.capture_own_process(budget)?;
         self.questions(budget)?;
         ask(&self)?;
@@ -94,7 +118,7 @@ impl Capture {
         self.index.times[1] = now();
         let Capture { target, recorder, shared, index, .. } = self;
         drop((target, recorder));
-        shared.finish(&index)?;
+        captured.bytes = shared.finish(&index).map_err(super::Error::from)?;
         Ok(captured)
     }
 
@@ -105,13 +129,25 @@ impl Capture {
         let (source, shared) = (Arc::clone(&self.source), Arc::clone(&self.shared));
         let process = self.target.process.clone();
         let mut reader = PageReader::new(&process, &*source, &shared);
+        let mut left_out = LeftOut::new(process.layout().page);
         for region in &regions {
-            reader.region(region.range, budget)?;
+            let mut left = Some(region.range);
+            for wanted in self.ranges.iter().flatten().filter_map(|range| range.intersection(region.range)) {
+                left_out.add(left.and_then(|left| AddressRange::new(left.start(), wanted.start())));
+                reader.region(wanted, budget)?;
+                left = AddressRange::new(wanted.end(), region.range.end());
+            }
+            match &self.ranges {
+                Some(_) => left_out.add(left),
+                None => reader.region(region.range, budget)?,
+            }
         }
+        self.recorder.keep_left_out(left_out.runs);
         let frames = self.frames(reader.frames(), budget)?;
         let changed = reader.find_changed(budget)?;
         self.recorder.keep_changed(&changed);
         let captured = CaptureContent {
+            bytes: 0,
             regions: regions.len() as u64,
             pages: reader.pages,
             frames,

@@ -1,7 +1,7 @@
 //! The page map of a process, where it is populated.
 
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, FrameNumber, PageMapEntry};
+use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, PageSize};
 use crate::process::{Error, PopulatedRange, Process, Result};
 use crate::source::capture::{Recorder, SharedCapture, WordIndex, WordWriter};
 use crate::source::{PageRegion, Source, WordFile, covered_pages};
@@ -53,6 +53,31 @@ impl Present {
     /// The frame of one of the pages, or of the page after them.
     fn frame_of(&self, page: u64) -> u64 {
         if self.frame == 0 { 0 } else { self.frame + (page - self.page) }
+    }
+}
+
+/// Mapped pages that are left out.
+pub(super) struct LeftOut {
+    page: PageSize,
+    /// Runs in order: the first page of each, and the one after its last.
+    pub(super) runs: Vec<(u64, u64)>,
+}
+
+impl LeftOut {
+    pub(super) fn new(page: PageSize) -> Self {
+        LeftOut { page, runs: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, range: Option<AddressRange>) {
+        let Some(range) = range else {
+            return;
+        };
+        let first = self.page.index(range.start());
+        let end = first + range.pages(self.page);
+        match self.runs.last_mut() {
+            Some((_, last)) if *last == first => *last = end,
+            _ => self.runs.push((first, end)),
+        }
     }
 }
 

@@ -95,13 +95,15 @@ impl Archive {
         Ok(lengths.iter().map(block).collect())
     }
 
-    /// Adds the index and the end.
-    pub(super) fn finish(mut self, index: &[u8]) -> Result<()> {
+    /// Adds the index and the end. Returns the length of the file.
+    pub(super) fn finish(mut self, index: &[u8]) -> Result<u64> {
         let packed = pack(index, Vec::new()).map_err(io_error)?;
         let at = self.member(INDEX, &packed)?;
         let text = format!("{MAGIC}\nindex {at} {} {}\n", packed.len(), index.len());
         self.member(END, text.as_bytes())?;
-        self.out.write_all(&[0; 2 * RECORD]).and_then(|()| self.out.flush()).map_err(io_error)
+        let end = [0; 2 * RECORD];
+        self.out.write_all(&end).and_then(|()| self.out.flush()).map_err(io_error)?;
+        Ok(self.at + end.len() as u64)
     }
 
     /// Adds a member as it is, and returns where its bytes begin. The first one says what the file is.

@@ -39,6 +39,8 @@ pub struct ProcessAnswers {
     pub(super) maps: StoredText,
     /// Its page map.
     pub page_map: WordIndex,
+    /// Mapped pages whose entries were left out: the first of each run, and the one after the last.
+    pub(super) left_out: Vec<(u64, u64)>,
     /// Pages that changed during the capture: the first of each run, and how many.
     pub(super) changed: Vec<(u64, u64)>,
     /// The categories that the scan of its kernel knows; 0 if there is none.
@@ -272,10 +274,18 @@ impl ProcessAnswers {
         Name::new(self.name.clone())
     }
 
+    /// The first of these pages whose entry was left out.
+    pub(super) fn first_left_out(&self, first: u64, end: u64) -> Option<u64> {
+        let after = self.left_out.partition_point(|(_, last)| *last <= first);
+        self.left_out.get(after).map(|(start, _)| first.max(*start)).filter(|page| *page < end)
+    }
+
     /// Whether all that is in it has the form that a capture has.
     pub(super) fn is_sound(&self) -> bool {
         let texts = self.texts.values().flatten().chain(self.memory.values()).chain([&self.maps, &self.populated]);
         let parts = self.files.values().flatten().flatten().flat_map(|file| file.parts.values());
-        self.page_map.is_in_order() && texts.chain(parts).all(StoredText::is_regular)
+        let are_runs = self.left_out.iter().all(|(first, end)| first < end);
+        let are_in_order = self.left_out.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+        self.page_map.is_in_order() && are_runs && are_in_order && texts.chain(parts).all(StoredText::is_regular)
     }
 }

@@ -124,6 +124,11 @@ impl Recorder {
         self.answers().memory.insert(start.get(), stored);
     }
 
+    /// Keeps which mapped pages are left out: runs in order, each with the page after its last one.
+    pub fn keep_left_out(&self, left_out: Vec<(u64, u64)>) {
+        self.answers().left_out = left_out;
+    }
+
     /// Keeps which pages changed during the capture.
     pub fn keep_changed(&self, changed: &[(u64, u64)]) {
         self.answers().changed = changed.to_vec();
@@ -144,11 +149,11 @@ impl Recorder {
 }
 
 impl SharedCapture {
-    /// Writes the index.
+    /// Writes the index. Returns the length of the file.
     ///
     /// # Errors
     /// Something could not be written.
-    pub fn finish(self: Arc<Self>, index: &CaptureIndex) -> Result<()> {
+    pub fn finish(self: Arc<Self>, index: &CaptureIndex) -> Result<u64> {
         if let Some(error) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(error);
         }
@@ -184,6 +189,10 @@ impl Source for Recorder {
 
     fn has_page_map(&self) -> bool {
         self.source.has_page_map()
+    }
+
+    fn require_entries(&self, first: u64, end: u64) -> Result<()> {
+        self.source.require_entries(first, end)
     }
 
     fn is_unsettled(&self, page: u64) -> bool {

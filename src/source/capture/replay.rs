@@ -29,10 +29,7 @@ pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
         Some(Ok(words)) => words.first() == Some(&1),
         _ => return Err(damaged("the byte order")),
     };
-    let page = index.processes.first().and_then(|one| one.probes.get(&probe_key(Probe::PageBytes)));
-    if !matches!(page, Some(Ok(words)) if words.first().is_some_and(|bytes| PAGES.contains(bytes))) {
-        return Err(damaged("the size of a page"));
-    }
+    page_bytes(&index).ok_or_else(|| damaged("the size of a page"))?;
     let contents = Arc::new(contents);
     let blocks = BlockReader::new(Arc::clone(&contents), little != cfg!(target_endian = "little"));
     let populated = index.processes.iter().map(|_| OnceLock::new()).collect();
@@ -42,6 +39,11 @@ pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
 
 /// The sizes of base pages that Linux has on any architecture.
 const PAGES: [u64; 7] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
+
+fn page_bytes(index: &CaptureIndex) -> Option<u64> {
+    let kept = index.processes.first()?.probes.get(&probe_key(Probe::PageBytes))?;
+    kept.as_ref().ok()?.first().copied().filter(|bytes| PAGES.contains(bytes))
+}
 
 struct ReplayedCapture {
     contents: Arc<ArchiveReader>,
@@ -70,6 +72,11 @@ impl Replay {
     /// The answers of the process that was captured, which was asked about the machine.
     fn first(&self) -> &ProcessAnswers {
         self.capture.index.processes.first().unwrap_or_else(|| self.answers())
+    }
+
+    /// Bytes of a page: checked when the file was opened.
+    fn page(&self) -> u64 {
+        page_bytes(&self.capture.index).unwrap_or(PAGES[0])
     }
 
     fn populated_regions(&self) -> Result<&[PageRegion]> {
@@ -115,6 +122,15 @@ impl Source for Replay {
         true
     }
 
+    fn require_entries(&self, first: u64, end: u64) -> Result<()> {
+        match self.answers().first_left_out(first, end) {
+            Some(page) => {
+                lacks(&format!("the page map from {} on", VirtualAddress::new(page.saturating_mul(self.page()))))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn is_unsettled(&self, page: u64) -> bool {
         let changed = &self.answers().changed;
         let below = changed.get(..changed.partition_point(|(first, _)| *first <= page)).and_then(<[_]>::last);
@@ -152,6 +168,9 @@ impl Source for Replay {
             WordFile::FrameCounts => &index.counts,
             WordFile::FrameCgroups => &index.cgroups,
         };
+        if file == WordFile::PageMap {
+            self.require_entries(first, first.saturating_add(into.len() as u64))?;
+        }
         into.fill(0);
         let (read, known) = words.read(&self.capture.blocks, first, into)?;
         // Where a page map has nothing, its words are zero. A frame may have anything.
@@ -212,7 +231,13 @@ impl Source for Replay {
                 None => Ok((0, question.start)),
             };
         }
-        scan(self.populated_regions()?, question, into)
+        // A scan ends before the first page that was left out, and does not begin there.
+        let page = self.page();
+        let first = question.start / page;
+        self.require_entries(first, first.saturating_add(1))?;
+        let left_out = self.answers().first_left_out(first, question.end.div_ceil(page));
+        let end = left_out.map_or(question.end, |page_index| page_index.saturating_mul(page).min(question.end));
+        scan(self.populated_regions()?, Scan { end, ..question }, into)
     }
 
     fn query(&self, _: Query) -> Result<Answer> {

@@ -99,6 +99,10 @@ impl Source for Live {
         true
     }
 
+    fn require_entries(&self, _: u64, _: u64) -> Result<()> {
+        Ok(())
+    }
+
     fn is_unsettled(&self, _: u64) -> bool {
         false
     }

@@ -88,6 +88,13 @@ impl Target {
         source.map(Self::new)
     }
 
+    /// The same target, with numbers for names.
+    #[cfg(feature = "cli")]
+    #[must_use]
+    pub(crate) fn without_names(&self) -> Self {
+        Target::new(crate::source::capture::Nameless::over(Arc::clone(self.process.source())))
+    }
+
     /// The same target, with what each reading of all its regions may take.
     #[must_use]
     pub fn within(self, budget: Budget) -> Self {

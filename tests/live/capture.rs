@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     ("capture::what_it_lacks_is_said", what_it_lacks_is_said),
     ("capture::a_range_is_all_that_is_captured", a_range_is_all_that_is_captured),
     ("capture::it_goes_down_a_pipe", it_goes_down_a_pipe),
+    ("capture::names_are_left_out_on_request", names_are_left_out_on_request),
     ("capture::damaged_files_are_refused", damaged_files_are_refused),
     ("capture::memory_is_that_of_the_process", memory_is_that_of_the_process),
     ("capture::gdb_reads_an_exported_core", gdb_reads_an_exported_core),
@@ -347,6 +348,69 @@ fn it_goes_down_a_pipe() {
     let served = command.args(["-c", "echo 'capture -' | \"$0\" -nx --serve -p $1", env!("CARGO_BIN_EXE_pmdb"), &pid]);
     let served = served.output().expect("pmdb runs");
     assert!(text(&served).contains("standard output carries the replies"), "{}", text(&served));
+}
+
+/// All bytes of a capture, those of its compressed members too.
+fn all_bytes(file: &Path) -> Vec<u8> {
+    let unpacked = "tar tf \"$0\"; tar xOf \"$0\" --wildcards '*.gz' | gunzip; cat \"$0\"";
+    let unpacked = Command::new("sh").args(["-c", unpacked]).arg(file).output().expect("a shell runs");
+    assert!(unpacked.status.success(), "{}", String::from_utf8_lossy(&unpacked.stderr));
+    unpacked.stdout
+}
+
+fn names_are_left_out_on_request() {
+    // Where it may be: the program, its directory, an argument, the environment, a mapped file, and a thread.
+    const STRANGE: &str = "zyxquorble";
+    let folder = tempfile::Builder::new().prefix(STRANGE).tempdir().expect("a directory");
+    let program = folder.path().join(format!("{STRANGE}-1"));
+    std::fs::copy(std::fs::canonicalize("/bin/sleep").expect("a program"), &program).expect("a copy");
+    let mut command = Command::new(&program);
+    let mut running = command.arg("1000").env(STRANGE, STRANGE).spawn().expect("it starts");
+    let pid = running.id().to_string();
+    let mapped = |text: &str| text.contains(STRANGE) && text.contains("[stack]");
+    while !std::fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|text| mapped(&text)) {
+        std::thread::yield_now();
+    }
+    let [named, nameless] = ["named", "nameless"].map(|name| folder.path().join(name));
+    let [named_path, nameless_path] = [&named, &nameless].map(|path| path.to_str().expect("a path"));
+    captured(&pid, &named);
+    let written = pmdb(&[&pid, "capture", nameless_path, "without", "names"]);
+    let both = pmdb(&[&pid, "capture", "-", "with", "memory", "without", "names"]);
+    let regions = |path: &str| {
+        let rows = pmdb(&["--json", "-c", path, "regions"]);
+        let rows = String::from_utf8_lossy(&rows.stdout).into_owned();
+        let rows = rows.lines().map(|row| serde_json::from_str::<serde_json::Value>(row).expect("a record"));
+        rows.filter(|row| row["type"] == "region").collect::<Vec<_>>()
+    };
+    let (before, after) = (regions(named_path), regions(nameless_path));
+    running.kill().expect("it ends");
+    running.wait().expect("it ends");
+    assert!(written.status.success(), "{}", text(&written));
+    assert!(text(&written).contains("numbers stand for names"), "{}", text(&written));
+    assert!(text(&both).contains("memory contains names"), "{}", text(&both));
+    let is_in = |bytes: &[u8], name: &str| bytes.windows(name.len()).any(|window| window == name.as_bytes());
+    let hex: String = STRANGE.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let bytes = all_bytes(&named);
+    assert!(is_in(&bytes, STRANGE) && is_in(&bytes, &hex), "the search finds names where they are");
+    let bytes = all_bytes(&nameless);
+    for name in [STRANGE, &hex, "libc.so", "ld-linux", "GNU\0"] {
+        assert!(!is_in(&bytes, name), "{name}");
+    }
+    // What belongs together still does, and the pages are the same.
+    assert_eq!(before.len(), after.len());
+    for (one, other) in before.iter().zip(&after) {
+        for field in ["start", "end", "perms", "inode", "size", "present", "swapped"] {
+            assert_eq!(one[field], other[field], "{field}: {one} {other}");
+        }
+        let same = |rows: &[serde_json::Value], row: &serde_json::Value| {
+            rows.iter().map(|other| other["name"] == row["name"]).collect::<Vec<_>>()
+        };
+        assert_eq!(same(&before, one), same(&after, other), "{one} {other}");
+        let name = one["name"].as_str().unwrap_or_default();
+        assert_eq!(one["name"] == other["name"], name.is_empty() || name.starts_with('['), "{one} {other}");
+    }
+    let said = pmdb(&["-c", nameless_path, "info", "process"]);
+    assert!(said.status.success(), "{}", text(&said));
 }
 
 fn damaged_files_are_refused() {

@@ -43,7 +43,7 @@ worded! {
     }
 }
 
-/// `capture FILE [--overwrite] [RANGE] [with WORD, …]`
+/// `capture FILE [--overwrite] [RANGE] [with WORD, …] [without names]`
 #[derive(Debug)]
 pub struct WriteCapture {
     /// The file; a leading `~/` is still as typed.
@@ -54,6 +54,10 @@ pub struct WriteCapture {
     range: Option<Spanned<lang::Range>>,
     /// What else is written.
     with: Vec<Extra>,
+    /// Whether numbers stand for names.
+    without_names: bool,
+    /// Whether `without names` is among the words behind a pasted row, which are passed over.
+    is_passed_over: bool,
 }
 
 impl Command for WriteCapture {
@@ -75,6 +79,7 @@ answer as they would have then.
   with memory    also the resident memory of the process: passwords and keys are in it
   with dontdump  also memory that the program excludes from core files (MADV_DONTDUMP)
   with frames    also the flags and map counts of all frames of the machine
+  without names  numbers for the names of files, processes, threads and cgroups; no symbols and no command line
 
 The file appears when it is complete, and only its owner can read it. With sudo it belongs to the user who ran sudo. \
 The process is not stopped. Pages that change during the capture are counted, and facts about their frames are then \
@@ -86,6 +91,7 @@ describes its contents and its format.",
             example("capture before.capture", "write a capture into a file"),
             example("capture - | gzip > demo.capture.gz", "compress it further, or send it to another machine"),
             example("capture heap.capture heap", "write the pages of the heap alone"),
+            example("capture to-send.capture without names", "write a capture that others may see"),
             example("capture before.capture --overwrite with memory", "write one with the resident memory"),
         ],
     };
@@ -97,17 +103,28 @@ describes its contents and its format.",
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (mut input, (path, overwrite)) = (pattern(Expected::File), option("--overwrite")).parse(input)?;
-        // Without a word behind it, `with` is a name like any other.
-        let is_clause = preceded(word("with"), list_once::<Extra>).parse(input).is_ok();
+        // Without a word behind them, `with` and `without` are names like any other.
+        let is_clause = preceded(word("with"), list_once::<Extra>).parse(input).is_ok()
+            || preceded(word("without"), word("names")).parse(input).is_ok();
+        let before = input;
         let mut range = None;
         if !is_clause {
             (input, range) = opt(lang::parser::range).parse(input)?;
         }
-        let mut with = None;
-        if !clause(&mut input, &mut with, after("with", list_once::<Extra>))? {
+        let (mut with, mut without) = (None, None);
+        while clause(&mut input, &mut with, after("with", list_once::<Extra>))?
+            || clause(&mut input, &mut without, after("without", word("names")))?
+        {}
+        if with.is_none() {
             hint_at_missing_with::<Extra>(input);
         }
-        Ok((input, WriteCapture { path, may_overwrite: overwrite, range, with: with.unwrap_or_default() }))
+        let passed_over = before.rest.get(..before.rest.len() - input.rest.len()).unwrap_or_default();
+        let is_passed_over = without.is_none()
+            && passed_over
+                .windows(2)
+                .any(|pair| matches!(pair, [one, other] if (one.text, other.text) == ("without", "names")));
+        let (with, without_names) = (with.unwrap_or_default(), without.is_some());
+        Ok((input, WriteCapture { path, may_overwrite: overwrite, range, with, without_names, is_passed_over }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -117,7 +134,8 @@ describes its contents and its format.",
             write!(f, " {}", range.node)?;
         }
         let with: Vec<&str> = self.with.iter().map(|extra| extra.word()).collect();
-        display::clause(f, "with", (!with.is_empty()).then(|| with.join(", ")))
+        display::clause(f, "with", (!with.is_empty()).then(|| with.join(", ")))?;
+        display::word_if(f, self.without_names, "without names")
     }
 
     fn nature(&self) -> Nature {
@@ -131,6 +149,13 @@ describes its contents and its format.",
         }
         let has = |extra| self.with.contains(&extra);
         let has_memory = has(Extra::Memory) || has(Extra::Dontdump);
+        if self.is_passed_over {
+            let message = "`without names` is behind a pasted row, where words are passed over";
+            return Err(Error::refused(message, "write the range as `START..END`"));
+        }
+        if has_memory && self.without_names {
+            return Err(Error::refused("memory contains names", "leave out `with memory` or `without names`"));
+        }
         let spans = self.range.as_ref().map(|range| {
             let of_frames =
                 || eval::Error::new(range.at, "this is a range of frames; `with frames` captures all of them");
@@ -149,7 +174,8 @@ describes its contents and its format.",
         if has_memory {
             context.sink.note(MEMORY_WARNING.to_owned())?;
         }
-        let capture = Capture::begin(&target, out).with_all_frames(has(Extra::Frames)).within(ranges);
+        let subject = if self.without_names { target.without_names() } else { Target::clone(&target) };
+        let capture = Capture::begin(&subject, out).with_all_frames(has(Extra::Frames)).within(ranges);
         let mut budget = context.sink.budget();
         let mut memory = MemoryCounts::default();
         let captured = capture.write(&mut budget.clone(), |capture| -> Result<(), Error> {
@@ -191,6 +217,7 @@ describes its contents and its format.",
             memory: has_memory.then_some(memory.bytes),
             unread: memory.unread,
             left_out: memory.left_out,
+            names: !self.without_names,
         })?;
         Ok(Flow::Done)
     }
@@ -274,6 +301,8 @@ record! {
         unread: u64,
         /// Regions whose memory was left out, because the program excludes it from core files.
         left_out: u64,
+        /// Whether names are in it; `false` if numbers stand for them.
+        names: bool,
     }
 }
 
@@ -307,6 +336,9 @@ fn lines(lines: &mut Lines, report: &CaptureReport) {
             line.plain(format!(", {} left out (with dontdump)", counted(report.left_out, "region")));
         }
     }
+    if !report.names {
+        lines.line().plain("numbers stand for names; see `help captures` for what still identifies");
+    }
     if report.changed > 0 {
         lines
             .line()
@@ -322,17 +354,34 @@ pub(in crate::command) mod samples {
     pub fn all() -> Vec<Box<dyn Record>> {
         let file = "before.capture".to_owned();
         let (memory, unread, left_out) = (Some(26_214_400), 3, 1);
-        vec![Box::new(CaptureReport {
-            file,
-            bytes: 2_556_416,
+        let nameless = CaptureReport {
+            file: "-".to_owned(),
+            bytes: 512_000,
             pid: 4242,
             regions: 112,
             pages: 6_469,
             frames: 11_196,
-            changed: 2,
-            memory,
-            unread,
-            left_out,
-        })]
+            changed: 0,
+            memory: None,
+            unread: 0,
+            left_out: 0,
+            names: false,
+        };
+        vec![
+            Box::new(nameless),
+            Box::new(CaptureReport {
+                file,
+                bytes: 2_556_416,
+                pid: 4242,
+                regions: 112,
+                pages: 6_469,
+                frames: 11_196,
+                changed: 2,
+                memory,
+                unread,
+                left_out,
+                names: true,
+            }),
+        ]
     }
 }

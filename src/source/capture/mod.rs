@@ -9,17 +9,20 @@
 //! index     what its last member says: the answers that are short, and where the long ones are
 //! words     runs of words in blocks: writing, and reading those of a range
 //! recorder  a source that keeps the answers of another
+//! nameless  a source that gives those of another with numbers in place of names
 //! replay    a source that gives them
 //! ```
 
 mod archive;
 mod index;
+mod nameless;
 mod recorder;
 mod replay;
 mod words;
 
 pub use archive::{Archive, ArchiveWriter};
 pub use index::{CaptureIndex, ProcessAnswers, WordIndex};
+pub use nameless::Nameless;
 pub use recorder::{Recorder, SharedCapture};
 pub use replay::open;
 pub use words::WordWriter;

@@ -1,0 +1,490 @@
+//! A source without names: those of files, processes, cgroups and memory are numbers, the same number for the same
+//! name, so that what belongs together can still be seen.
+//!
+//! Everything above it decodes the numbers as names, and asks with them. What the kernel itself has named stays:
+//! `[heap]`, `/dev/zero`.
+
+use crate::budget::Budget;
+use crate::kernel::text::{unescape_newline, unescape_octal};
+use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
+use crate::source::{
+    Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
+    Listed, Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
+    SourceAccess, WordFile,
+};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How the kernel marks the path of a file that is deleted.
+const DELETED: &[u8] = b" (deleted)";
+/// Names that the kernel gives to mappings without a file of anybody's.
+const OF_THE_KERNEL: [&[u8]; 4] = [b"/dev/zero", b"/dev/mem", b"/anon_hugepage", b"/[aio]"];
+/// Beginnings of paths that say what a mapping is.
+const TELLING: [&[u8]; 5] = [b"/dev/shm/", b"/dev/", b"/sys/devices/", b"/sys/", b"/proc/"];
+/// The options of filesystems that decide what their pages are.
+const OPTIONS: [&[u8]; 9] =
+    [b"rw", b"ro", b"size", b"nr_inodes", b"inode64", b"inode32", b"huge", b"pagesize", b"memory"];
+
+/// The numbers of names.
+#[derive(Default)]
+struct Names {
+    numbers: HashMap<Vec<u8>, usize>,
+    names: Vec<Vec<u8>>,
+    /// The names of regions, by what stands for them.
+    regions: HashMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Names {
+    /// What stands for a name: a number from 1 on.
+    fn number(&mut self, name: &[u8]) -> usize {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        self.names.push(name.to_vec());
+        self.numbers.insert(name.to_vec(), self.names.len());
+        self.names.len()
+    }
+
+    /// A path with a number for each part, so that what is in one directory still is.
+    fn path(&mut self, path: &[u8]) -> Vec<u8> {
+        let (path, mark) = path.strip_suffix(DELETED).map_or((path, &[][..]), |path| (path, DELETED));
+        let kept = TELLING.into_iter().find(|kept| path.starts_with(kept)).unwrap_or_default();
+        let is_kept = |part: &[u8]| {
+            let is_resource = kept == b"/sys/devices/" && part.starts_with(b"resource");
+            matches!(part, b"" | b"." | b"..") || is_resource
+        };
+        let parts = path.get(kept.len()..).unwrap_or_default().split(|&byte| byte == b'/');
+        let parts =
+            parts.map(|part| if is_kept(part) { part.to_vec() } else { self.number(part).to_string().into_bytes() });
+        let parts: Vec<Vec<u8>> = parts.collect();
+        [kept, &parts.join(&b'/'), mark].concat()
+    }
+
+    /// The path that one of numbers stands for.
+    fn original_path(&self, path: &[u8]) -> Vec<u8> {
+        let original = |part: &[u8]| {
+            let number = std::str::from_utf8(part).ok().and_then(|part| part.parse::<usize>().ok());
+            let name = number.and_then(|number| self.names.get(number.checked_sub(1)?));
+            name.map_or_else(|| part.to_vec(), Clone::clone)
+        };
+        path.split(|&byte| byte == b'/').map(original).collect::<Vec<_>>().join(&b'/')
+    }
+
+    /// What stands for the name of a region, or for where a link leads.
+    fn region(&mut self, name: &[u8]) -> Vec<u8> {
+        let (bare, mark) = name.strip_suffix(DELETED).map_or((name, &[][..]), |bare| (bare, DELETED));
+        let mut within = |before: &[u8], after: &[u8]| {
+            let inner = bare.strip_prefix(before)?.strip_suffix(after)?;
+            Some([before, self.number(inner).to_string().as_bytes(), after, mark].concat())
+        };
+        let numbered = within(b"[anon:", b"]").or_else(|| within(b"[anon_shmem:", b"]"));
+        let numbered = numbered.or_else(|| within(b"/memfd:", b""));
+        if let Some(numbered) = numbered {
+            return numbered;
+        }
+        if let Some(key) = bare.strip_prefix(b"/SYSV") {
+            return [format!("/SYSV{:08x}", self.number(key)).as_bytes(), mark].concat();
+        }
+        match bare.first() {
+            None | Some(b'[') => name.to_vec(),
+            _ if OF_THE_KERNEL.contains(&bare) || bare.starts_with(b"anon_inode:") => name.to_vec(),
+            Some(b'/') => self.path(name),
+            Some(_) => self.number(bare).to_string().into_bytes(),
+        }
+    }
+
+    /// The lines of maps or smaps.
+    fn regions(&mut self, text: &[u8]) -> Vec<u8> {
+        let mut numbered = Vec::with_capacity(text.len());
+        for line in text.split_inclusive(|&byte| byte == b'\n') {
+            let (line, end) = line.strip_suffix(b"\n").map_or((line, &[][..]), |line| (line, b"\n"));
+            let is_region = line.first().is_some_and(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase());
+            let blanks = line.iter().enumerate().filter(|(_, byte)| **byte == b' ');
+            let fifth = blanks.map(|(at, _)| at + 1).nth(4).filter(|_| is_region);
+            let (fields, name) = line.split_at(fifth.unwrap_or(line.len()));
+            let padding = name.len() - name.trim_ascii_start().len();
+            let (padding, name) = name.split_at(padding);
+            let name = unescape_newline(name);
+            let replaced = self.region(&name);
+            let bare =
+                |name: &[u8]| name.strip_suffix(DELETED).filter(|_| name.starts_with(b"/")).unwrap_or(name).to_vec();
+            self.regions.insert(bare(&replaced), bare(&name));
+            numbered.extend([fields, padding, &replaced, end].concat());
+        }
+        numbered
+    }
+
+    /// Each line with a part of it replaced, if it has that part.
+    fn lines(&mut self, text: &[u8], replaced: impl Fn(&mut Self, &[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
+        let lines = text.split(|&byte| byte == b'\n');
+        let lines = lines.map(|line| replaced(self, line).unwrap_or_else(|| line.to_vec()));
+        lines.collect::<Vec<_>>().join(&b'\n')
+    }
+
+    /// The text of status: the name of the process or thread.
+    fn status(&mut self, text: &[u8]) -> Vec<u8> {
+        self.lines(text, |names, line| {
+            let name = line.strip_prefix(b"Name:\t")?;
+            Some([b"Name:\t", names.number(name).to_string().as_bytes()].concat())
+        })
+    }
+
+    /// The text of stat, where the name is in parentheses and may contain some.
+    fn stat(&mut self, text: &[u8]) -> Vec<u8> {
+        let start = text.iter().position(|&byte| byte == b'(').map(|at| at + 1);
+        let end = text.iter().rposition(|&byte| byte == b')');
+        let (Some(start), Some(end)) = (start, end) else {
+            return Vec::new();
+        };
+        let name = text.get(start..end).unwrap_or_default();
+        let number = self.number(name).to_string();
+        [text.get(..start).unwrap_or_default(), number.as_bytes(), text.get(end..).unwrap_or_default()].concat()
+    }
+
+    /// The text of cgroup: the path of a group in each hierarchy.
+    fn cgroup(&mut self, text: &[u8]) -> Vec<u8> {
+        self.lines(text, |names, line| {
+            let mut fields = line.splitn(3, |&byte| byte == b':');
+            let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+            let controllers = match controllers.strip_prefix(b"name=") {
+                Some(name) => format!("name={}", names.number(name)).into_bytes(),
+                None => controllers.to_vec(),
+            };
+            Some([number, b":", &controllers, b":", &names.path(path)].concat())
+        })
+    }
+
+    /// The text of mountinfo: directories, sources and options.
+    fn mounts(&mut self, text: &[u8]) -> Vec<u8> {
+        self.lines(text, |names, line| {
+            let mut fields: Vec<Vec<u8>> = line.split(|&byte| byte == b' ').map(<[u8]>::to_vec).collect();
+            let end = fields.iter().position(|field| field == b"-")?;
+            for field in fields.get_mut(3..5)? {
+                *field = names.path(&unescape_octal(field));
+            }
+            let source = fields.get_mut(end + 2)?;
+            *source = names.number(source).to_string().into_bytes();
+            for place in [5, end + 3] {
+                let options = fields.get_mut(place)?;
+                let is_kept = |option: &&[u8]| {
+                    let name = option.split(|&byte| byte == b'=').next().unwrap_or_default();
+                    OPTIONS.contains(&name)
+                };
+                let kept: Vec<&[u8]> = options.split(|&byte| byte == b',').filter(is_kept).collect();
+                *options = if kept.is_empty() { b"rw".to_vec() } else { kept.join(&b',') };
+            }
+            Some(fields.join(&b' '))
+        })
+    }
+
+    /// The text of swaps: the file or device of each area.
+    fn swaps(&mut self, text: &[u8]) -> Vec<u8> {
+        self.lines(text, |names, line| {
+            let end = line.iter().position(u8::is_ascii_whitespace)?;
+            let (path, rest) = line.split_at(end);
+            path.starts_with(b"/").then(|| [&names.path(path)[..], rest].concat())
+        })
+    }
+
+    fn listed(&mut self, one: Listed) -> Listed {
+        Listed {
+            stat: self.stat(&one.stat),
+            status: self.status(&one.status),
+            program: one.program.map(|program| self.region(&program)),
+            ..one
+        }
+    }
+}
+
+/// The answers of another source, without names.
+pub struct Nameless {
+    source: Arc<dyn Source>,
+    names: Arc<Mutex<Names>>,
+    /// The text of maps that is being read.
+    maps: Mutex<Vec<u8>>,
+}
+
+fn left_out<T>(what: &str) -> Result<T> {
+    Err(Error::not_available(format!("{what}: left out of this capture (without names)")))
+}
+
+/// An error without what it is about, which may be a name.
+fn scrubbed(error: Error, what: &str) -> Error {
+    match error {
+        Error::Gone { .. } => Error::gone(format!("{what}: the process has exited")),
+        Error::NotPermitted { remedy, .. } => Error::not_permitted(format!("{what}: permission denied"), remedy),
+        Error::Io { error, .. } => Error::io(what, error),
+        Error::OutOfBudget(_) => error,
+        _ => Error::not_available(format!("{what} is not known")),
+    }
+}
+
+impl Nameless {
+    /// For the answers of this source.
+    pub fn over(source: Arc<dyn Source>) -> Arc<dyn Source> {
+        Arc::new(Nameless { source, names: Arc::default(), maps: Mutex::default() })
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The region under its name.
+    fn original(&self, region: &Region) -> Region {
+        let name = self.names().regions.get(region.name.as_bytes()).cloned();
+        Region { name: name.map_or_else(|| region.name.clone(), Name::new), ..region.clone() }
+    }
+
+    /// The whole text of maps.
+    fn whole_maps(&self) -> Result<Vec<u8>> {
+        const ROOM: usize = 1 << 20;
+        let mut text = Vec::new();
+        loop {
+            text.reserve(ROOM);
+            if self.source.maps(text.len() as u64, &mut text)? == 0 {
+                return Ok(text);
+            }
+        }
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl Source for Nameless {
+    fn identity(&self) -> Identity {
+        let identity = self.source.identity();
+        let number = self.names().number(identity.name.as_bytes()).to_string();
+        Identity { name: Name::new(number.into_bytes()), ..identity }
+    }
+
+    fn liveness(&self) -> Result<Liveness> {
+        self.source.liveness()
+    }
+
+    fn exit_code(&self) -> Option<i32> {
+        self.source.exit_code()
+    }
+
+    fn capture_times(&self) -> Option<[u64; 2]> {
+        self.source.capture_times()
+    }
+
+    fn unknown_parts(&self) -> Vec<String> {
+        self.source.unknown_parts()
+    }
+
+    fn has_page_map(&self) -> bool {
+        self.source.has_page_map()
+    }
+
+    fn require_entries(&self, first: u64, end: u64) -> Result<()> {
+        self.source.require_entries(first, end)
+    }
+
+    fn is_unsettled(&self, page: u64) -> bool {
+        self.source.is_unsettled(page)
+    }
+
+    fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
+        self.source.memory_lifetime()
+    }
+
+    fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
+        if matches!(file, File::CommandLine | File::DescriptorInfo(_)) {
+            return left_out(file.what());
+        }
+        let text = self.source.read(file, budget).map_err(|error| match error {
+            Error::Gone { .. } | Error::Malformed(_) => scrubbed(error, file.what()),
+            error => error,
+        })?;
+        let mut names = self.names();
+        Ok(match file {
+            File::Stat => names.stat(&text),
+            File::Status | File::MainStatus => names.status(&text),
+            File::Smaps | File::OwnMaps | File::OwnSmaps => names.regions(&text),
+            File::Cgroup => names.cgroup(&text),
+            File::Mounts | File::OwnMounts => names.mounts(&text),
+            File::Program | File::MappedFile(_) => names.region(&text),
+            File::Swaps => names.swaps(&text),
+            File::CommandLine | File::DescriptorInfo(_) => Vec::new(),
+            File::Limits
+            | File::Syscall
+            | File::ThreadSyscall(_)
+            | File::SmapsRollup
+            | File::Auxiliary
+            | File::UserNamespace
+            | File::OwnUserNamespace
+            | File::Release
+            | File::Uptime
+            | File::Zones
+            | File::FreeBlocks
+            | File::Iomem
+            | File::Config(_)
+            | File::Setting(_) => text,
+        })
+    }
+
+    fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
+        if offset == 0 {
+            let text = self.whole_maps()?;
+            let text = self.names().regions(&text);
+            *self.maps.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        }
+        let text = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
+        let rest = text.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or_default();
+        let length = rest.len().min((into.capacity() - into.len()).max(1));
+        into.extend_from_slice(rest.get(..length).unwrap_or_default());
+        Ok(length)
+    }
+
+    fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
+        self.source.words(file, first, into)
+    }
+
+    fn require_records(&self, parts: RecordParts) -> Result<()> {
+        self.source.require_records(parts)
+    }
+
+    fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
+        self.source.records(first, parts, into)
+    }
+
+    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        self.source.memory(address, into)
+    }
+
+    fn clear_soft_dirty(&self) -> Result<()> {
+        self.source.clear_soft_dirty()
+    }
+
+    fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
+        self.source.scan(question, into)
+    }
+
+    fn query(&self, _: Query) -> Result<Answer> {
+        Ok(Answer::Unavailable)
+    }
+
+    fn file_mappings(&self, _: &mut Budget) -> Result<Option<Vec<Mapping>>> {
+        Ok(None)
+    }
+
+    fn list(&self, which: List) -> Result<Vec<Listed>> {
+        let listed = self.source.list(which).map_err(|error| scrubbed(error, "the list"))?;
+        let mut names = self.names();
+        Ok(listed.into_iter().map(|one| names.listed(one)).collect())
+    }
+
+    fn cgroups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
+        let what = "the hierarchy of cgroups";
+        let found = match which {
+            CgroupQuery::All => self.source.cgroups(CgroupQuery::All),
+            CgroupQuery::At(path) => {
+                let path = self.names().original_path(path);
+                self.source.cgroups(CgroupQuery::At(&path))
+            }
+        };
+        let mut names = self.names();
+        let numbered = |group: Cgroup| Cgroup { path: names.path(&group.path), ..group };
+        Ok(found.map_err(|error| scrubbed(error, what))?.into_iter().map(numbered).collect())
+    }
+
+    fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
+        let path = self.names().original_path(path);
+        self.source.cgroup_file(&path, file).map_err(|error| scrubbed(error, "this file of a cgroup"))
+    }
+
+    fn open(&self, pid: u32, held: &Held) -> Result<Arc<dyn Source>> {
+        let source = self.source.open(pid, held).map_err(|error| scrubbed(error, &format!("process {pid}")))?;
+        Ok(Arc::new(Nameless { source, names: Arc::clone(&self.names), maps: Mutex::default() }))
+    }
+
+    // Files have names in them, and build-ids.
+    fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+        match place {
+            FileLocation::Region(_) => left_out("the file of this region"),
+            FileLocation::Path(_) | FileLocation::OwnPath(_) | FileLocation::Trusted(..) | FileLocation::OwnVdso(_) => {
+                Ok(None)
+            }
+        }
+    }
+
+    fn hold(&self, region: &Region) -> Held {
+        self.source.hold(&self.original(region))
+    }
+
+    fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
+        let what = "the page cache of this region";
+        let runs = self.source.backing_content(&self.original(region), range);
+        let scrub = |run: BackingRun| BackingRun { content: run.content.map_err(|error| scrubbed(error, what)), ..run };
+        runs.map(|runs| runs.into_iter().map(scrub).collect()).map_err(|error| scrubbed(error, what))
+    }
+
+    fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let what = "the page cache of this region";
+        self.source.cached(&self.original(region), address, into).map_err(|error| scrubbed(error, what))
+    }
+
+    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
+        match probe {
+            // Its path is one of numbers here.
+            Probe::IsNamed(..) => left_out("the path of this file"),
+            probe => self.source.probe(probe).map_err(|error| scrubbed(error, "this probe of the kernel")),
+        }
+    }
+
+    fn access(&self) -> Option<SourceAccess> {
+        self.source.access()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_together_still_does() {
+        let mut names = Names::default();
+        let text = b"1000-2000 r-xp 00000000 08:01 77                         /opt/secret/a b\n\
+            2000-3000 r--p 00001000 08:01 77                         /opt/secret/a b (deleted)\n\
+            3000-4000 rw-p 00000000 00:00 0 \n\
+            4000-5000 rw-p 00000000 00:00 0                          [heap]\n\
+            5000-6000 rw-p 00000000 00:00 0                          [anon:secret]\n\
+            6000-7000 rw-s 00000000 00:01 9                          /memfd:secret (deleted)\n\
+            7000-8000 rw-s 00000000 00:01 9                          /SYSV00c0ffee (deleted)\n\
+            8000-9000 rw-s 00000000 00:05 9                          /dev/shm/secret\n\
+            9000-a000 rw-s 00000000 00:05 9                          /dev/zero (deleted)\n\
+            a000-b000 r--p 00000000 08:01 78                         /opt/secret/other\n\
+            Size:                  4 kB\nVmFlags: rd wr sh \n";
+        let numbered = String::from_utf8(names.regions(text)).expect("text");
+        let names_of = numbered.lines().filter_map(|line| line.splitn(6, ' ').nth(5).filter(|_| line.contains('-')));
+        let found: Vec<&str> = names_of.map(str::trim).filter(|name| !name.is_empty()).collect();
+        let expected = [
+            "/1/2/3",
+            "/1/2/3 (deleted)",
+            "[heap]",
+            "[anon:2]",
+            "/memfd:2 (deleted)",
+            "/SYSV00000004 (deleted)",
+            "/dev/shm/2",
+            "/dev/zero (deleted)",
+            "/1/2/5",
+        ];
+        assert_eq!(found, expected, "{numbered}");
+        assert!(numbered.contains("3000-4000 rw-p 00000000 00:00 0 \n4000"), "{numbered}");
+        assert!(numbered.ends_with("Size:                  4 kB\nVmFlags: rd wr sh \n"), "{numbered}");
+        assert_eq!(names.regions[&b"/1/2/3"[..]], b"/opt/secret/a b");
+        assert_eq!(names.original_path(b"/2/3"), b"/secret/a b");
+    }
+
+    #[test]
+    fn texts_keep_their_form() {
+        let mut names = Names::default();
+        assert_eq!(names.stat(b"7 (a) (b) S 1 2"), b"7 (1) S 1 2");
+        assert_eq!(names.status(b"Name:\ta) (b\nUmask:\t0022\n"), b"Name:\t1\nUmask:\t0022\n");
+        assert_eq!(names.cgroup(b"0::/\n1:name=x:/a/../b (deleted)\n"), b"0::/\n1:name=2:/3/../4 (deleted)\n");
+        let mounts = b"36 35 98:0 /a /b rw,noatime shared:1 - overlay host:/x rw,lowerdir=/l,size=4k\n";
+        assert_eq!(names.mounts(mounts), b"36 35 98:0 /3 /4 rw shared:1 - overlay 5 rw,size=4k\n");
+        let swaps = b"Filename Type\n/a/b                 file  100 0 -2\n";
+        assert_eq!(names.swaps(swaps), b"Filename Type\n/3/4                 file  100 0 -2\n");
+    }
+}

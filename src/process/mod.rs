@@ -20,7 +20,7 @@ mod tests;
 
 #[cfg(feature = "cli")]
 #[doc(hidden)]
-pub use capture::{Capture, CaptureContent};
+pub use capture::{Capture, CaptureContent, Member};
 
 pub use crate::source::{
     BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, FrameOwner, FrameRecord, Held,
@@ -86,6 +86,22 @@ impl Target {
         let is_core = crate::source::core::is_core(&*file);
         let source = if is_core { crate::source::core::open(file, time) } else { crate::source::capture::open(file) };
         source.map(Self::new)
+    }
+
+    /// Another process of the same capture.
+    ///
+    /// # Errors
+    /// It is not in it.
+    #[cfg(feature = "cli")]
+    pub(crate) fn member(&self, pid: u32) -> Result<Self> {
+        if pid == self.process.identity().pid {
+            return Ok(self.clone());
+        }
+        let handles = self.machine.process_handles()?.processes;
+        let source = self.process.source();
+        let is_member = handles.iter().any(|one| one.pid == pid);
+        let what = || Error::not_available(format!("process {pid}: not in this capture"));
+        if is_member { source.open(pid, &Held::default()).map(Self::new) } else { Err(what()) }
     }
 
     /// The same target, with numbers for names.

@@ -19,7 +19,7 @@ impl Session {
 
     /// Opens a capture, as `target capture` does.
     pub fn open_capture(&mut self, path: String) -> LineOutcome {
-        self.choose_target(boxed_command(TargetCapture(Spanned::new(path, Span::default()))))
+        self.choose_target(boxed_command(TargetCapture { path: Spanned::new(path, Span::default()), pid: None }))
     }
 
     fn choose_target(&mut self, command: Rc<dyn ParsedCommand>) -> LineOutcome {

@@ -16,6 +16,7 @@ pub const TESTS: &[Test] = &[
     ("capture::a_range_is_all_that_is_captured", a_range_is_all_that_is_captured),
     ("capture::it_goes_down_a_pipe", it_goes_down_a_pipe),
     ("capture::names_are_left_out_on_request", names_are_left_out_on_request),
+    ("capture::a_family_is_in_one_file", a_family_is_in_one_file),
     ("capture::damaged_files_are_refused", damaged_files_are_refused),
     ("capture::memory_is_that_of_the_process", memory_is_that_of_the_process),
     ("capture::gdb_reads_an_exported_core", gdb_reads_an_exported_core),
@@ -411,6 +412,75 @@ fn names_are_left_out_on_request() {
     }
     let said = pmdb(&["-c", nameless_path, "info", "process"]);
     assert!(said.status.success(), "{}", text(&said));
+}
+
+/// The records of one type that a command prints, without when they were captured.
+fn records(subject: &[&str], line: &str, kind: &str) -> Vec<serde_json::Value> {
+    let output = pmdb(&[&["--json"], subject, &line.split(' ').collect::<Vec<_>>()].concat());
+    let rows = String::from_utf8_lossy(&output.stdout).into_owned();
+    let rows = rows.lines().map(|row| serde_json::from_str::<serde_json::Value>(row).expect("a record"));
+    let mut rows: Vec<serde_json::Value> = rows.filter(|row| row["type"] == kind).collect();
+    rows.iter_mut().for_each(|row| _ = row.as_object_mut().expect("a record").remove("capture"));
+    assert!(!rows.is_empty(), "{line}: {}", text(&output));
+    rows
+}
+
+fn a_family_is_in_one_file() {
+    const NAME: &str = "capture::a_family_is_in_one_file";
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps_far();
+    puppet.writes(memory, 40);
+    let child = puppet.does("fork", &[memory, 5]).to_string();
+    let pid = puppet.0.pid().to_string();
+    puppet.0.stop();
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("one");
+    let path = file.to_str().expect("a path");
+    let written = pmdb(&[&pid, "capture", path, "children"]);
+    assert!(written.status.success(), "{}", text(&written));
+    assert!(text(&written).contains(&format!("captured process {pid} and 1 more in ")), "{}", text(&written));
+    let numbers = |rows: Vec<serde_json::Value>| rows.iter().map(|row| row["pid"].to_string()).collect::<Vec<_>>();
+    let mut both = [pid.clone(), child.clone()];
+    both.sort_by_key(|pid| pid.parse::<u32>().ok());
+    assert_eq!(numbers(records(&["-c", path], "ps", "process-entry")), both);
+    // Each of them answers as it did.
+    let process = |chosen: &str, line: &str| {
+        let take = format!("target capture {path} {chosen}");
+        pmdb(&["-batch", "-q", "-ex", &take, "-ex", line])
+    };
+    for (one, line) in [(&pid, "info process"), (&child, "info process"), (&child, "regions"), (&pid, "print $sp")] {
+        let words: Vec<&str> = line.split(' ').collect();
+        assert_eq!(
+            compared(&process(one, line)),
+            compared(&pmdb(&[&["-p", one], &words[..]].concat())),
+            "{one} {line}"
+        );
+    }
+    let other = process(&std::process::id().to_string(), "regions");
+    assert!(text(&other).contains("not in this capture"), "{}", text(&other));
+    let by_name = pmdb(&["-c", path, "compare", "\"puppet\""]);
+    assert!(text(&by_name).contains("no process is found by its name in a capture"), "{}", text(&by_name));
+    // A name finds the processes without being attached to one.
+    let named = folder.path().join("named");
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).expect("a name");
+    let grab = format!("capture {} \"{}\"", named.display(), name.trim_end());
+    let written = pmdb(&["-batch", "-ex", &grab]);
+    let named = numbers(records(&["-c", named.to_str().expect("a path")], "ps", "process-entry"));
+    assert!(both.iter().all(|pid| named.contains(pid)), "{named:?}: {}", text(&written));
+    if !is_root() {
+        return skip(NAME, "frame numbers are hidden here");
+    }
+    let live = ["-p", &pid];
+    let capture = ["-c", path];
+    for line in ["compare children".to_owned(), format!("compare {child} in {memory:#x}, +64M")] {
+        let rows = |subject: &[&str]| records(subject, &line, "comparison-summary");
+        assert_eq!(rows(&capture), rows(&live), "{line}");
+    }
+    for page in [2, 20] {
+        let line = format!("who {:#x}", memory + page * page_bytes());
+        let rows = |subject: &[&str]| records(subject, &line, "mapper");
+        assert_eq!(rows(&capture), rows(&live), "{line}");
+    }
 }
 
 fn damaged_files_are_refused() {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Several processes.
 #[derive(Debug)]
-pub(super) enum FamilyOf {
+pub(in crate::command) enum FamilyOf {
     /// The attached process and its descendants.
     Children,
     /// All processes of a name.
@@ -32,7 +32,7 @@ pub(super) enum FamilyOf {
 }
 
 /// `children`, `"NAME"`, `cgroup PATH`
-pub(super) fn family(input: Tokens<'_>) -> Parsed<'_, FamilyOf> {
+pub(in crate::command) fn family(input: Tokens<'_>) -> Parsed<'_, FamilyOf> {
     let children = map(word("children"), |_| FamilyOf::Children);
     let named = map(text, FamilyOf::Named);
     let cgroup = map(preceded(word("cgroup"), pattern(Expected::Cgroup)), FamilyOf::Cgroup);
@@ -51,27 +51,31 @@ impl FamilyOf {
         }
     }
 
-    pub fn run(&self, cut: Option<RowLimit>, context: &mut Context) -> Outcome {
-        let (machine, scan) = (Arc::clone(context.state.machine()), context.state.settings.scan);
-        let mut cgroup = None;
-        let processes = match self {
+    /// Its processes, by number, and the memory of the cgroup that they are in.
+    pub fn processes(&self, context: &mut Context) -> Result<(Vec<ProcessHandle>, Option<CgroupMemory>), Error> {
+        match self {
             FamilyOf::Children => {
                 let target = context.target()?;
-                descendants(&target.machine, target.process.identity().pid)?
+                Ok((descendants(&target.machine, target.process.identity().pid)?, None))
             }
             FamilyOf::Named(name) => {
                 let Expression::Text(name) = &name.node else {
                     return Err(Error::refused("expected the name of a process as a text", "`account \"postgres\"`"));
                 };
-                process::processes_called(name)?
+                Ok((process::processes_called(name)?, None))
             }
             FamilyOf::Cgroup(path) => {
+                let machine = context.state.machine();
                 let memory = machine.cgroup_memory(path.node.as_bytes())?;
-                let processes = these(&machine, &memory.processes.iter().copied().collect())?;
-                cgroup = Some(memory);
-                processes
+                let processes = these(machine, &memory.processes.iter().copied().collect())?;
+                Ok((processes, Some(memory)))
             }
-        };
+        }
+    }
+
+    pub fn run(&self, cut: Option<RowLimit>, context: &mut Context) -> Outcome {
+        let (processes, cgroup) = self.processes(context)?;
+        let (machine, scan) = (Arc::clone(context.state.machine()), context.state.settings.scan);
         let listed = processes.len() as u64;
         let sink = &mut *context.sink;
         let mut family = Family::new(&machine, processes, scan).within(sink.budget());

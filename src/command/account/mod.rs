@@ -1,7 +1,7 @@
 //! `account [RANGE] [by KEY] [with content]`: where the memory is that Rss counts. `account children` and the like: that
 //! of several processes, each frame once.
 
-mod family;
+pub(super) mod family;
 mod family_records;
 mod records;
 

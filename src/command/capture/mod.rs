@@ -4,6 +4,7 @@ mod core;
 mod opened;
 mod output;
 
+use super::account::family::{FamilyOf, family};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, expand_home};
 use crate::budget::Budget;
 use crate::eval::{self, Spans};
@@ -12,9 +13,11 @@ use crate::kernel::smaps::Smaps;
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Region};
 use crate::lang::display::{self, quoted};
-use crate::lang::parser::{Parsed, Tokens, after, clause, hint_at_missing_with, list_once, option, pattern, word};
+use crate::lang::parser::{
+    Parsed, Tokens, after, clause, hint_at_missing_with, list_once, option, pattern, split_text, word,
+};
 use crate::lang::{self, Expected, Spanned};
-use crate::process::{Capture, Target};
+use crate::process::{Capture, Member, ProcessHandle, Target};
 use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
@@ -43,15 +46,24 @@ worded! {
     }
 }
 
-/// `capture FILE [--overwrite] [RANGE] [with WORD, …] [without names]`
+/// What is captured.
+#[derive(Debug)]
+enum Of {
+    /// A part of memory.
+    Range(Spanned<lang::Range>),
+    /// Several processes.
+    Family(FamilyOf),
+}
+
+/// `capture FILE [--overwrite] [RANGE|FAMILY] [with WORD, …] [without names]`
 #[derive(Debug)]
 pub struct WriteCapture {
     /// The file; a leading `~/` is still as typed.
     path: Spanned<String>,
     /// Whether a file that exists is replaced.
     may_overwrite: bool,
-    /// Of which part of memory; all if absent.
-    range: Option<Spanned<lang::Range>>,
+    /// Of what; of all of the attached process if absent.
+    of: Option<Of>,
     /// What else is written.
     with: Vec<Extra>,
     /// Whether numbers stand for names.
@@ -76,6 +88,9 @@ answer as they would have then.
   -              in place of a file: standard output, or the pipe or file that the command is directed to
   --overwrite    replace a file that exists
   RANGE          only the pages of this range, and no memory outside it
+  children       also the descendants of the process, in one file
+  \"NAME\"         all processes of this name
+  cgroup PATH    the processes of a memory cgroup and of those below it
   with memory    also the resident memory of the process: passwords and keys are in it
   with dontdump  also memory that the program excludes from core files (MADV_DONTDUMP)
   with frames    also the flags and map counts of all frames of the machine
@@ -91,6 +106,7 @@ describes its contents and its format.",
             example("capture before.capture", "write a capture into a file"),
             example("capture - | gzip > demo.capture.gz", "compress it further, or send it to another machine"),
             example("capture heap.capture heap", "write the pages of the heap alone"),
+            example("capture family.capture children", "write a process and its descendants into one file"),
             example("capture to-send.capture without names", "write a capture that others may see"),
             example("capture before.capture --overwrite with memory", "write one with the resident memory"),
         ],
@@ -104,12 +120,18 @@ describes its contents and its format.",
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (mut input, (path, overwrite)) = (pattern(Expected::File), option("--overwrite")).parse(input)?;
         // Without a word behind them, `with` and `without` are names like any other.
-        let is_clause = preceded(word("with"), list_once::<Extra>).parse(input).is_ok()
-            || preceded(word("without"), word("names")).parse(input).is_ok();
+        let is_clause = |input| {
+            preceded(word("with"), list_once::<Extra>).parse(input).is_ok()
+                || preceded(word("without"), word("names")).parse(input).is_ok()
+        };
         let before = input;
-        let mut range = None;
-        if !is_clause {
-            (input, range) = opt(lang::parser::range).parse(input)?;
+        let mut of = None;
+        if let Ok((behind, family)) = family(input)
+            && (split_text(behind).0.is_empty() || is_clause(behind))
+        {
+            (input, of) = (behind, Some(Of::Family(family)));
+        } else if !is_clause(input) {
+            (input, of) = opt(lang::parser::range.map(Of::Range)).parse(input)?;
         }
         let (mut with, mut without) = (None, None);
         while clause(&mut input, &mut with, after("with", list_once::<Extra>))?
@@ -124,14 +146,16 @@ describes its contents and its format.",
                 .windows(2)
                 .any(|pair| matches!(pair, [one, other] if (one.text, other.text) == ("without", "names")));
         let (with, without_names) = (with.unwrap_or_default(), without.is_some());
-        Ok((input, WriteCapture { path, may_overwrite: overwrite, range, with, without_names, is_passed_over }))
+        Ok((input, WriteCapture { path, may_overwrite: overwrite, of, with, without_names, is_passed_over }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         quoted(f, Some(&self.path.node))?;
         display::word_if(f, self.may_overwrite, "--overwrite")?;
-        if let Some(range) = &self.range {
-            write!(f, " {}", range.node)?;
+        match &self.of {
+            Some(Of::Range(range)) => write!(f, " {}", range.node)?,
+            Some(Of::Family(family)) => family.write(f)?,
+            None => {}
         }
         let with: Vec<&str> = self.with.iter().map(|extra| extra.word()).collect();
         display::clause(f, "with", (!with.is_empty()).then(|| with.join(", ")))?;
@@ -143,7 +167,7 @@ describes its contents and its format.",
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let target = context.target()?;
+        let (target, others) = self.processes(context)?;
         if target.process.capture_times().is_some() {
             return Err(Error::refused("the target is a capture already", "copy its file"));
         }
@@ -156,7 +180,11 @@ describes its contents and its format.",
         if has_memory && self.without_names {
             return Err(Error::refused("memory contains names", "leave out `with memory` or `without names`"));
         }
-        let spans = self.range.as_ref().map(|range| {
+        let range = match &self.of {
+            Some(Of::Range(range)) => Some(range),
+            Some(Of::Family(_)) | None => None,
+        };
+        let spans = range.map(|range| {
             let of_frames =
                 || eval::Error::new(range.at, "this is a range of frames; `with frames` captures all of them");
             eval::range(range, context.state)?.addresses(of_frames)
@@ -174,42 +202,27 @@ describes its contents and its format.",
         if has_memory {
             context.sink.note(MEMORY_WARNING.to_owned())?;
         }
-        let subject = if self.without_names { target.without_names() } else { Target::clone(&target) };
+        let subject = if self.without_names { target.without_names() } else { target };
         let capture = Capture::begin(&subject, out).with_all_frames(has(Extra::Frames)).within(ranges);
+        let capture = if let Some(Of::Family(_)) = self.of { capture.with_family(&others) } else { capture };
         let mut budget = context.sink.budget();
         let mut memory = MemoryCounts::default();
         let captured = capture.write(&mut budget.clone(), |capture| -> Result<(), Error> {
-            if has_memory {
-                memory = keep_memory(&target, capture, ranges, has(Extra::Dontdump), &mut budget)?;
-            }
-            let target = capture.target();
-            let symbols = Symbols::within(budget.clone());
-            let regions = target.process.regions()?;
-            let names = symbols.over(target, &regions);
-            for survey in names.surveys() {
-                let survey = survey?;
-                if let Some(region) = survey.module.regions.first()
-                    && let Ok(file) = target.modules.open(region)
-                {
-                    read_tables(file, &mut budget);
+            for member in capture.members() {
+                if has_memory {
+                    memory.keep(member, ranges, has(Extra::Dontdump), &mut budget)?;
                 }
-                if let Ok(path) = &survey.separate {
-                    let theirs = target.modules.at_path(path.as_bytes()).ok().flatten();
-                    let separate = theirs.or_else(|| target.modules.at_own_path(path.as_bytes()).ok().flatten());
-                    separate.into_iter().for_each(|file| read_tables(file, &mut budget));
-                }
-                // What one look-up reads beside the tables.
-                let executable = survey.module.regions.iter().find(|region| region.permissions.execute);
-                _ = executable.map(|region| names.at(region.range.start()));
+                keep_symbols(&member.target, &mut budget)?;
             }
-            _ = names.jit_survey()?;
             Ok(())
         })?;
         file.map(output::CaptureFile::publish).transpose()?;
         context.sink.emit(&CaptureReport {
             file: self.path.node.clone(),
             bytes: captured.bytes,
-            pid: target.process.identity().pid,
+            pid: subject.process.identity().pid,
+            processes: captured.processes,
+            missing: captured.missing,
             regions: captured.regions,
             pages: captured.pages,
             frames: captured.frames,
@@ -224,6 +237,26 @@ describes its contents and its format.",
 }
 
 impl WriteCapture {
+    /// The process that the file opens on, and the others. Of a name it is the attached one, or the first.
+    fn processes(&self, context: &mut Context) -> Result<(Target, Vec<ProcessHandle>), Error> {
+        let Some(Of::Family(family)) = &self.of else {
+            return Ok(((*context.target()?).clone(), Vec::new()));
+        };
+        let (mut others, _) = family.processes(context)?;
+        let attached = context.state.target().map(|target| target.process.identity().pid);
+        let first = others.iter().position(|one| Some(one.pid) == attached);
+        if others.is_empty() {
+            return Err(Error::refused("no process to capture", String::new()));
+        }
+        let pid = others.remove(first.unwrap_or(0)).pid;
+        let target = match first {
+            Some(_) => (*context.target()?).clone(),
+            None => Target::attach(pid)?,
+        };
+        target.process.set_scan(context.state.settings.scan);
+        Ok((target, others))
+    }
+
     /// Whether it is written where other commands print.
     fn is_stream(&self) -> bool {
         self.path.node == "-"
@@ -241,29 +274,55 @@ struct MemoryCounts {
     left_out: u64,
 }
 
-/// Writes the resident memory, without the regions that the program excludes from core files unless they are wanted.
-fn keep_memory(
-    target: &Target,
-    capture: &Capture,
-    ranges: Option<&[AddressRange]>,
-    all: bool,
-    budget: &mut Budget,
-) -> Result<MemoryCounts, Error> {
-    let smaps = if all { Vec::new() } else { target.process.smaps(budget)? };
-    let mut counts = MemoryCounts::default();
-    for (region, range) in parts_of(&target.process.regions_within(budget)?, ranges) {
-        if Smaps::at(&smaps, region.range.start()).is_some_and(|found| found.has_flag("dd")) {
-            counts.left_out += u64::from(is_resident(target, range)?);
-            continue;
+impl MemoryCounts {
+    /// Writes the resident memory, without the regions that the program excludes from core files unless they are wanted.
+    fn keep(
+        &mut self,
+        member: &Member,
+        ranges: Option<&[AddressRange]>,
+        all: bool,
+        budget: &mut Budget,
+    ) -> Result<(), Error> {
+        let target = &member.process;
+        let smaps = if all { Vec::new() } else { target.process.smaps(budget)? };
+        for (region, range) in parts_of(&target.process.regions_within(budget)?, ranges) {
+            if Smaps::at(&smaps, region.range.start()).is_some_and(|found| found.has_flag("dd")) {
+                self.left_out += u64::from(is_resident(target, range)?);
+                continue;
+            }
+            let mut memory = ResidentMemory::of(target, range)?;
+            while let Some((start, bytes)) = memory.next(budget)? {
+                self.bytes += bytes.len() as u64;
+                member.keep_memory(start, bytes);
+            }
+            self.unread += memory.unread.changed + memory.unread.unreadable;
         }
-        let mut memory = ResidentMemory::of(target, range)?;
-        while let Some((start, bytes)) = memory.next(budget)? {
-            counts.bytes += bytes.len() as u64;
-            capture.keep_memory(start, bytes);
-        }
-        counts.unread += memory.unread.changed + memory.unread.unreadable;
+        Ok(())
     }
-    Ok(counts)
+}
+
+/// Asks for what names need: the symbol tables of the programs and libraries, and the parts that one look-up reads.
+fn keep_symbols(target: &Target, budget: &mut Budget) -> Result<(), Error> {
+    let symbols = Symbols::within(budget.clone());
+    let regions = target.process.regions()?;
+    let names = symbols.over(target, &regions);
+    for survey in names.surveys() {
+        let survey = survey?;
+        if let Some(region) = survey.module.regions.first()
+            && let Ok(file) = target.modules.open(region)
+        {
+            read_tables(file, budget);
+        }
+        if let Ok(path) = &survey.separate {
+            let theirs = target.modules.at_path(path.as_bytes()).ok().flatten();
+            let separate = theirs.or_else(|| target.modules.at_own_path(path.as_bytes()).ok().flatten());
+            separate.into_iter().for_each(|file| read_tables(file, budget));
+        }
+        let executable = survey.module.regions.iter().find(|region| region.permissions.execute);
+        _ = executable.map(|region| names.at(region.range.start()));
+    }
+    _ = names.jit_survey()?;
+    Ok(())
 }
 
 /// The parts of regions in `ranges`, or all of them.
@@ -285,9 +344,13 @@ record! {
         file: String,
         /// Its size.
         bytes: u64,
-        /// Process id.
+        /// Process id; of a family that of the process that the file opens on.
         pid: u32,
-        /// Regions.
+        /// Processes.
+        processes: u64,
+        /// Processes of the family that are not in it: they could not be opened, or ended meanwhile.
+        missing: u64,
+        /// Regions of all processes.
         regions: u64,
         /// Pages with something in their page-map entries.
         pages: u64,
@@ -316,6 +379,9 @@ impl Record for CaptureReport {
 fn lines(lines: &mut Lines, report: &CaptureReport) {
     let line = lines.line();
     line.plain("captured process ").plain(report.pid);
+    if report.processes > 1 {
+        line.plain(format!(" and {} more", report.processes - 1));
+    }
     if report.file != "-" {
         line.plain(" in ").push(Role::Name, &report.file);
     }
@@ -335,6 +401,10 @@ fn lines(lines: &mut Lines, report: &CaptureReport) {
         if report.left_out > 0 {
             line.plain(format!(", {} left out (with dontdump)", counted(report.left_out, "region")));
         }
+    }
+    if report.missing > 0 {
+        let processes = counted(report.missing, "process");
+        lines.line().plain(format!("{processes} could not be opened or ended: not in the capture"));
     }
     if !report.names {
         lines.line().plain("numbers stand for names; see `help captures` for what still identifies");
@@ -358,6 +428,8 @@ pub(in crate::command) mod samples {
             file: "-".to_owned(),
             bytes: 512_000,
             pid: 4242,
+            processes: 4,
+            missing: 1,
             regions: 112,
             pages: 6_469,
             frames: 11_196,
@@ -373,6 +445,8 @@ pub(in crate::command) mod samples {
                 file,
                 bytes: 2_556_416,
                 pid: 4242,
+                processes: 1,
+                missing: 0,
                 regions: 112,
                 pages: 6_469,
                 frames: 11_196,

@@ -3,13 +3,13 @@
 use super::super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, expand_home};
 use super::output;
 use crate::lang::display::quoted;
-use crate::lang::parser::{Parsed, Tokens, pattern};
+use crate::lang::parser::{Parsed, Tokens, number, pattern};
 use crate::lang::{Expected, Spanned};
 use crate::process::Target;
 use crate::render::units::counted;
 use crate::report::TargetReport;
 use nom::Parser;
-use nom::combinator::map;
+use nom::combinator::{map, opt};
 use std::fmt::{self, Formatter};
 use std::time::UNIX_EPOCH;
 
@@ -31,9 +31,14 @@ fn first_names(names: &[String]) -> String {
     }
 }
 
-/// `target capture FILE`
+/// `target capture FILE [PID]`
 #[derive(Debug)]
-pub struct TargetCapture(pub Spanned<String>);
+pub struct TargetCapture {
+    /// The file; a leading `~/` is still as typed.
+    pub path: Spanned<String>,
+    /// Which process of it; if absent, the one that it opens on.
+    pub pid: Option<u64>,
+}
 
 impl Command for TargetCapture {
     const ABOUT: About = About {
@@ -45,16 +50,20 @@ Opens a file that `capture` wrote, on this machine or on another. Only the right
 commands that look at pages answer as they would have on the process. What the file lacks is reported as `not in \
 this capture`. Opens an ELF core file too, of `export core` or of the kernel. In JSON every record has the field `capture`, the time when it was begun.
 
+A file may have several processes (`capture FILE children`). `ps` lists them, and PID chooses one. `who` and \
+`compare` then work among them.
+
 pmdb opens no other file because of a capture, whatever names are in it. `pmdb -c FILE` does the same at the start.",
         examples: &[example("target capture before.capture", "examine a capture")],
     };
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
-        map(pattern(Expected::File), TargetCapture).parse(input)
+        map((pattern(Expected::File), opt(number)), |(path, pid)| TargetCapture { path, pid }).parse(input)
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        quoted(f, Some(&self.0.node))
+        quoted(f, Some(&self.path.node))?;
+        self.pid.map_or(Ok(()), |pid| write!(f, " {pid}"))
     }
 
     fn nature(&self) -> Nature {
@@ -62,7 +71,10 @@ pmdb opens no other file because of a capture, whatever names are in it. `pmdb -
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let target = open(&self.0.node)?;
+        let mut target = open(&self.path.node)?;
+        if let Some(pid) = self.pid {
+            target = target.member(u32::try_from(pid).unwrap_or(u32::MAX))?;
+        }
         target.process.set_scan(context.state.settings.scan);
         let target = context.state.attach(target);
         let unknown = target.process.unknown_parts();
@@ -74,13 +86,17 @@ pmdb opens no other file because of a capture, whatever names are in it. `pmdb -
             return Ok(Flow::Done);
         }
         let identity = target.process.identity();
+        let family = target.machine.process_handles().map_or(0, |found| found.processes.len());
+        let others = (family > 1).then(|| {
+            format!("it has {family} processes: `ps` lists them, `target capture FILE PID` examines another one")
+        });
         context.sink.emit(&TargetReport {
             event: "opened",
             pid: identity.pid,
             name: identity.name,
             executable: target.process.executable(),
             regions: target.process.regions().ok().map(|regions| regions.len() as u64),
-            remarks: vec!["it is a capture: nothing changes in it".to_owned()],
+            remarks: std::iter::once("it is a capture: nothing changes in it".to_owned()).chain(others).collect(),
         })?;
         Ok(Flow::Done)
     }

@@ -11,6 +11,7 @@ use super::timeline::TimelineBuilder;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, attach, example, ps, snapshot};
 use crate::eval::{self, Value};
 use crate::inspect::AddressSpace;
+use crate::kernel::Name;
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, many, one_of, place, range, text, time, word};
 use crate::lang::{self, Expected, Expression, Spanned, Time, display};
 #[cfg(test)]
@@ -216,6 +217,10 @@ impl Compare {
 fn pid(value: &Spanned<lang::Expression>, context: &mut Context) -> Result<u32, Error> {
     let as_range = Spanned::new(lang::Range::Expression(value.node.clone()), value.at);
     if let Value::Text(name) = eval::value(&as_range, context.state)? {
+        if context.target()?.process.capture_times().is_some() {
+            let message = format!("no process is found by its name in a capture: {}", Name::from(&*name));
+            return Err(Error::refused(message, "`ps` lists the processes of a capture by number"));
+        }
         return Ok(attach::resolve(&name, context)?.pid);
     }
     let number = eval::integer(value, context.state)?.get();

@@ -3,6 +3,7 @@
 mod folios;
 mod pages;
 
+use super::machine::{Machine, OpenedProcess, ProcessHandle};
 use super::{Process, Result, Target};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
@@ -19,12 +20,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Frames that are asked for on any machine, to find out whether they may be.
 const FIRST: FirstAndCount = (0, 2);
 
+/// A process that is being captured.
+pub struct Member {
+    /// Asked in place of the process; what it answers is kept.
+    pub target: Target,
+    /// The process itself.
+    pub process: Target,
+    recorder: Arc<Recorder>,
+}
+
 /// A capture that is being written.
 pub struct Capture {
-    /// Asked in place of the target; what it answers is kept.
-    target: Target,
-    source: Arc<dyn Source>,
-    recorder: Arc<Recorder>,
+    first: Member,
+    others: Vec<Member>,
+    /// Processes that could not be opened, or ended meanwhile.
+    missing: u64,
     shared: Arc<SharedCapture>,
     index: CaptureIndex,
     /// Whether the words of all frames of the machine are kept.
@@ -38,7 +48,11 @@ pub struct Capture {
 pub struct CaptureContent {
     /// The length of the file.
     pub bytes: u64,
-    /// Regions of the process.
+    /// Processes.
+    pub processes: u64,
+    /// Processes of the family that are not in it: they could not be opened, or ended meanwhile.
+    pub missing: u64,
+    /// Regions of all processes.
     pub regions: u64,
     /// Pages with something in their entries.
     pub pages: u64,
@@ -52,16 +66,54 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
+impl Member {
+    /// What `target` is asked is kept; what its machine is asked only if that is `machine`, which keeps it.
+    fn new(target: &Target, machine: Option<&Arc<Machine>>, shared: &Arc<SharedCapture>) -> Self {
+        let recorder = Recorder::new(target.process.source(), shared);
+        let source = Arc::clone(&recorder) as Arc<dyn Source>;
+        let mut recorded = Target::new(source);
+        if let Some(machine) = machine {
+            recorded.machine = Arc::clone(machine);
+        }
+        Member { target: recorded, process: target.clone(), recorder }
+    }
+
+    /// Keeps memory that was read of the process.
+    pub fn keep_memory(&self, start: VirtualAddress, bytes: &[u8]) {
+        self.recorder.keep_memory(start, bytes);
+    }
+}
+
 impl Capture {
     /// Begins a capture of `target`.
     pub fn begin(target: &Target, out: ArchiveWriter) -> Self {
-        let source = Arc::clone(target.process.source());
         let time = now();
         let shared = SharedCapture::new(Archive::new(out, time));
-        let recorder = Recorder::new(&source, &shared);
+        let first = Member::new(target, None, &shared);
         let index = CaptureIndex { times: [time, time], ..CaptureIndex::default() };
-        let target = Target::new(Arc::clone(&recorder) as Arc<dyn Source>);
-        Capture { target, source, recorder, shared, index, has_all_frames: false, ranges: None }
+        Capture { first, others: Vec::new(), missing: 0, shared, index, has_all_frames: false, ranges: None }
+    }
+
+    /// The same, with these processes too.
+    #[must_use]
+    pub fn with_family(mut self, others: &[ProcessHandle]) -> Self {
+        let machine = &self.first.process.machine;
+        for one in others {
+            match machine.open(one) {
+                Ok(OpenedProcess { process, modules }) => {
+                    let target = Target { process, machine: Arc::clone(machine), modules };
+                    self.others.push(Member::new(&target, Some(&self.first.target.machine), &self.shared));
+                }
+                Err(_) => self.missing += 1,
+            }
+        }
+        self.index.family = 1 + self.others.len();
+        self
+    }
+
+    /// The processes, the first of which was given when it was begun.
+    pub fn members(&self) -> impl Iterator<Item = &Member> {
+        std::iter::once(&self.first).chain(&self.others)
     }
 
     /// The same, with the words of all frames of the machine.
@@ -74,7 +126,7 @@ impl Capture {
     /// whether one is mapped depends on all of its pages.
     #[must_use]
     pub fn within(self, ranges: Option<&[AddressRange]>) -> Self {
-        let machine = &self.target.machine;
+        let machine = &self.first.target.machine;
         let bytes = machine.huge_page_bytes().unwrap_or(machine.page().bytes());
         let rounded = |range: &AddressRange| {
             let end = range.end().get().div_ceil(bytes).saturating_mul(bytes);
@@ -90,16 +142,6 @@ impl Capture {
         Capture { ranges: ranges.map(|_| joined), ..self }
     }
 
-    /// The target; what is asked of it becomes part of the capture.
-    pub fn target(&self) -> &Target {
-        &self.target
-    }
-
-    /// Keeps memory that was read of the process.
-    pub fn keep_memory(&self, start: VirtualAddress, bytes: &[u8]) {
-        self.recorder.keep_memory(start, bytes);
-    }
-
     /// Writes everything. `ask` asks what others want to know of the target, such as its symbols.
     ///
     /// # Errors
@@ -109,26 +151,71 @@ impl Capture {
         budget: &mut Budget,
         ask: impl FnOnce(&Capture) -> std::result::Result<(), E>,
     ) -> std::result::Result<CaptureContent, E> {
-        let (page_map, mut captured) = self.pages(budget)?;
+        let (page_maps, mut captured) = self.pages(budget)?;
         let own = self.capture_own_process(budget)?;
         self.questions(budget)?;
         ask(&self)?;
-        self.index.processes.push(self.recorder.finish(page_map));
-        self.index.processes.extend(own);
+        let members = std::iter::once(&self.first).chain(&self.others);
+        let processes = members.zip(page_maps).map(|(member, page_map)| member.recorder.finish(page_map));
+        self.index.processes = processes.chain(own).collect();
         self.index.times[1] = now();
-        let Capture { target, recorder, shared, index, .. } = self;
-        drop((target, recorder));
+        let Capture { first, others, shared, index, .. } = self;
+        drop((first, others));
         captured.bytes = shared.finish(&index).map_err(super::Error::from)?;
         Ok(captured)
     }
 
-    /// The pages of the process and the words of their frames.
-    fn pages(&mut self, budget: &mut Budget) -> Result<(WordIndex, CaptureContent)> {
-        let (regions, text) = self.target.process.regions_and_text(budget)?;
-        self.recorder.keep_maps(text.bytes());
-        let (source, shared) = (Arc::clone(&self.source), Arc::clone(&self.shared));
-        let process = self.target.process.clone();
-        let mut reader = PageReader::new(&process, &*source, &shared);
+    /// The pages of the processes and the words of their frames. A process of the family that has ended is dropped.
+    fn pages(&mut self, budget: &mut Budget) -> Result<(Vec<WordIndex>, CaptureContent)> {
+        let shared = Arc::clone(&self.shared);
+        let processes: Vec<(Process, Arc<Recorder>)> =
+            self.members().map(|member| (member.target.process.clone(), Arc::clone(&member.recorder))).collect();
+        let mut regions = 0;
+        let mut readers = Vec::new();
+        for (process, recorder) in &processes {
+            readers.push(self.read(process, recorder, &shared, budget).map(|(reader, count)| {
+                regions += count;
+                reader
+            }));
+        }
+        let frames: Vec<FirstAndCount> = readers.iter().flatten().flat_map(|reader| reader.frames()).collect();
+        let frames = self.frames(frames.into_iter(), budget)?;
+        let mut captured = CaptureContent { regions, frames, ..CaptureContent::default() };
+        let mut page_maps = Vec::new();
+        for (number, (reader, (_, recorder))) in readers.into_iter().zip(&processes).enumerate() {
+            let finished = reader.and_then(|reader| {
+                let changed = reader.find_changed(budget)?;
+                recorder.keep_changed(&changed);
+                captured.pages += reader.pages;
+                captured.changed += changed.iter().map(|(_, count)| count).sum::<u64>();
+                reader.finish(recorder)
+            });
+            match finished {
+                Ok(page_map) => page_maps.push(Some(page_map)),
+                Err(super::Error::Gone { .. }) if number > 0 => page_maps.push(None),
+                Err(error) => return Err(error),
+            }
+        }
+        let mut has_ended = page_maps.iter().skip(1).map(Option::is_none);
+        self.others.retain(|_| has_ended.next() == Some(false));
+        let page_maps: Vec<WordIndex> = page_maps.into_iter().flatten().collect();
+        captured.processes = page_maps.len() as u64;
+        captured.missing = self.missing + (processes.len() - page_maps.len()) as u64;
+        self.index.family = self.index.family.min(page_maps.len());
+        Ok((page_maps, captured))
+    }
+
+    /// Reads the pages of a process. Returns the number of its regions too.
+    fn read<'a>(
+        &self,
+        process: &'a Process,
+        recorder: &'a Recorder,
+        shared: &'a SharedCapture,
+        budget: &mut Budget,
+    ) -> Result<(PageReader<'a>, u64)> {
+        let (regions, text) = process.regions_and_text(budget)?;
+        recorder.keep_maps(text.bytes());
+        let mut reader = PageReader::new(process, &**process.source(), shared);
         let mut left_out = LeftOut::new(process.layout().page);
         for region in &regions {
             let mut left = Some(region.range);
@@ -142,31 +229,22 @@ impl Capture {
                 None => reader.region(region.range, budget)?,
             }
         }
-        self.recorder.keep_left_out(left_out.runs);
-        let frames = self.frames(reader.frames(), budget)?;
-        let changed = reader.find_changed(budget)?;
-        self.recorder.keep_changed(&changed);
-        let captured = CaptureContent {
-            bytes: 0,
-            regions: regions.len() as u64,
-            pages: reader.pages,
-            frames,
-            changed: changed.iter().map(|(_, count)| count).sum(),
-        };
-        Ok((reader.finish(&self.recorder)?, captured))
+        recorder.keep_left_out(left_out.runs);
+        Ok((reader, regions.len() as u64))
     }
 
     /// pmdb's own mappings, as its map counts include them.
     fn capture_own_process(&self, budget: &mut Budget) -> Result<Option<ProcessAnswers>> {
-        let Ok(Some(number)) = self.target.machine.own_number() else {
+        let process = &self.first.process.process;
+        let Ok(Some(number)) = self.first.target.machine.own_number() else {
             return Ok(None);
         };
-        let Ok(source) = self.source.open(number, &Held::default()) else {
-            return Ok(None);
-        };
-        if source.identity().pid == self.source.identity().pid {
+        if self.members().any(|member| member.process.process.identity().pid == number) {
             return Ok(None);
         }
+        let Ok(source) = process.source().open(number, &Held::default()) else {
+            return Ok(None);
+        };
         let recorder = Recorder::new(&source, &self.shared);
         let process = Process::new(Arc::clone(&recorder) as Arc<dyn Source>);
         let (regions, text) = process.regions_and_text(budget)?;
@@ -181,9 +259,9 @@ impl Capture {
 
     /// The words of these frames, and of the rest of their folios. Returns how many frames that are.
     fn frames(&mut self, frames: impl Iterator<Item = FirstAndCount>, budget: &mut Budget) -> Result<u64> {
-        let source = &*self.source;
+        let source = &**self.first.process.process.source();
         let pid = source.identity().pid;
-        let page = self.target.machine.page();
+        let page = self.first.target.machine.page();
         let ends = |file: WordFile| covered_pages(page, |index| Ok(source.words(file, index, &mut [0])? == 1));
         let runs = match ends(WordFile::FrameFlags) {
             Ok(end) if self.has_all_frames => vec![(0, end)],
@@ -228,14 +306,29 @@ impl Capture {
             if file == WordFile::FrameCounts { self.index.counts = index } else { self.index.cgroups = index }
         }
         for inode in groups {
-            _ = self.target.machine.cgroup_path(inode);
+            _ = self.first.target.machine.cgroup_path(inode);
         }
         Ok(whole.iter().map(|(_, count)| count).sum())
     }
 
-    /// What the decoders ask of a process and its machine. An answer that is refused is kept as that.
+    /// What the decoders ask of the processes and their machine. An answer that is refused is kept as that.
     fn questions(&self, budget: &mut Budget) -> Result<()> {
-        let Target { process, machine, modules } = &self.target;
+        let Target { machine, modules, .. } = &self.first.target;
+        _ = machine.findings();
+        _ = machine.credentials();
+        _ = (machine.kernel(), machine.zones(), machine.iomem(), machine.swaps(), machine.swap_layout());
+        _ = (machine.false_flags(), machine.merging(), machine.huge_page_bytes(), machine.has_soft_dirty());
+        _ = (machine.has_protection_keys(), machine.has_exact_map_counts(), machine.pools_are_known());
+        _ = (machine.huge_settings(), machine.free_blocks());
+        _ = (machine.cgroup_mount(), machine.own_number(), modules.perf_map().map(drop));
+        _ = machine.huge_page_bytes().map(|bytes| machine.huge_pages_to_spare(bytes));
+        self.members().try_for_each(|member| member.questions(budget))
+    }
+}
+
+impl Member {
+    fn questions(&self, budget: &mut Budget) -> Result<()> {
+        let Target { process, machine, .. } = &self.target;
         let regions = process.regions()?;
         _ = process.layout();
         _ = process.status();
@@ -247,13 +340,7 @@ impl Capture {
             _ = process.thread_state(thread.id);
         }
         _ = machine.process_entry(process.identity().pid);
-        _ = machine.findings();
-        _ = machine.credentials();
-        _ = (machine.kernel(), machine.zones(), machine.iomem(), machine.swaps(), machine.swap_layout());
-        _ = (machine.false_flags(), machine.merging(), machine.huge_page_bytes(), machine.has_soft_dirty());
-        _ = (machine.has_protection_keys(), machine.has_exact_map_counts(), machine.pools_are_known());
-        _ = (machine.huge_settings(), machine.free_blocks(), process.may_have_huge_pages());
-        _ = (machine.cgroup_mount(), machine.own_number(), modules.perf_map().map(drop));
+        _ = process.may_have_huge_pages();
         let devices: BTreeSet<(u32, u32)> =
             regions.iter().map(|region| (region.device.major, region.device.minor)).collect();
         for (major, minor) in devices {
@@ -265,7 +352,7 @@ impl Capture {
         let sizes =
             smaps.iter().flatten().filter_map(|one| one.fields.iter().find(|(name, _)| name == "KernelPageSize"));
         let sizes: BTreeSet<u64> = sizes.map(|(_, bytes)| *bytes).collect();
-        for bytes in sizes.into_iter().chain(machine.huge_page_bytes()) {
+        for bytes in sizes {
             _ = machine.huge_pages_to_spare(bytes);
         }
         for region in &regions {

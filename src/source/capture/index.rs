@@ -20,6 +20,8 @@ pub struct CaptureIndex {
     pub times: [u64; 2],
     /// The processes: the first is the one that was captured.
     pub processes: Vec<ProcessAnswers>,
+    /// How many of the first of them were captured as a family; 0 if one process was asked for.
+    pub family: usize,
     /// The flags of its frames.
     pub flags: WordIndex,
     /// How often each is mapped.

@@ -249,10 +249,18 @@ impl Source for Replay {
     }
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
-        match self.answers().lists.get(&format!("{which:?}")) {
-            Some(kept) => replay_answer(kept, |all| all.iter().map(|one| one.listed()).collect()),
-            None => lacks("the processes of the machine"),
+        let one = |which: &str| self.answers().lists.get(which).or_else(|| self.first().lists.get(which));
+        if let Some(kept) = one(&format!("{which:?}")) {
+            return replay_answer(kept, |all| all.iter().map(|one| one.listed()).collect());
         }
+        let index = &self.capture.index;
+        if !matches!(which, List::All | List::Held) || index.family == 0 {
+            return lacks("the processes of the machine");
+        }
+        // Those of a family, each as it was listed alone.
+        let members = index.processes.iter().take(index.family);
+        let listed = members.filter_map(|member| one(&format!("{:?}", List::One(member.pid)))?.as_ref().ok());
+        Ok(listed.flatten().map(|one| one.listed()).collect())
     }
 
     fn cgroups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
@@ -263,7 +271,8 @@ impl Source for Replay {
     }
 
     fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
-        match self.answers().texts.get(&group_file_key(path, file)) {
+        let key = group_file_key(path, file);
+        match self.answers().texts.get(&key).or_else(|| self.first().texts.get(&key)) {
             Some(kept) => replay_answer(kept, |stored| self.capture.contents.text(stored))?,
             None => lacks("this file of a cgroup"),
         }
@@ -277,7 +286,8 @@ impl Source for Replay {
     }
 
     fn file(&self, location: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
-        let Some(kept) = self.answers().files.get(&place(location)) else {
+        let key = place(location);
+        let Some(kept) = self.answers().files.get(&key).or_else(|| self.first().files.get(&key)) else {
             return match location {
                 FileLocation::Region(region) => lacks(&region.name.to_string()),
                 _ => Ok(None),

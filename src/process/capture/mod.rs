@@ -270,7 +270,8 @@ impl Capture {
         let mut whole = Vec::new();
         self.index.flags = match ends(WordFile::FrameFlags) {
             Ok(end) => {
-                let words = WordWriter::new(&format!("{pid}/kpageflags"));
+                let words = WordWriter::new(&format!("{pid}/kpageflags")).leading();
+                self.index.by_flags = true;
                 let mut folios = Folios::new(source, &self.shared, words);
                 for run in runs {
                     folios.run(run, budget)?;
@@ -288,6 +289,7 @@ impl Capture {
             let index = match ends(file) {
                 Ok(end) => {
                     let mut words = WordWriter::new(&format!("{pid}/{name}"));
+                    let mut before = 0;
                     for &run in &whole {
                         let mut parts = RunReader::new(source, file, run);
                         while let Some((first, found)) = parts.next(budget)? {
@@ -296,8 +298,10 @@ impl Capture {
                                     found.chunk_by(|one, other| one == other).filter_map(|alike| alike.first()),
                                 );
                             }
-                            words.add(&self.shared.archive, first, found)?;
+                            let at = if self.index.by_flags { before + (first - run.0) } else { first };
+                            words.add(&self.shared.archive, at, found)?;
                         }
+                        before += run.1;
                     }
                     words.finish(&self.shared.archive, end)?
                 }

@@ -96,6 +96,29 @@ fn frames_that_were_not_read_are_no_zeros() {
 }
 
 #[test]
+fn counts_follow_the_flags_through_many_blocks() {
+    const RUNS: u64 = 6_000;
+    let mut world = World::new([region(0x1000, 3 * RUNS)]);
+    for run in 0..RUNS {
+        // Gaps that are not read along, and now and then two frames.
+        let (page, frame, pages) = (0x1000 + 3 * run, 0x10_0000 + 13 * run, 1 + run % 2);
+        world.maps(page, pages, frame);
+        for one in frame..frame + pages {
+            world.counts.insert(one, 1 + one % 7);
+        }
+    }
+    let capture = opened(&captured(world)).expect("a capture");
+    for run in (0..RUNS).step_by(17).chain(RUNS - 2..RUNS) {
+        let (first, count) = (0x10_0000 + 13 * run, 1 + run % 2);
+        let mut counts = vec![0; count as usize];
+        capture.machine.frame_counts(FrameNumber::new(first), &mut counts).expect("counts");
+        assert_eq!(counts, (first..first + count).map(|one| 1 + one % 7).collect::<Vec<_>>(), "{run}");
+    }
+    let error = capture.machine.frame_counts(FrameNumber::new(0x10_0000 + 5), &mut [0; 2]).expect_err("not captured");
+    assert!(error.to_string().ends_with("not in this capture"), "{error}");
+}
+
+#[test]
 fn a_capture_that_is_cut_short_is_an_error_at_every_length() {
     let whole = captured(world());
     for length in (0..whole.len()).step_by(61).chain(whole.len() - 2000..whole.len()) {

@@ -22,6 +22,8 @@ pub struct CaptureIndex {
     pub processes: Vec<ProcessAnswers>,
     /// How many of the first of them were captured as a family; 0 if one process was asked for.
     pub family: usize,
+    /// Whether `counts` and `cgroups` have a word for each of `flags` and are indexed by these, not by frames.
+    pub by_flags: bool,
     /// The flags of its frames.
     pub flags: WordIndex,
     /// How often each is mapped.
@@ -75,6 +77,8 @@ pub struct WordIndex {
     pub(super) end: u64,
     /// The first and the last word of each block.
     pub(super) blocks: Vec<(u64, u64, CompressedBlock)>,
+    /// Of the flags of frames: for each block, the number of words that the blocks before it describe.
+    pub(super) before: Vec<u64>,
 }
 
 /// The parts of a file that were read.

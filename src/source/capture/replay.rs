@@ -172,7 +172,13 @@ impl Source for Replay {
             self.require_entries(first, first.saturating_add(into.len() as u64))?;
         }
         into.fill(0);
-        let (read, known) = words.read(&self.capture.blocks, first, into)?;
+        let blocks = &self.capture.blocks;
+        let (read, known) = match file {
+            WordFile::FrameCounts | WordFile::FrameCgroups if index.by_flags => {
+                words.read_by(&index.flags, blocks, first, into)?
+            }
+            _ => words.read(blocks, first, into)?,
+        };
         // Where a page map has nothing, its words are zero. A frame may have anything.
         if file != WordFile::PageMap && known < read as u64 {
             return lacks(&format!("{} from frame {first}", file.name()));

@@ -27,6 +27,8 @@ pub struct WordWriter {
     /// The first and last word of each compressed block, and its lengths.
     pending: Vec<(u64, u64, u32, u32)>,
     members: u32,
+    /// WordWriter that the blocks so far describe, if that is kept for each block.
+    described: Option<u64>,
     index: WordIndex,
 }
 
@@ -40,8 +42,15 @@ impl WordWriter {
             packed: Vec::new(),
             pending: Vec::new(),
             members: 0,
+            described: None,
             index: WordIndex::default(),
         }
+    }
+
+    /// The same, for words whose order other files follow.
+    #[must_use]
+    pub fn leading(self) -> Self {
+        WordWriter { described: Some(0), ..self }
     }
 
     /// Adds words from index `first` on.
@@ -99,6 +108,10 @@ impl WordWriter {
             return Ok(());
         };
         let ends = (*first, last + (count - 1));
+        if let Some(described) = &mut self.described {
+            self.index.before.push(*described);
+            *described += self.runs.iter().map(|[_, count, _]| count).sum::<u64>();
+        }
         let mut all = Vec::with_capacity(MOST);
         all.push(self.runs.len() as u64);
         let mut end = 0u64;
@@ -144,7 +157,8 @@ impl WordIndex {
     /// Whether its blocks are in order.
     pub(super) fn is_in_order(&self) -> bool {
         let is_block = |(first, last, _): &(u64, u64, CompressedBlock)| first <= last;
-        self.blocks.iter().all(is_block) && self.blocks.windows(2).all(|pair| pair[0].1 < pair[1].0)
+        let are_counted = self.before.is_empty() || self.before.len() == self.blocks.len();
+        are_counted && self.blocks.iter().all(is_block) && self.blocks.windows(2).all(|pair| pair[0].1 < pair[1].0)
     }
 
     /// Reads words from `first` on, and returns how many lie before the end of the file, and how many of these are
@@ -153,8 +167,59 @@ impl WordIndex {
         if let Some(failure) = &self.failure {
             return Err(failure.error());
         }
+        let asked = self.end.saturating_sub(first).min(into.len() as u64) as usize;
+        Ok((asked, self.fill(reader, first, into.get_mut(..asked).unwrap_or_default())?))
+    }
+
+    /// The same where words are indexed by those of `leading`: in the order that these are in.
+    pub(super) fn read_by(
+        &self,
+        leading: &WordIndex,
+        reader: &BlockReader,
+        first: u64,
+        into: &mut [u64],
+    ) -> Result<(usize, u64)> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.error());
+        }
         let asked = self.end.saturating_sub(first).min(into.len() as u64);
         let end = first + asked;
+        let mut known = 0;
+        let from = leading.blocks.partition_point(|(_, last, _)| *last < first);
+        let blocks = leading.blocks.iter().zip(&leading.before).skip(from);
+        let mut words = Vec::new();
+        for ((_, _, block), &before) in blocks.take_while(|((begin, ..), _)| *begin < end) {
+            let block = reader.block(*block)?;
+            // Where each part lies in `into`, and how many words it has. In the order of the words they touch.
+            let (mut at, mut start, mut parts) = (before, None, Vec::new());
+            for &(run, count, ..) in &block.runs {
+                let (low, high) = (run.max(first), run.saturating_add(count).min(end));
+                if low < high {
+                    start = start.or(Some(at.saturating_add(low - run)));
+                    parts.push(((low - first) as usize, (high - low) as usize));
+                }
+                at = at.saturating_add(count);
+            }
+            let wanted = parts.iter().map(|(_, count)| count).sum();
+            if wanted > into.len() {
+                return Err(damaged("a block of words"));
+            }
+            words.clear();
+            words.resize(wanted, 0);
+            known += self.fill(reader, start.unwrap_or(at), &mut words)?;
+            let mut rest = words.as_slice();
+            for (place, count) in parts {
+                let (now, later) = rest.split_at_checked(count).ok_or_else(|| damaged("a block of words"))?;
+                into.get_mut(place..place + count).unwrap_or_default().copy_from_slice(now);
+                rest = later;
+            }
+        }
+        Ok((asked as usize, known))
+    }
+
+    /// Reads words from `first` on, and returns how many are known: the others stay as they are.
+    fn fill(&self, reader: &BlockReader, first: u64, into: &mut [u64]) -> Result<u64> {
+        let end = first.saturating_add(into.len() as u64);
         let mut known = 0;
         let from = self.blocks.partition_point(|(_, last, _)| *last < first);
         let blocks = self.blocks.get(from..).unwrap_or_default();
@@ -176,7 +241,7 @@ impl WordIndex {
                 known += high - low;
             }
         }
-        Ok((asked as usize, known))
+        Ok(known)
     }
 }
 

@@ -66,7 +66,7 @@ pub struct WriteCapture {
     of: Option<Of>,
     /// What else is written.
     with: Vec<Extra>,
-    /// Whether numbers stand for names.
+    /// Whether numbers replace names.
     without_names: bool,
     /// Whether `without names` is among the words behind a pasted row, which are passed over.
     is_passed_over: bool,
@@ -174,7 +174,7 @@ describes its contents and its format.",
         let has = |extra| self.with.contains(&extra);
         let has_memory = has(Extra::Memory) || has(Extra::Dontdump);
         if self.is_passed_over {
-            let message = "`without names` is behind a pasted row, where words are passed over";
+            let message = "`without names` after a pasted row is part of the row";
             return Err(Error::refused(message, "write the range as `START..END`"));
         }
         if has_memory && self.without_names {
@@ -275,7 +275,8 @@ struct MemoryCounts {
 }
 
 impl MemoryCounts {
-    /// Writes the resident memory, without the regions that the program excludes from core files unless they are wanted.
+    /// Writes the resident memory. Regions that the program excludes from core files are left out, unless `all` are
+    /// wanted.
     fn keep(
         &mut self,
         member: &Member,
@@ -364,7 +365,7 @@ record! {
         unread: u64,
         /// Regions whose memory was left out, because the program excludes it from core files.
         left_out: u64,
-        /// Whether names are in it; `false` if numbers stand for them.
+        /// Whether names are in it; `false` if numbers replace them.
         names: bool,
     }
 }
@@ -407,7 +408,7 @@ fn lines(lines: &mut Lines, report: &CaptureReport) {
         lines.line().plain(format!("{processes} could not be opened or ended: not in the capture"));
     }
     if !report.names {
-        lines.line().plain("numbers stand for names; see `help captures` for what still identifies");
+        lines.line().plain("numbers replace names; see `help captures` for what still identifies");
     }
     if report.changed > 0 {
         lines

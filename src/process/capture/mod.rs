@@ -10,7 +10,7 @@ use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
 use crate::source::capture::{
     Archive, ArchiveWriter, CaptureIndex, ProcessAnswers, Recorder, SharedCapture, WordIndex, WordWriter,
 };
-use crate::source::{Held, Source, WordFile, covered_pages};
+use crate::source::{Held, RecordParts, Source, WordFile, covered_pages};
 use folios::{Folios, join_frames};
 use pages::{FirstAndCount, LeftOut, PageReader, RunReader};
 use std::collections::BTreeSet;
@@ -323,7 +323,7 @@ impl Capture {
         _ = (machine.kernel(), machine.zones(), machine.iomem(), machine.swaps(), machine.swap_layout());
         _ = (machine.false_flags(), machine.merging(), machine.huge_page_bytes(), machine.has_soft_dirty());
         _ = (machine.has_protection_keys(), machine.has_exact_map_counts(), machine.pools_are_known());
-        _ = (machine.huge_settings(), machine.free_blocks());
+        _ = (machine.huge_settings(), machine.free_blocks(), machine.require_records(RecordParts::empty()));
         _ = (machine.cgroup_mount(), machine.own_number(), modules.perf_map().map(drop));
         _ = machine.huge_page_bytes().map(|bytes| machine.huge_pages_to_spare(bytes));
         self.members().try_for_each(|member| member.questions(budget))

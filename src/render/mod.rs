@@ -19,21 +19,7 @@ pub use crate::lang::ColorChoice;
 pub use ascii::Ascii;
 pub use json::{Json, JsonOfCapture, TextInJson};
 pub use printable::{cut, printable};
-pub use record::{DeclaredRecord, Record, RowRange, Sink};
+pub use record::{DeclaredRecord, Record, Renderer, RowRange, Sink};
 pub use svg::Svg;
 pub use text::{RemarksMade, Text};
 pub use theme::{Background, ColorContext, Role, Theme};
-
-use std::io::{self, Write};
-
-/// Turns records into bytes, one after the other, and keeps none.
-pub trait Renderer {
-    /// Writes one record. Errors are those of `out`.
-    fn record(&mut self, record: &dyn Record, out: &mut dyn Write) -> io::Result<()>;
-
-    /// Takes the titles of columns that are left out last, until the end of the command.
-    fn name_columns(&mut self, _titles: &[&'static str]) {}
-
-    /// Writes the rest at the end of a command, and is ready for the next.
-    fn finish(&mut self, out: &mut dyn Write) -> io::Result<()>;
-}

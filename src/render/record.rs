@@ -1,4 +1,4 @@
-//! What a command emits, and what takes it.
+//! What a command emits, and what takes it: a sink, and the renderer behind that.
 
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, FrameRange, PageSize, VirtualAddress};
@@ -8,6 +8,7 @@ use crate::render::text::Text;
 use crate::report::{Declared, Note, Stopped};
 use std::any::Any;
 use std::fmt::Debug;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -149,5 +150,36 @@ impl dyn Sink + '_ {
     pub fn note(&mut self, message: impl Into<String>) -> Result<(), Stopped> {
         let message = message.into();
         self.emit(&Note { message })
+    }
+}
+
+/// Turns records into bytes, one after the other, and keeps none.
+pub trait Renderer {
+    /// Writes one record. Errors are those of `out`.
+    fn record(&mut self, record: &dyn Record, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Takes the titles of columns that are left out last, until the end of the command.
+    fn name_columns(&mut self, _titles: &[&'static str]) {}
+
+    /// Writes the rest at the end of a command, and is ready for the next.
+    fn finish(&mut self, out: &mut dyn Write) -> io::Result<()>;
+}
+
+impl Renderer for Text {
+    fn record(&mut self, record: &dyn Record, out: &mut dyn Write) -> io::Result<()> {
+        if record.ends_pictures() {
+            self.end_pictures();
+        }
+        record.write(self);
+        self.flush(out)
+    }
+
+    fn name_columns(&mut self, titles: &[&'static str]) {
+        Text::name_columns(self, titles);
+    }
+
+    fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.end_command();
+        self.flush(out)
     }
 }

@@ -8,7 +8,6 @@ pub(crate) mod lines;
 pub(crate) mod message;
 pub(crate) mod pages;
 pub(crate) mod region;
-mod renderer;
 mod timeline_rows;
 pub(crate) mod translation;
 pub(crate) mod words;

@@ -178,7 +178,7 @@ impl Evaluator<'_> {
                 }
             }
             (Value::Pointer { to, .. }, Op::Subtract, Value::Pointer { to: other, .. }) => {
-                let message = format!("`{to} *` and `{other} *` cannot be subtracted: they count in different steps");
+                let message = format!("`{to} *` and `{other} *` cannot be subtracted: their types differ");
                 Err(Error::new(operator.at, message).hint("for the distance in bytes: `(char *)A - (char *)B`"))
             }
             _ => operators::binary(left, operator, right),

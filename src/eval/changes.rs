@@ -151,7 +151,7 @@ fn require_contents(function: ChangeFunction, from: &NamedSnapshot, to: &NamedSn
         pages => {
             let pages = counted(pages, "present page");
             let message = format!(
-                "{}() cannot be known: {pages} could not be read, so their contents were not compared",
+                "{}() is unknown: {pages} could not be read, so their contents were not compared",
                 function.name()
             );
             Err(Error::new(at, message))

@@ -144,7 +144,7 @@ impl Call {
 
     /// The value cannot be known for this reason; `why` follows these words.
     pub(super) fn unknown(&self, why: impl fmt::Display, reason: &Reason) -> Error {
-        let what = format!("{} cannot be known{why}", self.name);
+        let what = format!("{} is unknown{why}", self.name);
         Error::unknown(self.at, what, reason)
     }
 }

@@ -67,7 +67,7 @@ impl Evaluator<'_> {
             return Err(no_frame(address, state, at));
         };
         entry.frame().ok_or_else(|| {
-            let what = format!("the frame of {address} cannot be known");
+            let what = format!("the frame of {address} is unknown");
             Error::unknown(at, what, &Reason::FrameHidden)
         })
     }
@@ -95,7 +95,7 @@ impl Evaluator<'_> {
                 Err(no_frame(address, state, at))
             }
             Err(reason) => {
-                let what = format!("{what} cannot be known");
+                let what = format!("{what} is unknown");
                 Err(Error::unknown(at, what, &reason))
             }
         }

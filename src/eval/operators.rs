@@ -45,7 +45,7 @@ pub(super) fn truth(value: &Spanned<Value>) -> Result<bool> {
     match &value.node {
         Value::Range(_) | Value::Frames(_) => {
             return Err(Error::new(value.at, "a range is neither true nor false")
-                .hint("compare something of it, as in `rss(RANGE) > 0`"));
+                .hint("compare an amount of it, as in `rss(RANGE) > 0`"));
         }
         Value::Symbol(spans) => return Err(of_symbol(value.at, spans, "is always true")),
         _ => {}

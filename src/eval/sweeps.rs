@@ -173,7 +173,7 @@ impl<'a> Evaluator<'a> {
         match words.find(|other| *other != first) {
             None => Ok(Value::Text(first)),
             Some(other) => {
-                let why = format!("the range has several, {first} and {other} among them");
+                let why = format!("the range has several, for example {first} and {other}");
                 let error = call.error(why);
                 Err(error.hint("`foreach $r in regions` runs lines for each"))
             }
@@ -208,7 +208,7 @@ impl<'a> Evaluator<'a> {
                 _ => page.state().word(),
             };
             let (first, other) = (word(&first), word(&other));
-            let error = call.error(format!("the pages of the range differ, {first} and {other} are among them"));
+            let error = call.error(format!("the pages of the range differ, for example {first} and {other}"));
             let by = function.name();
             return Err(error.hint(format!("`walk RANGE by {by}` counts them")));
         }

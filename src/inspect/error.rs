@@ -21,7 +21,7 @@ pub enum Error {
     #[error(transparent)]
     OutOfBudget(#[from] OutOfBudget),
     /// What is asked about cannot be known here.
-    #[error("{what} cannot be known here: {reason}")]
+    #[error("{what} cannot be determined here: {reason}")]
     Unknown {
         /// `map counts`
         what: &'static str,

@@ -154,11 +154,13 @@ pub static HABITS: &[Habit] = &[
     refuse("`info registers` and `info threads` show $pc and $sp of waiting threads; use `gdb -p PID` for other registers", &[
         "info all-registers", "info float", "info vector", "info os", "cpsr", "fsbase", "gsbase", "tls",
     ]),
-    refuse("pmdb writes no core files and no raw memory: use `gcore PID`, or `{}` in gdb. Here `x/4096xb ADDRESS > FILE` writes the bytes as text", &[
-        "gcore", "generate-core-file", "dump", "append", "dumpargs",
+    run_or("export core", "add a file: `export core FILE`", &["gcore", "generate-core-file"]),
+    refuse("pmdb writes no raw memory: use `{}` in `gdb -p PID`. Here `x/4096xb ADDRESS > FILE` writes the bytes as text", &[
+        "dump", "append", "dumpargs",
     ]),
-    refuse("pmdb reads names from the files that the process maps (`info modules`); use gdb for other files and core files", &[
-        "file", "exec-file", "symbol-file", "add-symbol-file", "remove-symbol-file", "core-file", "core", "target", "remote", "monitor", "mon",
+    run_or("target capture", "add a file: `target capture FILE` opens a capture or a core file", &["core-file", "core"]),
+    refuse("pmdb reads names from the files that the process maps (`info modules`), and `target capture FILE` opens a capture or a core file", &[
+        "file", "exec-file", "symbol-file", "add-symbol-file", "remove-symbol-file", "target", "remote", "monitor", "mon",
         "gef-remote", "set sysroot", "set solib-search-path", "set substitute-path", "set debug-file-directory", "section", "nosharedlibrary",
         "add-symbol-file-from-memory", "info auto-load", "info extensions", "info win", "info w32",
     ]),

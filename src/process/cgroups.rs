@@ -172,9 +172,8 @@ impl Hierarchy {
     fn of(source: &dyn Source) -> Result<Self> {
         let mounts = source::mounts(&source.whole(File::OwnMounts)?, &mut until_interrupted())?;
         let mount = mounts::memory_hierarchy(&mounts).cloned();
-        let mount = mount.ok_or_else(|| {
-            Error::not_available("no hierarchy of memory cgroups is mounted here: their paths are not known")
-        })?;
+        let mount = mount
+            .ok_or_else(|| Error::not_available("memory cgroups are not mounted here: their paths are unknown"))?;
         Ok(Hierarchy { mount })
     }
 

@@ -84,7 +84,9 @@ impl Session {
             return Err(format!("{name} would run itself without end: {} \u{2192} {name}", chain.join(" \u{2192} ")));
         }
         if self.files.len() >= DEEPEST {
-            return Err(format!("{name} is not run: {DEEPEST} command files run one another already"));
+            return Err(format!(
+                "{name} is not run: {DEEPEST} command files are running already, each from the one before"
+            ));
         }
         Ok(identity)
     }
@@ -292,7 +294,7 @@ pub(super) fn built_in(path: &Path) -> Option<Result<&'static str, String>> {
     let found = SCRIPTS.iter().find(|(script, _)| *script == name);
     Some(found.map(|(_, text)| *text).ok_or_else(|| {
         let names: Vec<&str> = SCRIPTS.iter().map(|(name, _)| *name).collect();
-        format!("no command file :{name} is built in; there are :{}", names.join(" :"))
+        format!("no built-in command file is called :{name}, expected one of: :{}", names.join(", :"))
     }))
 }
 

@@ -150,7 +150,7 @@ fn pages_as_values() {
     } else {
         for text in ["copied(before, now)", "moved(before, now)", "changed(before, now)"] {
             let why = value(text).expect_err("frames are hidden");
-            assert!(why.contains("cannot be known"), "{why}");
+            assert!(why.contains("is unknown"), "{why}");
         }
         assert_eq!(value("written(before, now)"), Ok(3));
     }

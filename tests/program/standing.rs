@@ -411,7 +411,7 @@ fn what_a_container_hides_is_called_hidden() {
     let answers = place.at_the_demonstration(&wrapper, &lines);
     let [capabilities, flags] = answers.as_slice() else { panic!("{answers:?}") };
     for (name, why) in
-        [("iomem", "is empty"), ("kpageflags", "is empty"), ("cgroup_paths", "no hierarchy of memory cgroups")]
+        [("iomem", "is empty"), ("kpageflags", "is empty"), ("cgroup_paths", "memory cgroups are not mounted")]
     {
         let capability = capability(capabilities, name);
         assert_eq!(capability["available"], false, "{capability}");

@@ -477,7 +477,7 @@ impl AccountSum<'_> {
             page_tables: is_whole.clone().and_then(|()| {
                 let tables = [vm("VmPTE"), vm("VmPMD")];
                 let told = tables.iter().any(Option::is_some);
-                let missing = || Reason::NotOnThisKernel("status does not show it".to_owned());
+                let missing = || Reason::NotOnThisKernel("/proc/PID/status does not show it".to_owned());
                 told.then(|| tables.iter().flatten().sum()).ok_or_else(missing)
             }),
             lazily_freed: all

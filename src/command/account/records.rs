@@ -390,7 +390,7 @@ pub(in crate::command) mod samples {
         AccountSummary {
             distinct: Err(Reason::FrameHidden),
             beside: Numbers(Vec::new()),
-            page_tables: Err(Reason::NotOnThisKernel("status does not show it".into())),
+            page_tables: Err(Reason::NotOnThisKernel("/proc/PID/status does not show it".into())),
             lazily_freed: Err(Reason::FrameHidden),
             lazy_free: Ok(0),
             zeros: Err(Reason::NotApplicable("contents were not looked at")),

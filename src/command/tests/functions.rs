@@ -103,7 +103,7 @@ fn what_cannot_be_known_is_an_error_with_its_reason() {
     for (text, says) in [
         ("first(all where swapped)", "matches the filter"),
         ("longest(0x3000000, +4p)", "in the range has a frame"),
-        ("state(0x1000000, +4p)", "differ, untouched and present"),
+        ("state(0x1000000, +4p)", "differ, for example untouched and present"),
         ("state(0x1000000) == \"presnt\"", "\"presnt\" is not a state of a page"),
         ("\"anon\" != kind(0x1002000)", "\"anon\" is not a kind of a page"),
         ("runs(pfn:1..pfn:2)", "not on frames"),

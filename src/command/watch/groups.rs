@@ -83,7 +83,7 @@ impl Sums {
             .into_iter()
             .map(|(number, sum)| {
                 let region = number.and_then(|number| regions.region(number));
-                let together = || format!("regions that came after {MOST_LATER} others, together");
+                let together = || format!("all regions after the first {MOST_LATER} new ones");
                 EventGroup {
                     by: by.word(),
                     key: region.map_or_else(together, rows::name_of_region),

@@ -22,7 +22,7 @@ impl CgroupMount {
     pub(super) fn open() -> Result<Self> {
         let text = apart::own_text().map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
         let mounts = source::mounts(&text, &mut until_interrupted())?;
-        let none = || Error::not_available("no hierarchy of memory cgroups is mounted here: their paths are not known");
+        let none = || Error::not_available("memory cgroups are not mounted here: their paths are unknown");
         let mount = mounts::memory_hierarchy(&mounts);
         let mount = mount.cloned().ok_or_else(none)?;
         let failed = |error| Error::io(format!("looking at the cgroups in {}", mount.point), error);

@@ -201,7 +201,7 @@ pub(super) fn open_error(handle: &Handle, name: &Name, file: &str, error: Errno)
             format!("it runs as user {}, pmdb as user {us}", status.user)
         }
         Some(_) => "it runs as the same user, but is not dumpable (it changed its ids, or requested that), \
-                    is in another user namespace, or is kept by a security module"
+                    is in another user namespace, or a security module protects it"
             .into(),
         None => "the kernel gives no other reason".into(),
     };

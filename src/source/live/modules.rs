@@ -134,7 +134,7 @@ fn not_opened(name: &Name, refusal: Refusal) -> Error {
     match refusal {
         Refusal::Special => Error::not_available(format!("{name} is not a regular file: pmdb does not open it")),
         Refusal::MadeUp => Error::not_available(format!(
-            "{name} is empty, or the kernel makes its contents on reading: pmdb does not read it"
+            "{name} is empty, or the kernel generates its contents when it is read: pmdb does not read it"
         )),
         Refusal::Replaced => Error::not_available(format!("{name} was replaced")),
         Refusal::Leased(holder) => Error::not_available(match holder {

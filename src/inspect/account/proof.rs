@@ -18,14 +18,15 @@ pub struct Check {
 
 /// Compares the account of a whole process with its `smaps_rollup`: everything that both have. Amounts of which a part
 /// is unknown are left out. If merged pages of zeros (`use_zero_pages`) may count as `KSM`, that is left out too,
-/// unless it is 0.
+/// unless it is 0 or the process has no pages of zeros.
 pub fn checks(account: &Account, rollup: &Smaps, zeros_count_as_merged: bool) -> Vec<Check> {
     use AccountClass::{Anonymous, Forked, Merged, PrivateCopies, PrivateUnclear, Unclear};
     let kernel = |fields: &[&str]| fields.iter().map(|field| rollup.field(field)).sum::<Option<u64>>();
     let known = |is: bool, bytes: u64| is.then_some(bytes);
     let is_clear = account.of(Unclear) == 0;
     let anonymous = account.of_all(&[Anonymous, PrivateCopies, Forked, Merged, PrivateUnclear]);
-    let is_merged_alone = !zeros_count_as_merged || rollup.field("KSM") == Some(0);
+    let has_no_zeros = account.beside(BesideRss::ZeroPages) == 0;
+    let is_merged_alone = !zeros_count_as_merged || has_no_zeros || rollup.field("KSM") == Some(0);
     let no_merged_open = is_clear && account.of(PrivateUnclear) == 0 && is_merged_alone;
     let private = account.private.get();
     let shared = private.map(|private| account.total().saturating_sub(private));

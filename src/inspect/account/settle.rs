@@ -58,10 +58,11 @@ fn settle_kind(account: &mut Account, smaps: &Smaps, backing: Backing) {
 }
 
 /// Takes merged pages out of private ones. Pages of zeros that were merged (`use_zero_pages`) are in `KSM`, and not in
-/// Rss.
+/// Rss: without pages of zeros, `KSM` counts only merged pages.
 fn settle_merged(account: &mut Account, smaps: &Smaps, zeros_count_as_merged: bool) {
+    let is_exact = !zeros_count_as_merged || account.beside(BesideRss::ZeroPages) == 0;
     let missing = smaps.field("KSM").and_then(|bytes| bytes.checked_sub(account.of(Merged)));
-    if let Some(missing) = missing.filter(|&missing| !zeros_count_as_merged && missing <= account.of(PrivateUnclear)) {
+    if let Some(missing) = missing.filter(|&missing| is_exact && missing <= account.of(PrivateUnclear)) {
         account.shift(PrivateUnclear, Merged, missing);
     }
 }
@@ -71,7 +72,11 @@ fn settle_sharing(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
     let private = smaps.uss();
     let shared: u64 = ["Shared_Clean", "Shared_Dirty"].iter().filter_map(|field| smaps.field(field)).sum();
     let open = account.of_all(&[PrivateUnclear, ShmemUnclear, FileUnclear]);
-    let is_merged_possible = smaps.field("KSM").is_none() && smaps.has_flag("mg");
+    // What is left of `KSM` may be merged pages of zeros, or merged pages among the open ones.
+    let is_merged_possible = match smaps.field("KSM") {
+        Some(bytes) => bytes > account.of(Merged),
+        None => smaps.has_flag("mg"),
+    };
     let shares_else = account.of_all(&[Merged, Kernel, Unclear]) > 0;
     if open == 0 || is_merged_possible || shares_else {
         return;

@@ -146,6 +146,27 @@ fn pages_of_zeros_are_found_by_what_rss_leaves_out() {
     assert_eq!(pages(all.beside(BesideRss::ZeroPages)), 3);
 }
 
+/// With `use_zero_pages`, `KSM` counts merged pages of zeros too. They are in no fork.
+#[test]
+fn merged_pages_are_not_shared_since_a_fork() {
+    for (zeros, merged, unclear) in [(0, 4, 0), (1, 0, 4)] {
+        let memory = region(0x100, 8);
+        let mut world = World::new([memory.clone()]);
+        (0..4 + zeros).for_each(|page| _ = world.entries.insert(0x100 + page, PRESENT | (500 + page)));
+        let fields = [("Rss", 4), ("Anonymous", 4), ("Private_Dirty", 0), ("Shared_Dirty", 4), ("KSM", 4)];
+        let mut smaps = smaps(&memory, &fields);
+        smaps.vm_flags.push("mg".into());
+        let rollup = Smaps { range: region(0, 1).range, ..smaps.clone() };
+        world.smaps = vec![smaps];
+        (world.merged_pages, world.merges_zeros, world.scans) = (1, true, false);
+        let (all, _) = account(hide(world));
+        let found = [Anonymous, Forked, Merged, PrivateUnclear].map(|class| pages(all.of(class)));
+        assert_eq!(found, [0, 0, merged, unclear], "{all:?}");
+        let is_compared = checks(&all, &rollup, true).iter().any(|check| check.field == "KSM");
+        assert_eq!(is_compared, zeros == 0);
+    }
+}
+
 #[test]
 fn averages_stay_open() {
     let mut world = World::new([region(HUGE, HUGE)]);
@@ -181,9 +202,11 @@ fn only_what_both_have_is_compared() {
     let check = |field, kernel| Check { field, counted: 3 * PAGE, kernel: kernel * PAGE };
     assert_eq!(found, [check("Rss", 4), check("Anonymous", 3)]);
     // Merged pages of zeros are in `KSM`, and in no class.
+    let mut with_zeros = all.clone();
+    with_zeros.put_beside(BesideRss::ZeroPages, PAGE);
     for (merged, zeros, is_compared) in [(0, false, true), (0, true, true), (1, false, true), (1, true, false)] {
         let rollup = smaps(&region(0, 1), &[("Rss", 3), ("KSM", merged)]);
-        let found = checks(&all, &rollup, zeros);
+        let found = checks(&with_zeros, &rollup, zeros);
         assert_eq!(found.iter().any(|check| check.field == "KSM"), is_compared, "{merged} {zeros}");
     }
 }

@@ -54,6 +54,8 @@ pub struct World {
     pub queries: bool,
     /// Pages that KSM has merged on this machine, on which KPF_KSM is set on every anonymous page.
     pub merged_pages: u64,
+    /// KSM merges pages of zeros with the page of zeros (`use_zero_pages`).
+    pub merges_zeros: bool,
     /// A swap area is in use.
     pub swaps: bool,
     /// The device of a mounted hugetlbfs.
@@ -152,6 +154,7 @@ impl World {
             scan_buffer: usize::MAX,
             queries: false,
             merged_pages: 0,
+            merges_zeros: false,
             swaps: false,
             hugetlbfs: None,
             smaps: Vec::new(),

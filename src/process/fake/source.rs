@@ -206,7 +206,7 @@ impl Source for FakeSource {
             File::Setting(KernelSetting::MergedPages) if world.has_config => {
                 format!("{}\n", world.merged_pages)
             }
-            File::Setting(KernelSetting::ZeroPageIsMerged) => "0\n".to_owned(),
+            File::Setting(KernelSetting::ZeroPageIsMerged) => format!("{}\n", u8::from(world.merges_zeros)),
             File::Setting(KernelSetting::HugePageBytes) if world.has_config => {
                 format!("{}\n", HUGE * PAGE)
             }

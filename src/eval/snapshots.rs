@@ -4,7 +4,7 @@ use super::{Origin, Spans};
 use crate::budget::Budget;
 use crate::inspect::{self, AddressSpace, Facts, Snapshot};
 use crate::kernel::{AddressRange, Name, Region};
-use crate::process::Target;
+use crate::process::{Liveness, Target};
 use crate::source::{Identity, MemoryLifetime};
 use crate::symbol::Symbols;
 use std::sync::Arc;
@@ -123,7 +123,9 @@ impl NamedSnapshot {
             _ => self.vector.is_none() || target.process.auxiliary_vector().ok() == self.vector,
         };
         Err(if is_same {
-            if is_same_program() {
+            // What reads the process next reports its exit.
+            let has_exited = || matches!(target.process.liveness(), Ok(Liveness::Exited));
+            if is_same_program() || has_exited() {
                 return Ok(());
             }
             ComparisonRefusal {

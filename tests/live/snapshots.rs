@@ -408,4 +408,10 @@ fn of_another_program() {
         assert!(why.contains("executed another one since"), "{why}");
         assert!(value(&state, "came(after, now)").is_ok());
     }
+    // The process has executed nothing when it exits.
+    puppet.0.end();
+    for asked in ["came(after, now)", "came(after, after)"] {
+        let why = value(&state, asked).expect_err("nothing is left");
+        assert!(why.contains("has exited") && !why.contains("executed"), "{why}");
+    }
 }

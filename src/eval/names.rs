@@ -81,13 +81,13 @@ impl Evaluator<'_> {
         }
         let mut near = self.similar_mappings(name);
         near.extend(self.similar_symbols(None, name));
-        let hint = if !near.is_empty() {
-            did_you_mean(near)
-        } else {
-            let silent = || self.silent_modules().unwrap_or_else(|| "`regions` lists the mapped regions".to_owned());
-            lang::field::as_value(name).unwrap_or_else(silent)
-        };
-        error.hint(hint)
+        if near.is_empty()
+            && let Some(hint) = lang::field::as_value(name)
+        {
+            return error.hint(hint);
+        }
+        let hint = self.guess(None, near).or_else(|| self.silent_modules());
+        error.hint(hint.unwrap_or_else(|| "`regions` lists the mapped regions".to_owned()))
     }
 }
 

@@ -168,6 +168,20 @@ impl Evaluator<'_> {
         (!listed.is_empty()).then(|| format!("some files gave no symbols: {listed}"))
     }
 
+    /// The sentence for a program that has lost most of its names, if `asked` is the program or no module.
+    fn stripped_program(&self, asked: Option<&str>) -> Option<String> {
+        // What a core file holds of a program need not have its symbol table.
+        let process = &self.scope.target().filter(|target| target.process.captured().is_none())?.process;
+        let program = process.executable()?;
+        let names = self.names(Span::default(), "").ok()?;
+        let module = names.modules().iter().find(|module| module.name == program)?;
+        let file = module.file_name();
+        let message =
+            format!("'{file}' has no symbol table (stripped): only its imported and exported names are known");
+        let is_asked = asked.is_none_or(|asked| [file.to_string(), program.to_string()].iter().any(|one| one == asked));
+        (is_asked && names.is_stripped(module)).then_some(message)
+    }
+
     fn unknown_symbol(&self, module: Option<&Spanned<WrittenName>>, symbol: &Spanned<WrittenName>) -> Error {
         let name = &symbol.node.0;
         let error = Error::new(
@@ -177,12 +191,18 @@ impl Evaluator<'_> {
                 None => format!("no symbol is called '{name}'"),
             },
         );
-        let near = self.similar_symbols(module.map(|module| module.node.0.as_str()), name);
-        match (near.is_empty(), module) {
-            (false, _) => error.hint(did_you_mean(near)),
-            (true, None) => Error { hint: self.silent_modules(), ..error },
-            (true, Some(_)) => error,
-        }
+        let of = module.map(|module| module.node.0.as_str());
+        let near = self.similar_symbols(of, name);
+        let silent = || if module.is_none() { self.silent_modules() } else { None };
+        let hint = self.guess(of, near).or_else(silent);
+        Error { hint, ..error }
+    }
+
+    /// Names like the one that is unknown, and a reason why it may be unknown.
+    pub(super) fn guess(&self, module: Option<&str>, near: Vec<String>) -> Option<String> {
+        let guess = (!near.is_empty()).then(|| did_you_mean(near));
+        let parts: Vec<String> = guess.into_iter().chain(self.stripped_program(module)).collect();
+        (!parts.is_empty()).then(|| parts.join(" "))
     }
 
     /// Symbols with nearly that name, among those that begin like it: a budget keeps an error from taking long.

@@ -4,7 +4,7 @@ use super::module::{self, LoadedCopy, MOST_BSS_REGIONS, Module, WIDEST_GAP, in_s
 use super::module_symbols::LoadedModule;
 use super::perf_map::PerfMapRead;
 use super::symbols::RegionsOnDemand;
-use super::{Error, NoSymbols, SymbolAt, SymbolKind, Symbols};
+use super::{Error, NamesFrom, NoSymbols, SymbolAt, SymbolKind, Symbols};
 use crate::budget::OutOfBudget;
 use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
 use crate::process::Target;
@@ -251,6 +251,12 @@ impl TargetSymbols<'_> {
             Ok(loaded) => loaded.symbols.fault(),
             Err(reason) => Some(reason),
         }
+    }
+
+    /// Whether of the names of `module` only those of its dynamic table are left.
+    pub fn is_stripped(&self, module: &Module) -> bool {
+        let answers = self.loaded_as(module).map(|loaded| loaded.symbols.sources.answers());
+        matches!(answers, Ok(Some(NamesFrom::DynamicTable)))
     }
 
     /// Why the program or library that `address` belongs to gives no symbols, if it does not.

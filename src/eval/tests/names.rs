@@ -236,6 +236,27 @@ fn a_module_without_symbols_says_why() {
 }
 
 #[test]
+fn a_stripped_program_is_named_where_a_name_is_unknown() {
+    let exported = vec![entry("main_arena", 0x1000, 0x20, GLOBAL, FUNCTION)];
+    let stripped = Builder { dynamic: exported, ..Builder::default() }.bytes();
+    let of_program = |program: Option<&str>| {
+        let fake = Fake { executable: program.map(Name::from), ..process() };
+        World::of(fake.file("/usr/bin/program", stripped.clone()))
+    };
+    let silent = "'program' has no symbol table (stripped): only its imported and exported names are known";
+    for (program, text, hint) in [
+        (Some("/usr/bin/program"), "bounce", silent.to_owned()),
+        (Some("/usr/bin/program"), "program!bounce", silent.to_owned()),
+        (Some("/usr/bin/program"), "main", format!("did you mean `main_arena`? {silent}")),
+        // That of a library is what nearly all have.
+        (None, "bounce", "`regions` lists the mapped regions".to_owned()),
+    ] {
+        let (_, error) = of_program(program).error(text);
+        assert_eq!(error.hint, Some(hint), "{text}: {error}");
+    }
+}
+
+#[test]
 fn numbers_and_brackets_open_no_file() {
     let world = World::of(process());
     world.print("[heap] + 0x10 + size([stack])");

@@ -356,9 +356,24 @@ worded! {
 }
 
 impl EventKind {
-    /// Whether pages came, went or were swapped: their frames are not the change.
-    pub const fn is_of_presence(self) -> bool {
-        matches!(self, EventKind::Came | EventKind::Went | EventKind::SwappedOut | EventKind::SwappedIn)
+    /// Whether neighbouring pages share a row, wherever their frames were or are: they came, went, were swapped, or got
+    /// frames of their own.
+    pub const fn has_scattered_frames(self) -> bool {
+        matches!(
+            self,
+            EventKind::Came
+                | EventKind::Went
+                | EventKind::SwappedOut
+                | EventKind::SwappedIn
+                | EventKind::CopiedOnWrite
+                | EventKind::GuardInstalled
+                | EventKind::GuardRemoved
+        )
+    }
+
+    /// The same of the frames before alone: those that became a huge page were anywhere.
+    pub const fn had_scattered_frames(self) -> bool {
+        matches!(self, EventKind::Collapsed) || self.has_scattered_frames()
     }
 
     /// Whether it is about pages, rather than a region or the process.

@@ -120,20 +120,17 @@ fn event_cell(event: &Event) -> Cell<'static> {
         parts.join("  ")
     };
     let (before, after) = (event.before.as_ref(), event.after.as_ref());
-    if has_scattered_frames(event) {
+    // The first frame would mislead: the others need not follow it.
+    let is_of_several = event.pages > 1;
+    if is_of_several && event.kind.has_scattered_frames() {
         return Cell::new(told(states(before, after).into_iter().collect()));
     }
-    let whole = story(before, after);
+    let whole = story(before.filter(|_| !(is_of_several && event.kind.had_scattered_frames())), after);
     let cell = Cell::new(told(whole));
     match frames_alone(event) {
         Some(short) => cell.or(told(vec![short])),
         None => cell,
     }
-}
-
-/// Whether the frames of its pages need not follow each other: the first one would mislead.
-fn has_scattered_frames(event: &Event) -> bool {
-    event.pages > 1 && event.kind.is_of_presence()
 }
 
 /// Only the frames before and after, for a narrow terminal: the kind of the event says the rest.

@@ -199,22 +199,21 @@ fn page_facts(seen: SampledPage, states: StateSet) -> PageFacts {
 /// Whether `next` is the same change of the page after those of `growing`, and joins them.
 fn continues_change(growing: &Change, next: &Change, size: PageSize, join: JoinRule) -> bool {
     let follows = |a: &PageFacts, b: &PageFacts| match (a.pfn, b.pfn) {
-        // Of pages that came or went, the frames are not the change.
-        _ if join == JoinRule::SameStates || growing.kind.is_of_presence() => true,
         (Some(first), Some(next)) => first.checked_add(growing.pages) == Some(next),
         (a, b) => a.is_none() && b.is_none(),
     };
-    let same = |a: &Option<PageFacts>, b: &Option<PageFacts>| match (a, b) {
+    let same = |a: &Option<PageFacts>, b: &Option<PageFacts>, is_anywhere: bool| match (a, b) {
         (Some(a), Some(b)) => {
-            a.state == b.state && a.why == b.why && a.flags == b.flags && a.map_count == b.map_count && follows(a, b)
+            let is_alike = a.state == b.state && a.why == b.why && a.flags == b.flags && a.map_count == b.map_count;
+            is_alike && (join == JoinRule::SameStates || is_anywhere || follows(a, b))
         }
         (a, b) => a.is_none() && b.is_none(),
     };
     let end = growing.address.and_then(|address| address.checked_add(growing.pages << size.shift()));
     end == next.address
         && growing.region == next.region
-        && same(&growing.before, &next.before)
-        && same(&growing.after, &next.after)
+        && same(&growing.before, &next.before, growing.kind.had_scattered_frames())
+        && same(&growing.after, &next.after, growing.kind.has_scattered_frames())
 }
 
 /// What happened to the place of the page, and what else, as far as the entries of both samples show.

@@ -5,7 +5,7 @@ use crate::budget::{Budget, OutOfBudget};
 use crate::inspect::{AddressSpace, Error, Facts};
 use crate::kernel::{Name, PageFlags};
 use crate::process::Target;
-use crate::process::fake::{HUGE, PAGE, World, region};
+use crate::process::fake::{EXCLUSIVE, HUGE, PAGE, World, region};
 use crate::report::{EventKind, PageFacts};
 
 /// One sample; `meanwhile` is run before the first read.
@@ -94,6 +94,23 @@ fn pages_that_move_share_a_row_where_their_frames_follow_each_other() {
         (EventKind::Moved, 0x1003, 1, Some(903), Some(600)),
     ];
     assert_eq!(watched(whole, scattered()), moved);
+    // Copies get frames of their own, and what is collapsed leaves frames that were anywhere.
+    let mut forked = base();
+    forked.maps(0x1000, 4, 900);
+    forked.entries.values_mut().for_each(|entry| *entry &= !EXCLUSIVE);
+    forked.counts.values_mut().for_each(|count| *count = 2);
+    assert_eq!(watched(forked, scattered()), [(EventKind::CopiedOnWrite, 0x1000, 4, Some(900), Some(500))]);
+    let huge = || World::new([region(HUGE, HUGE)]);
+    let mut small = huge();
+    (0..HUGE).for_each(|page| small.maps(HUGE + page, 1, 10 * HUGE - page));
+    let mut collapsed = huge();
+    collapsed.maps_huge(HUGE, 20 * HUGE);
+    let one = [(EventKind::Collapsed, HUGE, HUGE, Some(10 * HUGE), Some(20 * HUGE))];
+    assert_eq!(watched(small, collapsed), one);
+    let mut guarded = base();
+    (0..4).for_each(|page| _ = guarded.entries.insert(0x1000 + page, 1 << 62 | 31 | 4 << 5));
+    guarded.swaps = true;
+    assert_eq!(watched(scattered(), guarded), [(EventKind::GuardInstalled, 0x1000, 4, Some(500), None)]);
 }
 
 /// The kernel gives all pages of a huge mapping bit 56 of the first. The map counts are those of each.

@@ -215,6 +215,16 @@ fn access(lines: &mut Lines, label: &str, outcome: &AccessOutcome, page: &Transl
         line.plain("; or ").prose(role, fault);
         line.plain(": ").prose(Role::Plain, told(effect));
     }
+    if label == "write" && is_mark_hidden(outcome, page) {
+        let why = "(its own mark decides, and the kernel shows only that of the first page of a folio)";
+        line.plain(" ").prose(Role::Note, why);
+    }
+}
+
+/// Whether it is unknown if a later page of a folio is copied, because its own PG_anon_exclusive is not visible.
+fn is_mark_hidden(outcome: &AccessOutcome, page: &Translation) -> bool {
+    let is_tail = page.words.flags.as_ref().is_ok_and(|flags| flags.contains(PageFlags::COMPOUND_TAIL));
+    is_tail && [Effect::Nothing, Effect::Copy].iter().all(|effect| outcome.effects.contains(effect))
 }
 
 /// The private copy that the access makes or may make besides the likeliest effect.

@@ -270,6 +270,28 @@ fn a_copy_of_a_page_of_a_huge_mapping_is_small_and_splits_it() {
     }
 }
 
+/// Its own mark decides about the copy, and only that of the first page is visible.
+#[test]
+fn a_later_page_of_a_folio_says_why_its_copy_is_uncertain() {
+    let write_to = |flags, effects: &[Effect]| {
+        let mut page = present();
+        page.words.flags = Ok(PageFlags::ANON | flags);
+        text(None, &[Box::new(Explanation { next_write: AccessOutcome::of(effects), ..explained(page) })])
+    };
+    let uncertain = [Effect::Nothing, Effect::Reuse, Effect::Copy];
+    let reason = "(its own mark decides, and the kernel shows only that of the first page of a folio)";
+    let said = write_to(PageFlags::COMPOUND_TAIL, &uncertain);
+    assert!(said.contains(reason), "{said}");
+    for (flags, effects) in [
+        (PageFlags::COMPOUND_HEAD, &uncertain[..]),
+        (PageFlags::COMPOUND_TAIL, &[Effect::Copy]),
+        (PageFlags::COMPOUND_TAIL, &[Effect::Nothing]),
+    ] {
+        let said = write_to(flags, effects);
+        assert!(!said.contains("its own mark"), "{said}");
+    }
+}
+
 #[test]
 fn once_all_mappings_are_found_it_does_not_matter_what_could_not_be_read() {
     let said = |ended| {

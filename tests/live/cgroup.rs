@@ -34,8 +34,11 @@ impl Cgroup {
     pub fn make() -> Result<Cgroup, String> {
         // A hostile name.
         let id = std::process::id().to_string();
-        let name = [b"pmdb live ", id.as_bytes(), b" \\\xff"].concat();
-        let path = hierarchy()?.join(OsStr::from_bytes(&name));
+        Self::called(&[b"pmdb live ", id.as_bytes(), b" \\\xff"].concat())
+    }
+
+    pub fn called(name: &[u8]) -> Result<Cgroup, String> {
+        let path = hierarchy()?.join(OsStr::from_bytes(name));
         let made = system::cgroup(&path)?;
         // In cgroup v2 a group has the controllers that its parent delegates.
         match fs::read_to_string(path.join("cgroup.controllers")) {

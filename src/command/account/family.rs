@@ -101,7 +101,11 @@ impl FamilyOf {
             members(&sums, cut, sink)?;
             sink.emit(&summary)?;
             if let Some(cgroup) = cgroup {
+                let charged = cgroup.current.as_ref().ok().copied();
                 sink.emit(&of_cgroup(cgroup))?;
+                if charged.is_some_and(|charged| charged < sums.distinct) {
+                    sink.note(CHARGED_ELSEWHERE)?;
+                }
             }
         }
         match stopped {
@@ -110,6 +114,9 @@ impl FamilyOf {
         }
     }
 }
+
+const CHARGED_ELSEWHERE: &str = "the processes use more than is charged to the cgroup: memory stays charged to the \
+                                 cgroup that first touched it (`account by cgroup` of one process shows which)";
 
 /// A process, and all that descend from it.
 fn descendants(machine: &Machine, process: u32) -> Result<Vec<ProcessHandle>, Error> {

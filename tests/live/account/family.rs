@@ -251,3 +251,32 @@ pub fn a_cgroup_with_page_cache() {
     drop(puppet);
     drop(cgroup);
 }
+
+/// Memory that was touched before its process came stays charged to the group before.
+pub fn a_cgroup_that_is_charged_less() {
+    const NAME: &str = "account::a_cgroup_that_is_charged_less";
+    if !support::is_root() {
+        return skip(NAME, "only root makes cgroups");
+    }
+    let name = format!("pmdb-live-{}", std::process::id());
+    let cgroup = match Cgroup::called(name.as_bytes()) {
+        Ok(cgroup) => cgroup,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 300);
+    puppet.writes(memory, 300);
+    cgroup.takes(puppet.0.pid());
+    let is_noted = |path: &str| {
+        let all = records(puppet.0.pid(), &format!("account cgroup {path}"));
+        let mut notes = of_type(&all, "note").into_iter();
+        let found = notes.any(|note| note.to_string().contains("stays charged"));
+        (found, of_type(&all, "account-cgroup")[0]["current"].as_u64())
+    };
+    let (found, charged) = is_noted(&format!("/{name}"));
+    assert!(found && charged.is_some_and(|charged| charged < 300 * page_bytes()), "{charged:?}");
+    // The root of the hierarchy is charged all, or shows no sum (cgroup v2).
+    assert!(!is_noted("/").0);
+    drop(puppet);
+    drop(cgroup);
+}

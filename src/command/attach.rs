@@ -178,7 +178,8 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
             let what = match habit.map(|habit| (habit, habit.does)) {
                 Some((habit, Does::Refuse(hint))) => format!("{what}. {}", habit.hint(hint)),
                 Some((_, Does::Run(ours, _))) => {
-                    format!("{what}; as a command it is {ours}: pmdb PID {ours}")
+                    let process = if language.is_alone(ours, None) { "" } else { "PID " };
+                    format!("{what}; as a command it is {ours}: pmdb {process}{ours}")
                 }
                 None if !asked.starts_with(|c: char| c.is_ascii_digit()) => {
                     let running = names_of_processes();

@@ -36,7 +36,9 @@ read, keeps them between sessions. `set history size N` limits their number. Wit
 
     #[cfg(test)]
     fn samples() -> Vec<Box<dyn Record>> {
-        vec![Box::new(HistoryEntry { number: 7, line: Name::from("translate $sp") })]
+        let entry = |number, line: &str| HistoryEntry { number, line: Name::from(line) };
+        let block = entry(8, "define foo\nwalk $arg0 by state\nend");
+        vec![Box::new(entry(7, "translate $sp")), Box::new(block)]
     }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
@@ -68,13 +70,23 @@ record! {
 }
 
 impl Record for HistoryEntry {
+    /// Each line of a block on a row of its own.
     fn write(&self, text: &mut Text) {
-        text.row(&HISTORY, self);
+        for (index, line) in self.line.as_bytes().split(|&byte| byte == b'\n').enumerate() {
+            let number = if index == 0 { self.number } else { FURTHER };
+            text.row(&HISTORY, &HistoryEntry { number, line: Name::copied(line) });
+        }
     }
 }
 
+/// The number of the further lines of a block: the first entry is 1.
+const FURTHER: usize = 0;
+
 /// `history`
 static HISTORY: Table<HistoryEntry> = Table::of(&[
-    Column::number("", 5, Role::Dim).cell(|_, entry| Cell::new(entry.number.to_string())),
+    Column::number("", 5, Role::Dim).cell(|_, entry| match entry.number {
+        FURTHER => Cell::new(""),
+        number => Cell::new(number.to_string()),
+    }),
     Column::word("", 20, Role::Plain).cell(|_, entry| Cell::new(&entry.line)),
 ]);

@@ -68,6 +68,7 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     home.run(&["-p", "print", "-batch"])
         .failed(3, "by `pmdb PID print`, or without a process by `pmdb -batch -ex print`");
     home.run(&["-batch", "vmmap"]).failed(3, "as a command it is regions: pmdb PID regions");
+    home.run(&["-batch", "man"]).failed(3, "as a command it is help: pmdb help");
     home.run(&["-batch", "track"]).failed(3, "is a command of the gdb plugin");
 }
 

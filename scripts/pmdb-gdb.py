@@ -23,6 +23,10 @@ import gdb
 CLAUSES = {"where", "by", "limit", "top", "every", "for", "until", "with"}
 # Commands that gdb has itself, or that belong to pmdb's prompt.
 LEFT_OUT = {"print", "display", "undisplay", "info display"}
+# Several processes, as `account` takes them, beside "NAME".
+FAMILY = ["children", "cgroup"]
+# Commands that take a range and not one address.
+RANGES_ONLY = {"patched", "account", "soft-dirty"}
 # Commands that would leave the inferior or end the server.
 REFUSED = {"attach", "detach", "quit", "source"}
 PROTOCOL = 1
@@ -553,12 +557,18 @@ class Looking(gdb.Command):
         first = parts.group("first")
         self.has_options = bool(parts.group("glued") or parts.group("options"))
         self.has_star = bool(parts.group("star"))
-        self.kind = next((kind for kind in ("RANGE ,", "RANGE", "ADDRESS") if re.match(r"[\[(]?([a-z]+ \| )?" + kind, first)), None)
-        self.is_optional = first.startswith("[")
+        # Of `(A | B)` and `[A | B]`, each may stand first.
+        firsts = (first[1:closing(first, 0)] if first[:1] in ("(", "[") else first).split(" | ")
+        kinds = [re.match(r"\[?(RANGE ,|RANGE|ADDRESS)", one) for one in firsts]
+        self.kind = next((kind.group(1) for kind in kinds if kind), None)
+        self.is_optional = first.startswith("[") or any(kind and kind.group().startswith("[") for kind in kinds)
         self.has_number = first.endswith("ADDRESS [N] ")
-        # Words that stand in the place of an expression.
-        self.literal = re.findall(r"^\[([a-z]+) \||^\(ADDRESS \| ([a-z]+)", first)
-        self.literal = [word for words in self.literal for word in words if word]
+        # Words that stand in the place of an expression, or before one.
+        self.literal = [word for one in firsts for word in re.findall(r"^[a-z]+\b", one)]
+        self.before_range = re.findall(r"\b([a-z]+) \[RANGE\]", first)
+        self.has_family = "FAMILY" in first
+        if self.has_family:
+            self.literal += FAMILY
         self.has_in = "in RANGE" in usage
         self.clauses = CLAUSES | {word for words in re.findall(r"\[([a-z|]+)", usage) for word in words.split("|")}
         self.__doc__ = text
@@ -587,12 +597,22 @@ class Looking(gdb.Command):
         if amount:
             expression, clauses = expression[:amount.start()], amount.group()
         first = re.match(r"\w*", argument).group()
-        if self.kind is None or not expression or first in self.literal or self.is_optional and first in self.clauses:
+        if first in self.before_range and not self.is_alone(argument[len(first):], True):
+            expression = expression[len(first):].strip()
+            refuse_shell(expression)
+            return "{} {} {}".format(first, ranged(expression), filled(clauses))
+        is_text = self.has_family and argument.startswith('"')
+        if self.kind is None or first in self.literal or is_text or self.is_alone(argument, self.is_optional):
             return self.within(argument)
         refuse_shell(expression)
-        # patched needs a range, not one address.
-        where = ranged(expression, self.name == "patched") if self.kind == "RANGE" else "{:#x}".format(self.single(expression))
+        is_range = self.kind == "RANGE"
+        where = ranged(expression, self.name in RANGES_ONLY) if is_range else "{:#x}".format(self.single(expression))
         return where + " " + filled(clauses)
+
+    def is_alone(self, argument, is_optional):
+        """Whether there is no expression, only clauses, if anything."""
+        first = re.match(r"\w*", argument.lstrip()).group()
+        return not argument.strip() or is_optional and first in self.clauses
 
     def single(self, expression):
         """The address of an expression that is no range."""

@@ -41,6 +41,17 @@ fn expressions_mean_what_they_mean_to_x() {
             ("pmdb snapshot before in *pool@16", "before"),
             ("pmdb diff before in *pool@16", "from before to now"),
             ("pmdb w *pool@16 by state", "7 present"),
+            // Where a command takes more than a range.
+            ("pmdb account *pool@16", "28 KiB  100 %  anonymous, only here"),
+            ("pmdb account pool[5]..pool[8] by region", "   8 KiB  100 %    8 KiB"),
+            ("pmdb account (*pool@16) with content", "28 KiB  100 %  anonymous, only here"),
+            ("pmdb account by mapping top 1", "program"),
+            ("pmdb account children", "freed at exit"),
+            ("pmdb account \"program\"", "freed at exit"),
+            ("pmdb account pool", "one address is not a range"),
+            ("pmdb explain huge *pool@16", "(anonymous)"),
+            ("pmdb explain huge pool[7] with content", "(anonymous)"),
+            ("pmdb explain huge with content", " in small pages"),
         ],
     );
 }

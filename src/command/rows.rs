@@ -17,6 +17,10 @@ use crate::report::{EveryState, PageGroup, Reason, Stopped, WalkSummary, Why};
 use crate::state::DebugState;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A step of several that takes longer shows its own progress.
+pub const LONG_STEP: Duration = Duration::from_millis(500);
 
 /// The result of a sweep.
 pub(super) struct SweepEnd {

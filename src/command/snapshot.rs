@@ -1,7 +1,7 @@
 //! `snapshot`, `snapshot delete NAME`, `info snapshots`: keeps the page map, to compare it later.
 
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, capture, example};
-use crate::budget::Budget;
+use crate::budget::{Budget, OutOfBudget};
 use crate::eval::{self, Keep, Spans};
 use crate::inspect::{self, Facts};
 use crate::kernel::Name;
@@ -227,10 +227,14 @@ fn take(
 /// Takes a snapshot, and shows how far its contents were read.
 pub(super) fn take_with_progress(
     sink: &mut dyn Sink,
-    take: impl FnOnce(Budget, &mut dyn FnMut(u64, u64)) -> inspect::Result<NamedSnapshot>,
+    take: impl FnOnce(Budget, &mut dyn FnMut(u64, u64) -> inspect::Result<()>) -> inspect::Result<NamedSnapshot>,
 ) -> inspect::Result<NamedSnapshot> {
-    // The budget ends with Ctrl-C too.
-    take(sink.budget(), &mut |done, total| _ = sink.progress(done, total, "pages"))
+    take(sink.budget(), &mut |done, total| pages_done(done, total, sink))
+}
+
+/// Shows how many pages are done. The sink reports Ctrl-C only once: what it says must not be lost.
+pub(super) fn pages_done(done: u64, total: u64, sink: &mut dyn Sink) -> inspect::Result<()> {
+    sink.progress(done, total, "pages").map_err(|_| OutOfBudget::Interrupted.into())
 }
 
 /// Says after Ctrl-C what became of it.

@@ -29,6 +29,7 @@ impl<'a> Evaluator<'a> {
             None => {
                 let taken = from.now(target, self.scope.symbols(), self.scope.budget(), &mut |done, total| {
                     self.scope.progress(done, total, "pages");
+                    Ok(())
                 });
                 now = taken.map_err(failed)?;
                 &now

@@ -66,7 +66,7 @@ impl NamedSnapshot {
         spans: Option<Spans>,
         keep: Keep,
         budget: Budget,
-        progress: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64) -> inspect::Result<()>,
     ) -> inspect::Result<NamedSnapshot> {
         let lifetime = target.process.memory_lifetime();
         let spans = spans.filter(|spans| *spans.origin() != Origin::All);
@@ -98,7 +98,7 @@ impl NamedSnapshot {
         target: &Target,
         symbols: &Symbols,
         budget: Budget,
-        progress: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64) -> inspect::Result<()>,
     ) -> inspect::Result<NamedSnapshot> {
         let keep = Keep {
             extra: self.snapshot.extra() & (Facts::FLAGS | Facts::COUNTS),

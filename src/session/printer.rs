@@ -282,6 +282,7 @@ impl Progress {
         // Each of these draws the line anew, up to the limit.
         if bar.length() != Some(total) {
             bar.set_length(total);
+            bar.set_message(what);
         }
         bar.set_position(done.min(total));
     }

@@ -45,7 +45,7 @@ pub fn runs(target: &Target, whole: (u64, u64)) {
 pub fn snapshot(target: &Target, whole: (u64, u64), extra: Facts, contents: bool) -> Snapshot {
     let space = AddressSpace::of(target).expect("regions");
     let spans = vec![range(whole)];
-    Snapshot::take(&space, spans, extra, contents, Budget::unlimited(), &mut |_, _| {}).expect("a snapshot")
+    Snapshot::take(&space, spans, extra, contents, Budget::unlimited(), &mut |_, _| Ok(())).expect("a snapshot")
 }
 
 /// A watch of a range, whose first look has been taken.

@@ -39,7 +39,8 @@ const MADV_DONTNEED: i32 = 4;
 fn snapshot(target: &Target, spans: Option<AddressRange>, contents: bool) -> Snapshot {
     let space = AddressSpace::of(target).expect("a space");
     let spans = spans.map_or_else(|| space.spans(), |span| vec![span]);
-    Snapshot::take(&space, spans, Facts::empty(), contents, Budget::unlimited(), &mut |_, _| {}).expect("a snapshot")
+    Snapshot::take(&space, spans, Facts::empty(), contents, Budget::unlimited(), &mut |_, _| Ok(()))
+        .expect("a snapshot")
 }
 
 fn changes(
@@ -115,7 +116,7 @@ fn pages_as_values() {
     let taken = |name: &str, contents| {
         let (name, spans) = (name.to_owned(), Some(spans.clone()));
         let keep = Keep { contents, ..Keep::default() };
-        NamedSnapshot::take(name, &target, &state.symbols, spans, keep, Budget::unlimited(), &mut |_, _| {})
+        NamedSnapshot::take(name, &target, &state.symbols, spans, keep, Budget::unlimited(), &mut |_, _| Ok(()))
     };
     let (before, bare) = (taken("before", true), taken("bare", false));
     state.snapshots.add(before.expect("a snapshot"));
@@ -383,7 +384,7 @@ fn of_another_program() {
             None,
             Keep::default(),
             Budget::unlimited(),
-            &mut |_, _| {},
+            &mut |_, _| Ok(()),
         )
         .expect("a snapshot")
     };

@@ -176,7 +176,7 @@ fn only_writes_are_changes() {
             spans.clone(),
             keep,
             Budget::unlimited(),
-            &mut |_, _| {},
+            &mut |_, _| Ok(()),
         )
         .expect("a snapshot")
     };

@@ -19,6 +19,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::{self, Formatter};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Several processes.
 #[derive(Debug)]
@@ -79,12 +80,17 @@ impl FamilyOf {
         let listed = processes.len() as u64;
         let sink = &mut *context.sink;
         let mut family = Family::new(&machine, processes, scan).within(sink.budget());
-        let mut done = 0;
+        let (mut done, mut began) = (0, Instant::now());
         let mut pull = || -> Result<(), Error> {
             sink.progress(0, listed, "processes")?;
             while let Some(step) = family.next()? {
-                if let FamilyStep::Process(which, _) = step {
-                    done = which - 1;
+                match step {
+                    FamilyStep::Process(which, _) => (done, began) = (which - 1, Instant::now()),
+                    FamilyStep::Pages(pages, of) if began.elapsed() >= rows::LONG_STEP => {
+                        sink.progress(pages, of, "pages")?;
+                        continue;
+                    }
+                    FamilyStep::Pages(..) => {}
                 }
                 sink.progress(done, listed, "processes")?;
             }

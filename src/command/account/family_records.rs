@@ -68,7 +68,7 @@ record! {
         ended: u64,
         /// Whether the kernel shows which processes share one address space.
         compared: bool,
-        /// Processes that were not counted because of an interruption.
+        /// Processes that were not counted to their end because of an interruption.
         not_counted: u64,
     }
 
@@ -217,7 +217,7 @@ fn family(lines: &mut Lines, sums: &AccountFamily) {
     for (count, what) in [
         (sums.refused, "left out: permission denied"),
         (sums.ended, "ended before or during the count"),
-        (sums.not_counted, "not counted: interrupted"),
+        (sums.not_counted, "not counted to the end: interrupted"),
     ] {
         if count > 0 {
             lines.line().indent(2).word("", Role::Warn, format!("{} {what}", counted(count, "process")));

@@ -6,6 +6,7 @@ use crate::command::counterpart::Counterparts;
 use crate::command::named_pages::{PagesOfSymbols, name_among_symbols};
 use crate::command::ps::ProcessMemory;
 use crate::command::rows::{self, RowLimit, note_hidden_rows};
+use crate::command::snapshot::pages_done;
 use crate::command::timeline::TimelineBuilder;
 use crate::eval::{Origin, Spans};
 use crate::inspect::{self, AddressSpace, Facts, PageRelation, SharedPages, Snapshot};
@@ -19,6 +20,7 @@ use crate::state::DebugState;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 worded! {
     /// What `compare … by KEY` groups pages by.
@@ -127,7 +129,10 @@ impl ComparisonRound {
 }
 
 fn frames_of(space: &AddressSpace, ranges: Vec<AddressRange>, sink: &mut dyn Sink) -> inspect::Result<Snapshot> {
-    Snapshot::take(space, ranges, Facts::FRAMES | Facts::KINDS, false, sink.budget(), &mut |_, _| {})
+    let (began, budget) = (Instant::now(), sink.budget());
+    Snapshot::take(space, ranges, Facts::FRAMES | Facts::KINDS, false, budget, &mut |done, total| {
+        if began.elapsed() < rows::LONG_STEP { Ok(()) } else { pages_done(done, total, sink) }
+    })
 }
 
 /// A sample of the attached process, which is compared with the others one by one.

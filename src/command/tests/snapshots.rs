@@ -10,12 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Keeps the records and the progress. Ctrl-C comes once so much was done of so much.
+/// Keeps the records and the progress. Ctrl-C comes once so much was done of so much: the budget ends, or the sink
+/// reports it, only once as at a terminal.
 #[derive(Default)]
 struct Shown {
     records: Vec<Box<dyn Record>>,
     progress: Vec<(u64, u64)>,
     stop_at: Option<(u64, u64)>,
+    is_reported: bool,
     pressed: Arc<AtomicBool>,
 }
 
@@ -33,6 +35,10 @@ impl Sink for Shown {
     fn progress(&mut self, done: u64, total: u64, _: &'static str) -> Result<(), Stopped> {
         self.progress.push((done, total));
         if self.stop_at.is_some_and(|(at, of)| done >= at && total == of) {
+            if self.is_reported {
+                self.stop_at = None;
+                return Err(Stopped::Interrupted);
+            }
             self.pressed.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -53,12 +59,12 @@ fn contents_are_read_with_progress_and_ctrl_c_says_what_is_kept() {
     world.memory = Some((0x1000..0x1000 + 1200).map(page).collect());
     let (_, target) = world.target();
     let mut state = attached(target);
-    let mut run = |line: &str, stop_at| {
-        let mut sink = Shown { stop_at, ..Shown::default() };
+    let mut run = |line: &str, stop_at, is_reported| {
+        let mut sink = Shown { stop_at, is_reported, ..Shown::default() };
         let outcome = run_line(&mut state, line, None, &mut sink);
         (outcome, sink)
     };
-    let (outcome, sink) = run("snapshot a with content", None);
+    let (outcome, sink) = run("snapshot a with content", None, false);
     outcome.expect("a snapshot");
     let taken = sink.records.iter().find_map(|record| record.downcast_ref::<SnapshotRow>());
     assert_eq!(taken.map(|row| (row.pages, row.unread)), Some((700, 0)));
@@ -66,23 +72,24 @@ fn contents_are_read_with_progress_and_ctrl_c_says_what_is_kept() {
     assert_eq!(map.last(), Some(&(1200, 1200)));
     assert_eq!(contents, [256, 512, 600, 700].map(|done| (done, 700)));
     let in_map = map[0];
-    for (line, stop_at, says) in [
+    let cases = [
         ("snapshot b with content", (512, 700), "no snapshot was kept"),
         ("snapshot b", in_map, "no snapshot was kept"),
         ("diff a", (512, 700), "nothing was compared, and the earlier snapshot is kept"),
         ("diff a", in_map, "nothing was compared, and the earlier snapshot is kept"),
-    ] {
-        let (outcome, sink) = run(line, Some(stop_at));
+    ];
+    for ((line, stop_at, says), is_reported) in cases.into_iter().flat_map(|case| [(case, false), (case, true)]) {
+        let (outcome, sink) = run(line, Some(stop_at), is_reported);
         assert!(matches!(outcome, Err(Error::Stopped(Stopped::Interrupted))), "{line}: {outcome:?}");
         // The map is read in batches, of which each is taken whole.
-        let last = if stop_at.1 == 700 { stop_at } else { (1200, 1200) };
+        let last = if stop_at.1 == 700 || is_reported { stop_at } else { (1200, 1200) };
         assert_eq!(sink.progress.last(), Some(&last), "{line}");
         let notes = notes(&sink.records);
         assert!(notes.len() == 1 && notes[0].ends_with(says), "{line}: {notes:?}");
     }
     // Only the first is there, and can still be compared.
-    let (outcome, sink) = run("info snapshots", None);
+    let (outcome, sink) = run("info snapshots", None, false);
     outcome.expect("a list");
     assert_eq!(sink.records.len(), 1);
-    run("diff a", None).0.expect("a comparison");
+    run("diff a", None, false).0.expect("a comparison");
 }

@@ -67,7 +67,7 @@ impl Snapshot {
     /// [`Facts::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`AddressSpace::require`] first.
     /// [`Facts::KINDS`] tells pages of zeros, where the kernel can be asked for them. With `contents`, resident pages
     /// are read and hashed. `progress` gets how many of how many pages were read: first those of the page map, then
-    /// the resident ones.
+    /// the resident ones. It may end the snapshot.
     ///
     /// # Errors
     /// The target is gone, the kernel refuses a read, or the budget is over.
@@ -77,7 +77,7 @@ impl Snapshot {
         extra: Facts,
         contents: bool,
         mut budget: Budget,
-        progress: &mut dyn FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64) -> Result<()>,
     ) -> Result<Snapshot> {
         let nothing = PageWords::default();
         let total = spans.iter().map(|span| span.pages(space.page())).sum();
@@ -86,7 +86,7 @@ impl Snapshot {
         let mut done = 0;
         while sampling.advance(&nothing)? {
             done += sampling.chunk().map_or(0, |chunk| chunk.pages);
-            progress(done, total);
+            progress(done, total)?;
         }
         let (mut sample, _) = sampling.finish();
         let page = space.page();
@@ -99,7 +99,7 @@ impl Snapshot {
                 let start = VirtualAddress::new(first << page.shift());
                 hash(space.target(), start, page, hashes, &mut |pages| {
                     done += pages;
-                    progress(done, present);
+                    progress(done, present)?;
                     Ok(budget.look()?)
                 })
             })?;

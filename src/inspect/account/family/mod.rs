@@ -54,8 +54,8 @@ pub struct FamilyMember {
 pub enum FamilyStep {
     /// Of so many processes, this many were looked at.
     Process(u64, u64),
-    /// Some pages were looked at.
-    Pages,
+    /// Of so many pages of the process, this many were looked at.
+    Pages(u64, u64),
 }
 
 /// Processes that could not be counted.
@@ -87,6 +87,8 @@ pub struct Family {
     frames: FrameOwners,
     false_flags: PageFlags,
     current: Option<(AddressSpace, Sweep)>,
+    /// How many pages of the current member were looked at, of how many.
+    looked_at: (u64, u64),
     /// Mappings of the current member that were not added yet, and their pages.
     runs: Vec<(FrameNumber, u64)>,
     pages: u64,
@@ -109,6 +111,7 @@ impl Family {
             frames: FrameOwners::default(),
             false_flags: machine.false_flags().unwrap_or_default(),
             current: None,
+            looked_at: (0, 0),
             runs: Vec::new(),
             pages: 0,
             left_out: LeftOut::default(),
@@ -144,7 +147,8 @@ impl Family {
                 self.leave_out(error)?;
             }
         }
-        Ok(Some(FamilyStep::Pages))
+        let (done, of) = self.looked_at;
+        Ok(Some(FamilyStep::Pages(done, of)))
     }
 
     /// Opens a process, unless its address space was counted with another one.
@@ -188,7 +192,9 @@ impl Family {
             member.counts_shared = field(&rollup, &["Shared_Clean", "Shared_Dirty"]) > 0;
         } else if self.members.len() < MOST_MEMBERS {
             let space = AddressSpace::of(&target)?;
-            let sweep = space.pages(&space.spans(), Facts::FRAMES | Facts::ENTRIES).within(self.budget.clone());
+            let spans = space.spans();
+            self.looked_at = (0, spans.iter().map(|span| span.pages(space.page())).sum());
+            let sweep = space.pages(&spans, Facts::FRAMES | Facts::ENTRIES).within(self.budget.clone());
             self.current = Some((space, sweep));
         }
         self.by_memory.insert(place.min(self.by_memory.len()), (process.pid, self.members.len()));
@@ -201,6 +207,7 @@ impl Family {
         let Some(chunk) = sweep.next()? else {
             return Ok(false);
         };
+        self.looked_at.0 += chunk.pages;
         let size = space.page();
         let backing = chunk.region.map(|viewed| viewed.backing);
         let is_kernel = backing == Some(Backing::Kernel);

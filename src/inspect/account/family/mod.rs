@@ -247,8 +247,6 @@ impl Family {
 
     /// Adds the mappings that were collected.
     fn flush(&mut self) -> Result<()> {
-        // In order, what is known of neighbours is in the processor's caches.
-        self.runs.sort_unstable();
         let index = self.members.len().saturating_sub(1);
         let counted = self.frames.add(&self.runs, index, self.false_flags, &self.machine)?;
         if let Some(member) = self.members.last_mut() {

@@ -5,6 +5,7 @@ use crate::inspect::Result;
 use crate::kernel::{FrameNumber, PageFlags};
 use crate::process::{Machine, WordFile};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Frames of one block: 64 MiB of memory where pages have 4 KiB.
 const BLOCK_FRAMES: u64 = 1 << 14;
@@ -55,8 +56,15 @@ pub(super) struct OwnedFrame {
 /// All frames that were added.
 #[derive(Default)]
 pub(super) struct FrameOwners {
-    blocks: BTreeMap<u64, FrameBlock>,
+    blocks: Vec<FrameBlock>,
+    /// The index of each block, by its number.
+    by_number: BTreeMap<u64, usize>,
+    /// The numbers and indices of some blocks, at the numbers modulo the length: a frame is seldom near the one before.
+    found: Vec<(u64, usize)>,
 }
+
+/// Blocks that are found at once: those of 256 GiB, where pages have 4 KiB.
+const FOUND: usize = 1 << 12;
 
 struct FrameBlock(Box<[BlockFrame]>);
 
@@ -76,7 +84,7 @@ impl Default for FrameBlock {
 }
 
 /// Splits frames where blocks end: the number of the block, and the frames in it.
-fn by_block(first: u64, frames: u64) -> impl Iterator<Item = (u64, std::ops::Range<usize>)> {
+fn by_block(first: u64, frames: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
     let end = first.saturating_add(frames);
     let mut next = first;
     std::iter::from_fn(move || {
@@ -91,6 +99,23 @@ fn by_block(first: u64, frames: u64) -> impl Iterator<Item = (u64, std::ops::Ran
 }
 
 impl FrameOwners {
+    /// Some frames of a block, which is made if it is new.
+    fn frames(&mut self, number: u64, within: Range<usize>) -> &mut [BlockFrame] {
+        self.found.resize(FOUND, (u64::MAX, 0));
+        let mut index = 0;
+        if let Some(found) = self.found.get_mut(number as usize % FOUND) {
+            if found.0 != number {
+                let next = self.blocks.len();
+                *found = (number, *self.by_number.entry(number).or_insert(next));
+            }
+            index = found.1;
+        }
+        if index == self.blocks.len() {
+            self.blocks.push(FrameBlock::default());
+        }
+        self.blocks.get_mut(index).and_then(|block| block.0.get_mut(within)).unwrap_or_default()
+    }
+
     /// Adds mappings by a member, and finds out what frames are that were not seen before. The runs are in any order.
     /// This kernel sets `false_flags` where they do not hold. Returns how many of the mappings Rss counts.
     pub fn add(
@@ -123,14 +148,19 @@ impl FrameOwners {
         for &(first, frames) in runs {
             for (number, within) in by_block(first.get(), frames) {
                 let base = number * BLOCK_FRAMES + within.start as u64;
-                let block = self.blocks.entry(number).or_default();
-                for (frame, number) in block.0.get_mut(within).unwrap_or_default().iter_mut().zip(base..) {
+                let frames = self.frames(number, within);
+                let mut others = 0;
+                for frame in frames.iter_mut() {
                     frame.add(own);
-                    match (frame.kind, unread.last_mut()) {
-                        (FrameKind::Beside, _) => {}
-                        (FrameKind::Unread, Some((_, end))) if *end == number => *end += 1,
-                        (FrameKind::Unread, _) => unread.push((number, number + 1)),
-                        _ => counted += 1,
+                    others += usize::from(matches!(frame.kind, FrameKind::Unread | FrameKind::Beside));
+                }
+                counted += (frames.len() - others) as u64;
+                // Most frames were seen in another process.
+                let new = if others == 0 { &[] } else { &*frames };
+                for (_, number) in new.iter().zip(base..).filter(|(frame, _)| frame.kind == FrameKind::Unread) {
+                    match unread.last_mut() {
+                        Some((_, end)) if *end == number => *end += 1,
+                        _ => unread.push((number, number + 1)),
                     }
                 }
             }
@@ -144,8 +174,7 @@ impl FrameOwners {
         let mut counted = 0;
         for (number, within) in by_block(first, end - first) {
             let base = number * BLOCK_FRAMES + within.start as u64;
-            let block = self.blocks.entry(number).or_default();
-            for (frame, number) in block.0.get_mut(within).unwrap_or_default().iter_mut().zip(base..) {
+            for (frame, number) in self.frames(number, within).iter_mut().zip(base..) {
                 let word = words.get((number - start) as usize);
                 frame.kind = word
                     .map_or(FrameKind::Unknown, |&word| FrameKind::of(PageFlags::from_bits_retain(word) - false_flags));
@@ -158,8 +187,7 @@ impl FrameOwners {
     /// Sets what frames are, whatever their flags say.
     pub fn set_kind(&mut self, first: FrameNumber, frames: u64, kind: FrameKind) {
         for (number, within) in by_block(first.get(), frames) {
-            let block = self.blocks.entry(number).or_default();
-            block.0.get_mut(within).unwrap_or_default().iter_mut().for_each(|frame| frame.kind = kind);
+            self.frames(number, within).iter_mut().for_each(|frame| frame.kind = kind);
         }
     }
 
@@ -171,14 +199,15 @@ impl FrameOwners {
         counts: bool,
     ) -> impl Iterator<Item = Result<Vec<(OwnedFrame, Option<u64>)>>> {
         let is_exact = machine.has_exact_map_counts() == Some(true);
-        let of_block = |(number, block): (&u64, _)| {
+        let of_block = |(number, &index): (&u64, &usize)| {
+            let block = self.blocks.get(index)?;
             let base = number * BLOCK_FRAMES;
             let mapped = |&frame: &u64| FrameBlock::frame(block, (frame - base) as usize).is_some();
             let mapped = (base..base + BLOCK_FRAMES).filter(mapped).map(|frame| (frame, frame + 1));
             let together = stretches(&mapped.collect::<Vec<_>>());
-            together.into_iter().map(move |stretch| (base, block, stretch))
+            Some(together.into_iter().map(move |stretch| (base, block, stretch)))
         };
-        self.blocks.iter().flat_map(of_block).map(move |(base, block, stretch)| {
+        self.by_number.iter().filter_map(of_block).flatten().map(move |(base, block, stretch)| {
             let mut words = Vec::new();
             if counts {
                 read(machine, WordFile::FrameCounts, stretch, &mut words)?;
@@ -321,7 +350,8 @@ mod tests {
                 }
             }
             let found = (0..2 * BLOCK_FRAMES).filter_map(|frame| {
-                let one = owners.blocks.get(&(frame / BLOCK_FRAMES))?.frame((frame % BLOCK_FRAMES) as usize)?;
+                let index = *owners.by_number.get(&(frame / BLOCK_FRAMES))?;
+                let one = owners.blocks.get(index)?.frame((frame % BLOCK_FRAMES) as usize)?;
                 Some((frame, one.times, one.owner))
             });
             let found: Vec<_> = found.collect();

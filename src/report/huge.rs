@@ -22,55 +22,55 @@ worded! {
     #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
     #[non_exhaustive]
     pub enum HugeRefusal, word {
-        /// A kernel without transparent huge pages.
+        /// No transparent huge pages built in.
         NotBuilt = "not_built",
-        /// The setting is `never`.
+        /// Setting `never`.
         Never = "never",
-        /// The setting is `madvise`, no MADV_HUGEPAGE here.
+        /// Setting `madvise`, no MADV_HUGEPAGE.
         NotAdvised = "not_advised",
         /// MADV_NOHUGEPAGE.
         AdvisedAgainst = "advised_against",
         /// PR_SET_THP_DISABLE in the process.
         Process = "process",
-        /// PR_SET_THP_DISABLE, except after MADV_HUGEPAGE.
+        /// PR_SET_THP_DISABLE, unless advised.
         OnlyAdvised = "only_advised",
         /// Memory of the kernel.
         Kernel = "kernel",
-        /// Memory that a driver or the kernel has set up.
+        /// Memory of a driver or of the kernel.
         Driver = "driver",
-        /// No aligned huge page fits in the region.
+        /// No aligned huge page fits there.
         Alignment = "alignment",
-        /// The file offset is not aligned as the address.
+        /// File offset not aligned as address.
         FileOffset = "file_offset",
-        /// The setting shmem_enabled, or the mount option `huge`.
+        /// Setting shmem_enabled, or the mount.
         SharedMemory = "shared_memory",
-        /// Private copies of file pages stay small.
+        /// Copies of file pages stay small.
         Copies = "copies",
-        /// This kernel does not collapse this file.
+        /// This file cannot be collapsed.
         File = "file",
-        /// A file is mapped as the page cache has it.
+        /// Mapped as the page cache has it.
         PageCache = "page_cache",
-        /// THPeligible of smaps is 0, cause not visible.
+        /// THPeligible is 0, cause not visible.
         Unseen = "unseen",
         /// Small pages are there already.
         Occupied = "occupied",
-        /// A userfaultfd handler fills each page.
+        /// A userfaultfd handler fills pages.
         Userfault = "userfault",
         /// The memory is read-only.
         ReadOnly = "read_only",
-        /// More pages in swap than max_ptes_swap.
+        /// More in swap than max_ptes_swap.
         Swapped = "swapped",
-        /// Pages write-protected by userfaultfd.
+        /// Write-protected by userfaultfd.
         WriteProtected = "write_protected",
         /// Guard pages or poisoned pages.
         Guards = "guards",
-        /// Pages that move, failed, or are on a device.
+        /// Pages moving, failed or on a device.
         Elsewhere = "elsewhere",
         /// More empty pages than max_ptes_none.
         Empty = "empty",
-        /// More shared pages than max_ptes_shared.
+        /// More shared than max_ptes_shared.
         Shared = "shared",
-        /// No page was used lately (Referenced is 0).
+        /// Not used lately (Referenced is 0).
         Unused = "unused",
     }
 }

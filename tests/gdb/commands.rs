@@ -49,8 +49,8 @@ fn expressions_mean_what_they_mean_to_x() {
             ("pmdb account children", "freed at exit"),
             ("pmdb account \"program\"", "freed at exit"),
             ("pmdb account pool", "one address is not a range"),
-            ("pmdb explain huge *pool@16", "(anonymous)"),
-            ("pmdb explain huge pool[7] with content", "(anonymous)"),
+            ("pmdb explain huge *pool@16", "small pages are there already"),
+            ("pmdb explain huge pool[7] with content", "small pages are there already"),
             ("pmdb explain huge with content", " in small pages"),
         ],
     );

@@ -5,7 +5,7 @@ use crate::kernel::words::{Worded as _, fragment};
 use crate::kernel::{Name, VirtualAddress};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, END, START, Table, amount, none};
-use crate::render::text::block::region_file_name;
+use crate::render::text::block::{ANONYMOUS, region_file_name};
 use crate::render::text::lines::Lines;
 use crate::render::text::{Text, pages};
 use crate::render::theme::Role;
@@ -142,8 +142,8 @@ static REASONS: Table<HugeRow> = Table::of(&[
     Column::word("by", 10, Role::Plain).cell(|_, row| Cell::new(row.by.word())),
     Column::number("bytes", 8, Role::Size).cell(|_, row| Cell::size(row.bytes)),
     Column::number("first", 8, Role::Size).cell(|_, row| amount(row.first)),
-    Column::name("most in", 28, Role::Address).rank(1).cell(|_, row| most_in(row)),
-    Column::word("not huge because", 30, Role::Plain).cell(|_, row| reason(row)),
+    Column::name("most in", 14, Role::Address).rank(1).cell(|_, row| most_in(row)),
+    Column::word("not huge because", 35, Role::Plain).cell(|_, row| reason(row)),
 ]);
 
 static SIZES: Table<HugeSizeRow> = Table::of(&[
@@ -171,11 +171,11 @@ fn reason(row: &HugeRow) -> Cell<'static> {
     }
 }
 
-/// `0x7f0000000000 libc.so.6`
+/// `libc.so.6`; the address of a region without a name.
 fn most_in(row: &HugeRow) -> Cell<'_> {
-    row.region.as_ref().map_or_else(none, |region| {
-        let name = region_file_name(&region.name).1;
-        Cell::new(format!("{} {name}", region.start))
+    row.region.as_ref().map_or_else(none, |region| match region_file_name(&region.name).1 {
+        name if name == ANONYMOUS => Cell::new(&region.start),
+        name => Cell::of(Role::Name, name),
     })
 }
 

@@ -45,6 +45,8 @@ pub struct HugeSweep {
     zeros: Option<ZeroPieces>,
     /// Huge pages that are still to be read.
     unread: VecDeque<AddressRange>,
+    /// The end of the last huge page that was found. Its pages may be of several runs.
+    found_to: VirtualAddress,
     zero_bytes: u64,
     unknown_bytes: u64,
 }
@@ -79,6 +81,7 @@ impl AddressSpace {
             budget: budget.clone(),
             zeros: content.then(ZeroPieces::default),
             unread: VecDeque::new(),
+            found_to: VirtualAddress::default(),
             zero_bytes: 0,
             unknown_bytes: 0,
         })
@@ -126,7 +129,9 @@ impl HugeSweep {
                 let is_huge = page.is_pmd_mapped() == Some(true) && page.kind != Some(Kind::HugeZero);
                 if self.zeros.is_some() && is_huge {
                     let range = page.range(self.counter.space.page());
-                    self.unread.extend(range.into_iter().flat_map(|range| self.counter.places(range)));
+                    let places = range.into_iter().flat_map(|range| self.counter.places(range));
+                    self.unread.extend(places.filter(|place| place.start() >= self.found_to));
+                    self.found_to = self.unread.back().map_or(self.found_to, |last| last.end());
                 }
             }
         }
@@ -281,9 +286,10 @@ impl Counter {
         }
     }
 
-    /// The huge pages of a range that one PMD each maps.
+    /// The places of huge pages that a range touches.
     fn places(&self, range: AddressRange) -> Vec<AddressRange> {
-        let starts = (range.start().get()..range.end().get()).step_by(usize::try_from(self.rules.bytes).unwrap_or(1));
+        let first = range.start().get() / self.rules.bytes * self.rules.bytes;
+        let starts = (first..range.end().get()).step_by(usize::try_from(self.rules.bytes).unwrap_or(1));
         starts.filter_map(|start| AddressRange::of_length(VirtualAddress::new(start), self.rules.bytes)).collect()
     }
 }

@@ -3,8 +3,9 @@
 
 use super::Test;
 use super::answers::{Truth, says};
+use super::explain::not_huge::why;
 use super::puppet::Puppet;
-use super::support::{page_bytes, plain_entry, pool_page_bytes, skip};
+use super::support::{huge_page_bytes, page_bytes, plain_entry, pool_page_bytes, skip};
 use super::system;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -63,6 +64,10 @@ fn a_page() {
     let pid = puppet.0.pid();
     says(pid, memory + page_bytes() + 9, &FAILED);
     says(pid, memory, &Truth::present("the page before it", "anonymous"));
+    if huge_page_bytes().is_some() {
+        let told = why(pid, (memory, 3 * page_bytes()), "khugepaged");
+        assert!(told.iter().any(|reason| reason == "elsewhere"), "{told:?}");
+    }
 }
 
 /// The huge page is split first: only the one page is lost.

@@ -176,6 +176,7 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
             mapped(unsafe { libc::mmap64(null, number(0), prot, flags, fd, offset) })
         }
         "secret" => secret(number(0)),
+        "aio" => ring(number(0)),
         "hugetlb" => {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB;
             // Which of the sizes: its logarithm; without it the usual one.
@@ -331,6 +332,16 @@ fn secret(bytes: usize) -> i64 {
     unsafe {
         assert_eq!(libc::ftruncate64(fd, bytes as i64), 0);
         mapped(libc::mmap(std::ptr::null_mut(), bytes, rw, libc::MAP_SHARED, fd, 0))
+    }
+}
+
+/// The ring of asynchronous I/O for so many events, or the error number.
+fn ring(events: usize) -> i64 {
+    let mut ring: libc::c_ulong = 0;
+    // SAFETY: a system call that writes the address of its new mapping to a variable of ours.
+    match unsafe { libc::syscall(libc::SYS_io_setup, events, &raw mut ring) } {
+        0 => ring as i64,
+        _ => answer(-1),
     }
 }
 

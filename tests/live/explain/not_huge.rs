@@ -2,6 +2,7 @@
 
 use super::super::Test;
 use super::super::account::command::{of_type, records};
+use super::super::behind::DiskFile;
 use super::super::puppet::Puppet;
 use super::super::states::{MADV_COLLAPSE, MADV_GUARD_INSTALL};
 use super::super::support::{self, huge_page_bytes, page_bytes, skip};
@@ -15,6 +16,8 @@ pub const TESTS: &[Test] = &[
     ("explain::not_huge_by_choice_of_the_process", by_choice_of_the_process),
     ("explain::not_huge_for_lack_of_room", for_lack_of_room),
     ("explain::not_huge_of_files_and_the_kernel", of_files_and_the_kernel),
+    ("explain::not_huge_of_open_files", of_open_files),
+    ("explain::not_huge_of_drivers", of_drivers),
     ("explain::not_huge_of_shared_memory", of_shared_memory),
     ("explain::not_huge_by_holes_and_sharing", by_holes_and_sharing),
     ("explain::not_huge_by_swap", by_swap),
@@ -23,6 +26,7 @@ pub const TESTS: &[Test] = &[
     ("explain::not_huge_if_unused_or_read_only", if_unused_or_read_only),
     ("explain::not_huge_as_smaps_says", as_smaps_says),
     ("explain::huge_with_zeros", huge_with_zeros),
+    ("explain::huge_with_one_byte", huge_with_one_byte),
 ];
 
 const MADV_HUGEPAGE: i32 = libc::MADV_HUGEPAGE;
@@ -36,7 +40,7 @@ fn reasons(pid: u32, start: u64, bytes: u64) -> BTreeSet<(String, String)> {
 }
 
 /// The same, of a fault or of khugepaged.
-fn why(pid: u32, (start, bytes): (u64, u64), who: &str) -> Vec<String> {
+pub fn why(pid: u32, (start, bytes): (u64, u64), who: &str) -> Vec<String> {
     reasons(pid, start, bytes).into_iter().filter(|(by, _)| by == who).map(|(_, reason)| reason).collect()
 }
 
@@ -221,6 +225,37 @@ fn of_files_and_the_kernel() {
     let &(start, end, _) = vdso.expect("a vdso");
     let of_kernel = self::why(pid, (start, end - start), "khugepaged");
     assert!(of_kernel.iter().any(|reason| reason == "kernel"), "{of_kernel:?}");
+}
+
+/// A file that is open for writing is not collapsed; before Linux 6.8 nor is one that is not code. From 7.2 on the
+/// filesystem decides.
+fn of_open_files() {
+    const NAME: &str = "explain::not_huge_of_open_files";
+    let Some(bytes) = huge_page_bytes() else {
+        return skip(NAME, "no transparent huge pages");
+    };
+    let (page, mut puppet) = (page_bytes(), Puppet::start());
+    let file = DiskFile::of(page);
+    let memory = puppet.maps_file(&file, 1, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+    puppet.writes(memory, 1);
+    let told = why(puppet.0.pid(), (memory, page), "khugepaged");
+    assert!(told.iter().any(|reason| reason == "file") || support::release() >= (7, 2), "{told:?}");
+    // Which offset of a file is where does not depend on the kernel.
+    let apart = memory % bytes != 0;
+    assert_eq!(told.iter().any(|reason| reason == "file_offset"), apart, "{told:?}");
+}
+
+/// The ring of asynchronous I/O is memory of the kernel that cannot grow (VM_DONTEXPAND).
+fn of_drivers() {
+    const NAME: &str = "explain::not_huge_of_drivers";
+    if huge_page_bytes().is_none() {
+        return skip(NAME, "no transparent huge pages");
+    }
+    let mut puppet = Puppet::start();
+    let ring = puppet.does("aio", &[8]);
+    puppet.reads(ring, 1);
+    let told = why(puppet.0.pid(), (ring, page_bytes()), "khugepaged");
+    assert!(told.iter().any(|reason| reason == "driver"), "{told:?}");
 }
 
 fn of_shared_memory() {
@@ -459,4 +494,29 @@ fn huge_with_zeros() {
     let all = records(pid, &format!("explain huge {memory:#x}, +{bytes:#x}"));
     assert!(of_type(&all, "huge-zeros").is_empty());
     assert!(of_type(&all, "huge-summary")[0]["zeros"].is_null());
+}
+
+/// A huge page of one fault has the marks of a written page on its first page only. It counts once.
+fn huge_with_one_byte() {
+    const NAME: &str = "explain::huge_with_one_byte";
+    let _changed = match set("madvise", &[]) {
+        Ok(changed) => changed,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let bytes = huge_page_bytes().expect("a size");
+    let (page, mut puppet) = (page_bytes(), Puppet::start());
+    let pages = bytes / page;
+    let memory = puppet.maps("huge", 2 * pages);
+    for place in [memory, memory + bytes] {
+        puppet.writes(place, 1);
+    }
+    let all = records(puppet.0.pid(), &format!("explain huge {memory:#x}, +{:#x} with content", 2 * bytes));
+    let [summary] = of_type(&all, "huge-summary")[..] else { panic!("{all:?}") };
+    if summary["huge"] != 2 * bytes {
+        return skip(NAME, "the kernel gave no huge page, or cannot say");
+    }
+    let zeros = 2 * (bytes - page);
+    assert_eq!((&summary["zeros"], &summary["unread"]), (&zeros.into(), &0.into()), "{all:?}");
+    let starts: Vec<&Value> = of_type(&all, "huge-zeros").iter().map(|row| &row["start"]).collect();
+    assert_eq!(starts, [&format!("{memory:#x}"), &format!("{:#x}", memory + bytes)], "{all:?}");
 }

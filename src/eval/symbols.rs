@@ -171,7 +171,7 @@ impl Evaluator<'_> {
     /// The sentence for a program that has lost most of its names, if `asked` is the program or no module.
     fn stripped_program(&self, asked: Option<&str>) -> Option<String> {
         // What a core file holds of a program need not have its symbol table.
-        let process = &self.scope.target().filter(|target| target.process.captured().is_none())?.process;
+        let process = &self.scope.target().filter(|target| target.process.capture_times().is_none())?.process;
         let program = process.executable()?;
         let names = self.names(Span::default(), "").ok()?;
         let module = names.modules().iter().find(|module| module.name == program)?;

@@ -187,7 +187,9 @@ impl RegionSweep {
         }
         self.done = self.done.take().or_else(|| self.current.take());
         let next = self.done.as_ref().map(|(index, _)| *index);
-        if let Some((index, reason)) = self.missing.pop_front_if(|(index, _)| next.is_none_or(|next| *index < next)) {
+        if self.missing.front().is_some_and(|(index, _)| next.is_none_or(|next| *index < next))
+            && let Some((index, reason)) = self.missing.pop_front()
+        {
             let viewed = self.space.regions().get(index);
             return Ok(viewed.map(|viewed| (viewed, RegionStats::without_page_map(&reason))));
         }

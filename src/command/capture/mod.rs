@@ -191,13 +191,12 @@ describes its contents and its format.",
         });
         let spans = spans.transpose()?;
         let ranges = spans.as_ref().map(Spans::ranges);
-        let (file, out) = match self.is_stream() {
-            true => (None, output::stream(context.sink)?),
-            false => {
-                let file = output::CaptureFile::create(&expand_home(&self.path.node), self.may_overwrite)?;
-                let out = file.writer()?;
-                (Some(file), out)
-            }
+        let (file, out) = if self.is_stream() {
+            (None, output::stream(context.sink)?)
+        } else {
+            let file = output::CaptureFile::create(&expand_home(&self.path.node), self.may_overwrite)?;
+            let out = file.writer()?;
+            (Some(file), out)
         };
         if has_memory {
             context.sink.note(MEMORY_WARNING.to_owned())?;

@@ -161,7 +161,7 @@ impl Capture {
         self.index.times[1] = now();
         let Capture { first, others, shared, index, .. } = self;
         drop((first, others));
-        captured.bytes = shared.finish(&index).map_err(super::Error::from)?;
+        captured.bytes = shared.finish(&index)?;
         Ok(captured)
     }
 

@@ -13,6 +13,7 @@ mod machine;
 mod maps_text;
 mod modules;
 mod populated;
+mod region_query;
 mod status;
 mod target_process;
 #[cfg(test)]
@@ -33,9 +34,9 @@ pub use machine::{KernelVersion, KsmCounts, Machine, OpenedProcess, ProcessHandl
 pub use maps_text::MapsText;
 pub use modules::{Modules, OpenedFile, WordLayout};
 pub use populated::{PopulatedRange, PopulatedRanges};
-pub use status::{PinningDescriptor, ProcessStatus, Thread};
 #[doc(hidden)]
-pub use target_process::FEW_REGIONS;
+pub use region_query::FEW_REGIONS;
+pub use status::{PinningDescriptor, ProcessStatus, Thread};
 pub use target_process::Process;
 
 use crate::budget::Budget;

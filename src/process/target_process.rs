@@ -6,22 +6,18 @@ use super::modules::WordLayout;
 use super::populated::{self, IN_ENTRIES, PopulatedRanges};
 use crate::budget::Budget;
 use crate::kernel::smaps::{self, Smaps};
-use crate::kernel::status::Stat;
-use crate::kernel::{AddressRange, Device, PageMapEntry, PageSize, Permissions, Region, VirtualAddress, maps};
+use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::source::{
-    Answer, Categories, Error, File, Finding, Identity, Liveness, Mapping, MemoryLifetime, Probe, Query, Result,
-    Source, WordFile, as_words,
+    Answer, Categories, Error, File, Finding, Identity, Liveness, MemoryLifetime, Probe, Query, Result, Source,
+    WordFile, as_words,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-/// So many regions are asked for one by one, with a system call each. All of an ordinary process take about as long.
-pub const FEW_REGIONS: usize = 32;
-
 /// A process, decoded from what its source gives.
 #[derive(Clone)]
 pub struct Process {
-    source: Arc<dyn Source>,
+    pub(super) source: Arc<dyn Source>,
     cache: Arc<ProcessCache>,
     budget: Budget,
 }
@@ -256,191 +252,8 @@ impl Process {
         Ok(regions.find(|region| region.range.contains(address)))
     }
 
-    fn query(&self, question: Query) -> Result<Answer> {
+    pub(super) fn query(&self, question: Query) -> Result<Answer> {
         if self.cache.scan.load(Ordering::Relaxed) { self.source.query(question) } else { Ok(Answer::Unavailable) }
-    }
-
-    /// The region at `address` by PROCMAP_QUERY; `None` if the kernel has no such query, or its answer is not final:
-    /// then the text has it.
-    #[doc(hidden)]
-    pub fn query_region_at(&self, address: VirtualAddress) -> Result<Option<Option<Region>>> {
-        match self.query(Query::At(address))? {
-            Answer::Found(mapping) => Ok(Some(self.with_true_name(mapping))),
-            // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
-            Answer::Nothing => {
-                let index = self.page().index(address);
-                Ok(self.entry(index)?.map(|_| None))
-            }
-            Answer::Unavailable => Ok(None),
-        }
-    }
-
-    /// The regions of which a part lies in `range`, by PROCMAP_QUERY; `None` where the kernel has no such query, or if
-    /// they are more than `most`: then the text has them.
-    #[doc(hidden)]
-    pub fn query_regions_in(&self, range: AddressRange, most: usize) -> Result<Option<Vec<Region>>> {
-        let mut found = Vec::new();
-        let mut from = range.start();
-        while from < range.end() {
-            match self.query(Query::From(from))? {
-                Answer::Found(mapping) if mapping.start >= range.end().get() => break,
-                Answer::Found(mapping) => {
-                    from = VirtualAddress::new(mapping.end);
-                    match self.with_true_name(mapping) {
-                        Some(region) if found.len() < most => found.push(region),
-                        _ => return Ok(None),
-                    }
-                }
-                // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
-                Answer::Nothing => {
-                    let last = VirtualAddress::new(range.end().get().saturating_sub(1));
-                    return Ok(self.entry(self.page().index(last))?.map(|_| found));
-                }
-                Answer::Unavailable => return Ok(None),
-            }
-        }
-        Ok(Some(found))
-    }
-
-    /// The regions that the kernel calls `[heap]` or `[stack]`, by PROCMAP_QUERY; `None` if only the text has them, or
-    /// there are none.
-    #[doc(hidden)]
-    pub fn query_regions_called(&self, name: &str) -> Result<Option<Vec<Region>>> {
-        let stat = self.source.whole(File::Stat).ok().and_then(|text| Stat::parse(&text).ok());
-        let Some(start) = stat.and_then(|stat| match name {
-            "[heap]" => stat.heap,
-            "[stack]" => stat.stack,
-            _ => None,
-        }) else {
-            return Ok(None);
-        };
-        let mut found = Vec::new();
-        // A region that ends where the stack began is a part of it.
-        let mut from = start.checked_sub(1).unwrap_or(start);
-        for _ in 0..FEW_REGIONS {
-            let mapping = match self.query(Query::From(from))? {
-                Answer::Found(mapping) => mapping,
-                Answer::Nothing => return Ok(Some(found).filter(|found| !found.is_empty())),
-                Answer::Unavailable => break,
-            };
-            from = VirtualAddress::new(mapping.end);
-            match self.with_true_name(mapping) {
-                Some(region) if region.name.as_bytes() == name.as_bytes() => found.push(region),
-                // Memory without a name begins after the end of the heap (vma_is_initial_heap in include/linux/mm.h).
-                Some(region) if region.range.start() > start && (region.name.is_empty() || name == "[stack]") => {
-                    return Ok(Some(found).filter(|found| !found.is_empty()));
-                }
-                Some(_) => {}
-                None => break,
-            }
-        }
-        Ok(None)
-    }
-
-    /// The same, with the regions next to `range` if it does not end inside of one: those that may grow into it.
-    #[doc(hidden)]
-    pub fn query_regions_around(&self, range: AddressRange, most: usize) -> Result<Option<Vec<Region>>> {
-        let Some(mut found) = self.query_regions_in(range, most)? else {
-            return Ok(None);
-        };
-        if found.first().is_none_or(|first| first.range.start() > range.start()) {
-            match self.query_region_below(range.start(), u64::MAX)? {
-                Some(below) => found.splice(..0, below).for_each(drop),
-                None => return Ok(None),
-            }
-        }
-        let end = found.last().map_or(range.end(), |last| last.range.end().max(range.end()));
-        if let Answer::Found(mapping) = self.query(Query::From(end))? {
-            found.extend(self.with_true_name(mapping));
-        }
-        // A region may have grown between two queries.
-        found.dedup_by(|next, one| next.range.start() < one.range.end());
-        Ok(Some(found))
-    }
-
-    /// The regions below and above an address in none, by PROCMAP_QUERY; `None` if only the text has them: above the
-    /// last may be a gate region such as [vsyscall].
-    #[doc(hidden)]
-    pub fn query_neighbours(&self, address: VirtualAddress) -> Result<Option<(Option<Region>, Region)>> {
-        let Answer::Found(mapping) = self.query(Query::From(address))? else {
-            return Ok(None);
-        };
-        let Some(above) = self.with_true_name(mapping).filter(|above| above.range.start() > address) else {
-            return Ok(None);
-        };
-        let below = self.query_region_below(address, u64::MAX)?;
-        Ok(below.map(|below| (below, above)))
-    }
-
-    /// The region next below `start`, if less than `gap` bytes lie between, as in [`queried`](Self::queried). The
-    /// kernel only searches upwards, so this goes down in steps that double, and then halves what is left.
-    fn query_region_below(&self, start: VirtualAddress, gap: u64) -> Result<Option<Option<Region>>> {
-        let Some(last) = start.get().checked_sub(1).map(VirtualAddress::new) else {
-            return Ok(Some(None));
-        };
-        let page = self.page();
-        match self.query(Query::From(last))? {
-            Answer::Found(mapping) if mapping.start < start.get() => return Ok(self.with_true_name(mapping).map(Some)),
-            Answer::Found(_) => {}
-            // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
-            Answer::Nothing if self.entry(page.index(last))?.is_some() => {}
-            Answer::Nothing | Answer::Unavailable => return Ok(None),
-        }
-        let lowest = start.get().saturating_sub(gap);
-        // The end of the region lies above `low` and not above `high`.
-        let (mut low, mut high) = (lowest, start.get());
-        let mut nearest = None;
-        // A narrow gap is mostly empty: one question is for all of it.
-        let mut step = if lowest > 0 { gap } else { page.bytes() };
-        // Whether to ask for what follows `nearest`: mostly it is the region at `start`.
-        let mut asks_next = true;
-        while low < high {
-            let from = match nearest {
-                None => high.saturating_sub(step).max(low),
-                Some(_) if asks_next => low,
-                Some(_) => page.floor(VirtualAddress::new(low + (high - low) / 2)).get().max(low),
-            };
-            step = step.saturating_mul(2);
-            match self.query(Query::From(VirtualAddress::new(from)))? {
-                Answer::Found(mapping) if mapping.start < start.get() => {
-                    low = mapping.end;
-                    asks_next = nearest.is_none() || !asks_next;
-                    nearest = Some(mapping);
-                }
-                Answer::Found(_) | Answer::Nothing => high = from,
-                Answer::Unavailable => return Ok(None),
-            }
-        }
-        Ok(Some(nearest.and_then(|one| self.with_true_name(one))))
-    }
-
-    fn with_true_name(&self, mapping: Mapping) -> Option<Region> {
-        let mut region = region(mapping)?;
-        maps_text::settle_unescaped(&*self.source, &mut region);
-        Some(region)
-    }
-
-    /// The regions below `address` that follow each other with less than `gap` bytes between them, the nearest first,
-    /// up to one that `ends` them and no more than `most`; `None` where the kernel has no query for one region (before
-    /// Linux 6.11).
-    #[doc(hidden)]
-    pub fn nearest_below(
-        &self,
-        address: VirtualAddress,
-        gap: u64,
-        most: usize,
-        ends: fn(&Region) -> bool,
-    ) -> Result<Option<Vec<Region>>> {
-        let mut found: Vec<Region> = Vec::new();
-        while found.len() < most && !found.last().is_some_and(ends) {
-            let start = found.last().map_or(address, |last| last.range.start());
-            match self.query_region_below(start, gap)? {
-                Some(Some(region)) => found.push(region),
-                Some(None) => break,
-                None => return Ok(None),
-            }
-        }
-        Ok(Some(found))
     }
 
     /// Page-map entries from page index `first` on; how many were read is returned. Fewer than asked for means that the
@@ -552,21 +365,4 @@ impl Process {
         let nothing = || Error::not_available(format!("process {} has no memory", self.identity().pid));
         Ok(smaps::regions(&text).next().ok_or_else(nothing)??)
     }
-}
-
-/// The region that PROCMAP_QUERY found, as its line of `maps` decodes.
-fn region(mapping: Mapping) -> Option<Region> {
-    let range = AddressRange::new(VirtualAddress::new(mapping.start), VirtualAddress::new(mapping.end))?;
-    let (name, deleted) = maps::name(&mapping.name);
-    let has = |bit: u64| mapping.flags & bit != 0;
-    let (major, minor) = mapping.device;
-    Some(Region {
-        range,
-        permissions: Permissions { read: has(1), write: has(2), execute: has(4), shared: has(8) },
-        offset: mapping.offset,
-        device: Device { major, minor },
-        inode: mapping.inode,
-        name,
-        deleted,
-    })
 }

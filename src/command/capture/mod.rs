@@ -104,7 +104,7 @@ A capture identifies the machine and the program, and shows where the memory of 
 describes its contents and its format.",
         examples: &[
             example("capture before.capture", "write a capture into a file"),
-            example("capture - | gzip > demo.capture.gz", "compress it further, or send it to another machine"),
+            example("capture - | gzip > demo.capture.gz", "write the capture to a pipe, here to compress it further"),
             example("capture heap.capture heap", "write the pages of the heap alone"),
             example("capture family.capture children", "write a process and its descendants into one file"),
             example("capture to-send.capture without names", "write a capture that others may see"),

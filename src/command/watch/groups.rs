@@ -117,7 +117,7 @@ mod tests {
         let groups = sums.finish();
         assert_eq!(groups.len(), MOST_LATER + 2, "the first, those that came later, and the rest");
         assert_eq!(groups.iter().map(|group| group.pages).sum::<u64>(), later);
-        assert_eq!((groups[0].pages, groups[0].key.ends_with("together")), (4, true), "{}", groups[0].key);
+        assert_eq!((groups[0].pages, groups[0].key.starts_with("all regions after ")), (4, true), "{}", groups[0].key);
     }
 
     #[test]

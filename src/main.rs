@@ -18,7 +18,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    demo::become_child_if_asked();
+    if std::env::args_os().nth(1).is_some_and(|first| first == demo::CHILD_ARGUMENT) {
+        demo::become_child();
+    }
     source::live::hold_back_rights();
     source::live::allow_open_files();
     if let Some(offers) = Arguments::completions(std::env::args_os()) {

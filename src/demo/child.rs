@@ -16,14 +16,10 @@ use std::process::exit;
 /// How often `demo_busy` changes.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
-/// If this program was executed to be the demonstration process, becomes it and never returns. To be called first in
-/// `main`, before a second thread exists: it forks.
-pub fn become_child_if_asked() {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_none_or(|first| first != CHILD_ARGUMENT) {
-        return;
-    }
-    let parent = arguments.next().and_then(|pid| pid.to_str()?.parse().ok()).and_then(Pid::from_raw);
+/// Becomes the demonstration process. To be called first in `main`, before a second thread exists, if the first
+/// argument is [`CHILD_ARGUMENT`]: it forks.
+pub fn become_child() -> ! {
+    let parent = std::env::args_os().nth(2).and_then(|pid| pid.to_str()?.parse().ok()).and_then(Pid::from_raw);
     let Some(parent) = parent else {
         eprintln!("pmdb: {CHILD_ARGUMENT} is internal; use `pmdb demo` to start the demonstration");
         exit(2)

@@ -14,7 +14,7 @@ mod child;
 mod memory;
 mod protocol;
 
-pub use child::become_child_if_asked;
+pub use child::become_child;
 pub use protocol::Area;
 
 use crate::process::{Error, Result};
@@ -30,7 +30,7 @@ use std::process::{Child, Command, Stdio};
 pub const NAME: &str = "pmdb-demo";
 
 /// The hidden first argument that makes this program the demonstration process.
-const CHILD_ARGUMENT: &str = "__demo";
+pub const CHILD_ARGUMENT: &str = "__demo";
 
 /// How long the process may take to leave by itself before it is killed. A debugger may have stopped it.
 const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
@@ -48,7 +48,8 @@ pub struct Demonstration {
 }
 
 /// Starts the demonstration process: this program itself, through `/proc/self/exe`, so that a program file that has
-/// been replaced or deleted since does not matter. The program's `main` must call [`become_child_if_asked`] first.
+/// been replaced or deleted since does not matter. The program's `main` must call [`become_child`] first, if
+/// [`CHILD_ARGUMENT`] is its first argument.
 ///
 /// Call it from a thread that lives as long as the demonstration is wanted: the kernel's parent-death signal follows
 /// the thread that started a process, not the whole parent.

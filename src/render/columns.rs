@@ -1,11 +1,10 @@
 //! Tables whose rows stream: every column declares its width beforehand, so no row waits for another. A
 //! column and the cells under it are declared together. Also the columns and cells that several tables have.
 
-use super::printable::{columns, cut, printable_and_width};
 use super::text::block::{region_file_name, region_name, symbol_text, word_for_missing};
 use super::text::lines::{Line, Style};
 use super::text::words;
-use super::theme::{Role, Theme};
+use super::theme::{Role, Theme, columns, cut, printable_and_width};
 use super::units::{Number, count};
 use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
 use crate::report::{Fact, FrameWords, Reason, SymbolBrief};

@@ -1,6 +1,6 @@
 //! The JSON of one record: an object with its type and its fields.
 
-use super::printable::is_ascii;
+use super::theme::is_ascii;
 use crate::kernel::text::is_plain;
 use crate::report::Declared;
 use serde::Serializer;

@@ -2,9 +2,8 @@
 //! stretch of pages, a column a sample.
 
 use crate::kernel::Name;
-use crate::render::printable::cut;
 use crate::render::text::lines::{Line, Lines, Style};
-use crate::render::theme::Role;
+use crate::render::theme::{Role, cut};
 use crate::render::units::{counted, size, time_of_day};
 use crate::report::{MapCells, MapKey, Mark, TimelineRow, TimelineSample};
 use std::collections::{BTreeSet, VecDeque};

@@ -1,6 +1,6 @@
 //! Renders records as text or pictures for people, or as JSON for programs. Only this room formats output.
 //!
-//! All text passes one gate (`printable`), so that no name or message can move a terminal's cursor.
+//! All text passes one gate (`theme::printable`), so that no name or message can move a terminal's cursor.
 
 mod ascii;
 pub(crate) mod columns;
@@ -8,7 +8,6 @@ pub mod gdb;
 mod json;
 mod json_line;
 pub(crate) mod marks;
-pub(crate) mod printable;
 mod record;
 pub(crate) mod svg;
 pub(crate) mod text;
@@ -18,8 +17,7 @@ pub mod units;
 pub use crate::lang::ColorChoice;
 pub use ascii::Ascii;
 pub use json::{Json, JsonOfCapture, TextInJson};
-pub use printable::{cut, printable};
 pub use record::{DeclaredRecord, Record, Renderer, RowRange, Sink};
 pub use svg::Svg;
 pub use text::{RemarksMade, Text};
-pub use theme::{Background, ColorContext, Role, Theme};
+pub use theme::{Background, ColorContext, Role, Theme, cut, printable};

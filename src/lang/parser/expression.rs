@@ -14,9 +14,8 @@ use crate::lang::expression::{
 };
 use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::{Token, TokenKind};
-use crate::lang::parser::command::{later, snapshot_name};
 use crate::lang::parser::names;
-use crate::lang::parser::names::{bracketed, constant, fraction, indexed, text};
+use crate::lang::parser::names::{bracketed, constant, fraction, indexed, later, snapshot_name, text};
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::{cut, opt};

@@ -1,7 +1,7 @@
 //! Makes an error message of the furthest failure.
 
+use super::command::is_clause;
 use super::input::{Language, Notes};
-use super::range::is_clause;
 use super::slips::{self, Failure, short};
 use crate::kernel::PageFlags;
 use crate::kernel::words::Worded;

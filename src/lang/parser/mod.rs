@@ -5,7 +5,6 @@ mod expression;
 mod fault;
 pub(super) mod input;
 mod names;
-mod range;
 mod slips;
 
 use super::error::{Span, Spanned, SyntaxError};
@@ -20,9 +19,9 @@ use nom::combinator::cut;
 
 pub(crate) use super::lexer::{Token, TokenKind, unescape};
 pub(crate) use command::{
-    Raw, after, arguments as command_arguments, clause, command_name, end_of_text, format, hint_at_missing_with, later,
-    layout, list_once, option, part, part_of_name, pattern, raw, raw_text, search, setting, setting_value,
-    snapshot_name, split_text, with_how,
+    Raw, address, after, arguments as command_arguments, arguments_of, clause, command_name, end_of_text, format,
+    hint_at_missing_with, layout, list_once, listed, option, part, part_of_name, pattern, range, raw, raw_text, search,
+    setting, setting_value, split_text, value, watched, with_how,
 };
 pub(crate) use expression::{expression, filter, page_filter, place, span_with};
 pub(crate) use input::{
@@ -30,8 +29,7 @@ pub(crate) use input::{
     with_commas, word,
 };
 pub use input::{Language, Syntax};
-pub(crate) use names::{quoted_text, symbol, text};
-pub(crate) use range::{address, listed, of_tokens as arguments_of, range, value, watched};
+pub(crate) use names::{later, quoted_text, snapshot_name, symbol, text};
 
 impl Language {
     /// Parses one line: a command with its output, a shell line, a comment, or nothing. A line that does not parse may
@@ -70,7 +68,7 @@ impl Language {
         let tokens = lexer::tokens(self, text);
         let notes = Notes::new(self, text, tokens.len());
         let input = notes.input(&tokens);
-        let arguments = range::of_tokens(input);
+        let arguments = command::arguments_of(input);
         let (_, behind) = command::split_text(input);
         let called = output(behind, false).and_then(|(behind, output)| {
             let (behind, ()) = end(behind)?;
@@ -84,7 +82,7 @@ impl Language {
 
     /// A word of a shell as one argument: `buf, +4p` is a range. `None` if it is empty.
     pub fn parse_argument(self, text: &str) -> Option<Spanned<Argument>> {
-        range::whole_text(self, text)
+        command::argument_of_text(self, text)
     }
 }
 

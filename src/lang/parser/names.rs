@@ -1,6 +1,7 @@
-//! Names, alone, in a module or before a line: `main`, `libc.so.6!malloc`, `libc.so.6!0x1149`, `server.c:210`; and
-//! values of a single token. In a filter bare words are fields, and its parts have types. Fields show the types, so that
-//! nothing is parsed twice: a parenthesis may hold a condition, `(dirty or guard)`, or a number, `(pfn & 511) == 0`.
+//! Names, alone, in a module or before a line: `main`, `libc.so.6!malloc`, `libc.so.6!0x1149`, `server.c:210`; of
+//! snapshots; and values of a single token. In a filter bare words are fields, and its parts have types. Fields show the
+//! types, so that nothing is parsed twice: a parenthesis may hold a condition, `(dirty or guard)`, or a number,
+//! `(pfn & 511) == 0`.
 
 use super::input::{BareWords, Failed, ValueTypes, silent_word, word};
 use crate::kernel::words::Worded;
@@ -8,8 +9,8 @@ use crate::lang::ctype::CType;
 use crate::lang::error::{Class, Span, Spanned, SyntaxError};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{
-    BinaryOperator as Op, ChangeFunction, Expression, Function, LAST_ADDRESS, Level, NumberType, Register, SymbolName,
-    UnaryOperator, WrittenName, is_operator_word,
+    BinaryOperator as Op, ChangeFunction, Expression, Function, LAST_ADDRESS, Level, NOW, NumberType, Register,
+    SymbolName, UnaryOperator, WrittenName, is_operator_word,
 };
 use crate::lang::field::{self, FilterSubject, ValueType};
 use crate::lang::lexer::{Token, TokenKind};
@@ -368,4 +369,19 @@ fn equality(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<UnaryOperator>>> {
 fn one_word<'a>(input: Tokens<'a>, words: &[&'static str]) -> Parsed<'a, Spanned<&'static str>> {
     let found = words.iter().find_map(|one| word(one)(input).ok().map(|(behind, at)| (behind, Spanned::new(*one, at))));
     found.ok_or(nom::Err::Error(Failed))
+}
+
+/// Words that cannot name a snapshot: they begin a clause of `snapshot` or `diff`, or mean the present.
+const TAKEN: [&str; 9] = ["from", "in", "with", "where", "by", "top", "limit", "delete", NOW];
+
+pub(crate) fn snapshot_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
+    input.accept(Expected::Snapshot, |token| {
+        let is_name = token.kind == TokenKind::Name && !TAKEN.contains(&token.text);
+        is_name.then(|| token.text.to_owned())
+    })
+}
+
+/// The later of two: a snapshot, or the present.
+pub(crate) fn later(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<String>>> {
+    alt((map(word(NOW), |_| None), map(snapshot_name, Some))).parse(input)
 }

@@ -1,8 +1,7 @@
 //! The picture as it grows: lines of text and rows of cells, one under the other.
 
 use crate::render::marks::PictureCell;
-use crate::render::printable::{columns, printable};
-use crate::render::theme::Role;
+use crate::render::theme::{Role, columns, printable};
 use std::fmt::Write;
 use std::ops::Range;
 

@@ -3,10 +3,9 @@
 mod canvas;
 mod renderer;
 
-use super::printable::cut;
 use super::text::Text;
 use super::text::lines::Lines;
-use super::theme::Theme;
+use super::theme::{Theme, cut};
 use super::units::count;
 use crate::render::marks::{self, Legend, PageShare, PictureCell, Timeline, ruler};
 use crate::render::text::lines::Style;

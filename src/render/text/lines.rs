@@ -1,9 +1,8 @@
 //! Lines of text: one, made of printable pieces with roles whose columns are counted; several, one below the other,
 //! with their style; and the reasons for unknown facts under them.
 
-use crate::render::printable::{columns, printable};
 use crate::render::text::words;
-use crate::render::theme::{Role, Theme};
+use crate::render::theme::{Role, Theme, columns, printable};
 use crate::render::units::Number;
 use crate::report::{Reason, Why};
 use jiff::tz::TimeZone;

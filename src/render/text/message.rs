@@ -1,10 +1,9 @@
 //! Help, notes, errors, and news of the target.
 
 use crate::render::Record;
-use crate::render::printable::{columns, cut, printable, push_printable};
 use crate::render::text::lines::{Line, Lines};
 use crate::render::text::{Text, block};
-use crate::render::theme::Role;
+use crate::render::theme::{Role, columns, cut, printable, push_printable};
 use crate::render::units::counted;
 use crate::report::{
     AssertionReport, AssertionsSummary, End, ErrorPlace, ErrorReport, Hello, Help, HelpCommand, HelpExample, HelpGroup,

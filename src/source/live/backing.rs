@@ -8,8 +8,9 @@ use super::module_file::{ModuleFile, TMPFS};
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use crate::source::{BackingContent, BackingRun, Error, Result, sys};
 use rustix::fd::{AsFd, AsRawFd};
-use rustix::fs::{Access, AtFlags, CWD, SeekFrom, accessat, fstat, seek};
+use rustix::fs::{Access, AtFlags, CWD, MemfdFlags, SeekFrom, accessat, fstat, major, memfd_create, minor, seek};
 use rustix::io::Errno;
+use std::sync::OnceLock;
 
 /// Pages of one query of the page cache: it bounds the memory for the answer.
 const WINDOW_PAGES: u64 = 1 << 16;
@@ -259,4 +260,36 @@ impl<'f> BackingQuery<'f> {
             error => Error::io(format!("querying the page cache of {name}"), error),
         }
     }
+}
+
+/// The device of shared memory in no mounted filesystem, which no path leads to.
+pub(super) fn shared_memory() -> Option<[u64; 2]> {
+    static DEVICE: OnceLock<Option<[u64; 2]>> = OnceLock::new();
+    *DEVICE.get_or_init(|| device_of_a_memfd(MemfdFlags::empty()))
+}
+
+/// Every memfd, System V segment and shared anonymous mapping is on one filesystem that is mounted nowhere. A memfd of
+/// pmdb's own shows its major and minor number.
+fn device_of_a_memfd(kind: MemfdFlags) -> Option<[u64; 2]> {
+    let stat = fstat(memfd_create("pmdb", MemfdFlags::CLOEXEC | kind).ok()?).ok()?;
+    Some([major(stat.st_dev).into(), minor(stat.st_dev).into()])
+}
+
+/// The devices of the hugetlb pools, one for each page size. An empty memfd takes no page of them.
+pub(super) fn devices_of_pools() -> Option<Vec<[u64; 2]>> {
+    /// Where a size stands among the flags: its logarithm (MFD_HUGE_SHIFT).
+    const SIZE_SHIFT: u32 = 26;
+    let Ok(pools) = std::fs::read_dir("/sys/kernel/mm/hugepages") else {
+        // Without /sys the page sizes are unknown.
+        let has_settings = std::fs::exists("/sys/kernel/mm").unwrap_or(false);
+        return has_settings.then(Vec::new);
+    };
+    let device = |pool: std::io::Result<std::fs::DirEntry>| {
+        let name = pool.ok()?.file_name().into_string().ok()?;
+        let kib = name.strip_prefix("hugepages-")?.strip_suffix("kB")?;
+        let bytes = kib.parse::<u64>().ok()?.checked_mul(1024)?;
+        let size = MemfdFlags::from_bits_retain(bytes.trailing_zeros() << SIZE_SHIFT);
+        device_of_a_memfd(MemfdFlags::HUGETLB | size)
+    };
+    pools.map(device).collect()
 }

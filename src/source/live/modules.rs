@@ -6,7 +6,6 @@ use super::apart::{DistantFile, Storage, answer, is_kernels_own};
 use super::attached::Attached;
 use super::backing::{self, from_bytes, in_bytes};
 use super::directory::{self, SETCAP, with_raised_rights};
-use super::machine;
 use super::module_file::{FoundBy, ModuleFile, Refusal, Root, TMPFS};
 use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress, maps};
 use crate::source::question::mapped_file;
@@ -239,7 +238,7 @@ impl LiveModules {
     pub(super) fn is_named(&self, region: &Region, path: &[u8]) -> bool {
         // No path leads there: the lookup, and reading what is mounted where, can be spared for all shared memory.
         let device = [region.device.major, region.device.minor].map(u64::from);
-        if machine::shared_memory() == Some(device) {
+        if backing::shared_memory() == Some(device) {
             return false;
         }
         if self.storage().is_ok_and(|storage| storage.serves(region) == Some(true)) {

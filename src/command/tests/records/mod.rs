@@ -14,7 +14,7 @@ use crate::command::translate::samples::{hidden_run, run};
 use crate::command::who::records::samples::who_counted;
 use crate::command::who::records::{SearchEnd, WhoSummary};
 use crate::kernel::{Kind, Name, PageFlags, State};
-use crate::render::{Json, Record, Renderer, Text, Theme, printable};
+use crate::render::{Json, Record, Renderer, Text, Theme, theme};
 use crate::report::{
     AccessOutcome, Effect, ErrorPlace, ErrorReport, Explanation, FieldDescription, Reason, RegionReport, Shape,
     Translation, WhoCounts,
@@ -79,9 +79,9 @@ fn every_record_at_60_100_120_and_200_columns() {
 fn no_line_is_wider_than_its_terminal() {
     for width in [60, 72, 80, 100, 120, 200] {
         for line in gallery(Some(width)).lines() {
-            let columns = printable::columns(line);
+            let columns = theme::columns(line);
             // A name without blanks may be longer than any line.
-            let longest = line.split(' ').map(printable::columns).max();
+            let longest = line.split(' ').map(theme::columns).max();
             let is_one_word = longest.is_some_and(|word| word + 34 > width);
             assert!(columns <= width || is_one_word, "{width}: {line}");
         }

@@ -20,9 +20,30 @@ pub use super::field::{FilterField, FilterSubject, PageField, RegionField, Value
 pub use super::setting::{ColorChoice, Editing, PagerChoice, Setting, SettingValue, StyleChoice};
 
 /// A command with its arguments, as its own parser made it.
-pub trait ParsedCommand: Any + Debug {
+pub trait ParsedCommand: Any + Tree {
     /// Writes it as a line that parses to the same.
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result;
+}
+
+/// What `{:?}` prints of a command: its tree, which tests compare.
+#[cfg(debug_assertions)]
+pub trait Tree: Debug {}
+
+#[cfg(debug_assertions)]
+impl<T: Debug> Tree for T {}
+
+/// What `{:?}` prints of a command: its line. The trees of all commands would take 300 KB of a release.
+#[cfg(not(debug_assertions))]
+pub trait Tree {}
+
+#[cfg(not(debug_assertions))]
+impl<T> Tree for T {}
+
+#[cfg(not(debug_assertions))]
+impl Debug for dyn ParsedCommand {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.write(f)
+    }
 }
 
 impl Display for dyn ParsedCommand {

@@ -227,7 +227,7 @@ pub(super) fn files_that_the_kernel_makes_up_are_not_read() {
     target.line();
     let modules = target.attach().modules;
     let refused = |path: &str| match modules.at_path(path.as_bytes()) {
-        Err(reason) => assert!(reason.to_string().contains("makes its contents"), "{path}: {reason}"),
+        Err(reason) => assert!(reason.to_string().contains("generates its contents"), "{path}: {reason}"),
         Ok(Some(_)) => panic!("{path} was opened"),
         Ok(None) => skip(test, &format!("there is no {path} here")),
     };

@@ -3,6 +3,7 @@
 use super::Error;
 use crate::inspect::{self, AddressSpace, Facts, Page, ViewedRegion, Watcher};
 use crate::kernel::AddressRange;
+use crate::process::Target;
 use crate::render::Sink;
 use crate::report::{Blind, EventKind};
 
@@ -47,4 +48,12 @@ pub(super) fn copies_elsewhere(
         kind: EventKind::CopiedOnWrite,
         reason: "copies by another process show only with `with mapcount`".to_owned(),
     }))
+}
+
+/// Notes that a page that was not shared before a fork looks moved when it is copied, if the process has children.
+pub(super) fn note_copies_as_moved(target: &Target, sink: &mut dyn Sink) -> Result<(), Error> {
+    if target.machine.has_children(target.process.identity().pid)? {
+        sink.note("pages that were copied after a fork show as moved: `compare children` shows how many were copied")?;
+    }
+    Ok(())
 }

@@ -86,7 +86,7 @@ impl Evaluator<'_> {
             (Function::Mapcount, _) => detail.map_count.clone(),
             (Function::Exclusive, _) => detail.exclusive.clone().map(u64::from),
             (_, Err(Reason::NotApplicable(_))) if detail.region.is_some() => Ok(0),
-            (_, huge) => huge.clone().map(u64::from),
+            (_, huge) => huge.clone().map(|_| u64::from(detail.page.is_pmd_mapped() == Some(true))),
         };
         match number {
             Ok(number) => Ok(Integer::from(number).into()),
@@ -117,7 +117,7 @@ fn page_number_alone(target: &Target, function: Function, address: VirtualAddres
         return Ok(None);
     };
     let asked = match function {
-        Function::PmdMapped => Facts::HUGE,
+        Function::PmdMapped => Facts::HUGE | Facts::KINDS,
         _ => Facts::HUGE | Facts::FLAGS | Facts::COUNTS,
     };
     let need = space.obtainable(asked) | Facts::ENTRIES;
@@ -132,7 +132,7 @@ fn page_number_alone(target: &Target, function: Function, address: VirtualAddres
     Ok(found.filter(is_settled).and_then(|page| match function {
         Function::Mapcount => page.map_count,
         Function::Exclusive => page.exclusive().map(u64::from),
-        _ => page.huge.map(u64::from),
+        _ => page.is_pmd_mapped().map(u64::from),
     }))
 }
 

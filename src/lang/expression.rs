@@ -334,7 +334,7 @@ worded! {
         Mapcount = "mapcount",
         /// `exclusive(A)`: whether it is mapped there alone, 1 or 0.
         Exclusive = "exclusive",
-        /// `pmd_mapped(A)`: whether one PMD maps the page as a huge one, 1 or 0.
+        /// `pmd_mapped(A)`: whether one PMD maps the page as a huge one that is not of the hugetlb pool, 1 or 0.
         PmdMapped = "pmd_mapped",
     }
 }

@@ -155,7 +155,8 @@ fields! {
         SoftDirty "soft_dirty" Boolean;
         /// Mapped only here (page-map bit 56).
         Exclusive "exclusive" Boolean;
-        /// Mapped by one PMD as a huge page (the kernel's THP flag, set on any large folio, is flags(thp)).
+        /// Mapped by one PMD as a huge page that is not of the hugetlb pool (the kernel's THP flag, set on any large
+        /// folio, is flags(thp)).
         PmdMapped "pmd_mapped" Boolean;
         /// The same as pmd_mapped.
         Thp "thp" Boolean;

@@ -6,7 +6,7 @@ use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
 use super::rows::{self, RowLimit, name_of_region};
 use super::snapshot::{self, or_say, seconds, snapshot_called, take_with_progress};
 use super::translate::brief;
-use super::unobserved::unobservable;
+use super::unobserved::{note_copies_as_moved, unobservable};
 use super::watch::{detail, tally, with_average_mark};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, CommonSpans, Origin, Spans};
@@ -184,9 +184,8 @@ copied page is shown as moved: it was not shared before.",
         let shared = from.snapshot.extra() & to.snapshot.extra();
         let changes = totals(&rows);
         let has_moved = changes.iter().any(|(kind, _)| *kind == EventKind::Moved);
-        let is_live = target.process.capture_times().is_none();
-        if has_moved && is_live && target.machine.has_children(target.process.identity().pid)? {
-            context.sink.note(COPIES_AS_MOVED)?;
+        if has_moved && target.process.capture_times().is_none() {
+            note_copies_as_moved(&target, context.sink)?;
         }
         let flags_changed = changes.iter().any(|(kind, _)| *kind == EventKind::FlagsChanged);
         if flags_changed && [from, to].iter().any(|one| one.snapshot.has_contents()) {
@@ -221,11 +220,7 @@ copied page is shown as moved: it was not shared before.",
     }
 }
 
-/// Of a page that was not shared before a fork, a copy looks like a move.
 const FLAGS_OF_READING: &str = "some flags may have changed because pmdb read the contents (referenced, idle, active)";
-
-const COPIES_AS_MOVED: &str =
-    "pages that were copied after a fork show as moved: `compare children` shows how many were copied";
 
 /// The reason why writes do not show, if only one of the snapshots has contents.
 fn contents_of_one(from: &NamedSnapshot, to: &NamedSnapshot) -> Option<Blind> {

@@ -10,7 +10,7 @@ use super::schedule::{SamplesEnd, Schedule};
 use super::snapshot::seconds;
 use super::timeline::TimelineBuilder;
 use super::translate::brief;
-use super::unobserved::{copies_elsewhere, unobservable};
+use super::unobserved::{copies_elsewhere, note_copies_as_moved, unobservable};
 use super::until::{self, Quantifier, Until};
 use super::{About, Command, CommandName, Context, Error, Group, Nature, Outcome, example};
 use crate::eval::{self, Spans, Value, current_ranges};
@@ -220,6 +220,9 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
         let ended = watch.follow(context.sink, watcher, duration)?;
         for group in watch.sums.into_iter().flat_map(Sums::finish) {
             context.sink.emit(&group)?;
+        }
+        if watch.tally.events.contains_key(&EventKind::Moved) {
+            note_copies_as_moved(&target, context.sink)?;
         }
         context.sink.emit(&WatchSummary {
             samples: watch.samples,

@@ -214,6 +214,10 @@ fn hugetlb(name: &str, bytes: u64, [first, later, untouched]: [&'static str; 3])
     says(pid, memory, &present(first));
     let said = says(pid, memory + 3 * page_bytes() + 9, &present(later));
     assert_eq!(said.translation["exclusive"], true);
+    // The pool's pages are not among those that `where pmd_mapped` matches, and the function agrees with the field.
+    let mapped = program(&[], pid, true, &[format!("print pmd_mapped({memory:#x})")]);
+    let mapped: serde_json::Value = serde_json::from_str(&mapped).expect("an object");
+    assert_eq!(mapped["value"], "0", "{mapped}");
     // An Rss or Pss of 0 would be wrong: the kernel does not count the pool there.
     let region = program(&[], pid, true, &[format!("region {memory:#x}")]);
     let region: serde_json::Value = serde_json::from_str(&region).expect("an object");

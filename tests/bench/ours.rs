@@ -1,12 +1,14 @@
 //! The same work by pmdb: by the engine, and by the whole program.
 
 use pmdb::budget::Budget;
+use pmdb::inspect::account::{Family, FamilySums};
 use pmdb::inspect::{AddressSpace, Facts, Neighbours, PhysicalRuns, Snapshot, Totals, Watcher};
 use pmdb::kernel::{AddressRange, State, VirtualAddress};
-use pmdb::process::Target;
+use pmdb::process::{Machine, ProcessHandle, Target};
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 
 pub fn range((start, len): (u64, u64)) -> AddressRange {
     let at = VirtualAddress::new;
@@ -39,6 +41,18 @@ pub fn runs(target: &Target, whole: (u64, u64)) {
     }
     assert!(runs.finish().is_some());
     black_box(count);
+}
+
+/// The account of several processes. `meanwhile` is called at each step.
+pub fn family(machine: &Arc<Machine>, pids: &[u32], mut meanwhile: impl FnMut()) -> FamilySums {
+    let processes = pids.iter().map(|&pid| ProcessHandle::of_numbers(pid, 0)).collect();
+    let mut family = Family::new(machine, processes, true);
+    while family.next().expect("to the end").is_some() {
+        meanwhile();
+    }
+    let sums = family.sums().expect("sums");
+    meanwhile();
+    sums
 }
 
 /// A snapshot of a range.

@@ -22,6 +22,7 @@ pub const ALL: &[Question] = &[
     ("e processes", processes),
     ("f start", start),
     ("g machine", machine),
+    ("h families", families),
     ("m memory", memory),
     ("n numbers", numbers),
     ("p plugin", super::gdb::plugin),
@@ -216,7 +217,7 @@ fn regions(size: &Size, table: &mut Table) {
 /// (e) Who maps a frame, among very many processes.
 fn processes(size: &Size, table: &mut Table) {
     let len = 256 << 10;
-    let mut subject = Subject::start("processes", &[size.of(2000, 1), len]);
+    let mut subject = Subject::start("processes", &[size.of(2000, 1), len, len]);
     let pids: Vec<u32> = subject.target.numbers().iter().map(|&pid| pid as u32).collect();
     let pid = subject.pid();
     let address = subject.start;
@@ -249,6 +250,34 @@ fn processes(size: &Size, table: &mut Table) {
         let question = format!("(e) who: {what}, whole program");
         table.row(&question, &who, floor, &raw, most);
     }
+}
+
+/// (h) The account of 200 processes that share 4 GiB.
+fn families(size: &Size, table: &mut Table) {
+    const OWN: u64 = MIB;
+    let mut subject = Subject::start("processes", &[200, size.of(4 * GIB, 2 * MIB), OWN]);
+    let mut pids: Vec<u32> = subject.target.numbers().iter().map(|&pid| pid as u32).collect();
+    pids.push(subject.pid());
+    let whole = subject.range();
+    let machine = subject.target.attach().machine;
+    // First of all, before anything else has grown the heap.
+    let mut most = 0;
+    let before = floor::own_anonymous_bytes();
+    let sums = ours::family(&machine, &pids, || most = most.max(floor::own_anonymous_bytes()));
+    let (used, rss) = (whole.1, whole.1 * pids.len() as u64);
+    assert!(sums.distinct >= used && sums.distinct < used + rss / 10 && sums.rss >= rss, "{sums:?}");
+    table.bytes("(h) growth of anonymous memory", most.saturating_sub(before), Bytes(64 * MIB));
+    let [raw, one, two] = in_turn(
+        size.rounds,
+        [
+            &mut || pids.iter().for_each(|&pid| floor::entries(pid, whole)),
+            &mut || drop(on_one_core(|| ours::family(&machine, &pids, || ()))),
+            &mut || drop(ours::family(&machine, &pids, || ())),
+        ],
+    );
+    let entries = "pread of the shared entries of each";
+    table.row("(h) account of 200 processes, one core", &one, entries, &raw, Ratio(2.0));
+    table.row("(h) account of 200 processes, two cores", &two, entries, &raw, Ratio(2.0));
 }
 
 /// (f) The start of the program, for one answer.

@@ -18,7 +18,7 @@ pub const SCENARIOS: &[Scenario] = &[
     }),
     ("regions", |arguments| regions(number(arguments, 0))),
     ("processes", |arguments| {
-        processes(number(arguments, 0), number(arguments, 1));
+        processes(number(arguments, 0), number(arguments, 1), number(arguments, 2));
     }),
 ];
 
@@ -135,16 +135,18 @@ fn regions(count: usize) {
     wait();
 }
 
-/// Forks `count` processes, which share earlier memory and have `len` bytes of their own each, and announces their
-/// numbers. When told to go on, it forks one more child. Only these two share three pages: one of a file, one at the
-/// same address, and one that the child has moved. It announces their addresses and the number of the child.
-fn processes(count: usize, len: usize) {
+/// Forks `count` processes, which share `len` bytes of earlier memory and have `own` bytes of their own each, and
+/// announces their numbers. When told to go on, it forks one more child. Only these two share three pages: one of a
+/// file, one at the same address, and one that the child has moved. It announces their addresses and the number of the
+/// child.
+fn processes(count: usize, len: usize, own: usize) {
     let shared = map(len);
+    advise(shared, len, libc::MADV_NOHUGEPAGE);
     write(shared, len, page_bytes() as usize);
     say(shared, len);
     let pids: Vec<String> = (0..count)
         .map(|_| {
-            let child = fork(|| write(map(len), len, page_bytes() as usize));
+            let child = fork(|| write(map(own), own, page_bytes() as usize));
             child.to_string()
         })
         .collect();

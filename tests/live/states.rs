@@ -309,6 +309,7 @@ fn the_huge_zero_page() {
     let Some(bytes) = huge_page_bytes() else {
         return skip(NAME, "no transparent huge pages");
     };
+    let _machine = super::system::as_it_is();
     let mut puppet = Puppet::start();
     let memory = puppet.maps("huge", bytes / page_bytes());
     puppet.reads(memory, 1);

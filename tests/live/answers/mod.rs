@@ -278,7 +278,7 @@ fn essential(truth: &Truth, translation: &Value, explanation: &Value) -> Vec<&'s
         ("swapped", _) => "swap",
         ("guard", _) => "a guard page (MADV_GUARD_INSTALL)",
         ("poisoned", _) => "a poison marker",
-        ("hwpoison", _) => "the frame failed in hardware",
+        ("hwpoison", _) => "a frame that failed in hardware",
         ("uffd_wp", _) => "userfaultfd",
         ("unmapped", _) => "in no region",
         ("pfn_mapped", _) => "pfn_mapped",

@@ -4,6 +4,7 @@ use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, Ac
 use super::records::{FREES_FILE_PAGES, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
 use crate::command::rows::{self, RowLimit, note_hidden_rows, stop_of_sweep};
 use crate::command::{Context, Error, Flow, Outcome};
+use crate::inspect;
 use crate::inspect::account::{Family, FamilyStep, FamilySums};
 use crate::lang::display::quoted;
 use crate::lang::parser::{Parsed, Tokens, pattern, text, word};
@@ -100,7 +101,13 @@ impl FamilyOf {
         let stopped = stop_of_sweep(pulled, sink)?;
         // What was counted is shown in any case.
         let mut family = if stopped.is_some() { family.within(crate::budget::Budget::unlimited()) } else { family };
-        let sums = family.sums()?;
+        let sums = match family.sums() {
+            Err(error @ inspect::Error::OutOfBudget(_)) => {
+                sink.note("interrupted: all processes were read, but the sums were not finished")?;
+                return Err(error.into());
+            }
+            sums => sums?,
+        };
         let summary = summary(&family, &sums, (listed, done), stopped);
         if stopped != Some(Stopped::Closed) {
             classes(&sums, sink)?;
@@ -229,7 +236,7 @@ fn of_cgroup(memory: CgroupMemory) -> AccountCgroup {
 fn freed_by(class: FamilyClass) -> &'static str {
     match class {
         FamilyClass::PrivateOne => "the end of its process",
-        FamilyClass::PrivateSeveral | FamilyClass::Merged => "the end of all that share it",
+        FamilyClass::PrivateSeveral | FamilyClass::Merged => "the end of all of them",
         FamilyClass::ShmemOne | FamilyClass::ShmemSeveral => FREES_SHARED_MEMORY,
         FamilyClass::FileOne | FamilyClass::FileSeveral => FREES_FILE_PAGES,
         FamilyClass::Kernel => FREES_KERNEL_PAGES,

@@ -130,7 +130,9 @@ fn words(class: FamilyClass) -> &'static str {
 
 fn of_which(row: &AccountFamilyClass) -> Cell<'static> {
     Cell::new(match row.outside {
-        Ok(outside) if outside > 0 => format!("{} also in other processes; {}", size(outside), row.freed_by),
+        Ok(outside) if outside > 0 && row.class != FamilyClass::Kernel => {
+            format!("{} also outside; {}", size(outside), row.freed_by)
+        }
         _ => row.freed_by.to_owned(),
     })
 }
@@ -202,7 +204,7 @@ fn family(lines: &mut Lines, sums: &AccountFamily) {
         }
         (true, true) => {
             line.plain(format!("at least {used} (the sum of Pss); the sum of Rss is {rss}"));
-            let exact = "exact if no other process maps the same memory (frame numbers are hidden: help rights)";
+            let exact = "exact if no other process maps the same memory";
             lines.line().indent(2).word("", Role::Note, exact);
         }
         (true, false) => {
@@ -212,7 +214,7 @@ fn family(lines: &mut Lines, sums: &AccountFamily) {
     if let Ok(outside) = sums.outside
         && outside > 0
     {
-        lines.line().indent(2).plain(format!("{} of this is mapped by other processes too", size(outside)));
+        lines.line().indent(2).plain(format!("{} of this is outside too: other processes map it", size(outside)));
     }
     for (count, what) in [
         (sums.refused, "left out: permission denied"),

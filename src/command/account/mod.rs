@@ -2,8 +2,8 @@
 //! of several processes, each frame once.
 
 pub(super) mod family;
-mod family_records;
-mod records;
+pub(super) mod family_records;
+pub(super) mod records;
 
 use family::FamilyOf;
 use family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
@@ -117,7 +117,8 @@ class, so that the classes add up to Rss. The first class that applies counts:
   shared memory                memfd, tmpfs, System V and shared anonymous memory
   file pages                   the page cache, for as long as it is mapped
 
-Shared memory and file pages are `only here` if no other process maps them. They are `with others` otherwise.
+Shared memory and file pages are `only here` if no other process maps them. They are `with others` otherwise. The end \
+of all mappings and descriptors, and the deletion of the file, free shared memory.
 
   RANGE         only this range
   by region     a row for each region, in place of the classes
@@ -546,8 +547,8 @@ fn freed_by(class: AccountClass) -> &'static str {
     match class {
         AccountClass::Anonymous => "free or munmap",
         AccountClass::PrivateCopies => "munmap",
-        AccountClass::Forked => "free or munmap in all processes that share it",
-        AccountClass::Merged => "munmap of all pages that share it",
+        AccountClass::Forked => "free or munmap by all that share it",
+        AccountClass::Merged => "munmap by all that share it",
         AccountClass::ShmemHere | AccountClass::ShmemOthers | AccountClass::ShmemUnclear => FREES_SHARED_MEMORY,
         AccountClass::FileHere | AccountClass::FileOthers | AccountClass::FileUnclear => FREES_FILE_PAGES,
         AccountClass::Kernel => FREES_KERNEL_PAGES,

@@ -12,14 +12,14 @@ use crate::report::AccountClass::{
     ShmemHere, ShmemOthers, ShmemUnclear, Unclear,
 };
 use crate::report::record::record;
-use crate::report::{AccountClass, BesideRss, Fact, Numbers};
+use crate::report::{AccountClass, BesideRss, Fact, Numbers, Reason};
 
 /// What gives shared memory back, of one process or of several.
-pub(super) const FREES_SHARED_MEMORY: &str = "the end of all mappings and of the file";
+pub(super) const FREES_SHARED_MEMORY: &str = "munmap by all, and deletion";
 /// The same of pages of files.
 pub(super) const FREES_FILE_PAGES: &str = "reclaim, if clean";
 /// The same of pages of the kernel.
-pub(super) const FREES_KERNEL_PAGES: &str = "nothing: every process has it";
+pub(super) const FREES_KERNEL_PAGES: &str = "nothing: all have it";
 
 record! {
     /// A row of `account`.
@@ -158,12 +158,12 @@ static CLASSES: Table<AccountRow> = Table::of(&[
 /// `account … by KEY`
 static GROUPS: Table<AccountGroup> = Table::of(&[
     bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
-    SHARE.cell(|_, row| share(row.bytes, row.of)),
+    SHARE.rank(1).cell(|_, row| share(row.bytes, row.of)),
     bytes("own").cell(|_, row| sum(row, &[Anonymous, PrivateCopies])),
     bytes("forked").cell(|_, row| sum(row, &[Forked, Merged, PrivateUnclear])),
     bytes("shmem").cell(|_, row| sum(row, &[ShmemHere, ShmemOthers, ShmemUnclear])),
     bytes("file").cell(|_, row| sum(row, &[FileHere, FileOthers, FileUnclear])),
-    bytes("other").rank(1).cell(|_, row| sum(row, &[Kernel, Elsewhere, Unclear])),
+    bytes("other").rank(2).cell(|_, row| sum(row, &[Kernel, Elsewhere, Unclear])),
 ]);
 
 const SHARE: Column = Column::number("share", 6, Role::Plain);
@@ -175,7 +175,9 @@ pub(super) const fn bytes(title: &'static str) -> Column {
 /// The table of a group.
 fn groups(group: &AccountGroup) -> Table<AccountGroup> {
     let key: MakeCell<AccountGroup> = |_, group| Cell::new(&group.key);
-    GROUPS.by([Some(Column::word(group.by, 20, Role::Plain).cell(key)), None])
+    // The range of a region is never cut.
+    let width = if group.by == "region" { "0x7fffdeadb000..0x7fffdeadc000".len() } else { 20 };
+    GROUPS.by([Some(Column::word(group.by, width, Role::Plain).cell(key)), None])
 }
 
 pub(super) fn share(part: u64, whole: u64) -> Cell<'static> {
@@ -212,7 +214,7 @@ fn of_which(row: &AccountRow) -> Cell<'static> {
     let marks: [(&Fact<u64>, &str); 8] = [
         (&row.huge, "huge"),
         (&row.zeros, "all-zero pieces of these"),
-        (&row.to_copy, "copied by the next writes here"),
+        (&row.to_copy, "copied by the next writes"),
         (&row.lazily_freed, "lazily freed"),
         (&row.locked, "locked"),
         (&row.dirty, "dirty"),
@@ -241,7 +243,8 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
                 size(*distinct)
             ));
         }
-        Ok(_) => {}
+        // Each row that it concerns has a note.
+        Ok(_) | Err(Reason::FrameHidden) => {}
         Err(reason) => {
             lines.line().indent(2).word("", Role::Note, format!("different frames: {}", reason.cause()));
         }
@@ -315,7 +318,6 @@ fn difference(one: u64, other: u64) -> String {
 #[cfg(test)]
 pub(in crate::command) mod samples {
     use super::*;
-    use crate::report::Reason;
 
     pub fn all() -> Vec<Box<dyn Record>> {
         vec![
@@ -341,7 +343,7 @@ pub(in crate::command) mod samples {
             several: Ok(0),
             with_pmdb: Ok(0),
             zeros: Err(Reason::NotApplicable("contents were not looked at")),
-            freed_by: "free or munmap in all processes that share it",
+            freed_by: "free or munmap by all that share it",
         }
     }
 

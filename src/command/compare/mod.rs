@@ -95,6 +95,9 @@ that both processes have: a digit is so many tenths, # is all.
 Of several processes only the sums of each are shown, with the kernel's own uss and pss (smaps_rollup). $_shared, \
 $_copied and $_about_to_copy are the bytes of all.
 
+The Private_Dirty of a child in smaps, which redis reports as rdb_last_cow_size, is `copied` and `there` together: pages \
+that the child kept when the parent freed them are its own as well.
+
 Pages of a file never count as `to copy`: the first write copies them even without a fork. Regions match by address, \
 and files also by offset. A frame that the other process maps only at another address counts as shared, and so does \
 a page in the same swap slot.

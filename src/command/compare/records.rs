@@ -156,6 +156,7 @@ static SAMPLES: Table<ComparisonSample> = Table::of(&[
     of_bytes("shared").cell(|_, sample| bytes(sample.page_size, sample.counts.shared)),
     of_bytes("to copy").cell(|_, sample| bytes(sample.page_size, sample.counts.about_to_copy)),
     of_bytes("copied").cell(|_, sample| bytes(sample.page_size, sample.counts.copied)),
+    of_bytes("there").rank(2).cell(|_, sample| bytes(sample.page_size, sample.counts.only_there)),
     Column::number("copied / s", 10, Role::Size).cell(|_, sample| match sample.rate {
         Some(rate) => Cell::size(rate),
         None => Cell::of(Role::Dim, "-"),

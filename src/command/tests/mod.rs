@@ -5,6 +5,7 @@ mod classes;
 mod expectation;
 mod functions;
 mod habits;
+mod interrupts;
 mod language;
 mod memory;
 mod pins;

@@ -113,6 +113,8 @@ pub fn field(name: &str) -> &str {
         "own_mappings" => "mappings by pmdb",
         "several" => "mapped several times here",
         "with_pmdb" => "shared only with pmdb",
+        "alone" => "only here",
+        "ends" => "freed at exit",
         "to_copy" => "to copy",
         "lazily_freed" => "lazily freed",
         "lazy_free" => "LazyFree",

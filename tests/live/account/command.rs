@@ -96,22 +96,30 @@ pub fn by_region_as_smaps() {
     end(child);
 }
 
-/// The table and what closes it fit a screen of 24 lines and 80 columns.
+/// The table and what closes it fit a screen of 24 lines and 80 columns, also for a family.
 pub fn it_fits_a_screen() {
     let (puppet, child) = varied();
-    let output = Command::new(env!("CARGO_BIN_EXE_pmdb"))
-        .args(["-nx", "-q", "-batch", "-p", &puppet.0.pid().to_string(), "-ex", "set width 80", "-ex", "account"])
-        .output()
-        .expect("pmdb runs");
-    let text = String::from_utf8(output.stdout).expect("text");
-    let lines: Vec<&str> = text.lines().collect();
-    assert!(lines.len() <= 23, "{} lines:\n{text}", lines.len());
-    let widest = lines.iter().map(|line| line.chars().count()).max();
-    assert!(widest <= Some(80), "{text}");
+    let shown = |command: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_pmdb"))
+            .args(["-nx", "-q", "-batch", "-p", &puppet.0.pid().to_string(), "-ex", "set width 80", "-ex", command])
+            .output()
+            .expect("pmdb runs");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(80), "{text}");
+        text
+    };
+    for command in ["account", "account children"] {
+        let text = shown(command);
+        assert!(text.lines().count() <= 23, "{text}");
+    }
+    let text = shown("account");
     assert!(text.contains("shared since a fork") && text.contains("smaps_rollup"), "{text}");
     if support::is_root() {
         assert!(text.contains("copied by the next writes"), "{text}");
     }
+    let text = shown("account by region");
+    assert!(text.lines().any(|line| line.ends_with("[heap]")), "{text}");
     end(child);
 }
 

@@ -86,6 +86,12 @@ pub fn copies_are_seen_as_they_come() {
     let shown = |command: &str| shown_in_cells(puppet.0.pid(), command);
     assert_eq!(shown(&format!("map {room:#x}, +{} by sharing", 4 * page_bytes())), (0, 1));
     assert_eq!(shown(&format!("map {room:#x}, +{} by resident", 4 * page_bytes())), (1, 4));
+    // What the parent drops stays with the child, which has it alone.
+    puppet.advises(memory + 90 * page_bytes(), 10, libc::MADV_DONTNEED).expect("to drop pages");
+    let all = super::command::records(puppet.0.pid(), &format!("compare {child} in {range}"));
+    let [sums] = of_type(&all, "comparison-summary")[..] else { panic!("{all:?}") };
+    assert_eq!((pages(sums, "copied"), pages(sums, "only_there")), (20, 10));
+    assert_eq!(kernel(), 30);
     // A condition that does not come true in time.
     let ended = pmdb(puppet.0.pid(), &format!("compare {child} in {range} every 5ms for 20ms until copied > 1G"));
     assert_eq!(ended.wait_with_output().expect("its end").status.code(), Some(5));

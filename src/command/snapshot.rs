@@ -7,9 +7,9 @@ use crate::inspect::{self, Facts};
 use crate::kernel::Name;
 use crate::kernel::words::worded;
 use crate::lang::parser::{
-    Parsed, Tokens, after, clause, hint_at_missing_with, list_once, pattern, range, snapshot_name, word,
+    Parsed, Tokens, after, clause, hint_at_missing_with, list_once, range, snapshot_file, snapshot_name, word,
 };
-use crate::lang::{self, Expected, Spanned, display};
+use crate::lang::{self, Spanned, display};
 use crate::process::Target;
 use crate::render::columns::{Cell, Column, PID, Table};
 use crate::render::text::Text;
@@ -104,7 +104,7 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
         }
         let (mut input, name) = opt(snapshot_name).parse(input)?;
         let (mut file, mut in_, mut with) = (None, None, None);
-        while clause(&mut input, &mut file, after("from", pattern(Expected::File)))?
+        while clause(&mut input, &mut file, after("from", snapshot_file))?
             || clause(&mut input, &mut in_, after("in", range))?
             || clause(&mut input, &mut with, after("with", list_once::<SnapshotPart>))?
         {}

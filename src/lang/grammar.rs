@@ -159,7 +159,7 @@ fn readable_word(word: &str) -> String {
         "later" => "NAME|now".into(),
         "target" => "PID|NAME".into(),
         "line_text" => "COMMAND".into(),
-        "path" => "FILE".into(),
+        "path" | "snapshot_file" => "FILE".into(),
         "name_regex" => "REGEX".into(),
         "HOW" => "--how".into(),
         "FAULT" => "--fault".into(),

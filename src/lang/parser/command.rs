@@ -357,6 +357,15 @@ pub(crate) fn is_clause(word: &str) -> bool {
     word == "in" || CLAUSES.contains(&word) || RARE_CLAUSES.contains(&word)
 }
 
+/// The path of a file that a snapshot is taken from. No word of a clause begins it: after a range that was pasted it
+/// would be that clause.
+pub(crate) fn snapshot_file(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
+    if input.rest.first().is_some_and(|token| CLAUSES.contains(&token.text)) {
+        return input.accept(Expected::File, |_| None);
+    }
+    pattern(Expected::File)(input)
+}
+
 /// `range`
 pub(crate) fn range(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     input.expect(Expected::Range);

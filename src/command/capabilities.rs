@@ -2,7 +2,7 @@
 
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::lang::parser::{Parsed, Tokens};
-use crate::process::{Feature, Finding};
+use crate::process::{Feature, Finding, RecordParts};
 use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
@@ -48,6 +48,9 @@ shows this.",
         let target = context.state.target().cloned();
         let is_capture = target.as_ref().is_some_and(|target| target.process.capture_times().is_some());
         let own = target.as_ref().map(|target| target.process.findings()).transpose()?;
+        // Where no records can be read, one reason is enough.
+        let of_tables = target.as_ref().filter(|_| machine.require_records(RecordParts::FOLIO).is_ok());
+        findings.extend(of_tables.map(|target| target.process.tables_finding()));
         for finding in own.into_iter().flatten() {
             match findings.iter_mut().find(|one| one.feature == finding.feature) {
                 Some(general) => *general = finding,
@@ -128,6 +131,9 @@ fn words(feature: Feature) -> (&'static str, &'static str) {
         }
         Feature::Owners => ("owners", "the file that a frame is a page of is not known, nor the references by holder"),
         Feature::FolioPins => ("folio_pins", "whether a large folio is pinned is not known"),
+        Feature::PageTables => {
+            ("page_tables", "the entries of page tables are unknown: whether a page was accessed or written to")
+        }
         Feature::IdleBitmap => {
             ("idle_bitmap", "the idle flag of a frame has little meaning, because nothing sets it on request")
         }

@@ -43,6 +43,7 @@ in detail, then the runs if it spans pages. The answer for an address has these 
 
   physical address  frame × page size + offset in the page
   page-map entry    the raw 64 bits, each explained
+  page table        the level of the page-table entry and its bits, if /proc/kcore can be read
   page              state and kind
   frame             flags, map count, zone and node
   place             region and symbol
@@ -177,6 +178,9 @@ pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Sy
     if let Err(reason) = &detail.own_mappings {
         why.note("own_mappings", reason);
     }
+    if let Some(Err(reason)) = &detail.table_entry {
+        why.note("table_entry", reason);
+    }
     let frame = detail.page.frame();
     let entry = detail.entry.ok_or(Reason::NotApplicable("the page map ends before this address"));
     let of_entry = |ask: fn(PageMapEntry) -> bool| entry.clone().map(ask);
@@ -184,7 +188,11 @@ pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Sy
         pid: space.target().process.identity().pid,
         address: detail.address,
         physical: detail.physical,
-        pfn: detail.frame,
+        pfn: match (detail.page.state(), &detail.table_entry) {
+            // The page map hides the frames of device mappings.
+            (State::PfnMapped, Some(Ok(entry))) => Ok(entry.frame),
+            _ => detail.frame,
+        },
         pfn_hidden: of_entry(PageMapEntry::is_frame_hidden),
         state: detail.page.state(),
         kind: detail.page.kind,
@@ -215,6 +223,7 @@ pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Sy
             (Err(reason), _) => Err(reason),
         },
         kernel_record: detail.record,
+        table_entry: detail.table_entry.and_then(Fact::ok).map(Into::into),
         place: detail.place,
         region: detail.region.as_ref().map(Into::into),
         symbol,

@@ -7,9 +7,11 @@ use super::folio::{Folio, is_aligned};
 use super::frames::{FrameDetail, frame_detail, is_average, resources};
 use super::page::{Page, huge_without_scan};
 use super::region::ViewedRegion;
+use super::table_entry::table_entry;
 use super::{Error, Result};
 use crate::kernel::{
-    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PhysicalAddress, Region, State, SwapEntry, VirtualAddress,
+    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PhysicalAddress, Region, State, SwapEntry, TableEntry,
+    VirtualAddress,
 };
 use crate::process::{BackingContent, Categories, Target};
 use crate::report::{Fact, FolioMapping, FramePlace, KernelRecord, Reason};
@@ -44,6 +46,8 @@ pub struct PageDetail {
     pub folio: Fact<(Folio, FolioMapping)>,
     /// The kernel's own record of the frame, where that can be read.
     pub record: Option<KernelRecord>,
+    /// The entry of the page table that maps the page, where the kernel's records can be read.
+    pub table_entry: Option<Fact<TableEntry>>,
     /// Written to since soft-dirty bits were cleared.
     pub soft_dirty: Fact<bool>,
     /// Where the frame lies, and the cgroup that it is charged to.
@@ -176,6 +180,7 @@ impl AddressSpace {
                 Reason::NotApplicable("no frame is mapped here")
             }
         };
+        let table_entry = table_entry(self.target(), size.index(address), entry, is_hidden);
         let frame = match (entry.is_present(), entry.frame()) {
             (_, Some(frame)) => Ok(frame),
             (true, None) => Err(Reason::FrameHidden),
@@ -224,10 +229,15 @@ impl AddressSpace {
             zone: None,
             cgroup: None,
             holders: None,
+            table: None,
             content: reading.content.clone().ok(),
         };
         let offset = size.offset(address);
+        let in_table = table_entry.as_ref().and_then(|entry| entry.as_ref().ok()?.frame.physical(size));
         let physical = match (state, viewed.and_then(|viewed| viewed.physical_base().zip(Some(viewed)))) {
+            (State::PfnMapped, _) if in_table.is_some() => {
+                in_table.and_then(|start| start.checked_add(offset)).ok_or_else(no_frame)
+            }
             (State::PfnMapped, Some(_)) if place.is_some_and(|place| place.may_be_copied) => Err(copied_or_not()),
             (State::PfnMapped, Some((base, viewed))) => {
                 base.checked_add(address.get() - viewed.range().start().get()).ok_or_else(no_frame)
@@ -298,6 +308,7 @@ impl AddressSpace {
             huge,
             folio,
             record,
+            table_entry,
         })
     }
 
@@ -390,6 +401,7 @@ impl PageDetail {
         self.page.own_mappings = 0;
         self.own_mappings = Ok(0);
         self.record = None;
+        self.table_entry = self.table_entry.map(|_| Err(Reason::Changed));
         self.page.order = None;
         self
     }

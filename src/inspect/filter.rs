@@ -7,6 +7,7 @@ use super::error::no_scan;
 use super::kernel_record;
 use super::page::{Facts, Page};
 use super::region::ViewedRegion;
+use super::table_entry;
 use super::{Error, Result};
 use crate::kernel::FrameNumber;
 use crate::process::{self, Categories, Machine};
@@ -168,7 +169,13 @@ impl AddressSpace {
         } else {
             Ok(())
         };
+        let tables = if need.contains(Facts::TABLES) {
+            available.frames.clone().and_then(|()| table_entry::require(self.target()))
+        } else {
+            Ok(())
+        };
         let facts = [
+            (Facts::TABLES, "page-table entries", &tables),
             (Facts::REFERENCES, REFERENCES, &records),
             (Facts::PINS, PINS, &records),
             (Facts::ORDER, "the orders of folios", &available.flags),

@@ -69,6 +69,7 @@ impl FrameRow {
             order: self.order,
             zone: self.zone,
             cgroup: self.cgroup,
+            table: None,
             holders: self.holders,
             content: None,
         }

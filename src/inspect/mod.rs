@@ -67,6 +67,7 @@ mod region;
 mod rows;
 mod stats;
 mod sweep;
+mod table_entry;
 #[cfg(test)]
 mod tests;
 mod watch;

@@ -4,7 +4,8 @@
 use super::holders::FrameHolders;
 use crate::kernel::physical::{ZoneLookup, Zones};
 use crate::kernel::{
-    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State, VirtualAddress,
+    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State, TableBits,
+    VirtualAddress,
 };
 use crate::process::BackingContent;
 use crate::report::{Reason, Why};
@@ -14,7 +15,7 @@ bitflags! {
     /// What a sweep has to find out beside the page-map entries. Each costs reads of its own, so ask for no more than
     /// is used.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-    pub struct Facts: u16 {
+    pub struct Facts: u32 {
         /// [`Page::kind`] where it can be known: distinguishes the zero page from anonymous memory.
         const KINDS = 1 << 0;
         /// [`Page::flags`], from `/proc/kpageflags`.
@@ -49,6 +50,8 @@ bitflags! {
         const REFERENCES = 1 << 14;
         /// All of [`Page::holders`].
         const PINS = 1 << 15;
+        /// [`Page::table`], from the page tables in the kernel's memory.
+        const TABLES = 1 << 16;
     }
 }
 
@@ -131,6 +134,8 @@ pub struct Page {
     pub cgroup: Option<u64>,
     /// Who holds the frame's folio, when asked for and recorded.
     pub holders: Option<FrameHolders>,
+    /// What the entry of the page table allows and records, when asked for and there is a frame.
+    pub table: Option<TableBits>,
     /// For an untouched page: what the file or shared memory behind it has, when asked for and told.
     pub content: Option<BackingContent>,
 }
@@ -154,6 +159,7 @@ impl Page {
             zone: None,
             cgroup: None,
             holders: None,
+            table: None,
             content: None,
         }
     }

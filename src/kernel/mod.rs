@@ -12,6 +12,8 @@ pub mod maps;
 pub mod mounts;
 pub mod page;
 pub mod page_flags;
+#[doc(hidden)]
+pub mod page_table;
 pub mod physical;
 #[cfg(feature = "serde")]
 mod serialize;
@@ -26,6 +28,7 @@ pub use address::{AddressRange, FrameNumber, FrameRange, PageSize, PhysicalAddre
 pub use maps::{Device, Permissions, Region};
 pub use page::{Kind, PageMapEntry, State, SwapEntry};
 pub use page_flags::PageFlags;
+pub use page_table::{TableBits, TableEntry};
 pub use status::Registers;
 pub use text::Name;
 

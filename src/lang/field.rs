@@ -178,6 +178,10 @@ fields! {
         RefCount "refcount" Integer;
         /// Pinned, as for a device: a large folio with pins, or 1024 references that nothing else explains.
         Pinned "pinned" Boolean;
+        /// Accessed through this mapping since the kernel last cleared the bit (page-table entry).
+        Accessed "accessed" Boolean;
+        /// Written to through this mapping since the kernel last cleared the bit (page-table entry).
+        TableDirty "pte_dirty" Boolean;
         /// The order of the folio, which has 2^order pages; 0 is a single page.
         Order "order" Integer;
         /// The NUMA node of the frame.

@@ -156,3 +156,8 @@ pub(super) fn records(require: impl Fn(RecordParts) -> Result<()>) -> Vec<Findin
     let of_parts = of_parts.map(|(feature, part, found)| by_trying(feature, require(part), found));
     std::iter::once(of_all).chain(of_parts).collect()
 }
+
+/// Whether the page tables of a process can be read.
+pub(super) fn tables(required: Result<()>) -> Finding {
+    by_trying(Feature::PageTables, required, "the entries of its page tables have the frames of its page map")
+}

@@ -6,7 +6,7 @@ use super::modules::WordLayout;
 use super::populated::{self, IN_ENTRIES, PopulatedRanges};
 use crate::budget::Budget;
 use crate::kernel::smaps::{self, Smaps};
-use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
+use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, Categories, Error, File, Finding, Identity, Liveness, MemoryLifetime, Probe, Query, Result, Source,
     WordFile, as_words,
@@ -269,6 +269,22 @@ impl Process {
         Ok((read > 0).then_some(entry[0]))
     }
 
+    /// Whether the entries of its page tables can be read here.
+    ///
+    /// # Errors
+    /// They cannot, or were not proved to be those of its page map.
+    #[doc(hidden)]
+    pub fn require_table_entries(&self) -> Result<()> {
+        self.source.require_table_entries()
+    }
+
+    /// The entries of its page tables that map the pages from page index `first` on; `None` where nothing is mapped. An
+    /// entry counts only if the page map has the same frame.
+    #[doc(hidden)]
+    pub fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
+        self.source.table_entries(first, into)
+    }
+
     /// Which categories [`Process::populated`] can tell here.
     pub fn categories(&self) -> Categories {
         match self.scannable() {
@@ -345,6 +361,12 @@ impl Process {
     #[doc(hidden)]
     pub fn findings(&self) -> Result<Vec<Finding>> {
         findings::of_process(&*self.source, &mut self.budget())
+    }
+
+    /// The finding about its page tables.
+    #[doc(hidden)]
+    pub fn tables_finding(&self) -> Finding {
+        findings::tables(self.require_table_entries())
     }
 
     /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it, which takes

@@ -2,7 +2,7 @@
 
 use super::Fact;
 use super::record::record;
-use crate::kernel::Device;
+use crate::kernel::{Device, TableBits, TableEntry};
 
 /// A pin of a page that is no large folio is so many references (GUP_PIN_COUNTING_BIAS in include/linux/mm.h).
 pub const REFERENCES_OF_A_PIN: u64 = 1024;
@@ -24,6 +24,27 @@ record! {
         owner: Fact<&'static str>,
         /// The page of a file, for the owner `file`.
         [optional] file_page: Option<FilePage>,
+    }
+
+    /// The entry of the page table that maps a page, read from `/proc/kcore`.
+    #[derive(Copy, Eq)]
+    pub struct TableEntryReport within "table_entry" {
+        /// Level of its table: 1 (PTE) maps one page, 2 (PMD) and 3 (PUD) map larger blocks.
+        level: u8,
+        /// Whether the processor uses it. If not, an access is a fault though the page is there.
+        present: bool,
+        /// Whether the page is writable.
+        write: bool,
+        /// Whether programs may access it, and not only the kernel.
+        user: bool,
+        /// Whether it was accessed since the kernel last cleared the bit.
+        accessed: bool,
+        /// Whether it was written to through this mapping.
+        dirty: bool,
+        /// Whether programs cannot execute it.
+        no_execute: bool,
+        /// Its protection key (x86-64).
+        [optional] protection_key: Option<u8>,
     }
 
     /// The references of a folio by holder.
@@ -52,5 +73,21 @@ record! {
         inode: u64,
         /// Index of the page in the file.
         index: u64,
+    }
+}
+
+impl From<TableEntry> for TableEntryReport {
+    fn from(entry: TableEntry) -> Self {
+        let has = |bit| entry.bits.contains(bit);
+        TableEntryReport {
+            level: entry.level,
+            present: has(TableBits::PRESENT),
+            write: has(TableBits::WRITE),
+            user: has(TableBits::USER),
+            accessed: has(TableBits::ACCESSED),
+            dirty: has(TableBits::DIRTY),
+            no_execute: has(TableBits::NO_EXECUTE),
+            protection_key: entry.protection_key,
+        }
     }
 }

@@ -52,6 +52,8 @@ pub enum Feature {
     Owners,
     /// The counts of pins of large folios.
     FolioPins,
+    /// The page tables of a process, in the kernel's memory.
+    PageTables,
     /// `/sys/kernel/mm/page_idle/bitmap`
     IdleBitmap,
     /// That the KSM flag is set on merged pages alone.

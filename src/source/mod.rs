@@ -32,7 +32,7 @@ pub use sys::{Word, as_words};
 
 use crate::budget::Budget;
 use crate::kernel::mounts::{self, Mount};
-use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Name, PageSize, Region, TableEntry, VirtualAddress};
 use std::sync::Arc;
 
 /// The identity of a process: more than its number, as numbers are reused.
@@ -149,6 +149,17 @@ pub trait Source: Send + Sync {
     /// that are no memory are empty.
     fn records(&self, _first: u64, _parts: RecordParts, _into: &mut [FrameRecord]) -> Result<()> {
         lacks("the kernel's own records of frames")
+    }
+
+    /// Whether the page tables of the process can be read here, and are proved to be its own.
+    fn require_table_entries(&self) -> Result<()> {
+        lacks("the page tables of a process")
+    }
+
+    /// The entries of page tables that map the pages of the process from page index `first` on; `None` where nothing is
+    /// mapped. Nothing is locked: an entry counts only if the page map has the same frame.
+    fn table_entries(&self, _first: u64, _into: &mut [Option<TableEntry>]) -> Result<()> {
+        lacks("the page tables of a process")
     }
 
     /// Reads memory of the process, and returns how much was read. The live source faults pages in: call it only for

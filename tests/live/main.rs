@@ -45,6 +45,7 @@ mod states;
 mod support;
 mod symbols;
 mod system;
+mod tables;
 mod target;
 mod timeline;
 mod undisturbed;
@@ -105,6 +106,7 @@ const TESTS: &[&[Test]] = &[
     soft_dirty::TESTS,
     states::TESTS,
     symbols::TESTS,
+    tables::TESTS,
     undisturbed::TESTS,
     walk::TESTS,
     timeline::TESTS,

@@ -141,7 +141,7 @@ fn need(field: PageField) -> &'static str {
         F::MapCount => "counts",
         F::Node | F::Zone | F::Pfn | F::Phys => "frames",
         F::Cgroup => "cgroups",
-        F::RefCount | F::Pinned => "kcore",
+        F::RefCount | F::Pinned | F::Accessed | F::TableDirty => "kcore",
     }
 }
 

@@ -8,7 +8,7 @@ use super::super::holders::FrameHolders;
 use super::super::page::{Facts, InZone, Page, StateSet, huge_without_scan};
 use super::super::region::ViewedRegion;
 use crate::kernel::physical::Zones;
-use crate::kernel::{AddressRange, Kind, PageFlags, PageMapEntry, PageSize, State, VirtualAddress};
+use crate::kernel::{AddressRange, Kind, PageFlags, PageMapEntry, PageSize, State, TableBits, VirtualAddress};
 use crate::process::{BackingContent, BackingRun, Categories};
 use crate::report::Reason;
 use std::ops::Range;
@@ -71,6 +71,8 @@ pub(in crate::inspect) struct EntryWords<'a> {
     pub cgroups: &'a [u64],
     /// Who holds their folios; empty when not read.
     pub holders: &'a [Option<FrameHolders>],
+    /// The bits of their entries in page tables; empty when not read.
+    pub tables: &'a [Option<TableBits>],
     /// The scan categories, by index of entry; `None` when not asked for.
     pub marks: Option<&'a [CategoryMark]>,
     /// Pages that an entry stands for.
@@ -101,6 +103,7 @@ impl<'a> Chunk<'a> {
             && words.marks.is_none()
             && self.zones.is_none()
             && words.holders.is_empty()
+            && words.tables.is_empty()
             && [words.flags, words.counts, words.orders, words.cgroups].iter().all(|words| words.is_empty())
     }
 
@@ -163,6 +166,7 @@ pub(super) struct PageStretches {
     pub orders: Vec<u64>,
     pub cgroups: Vec<u64>,
     pub holders: Vec<Option<FrameHolders>>,
+    pub tables: Vec<Option<TableBits>>,
     pub marks: Vec<CategoryMark>,
 }
 
@@ -201,6 +205,7 @@ impl PageStretches {
         self.orders.clear();
         self.cgroups.clear();
         self.holders.clear();
+        self.tables.clear();
         self.marks.clear();
     }
 
@@ -234,6 +239,7 @@ impl PageStretches {
                 orders: self.orders.get(at.clone()).unwrap_or_default(),
                 cgroups: self.cgroups.get(at.clone()).unwrap_or_default(),
                 holders: self.holders.get(at.clone()).unwrap_or_default(),
+                tables: self.tables.get(at.clone()).unwrap_or_default(),
                 marks: marks.as_ref().and_then(|marks| self.marks.get(marks.clone())),
                 stride: *stride,
             }),
@@ -370,6 +376,7 @@ impl ChunkPages<'_> {
         let order = same_word(words.orders, first, &mut alike);
         let cgroup = same_word(words.cgroups, first, &mut alike);
         let holders = common_word(words.holders, first, &mut alike).flatten();
+        let table = common_word(words.tables, first, &mut alike).flatten();
         let zone = self.zone(entry, words.stride, &mut alike);
         // A head has other flags than its tails: with flags, huge mappings come one by one and in two parts.
         let parted = words.stride > 1 && flags.is_some();
@@ -404,6 +411,7 @@ impl ChunkPages<'_> {
             zone,
             cgroup,
             holders,
+            table,
             content,
         };
         if !parted {

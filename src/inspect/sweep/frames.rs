@@ -503,6 +503,9 @@ fn expand(
         if let Some(&holders) = stretches.holders.get(slot) {
             stretches.holders.resize(end, holders);
         }
+        if let Some(&bits) = stretches.tables.get(slot) {
+            stretches.tables.resize(end, bits);
+        }
         match differing.next_if(|(differs, _)| *differs == slot) {
             Some((_, counts)) => stretches.counts.extend(counts),
             None => {

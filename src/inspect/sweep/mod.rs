@@ -9,6 +9,7 @@
 mod chunk;
 mod frames;
 mod plan;
+mod tables;
 #[cfg(test)]
 mod tests;
 
@@ -362,6 +363,9 @@ impl Batch {
         }
         if question.need.contains(Facts::CONTENT) {
             find_backing(stretches, space);
+        }
+        if question.need.contains(Facts::TABLES) {
+            tables::read_tables(stretches, space)?;
         }
         frames::look_up_frames(stretches, wanted, space, question)?;
         if question.need.contains(Facts::OWNERS) {

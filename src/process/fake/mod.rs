@@ -7,7 +7,7 @@ mod source;
 pub(crate) use builder::Fake;
 
 use crate::kernel::smaps::Smaps;
-use crate::kernel::{AddressRange, Device, Name, PageFlags, PageSize, Permissions, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Device, Name, PageFlags, PageSize, Permissions, Region, TableEntry, VirtualAddress};
 use crate::process::{BackingContent, FrameRecord, Liveness, ProcessHandle, WordLayout};
 use crate::source::WordFile;
 use std::collections::{BTreeMap, HashMap};
@@ -41,6 +41,8 @@ pub struct World {
     pub counts: HashMap<u64, u64>,
     /// The kernel's own records of frames; `None` where they cannot be read.
     pub records: Option<HashMap<u64, FrameRecord>>,
+    /// Entries of page tables by page index; `None` where they cannot be read.
+    pub tables: Option<HashMap<u64, TableEntry>>,
     /// File descriptors: where each leads, and its `fdinfo`.
     pub descriptors: Vec<(&'static str, String)>,
     /// Files with words that may not be opened.
@@ -148,6 +150,7 @@ impl World {
             flags: HashMap::new(),
             counts: HashMap::new(),
             records: None,
+            tables: None,
             descriptors: Vec::new(),
             refused: vec![WordFile::FrameCgroups],
             scans: true,

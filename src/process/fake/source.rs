@@ -2,7 +2,7 @@
 
 use super::{HUGE, PAGE, PRESENT, World, region};
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, TableEntry, VirtualAddress};
 use crate::process::{ProcessHandle, Target};
 use crate::source::{
     Answer, ConfigPlace, File, FileLocation, FrameRecord, Held, InMemory, KernelSetting, List, Listed, Mapping,
@@ -275,6 +275,18 @@ impl Source for FakeSource {
         for (frame, record) in (first..).zip(into) {
             let known = self.0.records.as_ref().and_then(|records| records.get(&frame));
             *record = known.copied().unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    fn require_table_entries(&self) -> Result<()> {
+        if self.0.tables.is_some() { Ok(()) } else { none() }
+    }
+
+    fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
+        self.require_table_entries()?;
+        for (page, entry) in (first..).zip(into) {
+            *entry = self.0.tables.as_ref().and_then(|tables| tables.get(&page)).copied();
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::render::Record;
 use crate::render::text::lines::Footnotes;
 use crate::render::theme::Role;
 use crate::render::units::size;
-use crate::report::{Hex, NearestRegions, Reason, RegionBrief, Translation, Why};
+use crate::report::{Hex, NearestRegions, Reason, RegionBrief, TableEntryReport, Translation, Why};
 
 impl Record for Translation {
     fn write(&self, text: &mut Text) {
@@ -22,6 +22,9 @@ pub fn write(lines: &mut Lines, t: &Translation) {
     physical(lines, t);
     state(lines, t);
     entry(lines, t);
+    if let Some(entry) = &t.table_entry {
+        table_entry(lines, entry);
+    }
     if let Ok(slot) = &t.swap {
         block::swap(lines, slot, "area");
     }
@@ -139,6 +142,31 @@ fn entry(lines: &mut Lines, t: &Translation) {
         );
     } else if raw == 0 {
         line.push(Role::Dim, "no bit set");
+    }
+}
+
+fn table_entry(lines: &mut Lines, entry: &TableEntryReport) {
+    let level = match entry.level {
+        1 => "level 1 (PTE)".to_owned(),
+        2 => "level 2 (PMD)".to_owned(),
+        3 => "level 3 (PUD)".to_owned(),
+        level => format!("level {level}"),
+    };
+    let line = lines.field("table");
+    line.plain(level).indent_at(REMARK);
+    let bits = [
+        (entry.present, "present", "no access"),
+        (entry.write, "writable", "read-only"),
+        (entry.user, "user", "kernel only"),
+        (entry.accessed, "accessed", "not accessed"),
+        (entry.dirty, "dirty", "clean"),
+        (entry.no_execute, "no-execute", "executable"),
+    ];
+    for (is_set, set, clear) in bits {
+        line.word(", ", Role::Plain, if is_set { set } else { clear });
+    }
+    if let Some(key @ 1..) = entry.protection_key {
+        line.word(", ", Role::Plain, format!("protection key {key}"));
     }
 }
 

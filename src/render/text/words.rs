@@ -110,6 +110,7 @@ pub fn field(name: &str) -> &str {
         "flags_raw" => "flags",
         "map_count" => "map count",
         "kernel_record" => "holders and pins",
+        "table_entry" => "page-table entry",
         "own_mappings" => "mappings by pmdb",
         "several" => "mapped several times here",
         "with_pmdb" => "shared only with pmdb",

@@ -6,7 +6,8 @@ use crate::kernel::{Device, FrameNumber, Kind, Name, Permissions, PhysicalAddres
 use crate::report::json::{EveryState, Hex, JsonForm, Numbers, leaf};
 use crate::report::record::record;
 use crate::report::{
-    AccessOutcome, EventKind, Fact, FolioReport, FramePlace, FrameWords, KernelRecord, LargeFolios, Movable, Owner, Why,
+    AccessOutcome, EventKind, Fact, FolioReport, FramePlace, FrameWords, KernelRecord, LargeFolios, Movable, Owner,
+    TableEntryReport, Why,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -132,6 +133,8 @@ record! {
         folio: Fact<FolioReport>,
         /// The kernel's own record of the frame, where that can be read.
         [optional] kernel_record: Option<KernelRecord>,
+        /// The entry of the page table that maps the page, where the kernel's records can be read.
+        [optional] table_entry: Option<TableEntryReport>,
         /// The place of the frame.
         [flat] place: FramePlace,
         /// The region it lies in; `null` when unmapped.

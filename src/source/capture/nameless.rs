@@ -6,7 +6,7 @@
 
 use crate::budget::Budget;
 use crate::kernel::text::{unescape_newline, unescape_octal};
-use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Name, Region, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
     Listed, Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
@@ -346,6 +346,14 @@ impl Source for Nameless {
 
     fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
         self.source.records(first, parts, into)
+    }
+
+    fn require_table_entries(&self) -> Result<()> {
+        self.source.require_table_entries()
+    }
+
+    fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
+        self.source.table_entries(first, into)
     }
 
     fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

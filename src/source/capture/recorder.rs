@@ -5,7 +5,7 @@ use super::index::{
     BackingRuns, CaptureIndex, CapturedRights, FileParts, OneListed, ProcessAnswers, RecordedFailure, record_answer,
 };
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List, Listed,
     Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
@@ -322,6 +322,15 @@ impl Source for Recorder {
     // They are not kept: a capture may be given to somebody else.
     fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
         self.source.records(first, parts, into)
+    }
+
+    fn require_table_entries(&self) -> Result<()> {
+        self.source.require_table_entries()
+    }
+
+    // Not kept, as records are not.
+    fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
+        self.source.table_entries(first, into)
     }
 
     fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

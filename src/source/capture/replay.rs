@@ -5,7 +5,7 @@ use super::index::{CaptureIndex, FileParts, ProcessAnswers, group, replay_answer
 use super::recorder::{PIECE, group_file_key, groups_key, place, probe_key, text_key};
 use super::words::BlockReader;
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
     Listed, Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
@@ -195,6 +195,14 @@ impl Source for Replay {
 
     fn records(&self, _: u64, _: RecordParts, _: &mut [FrameRecord]) -> Result<()> {
         lacks("the kernel's own records of frames")
+    }
+
+    fn require_table_entries(&self) -> Result<()> {
+        lacks("page tables")
+    }
+
+    fn table_entries(&self, _: u64, _: &mut [Option<TableEntry>]) -> Result<()> {
+        lacks("page tables")
     }
 
     fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

@@ -3,10 +3,12 @@
 use super::apart::Storage;
 use super::directory::{Directory, read_to_end};
 use super::handle::{Handle, process_title};
+use super::kernel_records;
 use super::memory;
 use super::memory::Memory;
 use super::module_file::ModuleFile;
-use crate::kernel::{Region, VirtualAddress};
+use crate::kernel::{Region, VirtualAddress, maps};
+use crate::source::records::{AddressView, PageTables};
 use crate::source::{Error, Identity, Liveness, Result};
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
@@ -174,6 +176,16 @@ impl Attached {
         Ok(read)
     }
 
+    /// The page tables of the address space, as they are in the kernel's memory.
+    pub(super) fn page_tables(&self) -> Result<PageTables> {
+        let memory = self.memory();
+        if let Some(tables) = memory.tables.get() {
+            return Ok(*tables);
+        }
+        let found = kernel_records::records()?.tables(&LiveView { attached: self, memory: &memory })?;
+        Ok(*memory.tables.get_or_init(|| found))
+    }
+
     /// Clears the soft-dirty bits of the address space, if it is still the known one.
     pub(super) fn clear_soft_dirty(&self) -> Result<()> {
         /// `CLEAR_REFS_SOFT_DIRTY` in fs/proc/task_mmu.c: the other numbers clear other things.
@@ -216,5 +228,23 @@ impl Attached {
             return Err(self.end_error(&memory));
         }
         Ok(done)
+    }
+}
+
+/// What `/proc` says of the address space `memory`.
+struct LiveView<'a> {
+    attached: &'a Attached,
+    memory: &'a Memory,
+}
+
+impl AddressView for LiveView<'_> {
+    fn entries(&self, first: u64, into: &mut [u64]) -> Option<()> {
+        let read = memory::read_words(&self.memory.page_map, first, into).ok()?;
+        (read == into.len()).then_some(())
+    }
+
+    fn regions(&self) -> Vec<Region> {
+        let text = self.attached.maps_text(self.memory).unwrap_or_default();
+        maps::parse(&text).unwrap_or_default()
     }
 }

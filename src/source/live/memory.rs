@@ -8,6 +8,7 @@ use super::directory::{self, Directory, own_file};
 use super::handle::{Handle, process_title};
 use crate::kernel::status::Stat;
 use crate::kernel::{Device, Name, PageFlags, PageMapEntry, PageSize};
+use crate::source::records::PageTables;
 use crate::source::{Error, MemoryLifetime, PageRegion, Result, Scan, covered_pages, sys};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -28,6 +29,8 @@ pub(super) struct Memory {
     program: OnceLock<Option<(Device, u64)>>,
     maps: OnceLock<Result<OwnedFd>>,
     contents: OnceLock<Result<OwnedFd>>,
+    /// Its page tables, once they were found.
+    pub(super) tables: OnceLock<PageTables>,
 }
 
 impl Memory {
@@ -70,6 +73,7 @@ impl Memory {
             program: OnceLock::new(),
             maps: OnceLock::new(),
             contents: OnceLock::new(),
+            tables: OnceLock::new(),
         })
     }
 

@@ -23,7 +23,7 @@ use super::{
     Scan, Source, SourceAccess, WordFile, sys,
 };
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, PageMapEntry, Region, VirtualAddress};
+use crate::kernel::{AddressRange, PageMapEntry, Region, TableEntry, VirtualAddress};
 use attached::Attached;
 use directory::{Directory, read_all};
 use handle::{Handle, process_title};
@@ -142,6 +142,16 @@ impl Source for Live {
 
     fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
         kernel_records::records()?.read(first, parts, into);
+        Ok(())
+    }
+
+    fn require_table_entries(&self) -> Result<()> {
+        self.attached()?.page_tables().map(drop)
+    }
+
+    fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
+        let tables = self.attached()?.page_tables()?;
+        kernel_records::records()?.table_entries(&tables, first, into);
         Ok(())
     }
 

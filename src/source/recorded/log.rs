@@ -1,7 +1,7 @@
 //! The log of reads, of limited size, and the words that describe reads and their results.
 
 use crate::kernel::status::ThreadState;
-use crate::kernel::{Name, PageSize, VirtualAddress};
+use crate::kernel::{Name, PageSize, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingContent, BackingRun, Categories, Cgroup, CgroupQuery, File, FrameRecord, PageRegion, Probe,
     RecordParts, Result, WordFile,
@@ -215,6 +215,21 @@ pub(super) fn records(first: u64, parts: RecordParts, answer: &Result<()>, found
         records => count_of(records.iter().filter(|record| record.is_known()).count(), "record", "records"),
     });
     let what = format!("{place}: {}", parts.members());
+    LoggedRead { file: "/proc/kcore".to_owned(), what, found: Some(found), ..LoggedRead::default() }
+}
+
+/// Entries of page tables. As with records, no address of the kernel is logged.
+pub(super) fn table_entries(start: VirtualAddress, answer: &Result<()>, found: &[Option<TableEntry>]) -> LoggedRead {
+    let place = match found.len() {
+        1 => format!("the page-table entry of {start}"),
+        pages => format!("the page-table entries of {pages} pages from {start} on"),
+    };
+    let found = result_words(answer, |()| match found {
+        [Some(entry)] => format!("level {}, frame {}, {}", entry.level, entry.frame, entry.names().join(" ")),
+        [None] => "nothing is mapped".to_owned(),
+        entries => count_of(entries.iter().flatten().count(), "entry", "entries"),
+    });
+    let what = format!("{place}: anon_vma.rb_root, vm_area_struct.vm_mm, mm_struct.pgd");
     LoggedRead { file: "/proc/kcore".to_owned(), what, found: Some(found), ..LoggedRead::default() }
 }
 

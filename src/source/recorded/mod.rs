@@ -14,7 +14,7 @@ use super::{
 };
 use crate::budget::Budget;
 use crate::kernel::mounts;
-use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
+use crate::kernel::{AddressRange, PageSize, Region, TableEntry, VirtualAddress};
 use log::{WORD, count_of, dump, result_words};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -171,6 +171,17 @@ impl Source for RecordedSource {
     fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
         let answer = self.source.records(first, parts, into);
         self.log.add("kcore", log::records(first, parts, &answer, into));
+        answer
+    }
+
+    fn require_table_entries(&self) -> Result<()> {
+        self.source.require_table_entries()
+    }
+
+    fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
+        let answer = self.source.table_entries(first, into);
+        let start = VirtualAddress::new(first.saturating_mul(self.page.bytes()));
+        self.log.add("kcore", log::table_entries(start, &answer, into));
         answer
     }
 

@@ -17,6 +17,8 @@ const PROGRAM_HEADER: usize = 56;
 pub(crate) struct Image {
     core: ReadCore,
     is_little_endian: bool,
+    /// The `e_machine` of the file.
+    machine: u16,
     /// In the order of the file.
     segments: Vec<ImageSegment>,
     /// The text of VMCOREINFO.
@@ -56,7 +58,9 @@ impl Image {
         if header[4] != 2 {
             return Err(Error::not_available("the kernel has 32 bits: /proc/kcore does not show its records of pages"));
         }
-        let mut image = Image { core, is_little_endian: header[5] == 1, segments: Vec::new(), info: Vec::new() };
+        let is_little_endian = header[5] == 1;
+        let mut image = Image { core, is_little_endian, machine: 0, segments: Vec::new(), info: Vec::new() };
+        image.machine = image.number(&header, 18, 2).and_then(|machine| machine.try_into().ok()).ok_or_else(damaged)?;
         let table = image.number(&header, 32, 8).ok_or_else(damaged)?;
         let (size, count) = (image.number(&header, 54, 2), image.number(&header, 56, 2));
         let count = count.filter(|&count| size == Some(PROGRAM_HEADER as u64) && count <= u64::from(MOST_SEGMENTS));
@@ -114,6 +118,11 @@ impl Image {
             u64::from_str_radix(std::str::from_utf8(rest).ok()?.trim(), radix).ok()
         };
         self.info.split(|&byte| byte == b'\n').find_map(value)
+    }
+
+    /// The processor, as ELF files number them.
+    pub(super) fn machine(&self) -> u16 {
+        self.machine
     }
 
     pub(super) fn segments(&self) -> &[ImageSegment] {

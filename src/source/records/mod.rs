@@ -14,23 +14,29 @@ mod layout;
 mod pages;
 mod proof;
 mod record;
+mod tables;
 #[cfg(test)]
 pub(super) mod tests;
 
 pub(super) use ground::{Ground, OwnFile, RandomBytes};
 pub(super) use image::{Image, ReadCore};
+pub(super) use tables::{AddressView, PageTables};
 
 pub use record::{FrameOwner, FrameRecord, PageOfFile, RecordParts};
 
 use super::{Error, Result};
+use crate::kernel::TableEntry;
 use crate::kernel::btf::Layout;
 use layout::PageLayout;
 use pages::PageRecords;
 use std::sync::OnceLock;
+use tables::TableLayout;
 
 /// The records of a machine whose layout was proved.
 pub(super) struct Records {
     pages: PageRecords,
+    /// `None` if this kernel has another way to page tables.
+    tables: Option<TableLayout>,
     proved: RecordParts,
     /// Pins are proved when they are first asked for, because the proof pins a page.
     pins: OnceLock<Option<bool>>,
@@ -42,7 +48,7 @@ impl Records {
     pub(super) fn prove(image: Image, layout: &Layout, ground: Box<dyn Ground>) -> Result<Records> {
         let pages = PageRecords::find(image, PageLayout::of(layout)?, &*ground)?;
         let proved = proof::prove(&pages, &*ground)?;
-        Ok(Records { pages, proved, pins: OnceLock::new(), ground })
+        Ok(Records { pages, tables: TableLayout::of(layout), proved, pins: OnceLock::new(), ground })
     }
 
     /// Whether these parts can be believed here.
@@ -68,6 +74,16 @@ impl Records {
         let mut proved = self.proved;
         proved.set(RecordParts::PINS, parts.contains(RecordParts::PINS) && self.require(RecordParts::PINS).is_ok());
         self.pages.read(first, parts & proved, into);
+    }
+
+    /// The page tables of a process, proved by its page map.
+    pub(super) fn tables(&self, space: &dyn AddressView) -> Result<PageTables> {
+        PageTables::find(&self.pages, self.tables.as_ref(), space)
+    }
+
+    /// The entries that map the pages from `first` on in these tables.
+    pub(super) fn table_entries(&self, tables: &PageTables, first: u64, into: &mut [Option<TableEntry>]) {
+        tables.read(&self.pages, first, into);
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) struct PageRecords {
     pub(super) image: Image,
     pub(super) layout: PageLayout,
     pub(super) page_bytes: u64,
-    bases: Bases,
+    pub(super) bases: Bases,
 }
 
 /// The bytes of one record.
@@ -87,6 +87,12 @@ impl PageRecords {
     /// The address of the record of a frame.
     fn address(&self, frame: u64) -> Option<u64> {
         self.bases.records.checked_add(frame.checked_mul(self.layout.page)?)
+    }
+
+    /// Where memory at this physical address is in the address space of the kernel.
+    pub(super) fn memory_at(&self, physical: u64) -> Option<u64> {
+        let is_there = self.frame_ranges().iter().any(|range| range.contains(&(physical / self.page_bytes)));
+        is_there.then(|| self.bases.memory.wrapping_add(physical))
     }
 
     /// The frame whose record is at an address.

@@ -361,7 +361,7 @@ fn blocks_and_tables_stand_apart() {
     let said = text(None, &said);
     let blank: Vec<usize> =
         said.lines().enumerate().filter(|(_, line)| line.is_empty()).map(|(number, _)| number).collect();
-    assert_eq!(blank, [11, 15], "{said}");
+    assert_eq!(blank, [12, 16], "{said}");
     assert!(!said.ends_with("\n\n"));
 }
 

@@ -6,7 +6,7 @@ use crate::inspect::{
     AddressSpace, Backing, Facts, KernelBehaviour as _, Page, RegionStats, Result, ViewedRegion, cgroup_path,
     require_cgroup_paths, require_of_frames,
 };
-use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State};
+use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State, TableBits};
 use crate::lang::{PageField, RegionField};
 use crate::process::{BackingContent, Machine};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,6 +39,7 @@ pub fn need(field: PageField, space: &AddressSpace) -> Facts {
         F::Cgroup => Facts::CGROUPS,
         F::RefCount => Facts::REFERENCES,
         F::Pinned => Facts::PINS,
+        F::Accessed | F::TableDirty => Facts::TABLES,
         F::Pfn | F::Phys => Facts::FRAMES.union(Facts::EACH),
         F::Address => Facts::EACH,
         F::AnyState | F::State(_) => Facts::empty(),
@@ -92,6 +93,8 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
     match field {
         F::AnyState | F::AnyKind | F::MapCount | F::RefCount | F::Order | F::Node | F::Zone | F::Cgroup => None,
         F::Pinned => page.holders?.is_pinned(),
+        F::Accessed => Some(page.table?.contains(TableBits::ACCESSED)),
+        F::TableDirty => Some(page.table?.contains(TableBits::DIRTY)),
         F::Pfn | F::Phys | F::Address => None,
         F::State(state) => page.states.is(state),
         F::Kind(kind) if of_content(kind) => match (page.state(), page.kind, page.content) {

@@ -1,0 +1,357 @@
+//! The page tables of a process. No symbol of the kernel is needed to find them: a page of the process leads to its
+//! reverse map, and that to the address spaces that may map it.
+//!
+//! The tables are those of the process if they map pages that the page map says nobody else maps. And they are proved:
+//! their entries have to be those of the page map on pages of all its regions.
+
+use super::image::Image;
+use super::pages::PageRecords;
+use crate::kernel::btf::Layout;
+use crate::kernel::page_table::{TableShape, TableStep};
+use crate::kernel::{PageMapEntry, PageSize, Region, TableEntry};
+use crate::source::{Error, Result};
+
+/// What `/proc` says of the address space of a process.
+pub(crate) trait AddressView {
+    /// Words of its page map, all of `into`.
+    fn entries(&self, first: u64, into: &mut [u64]) -> Option<()>;
+
+    /// Its regions.
+    fn regions(&self) -> Vec<Region>;
+}
+
+/// Where the page tables of a process are. Addresses of the kernel never leave this room.
+#[derive(Clone, Copy)]
+pub(crate) struct PageTables {
+    pub(super) top: u64,
+    pub(super) shape: TableShape,
+}
+
+/// A member on the way from a page to the tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TableMember {
+    /// The tree of a reverse map.
+    Root,
+    /// Where a node of it is in its entry.
+    Node,
+    Left,
+    Right,
+    /// The reverse map that an entry is of.
+    Of,
+    /// The mapping of an entry.
+    Mapping,
+    Start,
+    End,
+    /// The address space of a mapping.
+    Space,
+    /// The first table of an address space.
+    Top,
+}
+
+impl TableMember {
+    /// All of them, with structure and member.
+    pub(super) const ALL: [(TableMember, &'static str, &'static str); 10] = [
+        (TableMember::Root, "anon_vma", "rb_root"),
+        (TableMember::Node, "anon_vma_chain", "rb"),
+        (TableMember::Left, "rb_node", "rb_left"),
+        (TableMember::Right, "rb_node", "rb_right"),
+        (TableMember::Of, "anon_vma_chain", "anon_vma"),
+        (TableMember::Mapping, "anon_vma_chain", "vma"),
+        (TableMember::Start, "vm_area_struct", "vm_start"),
+        (TableMember::End, "vm_area_struct", "vm_end"),
+        (TableMember::Space, "vm_area_struct", "vm_mm"),
+        (TableMember::Top, "mm_struct", "pgd"),
+    ];
+}
+
+/// Where these members are, in bytes, in the order of [`TableMember::ALL`].
+#[derive(Clone, Debug)]
+pub(super) struct TableLayout(pub(super) [u64; TableMember::ALL.len()]);
+
+impl TableLayout {
+    /// The layout that the kernel describes; `None` if it describes another way.
+    pub(super) fn of(layout: &Layout) -> Option<TableLayout> {
+        let mut offsets = [0; TableMember::ALL.len()];
+        for (offset, (_, structure, name)) in offsets.iter_mut().zip(TableMember::ALL) {
+            *offset = layout.member(structure, name)?.byte_offset()?;
+        }
+        Some(TableLayout(offsets))
+    }
+
+    fn at(&self, member: TableMember) -> u64 {
+        self.0.get(member as usize).copied().unwrap_or_default()
+    }
+}
+
+/// So many pages are read at each end of a region: its first pages are in use, or, of a stack, its last.
+const AT_AN_END: u64 = 32;
+/// Of so many regions, and so many pages of each are compared.
+const MOST_REGIONS: usize = 1024;
+const OF_A_REGION: usize = 8;
+/// The most pages from which a way is tried.
+const MOST_WAYS: usize = 24;
+/// The most entries of one reverse map.
+const MOST_NODES: usize = 4096;
+/// So many pages that nobody else maps have to agree, or all that there are.
+const OWN_PAGES: usize = 4;
+/// A comparison that fails is repeated: the page may change.
+const TRIES: u32 = 4;
+
+/// A page to compare.
+struct SamplePage {
+    page: u64,
+    word: PageMapEntry,
+}
+
+impl SamplePage {
+    /// Whether the page map says that nobody else maps it. Only for anonymous pages is that always right.
+    fn is_own(&self) -> bool {
+        self.word.is_present() && self.word.is_exclusive() && !self.word.is_file_or_shared()
+    }
+}
+
+impl PageTables {
+    /// The tables of the process that `space` shows.
+    pub(super) fn find(
+        pages: &PageRecords,
+        layout: Option<&TableLayout>,
+        space: &dyn AddressView,
+    ) -> Result<PageTables> {
+        let unknown = || Error::not_available("this kernel's layout of the way to page tables is unknown to pmdb");
+        let layout = layout.ok_or_else(unknown)?;
+        let page = PageSize::from_bytes(pages.page_bytes).ok_or_else(unknown)?;
+        // AMD's memory encryption.
+        let encryption = pages.image.info("NUMBER(sme_mask)", 10).unwrap_or_default();
+        let shapes = TableShape::of_machine(pages.image.machine(), page, encryption);
+        if shapes.is_empty() {
+            return Err(Error::not_available("the page tables of this processor are unknown to pmdb"));
+        }
+        let samples = samples(page, space);
+        let way = Way { pages, layout, page };
+        let mut tried = Vec::new();
+        for own in samples.iter().filter(|one| one.is_own()).take(MOST_WAYS) {
+            for top in way.tops(own) {
+                if tried.contains(&top) {
+                    continue;
+                }
+                tried.push(top);
+                let all = shapes.iter().map(|&shape| PageTables { top, shape });
+                if let Some(found) = all.into_iter().find(|tables| tables.are_of(pages, space, &samples)) {
+                    return Ok(found);
+                }
+            }
+        }
+        Err(Error::not_available(match samples.iter().any(SamplePage::is_own) {
+            true => "the kernel's records did not lead to page tables that agree with the page map",
+            false => "every page of the process is shared, so that nothing identifies its page tables",
+        }))
+    }
+
+    /// Whether their entries are those of the page map.
+    fn are_of(&self, pages: &PageRecords, space: &dyn AddressView, samples: &[SamplePage]) -> bool {
+        let (mut own, mut agreed) = (0, 0);
+        for sample in samples {
+            match self.agrees(pages, space, sample) {
+                Some(false) => return false,
+                Some(true) if sample.is_own() => own += 1,
+                Some(true) => agreed += 1,
+                None => {}
+            }
+        }
+        let wanted = samples.iter().filter(|sample| sample.is_own()).count().min(OWN_PAGES);
+        // One word may agree by chance.
+        own >= wanted && own + agreed >= 2
+    }
+
+    /// Whether the entry of a page is that of the page map; `None` if it changes all the time, or says nothing.
+    fn agrees(&self, pages: &PageRecords, space: &dyn AddressView, sample: &SamplePage) -> Option<bool> {
+        let word = || {
+            let mut word = [0];
+            space.entries(sample.page, &mut word)?;
+            Some(PageMapEntry::new(word[0]))
+        };
+        let mut agreed = None;
+        for _ in 0..TRIES {
+            let (before, step, after) = (word()?, self.step(pages, sample.page), word()?);
+            if before != after {
+                continue;
+            }
+            agreed = match (before.frame(), step) {
+                // On arm64 a page that nobody may access.
+                (Some(_), Some(TableStep::Unused)) => None,
+                (frame, Some(TableStep::Leaf(entry))) => Some(frame == Some(entry.frame)),
+                (frame, _) => Some(frame.is_none()),
+            };
+            if agreed == Some(true) {
+                break;
+            }
+        }
+        agreed
+    }
+
+    /// What the tables say of one page.
+    fn step(&self, pages: &PageRecords, page: u64) -> Option<TableStep> {
+        let mut found = None;
+        self.walk(pages, page, 1, &mut |_, step| found = Some(step));
+        found
+    }
+
+    /// Calls `each` with what the entry of each page says; only for pages whose tables can be read.
+    fn walk(&self, pages: &PageRecords, first: u64, count: u64, each: &mut dyn FnMut(u64, TableStep)) {
+        let end = first.saturating_add(count);
+        let mut page = first;
+        while page < end && self.shape.reaches(page) {
+            let Some((table, level)) = self.descend(pages, &mut page, end, each) else {
+                continue;
+            };
+            let slot = self.shape.slot(level, page);
+            let entries = (self.shape.table_entries() - slot).min(end - page);
+            let mut bytes = vec![0; entries as usize * 8];
+            let read = table.checked_add(slot * 8).and_then(|address| pages.image.read(address, &mut bytes));
+            for at in 0..entries as usize {
+                if let Some(raw) = pages.image.number(&bytes, at * 8, 8).filter(|_| read.is_some()) {
+                    each(page + at as u64, self.shape.step(raw, level));
+                }
+            }
+            page += entries;
+        }
+    }
+
+    /// The table of the last level that has the entry of `page`. If an entry of a larger block has it, or no table can
+    /// be read, calls `each` with what is known up to `end`, and goes past that block.
+    fn descend(
+        &self,
+        pages: &PageRecords,
+        page: &mut u64,
+        end: u64,
+        each: &mut dyn FnMut(u64, TableStep),
+    ) -> Option<(u64, u8)> {
+        let mut table = Some(self.top);
+        for level in (2..=self.shape.levels).rev() {
+            let place = table.and_then(|table| table.checked_add(self.shape.slot(level, *page) * 8));
+            let raw = place.and_then(|place| pages.image.word(place));
+            let step = raw.map(|raw| self.shape.step(raw, level));
+            if let Some(TableStep::Table(physical)) = step {
+                table = pages.memory_at(physical);
+                continue;
+            }
+            let spanned = self.shape.pages(level);
+            let after = (*page / spanned + 1).saturating_mul(spanned).min(end);
+            for one in *page..after {
+                match step {
+                    Some(TableStep::Leaf(entry)) => {
+                        let frame = entry.frame.checked_add(one % spanned).unwrap_or(entry.frame);
+                        each(one, TableStep::Leaf(TableEntry { frame, ..entry }));
+                    }
+                    Some(step) => each(one, step),
+                    None => {}
+                }
+            }
+            *page = after;
+            return None;
+        }
+        // What cannot be read says nothing.
+        Some((table.unwrap_or(u64::MAX), 1))
+    }
+
+    /// The entries of the pages from `first` on; `None` where nothing is mapped.
+    pub(super) fn read(&self, pages: &PageRecords, first: u64, into: &mut [Option<TableEntry>]) {
+        into.fill(None);
+        let count = into.len() as u64;
+        self.walk(pages, first, count, &mut |page, step| {
+            if let (TableStep::Leaf(entry), Some(place)) = (step, into.get_mut((page - first) as usize)) {
+                *place = Some(entry);
+            }
+        });
+    }
+}
+
+/// Pages of all regions, those that nobody else maps among them.
+fn samples(page: PageSize, space: &dyn AddressView) -> Vec<SamplePage> {
+    let mut samples = Vec::new();
+    for region in space.regions().iter().take(MOST_REGIONS) {
+        let (start, end) = (page.index(region.range.start()), page.index(region.range.end()));
+        let first_end = end.min(start.saturating_add(AT_AN_END));
+        for part in [start..first_end, first_end.max(end.saturating_sub(AT_AN_END))..end] {
+            let mut words = vec![0; (part.end - part.start) as usize];
+            if words.is_empty() || space.entries(part.start, &mut words).is_none() {
+                continue;
+            }
+            let pages = part.zip(words).map(|(page, word)| SamplePage { page, word: PageMapEntry::new(word) });
+            let (mut present, mut others): (Vec<_>, Vec<_>) = pages.partition(|one| one.word.frame().is_some());
+            present.sort_by_key(|one| !one.is_own());
+            // The page map hides what a driver has mapped.
+            others.retain(|_| present.iter().any(SamplePage::is_own));
+            samples.extend(present.into_iter().take(OF_A_REGION));
+            samples.extend(others.into_iter().take(OF_A_REGION));
+        }
+    }
+    samples
+}
+
+/// From a page to the first tables of the address spaces that may map it.
+struct Way<'a> {
+    pages: &'a PageRecords,
+    layout: &'a TableLayout,
+    page: PageSize,
+}
+
+impl Way<'_> {
+    fn tops(&self, own: &SamplePage) -> Vec<u64> {
+        let mut tops = Vec::new();
+        let Some(map) = self.reverse_map(own) else {
+            return tops;
+        };
+        let address = own.page.saturating_mul(self.page.bytes());
+        for node in self.nodes(map) {
+            let top = self.top(node, map, address);
+            tops.extend(top.filter(|top| !tops.contains(top)));
+        }
+        tops
+    }
+
+    /// The reverse map of an anonymous page.
+    fn reverse_map(&self, own: &SamplePage) -> Option<u64> {
+        let frame = own.word.frame()?.get();
+        let head = self.pages.with(frame, |page| page.head(frame))?;
+        let mapping = self.pages.folio(head)?.mapping;
+        (mapping & 3 == 1).then(|| mapping - 1)
+    }
+
+    fn image(&self) -> &Image {
+        &self.pages.image
+    }
+
+    fn follow(&self, structure: u64, member: TableMember) -> Option<u64> {
+        self.image().word(structure.checked_add(self.layout.at(member))?)
+    }
+
+    /// The nodes of the tree of a reverse map.
+    fn nodes(&self, map: u64) -> Vec<u64> {
+        // The pointer to its first node is the first member of a root.
+        let mut left: Vec<u64> = self.follow(map, TableMember::Root).filter(|&node| node != 0).into_iter().collect();
+        let mut nodes = Vec::new();
+        while let Some(node) = left.pop()
+            && nodes.len() < MOST_NODES
+        {
+            nodes.push(node);
+            let children = [TableMember::Left, TableMember::Right].map(|side| self.follow(node, side));
+            left.extend(children.into_iter().flatten().filter(|&child| child != 0));
+        }
+        nodes
+    }
+
+    /// The first table of the address space of a node, if the node is of this reverse map and its mapping has this
+    /// address.
+    fn top(&self, node: u64, map: u64, address: u64) -> Option<u64> {
+        let entry = node.checked_sub(self.layout.at(TableMember::Node))?;
+        if self.follow(entry, TableMember::Of)? != map {
+            return None;
+        }
+        let mapping = self.follow(entry, TableMember::Mapping)?;
+        let range = self.follow(mapping, TableMember::Start)?..self.follow(mapping, TableMember::End)?;
+        let space = self.follow(mapping, TableMember::Space)?;
+        let top = self.follow(space, TableMember::Top)?;
+        range.contains(&address).then_some(top)
+    }
+}

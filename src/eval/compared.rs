@@ -93,29 +93,35 @@ impl Evaluator<'_> {
                 let compared = self.combine((&left.node, &a), operator, (&right.node, &b))?;
                 let is_literal = is_literal(&right.node);
                 let wanted = expectation(operator.node, &text_of_value(&b.node)).filter(|_| is_literal);
-                let found = value_of_part(&left.node, &a.node);
-                decided.extend(found.map(|found| AssertionValue { wanted, ..found }));
+                self.add_part(&left.node, &a.node, wanted, decided);
                 if !is_literal {
-                    decided.extend(value_of_part(&right.node, &b.node));
+                    self.add_part(&right.node, &b.node, None, decided);
                 }
                 operators::truth(&Spanned::new(compared, expression.at))
             }
             _ => {
                 let value = self.value_with_place(expression)?;
-                decided.extend(value_of_part(&expression.node, &value.node));
+                self.add_part(&expression.node, &value.node, None, decided);
                 operators::truth(&value)
             }
         }
     }
-}
 
-/// A part with its value; `None` for a constant, which is its own value.
-fn value_of_part(expression: &Expression, value: &Value) -> Option<AssertionValue> {
-    (!is_literal(expression)).then(|| AssertionValue {
-        expression: expression.to_string(),
-        value: text_of_value(value),
-        wanted: None,
-    })
+    /// Adds a part with its value, unless it is a constant, and the variables in it: in a loop they tell one failure
+    /// from another.
+    fn add_part(&self, part: &Expression, value: &Value, wanted: Option<String>, to: &mut Vec<AssertionValue>) {
+        if is_literal(part) {
+            return;
+        }
+        to.push(AssertionValue { expression: part.to_string(), value: text_of_value(value), wanted });
+        let mut names = Vec::new();
+        part.add_variables(&mut names);
+        for name in names {
+            let expression = format!("${name}");
+            let value = self.scope.variable(name).filter(|_| to.iter().all(|one| one.expression != expression));
+            to.extend(value.map(|value| AssertionValue { expression, value: text_of_value(&value), wanted: None }));
+        }
+    }
 }
 
 fn text_of_value(value: &Value) -> String {

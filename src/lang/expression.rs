@@ -436,6 +436,46 @@ impl Expression {
             _ => false,
         }
     }
+
+    /// Adds the variables that it names, without the `$`, each once.
+    pub fn add_variables<'a>(&'a self, to: &mut Vec<&'a str>) {
+        match self {
+            Expression::Variable(name) if to.contains(&name.as_str()) => {}
+            Expression::Variable(name) => to.push(name),
+            Expression::Frame(operand)
+            | Expression::Physical(operand)
+            | Expression::Unary { operand, .. }
+            | Expression::Cast { operand, .. }
+            | Expression::Element { of: operand, .. }
+            | Expression::Read { address: operand, .. } => operand.node.add_variables(to),
+            Expression::Binary { left, right, .. } => {
+                left.node.add_variables(to);
+                right.node.add_variables(to);
+            }
+            Expression::Call { argument, filter, .. } => {
+                argument.node.add_variables(to);
+                filter.iter().for_each(|filter| filter.node.condition.add_variables(to));
+            }
+            Expression::Changes(changes) => {
+                changes.range.iter().for_each(|range| range.node.add_variables(to));
+                changes.filter.iter().for_each(|filter| filter.node.condition.add_variables(to));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Range {
+    fn add_variables<'a>(&'a self, to: &mut Vec<&'a str>) {
+        match self {
+            Range::All => {}
+            Range::Expression(expression) => expression.add_variables(to),
+            Range::Span { start, end: other } | Range::Length { start, length: other } => {
+                start.node.add_variables(to);
+                other.node.add_variables(to);
+            }
+        }
+    }
 }
 
 /// How tightly an operator binds; all are left-associative.

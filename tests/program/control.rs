@@ -132,7 +132,8 @@ fn an_assertion_that_fails_shows_the_values_that_decided() {
         ("$n == 412 && $m == 4", "fails: $m = 3, expected 4"),
         ("$n == 1 || $m == 4", "$n = 412, expected 1; $m = 3, expected 4"),
         ("!$n", "$n = 412"),
-        ("$n - 412", "$n - 412 = 0"),
+        ("$n - 412", "$n - 412 = 0; $n = 412"),
+        ("$n - $m == $n - 400", "$n - $m = 409; $n = 412; $m = 3; $n - 400 = 12"),
     ] {
         let text = format!("set $n = 412\nset $m = 3\nassert {condition}\n");
         run_file(&text, &[]).failed(1, says);

@@ -147,7 +147,7 @@ record! {
         holds: bool,
         /// The message if it is not.
         message: Option<String>,
-        /// The values that decided.
+        /// The values that decided, and those of the variables in them.
         values: Vec<AssertionValue>,
         /// Its place.
         [as "where"] place: Option<ErrorPlace>,

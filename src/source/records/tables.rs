@@ -141,9 +141,10 @@ impl PageTables {
                 }
             }
         }
-        Err(Error::not_available(match samples.iter().any(SamplePage::is_own) {
-            true => "the kernel's records did not lead to page tables that agree with the page map",
-            false => "every page of the process is shared, so that nothing identifies its page tables",
+        Err(Error::not_available(if samples.iter().any(SamplePage::is_own) {
+            "the kernel's records did not lead to page tables that agree with the page map"
+        } else {
+            "every page of the process is shared, so that nothing identifies its page tables"
         }))
     }
 

@@ -176,7 +176,7 @@ Options precede the process. Long options also work with one dash, as in gdb.
 Standard input that is not a terminal is a command file.
 
 Exit status:
-  0  success
+  0  success, also if nothing matches
   1  an error
   2  a wrong command line
   3  a process that does not exist, or has ended

@@ -300,7 +300,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
         }
         // The same for every process, so the note appears once a session.
         if of_the_kernel > 0 && !std::mem::replace(&mut context.state.kernel_regions_noted, true) {
-            let message = "left out: the kernel's own regions such as [vvar], whose pages the page map does not show (shown once)";
+            let message = "left out: the kernel's own regions such as [vvar], whose pages the page map does not show";
             context.sink.note(message)?;
         }
         if let Some(reason) = uncertain.and_then(StateSet::uncertainty) {

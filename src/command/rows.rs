@@ -13,7 +13,7 @@ use crate::lang::{self, Which};
 use crate::process::Machine;
 use crate::render::units::counted;
 use crate::render::{Record, Sink};
-use crate::report::{EveryState, PageGroup, Reason, Stopped, WalkSummary, Why};
+use crate::report::{EveryState, PageGroup, PhysicalExtent, Reason, Stopped, WalkSummary, Why};
 use crate::state::DebugState;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -28,6 +28,8 @@ pub(super) struct SweepEnd {
     pub totals: Totals,
     /// Whether regions changed meanwhile.
     pub changed: bool,
+    /// Whether the rows were physically contiguous runs: the totals then show between which addresses these are.
+    pub are_runs: bool,
     /// What is uncertain about the pages that the filter keeps and leaves out.
     pub selection: Selection,
     /// Why it was stopped, if it was.
@@ -69,12 +71,14 @@ impl SweepEnd {
         if let Some((pages, states)) = self.selection.undecided {
             say_left_out(pages, "page", &states_are(states), sink)?;
         }
+        let physical = self.totals.physical_extent().filter(|_| self.are_runs);
         let summary = WalkSummary {
             pages: self.totals.pages,
             bytes: self.totals.bytes(),
             runs: self.totals.runs(),
             longest_run_bytes: self.totals.longest_run_bytes(),
             longest_run_start: self.totals.longest_run_start(),
+            physical: physical.map(|(lowest, highest)| PhysicalExtent { lowest, highest }),
             changed: self.changed,
             cut_short: cut_short || self.stopped.is_some(),
             states: EveryState(self.totals.states().map()),
@@ -160,7 +164,7 @@ pub(super) fn sweep(
     };
     let stopped = stop_of_sweep(pull(&mut sweep, sink), sink)?;
     let changed = !sweep.pages.changed_ranges().is_empty();
-    Ok(SweepEnd { totals: sweep.totals, changed, selection: sweep.selection, stopped })
+    Ok(SweepEnd { totals: sweep.totals, changed, are_runs: false, selection: sweep.selection, stopped })
 }
 
 /// Why a sweep was stopped, if it was. Other errors are passed on.
@@ -219,6 +223,7 @@ pub(super) fn emit_rows<N: Neighbours, R: Record>(
         }
     }
     show_largest(largest, "row", sink, |row, sink| sink.emit(&record(row)))?;
+    ended.are_runs = N::ARE_RUNS;
     ended.close(sink, more.is_some())?;
     Ok(more)
 }

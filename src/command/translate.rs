@@ -39,7 +39,8 @@ impl Command for Translate {
         summary: "find the physical address of a virtual address",
         text: "\
 Translates an address, or each physically contiguous run of a range. Of a symbol with a size, shows the first byte \
-in detail, then the runs if it spans pages. The answer for an address has these parts:
+in detail, then the runs if it spans pages. The last line of a range shows its lowest and its highest physical \
+address. The answer for an address has these parts:
 
   physical address  frame × page size + offset in the page
   page-map entry    the raw 64 bits, each explained

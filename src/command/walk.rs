@@ -50,8 +50,8 @@ large. Ends with totals.
 order, node, zone, cgroup and mapcount.
 
 Conditions on frames never match a page without a frame, even negated: `dirty`, `not dirty` and `mapcount < 5` all \
-leave out untouched pages. A filter on an unknown fact is an error, never false. zone and cgroup are compared with \
-texts, and ~ matches a regular expression.
+leave out untouched pages. A filter on an unknown fact is an error, never false. `zone` and `cgroup` are compared \
+with texts, and `~` matches a regular expression.
 
 The kernel sets the THP flag on every large folio, however it is mapped. On pages that are not PMD-mapped, this flag \
 is shown as `large_folio`. Filters and JSON keep the kernel's name, flags(thp). The field pmd_mapped (alias thp) \

@@ -107,7 +107,7 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
 
     let zero = OwnPages::anonymous(8, page, c"demo_zero")?;
     zero.read();
-    areas.add("zero", zero, "anonymous: only read, so the one page of zeros");
+    areas.add("zero", zero, "anonymous: only read, so it maps the page of zeros");
 
     let untouched = OwnPages::anonymous(256, page, c"demo_untouched")?;
     areas.add("untouched", untouched, "anonymous: never touched");

@@ -4,7 +4,7 @@
 use super::error::{Error, Result};
 use super::{CInteger, Float, Integer, Origin, Spans, Value};
 use crate::kernel::{FrameNumber, PhysicalAddress, VirtualAddress};
-use crate::lang::{BinaryOperator, BinaryOperator as Op, Span, Spanned, UnaryOperator};
+use crate::lang::{self, BinaryOperator, BinaryOperator as Op, Span, Spanned, UnaryOperator};
 use regex_lite::{Regex, RegexBuilder};
 
 /// A value as arithmetic sees it: a number, and what it counts in.
@@ -32,8 +32,12 @@ impl Operand {
                 Err(Error::new(value.at, "an array is not a number").hint("for one element: `({int[4]}ADDRESS)[0]`"))
             }
             None => {
-                let message = format!("the text \"{}\" is not a number", value.node);
-                Err(Error::new(value.at, message).hint("compare text with text, by `==` and `!=`"))
+                let text = value.node.to_string();
+                let error = Error::new(value.at, format!("the text \"{text}\" is not a number"));
+                Err(match text.starts_with(|first: char| first.is_ascii_digit()) {
+                    true => error.hint(lang::suffixes(&text)),
+                    false => error.hint("compare text with text, by `==` and `!=`"),
+                })
             }
         }
     }

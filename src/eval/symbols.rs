@@ -10,7 +10,7 @@ use crate::symbol::{self, LineSearch, NoLines, NoSymbols, SymbolAt};
 use std::time::Duration;
 
 /// How long similar names are searched for.
-const SUGGESTION_BUDGET: Duration = Duration::from_millis(50);
+const SUGGESTION_BUDGET: Duration = Duration::from_millis(200);
 
 /// How many names are compared with an unknown one.
 const MOST_COMPARED: usize = 4096;

@@ -3,7 +3,7 @@
 
 use super::address_space::AddressSpace;
 use super::page::{Facts, InZone, Page, StateSet};
-use crate::kernel::{AddressRange, FrameNumber, Kind, PageFlags, PageSize, State, VirtualAddress};
+use crate::kernel::{AddressRange, FrameNumber, Kind, PageFlags, PageSize, PhysicalAddress, State, VirtualAddress};
 use std::collections::{BTreeMap, HashMap};
 
 /// Neighbouring pages of one region with the same state, kind, flags, map count, order and size of mapping, and with
@@ -24,6 +24,9 @@ pub struct PageRow {
 pub trait Neighbours {
     /// What pages become.
     type Row;
+
+    /// Whether each row is one physically contiguous run.
+    const ARE_RUNS: bool;
 
     /// For pages of `size` bytes.
     fn new(size: PageSize) -> Self;
@@ -47,6 +50,7 @@ pub struct PageRows {
 
 impl Neighbours for PageRows {
     type Row = PageRow;
+    const ARE_RUNS: bool = false;
 
     fn new(size: PageSize) -> Self {
         PageRows { size, row: None }
@@ -161,6 +165,7 @@ pub struct PhysicalRuns {
 
 impl Neighbours for PhysicalRuns {
     type Row = PhysicalRun;
+    const ARE_RUNS: bool = true;
 
     fn new(size: PageSize) -> Self {
         PhysicalRuns { size, run: None }
@@ -221,6 +226,8 @@ struct RunCounts {
     longest: u64,
     /// Where that begins.
     longest_at: VirtualAddress,
+    /// The first and the last frame of all runs.
+    frames: Option<(u64, u64)>,
     /// Where the last one begins.
     last_at: VirtualAddress,
     /// Pages of the last one so far.
@@ -283,6 +290,15 @@ impl Totals {
         AddressRange::new(start, end)
     }
 
+    /// The physical addresses of the first and the last byte of all runs; `None` when there is none, and as for
+    /// [`Totals::runs`].
+    pub fn physical_extent(&self) -> Option<(PhysicalAddress, PhysicalAddress)> {
+        let (lowest, highest) = self.physical.as_ref()?.frames?;
+        let start_of = |frame| FrameNumber::new(frame).physical(self.size);
+        let last_byte = start_of(highest)?.get() | (self.size.bytes() - 1);
+        Some((start_of(lowest)?, PhysicalAddress::new(last_byte)))
+    }
+
     /// Pages in one state.
     pub fn state(&self, state: State) -> u64 {
         self.states.of(state)
@@ -312,6 +328,8 @@ impl RunCounts {
             (self.longest, self.longest_at) = (self.last, self.last_at);
         }
         self.next = Some((index + page.pages, frame + page.pages));
+        let (lowest, highest) = self.frames.unwrap_or((frame, frame));
+        self.frames = Some((lowest.min(frame), highest.max(frame + page.pages.saturating_sub(1))));
     }
 }
 

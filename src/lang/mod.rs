@@ -36,7 +36,7 @@ mod syntax;
 pub use error::{SyntaxError, near};
 pub use expected::Expected;
 pub use lexer::escape;
-pub use parser::{Language, Syntax};
+pub use parser::{Language, Syntax, suffixes};
 pub use setting::SETTINGS;
 pub use syntax::*;
 

@@ -85,7 +85,7 @@ impl Session {
         }
         if self.files.len() >= DEEPEST {
             return Err(format!(
-                "{name} is not run: {DEEPEST} command files are running already, each from the one before"
+                "{name} is not run: {DEEPEST} command files are running already, each started by the one before"
             ));
         }
         Ok(identity)

@@ -348,7 +348,7 @@ record! {
         pid: u32,
         /// Processes.
         processes: u64,
-        /// Processes of the family that are not in it: they could not be opened, or ended meanwhile.
+        /// Processes of the family that are not in it: they ended during the capture or could not be opened.
         missing: u64,
         /// Regions of all processes.
         regions: u64,
@@ -404,10 +404,10 @@ fn lines(lines: &mut Lines, report: &CaptureReport) {
     }
     if report.missing > 0 {
         let processes = counted(report.missing, "process");
-        lines.line().plain(format!("{processes} could not be opened or ended: not in the capture"));
+        lines.line().plain(format!("not in the capture: {processes} that ended or could not be opened"));
     }
     if !report.names {
-        lines.line().plain("numbers replace names; see `help captures` for what still identifies");
+        lines.line().plain("numbers replace names; see `help captures` for what still identifies the machine");
     }
     if report.changed > 0 {
         lines

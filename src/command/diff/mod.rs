@@ -71,7 +71,7 @@ Compares two snapshots, or one with the present (`now`). Without names, compares
 
   in RANGE      only this part
   where FILTER  only pages that match now
-  by region     a row for each region with its address, however it grew or shrank
+  by region     a row for each region, even if it grew or shrank
   by symbol     a row for each symbol
   by change     a row for each kind of change
   limit N       the first N rows

@@ -412,11 +412,20 @@ fn number(fault: NumberFault, word: &str) -> (String, Option<String>) {
         NumberFault::TooLarge => ("this number is larger than 2^64-1".into(), None),
         NumberFault::LeadingZero => (format!("`{}` begins with a zero", short(word)), hexadecimal()),
         NumberFault::LooksHexadecimal => (format!("`{}` is not a decimal number", short(word)), hexadecimal()),
-        NumberFault::Suffix => (
-            format!("`{}` has an unknown suffix", short(word)),
-            Some("write sizes with K M G T, or p for pages; times with ms s m h".into()),
-        ),
+        NumberFault::Suffix => (format!("`{}` has an unknown suffix", short(word)), Some(suffixes(word))),
         NumberFault::Malformed => (format!("`{}` is not a number", short(word)), None),
+    }
+}
+
+/// How to write a number with an unknown suffix: `4GiB` is 4G.
+pub fn suffixes(word: &str) -> String {
+    let size = word.trim_end_matches(['b', 'B']).trim_end_matches('i').to_uppercase();
+    let is_size = size.ends_with(['K', 'M', 'G', 'T'])
+        && size[..size.len() - 1].bytes().all(|digit| digit.is_ascii_digit())
+        && size.len() > 1;
+    match is_size {
+        true => format!("write it as `{size}`: K M G T are powers of 1024"),
+        false => "write sizes with K M G T, or p for pages; times with ms s m h".into(),
     }
 }
 

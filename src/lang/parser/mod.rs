@@ -24,6 +24,7 @@ pub(crate) use command::{
     setting, setting_value, snapshot_file, split_text, value, watched, with_how,
 };
 pub(crate) use expression::{expression, filter, page_filter, place, span_with};
+pub use fault::suffixes;
 pub(crate) use input::{
     Failed, Parsed, Tokens, count, cut_to, is_mark, many, mark, number, one_of, silent_mark, time, variable,
     with_commas, word,

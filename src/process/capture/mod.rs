@@ -50,7 +50,7 @@ pub struct CaptureContent {
     pub bytes: u64,
     /// Processes.
     pub processes: u64,
-    /// Processes of the family that are not in it: they could not be opened, or ended meanwhile.
+    /// Processes of the family that are not in it: they ended during the capture or could not be opened.
     pub missing: u64,
     /// Regions of all processes.
     pub regions: u64,

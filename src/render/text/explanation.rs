@@ -70,7 +70,9 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
 /// Whether it may get another frame, and what could do that.
 fn moves(movable: Movable, kind: Option<Kind>) -> &'static str {
     match (movable, kind) {
-        (Movable::Pinned, _) => "no: it is pinned (but munmap, MADV_DONTNEED and a shorter file can remove it here)",
+        (Movable::Pinned, _) => {
+            "no: it is pinned (but munmap, MADV_DONTNEED and truncation of the file can unmap it here)"
+        }
         (Movable::PossiblyPinned, _) => "not while these references are held: they may be pins",
         (Movable::Held, _) => "not while the other references are held",
         (Movable::Never, _) => "never: it is a page of the kernel or of a driver",
@@ -105,8 +107,8 @@ fn what(page: &Translation) -> Cow<'static, str> {
         (State::Untouched, Some(kind)) => match kind {
             // The lines below explain what an access does.
             Kind::Anonymous | Kind::Hugetlb => "nothing is mapped here yet",
-            Kind::File => "nothing is mapped here of this page of a file",
-            Kind::Shmem => "nothing is mapped here of this page of shared memory",
+            Kind::File => "this page of a file is not mapped here",
+            Kind::Shmem => "this page of shared memory is not mapped here",
             Kind::Cached => "not mapped here, but its contents are in the page cache",
             Kind::NotCached => "not mapped here, and its contents are not in the page cache",
             Kind::PastEnd => "beyond the end of the file",

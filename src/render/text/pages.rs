@@ -12,7 +12,7 @@ use crate::render::text::{Text, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size};
 use crate::render::{Record, RowRange};
-use crate::report::{Fact, Frames, FramesSummary, PageGroup, PagesRow, WalkSummary};
+use crate::report::{Fact, Frames, FramesSummary, PageGroup, PagesRow, PhysicalExtent, WalkSummary};
 
 impl Record for PagesRow {
     fn write(&self, text: &mut Text) {
@@ -218,6 +218,9 @@ impl Record for FramesSummary {
     }
 }
 
+/// The limit of devices with 32-bit addresses.
+const FOUR_GIB: u64 = 1 << 32;
+
 /// `512 pages, 2 MiB: 500 present, 12 untouched`, and how contiguous they are.
 pub fn walk_summary(lines: &mut Lines, summary: &WalkSummary) {
     let line = lines.line();
@@ -236,6 +239,19 @@ pub fn walk_summary(lines: &mut Lines, summary: &WalkSummary) {
         if let Some(start) = summary.longest_run_start {
             line.plain(" at ").push(Role::Address, start);
         }
+    }
+    if let Some(PhysicalExtent { lowest, highest }) = summary.physical {
+        let line = lines.line();
+        line.indent(2)
+            .plain("physical addresses ")
+            .push(Role::Physical, lowest)
+            .plain(" to ")
+            .push(Role::Physical, highest);
+        line.plain(match (lowest.get() < FOUR_GIB, highest.get() < FOUR_GIB) {
+            (_, true) => ": all below 4 GiB",
+            (true, false) => ": some below 4 GiB, some not",
+            (false, false) => ": none below 4 GiB",
+        });
     }
     remarks(lines, summary.cut_short, summary.changed);
 }

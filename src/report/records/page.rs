@@ -216,12 +216,22 @@ record! {
         longest_run_bytes: Option<u64>,
         /// Its first address; `null` if there is none.
         longest_run_start: Option<VirtualAddress>,
+        /// The physical addresses between which the runs are, for `by run` and `translate RANGE`.
+        [optional] physical: Option<PhysicalExtent>,
         /// Whether regions changed during the walk.
         changed: bool,
         /// Whether `limit` or Ctrl-C ended it early: the counts then cover what was seen.
         cut_short: bool,
         /// Pages in each state; in JSON every state has its count, 0 where there are none.
         [flat] states: EveryState,
+    }
+
+    /// A range of physical memory that contains all runs.
+    pub struct PhysicalExtent {
+        /// The address of the lowest byte.
+        lowest: PhysicalAddress,
+        /// The address of the highest byte.
+        highest: PhysicalAddress,
     }
 
     /// The totals of a walk of frames.
@@ -323,7 +333,7 @@ record! {
         meaning: &'static str,
     }
 
-    /// The place in its region of the address of `region ADDR`.
+    /// The place of the address of `region ADDR` in its region.
     #[derive(Eq)]
     pub struct RegionPlace {
         /// The address.
@@ -351,7 +361,7 @@ record! {
         mixed: bool,
         /// With `by`: pages in each that count for the share.
         pages: Option<u64>,
-        /// With `by`: the pages in each of which that is the share.
+        /// With `by`: all pages in each from which the share is computed.
         of: Option<u64>,
     }
 }

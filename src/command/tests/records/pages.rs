@@ -331,6 +331,10 @@ pub fn walk_summary() -> WalkSummary {
         runs: Some(1201),
         longest_run_bytes: Some(2 << 20),
         longest_run_start: Some(VirtualAddress::new(0x5555_5555_8000)),
+        physical: Some(PhysicalExtent {
+            lowest: PhysicalAddress::new(0xffff_f000),
+            highest: PhysicalAddress::new(0x4_eb04_ffff),
+        }),
         changed: true,
         cut_short: true,
         states: EveryState(BTreeMap::from([(State::Present, 40_000), (State::Swapped, 2), (State::Untouched, 510)])),

@@ -176,8 +176,25 @@ def number(text):
     return int(value)
 
 
+def length(text):
+    """A number of bytes, also with a suffix of pmdb: 32M."""
+    with_suffix = re.fullmatch(r"\s*(\d+)([KMGT])\s*", text)
+    if with_suffix:
+        return int(with_suffix.group(1)) << 10 * (1 + "KMGT".index(with_suffix.group(2)))
+    return number(text)
+
+
+def addressed(text):
+    """The place of an expression. The value of a variable that is too small for an address is seldom meant as one."""
+    value = evaluated(text)
+    kind = value.type.strip_typedefs()
+    if kind.code in NUMBERS and kind.sizeof < gdb.lookup_type("char").pointer().sizeof and value.address is not None:
+        write("note: the value of {0} is taken as an address; the address of the variable is &{0}\n".format(text.strip()))
+    return place(value)
+
+
 def address(text):
-    return place(evaluated(text))[0]
+    return addressed(text)[0]
 
 
 def span(text, keeps_size=False):
@@ -187,7 +204,7 @@ def span(text, keeps_size=False):
     text = without_brackets(text)
     comma, dots, at = find(text, ","), find(text, ".."), find(text, "@")
     if comma >= 0 and text[comma + 1:].lstrip().startswith("+"):
-        return sized(address(text[:comma]), number(text[comma + 1:].lstrip()[1:]))
+        return sized(address(text[:comma]), length(text[comma + 1:].lstrip()[1:]))
     if comma >= 0:
         raise gdb.GdbError("a length follows a comma as +LENGTH: {}, +{}".format(text[:comma].strip(), text[comma + 1:].strip()))
     if dots >= 0:
@@ -196,7 +213,7 @@ def span(text, keeps_size=False):
     if at >= 0:
         value = evaluated(text[:at])
         return sized(location(value), value.type.sizeof * number(text[at + 1:]))
-    start, size = place(evaluated(text))
+    start, size = addressed(text)
     page = os.sysconf("SC_PAGE_SIZE")
     is_one_page = start // page == (start + max(size, 1) - 1) // page
     return start, size if size and (keeps_size or not is_one_page) else None
@@ -1117,14 +1134,14 @@ class OfPages(gdb.Function):
     """A function of gdb that evaluates an expression of pmdb."""
 
     def __init__(self, name, question, has_length, text):
-        self.question, self.has_length = question, has_length
+        self.name, self.question, self.has_length = name, question, has_length
         self.__doc__ = text
         super().__init__(name)
 
     @plainly
     def invoke(self, *arguments):
         if len(arguments) != 1 + self.has_length:
-            raise gdb.GdbError("it takes {}".format("an address and a length in bytes" if self.has_length else "one address"))
+            raise gdb.GdbError("${} takes {}".format(self.name, "an address and a length in bytes" if self.has_length else "one address"))
         start = place(resolved(arguments[0]))[0]
         length = int(arguments[1]) if self.has_length else 1
         if length < 0:

@@ -45,7 +45,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "PID | NAME")]
     pid: Option<String>,
 
-    /// Examine a capture in place of a process
+    /// Examine a capture or a core file in place of a process
     #[arg(short, long, value_name = "FILE", conflicts_with = "pid")]
     capture: Option<PathBuf>,
 
@@ -273,7 +273,7 @@ impl Arguments {
         }
         if first.starts_with(':') {
             return refused(format!(
-                "`{first}` is a built-in command file: use -x, as in `pmdb -batch -x {first} PID`"
+                "`{first}` is a built-in command file: use -x before the process, as in `pmdb -batch -x :NAME PID ARGUMENTS`"
             ));
         }
         if !first.starts_with(|c: char| c.is_alphabetic() || c == '?') {

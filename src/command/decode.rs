@@ -59,7 +59,7 @@ Needs no target: the number may come from another tool, or from another machine 
         examples: &[
             example("decode 0x8180000000123456 as entry", "explain an entry of a page map"),
             example("decode 0x440000000000009f as entry", "explain the entry of a guard page"),
-            example("decode 0x40005868 as flags", "explain a word of /proc/kpageflags"),
+            example("decode 0x400005868 as flags", "explain a word of /proc/kpageflags"),
             example("decode 0x868", "explain both readings of a number"),
         ],
     };

@@ -95,7 +95,7 @@ fn frame_at(
     match detail.frame {
         Err(reason) if reason != Reason::FrameHidden => {
             let message =
-                format!("no flags for {address}, because its page is {}: {reason}", detail.page.state().word());
+                format!("no flags for {address}, because its page is {}: {reason}", detail.page.state().phrase());
             Err(eval::Error::new(place.at, message).into())
         }
         frame => Ok((frame, detail.own_mappings)),

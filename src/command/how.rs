@@ -106,7 +106,10 @@ record! {
 
 impl Record for KernelRead {
     fn write(&self, text: &mut Text) {
-        words(self).for_each(|word| text.row(&WORDS, &word));
+        match text.is_narrow() {
+            true => words(self).for_each(|word| text.line(write_narrow, &word)),
+            false => words(self).for_each(|word| text.row(&WORDS, &word)),
+        }
     }
 }
 
@@ -140,6 +143,20 @@ static WORDS: Table<ReadWord> = Table::of(&[
     Column::word("file", 20, Role::Plain).cell(|_, word| Cell::new(&word.file)),
     Column::word("what", 24, Role::Plain).cell(|_, word| Cell::new(&word.what)),
 ]);
+
+/// A word in two lines, where the table has no room: its file, and all else below.
+fn write_narrow(lines: &mut Lines, word: &ReadWord) {
+    lines.line().plain(&word.file);
+    let line = lines.line();
+    line.indent(4).pad_to(4);
+    if let Some(offset) = word.offset {
+        line.push(Role::Address, format!("{offset:#x}")).plain("  ");
+    }
+    if let Some(value) = word.value {
+        line.push(Role::Raw, format!("{value:#018x}")).plain("  ");
+    }
+    line.prose(Role::Plain, &word.what);
+}
 
 /// The words of a read, each with its own offset; one row for a read without words.
 fn words(read: &KernelRead) -> impl Iterator<Item = ReadWord> {

@@ -361,7 +361,8 @@ fn write_line(lines: &mut Lines, value: &ValueReport) {
         line.plain(" ");
         block::symbol(line, &symbol.0);
     }
-    if let Some(region) = &value.region {
+    // A variable in `.bss` is in a region without a name.
+    if let Some(region) = value.region.as_ref().filter(|region| value.symbol.is_none() || !region.is_empty()) {
         let (role, name) = region_name(region);
         line.plain("  in ").push(role, name);
     }

@@ -161,6 +161,9 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
             let message = format!("no region has `{part}` in its name");
             return Err(Error::refused(message, format!("to sort: `regions by {order}`")));
         }
+        if let Some(part) = part.as_deref().filter(|_| within.is_none() && !space.regions().iter().any(is_named)) {
+            context.sink.note(format!("no region has `{part}` in its name; for a symbol: `region {part}`"))?;
+        }
         if filter.as_ref().is_some_and(|filter| filter.needs_stats()) || order.is_some_and(RegionOrder::needs_stats) {
             target.process.require_page_map()?;
         }

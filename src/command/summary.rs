@@ -225,7 +225,7 @@ static SUMMARY: Table<SummaryRow> = Table::of(&[
         Ok(flags) => Cell::new(format!("{:#018x}", flags.bits())),
         Err(_) => none(),
     }),
-    Column::word("letters", 38, Role::Flag).rank(2).cell(|_, row| optional(&row.letters)),
+    Column::word("letters", 38, Role::Flag).rank(2).repeats().cell(|_, row| optional(&row.letters)),
     FLAGS.cell(|_, row| match (&row.flags, row.state) {
         // Beside page-types' letters, under the kernel's names.
         (Ok(_), _) => flags(&row.flags, true),

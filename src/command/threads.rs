@@ -99,7 +99,10 @@ process, such as gdb.",
             report.name = Some(name.to_owned());
             context.sink.emit(&report)?;
         }
-        let message = "use `gdb -p PID`, which stops the process, for other registers";
+        let message = match target.process.capture_times() {
+            None => "use `gdb -p PID`, which stops the process, for other registers",
+            Some(_) => "only these registers are read from a file: use `gdb PROGRAM CORE` for those in a core file",
+        };
         context.sink.note(message)?;
         Ok(Flow::Done)
     }

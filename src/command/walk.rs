@@ -55,7 +55,7 @@ with texts, and `~` matches a regular expression.
 
 The kernel sets the THP flag on every large folio, however it is mapped. On pages that are not PMD-mapped, this flag \
 is shown as `large_folio`. Filters and JSON keep the kernel's name, flags(thp). The field pmd_mapped (alias thp) \
-means mapped by one PMD as a huge page.",
+means mapped by one PMD as a transparent huge page; `hugetlb` is the pool, and `huge` is both.",
         examples: &[
             example("walk demo_buffer", "list the pages of a symbol"),
             example("walk heap where present", "list the resident pages of the heap"),

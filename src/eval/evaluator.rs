@@ -294,8 +294,9 @@ pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
             .ok_or_else(|| Error::new(value.at, format!("{number} is not an address: it is negative"))),
         Value::Range(spans) | Value::Symbol(spans) => Ok(spans.start()),
         Value::Frame(_) | Value::Frames(_) | Value::Physical(_) => {
-            Err(Error::new(value.at, format!("{} is not an address of the process", value.node.phrase()))
-                .hint("for page frames and physical addresses: `flags pfn:N`, `flags phys:N`"))
+            Err(Error::new(value.at, format!("{} is not an address of the process", value.node.phrase())).hint(
+                "for page frames and physical addresses: `who phys:N` lists the processes, `flags phys:N` the flags",
+            ))
         }
         Value::Typed(number) => to_address(&Spanned::new(number.get().into(), value.at)),
         Value::Float(_) | Value::Array(_) => {

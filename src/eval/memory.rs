@@ -49,7 +49,8 @@ impl Evaluator<'_> {
         };
         match why {
             ReadEnd::NotResident => Err(not_there()?),
-            ReadEnd::NotCaptured => Err(Error::new(at, format!("memory at {stop} is not in this capture"))),
+            ReadEnd::NotCaptured => Err(Error::new(at, format!("memory at {stop} is not in this capture"))
+                .hint("`capture FILE with memory` keeps memory; without it, write the address itself")),
             ReadEnd::Unreadable => Err(Error::new(at, format!("cannot read {stop}, although a frame is mapped there"))),
             ReadEnd::Changed => {
                 let error = not_there()?;
@@ -172,7 +173,7 @@ fn not_resident(address: VirtualAddress, found: FoundState, at: Span) -> Error {
 fn no_frame(address: VirtualAddress, found: FoundState, at: Span) -> Error {
     match found.state {
         State::Present => came_meanwhile(address, at),
-        _ => Error::new(at, format!("{address} has no page frame: the page is {found}")),
+        _ => Error::new(at, format!("{address} has no page frame: its page is {found}")),
     }
 }
 
@@ -190,7 +191,7 @@ impl fmt::Display for FoundState {
         if !self.is_certain {
             f.write_str("most likely ")?;
         }
-        f.write_str(self.state.word())
+        f.write_str(self.state.phrase())
     }
 }
 

@@ -37,6 +37,21 @@ worded! {
     }
 }
 
+impl State {
+    /// What a page in this state is, after "its page is": `untouched`, `a guard page`.
+    pub fn phrase(self) -> &'static str {
+        match self {
+            State::Guard => "a guard page",
+            State::UffdWp => "write-protected by userfaultfd (uffd_wp)",
+            State::Hwpoison => "in memory that failed (hwpoison)",
+            State::Device => "in device memory",
+            State::PfnMapped => "of a driver (pfn_mapped)",
+            State::Outside => "outside of the page map",
+            other => other.word(),
+        }
+    }
+}
+
 worded! {
     /// What backs a page, or would back it.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

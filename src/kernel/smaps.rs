@@ -128,7 +128,7 @@ pub fn vm_flag_meaning(code: &str) -> &'static str {
         "sl" => "sealed: cannot be unmapped or changed",
         "lf" => "locked as it is touched (MLOCK_ONFAULT)",
         "dp" => "dropped under memory pressure",
-        "gu" => "has guard pages",
+        "gu" => "may have guard pages",
         "dw" => "its file may not be written to (before Linux 5.15)",
         _ => "unknown to pmdb",
     }

@@ -41,12 +41,14 @@ pub struct Column {
     pub may_cut: bool,
     /// Its width if no terminal width is known, and so nothing is cut.
     pub uncut: usize,
+    /// Whether another column has the same facts.
+    pub is_repetition: bool,
 }
 
 impl Column {
     /// A column of words that must stay whole.
     pub const fn word(title: &'static str, width: usize, role: Role) -> Self {
-        Column { title, width, align: Align::Left, role, rank: 0, may_cut: false, uncut: width }
+        Column { title, width, align: Align::Left, role, rank: 0, may_cut: false, uncut: width, is_repetition: false }
     }
     /// A column of numbers, right-aligned.
     pub const fn number(title: &'static str, width: usize, role: Role) -> Self {
@@ -59,6 +61,10 @@ impl Column {
     /// With another width if nothing is cut.
     pub const fn uncut(self, uncut: usize) -> Self {
         Column { uncut, ..self }
+    }
+    /// Not named among the columns that were left out: another one has the same facts.
+    pub const fn repeats(self) -> Self {
+        Column { is_repetition: true, ..self }
     }
     /// Left out in narrow terminals, higher ranks first.
     pub const fn rank(self, rank: u8) -> Self {
@@ -180,7 +186,7 @@ impl TableLayout {
     /// The titles of the columns that do not fit the terminal.
     pub fn left_out(&self) -> Vec<&'static str> {
         let columns = self.columns.iter().zip(&self.ends);
-        columns.filter(|(_, end)| end.is_none()).map(|(column, _)| column.title).collect()
+        columns.filter(|(column, end)| end.is_none() && !column.is_repetition).map(|(column, _)| column.title).collect()
     }
 
     /// Writes the titles.

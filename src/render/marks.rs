@@ -157,6 +157,7 @@ pub(crate) struct Legend {
     shares: BTreeSet<CountedPages>,
     mixed: bool,
     again: bool,
+    blank: bool,
 }
 
 impl Legend {
@@ -164,6 +165,7 @@ impl Legend {
 
     pub fn add(&mut self, cell: PictureCell) {
         if cell.is_blank() {
+            self.blank = true;
             return;
         }
         if let Some(share) = cell.share.filter(|share| share.digit().is_some()) {
@@ -177,9 +179,13 @@ impl Legend {
 
     /// Takes the marks, the most important first, and the remarks out of the legend.
     pub fn take(&mut self) -> (impl Iterator<Item = Mark> + use<>, Vec<String>) {
-        let Legend { marks, shares, mixed, again } = std::mem::take(self);
+        let Legend { marks, shares, mixed, again, blank } = std::mem::take(self);
         let shares = shares.into_iter().map(|what| format!("digit: so many tenths of the {}, # all", what.words()));
-        let remarks = [(mixed, "lower case: mixed cell"), (again, "star: changed, with the same letter as before")];
+        let remarks = [
+            (mixed, "lower case: mixed cell"),
+            (again, "star: changed, with the same letter as before"),
+            (blank, "blank: no page, or none that matches"),
+        ];
         let remarks = remarks.into_iter().filter(|(is, _)| *is).map(|(_, words)| words.to_owned());
         (marks.into_iter(), shares.chain(remarks).collect())
     }

@@ -38,7 +38,7 @@ worded! {
         Permission = "permission",
         /// The kernel hides frame numbers from this user.
         Hidden = "hidden",
-        /// The condition of `watch … until` did not become true in time.
+        /// The condition of `until` (watch, compare) did not become true in time.
         Timeout = "timeout",
         /// A shell command failed.
         Shell = "shell",

@@ -90,9 +90,15 @@ pub fn ask_yes_or_no(question: &str, interrupts: &Interrupts) -> io::Result<bool
 /// `Interrupted` at Ctrl-C, and those of the terminal.
 pub fn wait_for_enter(interrupts: &Interrupts) -> io::Result<bool> {
     let mut output = io::stdout();
-    write!(output, "--Type <RET> for the next command, q to quit--")?;
-    output.flush()?;
-    Ok(read_answer(io::stdin().as_fd(), interrupts)? != PagerKey::Leave)
+    loop {
+        write!(output, "--Type <RET> for the next step, q to quit--")?;
+        output.flush()?;
+        match read_line(io::stdin().as_fd(), interrupts)? {
+            None | Some(Some(b'q' | b'Q')) => return Ok(false),
+            Some(None) => return Ok(true),
+            Some(_) => writeln!(output, "This was not run: type q first, then the command at the prompt.")?,
+        }
+    }
 }
 
 fn read_answer(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<PagerKey> {

@@ -69,7 +69,7 @@ fn frames_are_numbers_or_errors_with_the_reason() {
         )
     }
     for (said, state) in [(none, "untouched"), (uncounted, "untouched"), (nowhere, "unmapped")] {
-        let why = format!("has no page frame: the page is {state}");
+        let why = format!("has no page frame: its page is {state}");
         assert!(said.contains(&why), "{answers:#?}");
     }
 }

@@ -4,11 +4,12 @@ use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, Ac
 use super::records::{FREES_FILE_PAGES, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
 use crate::command::rows::{self, RowLimit, note_hidden_rows, stop_of_sweep};
 use crate::command::{Context, Error, Flow, Outcome};
+use crate::eval;
 use crate::inspect;
 use crate::inspect::account::{Family, FamilyStep, FamilySums};
 use crate::lang::display::quoted;
 use crate::lang::parser::{Parsed, Tokens, pattern, text, word};
-use crate::lang::{Expected, Expression, Spanned};
+use crate::lang::{self, Expected, Expression, Spanned};
 use crate::process::{self, CgroupMemory, Machine, ProcessHandle};
 use crate::render::Sink;
 use crate::report::{FamilyClass, Reason, Stopped};
@@ -242,4 +243,33 @@ fn freed_by(class: FamilyClass) -> &'static str {
         FamilyClass::Kernel => FREES_KERNEL_PAGES,
         _ => "munmap",
     }
+}
+
+/// The error with a hint if the word is the name of processes, from which a shell has taken the quotes, or if it begins a
+/// clause.
+pub(super) fn meant(range: &Spanned<lang::Range>, error: eval::Error) -> eval::Error {
+    let name = range.node.to_string();
+    if let Some(hint) = clause_meant(&name) {
+        return error.hint(hint);
+    }
+    match process::processes_called(&name) {
+        Ok(found) if !found.is_empty() => error.hint(format!(
+            "for processes of this name: `account \"{name}\"`, in a shell with 'single quotes' around it"
+        )),
+        _ => error,
+    }
+}
+
+/// The hint for a word that begins a clause, where it could only be a name.
+fn clause_meant(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "by" => "add what to group by: `account by region`",
+        "with" => "the clause is `with content`: `account with content`",
+        "top" | "limit" => "add what to group by, and a number: `account by region top 5`",
+        "children" => {
+            "only `top N` and `limit N` can follow `account children`; for the shared regions: `regions by shared top 10`"
+        }
+        "cgroup" => "add a path: `account cgroup /system.slice`",
+        _ => return None,
+    })
 }

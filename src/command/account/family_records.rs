@@ -109,7 +109,7 @@ static CLASSES: Table<AccountFamilyClass> = Table::of(&[
     bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
     Column::number("share", 6, Role::Plain).cell(|_, row| share(row.bytes, row.of)),
     bytes("in rss").cell(|_, row| Cell::size(row.mapped)),
-    Column::word("class", 25, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
+    Column::word("class", 26, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
     Column::word("of which; freed by", 24, Role::Plain).cell(|_, row| of_which(row)),
 ]);
 
@@ -131,7 +131,7 @@ fn words(class: FamilyClass) -> &'static str {
 fn of_which(row: &AccountFamilyClass) -> Cell<'static> {
     Cell::new(match row.outside {
         Ok(outside) if outside > 0 && row.class != FamilyClass::Kernel => {
-            format!("{} also outside; {}", size(outside), row.freed_by)
+            format!("{} also mapped outside; {}", size(outside), row.freed_by)
         }
         _ => row.freed_by.to_owned(),
     })
@@ -197,9 +197,9 @@ fn family(lines: &mut Lines, sums: &AccountFamily) {
     match (sums.hidden, sums.lower_bound) {
         (false, _) => {
             let again = size(sums.rss.saturating_sub(sums.bytes));
-            line.plain(format!("{used} in different frames; the sum of Rss is {rss}"));
+            line.plain(format!("{used} together; the sum of Rss is {rss}"));
             if sums.rss > sums.bytes {
-                line.word(", ", Role::Plain, format!("with {again} counted more than once"));
+                line.word(", ", Role::Plain, format!("{again} more, because shared pages count in each"));
             }
         }
         (true, true) => {
@@ -214,7 +214,10 @@ fn family(lines: &mut Lines, sums: &AccountFamily) {
     if let Ok(outside) = sums.outside
         && outside > 0
     {
-        lines.line().indent(2).plain(format!("{} of this is outside too: other processes map it", size(outside)));
+        lines
+            .line()
+            .indent(2)
+            .plain(format!("{} of this is also mapped by processes that are not counted here", size(outside)));
     }
     for (count, what) in [
         (sums.refused, "left out: permission denied"),

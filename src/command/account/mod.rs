@@ -213,10 +213,7 @@ what the processes use otherwise.",
         let spans = match range {
             None => None,
             Some(range) => {
-                let subject = eval::subject(range, context.state).map_err(|error| match clause_meant(range) {
-                    Some(hint) => error.hint(hint),
-                    None => error,
-                })?;
+                let subject = eval::subject(range, context.state).map_err(|error| family::meant(range, error))?;
                 Some(subject.spans(range.at, "`account heap`, `account A..B`")?)
             }
         };
@@ -259,18 +256,6 @@ what the processes use otherwise.",
         finish(&summary, stopped, sink)?;
         Ok(Flow::Done)
     }
-}
-
-/// The hint for a word that begins a clause, where it could only be a name.
-fn clause_meant(range: &Spanned<lang::Range>) -> Option<&'static str> {
-    Some(match range.node.to_string().as_str() {
-        "by" => "add what to group by: `account by region`",
-        "with" => "the clause is `with content`: `account with content`",
-        "top" | "limit" => "add what to group by, and a number: `account by region top 5`",
-        "children" => "only `top N` and `limit N` can follow `account children`",
-        "cgroup" => "add a path: `account cgroup /system.slice`",
-        _ => return None,
-    })
 }
 
 /// What pages are added up by.

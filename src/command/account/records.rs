@@ -151,7 +151,7 @@ impl Record for AccountSummary {
 static CLASSES: Table<AccountRow> = Table::of(&[
     bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
     SHARE.cell(|_, row| share(row.bytes, row.of)),
-    Column::word("class", 26, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
+    Column::word("class", 27, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
     Column::word("of which; freed by", 24, Role::Plain).cell(|_, row| of_which(row)),
 ]);
 
@@ -246,16 +246,20 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
         // Each row that it concerns has a note.
         Ok(_) | Err(Reason::FrameHidden) => {}
         Err(reason) => {
-            lines.line().indent(2).word("", Role::Note, format!("different frames: {}", reason.cause()));
+            lines.line().indent(2).word(
+                "",
+                Role::Note,
+                format!("whether frames are mapped more than once is unknown: {}", reason.cause()),
+            );
         }
     }
-    if let (Ok(marked), Ok(now)) = (&summary.lazily_freed, &summary.lazy_free)
-        && *marked > 0
+    if let Ok(now) = &summary.lazy_free
+        && (*now > 0 || summary.lazily_freed.as_ref().is_ok_and(|marked| *marked > 0))
     {
         let line = lines.line();
         line.indent(2).plain("lazily freed: the kernel reclaims ").push(Role::Size, size(*now));
         line.plain(" when memory is short; MADV_DONTNEED frees it at once");
-        let written = marked.saturating_sub(*now);
+        let written = summary.lazily_freed.as_ref().map_or(0, |marked| marked.saturating_sub(*now));
         if written > 0 {
             line.word("; ", Role::Plain, format!("{} were written since they were freed", size(written)));
         }
@@ -286,9 +290,9 @@ fn proof(lines: &mut Lines, summary: &AccountSummary, kernel: &AccountProof) {
     line.indent(2);
     let is_exact = kernel.differing.is_empty() && kernel.before == kernel.after;
     if is_exact {
-        line.word("", Role::Good, "equals smaps_rollup").plain(format!(": {}", kernel.compared.join(", ")));
+        line.word("", Role::Good, "the sums equal smaps_rollup").plain(format!(": {}", kernel.compared.join(", ")));
     } else if kernel.before == kernel.after && summary.bytes == kernel.after {
-        line.plain(format!("equals Rss of smaps_rollup, {}", size(kernel.after)));
+        line.plain(format!("the sum equals Rss of smaps_rollup, {}", size(kernel.after)));
     } else {
         let after = match kernel.after {
             after if after == kernel.before => String::new(),

@@ -50,7 +50,7 @@ Opens a file that `capture` wrote, on this machine or on another. Only the right
 commands that look at pages answer as they would have on the process. What the file lacks is reported as `not in \
 this capture`. Opens an ELF core file too, of `export core` or of the kernel. In JSON every record has the field `capture`, the time when it was begun.
 
-A file may have several processes (`capture FILE children`). `ps` lists them, and PID chooses one. `who` and \
+A file may have several processes (`capture FILE children`). `ps` lists them, and N, a PID, chooses one. `who` and \
 `compare` then work among them.
 
 pmdb opens no other file because of a capture, whatever names are in it. `pmdb -c FILE` does the same at the start.",

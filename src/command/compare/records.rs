@@ -187,7 +187,7 @@ impl Record for ComparisonSummary {
     }
 }
 
-/// `812 compared with 1024 (worker): shared 12 MiB, 3.1 MiB of it copied by the next writes here; …`
+/// `812 compared with 1024 (worker): shared 12 MiB (the next writes here would copy 3.1 MiB of it); …`
 fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
     let bytes = |pages: u64| size(pages.saturating_mul(summary.page_size));
     let counts = &summary.counts;
@@ -198,11 +198,11 @@ fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
         line.word(" ", Role::Plain, format!("({} of it at other addresses)", bytes(counts.shared_elsewhere)));
     }
     if counts.about_to_copy > 0 {
-        let text = format!("{} of it copied by the next writes here", bytes(counts.about_to_copy));
-        line.word(", ", Role::Warn, text);
+        let text = format!("(the next writes here would copy {} of it)", bytes(counts.about_to_copy));
+        line.word(" ", Role::Warn, text);
     }
     for (role, what, pages) in [
-        (Role::Warn, "copied", counts.copied),
+        (Role::Warn, "copied so far", counts.copied),
         (Role::Plain, "only here", counts.only_here),
         (Role::Plain, "only there", counts.only_there),
     ] {

@@ -42,7 +42,7 @@ impl Command for Explain {
     const ABOUT: About = About {
         name: CommandName::new("explain").short(&["e", "ex", "exp"]).how(),
         group: Group::Look,
-        summary: "describe a page, its owner and the effect of the next access",
+        summary: "describe a page, its owner and the next access",
         text: "\
 Describes the page at an address in sentences:
 
@@ -50,7 +50,7 @@ Describes the page at an address in sentences:
   owner    this mapping alone, several mappings until one of them writes, or a file
   place    the frame, the zone and the node in the machine
   held     its references by holder, and its pins (needs the kernel's own records)
-  moves    by compaction, migration and the like to another frame, or not
+  moves    whether the kernel may move it to another frame, and by what (needs these records too)
   backing  the byte of the file (except in `.bss`), or the slot of the swap area
   symbol   the symbol of the address
 
@@ -133,6 +133,7 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             (&page.pfn, &page.kernel_record, space.require(Facts::REFERENCES))
         {
             page.why.note("kernel_record", &reason);
+            page.why.note("movable", &reason);
         }
         let movable = page.kernel_record.as_ref().and_then(|record| {
             let flags = page.words.flags.as_ref().ok().copied();

@@ -96,7 +96,7 @@ fn find_summary(lines: &mut Lines, summary: &FindSummary) {
         _ => (state, *pages),
     });
     for (state, pages) in states.filter(|(state, pages)| **state != State::Present && *pages > 0) {
-        let text = format!("{} {}", counted(pages, "page"), state.word());
+        let text = counted(pages, &format!("{} page", state.word()));
         line.word(separator, words::state_role(*state), text);
         separator = ", ";
     }

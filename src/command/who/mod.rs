@@ -165,7 +165,7 @@ fn by_address(
     let target = context.target()?;
     let (space, detail) = AddressSpace::detail_at(&target, address)?;
     let frame = detail.frame.map_err(|reason| {
-        let state = detail.page.state().word();
+        let state = detail.page.state().phrase();
         if reason.is_refusal() {
             let what = format!("no search for the mappings of {address}");
             eval::Error::unknown(place.at, what, &reason)

@@ -57,12 +57,12 @@ fn pages_that_are_not_resident_are_not_touched() {
     let world = World::of(heap());
     for (text, refusal) in [
         ("*0x502008", "*0x502008: cannot read 0x502008: its page is swapped"),
-        ("u8(0x503000)", "0x503000: cannot read 0x503000: its page is guard"),
+        ("u8(0x503000)", "0x503000: cannot read 0x503000: its page is a guard page"),
         ("u8(0x504000)", "0x504000: cannot read 0x504000: its page is untouched"),
         // The first byte is resident, the last is not.
         ("u32(0x501ffe)", "0x501ffe: cannot read 0x502000: its page is swapped"),
         ("u8(0x100)", "0x100: cannot read 0x100: its page is unmapped"),
-        ("u8([vsyscall])", "[vsyscall]: cannot read 0xffffffffff600000: its page is outside"),
+        ("u8([vsyscall])", "[vsyscall]: cannot read 0xffffffffff600000: its page is outside of the page map"),
         ("u64(0xfffffffffffffffc)", "0xfffffffffffffffc: a read at 0xfffffffffffffffc would pass 2^64-1"),
     ] {
         assert_eq!(world.refusal(text), refusal);
@@ -92,8 +92,8 @@ fn frames_and_physical_addresses() {
         assert_eq!(world.print(text), value, "{text}");
     }
     for (text, refusal) in [
-        ("pfn(0x502000)", "0x502000: 0x502000 has no page frame: the page is swapped"),
-        ("phys(0x504000)", "0x504000: 0x504000 has no page frame: the page is untouched"),
+        ("pfn(0x502000)", "0x502000: 0x502000 has no page frame: its page is swapped"),
+        ("phys(0x504000)", "0x504000: 0x504000 has no page frame: its page is untouched"),
         ("region(0x100)", "0x100: 0x100 is in no region"),
     ] {
         assert_eq!(world.refusal(text), refusal);

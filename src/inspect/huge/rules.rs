@@ -157,7 +157,7 @@ impl HugeRules {
                 khugepaged.push(File);
             }
         }
-        if has("de") && !khugepaged.contains(&Driver) {
+        if has("de") && region.backing != Backing::Kernel && !khugepaged.contains(&Driver) {
             khugepaged.push(Driver);
         }
         // Before Linux 6.18 one page had to be writable (SCAN_PAGE_RO).

@@ -211,6 +211,12 @@ const LETTERS_ALONE: &[(&str, &str)] = &[
 
 /// The hint for a command without its argument.
 fn alone(failed: &Failure<'_>) -> Option<String> {
+    if let (Some("find"), [_, word]) = (failed.command(), failed.tokens)
+        && word.kind == TokenKind::Name
+    {
+        let word = word.text;
+        return Some(format!("add a value, as in `find {word}, VALUE`; to search for a text: `find all, \"{word}\"`"));
+    }
     let command = failed.command().filter(|_| failed.tokens.len() == 1)?;
     let typed = failed.tokens.first()?.text;
     let of_letter = LETTERS_ALONE.iter().find(|(letter, _)| *letter == typed);
@@ -268,6 +274,14 @@ fn second_operand(failed: &Failure<'_>) -> Option<String> {
         return None;
     }
     if command == "find" && failed.expects(Expected::Mark(",")) {
+        // pwndbg: `search -8 VALUE`.
+        if let [_, _, comma, minus, size, _] = failed.tokens
+            && (comma.text, minus.text) == (",", "-")
+            && let Some(letter) =
+                [("1", 'b'), ("2", 'h'), ("4", 'w'), ("8", 'g')].iter().find(|(of, _)| *of == size.text)
+        {
+            return Some(format!("the size of a number follows a slash: `find/{} all, {}`", letter.1, token.text));
+        }
         return Some(format!("put a comma between the values: `\u{2026}, {}`", token.text));
     }
     // A size is no address, nor is a number in the first page, which is never mapped.
@@ -355,6 +369,15 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
             .into_iter()
             .find(|(field, quantity, _)| wanted(*field) || wanted(*quantity));
     match (&token.kind, token.text) {
+        (TokenKind::Name, unit)
+            if is_unit(unit)
+                && failed
+                    .before()
+                    .is_some_and(|before| before.text.starts_with(|first: char| first.is_ascii_digit())) =>
+        {
+            let number = failed.before().map_or("", |before| before.text);
+            Some(suffixes(&format!("{number}{unit}")))
+        }
         (TokenKind::Name, word) if is_operator_word(word) && wanted(Expected::Expression) => {
             Some(format!("`{word}` is an operator; put a symbol of that name in 'single quotes'"))
         }
@@ -381,6 +404,9 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
                 Some((_, _, false)) if matches!(word, "lazy_free" | "lazyfree" | "lazily_freed") => {
                     Some("pages that were freed with MADV_FREE: `anonymous and not flags(swapbacked)`".into())
                 }
+                Some((_, _, true)) if matches!(word, "lazy_free" | "lazyfree" | "lazily_freed") => Some(
+                    "pages that were freed with MADV_FREE: `walk all where anonymous and not flags(swapbacked)`".into(),
+                ),
                 Some(_) => SyntaxError::did_you_mean(word, words)
                     .or_else(|| Some(format!("in a filter, bare words are fields; the symbol is `&{word}`"))),
                 None if wanted(Expected::QuotedText) => Some(format!("put the text in quotes: `\"{word}\"`")),
@@ -417,14 +443,22 @@ fn number(fault: NumberFault, word: &str) -> (String, Option<String>) {
     }
 }
 
+/// Whether a word is a unit of sizes, as in `8 MiB`.
+fn is_unit(word: &str) -> bool {
+    let unit = word.trim_end_matches(['b', 'B']).trim_end_matches('i');
+    matches!(unit, "k" | "K" | "M" | "G" | "T") || matches!(word, "B" | "bytes")
+}
+
 /// How to write a number with an unknown suffix: `4GiB` is 4G.
 pub fn suffixes(word: &str) -> String {
     let size = word.trim_end_matches(['b', 'B']).trim_end_matches('i').to_uppercase();
     let is_size = size.ends_with(['K', 'M', 'G', 'T'])
         && size[..size.len() - 1].bytes().all(|digit| digit.is_ascii_digit())
         && size.len() > 1;
+    let has_fraction = size.contains('.') && size.ends_with(['K', 'M', 'G', 'T']);
     match is_size {
         true => format!("write it as `{size}`: K M G T are powers of 1024"),
+        false if has_fraction => "a size has no fraction: 1.5G is `1536M`".into(),
         false => "write sizes with K M G T, or p for pages; times with ms s m h".into(),
     }
 }

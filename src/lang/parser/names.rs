@@ -98,8 +98,10 @@ fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<WrittenName>) -> Pa
         message: format!("there is no function `{}`", name.node.0),
         hint: field::as_value(&name.node.0)
             .or_else(|| SyntaxError::did_you_mean(&name.node.0, known.iter().copied()))
-            .or_else(|| slips::quotes(input.notes.line, input.rest))
-            .or_else(|| Some(slips::QUOTES.to_owned())),
+            .or_else(|| slips::quotes(input.notes.line, input.rest).filter(|_| name.node.0.contains("::")))
+            .or_else(|| {
+                Some("`help values` lists the functions; a name with parentheses needs 'single quotes'".to_owned())
+            }),
         expected: known.iter().map(|name| format!("`{name}`")).collect(),
     })
 }

@@ -126,7 +126,7 @@ fn of_c(failed: &Failure<'_>) -> Option<String> {
             let [open, name] = failed.tokens.get(failed.position.checked_sub(3)?..failed.position - 1)? else {
                 return None;
             };
-            let is_cast = open.text == "(" && name.kind == TokenKind::Name;
+            let is_cast = open.text == "(" && !open.is_glued && name.kind == TokenKind::Name;
             is_cast.then(|| format!("{}; expected {KNOWN}", unknown_type(name.text)))
         }
         _ => None,
@@ -228,6 +228,11 @@ fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
             Some(format!("leave `{}` out: `display{format}{}`", first.text, short(value)))
         }
         ("info", 2, word) if word.starts_with("reg") => {
+            if let Some(register @ ("pc" | "sp" | "rip" | "rsp" | "eip" | "esp")) =
+                failed.token().map(|token| token.text)
+            {
+                return Some(format!("for one register: `print ${register}`"));
+            }
             Some("for one register: `print $sp` or `print $pc`; use gdb for the others".to_owned())
         }
         (name @ ("walk" | "watch"), 2, word) if failed.expects_word(word) => {

@@ -134,9 +134,9 @@ fn whose(owner: Owner, map_count: Option<u64>) -> String {
         }
         (Owner::LeftOver, _) => "mapped only here now (it was shared after a fork)".into(),
         (Owner::Merged, _) => format!("merged with equal pages: {others} share it until one of them writes"),
-        (Owner::Object, Some(0 | 1)) => "the file or shared memory, mapped only here".into(),
-        (Owner::Object, Some(_)) => format!("the file or shared memory: {others} share it"),
-        (Owner::Object, None) => "the file or shared memory, for every process that maps it".into(),
+        (Owner::Object, Some(0 | 1)) => "the page cache, mapped only here".into(),
+        (Owner::Object, Some(_)) => format!("the page cache: {others} share it"),
+        (Owner::Object, None) => "the page cache, for every process that maps the file or the shared memory".into(),
         (Owner::Kernel, _) => "the kernel: the same page for all processes".into(),
         (Owner::Device, _) => "a device".into(),
     }

@@ -172,10 +172,8 @@ impl Footnotes {
         }
         for (reason, mut fields) in reasons {
             let text = reason.to_string();
-            if !matches!(reason, Reason::NotApplicable(_) | Reason::NotInFile(_) | Reason::Changed) {
-                fields.retain(|field| lines.style.is_news(field, &text));
-            }
-            if fields.is_empty() {
+            let is_remark = !matches!(reason, Reason::NotApplicable(_) | Reason::NotInFile(_) | Reason::Changed);
+            if is_remark && !lines.style.is_news("facts", &text) {
                 continue;
             }
             fields.sort_by_key(|name| words::rank(name));

@@ -114,7 +114,12 @@ pub fn help(lines: &mut Lines, help: &Help) {
                 for line in before.lines() {
                     lines.line().plain("  ").push(Role::Command, line);
                 }
-                prose_line(lines).plain("  ").push(Role::Command, last).indent_at(SUMMARY * 2).prose(Role::Dim, does);
+                let line = prose_line(lines).indent(6).plain("  ").push(Role::Command, last);
+                match last.chars().count() + 4 > SUMMARY * 2 {
+                    true => _ = line.new_line(),
+                    false => _ = line.indent_at(SUMMARY * 2),
+                }
+                line.prose(Role::Dim, does);
             }
         }
         Help::Subject(HelpSubject { name, summary, text }) => {
@@ -235,7 +240,7 @@ pub fn error(lines: &mut Lines, error: &ErrorReport) {
     callers(lines, &error.callers);
     for region in &error.nearest {
         let line = lines.line();
-        line.plain("  ");
+        line.plain("  nearest: ");
         block::region(line, region);
     }
     if let Some(hint) = &error.hint {

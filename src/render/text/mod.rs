@@ -110,6 +110,11 @@ impl Text {
         layout.row(&cells, self.lines.text());
     }
 
+    /// Whether a record needs more lines than in a wide terminal.
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.lines.style.is_narrow()
+    }
+
     /// A row of a table, and the reasons of what it misses.
     pub(crate) fn row_with_notes<T: Field>(&mut self, table: &Table<T>, row: &T) {
         self.row(table, row);

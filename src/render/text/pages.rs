@@ -68,7 +68,7 @@ pub static PAGE_ROWS: Table<PagesRow> = Table::of(&[
         (Ok(Kind::Zero | Kind::HugeZero), Ok(0)) => none(),
         _ => map_count(&pages.words),
     }),
-    Column::name("region", 9, Role::Name).cell(|_, pages| region(pages)),
+    Column::name("region", 11, Role::Name).cell(|_, pages| region(pages)),
     LETTERS.cell(|style, pages| {
         let flags = &pages.words.flags;
         if style.is_narrow() { letters(flags) } else { self::flags(flags, pages.huge == Ok(true)) }
@@ -295,5 +295,5 @@ pub fn frames_summary(lines: &mut Lines, summary: &FramesSummary) {
 /// Notes that a walk was not finished.
 fn cut_short(lines: &mut Lines) {
     let line = lines.line();
-    line.push(Role::Note, "stopped early: the totals cover only the first part");
+    line.push(Role::Note, "stopped early: the totals cover only the rows above");
 }

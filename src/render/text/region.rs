@@ -179,10 +179,18 @@ fn folios(lines: &mut Lines, label: &str, large: &LargeFolios) {
         HowMapped::Unknown => "mapped",
     };
     line.prose(Role::Dim, format!("in folios of {}, {how}", size(large.size)));
-    let parts =
-        [(large.partly, "of folios that are only partly mapped in this region"), (large.unaligned, "not aligned")];
-    for (bytes, what) in parts.into_iter().filter(|(bytes, _)| *bytes > 0) {
-        line.word("; ", Role::Note, format!("{} {what}", size(bytes)));
+    match large.partly {
+        0 => {}
+        partly if partly == large.bytes => {
+            _ = line.word("; ", Role::Note, "only a part of each is mapped in this region")
+        }
+        partly => {
+            let text = format!("{} in folios of which only a part is mapped in this region", size(partly));
+            line.word("; ", Role::Note, text);
+        }
+    }
+    if large.unaligned > 0 {
+        line.word("; ", Role::Note, format!("{} not aligned", size(large.unaligned)));
     }
 }
 

@@ -111,6 +111,7 @@ pub fn field(name: &str) -> &str {
         "map_count" => "map count",
         "kernel_record" => "holders and pins",
         "table_entry" => "page-table entry",
+        "movable" => "moves",
         "own_mappings" => "mappings by pmdb",
         "several" => "mapped several times here",
         "with_pmdb" => "shared only with pmdb",

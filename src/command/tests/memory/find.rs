@@ -7,7 +7,7 @@ fn find_looks_through_what_is_resident_and_counts_the_rest() {
     let fake = heap();
     let watched = fake.watched.clone();
     let mut session = Session::on(fake);
-    let rest = "; not resident, not searched: 1 page swapped, 1 page guard, 3 pages untouched";
+    let rest = "; not resident, not searched: 1 swapped page, 1 guard page, 3 untouched pages";
     for (line, said) in [
         // Across two pages.
         ("find [heap], hex\"fe ff 01\"", format!("0x500ffe  [heap] rw-p\n1 match in 12 KiB{rest}")),
@@ -19,7 +19,7 @@ fn find_looks_through_what_is_resident_and_counts_the_rest() {
         ("find/b 0x500000..0x500011, 0x10, 0x11", "0 matches in 17 B".to_owned()),
         (
             "find 0x500000, +4p, -1",
-            "0 matches in 8 KiB; not resident, not searched: 1 page swapped, 1 page guard".to_owned(),
+            "0 matches in 8 KiB; not resident, not searched: 1 swapped page, 1 guard page".to_owned(),
         ),
         (
             "find/b2 0x505010..0x505020, 0x78, 0x78",
@@ -76,7 +76,7 @@ fn find_writes_numbers_as_the_target_does_and_refuses_what_does_not_fit() {
 #[test]
 fn find_looks_through_the_page_cache_too_and_says_so() {
     let mut session = Session::on(heap_and_file());
-    let rest = "; not resident, not searched: 2 pages untouched";
+    let rest = "; not resident, not searched: 2 untouched pages";
     for (line, said) in [
         (
             "find file, \"cdef\"",

@@ -317,14 +317,19 @@ fn all_pages_of_an_array_are_checked() {
     let pages = (64 << 20) / rustix::param::page_size();
     let run = run(&["-x", ":dma", &pid, "buffer", "1T"]);
     let output = String::from_utf8_lossy(&run.stdout);
-    assert!(output.contains(&format!("\n{pages} pages, 64 MiB\n")), "{output}");
+    assert!(output.contains(&format!(": {pages} pages, 64 MiB\n")), "{output}");
     if frames_are_shown() {
         assert!(run.status.success(), "{run:?}");
-        // One byte of room is too little for all of it.
-        let refused = self::run(&["-x", ":dma", &pid, "buffer", "1"]);
+        // The first MiB is not memory for programs.
+        let refused = self::run(&["-x", ":dma", &pid, "buffer", "1M"]);
         assert_eq!(refused.status.code(), Some(1), "{refused:?}");
         let errors = String::from_utf8_lossy(&refused.stderr);
         assert!(errors.contains(&format!("= {pages}, expected 0")), "{errors}");
+    }
+    for (limit, why) in [("1", "such as 4G"), ("32bit", "not a number"), ("4GiB", "write it as `4G`")] {
+        let refused = self::run(&["-x", ":dma", &pid, "buffer", limit]);
+        let errors = String::from_utf8_lossy(&refused.stderr);
+        assert!(errors.contains(why) && refused.stdout.is_empty(), "{refused:?}");
     }
 }
 

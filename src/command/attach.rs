@@ -181,6 +181,9 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
                     let process = if language.is_alone(ours, None) { "" } else { "PID " };
                     format!("{what}; as a command it is {ours}: pmdb {process}{ours}")
                 }
+                None if asked.split_once(' ').is_some_and(|(first, _)| language.alone().any(|word| word == first)) => {
+                    format!("{what}; a command without a process is not quoted as a whole: `pmdb {asked}`")
+                }
                 None if !asked.starts_with(|c: char| c.is_ascii_digit()) => {
                     let running = names_of_processes();
                     let words: Vec<&str> = language.alone().chain(SPECIAL_TARGETS).collect();

@@ -245,7 +245,7 @@ fn freed_by(class: FamilyClass) -> &'static str {
     }
 }
 
-/// The error with a hint if the word is the name of processes, from which a shell has taken the quotes, or if it begins a
+/// The error, with a hint if the word is the name of processes, from which a shell has taken the quotes, or begins a
 /// clause.
 pub(super) fn meant(range: &Spanned<lang::Range>, error: eval::Error) -> eval::Error {
     let name = range.node.to_string();

@@ -228,9 +228,6 @@ fn summary(lines: &mut Lines, summary: &WatchSummary) {
     if let Some(why) = words_for_end(summary.ended) {
         line.word("; ", Role::Dim, why);
     }
-    if summary.events.iter().any(|(kind, _)| *kind == EventKind::Moved) {
-        lines.line().indent(2).prose(Role::Note, "a page that was copied right after a fork can show as moved");
-    }
 }
 
 fn words_for_end(word: &str) -> Option<String> {

@@ -496,7 +496,7 @@ fn of_frame<T>(field: &'static str, fact: OfFrame<T>, reason: Reason, name: impl
         OfFrame::Hidden => {
             let reason = "the page map does not show the frames of device mappings (VM_PFNMAP)".to_owned();
             let why = because(field, Reason::NotOnThisKernel(reason));
-            ("unknown".to_owned(), why)
+            ("hidden".to_owned(), why)
         }
         OfFrame::None => plain("no frame"),
     }

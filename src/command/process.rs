@@ -58,7 +58,7 @@ of /proc/PID/status, each with its meaning.",
             page_size: layout.page.bytes(),
             pointer_bytes: layout.pointer_bytes,
             memory: memory.collect(),
-            frames_hidden: target.process.are_frames_hidden(),
+            frames_hidden: target.process.has_page_map().then(|| target.process.are_frames_hidden()),
         };
         context.sink.emit(&report)?;
         Ok(Flow::Done)
@@ -117,8 +117,8 @@ record! {
         pointer_bytes: u8,
         /// The memory fields of status, with their meaning.
         memory: Vec<MemoryField>,
-        /// Whether frame numbers are hidden.
-        frames_hidden: bool,
+        /// Whether frame numbers are hidden; `null` in a core file without a page map.
+        frames_hidden: Option<bool>,
     }
 
     /// A memory field of `/proc/PID/status`.
@@ -167,10 +167,10 @@ fn write_block(lines: &mut Lines, process: &ProcessReport) {
         u32::from(process.pointer_bytes) * 8
     ));
     let frames = lines.field("frames");
-    if process.frames_hidden {
-        frames.prose(Role::Warn, Reason::FrameHidden)
-    } else {
-        frames.plain("shown")
+    match process.frames_hidden {
+        Some(true) => frames.prose(Role::Warn, Reason::FrameHidden),
+        Some(false) => frames.plain("shown"),
+        None => frames.push(Role::Warn, "not in this core"),
     };
     let mut label = "memory";
     for memory in &process.memory {
@@ -212,7 +212,7 @@ pub(in crate::command) mod samples {
                 MemoryField { name: "VmPeak".into(), bytes: 12 << 20, meaning: "peak address space" },
                 MemoryField { name: "VmRSS".into(), bytes: 3508 << 10, meaning: "in memory now" },
             ],
-            frames_hidden: true,
+            frames_hidden: Some(true),
         }
     }
 }

@@ -4,8 +4,8 @@ use super::translate::symbol_at;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::inspect::{self, AddressSpace, Backing, Facts, RegionStats, StateSet, ViewedRegion};
-use crate::kernel::VirtualAddress;
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
+use crate::kernel::{Device, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, word};
 use crate::lang::{Expression, Span, Spanned, display};
 use crate::process::Target;
@@ -138,6 +138,11 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
     let private = take("private", |stats| stats.private.clone());
     let zero = take("zero", |stats| stats.zero.clone());
     let huge = take("huge", |stats| stats.huge.clone());
+    // The number of a file in a core is made up: no file is on device 0.
+    let has_identity = region.inode == 0 || region.device != Device::default();
+    let identity = || if has_identity { Ok(()) } else { Err(Reason::NotInFile("not in this core".to_owned())) };
+    let device = why.take("device", identity().map(|()| region.device));
+    let inode = why.take("inode", identity().map(|()| region.inode));
     let uncertain = stats.and_then(|stats| stats.uncertain);
     if let Some(reason) = uncertain.and_then(StateSet::uncertainty) {
         why.note("swapped", &reason);
@@ -147,8 +152,8 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
         end: region.range.end(),
         perms: region.permissions,
         offset: Hex(region.offset),
-        device: region.device,
-        inode: region.inode,
+        device,
+        inode,
         name: region.name.clone(),
         deleted: region.is_deleted_file(),
         changed: false,

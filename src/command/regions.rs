@@ -10,7 +10,7 @@ use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, PageSize};
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, one_of, part_of_name, word};
 use crate::lang::{self, FilterExpression, FilterField as _, RegionField, Spanned, display};
-use crate::process::Target;
+use crate::process::{self, Target};
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::text::pages::{remarks, total};
@@ -166,6 +166,13 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
         }
         if filter.as_ref().is_some_and(|filter| filter.needs_stats()) || order.is_some_and(RegionOrder::needs_stats) {
             target.process.require_page_map()?;
+        }
+        let of_maps = [RegionField::Private, RegionField::Shared, RegionField::Inode];
+        let asks_maps =
+            filter.as_ref().is_some_and(|filter| filter.fields().iter().any(|field| of_maps.contains(field)));
+        if asks_maps && space.regions().iter().any(|viewed| viewed.region.permissions.sharing_unknown) {
+            let what = "whether regions are shared, and the inodes of their files: not in this core";
+            return Err(process::Error::not_available(what).into());
         }
         let has_pages = target.process.has_page_map();
         context.state.last_address = None;

@@ -10,7 +10,7 @@ use crate::kernel::{Kind, Name};
 use crate::lang::display::word_if;
 use crate::lang::parser::{Parsed, Tokens, end_of_text, option, range, word};
 use crate::lang::{self, Expression, PageField, Span, Spanned};
-use crate::process::Target;
+use crate::process::{self, Target};
 use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
@@ -113,9 +113,14 @@ There, `snapshot with content` and `diff` find written pages.",
 fn require(target: &Target) -> Result<(), Error> {
     let why = match target.machine.has_soft_dirty() {
         Some(true) => return Ok(()),
-        Some(false) => "this kernel does not track soft-dirty pages: it is built without CONFIG_MEM_SOFT_DIRTY",
-        None => "pmdb cannot find out whether this kernel tracks soft-dirty pages",
+        Some(false) => {
+            "this kernel does not track soft-dirty pages: it is built without CONFIG_MEM_SOFT_DIRTY".to_owned()
+        }
+        None => target.machine.why_no_soft_dirty(),
     };
+    if !target.process.has_page_map() {
+        return Err(process::Error::not_available(why).into());
+    }
     let content = "`snapshot with content`, then `diff`, shows pages that were written in the meantime".to_owned();
     let space = AddressSpace::of(target)?;
     let tracked = target.process.write_tracked(&space.spans())?;

@@ -15,8 +15,8 @@ use crate::render::text::Text;
 use crate::render::text::pages::{FRAME, PHYSICAL, STATE, state};
 use crate::report::record::record;
 use crate::report::{
-    Declared, Fact, FolioReport, FrameWords, Hex, NearestRegions, Reason, Shape, SwapSlot, SymbolBrief, Translation,
-    Why,
+    Declared, Fact, FolioReport, FramePlace, FrameWords, Hex, NearestRegions, Reason, Shape, SwapSlot, SymbolBrief,
+    Translation, Why,
 };
 use crate::symbol::{self, NoSymbols, Symbols};
 use nom::Parser;
@@ -107,6 +107,11 @@ memory, and changes nothing.",
 /// All facts about one address.
 fn detail(context: &mut Context, target: &Target, address: VirtualAddress) -> Result<(), Error> {
     context.state.last_address = Some(address);
+    if let Err(error) = target.process.require_page_map() {
+        let space = AddressSpace::at(target, address)?;
+        let translation = without_page(&space, address, &context.state.symbols, &error.into())?;
+        return Ok(context.sink.emit(&translation)?);
+    }
     let (space, detail) = AddressSpace::detail_at(target, address)?;
     let too_long = detail.page.state() == State::Outside && detail.region.is_none();
     let translation = translation(&space, detail, &context.state.symbols);
@@ -153,19 +158,8 @@ pub(super) fn brief(symbols: &symbol::TargetSymbols, address: VirtualAddress) ->
 /// The record of one address. Regions are listed for its symbol only where it can have one.
 pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Symbols) -> Translation {
     let page = space.page();
-    let target = space.target();
-    let region = detail.region.as_ref();
-    let named = region.filter(|region| symbols.may_name(target, region));
     let mut why = detail.page.states.why("state");
-    let symbol = named.and_then(|region| {
-        let regions = symbols.regions_for(target, region).ok()?;
-        let names = symbols.over(target, &*regions);
-        let symbol = brief(&names, detail.address);
-        if let (None, Some(reason)) = (&symbol, names.why_unnamed(detail.address)) {
-            why.note("symbol", &reason_without_symbol(reason));
-        }
-        symbol
-    });
+    let symbol = symbol_or_why(space.target(), detail.region.as_ref(), detail.address, symbols, &mut why);
     if detail.page.kind.is_none() && detail.region.is_some() {
         let uncertainty = detail.page.states.uncertainty();
         let reason = uncertainty.unwrap_or_else(|| kind_unknown(&detail.page));
@@ -195,14 +189,14 @@ pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Sy
             _ => detail.frame,
         },
         pfn_hidden: of_entry(PageMapEntry::is_frame_hidden),
-        state: detail.page.state(),
+        state: Ok(detail.page.state()),
         kind: detail.page.kind,
         page_offset: page.offset(detail.address),
         page_size: page.bytes(),
         soft_dirty: detail.soft_dirty,
         exclusive: detail.exclusive,
         uffd_wp: of_entry(PageMapEntry::is_uffd_wp),
-        guard: detail.page.state() == State::Guard,
+        guard: Ok(detail.page.state() == State::Guard),
         file_mapped: of_entry(PageMapEntry::is_file_or_shared),
         entry: entry.map(|entry| Hex(entry.raw())),
         huge: detail.huge,
@@ -214,7 +208,7 @@ pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Sy
         }),
         words: FrameWords {
             own_mappings: detail.own_mappings.ok().filter(|&own| own > 0),
-            ..frame_words(&target.machine, detail.flags, detail.map_count)
+            ..frame_words(&space.target().machine, detail.flags, detail.map_count)
         },
         folio: match (detail.folio, frame) {
             (Ok((folio, mapping)), Some(frame)) => {
@@ -234,6 +228,73 @@ pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Sy
         }),
         why,
     }
+}
+
+/// The symbol at an address. If there is none, notes why.
+fn symbol_or_why(
+    target: &Target,
+    region: Option<&Region>,
+    address: VirtualAddress,
+    symbols: &Symbols,
+    why: &mut Why,
+) -> Option<SymbolBrief> {
+    let named = region.filter(|region| symbols.may_name(target, region))?;
+    let regions = symbols.regions_for(target, named).ok()?;
+    let names = symbols.over(target, &*regions);
+    let symbol = brief(&names, address);
+    if let (None, Some(reason)) = (&symbol, names.why_unnamed(address)) {
+        why.note("symbol", &reason_without_symbol(reason));
+    }
+    symbol
+}
+
+/// The record of an address of a core file without a page map: its place is known, and its page is not.
+fn without_page(
+    space: &AddressSpace,
+    address: VirtualAddress,
+    symbols: &Symbols,
+    reason: &Reason,
+) -> inspect::Result<Translation> {
+    let target = space.target();
+    let region = space.region(address).map(|viewed| &viewed.region);
+    let nearest = if region.is_none() { Some(space.nearest(address)?) } else { None };
+    let reason = if region.is_none() { Reason::NotApplicable("no frame is mapped here") } else { reason.clone() };
+    let mut why = Why::default();
+    let symbol = symbol_or_why(target, region, address, symbols, &mut why);
+    if region.is_some() {
+        why.note("kind", &reason);
+    }
+    Ok(Translation {
+        pid: target.process.identity().pid,
+        address,
+        physical: Err(reason.clone()),
+        pfn: Err(reason.clone()),
+        pfn_hidden: Err(reason.clone()),
+        state: if region.is_none() { Ok(State::Unmapped) } else { Err(reason.clone()) },
+        kind: None,
+        entry: Err(reason.clone()),
+        page_offset: space.page().offset(address),
+        page_size: space.page().bytes(),
+        soft_dirty: Err(reason.clone()),
+        exclusive: Err(reason.clone()),
+        uffd_wp: Err(reason.clone()),
+        guard: if region.is_none() { Ok(false) } else { Err(reason.clone()) },
+        file_mapped: Err(reason.clone()),
+        huge: Err(reason.clone()),
+        swap: Err(reason.clone()),
+        words: FrameWords::unknown(&reason),
+        folio: Err(reason.clone()),
+        kernel_record: None,
+        table_entry: None,
+        place: FramePlace::unknown(&reason),
+        region: region.map(Into::into),
+        symbol,
+        nearest: nearest.map(|(below, above)| NearestRegions {
+            below: below.as_ref().map(Into::into),
+            above: above.as_ref().map(Into::into),
+        }),
+        why,
+    })
 }
 
 /// Why an address has no symbol if its module has none.

@@ -170,8 +170,11 @@ impl<W: Write + Seek> Writer<'_, W> {
         let identity = process.identity();
         let entry = target.machine.process_entry(identity.pid);
         let command = entry.and_then(|entry| entry.command_line).unwrap_or_else(|| identity.name.clone());
+        let status = process.status().unwrap_or_default();
         let of_process = CoreProcess {
             id: identity.pid,
+            parent: status.parent,
+            user: status.user,
             name: identity.name.as_bytes().to_vec(),
             command: command.as_bytes().to_vec(),
         };

@@ -131,7 +131,7 @@ pub(super) fn soft_dirty(machine: &Machine) -> Fact<()> {
     let why = match machine.has_soft_dirty() {
         Some(true) => return Ok(()),
         Some(false) => "this kernel does not track soft-dirty pages (CONFIG_MEM_SOFT_DIRTY)",
-        None => "pmdb cannot determine whether this kernel tracks soft-dirty pages",
+        None => return Err(Reason::NotOnThisKernel(machine.why_no_soft_dirty())),
     };
     Err(Reason::NotOnThisKernel(why.into()))
 }

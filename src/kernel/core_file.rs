@@ -210,11 +210,20 @@ impl CoreThread {
     }
 }
 
+/// The signal of `NT_PRSTATUS` (`pr_cursig`), which follows three numbers of 32 bits.
+pub fn signal(form: ElfForm, bytes: &[u8]) -> Option<u16> {
+    form.short(bytes, 12)
+}
+
 /// The process of a core file.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CoreProcess {
     /// Its number.
     pub id: u32,
+    /// Its parent.
+    pub parent: u32,
+    /// Its user.
+    pub user: u32,
     /// Its short name.
     pub name: Vec<u8>,
     /// Its command line.
@@ -227,6 +236,11 @@ impl CoreProcess {
         if form.is_64 { (24, 40, 56, 136) } else { (12, 28, 44, 124) }
     }
 
+    /// Where its user is, and the size of that: 16 bits in the structure for 32-bit programs.
+    fn user_at(form: ElfForm) -> (usize, usize) {
+        if form.is_64 { (16, 4) } else { (8, 2) }
+    }
+
     /// Decodes `NT_PRPSINFO`.
     pub fn parse(form: ElfForm, bytes: &[u8]) -> Option<Self> {
         let (id, name, command, end) = Self::at(form);
@@ -234,7 +248,14 @@ impl CoreProcess {
             let text = bytes.get(from..to)?;
             text.split(|&byte| byte == 0).next().map(<[u8]>::to_vec)
         };
-        Some(CoreProcess { id: form.int(bytes, id)?, name: text(name, command)?, command: text(command, end)? })
+        let (user, size) = Self::user_at(form);
+        Some(CoreProcess {
+            id: form.int(bytes, id)?,
+            parent: form.int(bytes, id + 4)?,
+            user: form.number(bytes, user, size)? as u32,
+            name: text(name, command)?,
+            command: text(command, end)?,
+        })
     }
 
     /// The contents of `NT_PRPSINFO`.
@@ -248,6 +269,9 @@ impl CoreProcess {
             }
         };
         put(id, id + 5, &form.bytes(self.id.into(), 4));
+        put(id + 4, id + 9, &form.bytes(self.parent.into(), 4));
+        let (user, size) = Self::user_at(form);
+        put(user, user + size + 1, &form.bytes(self.user.into(), size));
         put(name, command, &self.name);
         put(command, end, &self.command);
         bytes
@@ -356,7 +380,8 @@ mod tests {
                     assert_eq!(CoreThread::parse(places.machine, form, &bytes), Some(thread));
                 }
             }
-            let process = CoreProcess { id: 812, name: b"a server's name".to_vec(), command: b"server -v".to_vec() };
+            let (name, command) = (b"a server's name".to_vec(), b"server -v".to_vec());
+            let process = CoreProcess { id: 812, parent: 1, user: 1000, name, command };
             assert_eq!(CoreProcess::parse(form, &process.bytes(form)), Some(process));
             let files = vec![
                 CoreMapping { range: range(0x1000, 0x3000), offset: 0x2000, path: b"/usr/bin/a b".to_vec() },

@@ -82,11 +82,14 @@ fn region_after(before: Option<&Name>, line: &[u8]) -> Option<Region> {
 fn parse_permissions(text: &[u8]) -> Option<Permissions> {
     let [read, write, execute, shared] = text.try_into().ok()?;
     let set = |letter: u8, on: u8, off: u8| (letter == on || letter == off).then_some(letter == on);
+    // The kernel never writes `?`: the text that stands in for its own of a core file does.
+    let sharing_unknown = shared == b'?';
     Some(Permissions {
         read: set(read, b'r', b'-')?,
         write: set(write, b'w', b'-')?,
         execute: set(execute, b'x', b'-')?,
-        shared: set(shared, b's', b'p')?,
+        shared: !sharing_unknown && set(shared, b's', b'p')?,
+        sharing_unknown,
     })
 }
 
@@ -131,29 +134,44 @@ pub struct Permissions {
     pub execute: bool,
     /// `s` (shared); otherwise `p`, private: copied on write.
     pub shared: bool,
+    /// Whether it is unknown which of the two: core files have only the other three letters.
+    pub sharing_unknown: bool,
 }
 
 impl Permissions {
     /// The four letters.
     pub const fn letters(self) -> &'static str {
-        match (self.read, self.write, self.execute, self.shared) {
-            (false, false, false, false) => "---p",
-            (false, false, false, true) => "---s",
-            (false, false, true, false) => "--xp",
-            (false, false, true, true) => "--xs",
-            (false, true, false, false) => "-w-p",
-            (false, true, false, true) => "-w-s",
-            (false, true, true, false) => "-wxp",
-            (false, true, true, true) => "-wxs",
-            (true, false, false, false) => "r--p",
-            (true, false, false, true) => "r--s",
-            (true, false, true, false) => "r-xp",
-            (true, false, true, true) => "r-xs",
-            (true, true, false, false) => "rw-p",
-            (true, true, false, true) => "rw-s",
-            (true, true, true, false) => "rwxp",
-            (true, true, true, true) => "rwxs",
+        match (self.read, self.write, self.execute, self.shared, self.sharing_unknown) {
+            (false, false, false, _, true) => "---?",
+            (false, false, true, _, true) => "--x?",
+            (false, true, false, _, true) => "-w-?",
+            (false, true, true, _, true) => "-wx?",
+            (true, false, false, _, true) => "r--?",
+            (true, false, true, _, true) => "r-x?",
+            (true, true, false, _, true) => "rw-?",
+            (true, true, true, _, true) => "rwx?",
+            (false, false, false, false, false) => "---p",
+            (false, false, false, true, false) => "---s",
+            (false, false, true, false, false) => "--xp",
+            (false, false, true, true, false) => "--xs",
+            (false, true, false, false, false) => "-w-p",
+            (false, true, false, true, false) => "-w-s",
+            (false, true, true, false, false) => "-wxp",
+            (false, true, true, true, false) => "-wxs",
+            (true, false, false, false, false) => "r--p",
+            (true, false, false, true, false) => "r--s",
+            (true, false, true, false, false) => "r-xp",
+            (true, false, true, true, false) => "r-xs",
+            (true, true, false, false, false) => "rw-p",
+            (true, true, false, true, false) => "rw-s",
+            (true, true, true, false, false) => "rwxp",
+            (true, true, true, true, false) => "rwxs",
         }
+    }
+
+    /// Whether it is shared, if that is known.
+    pub fn sharing(self) -> Option<bool> {
+        (!self.sharing_unknown).then_some(self.shared)
     }
 }
 
@@ -246,7 +264,7 @@ mod tests {
         let region = one(b"7f0c2a628000-7f0c2a77d000 r-xp 00028000 fe:00 1835010                    /usr/lib/x86_64-linux-gnu/libc.so.6\n");
         assert_eq!(region.range.start().get(), 0x7f0c_2a62_8000);
         assert_eq!(region.range.end().get(), 0x7f0c_2a77_d000);
-        assert_eq!(region.permissions, Permissions { read: true, write: false, execute: true, shared: false });
+        assert_eq!(region.permissions, Permissions { read: true, execute: true, ..Permissions::default() });
         assert_eq!(region.offset, 0x28000);
         assert_eq!(region.device, Device { major: 0xfe, minor: 0 });
         assert_eq!(region.inode, 1_835_010);
@@ -288,7 +306,9 @@ mod tests {
     fn widths_and_the_ends_of_the_address_space() {
         let region = one(b"00010000-00031000 r--s 00000000 00:00 0 ");
         assert_eq!(region.range.start().get(), 0x10000);
-        assert!(region.permissions.shared);
+        assert_eq!(region.permissions.sharing(), Some(true));
+        let region = one(b"00010000-00031000 rw-? 00000000 00:00 0 ");
+        assert_eq!((region.permissions.letters(), region.permissions.sharing()), ("rw-?", None));
         let region = one(b"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n");
         assert_eq!(region.range.end().get(), 0xffff_ffff_ff60_1000);
         let region = one(b"7f0000000000-7f0000001000 rw-s 3f00000000 103:fffff 18446744073709551615 /dev/mem");

@@ -5,7 +5,8 @@ use crate::budget::Budget;
 use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, Region, VirtualAddress, maps};
 use crate::source::{
-    Feature, File, Finding, Probe, RecordParts, Result, Source, available, by_trying, unavailable, undetermined,
+    Feature, File, Finding, Probe, RecordParts, Result, Source, WordFile, available, by_trying, unavailable,
+    undetermined,
 };
 
 /// The findings that differ from process to process.
@@ -19,7 +20,11 @@ pub(super) fn of_process(source: &dyn Source, budget: &mut Budget) -> Result<Vec
     let regions = maps_text::read(source, budget).map_or_else(|_| Vec::new(), |(regions, _)| regions);
     budget.check()?;
     Ok(vec![
-        available(Feature::PageMap, relation(source, &who)),
+        by_trying(
+            Feature::PageMap,
+            if source.has_page_map() { Ok(()) } else { source.words(WordFile::PageMap, 0, &mut [0]).map(drop) },
+            &relation(source, &who),
+        ),
         map_files(&regions, &who, |range| source.probe(Probe::Follow(range))),
         by_trying(
             Feature::Memory,

@@ -4,6 +4,7 @@
 
 #[cfg(feature = "cli")]
 mod capture;
+mod captured;
 mod cgroups;
 #[cfg(test)]
 pub(crate) mod fake;
@@ -215,6 +216,22 @@ pub fn processes_called(name: &str) -> Result<Vec<ProcessHandle>> {
     // Threads of the kernel have none.
     let called = living_processes(name)?.into_iter().filter(|one| one.resident.is_some());
     Ok(called.map(|one| ProcessHandle::of_numbers(one.pid, 0)).collect())
+}
+
+/// The processes of this name in the capture of a machine.
+///
+/// # Errors
+/// [`Gone`](Error::Gone) if there is none, or it has no list of processes.
+#[cfg(feature = "cli")]
+pub(crate) fn captured_processes_called(name: &str, machine: &Machine) -> Result<Vec<ProcessHandle>> {
+    let listed = machine.source().list(List::All)?;
+    let called = listed.iter().filter(|one| is_called(one, name.as_bytes()));
+    let called: Vec<ProcessHandle> = called.map(|one| ProcessHandle::of_numbers(one.pid, 0)).collect();
+    if called.is_empty() {
+        let what = format!("no process in this capture is called '{}'", Name::from(name));
+        return Err(Error::no_such_process(what));
+    }
+    Ok(called)
 }
 
 /// The kernel cuts `comm` off after 15 bytes.

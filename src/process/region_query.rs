@@ -202,7 +202,13 @@ fn region(mapping: Mapping) -> Option<Region> {
     let (major, minor) = mapping.device;
     Some(Region {
         range,
-        permissions: Permissions { read: has(1), write: has(2), execute: has(4), shared: has(8) },
+        permissions: Permissions {
+            read: has(1),
+            write: has(2),
+            execute: has(4),
+            shared: has(8),
+            sharing_unknown: false,
+        },
         offset: mapping.offset,
         device: Device { major, minor },
         inode: mapping.inode,

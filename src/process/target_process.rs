@@ -143,6 +143,12 @@ impl Process {
         self.source.capture_times()
     }
 
+    /// Whether it is an ELF core file.
+    #[cfg(feature = "cli")]
+    pub(crate) fn is_core(&self) -> bool {
+        self.source.is_core()
+    }
+
     /// Whether there is a page map: a core file of the kernel has none.
     pub(crate) fn has_page_map(&self) -> bool {
         self.source.has_page_map()

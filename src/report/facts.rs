@@ -106,8 +106,7 @@ impl FrameWords {
     }
 
     /// For a frame about which nothing can be known.
-    #[cfg(test)]
-    pub fn unknown(reason: &super::Reason) -> Self {
+    pub fn unknown(reason: &Reason) -> Self {
         FrameWords {
             flags: Err(reason.clone()),
             map_count: Err(reason.clone()),

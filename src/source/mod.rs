@@ -97,6 +97,11 @@ pub trait Source: Send + Sync {
         None
     }
 
+    /// Whether it is an ELF core file.
+    fn is_core(&self) -> bool {
+        false
+    }
+
     /// The names of parts of a capture that this version of pmdb does not know, and so passes over.
     fn unknown_parts(&self) -> Vec<String> {
         Vec::new()

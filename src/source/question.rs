@@ -278,6 +278,10 @@ pub trait ReadAt: Send + Sync {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+    /// Whether its section headers can be read: only memory has no more than what is loaded.
+    fn has_sections(&self) -> bool {
+        true
+    }
     /// Device, inode, size and modification time as they are now: they change if the contents may have changed.
     fn fingerprint(&self) -> [u64; 4];
 }

@@ -52,6 +52,11 @@ enum ModulePart {
 }
 
 impl Sources {
+    /// Why there is no symbol table in them.
+    pub(super) fn no_table(&self) -> NoSymbols {
+        if self.image.file.has_sections() { NoSymbols::Stripped } else { NoSymbols::NotInCore }
+    }
+
     /// The files together. Whether `separate` belongs to `image` is checked at once only if its table is needed. An
     /// interrupted check, or an interrupted decompression, is an error.
     pub(super) fn new(image: ElfFile, separate: Candidates, expanded: &ExpandedMemory) -> Result<Sources, NoSymbols> {

@@ -278,6 +278,7 @@ mod tests {
                 write: rights.contains('w'),
                 execute: rights.contains('x'),
                 shared: false,
+                sharing_unknown: false,
             },
             offset,
             device: Device { major: 8, minor: 1 },

@@ -167,7 +167,7 @@ impl ModuleSymbols {
 
     /// Why there are no symbols, as far as that is known without a pass over the tables.
     pub(super) fn fault(&self) -> Option<NoSymbols> {
-        if self.sources.tables().next().is_none() { Some(NoSymbols::Stripped) } else { self.fault.get().cloned() }
+        if self.sources.tables().next().is_none() { Some(self.sources.no_table()) } else { self.fault.get().cloned() }
     }
 }
 

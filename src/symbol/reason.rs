@@ -26,6 +26,9 @@ pub enum NoSymbols {
     /// Neither `.symtab` nor `.dynsym`.
     #[error("the file has no symbol table (stripped)")]
     Stripped,
+    /// Its symbol table is not loaded, and only memory is there.
+    #[error("its symbols are not in this core, and no debug file of its build-id is installed here")]
+    NotInCore,
     /// It has so many names, or so complex ones, that a search was given up.
     #[error("it has too many names to search in time")]
     TooCostly,

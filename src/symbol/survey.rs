@@ -238,7 +238,7 @@ impl TargetSymbols<'_> {
 
 /// The file that gives the names, and its number of symbols.
 fn count(sources: &Sources, budget: &mut Budget) -> Result<(NamesFrom, u64), NoSymbols> {
-    let answers = sources.answers().ok_or(NoSymbols::Stripped)?;
+    let answers = sources.answers().ok_or_else(|| sources.no_table())?;
     let mut symbols = 0;
     let mut pass = SymbolPass::new(sources);
     // A full table has what the dynamic one has.

@@ -120,7 +120,7 @@ impl<'a> SymbolPass<'a> {
             let number = u8::try_from(self.number).ok();
             let table = number.and_then(|number| Some((number, self.sources.table(number)?)));
             let Some((number, (source, table))) = table else {
-                return if self.number == 0 { Err(NoSymbols::Stripped) } else { Ok(None) };
+                return if self.number == 0 { Err(self.sources.no_table()) } else { Ok(None) };
             };
             // That a table is not all in the file is an error in any case.
             let is_left_out = self.wanted.get(self.number) == Some(&false) && source.file.holds(table.symbols);

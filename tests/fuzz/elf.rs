@@ -52,7 +52,7 @@ pub fn region(start: u64, inode: u64, name: &str) -> Region {
     let end = VirtualAddress::new(start + 0x1000);
     Region {
         range: AddressRange::new(VirtualAddress::new(start), end).expect("a range"),
-        permissions: Permissions { read: true, write: false, execute: true, shared: false },
+        permissions: Permissions { read: true, execute: true, ..Permissions::default() },
         offset: 0,
         device: Device { major: 8 * u32::from(inode != 0), minor: u32::from(inode != 0) },
         inode,

@@ -21,6 +21,7 @@ pub const TESTS: &[Test] = &[
     ("capture::memory_is_that_of_the_process", memory_is_that_of_the_process),
     ("capture::gdb_reads_an_exported_core", gdb_reads_an_exported_core),
     ("capture::snapshots_come_from_captures", snapshots_come_from_captures),
+    ("capture::sums_are_compared_with_those_of_captures", sums_are_compared_with_those_of_captures),
     ("capture::cores_are_read", cores_are_read),
     ("capture::cores_of_the_kernel_are_read", cores_of_the_kernel_are_read),
     ("capture::cores_of_gdb_are_read", cores_of_gdb_are_read),
@@ -58,8 +59,9 @@ fn compared(output: &Output) -> (Option<i32>, Vec<String>) {
             None => line,
         }
     };
-    // The remark that it is a capture, and the empty line before it.
-    let is_compared = |line: &&str| !line.is_empty() && !line.ends_with("as they were at the capture");
+    // The remark that it is a capture, and the empty line before it. For other registers one needs another file.
+    let is_remark = |line: &&str| line.ends_with("as they were at the capture") || line.contains("other registers");
+    let is_compared = |line: &&str| !(line.is_empty() || is_remark(line) || line.contains("only these registers"));
     (output.status.code(), text(output).lines().filter(is_compared).map(line).collect())
 }
 
@@ -465,11 +467,28 @@ fn a_family_is_in_one_file() {
     let written = pmdb(&["-batch", "-ex", &grab]);
     let named = numbers(records(&["-c", named.to_str().expect("a path")], "ps", "process-entry"));
     assert!(both.iter().all(|pid| named.contains(pid)), "{named:?}: {}", text(&written));
+    // Of a name the processes of the capture are meant, not those of this machine.
+    let called = |name: &str| pmdb(&["--json", "-c", path, "account", &format!("\"{name}\"")]);
+    let family = called(name.trim_end());
+    let sums = String::from_utf8_lossy(&family.stdout);
+    let sums = sums.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let sums: Vec<serde_json::Value> = sums.filter(|record| record["type"] == "account-family").collect();
+    assert_eq!(sums.first().map(|sums| sums["processes"].clone()), Some(2.into()), "{}", text(&family));
+    let nobody = called("init");
+    assert!(text(&nobody).contains("no process in this capture is called"), "{}", text(&nobody));
     if !is_root() {
         return skip(NAME, "frame numbers are hidden here");
     }
     let live = ["-p", &pid];
     let capture = ["-c", path];
+    // Both stand still: other processes may change only what they share with them.
+    let private = |subject: &[&str]| {
+        let rows = records(subject, "account children", "account-family-class");
+        rows.into_iter().filter(|row| row["class"].as_str().is_some_and(|class| class.starts_with("private"))).collect()
+    };
+    let [then, now]: [Vec<serde_json::Value>; 2] = [private(&capture), private(&live)];
+    assert!(!then.is_empty(), "{then:?}");
+    assert_eq!(then, now);
     for line in ["compare children".to_owned(), format!("compare {child} in {memory:#x}, +64M")] {
         let rows = |subject: &[&str]| records(subject, &line, "comparison-summary");
         assert_eq!(rows(&capture), rows(&live), "{line}");
@@ -605,8 +624,15 @@ fn cores_are_read() {
         let then = compared(&pmdb(&[&["-c", &path], &words[..]].concat()));
         assert_eq!(then, on_process, "{line}");
     }
-    let lacking = pmdb(&["-c", &path, "info", "process"]);
-    assert!(text(&lacking).contains("not in this core"), "{}", text(&lacking));
+    // What is known of the process is in it, and the memory fields of status are not.
+    let record = |subject: &[&str]| records(subject, "info process", "process").remove(0);
+    let (then, now) = (record(&["-c", &path]), record(&["-p", &pid]));
+    for field in ["pid", "parent", "name", "user", "threads", "executable", "page_size", "frames_hidden"] {
+        assert_eq!(then[field], now[field], "{field}: {then} {now}");
+    }
+    assert_eq!(then["memory"].as_array().map(Vec::len), Some(0), "{then}");
+    let ps = pmdb(&["-c", &path, "ps"]);
+    assert!(text(&ps).contains("not in this core"), "{}", text(&ps));
     // Damaged ones are an error.
     let whole = std::fs::read(&path).expect("its bytes");
     for length in [17, 40, 63, 100, whole.len() / 2, whole.len() - 1] {
@@ -616,23 +642,67 @@ fn cores_are_read() {
     }
 }
 
+/// What a core of another program says instead of its pages.
+const NO_PAGES: &str =
+    "states and frames of pages: not in this core (the kernel and gdb write no page map into core files)";
+
 /// Commands about pages report that a core of another program has no page map, and those about regions and memory work.
 fn has_no_page_map(path: &str) {
-    for line in ["walk all", "summary", "map", "patched", "regions by rss", "regions where present > 0", "account"] {
+    for line in [
+        "walk all",
+        "summary",
+        "map",
+        "patched",
+        "regions by rss",
+        "regions where present > 0",
+        "account",
+        "explain $sp",
+        "flags $sp",
+        "translate $sp, +4p",
+        "print count(all where present)",
+        "snapshot",
+    ] {
         let words: Vec<&str> = line.split(' ').collect();
         let output = pmdb(&[&["-c", path], &words[..]].concat());
         assert_eq!(output.status.code(), Some(1), "{line}: {}", text(&output));
-        assert!(text(&output).contains("the page map: not in this core"), "{line}: {}", text(&output));
+        assert!(text(&output).contains(NO_PAGES), "{line}: {}", text(&output));
     }
-    for line in ["regions", "region $sp"] {
+    for line in ["soft-dirty", "regions where shared", "regions where inode == 1", "ps", "explain huge", "who pfn:1"] {
         let words: Vec<&str> = line.split(' ').collect();
-        let output = pmdb(&[&["--json", "-c", path], &words[..]].concat());
-        assert!(output.status.success(), "{line}: {}", text(&output));
-        let rows = String::from_utf8(output.stdout).expect("text");
-        let row: serde_json::Value = serde_json::from_str(rows.lines().next().expect("a row")).expect("a record");
-        assert!(row["size"].as_u64() > Some(0) && row["present"].is_null(), "{row}");
-        assert_eq!(row["why"]["present"], "the page map: not in this core", "{row}");
+        let output = pmdb(&[&["-c", path], &words[..]].concat());
+        assert_eq!(output.status.code(), Some(1), "{line}: {}", text(&output));
+        assert!(text(&output).contains("not in this core"), "{line}: {}", text(&output));
     }
+    let core = |line: &str, kind: &str| records(&["-c", path], line, kind).remove(0);
+    for line in ["regions", "region $sp"] {
+        let row = core(line, "region");
+        assert!(row["size"].as_u64() > Some(0) && row["present"].is_null(), "{row}");
+        assert_eq!(row["why"]["present"], NO_PAGES, "{row}");
+    }
+    // Whether a region is shared is not in it either.
+    let stack = core("region $sp", "region");
+    assert_eq!((stack["name"].as_str(), stack["perms"].as_str()), (Some("[stack]"), Some("rw-?")), "{stack}");
+    let program = core("region $pc", "region");
+    assert!(program["name"].as_str().is_some_and(|name| name.starts_with('/')), "{program}");
+    assert!(program["inode"].is_null() && program["why"]["inode"] == "not in this core", "{program}");
+    // The place of an address is known, its page is not.
+    let place = core("translate $sp", "translation");
+    assert_eq!(place["region"]["name"], "[stack]", "{place}");
+    for field in ["state", "physical", "pfn", "entry", "guard", "flags", "kind"] {
+        assert!(place[field].is_null() && place["why"][field] == NO_PAGES, "{field}: {place}");
+    }
+    assert_eq!(core("translate 0x10", "translation")["state"], "unmapped");
+    // So is the process.
+    let process = core("info process", "process");
+    assert!(process["pid"].as_u64() > Some(0) && process["frames_hidden"].is_null(), "{process}");
+    assert!(process["executable"].is_string() && process["command_line"].is_string(), "{process}");
+    let rows = records(&["-c", path], "telescope $sp 32", "telescope");
+    assert_eq!(rows.len(), 32);
+    assert!(rows.iter().all(|row| row["value"].is_string()), "{rows:?}");
+    let found = core("info capabilities", "capabilities");
+    let all = found["capabilities"].as_array().expect("capabilities");
+    let page_map = all.iter().find(|one| one["name"] == "page_map").expect("that of the page map");
+    assert_eq!(page_map["available"], false, "{page_map}");
 }
 
 fn cores_of_the_kernel_are_read() {
@@ -689,7 +759,9 @@ fn cores_of_gdb_are_read() {
         let rows = rows.lines().filter_map(|row| serde_json::from_str::<serde_json::Value>(row).ok());
         let code = rows.filter(|row| row["perms"].as_str().is_some_and(|perms| perms.contains('x')));
         let code = code.filter(|row| row["name"].as_str().is_some_and(|name| name.starts_with('/')));
-        code.map(|row| (row["start"].clone(), row["end"].clone(), row["perms"].clone())).collect::<Vec<_>>()
+        // Whether they are shared is not in it.
+        let letters = |row: &serde_json::Value| row["perms"].as_str().map(|perms| perms[..3].to_owned());
+        code.map(|row| (row["start"].clone(), row["end"].clone(), letters(&row))).collect::<Vec<_>>()
     };
     let code = rights(&["--json", &pid, "regions"]);
     assert!(!code.is_empty());
@@ -734,6 +806,16 @@ fn snapshots_come_from_captures() {
     assert_eq!(changes(&diff(&["-p", &pid], before)), came, "with the process");
     assert_eq!(changes(&diff(&["-c", after], before)), came, "with a capture");
     assert_eq!(changes(&diff(&["-p", &pid], after)), [], "with the process, unchanged");
+    // In one step.
+    let since = |subject: &[&str], file: &str, clauses: &str| {
+        pmdb(&[subject, &["--json", "-batch", "-ex", &format!("diff from {file} {clauses}")]].concat())
+    };
+    let within = format!("in {range}");
+    assert_eq!(changes(&since(&["-p", &pid], before, &within)), came, "with the process");
+    assert_eq!(changes(&since(&["-c", after], before, &within)), came, "with a capture");
+    assert_eq!(changes(&since(&["-p", &pid], after, &within)), [], "with the process, unchanged");
+    let groups = since(&["-c", after], before, &format!("now {within} by change"));
+    assert!(text(&groups).contains("\"pages\":30"), "{}", text(&groups));
     // The process first, and a capture later.
     let take = [format!("snapshot now_ in {range}"), format!("snapshot old from {before}"), "diff now_ old".to_owned()];
     let lines = take.iter().flat_map(|line| ["-ex", line]);
@@ -748,6 +830,47 @@ fn snapshots_come_from_captures() {
     // Another process is another one.
     let other = Target::start("puppet", &[]);
     let other = other.pid().to_string();
-    let refused = diff(&["-p", &other], before);
-    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
+    for refused in [diff(&["-p", &other], before), since(&["-p", &other], before, "")] {
+        assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
+        assert!(text(&refused).contains(&format!("is of process {pid}")), "{}", text(&refused));
+    }
+}
+
+fn sums_are_compared_with_those_of_captures() {
+    let (mut puppet, memory, _) = subject();
+    let page = page_bytes();
+    let pid = puppet.0.pid().to_string();
+    let folder = tempfile::tempdir().expect("a directory");
+    let [before, after] = ["before", "after"].map(|name| folder.path().join(name));
+    captured(&pid, &before);
+    puppet.writes(memory + 1000 * page, 300);
+    captured(&pid, &after);
+    let [before, after] = [&before, &after].map(|path| path.to_str().expect("a path"));
+    let number = |record: &serde_json::Value, field: &str| record[field].as_u64().expect("a number");
+    let total = |file: &str| number(&records(&["-c", file], "account", "account-summary")[0], "bytes");
+    let capture = ["-c", after];
+    let line = format!("account from {before}");
+    let sums = records(&capture, &line, "account-comparison").remove(0);
+    assert_eq!([number(&sums, "before"), number(&sums, "bytes")], [total(before), total(after)]);
+    assert_eq!((sums["file"].as_str(), sums["other"].to_string()), (Some(before), pid.clone()));
+    let rows = records(&capture, &line, "account-change");
+    for field in ["before", "bytes"] {
+        assert_eq!(rows.iter().map(|row| number(row, field)).sum::<u64>(), number(&sums, field), "{rows:?}");
+    }
+    // What was written is the largest change.
+    let change = |row: &serde_json::Value| number(row, "bytes").saturating_sub(number(row, "before")) / page;
+    assert!((300..320).contains(&change(&rows[0])), "{rows:?}");
+    assert!(rows[0]["key"].as_str().is_some_and(|key| key.starts_with("anonymous, ")), "{rows:?}");
+    let mappings = records(&capture, &format!("account by mapping from {before} top 1"), "account-change");
+    assert!(mappings.len() == 1 && (300..320).contains(&change(&mappings[0])), "{mappings:?}");
+    // So is another process, by names and not by addresses.
+    let other = Target::start("puppet", &[]);
+    let process = ["-p", &other.pid().to_string()];
+    let sums = records(&process, &line, "account-comparison").remove(0);
+    assert_eq!((sums["pid"].as_u64(), sums["other"].to_string()), (Some(other.pid().into()), pid));
+    let mappings = records(&process, &format!("account by mapping from {before}"), "account-change");
+    let libc = mappings.iter().find(|row| row["key"].as_str().is_some_and(|key| key.contains("libc")));
+    assert!(libc.is_none_or(|row| number(row, "before") > 0 && number(row, "bytes") > 0), "{mappings:?}");
+    let refused = pmdb(&[&process[..], &["account", "[stack]", "from", before]].concat());
+    assert!(text(&refused).contains("`from` compares whole processes"), "{}", text(&refused));
 }

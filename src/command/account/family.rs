@@ -65,7 +65,14 @@ impl FamilyOf {
                 let Expression::Text(name) = &name.node else {
                     return Err(Error::refused("expected the name of a process as a text", "`account \"postgres\"`"));
                 };
-                Ok((process::processes_called(name)?, None))
+                let machine = context.state.machine();
+                let is_captured = context.state.target().is_some_and(|one| one.process.capture_times().is_some());
+                let called = if is_captured {
+                    process::captured_processes_called(name, machine)
+                } else {
+                    process::processes_called(name)
+                };
+                Ok((called?, None))
             }
             FamilyOf::Cgroup(path) => {
                 let machine = context.state.machine();
@@ -264,6 +271,7 @@ pub(super) fn meant(range: &Spanned<lang::Range>, error: eval::Error) -> eval::E
 fn clause_meant(word: &str) -> Option<&'static str> {
     Some(match word {
         "by" => "add what to group by: `account by region`",
+        "from" => "add a capture: `account from before.capture`",
         "with" => "the clause is `with content`: `account with content`",
         "top" | "limit" => "add what to group by, and a number: `account by region top 5`",
         "children" => {

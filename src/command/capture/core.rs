@@ -1,7 +1,7 @@
 //! `export core FILE`: write an ELF core file, which debuggers open.
 
 use super::super::snapshot::spans;
-use super::super::{About, Command, CommandName, Context, Flow, Group, Nature, Outcome, example, expand_home};
+use super::super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, expand_home};
 use super::MEMORY_WARNING;
 use super::output::CaptureFile;
 use crate::inspect::{CoreContents, write_core};
@@ -51,7 +51,7 @@ consistent state of all threads.
 
 `pmdb -c FILE` opens the file, for the commands about regions, pages, memory, threads and modules. Pages that are \
 missing are `not in this core`. Core files of the kernel and of gdb have no page map: \
-commands about pages do not work on them. A core file contains passwords and keys of the process: only \
+`translate` shows the place of an address in them, and not its page. A core file contains passwords and keys of the process: only \
 its owner can read the file, and with sudo the user who ran sudo.",
         examples: &[example("export core demo.core", "write a core file of all resident memory")],
     };
@@ -81,6 +81,9 @@ its owner can read the file, and with sudo the user who ran sudo.",
 
     fn run(&self, context: &mut Context) -> Outcome {
         let target = context.target()?;
+        if target.process.is_core() {
+            return Err(Error::refused("the target is a core file already", "copy its file"));
+        }
         let ranges = match &self.range {
             Some(range) => spans(range, context.state)?.ranges().to_vec(),
             None => target.process.regions()?.iter().map(|region| region.range).collect(),

@@ -53,7 +53,8 @@ this capture`. Opens an ELF core file too, of `export core` or of the kernel. In
 A file may have several processes (`capture FILE children`). `ps` lists them, and N, a PID, chooses one. `who` and \
 `compare` then work among them.
 
-pmdb opens no other file because of a capture, whatever names are in it. `pmdb -c FILE` does the same at the start.",
+pmdb opens no file whose name is in a capture. A module with a build-id gets symbols from an installed debug file too \
+(/usr/lib/debug/.build-id). `pmdb -c FILE` does the same at the start.",
         examples: &[example("target capture before.capture", "examine a capture")],
     };
 

@@ -165,7 +165,9 @@ impl ComparedSample<'_> {
     }
 
     fn compare(&mut self, other: u32, sink: &mut dyn Sink) -> Result<ComparedProcess, Error> {
-        let other = Target::attach(other)?.within(sink.budget());
+        let is_captured = self.round.target.process.capture_times().is_some();
+        let other = if is_captured { self.round.target.member(other) } else { Target::attach(other) };
+        let other = other?.within(sink.budget());
         let space = AddressSpace::of(&other)?;
         let is_forked = self.layout == layout(space.maps());
         let mut side = Side {

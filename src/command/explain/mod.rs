@@ -139,7 +139,7 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             let flags = page.words.flags.as_ref().ok().copied();
             movable(page.kind, flags, record)
         });
-        let is_outside = page.state == State::Outside && page.region.is_none();
+        let is_outside = page.state == Ok(State::Outside) && page.region.is_none();
         let explanation = Explanation {
             page,
             owner: consequences.owner.ok(),

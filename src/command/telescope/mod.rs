@@ -10,11 +10,11 @@ use crate::inspect::{Absent, AddressSpace, ByteSource, Contents};
 use crate::kernel::{AddressRange, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, number};
 use crate::lang::{Expression, Spanned};
-use crate::process::Target;
+use crate::process::{self, Target};
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::gdb;
-use crate::report::{Hex, Shape, Why};
+use crate::report::{Hex, Reason, Shape, Why};
 use crate::symbol::{self, Symbols};
 use nom::Parser;
 use nom::combinator::opt;
@@ -157,12 +157,21 @@ impl<'a> Chains<'a> {
             if chain.len() == DEEPEST {
                 break "depth";
             }
-            let word = self.word(pointed)?;
+            let word = match self.word(pointed) {
+                Err(error @ Error::Target(process::Error::NotAvailable { .. })) => {
+                    self.missing(&space, pointed, &error)?
+                }
+                word => word?,
+            };
             let is_address = match word.value.map(VirtualAddress::new) {
                 Some(there) => self.space_at(there)?.region(there).is_some(),
                 None => false,
             };
-            let text = if is_address { None } else { self.text(pointed)? };
+            let text = if is_address || word.value.is_none() && word.source.is_none() && word.state.is_none() {
+                None
+            } else {
+                self.text(pointed)?
+            };
             last = word.value;
             let is_text = text.is_some();
             let (text, source) = match text {
@@ -196,6 +205,15 @@ impl<'a> Chains<'a> {
         })
     }
 
+    /// A word that a capture or a core file lacks.
+    fn missing(&self, space: &AddressSpace, address: VirtualAddress, error: &Error) -> Result<MemoryWord, Error> {
+        let has_state = self.target.process.has_page_map();
+        let state = if has_state { Some(space.detail(address)?.page.state()) } else { None };
+        let mut why = Why::default();
+        why.note("source", &Reason::NotInFile(error.message()));
+        Ok(MemoryWord { value: None, state, source: None, why })
+    }
+
     /// The word at an address, if its pages are resident or in the page cache.
     fn word(&self, address: VirtualAddress) -> Result<MemoryWord, Error> {
         let layout = self.target.process.layout();
@@ -204,16 +222,16 @@ impl<'a> Chains<'a> {
         let value = (read.count == word.len()).then(|| layout.number(&word));
         Ok(match (read.absent, read.source) {
             (None, Some(source)) => {
-                MemoryWord { value, state: source.state(), source: Some(source), why: Why::default() }
+                MemoryWord { value, state: Some(source.state()), source: Some(source), why: Why::default() }
             }
             (Some(absent), _) => MemoryWord {
                 value: None,
-                state: absent.states.likeliest(),
+                state: Some(absent.states.likeliest()),
                 source: None,
                 why: absent.why("state", "source"),
             },
             // The word would pass the last address.
-            (None, None) => MemoryWord { value: None, state: State::Unmapped, source: None, why: Why::default() },
+            (None, None) => MemoryWord { value: None, state: Some(State::Unmapped), source: None, why: Why::default() },
         })
     }
 
@@ -273,8 +291,8 @@ struct PartialRead {
 /// A word of memory.
 struct MemoryWord {
     value: Option<u64>,
-    /// The state of its page, or of the first page that was not read.
-    state: State,
+    /// The state of its page, or of the first page that was not read; `None` in a core file without a page map.
+    state: Option<State>,
     /// Its source; `None` if it was not read.
     source: Option<ByteSource>,
     /// Why it was not read, and why the state is uncertain.

@@ -23,8 +23,8 @@ record! {
         symbol: Option<SymbolBrief>,
         /// The word; `null` where it was not read.
         value: Option<Hex>,
-        /// The state of its page.
-        state: State,
+        /// The state of its page; `null` in a core file without a page map.
+        state: Option<State>,
         /// The source of the word: `memory`, or `file` for the page cache of the file mapped there; `null` where it
         /// was not read.
         source: Option<&'static str>,
@@ -44,8 +44,8 @@ record! {
         region: RegionBrief,
         /// The symbol there.
         symbol: Option<SymbolBrief>,
-        /// The state of its page.
-        state: State,
+        /// The state of its page; `null` in a core file without a page map.
+        state: Option<State>,
         /// The source of the word or the text, as in the row; `null` if neither was read.
         source: Option<&'static str>,
         /// The word there; `null` where it was not read.
@@ -104,9 +104,15 @@ fn telescope(lines: &mut Lines, row: &Telescope) {
 }
 
 /// A word that was not read, and why, if it is in the page cache.
-fn word_absent(line: &mut Line, state: State, why: &Why) {
+fn word_absent(line: &mut Line, state: Option<State>, why: &Why) {
+    let reason = why.of("source");
+    let Some(state) = state.filter(|state| *state != State::Present || reason.is_none()) else {
+        let reason = reason.map_or("its page is unknown", |reason| reason.cause());
+        line.push(Role::Warn, format!("<not read: {reason}>"));
+        return;
+    };
     absent(line, state, None, None, is_uncertain(why));
-    if let Some(reason) = why.of("source") {
+    if let Some(reason) = reason {
         line.push(Role::Note, format!("  ({})", reason.cause()));
     }
 }
@@ -116,6 +122,7 @@ fn word_absent(line: &mut Line, state: State, why: &Why) {
 pub(in crate::command) mod samples {
     use super::*;
     use crate::command::tests::records::memory::{brief, libc, why_uncertain};
+    use crate::report::Reason;
 
     pub fn all() -> Vec<Box<dyn Record>> {
         vec![
@@ -124,6 +131,7 @@ pub(in crate::command) mod samples {
             Box::new(telescope_cycle()),
             Box::new(telescope_of_file()),
             Box::new(telescope_swapped()),
+            Box::new(telescope_of_core()),
         ]
     }
 
@@ -132,7 +140,7 @@ pub(in crate::command) mod samples {
             address: VirtualAddress::new(address),
             region: libc(),
             symbol,
-            state: State::Present,
+            state: Some(State::Present),
             source: Some("memory"),
             value: value.map(Hex),
             text: None,
@@ -146,7 +154,7 @@ pub(in crate::command) mod samples {
             offset: 8,
             symbol: None,
             value: Some(Hex(0x7fff_f7de_80c0)),
-            state: State::Present,
+            state: Some(State::Present),
             source: Some("memory"),
             chain: vec![
                 link(Some(brief("malloc", 16)), 0x7fff_f7de_80c0, Some(0x7fff_f7de_8000)),
@@ -169,9 +177,9 @@ pub(in crate::command) mod samples {
 
     pub fn telescope_of_file() -> Telescope {
         let mut row = telescope();
-        (row.source, row.state) = (Some("file"), State::Untouched);
+        (row.source, row.state) = (Some("file"), Some(State::Untouched));
         if let Some(link) = row.chain.last_mut() {
-            (link.source, link.state) = (Some("file"), State::Untouched);
+            (link.source, link.state) = (Some("file"), Some(State::Untouched));
         }
         row
     }
@@ -185,12 +193,23 @@ pub(in crate::command) mod samples {
         row
     }
 
+    /// A word that leads to memory that a core file does not have.
+    pub fn telescope_of_core() -> Telescope {
+        let mut row = telescope();
+        if let Some(link) = row.chain.last_mut() {
+            (link.state, link.source, link.value) = (None, None, None);
+            link.why.note("source", &Reason::NotInFile("memory at 0x7ffff7e0a1b0: not in this core".to_owned()));
+        }
+        row.ends = "unread";
+        row
+    }
+
     pub fn telescope_swapped() -> Telescope {
         let mut row = telescope();
         if let Some(link) = row.chain.last_mut() {
             link.value = None;
             link.source = None;
-            link.state = State::Swapped;
+            link.state = Some(State::Swapped);
             link.why = why_uncertain("state");
         }
         row.ends = "unread";

@@ -4,7 +4,7 @@ use super::*;
 use Access::{Read, Write};
 use Effect::*;
 
-const RW: Permissions = Permissions { read: true, write: true, execute: false, shared: false };
+const RW: Permissions = Permissions { read: true, write: true, execute: false, shared: false, sharing_unknown: false };
 const SHARED: Permissions = Permissions { shared: true, ..RW };
 const OWN: PageFlags = PageFlags::ANON.union(PageFlags::OWNER_2);
 const HEAD: PageFlags = PageFlags::ANON.union(PageFlags::COMPOUND_HEAD);
@@ -294,7 +294,7 @@ fn states_that_decide_alone() {
 #[test]
 fn accesses_that_the_region_does_not_permit() {
     let rights = |read, write, execute| AccessFacts {
-        permissions: Some(Permissions { read, write, execute, shared: false }),
+        permissions: Some(Permissions { read, write, execute, ..Permissions::default() }),
         ..present(OWN, 1)
     };
     check(rights(false, false, false), &[Protection], &[Protection]);

@@ -70,6 +70,7 @@ impl Fake {
                 write: permissions.contains('w'),
                 execute: permissions.contains('x'),
                 shared: permissions.contains('s'),
+                sharing_unknown: false,
             },
             offset: 0,
             device: Device { major: u32::from(inode != 0) * 8, minor: 0 },

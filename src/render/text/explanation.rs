@@ -21,7 +21,11 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
     let page = &explanation.page;
     address(lines, page);
     let line = lines.field("page");
-    line.push(words::state_role(page.state), page.state.word()).plain(": ").prose(Role::Plain, what(page));
+    match &page.state {
+        Ok(state) => line.push(words::state_role(*state), state.word()),
+        Err(reason) => line.push(Role::Warn, block::word_for_missing(Some(reason)).1),
+    };
+    line.plain(": ").prose(Role::Plain, what(page));
     if page.huge == Ok(true) {
         line.plain("; ").prose(Role::Plain, "one entry maps the whole huge page");
     }
@@ -102,7 +106,11 @@ fn what(page: &Translation) -> Cow<'static, str> {
     if page.why.of("state").is_some() {
         return words::UNCERTAIN.into();
     }
-    let what = match (page.state, page.kind) {
+    let state = match &page.state {
+        Ok(state) => *state,
+        Err(reason) => return reason.cause().to_owned().into(),
+    };
+    let what = match (state, page.kind) {
         (State::Present, Some(kind)) => return words::kind_in(kind, page.region.as_ref()),
         (State::Untouched, Some(kind)) => match kind {
             // The lines below explain what an access does.

@@ -84,11 +84,12 @@ fn head(lines: &mut Lines, region: &RegionReport) {
     line.plain(exact_size(region.size));
     let line = lines.field("access");
     line.plain(region.perms).indent_at(REMARK).plain(access(region.perms));
-    if region.inode != 0 {
+    if region.inode != Some(0) {
         let line = lines.field("file");
-        line.plain(format!("offset {:#x}", region.offset))
-            .indent_at(REMARK)
-            .plain(format!("inode {} of device {}", region.inode, region.device));
+        line.plain(format!("offset {:#x}", region.offset));
+        if let (Some(inode), Some(device)) = (region.inode, region.device) {
+            line.indent_at(REMARK).plain(format!("inode {inode} of device {device}"));
+        }
     }
 }
 
@@ -100,7 +101,11 @@ fn access(perms: Permissions) -> String {
     if words.is_empty() {
         words.push("none");
     }
-    let sharing = if perms.shared { "shared: writes are seen by all who map it" } else { "private: copied on write" };
+    let sharing = match perms.sharing() {
+        Some(true) => "shared: writes are seen by all who map it",
+        Some(false) => "private: copied on write",
+        None => "shared or private: not in this core",
+    };
     format!("{}; {sharing}", words.join(", "))
 }
 

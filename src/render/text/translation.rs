@@ -44,7 +44,11 @@ pub fn write(lines: &mut Lines, t: &Translation) {
     if let Some(nearest) = &t.nearest {
         neighbours(lines, t, nearest);
     }
-    let is_unexplained = |field: &str, reason: &Reason| !is_said(t, field, reason);
+    // Where the state is unknown, all the rest is for the same reason.
+    let is_repeated = |field: &str, reason: &Reason| {
+        t.state.as_ref().err() == Some(reason) && !["state", "physical"].contains(&field)
+    };
+    let is_unexplained = |field: &str, reason: &Reason| !is_said(t, field, reason) && !is_repeated(field, reason);
     Footnotes::of(&Why::of_record(t), is_unexplained).write(lines);
 }
 
@@ -96,16 +100,21 @@ fn physical(lines: &mut Lines, t: &Translation) {
 
 fn state(lines: &mut Lines, t: &Translation) {
     let line = lines.field("state");
-    line.push(words::state_role(t.state), t.state.word());
+    let Ok(state) = t.state else {
+        let (role, text) = block::word_for_missing(t.state.as_ref().err());
+        line.push(role, text);
+        return;
+    };
+    line.push(words::state_role(state), state.word());
     if let Some(kind) = t.kind {
         line.plain(", ").plain(kind.word());
     }
     line.indent_at(REMARK);
     // For present and untouched pages the kind says more; otherwise the state does.
-    let meaning = match (t.state, t.kind) {
+    let meaning = match (state, t.kind) {
         (State::Present, Some(kind)) => words::kind_in(kind, t.region.as_ref()),
         (State::Untouched, Some(kind)) => words::untouched(kind),
-        _ => words::state_in(t.state, t.region.as_ref()),
+        _ => words::state_in(state, t.region.as_ref()),
     };
     match t.why.of("state") {
         None => line.prose(Role::Plain, meaning),
@@ -201,7 +210,7 @@ fn write_map_count(lines: &mut Lines, t: &Translation) {
         Ok(false) => Some("not exclusive"),
         Err(_) => None,
     };
-    if times.is_none() && (by.is_none() || t.state != State::Present) {
+    if times.is_none() && (by.is_none() || t.state != Ok(State::Present)) {
         return;
     }
     let line = lines.field("mapped");

@@ -102,8 +102,8 @@ record! {
         pfn: Fact<FrameNumber>,
         /// Whether a frame is there but its number is hidden. Unknown where the page map has no entry.
         pfn_hidden: Fact<bool>,
-        /// State of the page.
-        state: State,
+        /// State of the page. Unknown in a core file without a page map.
+        state: Fact<State>,
         /// The kind of the page, or the kind that an access would give it.
         kind: Option<Kind>,
         /// The raw page-map entry. Unknown where the page map has none (`outside`).
@@ -120,7 +120,7 @@ record! {
         /// Whether userfaultfd write-protects the page (bit 57). Unknown where the page map has no entry.
         uffd_wp: Fact<bool>,
         /// Whether it is a guard page.
-        guard: bool,
+        guard: Fact<bool>,
         /// Whether the page belongs to a file or to shared memory (bit 61). Unknown where the page map has no entry.
         file_mapped: Fact<bool>,
         /// Whether it is mapped as a huge page, by a PMD or from the hugetlb pool.
@@ -277,9 +277,9 @@ record! {
         /// Offset in the file of its first byte.
         offset: Hex,
         /// Device of the file: `08:02`.
-        device: Device,
+        device: Option<Device>,
         /// Inode of the file; 0 without one.
-        inode: u64,
+        inode: Option<u64>,
         /// Name, as in `maps`.
         name: Name,
         /// Whether its file was deleted.

@@ -191,6 +191,10 @@ impl Source for Recorder {
         self.source.has_page_map()
     }
 
+    fn is_core(&self) -> bool {
+        self.source.is_core()
+    }
+
     fn require_entries(&self, first: u64, end: u64) -> Result<()> {
         self.source.require_entries(first, end)
     }

@@ -6,6 +6,7 @@ use super::recorder::{PIECE, group_file_key, groups_key, place, probe_key, text_
 use super::words::BlockReader;
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
+use crate::source::live::installed_debug_file;
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
     Listed, Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
@@ -187,7 +188,10 @@ impl Source for Replay {
     }
 
     fn require_records(&self, parts: RecordParts) -> Result<()> {
-        match self.first().records.get(&format!("{parts:?}")) {
+        let failures = &self.first().records;
+        let failure = |parts: RecordParts| failures.get(&format!("{parts:?}"));
+        // Where none could be read, that holds for all parts.
+        match failure(parts).or_else(|| failure(RecordParts::empty())) {
             Some(failure) => Err(failure.error()),
             None => lacks("the kernel's own records of frames"),
         }
@@ -301,17 +305,18 @@ impl Source for Replay {
 
     fn file(&self, location: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
         let key = place(location);
-        let Some(kept) = self.answers().files.get(&key).or_else(|| self.first().files.get(&key)) else {
-            return match location {
-                FileLocation::Region(region) => lacks(&region.name.to_string()),
-                _ => Ok(None),
-            };
+        let file = match self.answers().files.get(&key).or_else(|| self.first().files.get(&key)) {
+            Some(kept) => replay_answer(kept, Clone::clone)?,
+            None => match location {
+                FileLocation::Region(region) => return lacks(&region.name.to_string()),
+                _ => None,
+            },
         };
-        let file = replay_answer(kept, Clone::clone)?;
-        Ok(file.map(|parts| {
-            let capture = Arc::clone(&self.capture);
-            Box::new(CapturedFile { parts, capture }) as Box<dyn ReadAt>
-        }))
+        match (file, location) {
+            (Some(parts), _) => Ok(Some(Box::new(CapturedFile { parts, capture: Arc::clone(&self.capture) }))),
+            (None, FileLocation::OwnPath(path)) => installed_debug_file(path),
+            (None, _) => Ok(None),
+        }
     }
 
     fn hold(&self, _: &Region) -> Held {

@@ -50,10 +50,10 @@ fn it_is_read_whole_or_given_up_within_a_budget() {
         Err(other) => panic!("{other}"),
     };
     let (maps, runs) = read(Budget::unlimited()).expect("a core");
-    let lines = "00002000-00003000 r--p 00002000 00:00 2 /b\n\
-        00003000-00004000 r--p 00003000 00:00 1 /a\n\
-        00004000-00005000 r--p 00004000 00:00 2 /b\n\
-        000c8000-000c9000 r--p 00000000 00:00 0 \n";
+    let lines = "00002000-00003000 r--? 00002000 00:00 2 /b\n\
+        00003000-00004000 r--? 00003000 00:00 1 /a\n\
+        00004000-00005000 r--? 00004000 00:00 2 /b\n\
+        000c8000-000c9000 r--? 00000000 00:00 0 \n";
     assert_eq!(String::from_utf8_lossy(&maps), lines);
     assert_eq!(runs, Some(vec![(1, 2, 0), (7, 1, 16)]));
     assert!(whole_or_given_up(read) > 50);
@@ -70,4 +70,18 @@ fn a_core_of_a_large_process_is_read_in_time() {
     let bytes = core(&segments, &[note]);
     let core = Core::read(Box::new(InMemory::file(bytes)), 0, &mut Budget::unlimited()).expect("a core");
     assert_eq!(core.maps.iter().filter(|&&byte| byte == b'\n').count(), segments.len());
+}
+
+#[test]
+fn only_the_debug_file_of_a_build_is_opened() {
+    use crate::source::live::installed_debug_file;
+    for path in [
+        "/etc/passwd",
+        "/usr/lib/debug/.build-id/../../../../etc/passwd",
+        "/usr/lib/debug/.build-id/aa/../../../../../etc/passwd",
+        "/usr/lib/debug/.build-id/aa/bb.debug",
+        "/proc/self/exe",
+    ] {
+        assert!(matches!(installed_debug_file(path.as_bytes()), Ok(None)), "{path}");
+    }
 }

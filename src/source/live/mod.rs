@@ -14,6 +14,8 @@ mod modules;
 
 pub(crate) use directory::until_interrupted;
 pub use directory::{allow_open_files, heed, hold_back as hold_back_rights, way_to};
+#[cfg(feature = "cli")]
+pub(crate) use modules::installed_debug_file;
 
 use super::feature::by_trying;
 use super::question::ConfigPlace;
@@ -214,7 +216,7 @@ impl Source for Live {
         match place {
             FileLocation::Region(region) => modules.open(region).map(Some),
             FileLocation::Path(path) => modules.at_path(path),
-            FileLocation::OwnPath(path) => modules.at_own_path(path),
+            FileLocation::OwnPath(path) => modules::at_own_path(path),
             FileLocation::Trusted(path, user) => modules.open_trusted(path, user),
             FileLocation::OwnVdso(region) => Ok(modules::own_vdso(region)),
         }

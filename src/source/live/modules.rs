@@ -207,12 +207,6 @@ impl LiveModules {
         open_module(self.storage()?.served_at(path), &Name::new(path), open)
     }
 
-    pub(super) fn at_own_path(&self, path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
-        let wanted = path.to_vec();
-        let open = move || unmapped_file(&wanted, locate_here(&wanted));
-        open_module(Storage::own()?.served_at(path), &Name::new(path), open)
-    }
-
     /// A file in the target's root that belongs to root or `user`.
     pub(super) fn open_trusted(&self, path: &[u8], user: u32) -> Result<Option<Box<dyn ReadAt>>> {
         let memory = self.attached.memory();
@@ -333,6 +327,28 @@ fn unmapped_file(path: &[u8], found: rustix::io::Result<OwnedFd>) -> Result<Opti
 
 fn no_file(region: &Region) -> Error {
     Error::not_available(format!("{} has no file", region.range))
+}
+
+/// The regular file that bears this path where pmdb runs.
+pub(super) fn at_own_path(path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
+    let wanted = path.to_vec();
+    let open = move || unmapped_file(&wanted, locate_here(&wanted));
+    open_module(Storage::own()?.served_at(path), &Name::new(path), open)
+}
+
+/// The debug file of a build-id where pmdb runs, if `path` is the place of one. For captures and core files: no other
+/// path leads to a file of this machine.
+pub(crate) fn installed_debug_file(path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
+    let digits = path.strip_prefix(b"/usr/lib/debug/.build-id/").and_then(|rest| rest.strip_suffix(b".debug"));
+    let digits = digits.and_then(|digits| digits.split_at_checked(3));
+    let are_digits = digits.is_some_and(|(folder, name)| {
+        let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let [first @ .., b'/'] = folder else {
+            return false;
+        };
+        first.iter().all(is_digit) && name.iter().all(is_digit) && (6..=62).contains(&name.len())
+    });
+    if are_digits { at_own_path(path) } else { Ok(None) }
 }
 
 /// The vdso of this program, if it is as large as `region`.

@@ -67,6 +67,11 @@ impl BoundedFile {
         self.bytes.fingerprint() == self.fingerprint
     }
 
+    /// Whether its section headers can be read.
+    pub(in crate::symbol) fn has_sections(&self) -> bool {
+        self.bytes.has_sections()
+    }
+
     /// Its size in bytes when it was opened.
     pub(in crate::symbol) fn length(&self) -> u64 {
         self.length

@@ -99,7 +99,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Box<dyn Record>> {
     let summary = WalkSummary { pages: number, bytes: number, longest_run_bytes: Some(number), ..walk_summary() };
     let row = RegionReport {
         start: address,
-        device: Device { major: u32::MAX, minor: u32::MAX },
+        device: Some(Device { major: u32::MAX, minor: u32::MAX }),
         name: name.clone(),
         size: number,
         present: Some(number),

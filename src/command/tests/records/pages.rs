@@ -32,6 +32,7 @@ pub fn permissions(letters: &str) -> Permissions {
         write: letters.contains('w'),
         execute: letters.contains('x'),
         shared: false,
+        sharing_unknown: false,
     }
 }
 
@@ -107,7 +108,7 @@ pub fn present() -> Translation {
         physical: Ok(pa(0x1a4eac010)),
         pfn: Ok(pfn(0x1a4eac)),
         pfn_hidden: Ok(false),
-        state: State::Present,
+        state: Ok(State::Present),
         kind: Some(Kind::PrivateCopy),
         entry: Ok(Hex(0x81000000001a4eac)),
         page_offset: 0x10,
@@ -115,7 +116,7 @@ pub fn present() -> Translation {
         soft_dirty: Err(Reason::NotOnThisKernel("this kernel has no soft-dirty tracking".into())),
         exclusive: Ok(true),
         uffd_wp: Ok(false),
-        guard: false,
+        guard: Ok(false),
         file_mapped: Ok(false),
         huge: Ok(false),
         swap: Err(NOT_SWAPPED),
@@ -162,7 +163,7 @@ pub fn present() -> Translation {
 pub fn explained(page: Translation) -> Explanation {
     let outcome = AccessOutcome::of;
     let copied = |effect, copies| AccessOutcome { copies, ..AccessOutcome::of(&[effect]) };
-    let (owner, next_read, next_write) = match (page.state, &page.pfn_hidden) {
+    let (owner, next_read, next_write) = match (page.state.clone().unwrap_or(State::Unmapped), &page.pfn_hidden) {
         (State::Present, Ok(false)) => (Some(Owner::LeftOver), outcome(&[Effect::Nothing]), outcome(&[Effect::Reuse])),
         (State::Present, Ok(true)) => {
             (Some(Owner::Sole), outcome(&[Effect::Nothing]), outcome(&[Effect::Nothing, Effect::Reuse, Effect::Copy]))
@@ -193,6 +194,32 @@ pub fn hidden() -> Translation {
     }
 }
 
+/// Of a core file without a page map.
+pub fn of_core() -> Translation {
+    let reason = Reason::NotOnThisKernel("states and frames of pages: not in this core".into());
+    Translation {
+        physical: Err(reason.clone()),
+        pfn: Err(reason.clone()),
+        pfn_hidden: Err(reason.clone()),
+        state: Err(reason.clone()),
+        kind: None,
+        entry: Err(reason.clone()),
+        soft_dirty: Err(reason.clone()),
+        exclusive: Err(reason.clone()),
+        uffd_wp: Err(reason.clone()),
+        guard: Err(reason.clone()),
+        file_mapped: Err(reason.clone()),
+        huge: Err(reason.clone()),
+        swap: Err(reason.clone()),
+        words: FrameWords::unknown(&reason),
+        folio: Err(reason.clone()),
+        place: FramePlace::unknown(&reason),
+        kernel_record: None,
+        table_entry: None,
+        ..present()
+    }
+}
+
 fn denied() -> Reason {
     Reason::not_permitted("/proc/kpageflags may be read by root alone")
 }
@@ -202,7 +229,7 @@ pub fn absent(state: State, kind: Option<Kind>, entry: u64) -> Translation {
     Translation {
         physical: Err(NO_FRAME),
         pfn: Err(NO_FRAME),
-        state,
+        state: Ok(state),
         kind,
         entry: Ok(Hex(entry)),
         exclusive: Err(NO_FRAME),

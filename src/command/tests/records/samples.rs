@@ -16,6 +16,7 @@ pub fn all() -> Vec<Box<dyn Record>> {
     let mut all: Vec<Box<dyn Record>> = vec![
         Box::new(present()),
         Box::new(hidden()),
+        Box::new(of_core()),
         Box::new(swapped()),
         Box::new(untouched()),
         Box::new(unmapped()),

@@ -115,8 +115,8 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
         F::Readable => permissions.map(|permissions| permissions.read),
         F::Writable => permissions.map(|permissions| permissions.write),
         F::Executable => permissions.map(|permissions| permissions.execute),
-        F::Private => permissions.map(|permissions| !permissions.shared),
-        F::Shared => permissions.map(|permissions| permissions.shared),
+        F::Private => permissions?.sharing().map(|shared| !shared),
+        F::Shared => permissions?.sharing(),
         F::Flag(one) => flag(one, page),
     }
 }
@@ -208,7 +208,7 @@ pub fn needs_stats(field: RegionField) -> bool {
     matches!(field, F::Rss | F::Present | F::Pss | F::Swapped | F::SharedBytes | F::PrivateBytes | F::Huge)
 }
 
-/// The value of a boolean field of regions; `None` for other fields.
+/// The value of a boolean field of regions; `None` for other fields, and where a core file does not tell.
 pub fn region_boolean(field: RegionField, viewed: &ViewedRegion) -> Option<bool> {
     use RegionField as F;
     let region = &viewed.region;
@@ -219,8 +219,8 @@ pub fn region_boolean(field: RegionField, viewed: &ViewedRegion) -> Option<bool>
         F::Readable => region.permissions.read,
         F::Writable => region.permissions.write,
         F::Executable => region.permissions.execute,
-        F::Private => !region.permissions.shared,
-        F::Shared => region.permissions.shared,
+        F::Private => return region.permissions.sharing().map(|shared| !shared),
+        F::Shared => return region.permissions.sharing(),
         F::Anonymous => region.inode == 0 && viewed.backing != Backing::Kernel,
         F::File => region.inode != 0,
         F::Deleted => region.is_deleted_file(),

@@ -127,7 +127,7 @@ impl FrameOwners {
     ) -> Result<u64> {
         let (mut counted, unread) = self.add_mappings(runs, member);
         let (mut words, mut rest) = (Vec::new(), unread.as_slice());
-        for stretch in stretches(&unread) {
+        for stretch in stretches(&unread, machine) {
             read(machine, WordFile::FrameFlags, stretch, &mut words)?;
             let inside = rest.partition_point(|(_, end)| *end <= stretch.1);
             let (parts, more) = rest.split_at(inside);
@@ -204,7 +204,7 @@ impl FrameOwners {
             let base = number * BLOCK_FRAMES;
             let mapped = |&frame: &u64| FrameBlock::frame(block, (frame - base) as usize).is_some();
             let mapped = (base..base + BLOCK_FRAMES).filter(mapped).map(|frame| (frame, frame + 1));
-            let together = stretches(&mapped.collect::<Vec<_>>());
+            let together = stretches(&mapped.collect::<Vec<_>>(), machine);
             Some(together.into_iter().map(move |stretch| (base, block, stretch)))
         };
         self.by_number.iter().filter_map(of_block).flatten().map(move |(base, block, stretch)| {
@@ -268,11 +268,12 @@ impl FrameKind {
 }
 
 /// Joins ranges that are near each other, up to what one read takes.
-fn stretches(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+fn stretches(ranges: &[(u64, u64)], machine: &Machine) -> Vec<(u64, u64)> {
+    let gap = if machine.is_captured() { 0 } else { GAP_FRAMES };
     let mut all: Vec<(u64, u64)> = Vec::new();
     for &(first, end) in ranges {
         match all.last_mut() {
-            Some(last) if first <= last.1.saturating_add(GAP_FRAMES) => last.1 = last.1.max(end),
+            Some(last) if first <= last.1.saturating_add(gap) => last.1 = last.1.max(end),
             _ => all.push((first, end)),
         }
     }

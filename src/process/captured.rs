@@ -1,0 +1,19 @@
+//! The machine of a capture or of a core file.
+
+use super::{Error, Machine};
+use crate::source::Probe;
+
+impl Machine {
+    /// Whether it is the machine of a capture, which has the words of frames that were asked for, and of few others.
+    pub(crate) fn is_captured(&self) -> bool {
+        self.source().capture_times().is_some()
+    }
+
+    /// Why it is unknown whether soft-dirty bits mean something.
+    pub(crate) fn why_no_soft_dirty(&self) -> String {
+        match self.source().probe(Probe::OwnEntry) {
+            Err(Error::NotAvailable { what }) if self.is_captured() => what,
+            _ => "pmdb cannot determine whether this kernel tracks soft-dirty pages".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! What an ELF core file has: memory, regions, threads, and the words of the page map.
+
+use crate::budget::Budget;
+use crate::kernel::VirtualAddress;
+use crate::kernel::core_file::{self as core, CoreMapping, CoreNote, CoreProcess, CoreThread, ElfForm};
+use crate::source::{Error, File, ReadAt, Result, memory};
+use std::collections::HashMap;
+
+/// More program headers are not read: each resident run of a process has one.
+const MOST_SEGMENTS: u64 = 1 << 22;
+/// Larger notes are not read: those of pmdb have 8 bytes for each page.
+const MOST_NOTES: u64 = 512 << 20;
+/// `ET_CORE`, `PT_LOAD`, `PT_NOTE`, and the count of program headers that stands in the first section header instead.
+pub(super) const CORE: u16 = 4;
+const LOAD: u32 = 1;
+const NOTE: u32 = 4;
+const MANY: u16 = 0xffff;
+
+/// A part of memory.
+#[derive(Clone, Copy)]
+struct CoreSegment {
+    start: u64,
+    end: u64,
+    offset: u64,
+    /// Bytes that the file has of it.
+    stored_bytes: u64,
+    flags: u32,
+}
+
+/// What a core file has.
+pub(super) struct Core {
+    file: Box<dyn ReadAt>,
+    pub time: u64,
+    pub machine: u16,
+    pub form: ElfForm,
+    pub page: u64,
+    /// In address order, none above another.
+    segments: Vec<CoreSegment>,
+    pub threads: Vec<CoreThread>,
+    /// The signal that ended or stopped the first of them; 0 without one.
+    signal: u16,
+    pub process: CoreProcess,
+    pub vector: Option<Vec<u8>>,
+    /// In address order. A file may claim that they overlap.
+    pub mappings: Vec<CoreMapping>,
+    pub maps: Vec<u8>,
+    pub pages: Option<PageMapWords>,
+}
+
+/// The words of a page map.
+pub(super) struct PageMapWords {
+    /// For each run its first page, how many it has, and where its words begin.
+    pub runs: Vec<(u64, u64, usize)>,
+    words: Vec<u8>,
+}
+
+fn bad(what: &str) -> Error {
+    Error::not_available(format!("this core file is damaged: {what} cannot be read"))
+}
+
+pub(super) fn lacks<T>(what: &str) -> Result<T> {
+    Err(Error::not_available(format!("{what}: not in this core")))
+}
+
+/// Only pmdb writes a page map into a core file.
+pub(super) fn lacks_pages<T>() -> Result<T> {
+    lacks("states and frames of pages").map_err(|error: Error| {
+        Error::not_available(format!("{error} (the kernel and gdb write no page map into core files)"))
+    })
+}
+
+fn part(file: &dyn ReadAt, offset: u64, size: u64, what: &str) -> Result<Vec<u8>> {
+    let is_within = offset.checked_add(size).is_some_and(|end| end <= file.len());
+    let mut bytes = if is_within { memory::zeroed(size).map_err(|_| bad(what))? } else { return Err(bad(what)) };
+    match file.read_up_to(offset, &mut bytes) {
+        Ok(read) if read == bytes.len() => Ok(bytes),
+        _ => Err(bad(what)),
+    }
+}
+
+impl Core {
+    pub fn read(file: Box<dyn ReadAt>, time: u64, budget: &mut Budget) -> Result<Self> {
+        let what = "its header";
+        let head = part(&*file, 0, 52, what)?;
+        let form = ElfForm { is_64: head.get(4) == Some(&2), is_little: head.get(5) == Some(&1) };
+        let head = if form.is_64 { part(&*file, 0, 64, what)? } else { head };
+        let machine = form.short(&head, 18).ok_or_else(|| bad(what))?;
+        let word = form.word_bytes();
+        let table = form.word(&head, 24 + word).ok_or_else(|| bad(what))?;
+        let sections = form.word(&head, 24 + 2 * word).ok_or_else(|| bad(what))?;
+        let sizes = 24 + 3 * word + 4;
+        let short = |index: usize| form.short(&head, sizes + 2 * index).ok_or_else(|| bad(what));
+        let (size, count) = (u64::from(short(1)?), short(2)?);
+        let count = if count == MANY {
+            // `sh_info` of the first section header.
+            let (at, bytes) = if form.is_64 { (44, 64) } else { (28, 40) };
+            let first = part(&*file, sections, bytes, "its first section header")?;
+            form.int(&first, at).map_or(0, u64::from)
+        } else {
+            count.into()
+        };
+        if count > MOST_SEGMENTS || size < if form.is_64 { 56 } else { 32 } {
+            return Err(bad("its program headers"));
+        }
+        let table = part(&*file, table, count.saturating_mul(size), "its program headers")?;
+        let (mut segments, mut notes) = (Vec::new(), Vec::new());
+        for header in table.chunks_exact(size as usize) {
+            budget.go_on()?;
+            let (kind, segment) = segment(form, header).ok_or_else(|| bad("a program header"))?;
+            match kind {
+                LOAD if segment.start < segment.end => segments.push(segment),
+                NOTE if notes.len() as u64 + segment.stored_bytes <= MOST_NOTES => {
+                    notes.extend(part(&*file, segment.offset, segment.stored_bytes, "its notes")?);
+                }
+                _ => {}
+            }
+        }
+        segments.sort_by_key(|segment| segment.start);
+        if segments.windows(2).any(|pair| pair[0].end > pair[1].start) {
+            return Err(bad("its list of segments"));
+        }
+        let mut core = Core {
+            file,
+            time,
+            machine,
+            form,
+            page: 4096,
+            segments,
+            threads: Vec::new(),
+            signal: 0,
+            process: CoreProcess::default(),
+            vector: None,
+            mappings: Vec::new(),
+            maps: Vec::new(),
+            pages: None,
+        };
+        for note in core::notes(form, &notes) {
+            budget.look()?;
+            core.take(note, budget)?;
+        }
+        if core.process.id == 0 {
+            core.process.id = core.threads.first().map_or(0, |thread| thread.id);
+        }
+        if core.maps.is_empty() {
+            core.add_left_out(budget)?;
+            core.maps = core.made_maps(budget)?;
+        }
+        Ok(core)
+    }
+
+    fn take(&mut self, note: CoreNote<'_>, budget: &mut Budget) -> Result<()> {
+        let form = self.form;
+        match (note.name, note.kind) {
+            (core::CORE, core::PRSTATUS) => {
+                if self.threads.is_empty() {
+                    self.signal = core::signal(form, note.bytes).unwrap_or_default();
+                }
+                self.threads.extend(CoreThread::parse(self.machine, form, note.bytes));
+            }
+            (core::CORE, core::PRPSINFO) => {
+                self.process = CoreProcess::parse(form, note.bytes).ok_or_else(|| bad("the note of its process"))?;
+            }
+            (core::CORE, core::AUXV) => {
+                let word = form.word_bytes();
+                let entry = |pair: &[u8]| Some((form.word(pair, 0)?, form.word(pair, word)?));
+                let size = note.bytes.chunks_exact(2 * word).filter_map(entry).find(|(name, _)| *name == AT_PAGESZ);
+                if let Some((_, bytes)) = size.filter(|(_, bytes)| bytes.is_power_of_two() && PAGES.contains(bytes)) {
+                    self.page = bytes;
+                }
+                self.vector = Some(note.bytes.to_vec());
+            }
+            (core::CORE, core::FILE) => {
+                self.mappings = core::mappings(form, note.bytes, budget)?.unwrap_or_default();
+                self.mappings.sort_by_key(|mapping| mapping.range.start());
+            }
+            (core::PMDB, core::MAPS) => self.maps = note.bytes.to_vec(),
+            (core::PMDB, core::PAGE_MAP) => {
+                let pages = PageMapWords::of(form, note.bytes, budget)?;
+                self.pages = Some(pages.ok_or_else(|| bad("the note of its pages"))?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Adds the mappings of files that have no segment: gdb writes none where it leaves the memory out. Their
+    /// permissions are those that the program header of the file asks for.
+    fn add_left_out(&mut self, budget: &mut Budget) -> Result<()> {
+        // The first mapping of the beginning of each file.
+        let mut heads: HashMap<&[u8], &CoreMapping> = HashMap::new();
+        for mapping in self.mappings.iter().rev().filter(|mapping| mapping.offset == 0) {
+            budget.go_on()?;
+            heads.insert(&mapping.path, mapping);
+        }
+        let mut added = Vec::new();
+        for mapping in &self.mappings {
+            budget.go_on()?;
+            let (start, end) = (mapping.range.start().get(), mapping.range.end().get());
+            let after = self.segments.partition_point(|segment| segment.end <= start);
+            if self.segments.get(after).is_some_and(|segment| segment.start < end) {
+                continue;
+            }
+            let flags = heads.get(&*mapping.path).and_then(|head| self.flags_in_file(mapping, head, budget));
+            added.extend(flags.map(|flags| CoreSegment { start, end, offset: 0, stored_bytes: 0, flags }));
+            budget.check()?;
+        }
+        added.extend(self.segments.iter().copied());
+        added.sort_by_key(|segment| segment.start);
+        // A file may claim that its mappings overlap.
+        added.dedup_by(|next, one| next.start < one.end);
+        self.segments = added;
+        Ok(())
+    }
+
+    /// The flags of the segment of its file that a mapping is of, if the header of the file is in memory, where `start`
+    /// maps it.
+    fn flags_in_file(&self, mapping: &CoreMapping, start: &CoreMapping, budget: &mut Budget) -> Option<u32> {
+        let mut head = vec![0; PAGES.start().to_owned() as usize];
+        let read = self.memory(start.range.start().get(), &mut head).ok()?;
+        head.truncate(read);
+        let word = self.form.word_bytes();
+        let table = usize::try_from(self.form.word(&head, 24 + word)?).ok()?;
+        let [size, count] = [6, 8].map(|at| self.form.short(&head, 24 + 3 * word + at));
+        let headers = head.get(table..)?.chunks_exact(size.filter(|&size| size > 0)?.into()).take(count?.into());
+        budget.spend(headers.len() as u64).ok()?;
+        let of_file = headers.filter_map(|header| segment(self.form, header)).filter(|(kind, _)| *kind == LOAD);
+        let floor = |address: u64| address - address % self.page;
+        let is_in = |one: &CoreSegment| {
+            (floor(one.offset)..one.offset.saturating_add(one.stored_bytes)).contains(&mapping.offset)
+        };
+        // Two segments may share a page of the file.
+        of_file.map(|(_, segment)| segment).rfind(is_in).map(|segment| segment.flags)
+    }
+
+    /// A text of regions, where the file has none: its segments, and the files that the kernel names.
+    fn made_maps(&self, budget: &mut Budget) -> Result<Vec<u8>> {
+        // A file has a number here, by which its mappings are known to belong together.
+        let mut numbers: HashMap<&[u8], usize> = HashMap::new();
+        for (number, mapping) in (1..).zip(&self.mappings) {
+            budget.go_on()?;
+            numbers.entry(&mapping.path).or_insert(number);
+        }
+        // The kernel puts the path of the program at the top of the stack.
+        let named = [(AT_EXECFN, "[stack]"), (AT_SYSINFO_EHDR, "[vdso]")];
+        let named = named.map(|(entry, name)| (self.auxiliary(entry), name));
+        let mut text = Vec::new();
+        for segment in &self.segments {
+            budget.go_on()?;
+            let start = VirtualAddress::new(segment.start);
+            let after = self.mappings.partition_point(|mapping| mapping.range.start() <= start);
+            let mapping = after.checked_sub(1).and_then(|at| self.mappings.get(at));
+            let mapping = mapping.filter(|mapping| mapping.range.contains(start));
+            let bit = |bit, letter| if segment.flags & bit != 0 { letter } else { '-' };
+            let offset = mapping.map_or(0, |mapping| mapping.offset + (segment.start - mapping.range.start().get()));
+            let (r, w, x) = (bit(4, 'r'), bit(2, 'w'), bit(1, 'x'));
+            let inode = mapping.and_then(|one| numbers.get(&*one.path)).copied().unwrap_or_default();
+            text.extend(
+                format!("{:08x}-{:08x} {r}{w}{x}? {offset:08x} 00:00 {inode} ", segment.start, segment.end).bytes(),
+            );
+            let holds = |address: Option<u64>| address.is_some_and(|at| (segment.start..segment.end).contains(&at));
+            let special = named.iter().find(|(address, _)| holds(*address)).map_or("", |(_, name)| name);
+            let name = mapping.map_or(special.as_bytes(), |mapping| &mapping.path);
+            text.extend(name.iter().flat_map(|&byte| if byte == b'\n' { b"\\012".to_vec() } else { vec![byte] }));
+            text.push(b'\n');
+        }
+        Ok(text)
+    }
+
+    /// Reads memory, as far as the file has it.
+    pub fn memory(&self, address: u64, into: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let at = address.saturating_add(done as u64);
+            let above = self.segments.partition_point(|segment| segment.start <= at);
+            let segment = above.checked_sub(1).and_then(|below| self.segments.get(below));
+            let Some((segment, left)) = segment.and_then(|segment| {
+                let left = segment.stored_bytes.min(segment.end - segment.start).checked_sub(at - segment.start)?;
+                (left > 0).then_some((segment, left))
+            }) else {
+                break;
+            };
+            let length = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
+            let place = segment.offset.saturating_add(at - segment.start);
+            let read = self.file.read_up_to(place, rest.get_mut(..length).unwrap_or_default());
+            let read = read.map_err(|_| bad("memory"))?;
+            done += read;
+            if read < length {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// An entry of the auxiliary vector.
+    fn auxiliary(&self, name: u64) -> Option<u64> {
+        /// The kernel writes far fewer.
+        const MOST: usize = 256;
+        let word = self.form.word_bytes();
+        let mut entries = self.vector.as_ref()?.chunks_exact(2 * word).take(MOST);
+        let entry = entries.find(|entry| self.form.word(entry, 0) == Some(name))?;
+        self.form.word(entry, word)
+    }
+
+    /// The path of the program: that of the mapping with its entry point.
+    pub fn program(&self) -> Result<Vec<u8>> {
+        let entry = self.auxiliary(AT_ENTRY).map(VirtualAddress::new);
+        let mapping = entry.and_then(|entry| self.mappings.iter().find(|mapping| mapping.range.contains(entry)));
+        mapping.map_or_else(|| lacks(File::Program.what()), |mapping| Ok(mapping.path.clone()))
+    }
+
+    /// The line of `stat` of a thread: what is known is its number, its parent, and that it does not run.
+    pub fn stat(&self, id: u32, parent: u32) -> Vec<u8> {
+        let (name, threads) = (&self.process.name, self.threads.len());
+        let numbers = format!(") t {parent}{} {threads}{}", " 0".repeat(15), " 0".repeat(32));
+        [format!("{id} (").as_bytes(), name, numbers.as_bytes()].concat()
+    }
+
+    pub fn status(&self) -> Vec<u8> {
+        let CoreProcess { id, user, .. } = self.process;
+        let why = if self.signal == 0 { String::new() } else { format!("; signal {}", self.signal) };
+        format!("State:\tt (in a core file{why})\nTgid:\t{id}\nTracerPid:\t0\nUid:\t{user}\n").into_bytes()
+    }
+
+    pub fn thread(&self, id: u32) -> Result<Vec<u8>> {
+        match self.threads.iter().find(|thread| thread.id == id).map(|thread| thread.registers) {
+            Some(Some(found)) => Ok(format!("-1 {} {}\n", found.stack_pointer, found.program_counter).into_bytes()),
+            Some(None) => lacks(&format!("the registers of thread {id}")),
+            None => lacks(&format!("thread {id}")),
+        }
+    }
+}
+
+const AT_PAGESZ: u64 = 6;
+const AT_ENTRY: u64 = 9;
+const AT_EXECFN: u64 = 31;
+const AT_SYSINFO_EHDR: u64 = 33;
+/// The sizes of base pages that Linux has on any architecture.
+const PAGES: std::ops::RangeInclusive<u64> = 4 << 10..=256 << 10;
+
+fn segment(form: ElfForm, header: &[u8]) -> Option<(u32, CoreSegment)> {
+    let kind = form.int(header, 0)?;
+    let (flags, offset, start, stored, size) = if form.is_64 { (4, 8, 16, 32, 40) } else { (24, 4, 8, 16, 20) };
+    let word = |at| form.word(header, at);
+    let (start, size, stored) = (word(start)?, word(size)?, word(stored)?);
+    let end = start.checked_add(size)?;
+    Some((
+        kind,
+        CoreSegment { start, end, offset: word(offset)?, stored_bytes: stored, flags: form.int(header, flags)? },
+    ))
+}
+
+impl PageMapWords {
+    /// `None` if the note is damaged.
+    fn of(form: ElfForm, bytes: &[u8], budget: &mut Budget) -> Result<Option<Self>> {
+        let count = form.long(bytes, 0).and_then(|count| usize::try_from(count).ok());
+        let parts = count.and_then(|count| bytes.get(8..)?.split_at_checked(count.checked_mul(16)?));
+        let Some((table, words)) = parts else {
+            return Ok(None);
+        };
+        let (mut runs, mut at, mut last) = (Vec::new(), 0usize, 0);
+        let mut add = |run: &[u8]| {
+            let (first, pages) = (form.long(run, 0)?, form.long(run, 8)?);
+            (first >= last).then_some(())?;
+            last = first.checked_add(pages)?;
+            runs.push((first, pages, at));
+            at = at.checked_add(usize::try_from(pages).ok()?.checked_mul(8)?)?;
+            (at <= words.len()).then_some(())
+        };
+        for run in table.chunks_exact(16) {
+            budget.go_on()?;
+            if add(run).is_none() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(PageMapWords { runs, words: words.to_vec() }))
+    }
+
+    pub fn read(&self, form: ElfForm, first: u64, into: &mut [u64]) {
+        let end = first.saturating_add(into.len() as u64);
+        let from = self.runs.partition_point(|(start, pages, _)| start + pages <= first);
+        for &(start, pages, at) in self.runs.get(from..).unwrap_or_default().iter().take_while(|run| run.0 < end) {
+            for page in start.max(first)..(start + pages).min(end) {
+                let word = form.long(&self.words, at + 8 * (page - start) as usize);
+                if let (Some(place), Some(word)) = (into.get_mut((page - first) as usize), word) {
+                    *place = word;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

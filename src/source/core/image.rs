@@ -1,0 +1,66 @@
+//! Mapped files in a core file.
+
+use super::contents::Core;
+use crate::kernel::Region;
+use crate::kernel::core_file::CoreMapping;
+use crate::source::ReadAt;
+use std::sync::Arc;
+
+/// A mapped file, as far as its mappings are in the core: its first page has its build-id, and its dynamic segment the
+/// names that it exports.
+pub(super) struct CoreImage {
+    core: Arc<Core>,
+    /// Offsets in the file, lengths, and addresses.
+    parts: Vec<(u64, u64, u64)>,
+    length: u64,
+    number: u64,
+}
+
+impl CoreImage {
+    pub(super) fn of(core: &Arc<Core>, region: &Region) -> Option<Self> {
+        let path = region.name.as_bytes();
+        let of_file = core.mappings.iter().filter(|mapping| mapping.path == path);
+        let part = |mapping: &CoreMapping| (mapping.offset, mapping.range.len(), mapping.range.start().get());
+        let parts: Vec<(u64, u64, u64)> = of_file.map(part).collect();
+        let length = parts.iter().map(|(offset, length, _)| offset.saturating_add(*length)).max()?;
+        Some(CoreImage { core: Arc::clone(core), parts, length, number: region.inode })
+    }
+}
+
+impl ReadAt for CoreImage {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        if offset >= self.length || into.is_empty() {
+            return Ok(0);
+        }
+        let missing = || std::io::Error::other("this part of the file is not in this core");
+        let holds = |(start, length, _): &&(u64, u64, u64)| *start <= offset && offset - start < *length;
+        let &(start, length, address) = self.parts.iter().find(holds).ok_or_else(missing)?;
+        let room = usize::try_from(length - (offset - start)).unwrap_or(usize::MAX).min(into.len());
+        let place = into.get_mut(..room).unwrap_or_default();
+        let read = self.core.memory(address + (offset - start), place).map_err(std::io::Error::other)?;
+        if read == 0 {
+            return Err(missing());
+        }
+        // Section headers are not loaded: the names of a file without them come from its dynamic segment.
+        let fields = if self.core.form.is_64 { [40..48, 60..64] } else { [32..36, 48..52] };
+        for at in fields.into_iter().flatten() {
+            if let Some(byte) = u64::checked_sub(at, offset).and_then(|at| place.get_mut(..read)?.get_mut(at as usize))
+            {
+                *byte = 0;
+            }
+        }
+        Ok(read)
+    }
+
+    fn len(&self) -> u64 {
+        self.length
+    }
+
+    fn has_sections(&self) -> bool {
+        false
+    }
+
+    fn fingerprint(&self) -> [u64; 4] {
+        [0, self.number, self.length, 0]
+    }
+}

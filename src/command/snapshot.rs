@@ -201,7 +201,7 @@ fn unknown(state: &DebugState, name: &Spanned<String>) -> Error {
 }
 
 /// Takes a snapshot.
-fn take(
+pub(super) fn take(
     context: &mut Context,
     target: &Target,
     name: String,

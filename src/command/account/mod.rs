@@ -1,10 +1,14 @@
 //! `account [RANGE] [by KEY] [with content]`: where the memory is that Rss counts. `account children` and the like: that
-//! of several processes, each frame once.
+//! of several processes, each frame once. `account from FILE`: how it changed since a capture.
 
+mod change;
+mod change_records;
 pub(super) mod family;
 pub(super) mod family_records;
 pub(super) mod records;
+mod summary;
 
+use change_records::{AccountChange, AccountComparison};
 use family::FamilyOf;
 use family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
 
@@ -12,25 +16,20 @@ use super::named_pages::{PagesOfSymbols, name_among_symbols};
 use super::rows::{self, RowLimit, finish, note_hidden_rows, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Origin};
-use crate::inspect::account::{Account, AccountEntry, Accounting, checks};
+use crate::inspect::account::{Account, AccountEntry, Accounting};
 use crate::inspect::{AddressSpace, Facts, GroupKey as Key, OfFrame, Page};
-use crate::kernel::smaps::Smaps;
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Region};
-use crate::lang::parser::{Parsed, Tokens, clause, count, one_of, range, split_text, word};
+use crate::lang::parser::{Parsed, Tokens, clause, count, one_of, range, snapshot_file, split_text, word};
 use crate::lang::{self, Range, Spanned, display};
-use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
-use crate::report::{AccountClass, AccountMark, BesideRss, Declared, Fact, Numbers, Reason, Shape, Stopped};
+use crate::report::{AccountClass, AccountMark, Declared, Numbers, Reason, Shape, Stopped};
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
-use records::{
-    AccountCheck, AccountGroup, AccountProof, AccountRow, AccountSummary, FREES_FILE_PAGES, FREES_KERNEL_PAGES,
-    FREES_SHARED_MEMORY,
-};
+use records::{AccountGroup, AccountRow, AccountSummary, freed_by};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Formatter};
@@ -52,7 +51,7 @@ worded! {
     }
 }
 
-/// `account [RANGE] [by KEY] [with content] [top N | limit N]`
+/// `account [RANGE] [by KEY] [with content] [from FILE] [top N | limit N]`
 #[derive(Debug)]
 pub struct AccountFor {
     /// Of what; the whole process if absent.
@@ -61,6 +60,8 @@ pub struct AccountFor {
     by: Option<AccountKey>,
     /// Whether huge pages are read, for all-zero pieces.
     content: bool,
+    /// The capture to compare with; a leading `~/` is still as typed.
+    file: Option<Spanned<String>>,
     /// Which rows.
     cut: Option<lang::LimitClause>,
 }
@@ -74,13 +75,14 @@ enum Of {
 
 /// What may follow the range.
 fn clauses(mut input: Tokens<'_>, range: Option<Spanned<Range>>) -> Parsed<'_, AccountFor> {
-    let (mut by, mut content, mut cut) = (None, None, None);
+    let (mut by, mut content, mut file, mut cut) = (None, None, None, None);
     while clause(&mut input, &mut by, |input| preceded(word("by"), one_of).parse(input))?
         || clause(&mut input, &mut content, |input| preceded(word("with"), word("content")).parse(input))?
+        || clause(&mut input, &mut file, |input| preceded(word("from"), snapshot_file).parse(input))?
         || clause(&mut input, &mut cut, rows)?
     {}
     let of = range.map(Of::Range);
-    Ok((input, AccountFor { of, by, content: content.is_some(), cut }))
+    Ok((input, AccountFor { of, by, content: content.is_some(), file, cut }))
 }
 
 /// The same as [`cut_to`](crate::lang::parser::cut_to), where the words may be names.
@@ -98,6 +100,8 @@ impl Command for AccountFor {
         AccountMember::SHAPE,
         AccountFamily::SHAPE,
         AccountCgroup::SHAPE,
+        AccountChange::SHAPE,
+        AccountComparison::SHAPE,
     ];
 
     const ABOUT: About = About {
@@ -127,6 +131,7 @@ of all mappings and descriptors, and the deletion of the file, free shared memor
   by node       a row for each NUMA node
   by cgroup     a row for each memory cgroup that pages are charged to
   with content  read huge pages, and count their all-zero pieces
+  from FILE     compare with a capture, also of another process or machine: before and after a deployment
   top N         the N largest groups
   limit N       the first N groups
 
@@ -162,13 +167,17 @@ what the processes use otherwise.",
             example("account", "add up the memory of the whole process"),
             example("account by mapping top 5", "list the files and names with the most memory"),
             example("account [heap] with content", "find all-zero pieces of huge pages in the heap"),
+            example("capture demo.capture --overwrite\naccount by mapping from demo.capture", "compare with a capture"),
             example("account children", "count the memory of a process and its descendants once"),
         ],
     };
 
     #[cfg(test)]
     fn samples() -> Vec<Box<dyn Record>> {
-        [records::samples::all(), family_records::samples::all()].into_iter().flatten().collect()
+        [records::samples::all(), family_records::samples::all(), change_records::samples::all()]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     /// Where no clause follows them, `by`, `with`, `top` and `limit` are names like any other.
@@ -181,7 +190,7 @@ what the processes use otherwise.",
             && split_text(behind).0.is_empty()
         {
             let of = Some(Of::Family(family));
-            return Ok((behind, AccountFor { of, by: None, content: false, cut }));
+            return Ok((behind, AccountFor { of, by: None, content: false, file: None, cut }));
         }
         let (behind, range) = opt(range).parse(input)?;
         clauses(behind, range)
@@ -195,6 +204,10 @@ what the processes use otherwise.",
         }
         display::clause(f, "by", self.by.map(|by| by.word()))?;
         display::word_if(f, self.content, "with content")?;
+        if let Some(file) = &self.file {
+            f.write_str(" from")?;
+            display::quoted(f, Some(&file.node))?;
+        }
         display::cut(f, self.cut.as_ref())
     }
 
@@ -205,6 +218,9 @@ what the processes use otherwise.",
             Some(Of::Range(range)) => Some(range),
             None => None,
         };
+        if let Some(file) = &self.file {
+            return self.run_change(file, cut, context);
+        }
         if let (None, Some(cut)) = (self.by, &self.cut) {
             let word = cut.which.word();
             return Err(Error::refused(format!("`{word}` needs `by`"), format!("write `account by region {word} 5`")));
@@ -218,11 +234,7 @@ what the processes use otherwise.",
             }
         };
         let space = AddressSpace::of(&target)?;
-        let more = match self.by {
-            Some(AccountKey::Node) => Facts::ZONES,
-            Some(AccountKey::Cgroup) => Facts::CGROUPS,
-            _ => Facts::empty(),
-        };
+        let more = self.facts();
         space.require(more)?;
         let is_whole = spans.as_ref().is_none_or(|spans| *spans.origin() == Origin::All);
         let ranges = match &spans {
@@ -255,6 +267,17 @@ what the processes use otherwise.",
         let summary = sum.summary(&accounting, &target, kernel, stopped.is_some());
         finish(&summary, stopped, sink)?;
         Ok(Flow::Done)
+    }
+}
+
+impl AccountFor {
+    /// The facts that it groups by.
+    fn facts(&self) -> Facts {
+        match self.by {
+            Some(AccountKey::Node) => Facts::ZONES,
+            Some(AccountKey::Cgroup) => Facts::CGROUPS,
+            _ => Facts::empty(),
+        }
     }
 }
 
@@ -376,14 +399,8 @@ impl AccountSum<'_> {
         Ok(())
     }
 
-    /// The rows of the groups, the largest first; regions by address.
-    fn groups(
-        &mut self,
-        by: AccountKey,
-        cut: Option<RowLimit>,
-        symbols: Option<&PagesOfSymbols<'_>>,
-        sink: &mut dyn Sink,
-    ) -> Result<(), Stopped> {
+    /// The groups with their names, the largest first; regions by address.
+    fn named(&mut self, by: AccountKey, symbols: Option<&PagesOfSymbols<'_>>) -> Vec<(String, Account)> {
         let mut rows: Vec<(String, Account)> = Vec::new();
         let mut numbers: HashMap<String, usize> = HashMap::new();
         for (group, account) in std::mem::take(&mut self.groups).into_iter().filter(|(_, one)| one.total() > 0) {
@@ -400,6 +417,18 @@ impl AccountSum<'_> {
         if by != AccountKey::Region {
             rows.sort_by_key(|(_, account)| Reverse(account.total()));
         }
+        rows
+    }
+
+    /// The rows of the groups, the largest first; regions by address.
+    fn groups(
+        &mut self,
+        by: AccountKey,
+        cut: Option<RowLimit>,
+        symbols: Option<&PagesOfSymbols<'_>>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Stopped> {
+        let mut rows = self.named(by, symbols);
         let more = rows::keep_shown(&mut rows, cut, |(_, account)| account.total());
         for (key, account) in rows {
             let classes = AccountClass::ALL.iter().map(|&class| (class, account.of(class)));
@@ -432,90 +461,6 @@ impl AccountSum<'_> {
             GroupOf::Frame(key) => rows::name_of_group(&self.space.target().machine, *key).0,
         }
     }
-
-    fn summary(
-        &self,
-        accounting: &Accounting,
-        target: &Target,
-        kernel: Fact<(Smaps, Smaps)>,
-        cut_short: bool,
-    ) -> AccountSummary {
-        let all = &self.all;
-        let identity = target.process.identity();
-        let status = target.process.status().map_err(Reason::from);
-        let vm = |field: &str| {
-            let memory = status.as_ref().ok()?.memory.iter();
-            memory.clone().find(|(name, _)| name == field).map(|&(_, bytes)| bytes)
-        };
-        let is_whole = kernel.as_ref().map(drop).map_err(Clone::clone);
-        // The page map does not show which shared memory is in swap.
-        let in_swap = kernel.as_ref().ok().and_then(|(_, after)| after.field("Swap")).unwrap_or(0);
-        let beside = |what| match what {
-            BesideRss::Swapped => all.beside(what).max(in_swap),
-            _ => all.beside(what),
-        };
-        AccountSummary {
-            pid: identity.pid,
-            process: identity.name,
-            bytes: all.total(),
-            distinct: accounting.distinct(all),
-            beside: Numbers(BesideRss::ALL.iter().map(|&what| (what, beside(what))).collect()),
-            page_tables: is_whole.clone().and_then(|()| {
-                let tables = [vm("VmPTE"), vm("VmPMD")];
-                let told = tables.iter().any(Option::is_some);
-                let missing = || Reason::NotOnThisKernel("/proc/PID/status does not show it".to_owned());
-                told.then(|| tables.iter().flatten().sum()).ok_or_else(missing)
-            }),
-            lazily_freed: all
-                .all_marked(AccountMark::LazilyFreed)
-                .ok_or_else(|| accounting.unknown(AccountMark::LazilyFreed)),
-            lazy_free: kernel.as_ref().map_err(Clone::clone).and_then(|(_, after)| {
-                let missing = || Reason::NotOnThisKernel("smaps has it since Linux 4.12".to_owned());
-                after.field("LazyFree").ok_or_else(missing)
-            }),
-            zeros: all.all_marked(AccountMark::Zeros).ok_or_else(|| accounting.unknown(AccountMark::Zeros)),
-            kernel: kernel.map(|(before, after)| {
-                let state = status.as_ref().map(|status| status.state.clone()).unwrap_or_default();
-                self.proof(&before, &after, vm("VmRSS"), state.starts_with(['T', 't']))
-            }),
-            map_count_average: accounting.is_average(),
-            changed: !accounting.changed_ranges().is_empty(),
-            cut_short,
-        }
-    }
-
-    fn proof(&self, before: &Smaps, after: &Smaps, vm_rss: Option<u64>, stopped: bool) -> AccountProof {
-        let compared = checks(&self.all, after, self.space.counts_zeros_as_merged());
-        let differing: Vec<AccountCheck> = compared
-            .iter()
-            .filter(|check| check.counted != check.kernel)
-            .map(|check| AccountCheck { field: check.field, counted: check.counted, kernel: check.kernel })
-            .collect();
-        let rss = |smaps: &Smaps| smaps.field("Rss").unwrap_or_default();
-        let mut causes = Vec::new();
-        if !differing.is_empty() {
-            if before != after {
-                causes.push("the kernel's sums changed during the count".to_owned());
-            } else if !stopped {
-                causes.push("the process was not stopped".to_owned());
-            }
-            if self.space.may_hide_copies() {
-                causes.push("the page map does not show private copies of device pages, which smaps counts".to_owned());
-            }
-            if differing.iter().all(|check| matches!(check.field, "Private" | "Shared")) {
-                causes.push("other processes mapped or unmapped the same pages during the count".to_owned());
-            }
-        }
-        AccountProof {
-            before: rss(before),
-            after: rss(after),
-            vm_rss,
-            stopped,
-            compared: compared.iter().map(|check| check.field).collect(),
-            differing,
-            causes,
-        }
-    }
 }
 
 /// The name of what a region maps: all regions of it are a group.
@@ -525,18 +470,4 @@ fn mapping(region: &Region) -> String {
         name.push_str(" (deleted)");
     }
     name
-}
-
-/// What gives the memory of a class back.
-fn freed_by(class: AccountClass) -> &'static str {
-    match class {
-        AccountClass::Anonymous => "free or munmap",
-        AccountClass::PrivateCopies => "munmap",
-        AccountClass::Forked => "free or munmap by all that share it",
-        AccountClass::Merged => "munmap by all that share it",
-        AccountClass::ShmemHere | AccountClass::ShmemOthers | AccountClass::ShmemUnclear => FREES_SHARED_MEMORY,
-        AccountClass::FileHere | AccountClass::FileOthers | AccountClass::FileUnclear => FREES_FILE_PAGES,
-        AccountClass::Kernel => FREES_KERNEL_PAGES,
-        _ => "munmap",
-    }
 }

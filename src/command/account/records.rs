@@ -190,7 +190,7 @@ fn sum(group: &AccountGroup, classes: &[AccountClass]) -> Cell<'static> {
 }
 
 /// A class in a few words.
-fn words(class: AccountClass) -> &'static str {
+pub(super) fn words(class: AccountClass) -> &'static str {
     match class {
         Anonymous => "anonymous, only here",
         PrivateCopies => "copies of files, only here",
@@ -206,6 +206,20 @@ fn words(class: AccountClass) -> &'static str {
         Kernel => "of the kernel (vdso)",
         Elsewhere => "migrating, device, failed",
         _ => "of unknown kind",
+    }
+}
+
+/// What gives the memory of a class back.
+pub(super) fn freed_by(class: AccountClass) -> &'static str {
+    match class {
+        Anonymous => "free or munmap",
+        PrivateCopies => "munmap",
+        Forked => "free or munmap by all that share it",
+        Merged => "munmap by all that share it",
+        ShmemHere | ShmemOthers | ShmemUnclear => FREES_SHARED_MEMORY,
+        FileHere | FileOthers | FileUnclear => FREES_FILE_PAGES,
+        Kernel => FREES_KERNEL_PAGES,
+        _ => "munmap",
     }
 }
 

@@ -8,12 +8,14 @@ use super::snapshot::{self, or_say, seconds, snapshot_called, take_with_progress
 use super::translate::brief;
 use super::unobserved::{note_copies_as_moved, unobservable};
 use super::watch::{detail, tally, with_average_mark};
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, capture, example};
 use crate::eval::{self, CommonSpans, Origin, Spans};
 use crate::inspect::{self, AddressSpace, Change, RegionGroups};
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Name, PageSize, Region};
-use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, later, one_of, range, snapshot_name};
+use crate::lang::parser::{
+    Parsed, Tokens, after, clause, cut_to, filter, later, one_of, range, snapshot_file, snapshot_name,
+};
 use crate::lang::{self, FilterExpression, PageField, Range, Spanned, display};
 use nom::Parser;
 use nom::combinator::{map, opt};
@@ -29,11 +31,13 @@ use records::{ChangeGroup, ChangeRow, DiffSummary};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// `diff [A] [B] [in RANGE] [where FILTER] [by KEY] [top N | limit N]`
+/// `diff [A | from FILE] [B] [in RANGE] [where FILTER] [by KEY] [top N | limit N]`
 #[derive(Debug)]
 pub struct Diff {
     /// The earlier snapshot; the last one taken if absent.
     from: Option<Spanned<String>>,
+    /// The capture that has the earlier state, in place of a snapshot; a leading `~/` is still as typed.
+    file: Option<Spanned<String>>,
     /// The later one; now if absent.
     to: Option<Spanned<String>>,
     /// In which range; all that both snapshots cover if absent.
@@ -69,6 +73,7 @@ impl Command for Diff {
         text: "\
 Compares two snapshots, or one with the present (`now`). Without names, compares the last snapshot with the present.
 
+  from FILE     a capture of the same process in place of the first snapshot (`help capture`)
   in RANGE      only this part
   where FILTER  only pages that match now
   by region     a row for each region, even if it grew or shrank
@@ -96,6 +101,7 @@ copied page is shown as moved: it was not shared before.",
                 "snapshot before\nsnapshot after\ndiff before after in demo_busy",
                 "compare a symbol in two snapshots",
             ),
+            example("capture demo.capture --overwrite\ndiff from demo.capture", "show the changes since a capture"),
         ],
     };
 
@@ -105,21 +111,25 @@ copied page is shown as moved: it was not shared before.",
     }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
-        let (input, from) = opt(snapshot_name).parse(input)?;
-        let (mut input, to) = match from {
-            Some(_) => map(opt(later), Option::flatten).parse(input)?,
-            None => (input, None),
-        };
+        let (mut input, mut file) = (input, None);
+        clause(&mut input, &mut file, after("from", snapshot_file))?;
+        let (input, from) = if file.is_some() { (input, None) } else { opt(snapshot_name).parse(input)? };
+        let has_earlier = from.is_some() || file.is_some();
+        let (mut input, to) = if has_earlier { map(opt(later), Option::flatten).parse(input)? } else { (input, None) };
         let (mut in_, mut where_, mut by, mut cut) = (None, None, None, None);
         while clause(&mut input, &mut in_, after("in", range))?
             || clause(&mut input, &mut where_, after("where", filter))?
             || clause(&mut input, &mut by, after("by", one_of))?
             || clause(&mut input, &mut cut, cut_to)?
         {}
-        Ok((input, Diff { from, to, range: in_, filter: where_, by, cut }))
+        Ok((input, Diff { from, file, to, range: in_, filter: where_, by, cut }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            f.write_str(" from")?;
+            display::quoted(f, Some(&file.node))?;
+        }
         for name in [&self.from, &self.to].into_iter().flatten() {
             write!(f, " {}", name.node)?;
         }
@@ -132,12 +142,13 @@ copied page is shown as moved: it was not shared before.",
     fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         let target = context.target()?;
+        let read = self.file.as_ref().map(|file| captured(context, file, self.range.as_ref())).transpose()?;
         let now = match self.to {
             Some(_) => None,
-            None => Some(present(context, self)?),
+            None => Some(present(context, self, read.as_ref())?),
         };
         let state = &*context.state;
-        let from = earlier(state, self)?;
+        let from = read.as_ref().map_or_else(|| earlier(state, self), Ok)?;
         let to = match (&now, &self.to) {
             (Some(now), _) => now,
             (None, Some(name)) => snapshot_called(state, name)?,
@@ -263,10 +274,21 @@ fn no_snapshot() -> Error {
 /// What is said after Ctrl-C.
 const NOTHING_COMPARED: &str = "interrupted: nothing was compared, and the earlier snapshot is kept";
 
+/// The earlier state, from a capture.
+fn captured(
+    context: &mut Context,
+    file: &Spanned<String>,
+    range: Option<&Spanned<Range>>,
+) -> Result<NamedSnapshot, Error> {
+    let earlier = capture::open(&file.node)?;
+    let spans = range.map(|range| snapshot::spans(range, context.state)).transpose()?;
+    snapshot::take(context, &earlier, file.node.clone(), spans, &[])
+}
+
 /// A snapshot of the present, with the range and the kept facts of the earlier one.
-fn present(context: &mut Context, asked: &Diff) -> Result<NamedSnapshot, Error> {
+fn present(context: &mut Context, asked: &Diff, read: Option<&NamedSnapshot>) -> Result<NamedSnapshot, Error> {
     let target = context.target()?;
-    let from = earlier(context.state, asked)?;
+    let from = read.map_or_else(|| earlier(context.state, asked), Ok)?;
     from.refuse_other(&target)?;
     let (sink, symbols) = (&mut *context.sink, &context.state.symbols);
     let now = take_with_progress(sink, |budget, progress| from.now(&target, symbols, budget, progress));

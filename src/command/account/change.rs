@@ -1,0 +1,93 @@
+//! `account … from FILE`: how the memory of each class, or of each group, changed since a capture. It may be of another
+//! process: classes and names are compared, and not addresses.
+
+use super::change_records::{AccountChange, AccountComparison};
+use super::records::words;
+use super::{AccountFor, AccountKey, AccountSum};
+use crate::command::named_pages::PagesOfSymbols;
+use crate::command::rows::{self, RowLimit, note_hidden_rows};
+use crate::command::{Context, Error, Flow, Outcome, capture};
+use crate::inspect::AddressSpace;
+use crate::inspect::account::Account;
+use crate::lang::Spanned;
+use crate::process::Target;
+use crate::report::{AccountClass, Stopped};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl AccountFor {
+    /// Compares the attached process with the one of a capture.
+    pub(super) fn run_change(&self, file: &Spanned<String>, cut: Option<RowLimit>, context: &mut Context) -> Outcome {
+        if self.of.is_some() {
+            let hint = "leave the range out: addresses of two processes do not belong together";
+            return Err(Error::refused("`from` compares whole processes", hint));
+        }
+        let target = context.target()?;
+        let earlier = capture::open(&file.node)?;
+        earlier.process.set_scan(context.state.settings.scan);
+        let before = self.sums(&earlier, context)?;
+        let now = self.sums(&target, context)?;
+        let of = |sums: &Sums, key: &String| sums.groups.get(key).copied().unwrap_or_default();
+        let keys: BTreeSet<&String> = before.groups.keys().chain(now.groups.keys()).collect();
+        let mut rows: Vec<AccountChange> = keys
+            .into_iter()
+            .map(|key| AccountChange {
+                by: self.by.map_or("class", |by| by.word()),
+                key: key.clone(),
+                before: of(&before, key),
+                bytes: of(&now, key),
+            })
+            .collect();
+        rows.sort_by_key(|row| Reverse((row.bytes.abs_diff(row.before), row.bytes)));
+        let more = rows::keep_shown(&mut rows, cut, |row| row.bytes.abs_diff(row.before));
+        rows.iter().try_for_each(|row| context.sink.emit(row))?;
+        note_hidden_rows(more, "group", context.sink)?;
+        let (this, other) = (target.process.identity(), earlier.process.identity());
+        context.sink.emit(&AccountComparison {
+            pid: this.pid,
+            process: this.name,
+            bytes: now.total,
+            file: file.node.clone(),
+            other: other.pid,
+            other_process: other.name,
+            time: earlier.process.capture_times().map(|[begun, _]| begun),
+            before: before.total,
+        })?;
+        Ok(Flow::Done)
+    }
+
+    /// The sums of a whole process.
+    fn sums(&self, target: &Target, context: &mut Context) -> Result<Sums, Error> {
+        let space = AddressSpace::of(target)?;
+        let more = self.facts();
+        space.require(more)?;
+        let ranges = space.spans();
+        let state = &*context.state;
+        let mut symbols = (self.by == Some(AccountKey::Symbol)).then(|| {
+            let names = state.symbols.over(target, space.maps());
+            PagesOfSymbols::new(names, space.page())
+        });
+        let sink = &mut *context.sink;
+        let mut sum =
+            AccountSum { space: &space, by: self.by, region: 0, all: Account::default(), groups: BTreeMap::new() };
+        let accounting = space.account(&ranges, more, self.content).within(sink.budget());
+        let (_, stopped): (_, Option<Stopped>) = sum.add_all(accounting, &ranges, symbols.as_mut(), sink)?;
+        if let Some(stopped) = stopped {
+            return Err(stopped.into());
+        }
+        let groups = match self.by {
+            Some(by) => sum.named(by, symbols.as_ref()).into_iter().map(|(key, one)| (key, one.total())).collect(),
+            None => {
+                let classes = AccountClass::ALL.iter().map(|&class| (words(class).to_owned(), sum.all.of(class)));
+                classes.filter(|(_, bytes)| *bytes > 0).collect()
+            }
+        };
+        Ok(Sums { groups, total: sum.all.total() })
+    }
+}
+
+/// The bytes of each class or group by its name, and of all.
+struct Sums {
+    groups: BTreeMap<String, u64>,
+    total: u64,
+}

@@ -50,6 +50,22 @@ fn frame(pid: u32, address: u64) -> u64 {
     plain_entry(pid, address).expect("an entry") & ((1 << 55) - 1)
 }
 
+fn flags(frame: u64) -> u64 {
+    let mut word = [0; 8];
+    let flags = File::open("/proc/kpageflags").expect("flags of frames");
+    flags.read_exact_at(&mut word, frame * 8).expect("a word");
+    u64::from_ne_bytes(word)
+}
+
+/// A page that was split off or moved. The kernel marks it dirty, as it does at the end of a swap area, which leaves
+/// entries write-protected: a write may fault, for all that is known.
+fn mapped_anew(what: &'static str, pid: u32, address: u64) -> Truth {
+    const KPF_DIRTY: u64 = 1 << 4;
+    let is_marked = flags(frame(pid, address)) & KPF_DIRTY != 0;
+    let write = if is_marked { "nothing|reuse" } else { "nothing" };
+    Truth { write, ..Truth::present(what, "anonymous") }
+}
+
 fn a_page() {
     const NAME: &str = "failing::a_page";
     if !is_allowed(NAME) {
@@ -86,8 +102,8 @@ fn a_page_of_a_huge_page() {
     }
     let pid = puppet.0.pid();
     says(pid, failed, &FAILED);
-    let other = Truth::present("another page of the huge page", "anonymous");
-    says(pid, memory + (pages - 1) * page_bytes(), &other);
+    let other = memory + (pages - 1) * page_bytes();
+    says(pid, other, &mapped_anew("another page of the huge page", pid, other));
 }
 
 /// The page map does not show it. PAGEMAP_SCAN tells only that something is there.
@@ -131,11 +147,8 @@ fn taken_out_of_use() {
         return;
     }
     assert_ne!(frame(pid, memory), before);
-    says(pid, memory, &Truth::present("moved by soft offline", "anonymous"));
-    let mut word = [0; 8];
-    let flags = File::open("/proc/kpageflags").expect("flags of frames");
-    flags.read_exact_at(&mut word, before * 8).expect("a word");
-    assert_ne!(u64::from_ne_bytes(word) & KPF_HWPOISON, 0);
+    says(pid, memory, &mapped_anew("moved by soft offline", pid, memory));
+    assert_ne!(flags(before) & KPF_HWPOISON, 0);
     let lines = [format!("flags pfn:{before:#x}")];
     let said = super::answers::program(&[], pid, true, &lines);
     assert!(said.contains("\"hwpoison\""), "{said}");

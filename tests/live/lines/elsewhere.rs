@@ -6,9 +6,11 @@ use super::super::symbols::programs::{compile_with, is_installed};
 use super::super::symbols::with_names;
 use super::super::target::Target;
 use super::programs::C_PROGRAM;
+use pmdb::budget::Budget;
 use pmdb::kernel::{Name, VirtualAddress};
 use pmdb::symbol::{Frame, LineAt, Symbols};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -50,6 +52,41 @@ fn while_it_runs(program: &Path, steps: impl FnOnce(&dyn Fn() -> LineAt)) {
             known
         })
     });
+    target.send("");
+}
+
+/// Asks for the line and its functions with a budget of n steps for growing n. Each answer is the whole one, or says
+/// that it was given up.
+fn is_whole_or_given_up(program: &Path) {
+    let mut target = Target::spawn(&mut Command::new(program));
+    target.line();
+    let attached = target.attach();
+    let file = ending(program.parent().expect("a folder"), "c");
+    let line = C_PROGRAM.split("sink += x;").next().expect("a line").lines().count() as u64;
+    let mut regions = attached.process.regions().expect("its regions");
+    regions.retain(|region| region.name.as_bytes() == program.as_os_str().as_bytes());
+    let ask = |budget| {
+        let symbols = Symbols::within(budget);
+        let found = symbols.over(&attached, &regions).find_line(file.to_str().expect("a path of text"), line, 1);
+        format!("{:?}", found.expect("no Ctrl-C"))
+    };
+    let is_given_up = |answer: &str| answer.contains("TooCostly");
+    let whole = ask(Budget::unlimited());
+    assert!(!is_given_up(&whole) && whole.contains("twice"), "{whole}");
+    let (mut steps, mut given_up) = (0, 0);
+    loop {
+        let answer = ask(Budget::unlimited().at_most(steps));
+        if is_given_up(&answer) {
+            given_up += 1;
+        } else {
+            assert_eq!(answer, whole, "{steps} steps");
+            break;
+        }
+        steps += 1 + steps / 16;
+    }
+    assert!(given_up > 50, "{given_up}");
+    // Nor is it cut short with more steps.
+    assert_eq!(ask(Budget::unlimited().at_most(2 * steps)), whole);
     target.send("");
 }
 
@@ -98,6 +135,7 @@ fn ending(folder: &Path, end: &str) -> PathBuf {
 /// folder.
 fn is_needed(program: &Path, file: &Path, others: &Path) {
     assert_eq!(names(&inlined(program)), all_names());
+    is_whole_or_given_up(program);
     let kept = file.with_extension("kept");
     fs::rename(file, &kept).expect("to move");
     reason(&inlined(program), file, "no such debug file");
@@ -185,6 +223,7 @@ fn in_a_package() {
         assert_eq!(names(&ask()), all_names());
     });
     assert_eq!(names(&inlined(&program)), all_names());
+    is_whole_or_given_up(&program);
     // A file that is no package is ignored; then the unit's own file is missing.
     fs::write(&package, b"not an ELF file").expect("to write");
     reason(&inlined(&program), Path::new("packed.dwo"), "no such debug file");

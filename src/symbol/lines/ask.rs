@@ -1,14 +1,15 @@
 //! The queries about lines, and the names of source files for completion.
 
-use super::table::{AddressLine, LineInfo, LineQuery};
+use super::table::{AddressLine, CachedLines, DebugInfoCache, LineInfo, LineQuery};
 use super::{Frame, NoLines, table};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{Name, VirtualAddress};
-use crate::process::Modules;
 use crate::symbol::module::LoadedCopy;
 use crate::symbol::module_symbols::ModuleSymbols;
 use crate::symbol::{Module, NoSymbols, TargetSymbols};
 use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// More places of one line are not listed: a program may map a library any number of times.
@@ -92,10 +93,10 @@ impl TargetSymbols<'_> {
             return Ok(LineAt::unknown(module, why));
         };
         let mut budget = self.budget();
-        let found = self.ask_lines(&loaded.symbols, module, &mut budget, |lines, files, budget| {
+        let found = self.lines_of(&loaded.symbols, module, &mut budget).and_then(|lines| {
             let address = copy.file_address(address);
             let symbol = symbol_around(&loaded.symbols, address);
-            lines.at(address, symbol.as_ref(), files, budget)
+            lines.at(address, symbol.as_ref(), &self.target.modules, &mut budget)
         });
         match found {
             Ok(found) => Ok(line_at(module, copy, found)),
@@ -117,10 +118,8 @@ impl TargetSymbols<'_> {
         for (module, loaded) in self.programs() {
             let places = loaded.map_err(NoLines::from).and_then(|loaded| {
                 let symbol = |address| symbol_around(&loaded.symbols, address);
-                let ask = |lines: &LineInfo, files: &Modules, budget: &mut Budget| {
-                    lines.of_line(query, &symbol, files, budget)
-                };
-                let found = self.ask_lines(&loaded.symbols, module, &mut budget, ask)?;
+                let lines = self.lines_of(&loaded.symbols, module, &mut budget)?;
+                let found = lines.of_line(query, &symbol, &self.target.modules, &mut budget)?;
                 Ok((loaded, found))
             });
             match places {
@@ -175,26 +174,43 @@ impl TargetSymbols<'_> {
         self.symbols.budget().within(LONGEST)
     }
 
-    /// Queries the debug information of a module.
-    fn ask_lines<T>(
-        &self,
-        loaded: &ModuleSymbols,
+    /// The debug information of a module, for one query.
+    fn lines_of<'l>(
+        &'l self,
+        loaded: &'l ModuleSymbols,
         module: &Module,
         budget: &mut Budget,
-        ask: impl FnOnce(&LineInfo, &Modules, &mut Budget) -> Result<T, NoLines>,
-    ) -> Result<T, NoLines> {
-        let ModuleSymbols { lines, sources, .. } = loaded;
-        let read = |budget: &mut Budget| table::read(sources, &module.name, budget);
+    ) -> Result<QueriedLines<'l>, NoLines> {
+        let (lines, cache) = (&loaded.lines, self.symbols.debug_info_cache());
+        let read = |budget: &mut Budget| table::read(&loaded.sources, &module.name, budget);
         let mut known = lines.get(budget, read);
         if matches!(known, Err(NoLines::NoFile(NoSymbols::OutOfMemory))) {
             // That of other modules makes room.
-            self.symbols.debug_info_cache().clear();
+            cache.clear();
             known = lines.get(budget, read);
         }
-        let known = known?;
-        let answer = ask(&known, &self.target.modules, budget);
-        lines.touch(self.symbols.debug_info_cache(), &known);
-        answer
+        Ok(QueriedLines { known: known?, lines, cache })
+    }
+}
+
+/// The debug information of a module during a query, which may read more of it. Then it is the last used.
+struct QueriedLines<'l> {
+    known: Arc<LineInfo>,
+    lines: &'l CachedLines,
+    cache: &'l DebugInfoCache,
+}
+
+impl Deref for QueriedLines<'_> {
+    type Target = LineInfo;
+
+    fn deref(&self) -> &LineInfo {
+        &self.known
+    }
+}
+
+impl Drop for QueriedLines<'_> {
+    fn drop(&mut self) {
+        self.lines.touch(self.cache, &self.known);
     }
 }
 
@@ -241,11 +257,9 @@ impl TargetSymbols<'_> {
             // Names found before the time was up still count.
             _ = match loaded.symbols.lines.if_cached() {
                 Some(lines) => lines.add_source_files(begun, limit, found, &mut budget),
-                None if number == 0 && of == SourcesOf::KnownAndProgram => {
-                    self.ask_lines(&loaded.symbols, module, &mut budget, |lines, _, budget| {
-                        lines.add_source_files(begun, limit, found, budget)
-                    })
-                }
+                None if number == 0 && of == SourcesOf::KnownAndProgram => self
+                    .lines_of(&loaded.symbols, module, &mut budget)
+                    .and_then(|lines| lines.add_source_files(begun, limit, found, &mut budget)),
                 None => Ok(()),
             };
         }

@@ -21,7 +21,7 @@
 //! let (_, detail) = AddressSpace::detail_at(&target, address)?;
 //! match detail.physical {
 //!     Ok(physical) => println!("{address} is at {physical}"),
-//!     Err(reason) => println!("{address} is {}: {reason}", detail.page.state().word()),
+//!     Err(reason) => println!("{address} is {}: {reason}", detail.page.state()),
 //! }
 //! # assert_eq!(detail.page.state(), pmdb::kernel::State::Present);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -251,7 +251,8 @@
 //   `command/compare/records.rs`). Columns that several tables have are in `render/columns.rs`.
 // - A word of a filter: `lang/field.rs` declares it, `eval/filter/field/` evaluates it.
 // - A sentence of `explain`: `render/text/explanation.rs`. What it is about is decided in `inspect/explain.rs` and
-//   `inspect/outcome/`. Sentences about states and kinds, for all commands: `kernel/page.rs`.
+//   `inspect/outcome/`. Sentences about states and kinds, for all commands: `kernel/page.rs`. Of `explain huge`:
+//   `command/explain/huge_records.rs`.
 // - A record that several commands emit: `report/records/`, its text `render/text/`.
 // - The text of `help`: `ABOUT` in the file of its command; of other subjects: `command/subjects/`.
 //

@@ -3,6 +3,8 @@
 //! The page size of the machine that pmdb runs on does not matter here: callers pass a [`PageSize`].
 
 use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
 
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident, $format:literal) => {
@@ -101,6 +103,15 @@ impl VirtualAddress {
     /// The address of a value of this program.
     pub fn of<T: ?Sized>(value: &T) -> Self {
         Self((&raw const *value).addr() as u64)
+    }
+}
+
+/// Takes hexadecimal digits, with `0x` before them or not, as debuggers and the kernel print them.
+impl FromStr for VirtualAddress {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).map(Self)
     }
 }
 
@@ -233,6 +244,17 @@ mod tests {
 
     fn range(start: u64, end: u64) -> AddressRange {
         AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end)).expect("a range")
+    }
+
+    #[test]
+    fn addresses_are_read_as_they_are_printed() {
+        for text in ["0x7f0000001000", "7f0000001000"] {
+            assert_eq!(text.parse().map(VirtualAddress::get), Ok(0x7f00_0000_1000));
+        }
+        assert_eq!(LAST.to_string().parse(), Ok(LAST));
+        for bad in ["", "0x", "0x10000000000000000", "main", "-1", "0x0x1"] {
+            assert!(bad.parse::<VirtualAddress>().is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -59,6 +59,12 @@ macro_rules! worded {
             }
         }
 
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.$word())
+            }
+        }
+
         impl $crate::kernel::words::Worded for $name {
             const ALL: &'static [Self] = $name::ALL;
 

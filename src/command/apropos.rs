@@ -3,7 +3,7 @@
 use super::subjects::{self, SUBJECTS, Subject};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example, help};
 use crate::eval;
-use crate::lang::display::quoted;
+use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, raw_text};
 use crate::lang::{Expected, Spanned};
 use crate::report::{Help, HelpGroup};
@@ -33,7 +33,7 @@ and case is ignored: `apropos .*dirty` also finds soft-dirty. Also lists the com
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        quoted(f, Some(&self.pattern.node))
+        write_quoted(f, Some(&self.pattern.node))
     }
 
     fn run(&self, context: &mut Context) -> Outcome {

@@ -2,7 +2,7 @@
 
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, completion, example};
 use crate::lang::Expected;
-use crate::lang::display::quoted;
+use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, raw_text};
 use crate::report::EchoedText;
 use nom::Parser;
@@ -36,7 +36,7 @@ to keep a blank at its end, which begins the next word.",
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        quoted(f, (!self.text.is_empty()).then_some(&self.text))
+        write_quoted(f, (!self.text.is_empty()).then_some(&self.text))
     }
 
     fn run(&self, context: &mut Context) -> Outcome {

@@ -2,7 +2,7 @@
 
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::lang::Expected;
-use crate::lang::display::quoted;
+use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, raw, unescape};
 use crate::report::EchoedText;
 use nom::Parser;
@@ -35,7 +35,7 @@ between the answers.",
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        quoted(f, (!self.text.is_empty()).then_some(&self.text))
+        write_quoted(f, (!self.text.is_empty()).then_some(&self.text))
     }
 
     fn run(&self, context: &mut Context) -> Outcome {

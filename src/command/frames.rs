@@ -86,7 +86,7 @@ pub(super) fn walk(
 /// The result of a sweep of frames.
 pub(super) struct FrameSweepEnd {
     /// Whether frames of the range were left out.
-    cut_short: bool,
+    is_cut_short: bool,
     /// Why the sweep was stopped, if it was.
     stopped: Option<Stopped>,
     /// The frame at which memory ends, if that is within the range.
@@ -99,7 +99,7 @@ impl FrameSweepEnd {
         let summary = FramesSummary {
             frames,
             bytes: frames.saturating_mul(size.bytes()),
-            cut_short: self.cut_short,
+            cut_short: self.is_cut_short,
             memory_ends: self.memory_ends,
         };
         finish(&summary, self.stopped, sink)
@@ -139,7 +139,7 @@ pub(super) fn sweep(
     }
     let read = Some(sweep.frames.read()).filter(|&read| sweep.is_whole && read < range.frames());
     let memory_ends = read.and_then(|read| range.start().checked_add(read));
-    Ok(FrameSweepEnd { cut_short: !sweep.is_whole, stopped, memory_ends })
+    Ok(FrameSweepEnd { is_cut_short: !sweep.is_whole, stopped, memory_ends })
 }
 
 /// Neighbouring frames as a row.

@@ -4,7 +4,7 @@ use super::entry::Commands;
 use super::subjects::{SUBJECTS, Subject};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::lang::display::quoted;
+use crate::lang::display::write_quoted;
 use crate::lang::habits::{self, Does};
 use crate::lang::parser::{Parsed, Tokens, raw_text};
 use crate::lang::{self, Expected, Spanned};
@@ -48,7 +48,7 @@ Also explains commands of gdb and other tools by their pmdb equivalents. `apropo
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        quoted(f, self.topic.as_ref().map(|topic| topic.node.as_str()))
+        write_quoted(f, self.topic.as_ref().map(|topic| topic.node.as_str()))
     }
 
     fn run(&self, context: &mut Context) -> Outcome {

@@ -239,7 +239,7 @@ impl DrawnPart {
         let mut cells: Vec<MapCells> = Vec::new();
         for cell in &self.cells {
             let (pages, of) = cell.share.map(|share| (share.pages, share.of)).unzip();
-            let one = MapCells { cells: 1, mark: cell.mark, mixed: cell.mixed, pages, of };
+            let one = MapCells { cells: 1, mark: cell.mark, mixed: cell.is_mixed, pages, of };
             match cells.last_mut() {
                 Some(last) if (MapCells { cells: 1, ..*last }) == one => last.cells += 1,
                 _ => cells.push(one),

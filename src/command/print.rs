@@ -145,7 +145,7 @@ pub(super) fn text_of(state: &DebugState, format: Option<Format>, value: &Value)
 fn written_out(format: Option<Format>, value: &Value) -> String {
     match (format, value) {
         (Some(format), Value::Array(array)) if format != Format::Text => {
-            array.written(&|element| written_out(Some(format), element))
+            array.in_braces(&|element| written_out(Some(format), element))
         }
         (None | Some(Format::Text), _) => value.to_string(),
         (Some(format), _) => match (raw(value), value) {

@@ -122,7 +122,7 @@ if it is swapped out: a read would swap it in. For pmdb itself, TEXT matches the
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        display::quoted(f, self.filter.as_ref().map(|filter| filter.node.as_str()))?;
+        display::write_quoted(f, self.filter.as_ref().map(|filter| filter.node.as_str()))?;
         display::clause(f, "by", self.by.map(|by| by.word()))?;
         display::cut(f, self.cut.as_ref())
     }

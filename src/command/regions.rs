@@ -128,7 +128,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        display::quoted(f, self.name.as_ref().map(|name| name.node.as_str()))?;
+        display::write_quoted(f, self.name.as_ref().map(|name| name.node.as_str()))?;
         display::clause(f, "where", self.filter.as_ref().map(|filter| &filter.node))?;
         display::clause(f, "by", self.by.map(|by| by.word()))?;
         display::cut(f, self.cut.as_ref())?;

@@ -125,7 +125,7 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
         }
         if let Some(file) = file {
             f.write_str(" from")?;
-            display::quoted(f, Some(&file.node))?;
+            display::write_quoted(f, Some(&file.node))?;
         }
         display::clause(f, "in", range.as_ref().map(|range| &range.node))?;
         let kept: Vec<&str> = with.iter().map(|kept| kept.word()).collect();
@@ -135,7 +135,7 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
     fn run(&self, context: &mut Context) -> Outcome {
         let (name, file, range, with) = match self {
             SnapshotCommand::Delete(name) if context.state.snapshots.delete(&name.node) => return Ok(Flow::Done),
-            SnapshotCommand::Delete(name) => return Err(unknown(context.state, name)),
+            SnapshotCommand::Delete(name) => return Err(no_snapshot(context.state, name)),
             SnapshotCommand::Take { name, file, range, with } => (name, file, range, with),
         };
         let target = match file {
@@ -193,10 +193,10 @@ pub(super) fn spans(range: &Spanned<lang::Range>, state: &DebugState) -> Result<
 
 /// The snapshot of that name.
 pub(super) fn snapshot_called<'a>(state: &'a DebugState, name: &Spanned<String>) -> Result<&'a NamedSnapshot, Error> {
-    state.snapshots.by_name(&name.node).ok_or_else(|| unknown(state, name))
+    state.snapshots.by_name(&name.node).ok_or_else(|| no_snapshot(state, name))
 }
 
-fn unknown(state: &DebugState, name: &Spanned<String>) -> Error {
+fn no_snapshot(state: &DebugState, name: &Spanned<String>) -> Error {
     eval::unknown_snapshot(name, state.snapshots.all()).into()
 }
 

@@ -2,7 +2,7 @@
 
 use crate::command::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::lang::display::quoted;
+use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, arguments_of, pattern, split_text};
 use crate::lang::{Argument, Expected, Spanned};
 use std::fmt::{self, Formatter};
@@ -49,7 +49,7 @@ comments are its help, which `source FILE --help` prints, or in a shell `pmdb -x
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        quoted(f, Some(&self.path.node))?;
+        write_quoted(f, Some(&self.path.node))?;
         self.arguments.iter().try_for_each(|argument| write!(f, " {}", argument.node.text))
     }
 

@@ -61,7 +61,7 @@ quotes\".",
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        display::quoted(f, Some(&self.pattern.node))?;
+        display::write_quoted(f, Some(&self.pattern.node))?;
         display::cut(f, self.cut.as_ref())
     }
 

@@ -37,7 +37,7 @@ struct PictureRow {
     range: AddressRange,
     number: usize,
     cell: PictureCell,
-    changed: bool,
+    has_changed: bool,
 }
 
 impl TimelineBuilder {
@@ -67,7 +67,7 @@ impl TimelineBuilder {
     pub fn begin(&mut self, space: &AddressSpace, ranges: &[AddressRange]) {
         self.is_whole = true;
         for row in &mut self.rows {
-            (row.cell, row.changed) = (self.blank, false);
+            (row.cell, row.has_changed) = (self.blank, false);
         }
         let covered: Vec<AddressRange> = self.rows.iter().map(|row| row.range).collect();
         let mut parts = Vec::new();
@@ -96,7 +96,7 @@ impl TimelineBuilder {
             for part in pieces(range, pages.saturating_mul(self.size.bytes())) {
                 let inside = group.iter().filter_map(|(own, _)| own.intersection(part));
                 let number = self.rows.len();
-                self.rows.push(PictureRow { range: part, number, cell: self.blank, changed: false });
+                self.rows.push(PictureRow { range: part, number, cell: self.blank, has_changed: false });
                 self.new.push(TimelineRow {
                     row: number as u64,
                     start: part.start(),
@@ -140,7 +140,7 @@ impl TimelineBuilder {
         let start = change.address;
         let pages = start.and_then(|start| AddressRange::of_length(start, bytes));
         if let Some(range) = change.range.or(pages) {
-            self.within(range).for_each(|row| row.changed = true);
+            self.within(range).for_each(|row| row.has_changed = true);
         }
     }
 
@@ -161,9 +161,9 @@ impl TimelineBuilder {
         rows.sort_by_key(|row| row.number);
         let mut cells: Vec<TimelineCells> = Vec::new();
         for row in rows {
-            let PictureCell { mark, mixed, share, .. } = row.cell;
+            let PictureCell { mark, is_mixed: mixed, share, .. } = row.cell;
             let (pages, of) = share.map(|share| (share.pages, share.of)).unzip();
-            let one = TimelineCells { cells: 1, mark, mixed, pages, of, changed: row.changed };
+            let one = TimelineCells { cells: 1, mark, mixed, pages, of, changed: row.has_changed };
             match cells.last_mut() {
                 Some(last) if (TimelineCells { cells: 1, ..*last }) == one => last.cells += 1,
                 _ => cells.push(one),

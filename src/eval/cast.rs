@@ -56,7 +56,7 @@ impl Evaluator<'_> {
         };
         match &to.node {
             CType::Pointer(pointee) => pointer(pointee),
-            CType::Other(written) if written.starts_with('{') => Err(unknown(written, to.at)),
+            CType::Other(written) if written.starts_with('{') => Err(no_such_type(written, to.at)),
             other @ CType::Other(_) => pointer(other),
             CType::Void => Err(no_contents(to.at)),
             CType::Float => Ok(Value::Float(Float::Single(operators::float(value)? as f32))),
@@ -92,7 +92,7 @@ impl Evaluator<'_> {
     pub(super) fn contents(&self, address: VirtualAddress, as_type: &CType, at: Span) -> Result<Value> {
         let Some(size) = self.size_of(as_type).filter(|_| *as_type != CType::Void) else {
             return Err(match as_type {
-                CType::Other(written) => unknown(written, at),
+                CType::Other(written) => no_such_type(written, at),
                 _ => no_contents(at),
             });
         };
@@ -204,7 +204,7 @@ impl Evaluator<'_> {
     /// The bytes that a pointer moves by for each 1.
     fn step(&self, to: &CType, at: Span) -> Result<Integer> {
         match (to, self.size_of(to)) {
-            (CType::Other(written), _) => Err(unknown(written, at)),
+            (CType::Other(written), _) => Err(no_such_type(written, at)),
             (_, size) => Ok(Integer::from(size.unwrap_or(1))),
         }
     }
@@ -240,7 +240,7 @@ impl Evaluator<'_> {
     }
 }
 
-fn unknown(written: &str, at: Span) -> Error {
+fn no_such_type(written: &str, at: Span) -> Error {
     Error::new(at, lang::unknown_type(written)).hint(lang::UNKNOWN_TYPE_HINT)
 }
 

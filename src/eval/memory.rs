@@ -141,7 +141,7 @@ fn found_state(space: &AddressSpace, detail: &PageDetail) -> inspect::Result<Fou
     Ok(FoundState {
         state: detail.page.state(),
         is_certain: detail.page.states.is_certain(),
-        is_cached: detail.page.kind == Some(Kind::Cached) && space.cached(detail.address, &mut [0])?.is_ok(),
+        is_cached: detail.page.kind == Some(Kind::Cached) && space.read_cached(detail.address, &mut [0])?.is_ok(),
     })
 }
 

@@ -65,10 +65,10 @@ impl Evaluator<'_> {
             return self.bracketed(name, at).map(NamedThing::Range);
         }
         // A thread-local symbol has no address, but it is what was meant.
-        symbols.and_then(|_| Err(self.unknown(name, at)))
+        symbols.and_then(|_| Err(self.no_such_name(name, at)))
     }
 
-    fn unknown(&self, name: &str, at: Span) -> Error {
+    fn no_such_name(&self, name: &str, at: Span) -> Error {
         let error = Error::new(at, format!("no symbol, region or module is called '{name}'"));
         if looks_hexadecimal(name) {
             return error.hint(hexadecimal_hint(name));

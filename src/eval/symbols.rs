@@ -114,7 +114,7 @@ impl Evaluator<'_> {
     /// The one symbol that a name stands for. As in gdb the program's own come first, then exported ones, then the
     /// rest. A note lists those of lower rank. Several of the highest rank are an error that lists all.
     pub(super) fn one(&self, name: &str, mut found: Vec<SymbolAt>, at: Span) -> Result<SymbolAt> {
-        found.sort_by_key(|symbol| (symbol.start, symbol.local));
+        found.sort_by_key(|symbol| (symbol.start, symbol.is_local));
         found.dedup_by_key(|symbol| symbol.start);
         if found.len() > 1 {
             return self.prefer_program(name, &found, at);
@@ -124,7 +124,7 @@ impl Evaluator<'_> {
 
     fn prefer_program(&self, name: &str, found: &[SymbolAt], at: Span) -> Result<SymbolAt> {
         let program = self.target(at, name)?.process.executable();
-        let rank = |symbol: &SymbolAt| (program.as_ref() != Some(&symbol.module), symbol.local);
+        let rank = |symbol: &SymbolAt| (program.as_ref() != Some(&symbol.module), symbol.is_local);
         let best = found.iter().map(rank).min();
         let mut preferred = found.iter().filter(|symbol| Some(rank(symbol)) == best);
         let (Some(one), None) = (preferred.next(), preferred.next()) else {

@@ -156,7 +156,7 @@ impl<T: Display + PartialEq> Array<T> {
     }
 
     /// All elements in braces, each written by `element`.
-    pub fn written(&self, element: &dyn Fn(&T) -> String) -> String {
+    pub fn in_braces(&self, element: &dyn Fn(&T) -> String) -> String {
         let (runs, is_cut) = runs(&self.elements);
         let parts = runs.into_iter().flat_map(|(first, count)| match count {
             many if many > MOST_EQUAL => vec![format!("{} <repeats {many} times>", element(first))],
@@ -214,7 +214,7 @@ impl<T: Display + PartialEq> Display for Array<T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.text {
             Some(bytes) => f.write_str(&text(bytes)),
-            None => f.write_str(&self.written(&T::to_string)),
+            None => f.write_str(&self.in_braces(&T::to_string)),
         }
     }
 }

@@ -357,7 +357,7 @@ impl AddressSpace {
         }
         let mut unknown = why_unknown(&page, content);
         if (page.state(), page.kind) == (State::Untouched, Some(Kind::Cached)) {
-            match self.cached(start, into)? {
+            match self.read_cached(start, into)? {
                 Ok(read) => return bytes(read, ByteSource::File),
                 Err(reason) => unknown = Some(reason),
             }
@@ -477,7 +477,7 @@ impl AddressSpace {
     ///
     /// # Errors
     /// The target is gone.
-    pub fn cached(&self, start: VirtualAddress, into: &mut [u8]) -> Result<Fact<usize>> {
+    pub fn read_cached(&self, start: VirtualAddress, into: &mut [u8]) -> Result<Fact<usize>> {
         let none = || Ok(Err(Reason::NotApplicable("no file is mapped at this address")));
         let viewed = self.region(start);
         let Some(viewed) = viewed.filter(|viewed| self.has_object(viewed)) else {
@@ -490,7 +490,7 @@ impl AddressSpace {
         };
         let modules = self.files(&viewed.region);
         let into = into.get_mut(..usize::try_from(wanted.len()).unwrap_or(usize::MAX));
-        let read = match modules.cached(&viewed.region, start, into.unwrap_or_default()) {
+        let read = match modules.read_cached(&viewed.region, start, into.unwrap_or_default()) {
             Ok(read) => read,
             Err(error) => return Ok(Err(error.into())),
         };

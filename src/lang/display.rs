@@ -280,7 +280,7 @@ pub(crate) fn clause(f: &mut Formatter<'_>, keyword: &str, value: Option<impl Di
 }
 
 /// " TEXT" in quotes, or nothing.
-pub(crate) fn quoted(f: &mut Formatter<'_>, text: Option<&str>) -> fmt::Result {
+pub(crate) fn write_quoted(f: &mut Formatter<'_>, text: Option<&str>) -> fmt::Result {
     text.map_or(Ok(()), |text| write!(f, " {}", escape('"', text)))
 }
 

@@ -70,8 +70,8 @@ impl Modules {
     /// Reads the page cache of the object behind `region` (a file or shared memory) at `address`, without filling it:
     /// right before the read it checks which pages are cached. Returns the number of bytes before the first page that
     /// is not cached, or before the end of the object.
-    pub fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        self.source.cached(region, address, into)
+    pub fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        self.source.read_cached(region, address, into)
     }
 
     /// Bytes of the vdso or another mapping that only memory holds, if they are resident.

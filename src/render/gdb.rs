@@ -72,7 +72,7 @@ pub fn character(byte: u8) -> String {
 fn push_byte(text: &mut String, byte: u8, quote: char) {
     match byte {
         0x20..=0x7e => push_character(text, char::from(byte), quote),
-        _ => match named(char::from(byte)) {
+        _ => match escape_letter(char::from(byte)) {
             Some(letter) => text.extend(['\\', letter]),
             None => {
                 // Writing to a string does not fail.
@@ -91,7 +91,7 @@ fn push_character(text: &mut String, character: char, quote: char) {
 }
 
 /// The letter after the backslash in the escape of a control character.
-fn named(character: char) -> Option<char> {
+fn escape_letter(character: char) -> Option<char> {
     Some(match character {
         '\x07' => 'a',
         '\x08' => 'b',

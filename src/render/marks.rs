@@ -12,9 +12,9 @@ use std::collections::{BTreeSet, VecDeque};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PictureCell {
     pub mark: Mark,
-    pub mixed: bool,
+    pub is_mixed: bool,
     /// Whether it changed but has the same mark as before.
-    pub again: bool,
+    pub is_repeated: bool,
     /// Drawn in place of the mark, if pages were asked.
     pub share: Option<PageShare>,
 }
@@ -72,17 +72,18 @@ impl PageShare {
 
 impl PictureCell {
     /// A cell without pages; most are such in a sparse region.
-    pub const EMPTY: PictureCell = PictureCell { mark: Mark::Nothing, mixed: false, again: false, share: None };
+    pub const EMPTY: PictureCell =
+        PictureCell { mark: Mark::Nothing, is_mixed: false, is_repeated: false, share: None };
 
     /// Adds a page; the more important mark stays.
     pub fn add(&mut self, mark: Mark) {
         let before = self.mark;
         self.mark = before.min(mark);
-        self.mixed |= before != Mark::Nothing && before != mark;
+        self.is_mixed |= before != Mark::Nothing && before != mark;
     }
 
-    pub fn new(mark: Mark, mixed: bool) -> Self {
-        PictureCell { mark, mixed, ..PictureCell::EMPTY }
+    pub fn new(mark: Mark, is_mixed: bool) -> Self {
+        PictureCell { mark, is_mixed, ..PictureCell::EMPTY }
     }
 
     /// The same cell, with a share of its pages.
@@ -100,9 +101,9 @@ impl PictureCell {
 
     /// The letter: a digit for a share; a small letter if the cell has other pages too.
     pub fn letter(self) -> char {
-        match (self.share.and_then(PageShare::digit), self.mixed) {
+        match (self.share.and_then(PageShare::digit), self.is_mixed) {
             (Some(digit), _) => digit,
-            _ if self.again => '*',
+            _ if self.is_repeated => '*',
             // Beside digits, only cells without pages have letters.
             (None, true) if self.share.is_none() => letter(self.mark).to_ascii_lowercase(),
             (None, _) => letter(self.mark),
@@ -130,7 +131,7 @@ impl PictureCell {
             of: one.of.saturating_add(other.of),
             ..one
         });
-        PictureCell::new(mark, differ || cells.iter().any(|cell| cell.mixed)).with(share)
+        PictureCell::new(mark, differ || cells.iter().any(|cell| cell.is_mixed)).with(share)
     }
 
     /// Whether nothing is drawn in it.
@@ -155,9 +156,9 @@ pub(crate) fn each(cells: &[MapCells], by: Option<MapKey>) -> Vec<PictureCell> {
 pub(crate) struct Legend {
     marks: BTreeSet<Mark>,
     shares: BTreeSet<CountedPages>,
-    mixed: bool,
-    again: bool,
-    blank: bool,
+    is_mixed: bool,
+    is_repeated: bool,
+    has_blank: bool,
 }
 
 impl Legend {
@@ -165,7 +166,7 @@ impl Legend {
 
     pub fn add(&mut self, cell: PictureCell) {
         if cell.is_blank() {
-            self.blank = true;
+            self.has_blank = true;
             return;
         }
         if let Some(share) = cell.share.filter(|share| share.digit().is_some()) {
@@ -173,18 +174,18 @@ impl Legend {
             return;
         }
         self.marks.insert(cell.mark);
-        self.mixed |= cell.mixed && cell.share.is_none();
-        self.again |= cell.again;
+        self.is_mixed |= cell.is_mixed && cell.share.is_none();
+        self.is_repeated |= cell.is_repeated;
     }
 
     /// Takes the marks, the most important first, and the remarks out of the legend.
     pub fn take(&mut self) -> (impl Iterator<Item = Mark> + use<>, Vec<String>) {
-        let Legend { marks, shares, mixed, again, blank } = std::mem::take(self);
+        let Legend { marks, shares, is_mixed, is_repeated, has_blank } = std::mem::take(self);
         let shares = shares.into_iter().map(|what| format!("digit: so many tenths of the {}, # all", what.words()));
         let remarks = [
-            (mixed, "lower case: mixed cell"),
-            (again, "star: changed, with the same letter as before"),
-            (blank, "blank: no page, or none that matches"),
+            (is_mixed, "lower case: mixed cell"),
+            (is_repeated, "star: changed, with the same letter as before"),
+            (has_blank, "blank: no page, or none that matches"),
         ];
         let remarks = remarks.into_iter().filter(|(is, _)| *is).map(|(_, words)| words.to_owned());
         (marks.into_iter(), shares.chain(remarks).collect())
@@ -292,7 +293,7 @@ pub(crate) struct DrawnRow<'a> {
 impl DrawnRow<'_> {
     /// Whether nothing is there in any sample.
     fn is_quiet(&self) -> bool {
-        self.cells.iter().all(|cell| cell.mark >= Mark::Untouched && !cell.again)
+        self.cells.iter().all(|cell| cell.mark >= Mark::Untouched && !cell.is_repeated)
     }
 
     /// The name of its region, unless the row above has the same, and how many rows are folded into it.
@@ -376,7 +377,7 @@ impl Timeline {
             let cells = self.samples.iter().map(|sample| {
                 let (cell, changed) = sample.join_rows(first, rows.len());
                 let is_same = above.replace(cell) == Some(cell);
-                PictureCell { again: changed && is_same && !cell.is_blank(), ..cell }
+                PictureCell { is_repeated: changed && is_same && !cell.is_blank(), ..cell }
             });
             Some(DrawnRow { row: rows.first()?, last: rows.last()?, folded: 1, cells: cells.collect() })
         });

@@ -50,7 +50,7 @@ impl Number {
                 text.put(b" ");
                 text.put_digits::<10>(in_unit);
             }
-            _ => text.put(rounded(bytes).as_bytes()),
+            _ => text.put(round(bytes).as_bytes()),
         }
         text
     }
@@ -114,7 +114,7 @@ pub fn size(bytes: u64) -> String {
     Number::size(bytes).as_str().to_owned()
 }
 
-fn rounded(bytes: u64) -> String {
+fn round(bytes: u64) -> String {
     let power = (bytes.ilog2() / 10) as usize;
     let in_unit = bytes as f64 / (1u64 << (10 * power)) as f64;
     let decimals = usize::from(in_unit < 99.95);

@@ -236,7 +236,7 @@ pub trait Source: Send + Sync {
 
     /// Reads the page cache of the object behind `region` at `address`, without filling it. Returns the number of bytes
     /// before the first page that is not cached.
-    fn cached(&self, region: &Region, _address: VirtualAddress, _into: &mut [u8]) -> Result<usize> {
+    fn read_cached(&self, region: &Region, _address: VirtualAddress, _into: &mut [u8]) -> Result<usize> {
         lacks(&format!("the page cache of {}", region.range))
     }
 

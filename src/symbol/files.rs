@@ -87,7 +87,7 @@ impl Sources {
                 let Some(source) = sources.source(origin) else {
                     continue;
                 };
-                let full = source.elf.tables.iter().position(|table| table.full);
+                let full = source.elf.tables.iter().position(|table| table.is_full);
                 if let Some(number) = full {
                     sources.section_numbers = renumber_sections(&source.elf, &sources.image.elf);
                     sources.tables.push((origin, number));
@@ -209,7 +209,7 @@ impl Sources {
         let &(origin, number) = self.tables.first()?;
         let (_, table) = self.table_of((origin, number))?;
         Some(match origin {
-            ModulePart::Image if table.full => NamesFrom::Itself,
+            ModulePart::Image if table.is_full => NamesFrom::Itself,
             ModulePart::Image => NamesFrom::DynamicTable,
             ModulePart::Separate => NamesFrom::DebugFile,
             ModulePart::Mini => NamesFrom::DebugData,

@@ -244,7 +244,7 @@ impl LoadedModule {
             size: symbol.size,
             offset,
             kind: symbol.kind,
-            local: symbol.is_local,
+            is_local: symbol.is_local,
             section: section.map(Name::copied),
             module: self.name.clone(),
             file_address: VirtualAddress::new(symbol.address),
@@ -266,7 +266,7 @@ pub struct SymbolAt {
     /// What it names.
     pub kind: SymbolKind,
     /// Whether it is visible in its file only: a static.
-    pub local: bool,
+    pub is_local: bool,
     /// The ELF section it lies in.
     pub section: Option<Name>,
     /// The module that defines it, by its whole name in `maps`.
@@ -284,7 +284,7 @@ impl SymbolAt {
     /// Whether it is only a stub or slot for an imported function: `malloc@plt`, `malloc@got.plt`. Each file has its
     /// own.
     pub fn is_plt_or_got(&self) -> bool {
-        self.local && plt_got_suffix(self.mangled.as_bytes()).is_some()
+        self.is_local && plt_got_suffix(self.mangled.as_bytes()).is_some()
     }
 }
 

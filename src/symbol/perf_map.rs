@@ -222,7 +222,7 @@ impl PerfMap {
             size: function.size,
             offset,
             kind: SymbolKind::Function,
-            local: true,
+            is_local: true,
             section: None,
             module: self.path.clone(),
             file_address: VirtualAddress::new(function.start),

@@ -44,8 +44,8 @@ impl SymbolKind {
 /// Decides between symbols with the same start; greater is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Rank {
-    shared: bool,
-    typed: bool,
+    is_shared: bool,
+    has_type: bool,
     has_full_table: bool,
 }
 
@@ -79,7 +79,7 @@ impl Symbol {
 
     /// Its rank among symbols with the same start.
     pub(super) fn rank(&self) -> Rank {
-        Rank { shared: !self.is_local, typed: self.kind != SymbolKind::Untyped, has_full_table: self.table == 0 }
+        Rank { is_shared: !self.is_local, has_type: self.kind != SymbolKind::Untyped, has_full_table: self.table == 0 }
     }
 
     /// Whether it might be `$x` or `$d`: only its name tells.
@@ -583,7 +583,7 @@ impl Import {
 
 /// The table that the dynamic linker uses.
 fn dynamic(source: &ElfFile) -> Option<&SymbolTable> {
-    source.elf.tables.iter().find(|table| !table.full)
+    source.elf.tables.iter().find(|table| !table.is_full)
 }
 
 #[cfg(test)]

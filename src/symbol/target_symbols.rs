@@ -132,7 +132,7 @@ impl TargetSymbols<'_> {
         // A library's variable is not used if the program has a copy of it. Static variables are never copied.
         let is_used = |one: &SymbolAt| {
             let is_here = || copied.iter().any(|copy| copy.module == one.module);
-            copied.is_empty() || one.local || one.kind != SymbolKind::Object || is_here()
+            copied.is_empty() || one.is_local || one.kind != SymbolKind::Object || is_here()
         };
         found.retain(is_used);
         found.extend(copied);

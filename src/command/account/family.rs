@@ -7,7 +7,7 @@ use crate::command::{Context, Error, Flow, Outcome};
 use crate::eval;
 use crate::inspect;
 use crate::inspect::account::{Family, FamilyStep, FamilySums};
-use crate::lang::display::quoted;
+use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, pattern, text, word};
 use crate::lang::{self, Expected, Expression, Spanned};
 use crate::process::{self, CgroupMemory, Machine, ProcessHandle};
@@ -49,7 +49,7 @@ impl FamilyOf {
             FamilyOf::Named(name) => write!(f, " {}", name.node),
             FamilyOf::Cgroup(path) => {
                 f.write_str(" cgroup")?;
-                quoted(f, Some(&path.node))
+                write_quoted(f, Some(&path.node))
             }
         }
     }
@@ -200,7 +200,7 @@ fn members(sums: &FamilySums, cut: Option<RowLimit>, sink: &mut dyn Sink) -> Res
 }
 
 fn summary(family: &Family, sums: &FamilySums, (listed, done): (u64, u64), stopped: Option<Stopped>) -> AccountFamily {
-    let left_out = family.left_out();
+    let left_out = family.uncounted();
     let again: usize = sums.members.iter().map(|member| member.same_memory.len()).sum();
     AccountFamily {
         processes: sums.members.len() as u64 + again as u64,

@@ -55,7 +55,7 @@ worded! {
 #[derive(Debug)]
 pub struct AccountFor {
     /// Of what; the whole process if absent.
-    of: Option<Of>,
+    of: Option<AccountOf>,
     /// Group by this; by class if absent.
     by: Option<AccountKey>,
     /// Whether huge pages are read, for all-zero pieces.
@@ -68,7 +68,7 @@ pub struct AccountFor {
 
 /// What an account is of.
 #[derive(Debug)]
-enum Of {
+enum AccountOf {
     Range(Spanned<Range>),
     Family(FamilyOf),
 }
@@ -81,7 +81,7 @@ fn clauses(mut input: Tokens<'_>, range: Option<Spanned<Range>>) -> Parsed<'_, A
         || clause(&mut input, &mut file, |input| preceded(word("from"), snapshot_file).parse(input))?
         || clause(&mut input, &mut cut, rows)?
     {}
-    let of = range.map(Of::Range);
+    let of = range.map(AccountOf::Range);
     Ok((input, AccountFor { of, by, content: content.is_some(), file, cut }))
 }
 
@@ -189,7 +189,7 @@ what the processes use otherwise.",
         if let Ok((behind, (family, cut))) = (family::family, opt(rows)).parse(input)
             && split_text(behind).0.is_empty()
         {
-            let of = Some(Of::Family(family));
+            let of = Some(AccountOf::Family(family));
             return Ok((behind, AccountFor { of, by: None, content: false, file: None, cut }));
         }
         let (behind, range) = opt(range).parse(input)?;
@@ -198,15 +198,15 @@ what the processes use otherwise.",
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.of {
-            Some(Of::Range(range)) => write!(f, " {}", range.node)?,
-            Some(Of::Family(family)) => family.write(f)?,
+            Some(AccountOf::Range(range)) => write!(f, " {}", range.node)?,
+            Some(AccountOf::Family(family)) => family.write(f)?,
             None => {}
         }
         display::clause(f, "by", self.by.map(|by| by.word()))?;
         display::word_if(f, self.content, "with content")?;
         if let Some(file) = &self.file {
             f.write_str(" from")?;
-            display::quoted(f, Some(&file.node))?;
+            display::write_quoted(f, Some(&file.node))?;
         }
         display::cut(f, self.cut.as_ref())
     }
@@ -214,8 +214,8 @@ what the processes use otherwise.",
     fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         let range = match &self.of {
-            Some(Of::Family(family)) => return family.run(cut, context),
-            Some(Of::Range(range)) => Some(range),
+            Some(AccountOf::Family(family)) => return family.run(cut, context),
+            Some(AccountOf::Range(range)) => Some(range),
             None => None,
         };
         if let Some(file) = &self.file {
@@ -380,7 +380,7 @@ impl AccountSum<'_> {
     fn rows(&self, accounting: &Accounting, sink: &mut dyn Sink) -> Result<(), Stopped> {
         let all = &self.all;
         for &class in AccountClass::ALL.iter().filter(|&&class| all.of(class) > 0) {
-            let marked = |mark| all.marked(class, mark).ok_or_else(|| accounting.unknown(mark));
+            let marked = |mark| all.marked(class, mark).ok_or_else(|| accounting.why_unknown(mark));
             sink.emit(&AccountRow {
                 class,
                 bytes: all.of(class),

@@ -43,12 +43,12 @@ impl AccountSum<'_> {
             }),
             lazily_freed: all
                 .all_marked(AccountMark::LazilyFreed)
-                .ok_or_else(|| accounting.unknown(AccountMark::LazilyFreed)),
+                .ok_or_else(|| accounting.why_unknown(AccountMark::LazilyFreed)),
             lazy_free: kernel.as_ref().map_err(Clone::clone).and_then(|(_, after)| {
                 let missing = || Reason::NotOnThisKernel("smaps has it since Linux 4.12".to_owned());
                 after.field("LazyFree").ok_or_else(missing)
             }),
-            zeros: all.all_marked(AccountMark::Zeros).ok_or_else(|| accounting.unknown(AccountMark::Zeros)),
+            zeros: all.all_marked(AccountMark::Zeros).ok_or_else(|| accounting.why_unknown(AccountMark::Zeros)),
             kernel: kernel.map(|(before, after)| {
                 let state = status.as_ref().map(|status| status.state.clone()).unwrap_or_default();
                 self.proof(&before, &after, vm("VmRSS"), state.starts_with(['T', 't']))

@@ -5,7 +5,7 @@ use super::super::{About, Command, CommandName, Context, Error, Flow, Group, Nat
 use super::MEMORY_WARNING;
 use super::output::CaptureFile;
 use crate::inspect::{CoreContents, write_core};
-use crate::lang::display::{quoted, word_if};
+use crate::lang::display::{word_if, write_quoted};
 use crate::lang::parser::{Parsed, Tokens, option, pattern, range};
 use crate::lang::{self, Expected, Spanned};
 use crate::render::Record;
@@ -67,7 +67,7 @@ its owner can read the file, and with sudo the user who ran sudo.",
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        quoted(f, Some(&self.path.node))?;
+        write_quoted(f, Some(&self.path.node))?;
         word_if(f, self.may_overwrite, "--overwrite")?;
         match &self.range {
             Some(range) => write!(f, " {}", range.node),

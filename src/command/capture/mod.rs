@@ -12,7 +12,7 @@ use crate::inspect::{ResidentMemory, is_resident};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Region};
-use crate::lang::display::{self, quoted};
+use crate::lang::display::{self, write_quoted};
 use crate::lang::parser::{
     Parsed, Tokens, after, clause, hint_at_missing_with, list_once, option, pattern, split_text, word,
 };
@@ -48,7 +48,7 @@ worded! {
 
 /// What is captured.
 #[derive(Debug)]
-enum Of {
+enum CaptureSubject {
     /// A part of memory.
     Range(Spanned<lang::Range>),
     /// Several processes.
@@ -63,7 +63,7 @@ pub struct WriteCapture {
     /// Whether a file that exists is replaced.
     may_overwrite: bool,
     /// Of what; of all of the attached process if absent.
-    of: Option<Of>,
+    of: Option<CaptureSubject>,
     /// What else is written.
     with: Vec<Extra>,
     /// Whether numbers replace names.
@@ -129,9 +129,9 @@ describes its contents and its format.",
         if let Ok((behind, family)) = family(input)
             && (split_text(behind).0.is_empty() || is_clause(behind))
         {
-            (input, of) = (behind, Some(Of::Family(family)));
+            (input, of) = (behind, Some(CaptureSubject::Family(family)));
         } else if !is_clause(input) {
-            (input, of) = opt(lang::parser::range.map(Of::Range)).parse(input)?;
+            (input, of) = opt(lang::parser::range.map(CaptureSubject::Range)).parse(input)?;
         }
         let (mut with, mut without) = (None, None);
         while clause(&mut input, &mut with, after("with", list_once::<Extra>))?
@@ -150,11 +150,11 @@ describes its contents and its format.",
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        quoted(f, Some(&self.path.node))?;
+        write_quoted(f, Some(&self.path.node))?;
         display::word_if(f, self.may_overwrite, "--overwrite")?;
         match &self.of {
-            Some(Of::Range(range)) => write!(f, " {}", range.node)?,
-            Some(Of::Family(family)) => family.write(f)?,
+            Some(CaptureSubject::Range(range)) => write!(f, " {}", range.node)?,
+            Some(CaptureSubject::Family(family)) => family.write(f)?,
             None => {}
         }
         let with: Vec<&str> = self.with.iter().map(|extra| extra.word()).collect();
@@ -181,8 +181,8 @@ describes its contents and its format.",
             return Err(Error::refused("memory contains names", "leave out `with memory` or `without names`"));
         }
         let range = match &self.of {
-            Some(Of::Range(range)) => Some(range),
-            Some(Of::Family(_)) | None => None,
+            Some(CaptureSubject::Range(range)) => Some(range),
+            Some(CaptureSubject::Family(_)) | None => None,
         };
         let spans = range.map(|range| {
             let of_frames =
@@ -203,7 +203,8 @@ describes its contents and its format.",
         }
         let subject = if self.without_names { target.without_names() } else { target };
         let capture = Capture::begin(&subject, out).with_all_frames(has(Extra::Frames)).within(ranges);
-        let capture = if let Some(Of::Family(_)) = self.of { capture.with_family(&others) } else { capture };
+        let capture =
+            if let Some(CaptureSubject::Family(_)) = self.of { capture.with_family(&others) } else { capture };
         let mut budget = context.sink.budget();
         let mut memory = MemoryCounts::default();
         let captured = capture.write(&mut budget.clone(), |capture| -> Result<(), Error> {
@@ -238,7 +239,7 @@ describes its contents and its format.",
 impl WriteCapture {
     /// The process that the file opens on, and the others. Of a name it is the attached one, or the first.
     fn processes(&self, context: &mut Context) -> Result<(Target, Vec<ProcessHandle>), Error> {
-        let Some(Of::Family(family)) = &self.of else {
+        let Some(CaptureSubject::Family(family)) = &self.of else {
             return Ok(((*context.target()?).clone(), Vec::new()));
         };
         let (mut others, _) = family.processes(context)?;

@@ -2,7 +2,7 @@
 
 use super::super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, expand_home};
 use super::output;
-use crate::lang::display::quoted;
+use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, number, pattern};
 use crate::lang::{Expected, Spanned};
 use crate::process::Target;
@@ -63,7 +63,7 @@ pmdb opens no file whose name is in a capture. A module with a build-id gets sym
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        quoted(f, Some(&self.path.node))?;
+        write_quoted(f, Some(&self.path.node))?;
         self.pid.map_or(Ok(()), |pid| write!(f, " {pid}"))
     }
 

@@ -128,7 +128,7 @@ copied page is shown as moved: it was not shared before.",
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
             f.write_str(" from")?;
-            display::quoted(f, Some(&file.node))?;
+            display::write_quoted(f, Some(&file.node))?;
         }
         for name in [&self.from, &self.to].into_iter().flatten() {
             write!(f, " {}", name.node)?;

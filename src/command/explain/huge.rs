@@ -24,7 +24,7 @@ pub(super) struct ExplainHuge {
     /// Of what; the whole process if absent.
     of: Option<Spanned<Range>>,
     /// Whether huge pages are read, for all-zero pieces.
-    content: bool,
+    reads_content: bool,
     /// Which huge pages with such pieces.
     cut: Option<lang::LimitClause>,
 }
@@ -45,7 +45,7 @@ fn clauses(mut input: Tokens<'_>, of: Option<Spanned<Range>>) -> Parsed<'_, Expl
     while clause(&mut input, &mut content, |input| preceded(word("with"), word("content")).parse(input))?
         || clause(&mut input, &mut cut, cut_to)?
     {}
-    Ok((input, ExplainHuge { of, content: content.is_some(), cut }))
+    Ok((input, ExplainHuge { of, reads_content: content.is_some(), cut }))
 }
 
 impl ExplainHuge {
@@ -54,13 +54,13 @@ impl ExplainHuge {
         if let Some(of) = &self.of {
             write!(f, " {}", of.node)?;
         }
-        display::word_if(f, self.content, "with content")?;
+        display::word_if(f, self.reads_content, "with content")?;
         display::cut(f, self.cut.as_ref())
     }
 
     pub fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
-        if cut.is_some() && !self.content {
+        if cut.is_some() && !self.reads_content {
             return Err(Error::refused(
                 "`limit` and `top` are for the pieces of huge pages",
                 "explain huge with content top 5",
@@ -83,7 +83,7 @@ impl ExplainHuge {
             },
         };
         let sink = &mut *context.sink;
-        let mut sweep = space.huge(&ranges, self.content, &sink.budget())?;
+        let mut sweep = space.huge(&ranges, self.reads_content, &sink.budget())?;
         let mut zeros = Zeros::new(cut);
         let pulled = pull(&space, &ranges, &mut sweep, &mut zeros, sink);
         let stopped = stop_of_sweep(pulled, sink)?;

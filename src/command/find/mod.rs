@@ -379,7 +379,7 @@ impl MemorySearch<'_> {
             self.buffer.resize(kept + wanted, 0);
             let into = self.buffer.get_mut(kept..).unwrap_or_default();
             let (read, missed) = match source {
-                ByteSource::File => match self.space.cached(from, into)? {
+                ByteSource::File => match self.space.read_cached(from, into)? {
                     Ok(read) => (read, false),
                     Err(reason) => {
                         // A change meanwhile may concern this page only.

@@ -220,7 +220,7 @@ impl Accounting {
     }
 
     /// Why a mark is unknown of some pages.
-    pub fn unknown(&self, mark: AccountMark) -> Reason {
+    pub fn why_unknown(&self, mark: AccountMark) -> Reason {
         let available = self.space.availability();
         let refused = match mark {
             AccountMark::Huge => Err(super::super::error::no_scan()),

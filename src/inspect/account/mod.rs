@@ -49,7 +49,7 @@ mod tests;
 mod zeros;
 
 pub use accounting::{AccountStep, Accounting};
-pub use family::{ClassSum, Family, FamilyMember, FamilyStep, FamilySums, LeftOut};
+pub use family::{ClassSum, Family, FamilyMember, FamilyStep, FamilySums, UncountedProcesses};
 pub use proof::{Check, checks};
 pub use sums::{Account, AccountEntry};
 pub(in crate::inspect) use zeros::ZeroPieces;

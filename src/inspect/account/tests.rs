@@ -70,7 +70,7 @@ fn without_frames_only_what_no_other_region_maps_is_known() {
     assert_eq!(all.marked(FileUnclear, AccountMark::Several), None);
     assert_eq!(all.all_marked(AccountMark::Dirty), None);
     assert_eq!(accounting.distinct(&all), Err(Reason::FrameHidden));
-    assert!(accounting.unknown(AccountMark::Dirty).is_refusal());
+    assert!(accounting.why_unknown(AccountMark::Dirty).is_refusal());
 }
 
 fn smaps(region: &Region, fields: &[(&str, u64)]) -> Smaps {

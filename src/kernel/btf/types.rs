@@ -102,7 +102,7 @@ impl Parts {
             ARRAY => (12, 0),
             ENUM | FUNC_PROTO => (0, 8),
             STRUCT | UNION | DATASEC | ENUM64 => (0, 12),
-            kind => self.unknown(file, kind).ok_or(BadBtf::Kind(kind))?,
+            kind => self.sizes_of_unknown(file, kind).ok_or(BadBtf::Kind(kind))?,
         };
         // At most 255 × 2²⁴: it cannot overflow 64 bits.
         let size = TYPE_BYTES as u64 + u64::from(fixed) + u64::from(each) * u64::from(one.count);
@@ -111,7 +111,7 @@ impl Parts {
     }
 
     /// What follows a type of a kind that is newer than this program: the size of the fixed part, and of each element.
-    fn unknown(&self, file: &TypeTable, kind: u8) -> Option<(u8, u8)> {
+    fn sizes_of_unknown(&self, file: &TypeTable, kind: u8) -> Option<(u8, u8)> {
         let rows = file.bytes.get(self.kinds.clone())?.as_chunks::<4>().0;
         let [fixed, each, ..] = rows.get(usize::from(kind)).filter(|_| kind != 0)?;
         Some((*fixed, *each))

@@ -369,23 +369,23 @@ pub(crate) fn snapshot_file(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
 /// `range`
 pub(crate) fn range(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     input.expect(Expected::Range);
-    alt((pasted(&[]), span)).parse(input)
+    alt((pasted_row(&[]), span)).parse(input)
 }
 
 /// `watched`
 pub(crate) fn watched(input: Tokens<'_>) -> Parsed<'_, Spanned<Range>> {
     input.expect(Expected::Range);
-    alt((pasted(&RARE_CLAUSES), span)).parse(input)
+    alt((pasted_row(&RARE_CLAUSES), span)).parse(input)
 }
 
 /// `address`
 pub(crate) fn address(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    alt((pasted(&[]).map_opt(start), expression)).parse(input)
+    alt((pasted_row(&[]).map_opt(start), expression)).parse(input)
 }
 
 /// `value`
 pub(crate) fn value(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    alt((pasted(&RARE_CLAUSES).map_opt(start), expression)).parse(input)
+    alt((pasted_row(&RARE_CLAUSES).map_opt(start), expression)).parse(input)
 }
 
 /// The start of a pasted range.
@@ -398,7 +398,7 @@ fn start(range: Spanned<Range>) -> Option<Spanned<Expression>> {
 }
 
 /// The range that a pasted row shows. The rest of the row is skipped, up to a clause.
-fn pasted<'a>(words: &'static [&'static str]) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Range>> {
+fn pasted_row<'a>(words: &'static [&'static str]) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<Range>> {
     move |input| {
         let (behind, range) = row(input)?;
         Ok((behind_row(behind, words), range))

@@ -15,7 +15,7 @@ use crate::lang::syntax::Resolved;
 /// The error of a line that failed.
 pub(super) fn error(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> SyntaxError {
     let mut error = without_pasted(line, tokens, notes);
-    if let Some(hint) = pasted(notes.language, line, tokens, &error) {
+    if let Some(hint) = paste_hint(notes.language, line, tokens, &error) {
         error.hint = Some(hint);
     }
     error
@@ -73,7 +73,7 @@ const TAKE_ADDRESSES: &[&str] = &[
 const TAKE_FRAMES: &[&str] = &["flags", "who", "walk"];
 
 /// The hint for pasted text that does not parse: put a command before the row, or use the one number in the text.
-fn pasted(language: Language, line: &str, tokens: &[Token<'_>], error: &SyntaxError) -> Option<String> {
+fn paste_hint(language: Language, line: &str, tokens: &[Token<'_>], error: &SyntaxError) -> Option<String> {
     let command = tokens.first()?;
     match language.resolve_first(command.text) {
         Resolved::One(name) if TAKE_ADDRESSES.contains(&name) => {

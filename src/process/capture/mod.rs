@@ -12,7 +12,7 @@ use crate::source::capture::{
 };
 use crate::source::{Held, RecordParts, Source, WordFile, covered_pages};
 use folios::{Folios, join_frames};
-use pages::{FirstAndCount, LeftOut, PageReader, RunReader};
+use pages::{FirstAndCount, LeftOutPages, PageReader, RunReader};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -216,7 +216,7 @@ impl Capture {
         let (regions, text) = process.regions_and_text(budget)?;
         recorder.keep_maps(text.bytes());
         let mut reader = PageReader::new(process, &**process.source(), shared);
-        let mut left_out = LeftOut::new(process.layout().page);
+        let mut left_out = LeftOutPages::new(process.layout().page);
         for region in &regions {
             let mut left = Some(region.range);
             for wanted in self.ranges.iter().flatten().filter_map(|range| range.intersection(region.range)) {
@@ -271,7 +271,7 @@ impl Capture {
         self.index.flags = match ends(WordFile::FrameFlags) {
             Ok(end) => {
                 let words = WordWriter::new(&format!("{pid}/kpageflags")).leading();
-                self.index.by_flags = true;
+                self.index.are_by_flags = true;
                 let mut folios = Folios::new(source, &self.shared, words);
                 for run in runs {
                     folios.run(run, budget)?;
@@ -298,7 +298,7 @@ impl Capture {
                                     found.chunk_by(|one, other| one == other).filter_map(|alike| alike.first()),
                                 );
                             }
-                            let at = if self.index.by_flags { before + (first - run.0) } else { first };
+                            let at = if self.index.are_by_flags { before + (first - run.0) } else { first };
                             words.add(&self.shared.archive, at, found)?;
                         }
                         before += run.1;

@@ -57,15 +57,15 @@ impl Present {
 }
 
 /// Mapped pages that are left out.
-pub(super) struct LeftOut {
+pub(super) struct LeftOutPages {
     page: PageSize,
     /// Runs in order: the first page of each, and the one after its last.
     pub(super) runs: Vec<(u64, u64)>,
 }
 
-impl LeftOut {
+impl LeftOutPages {
     pub(super) fn new(page: PageSize) -> Self {
-        LeftOut { page, runs: Vec::new() }
+        LeftOutPages { page, runs: Vec::new() }
     }
 
     pub(super) fn add(&mut self, range: Option<AddressRange>) {

@@ -466,7 +466,7 @@ impl Source for FakeSource {
         Ok(runs)
     }
 
-    fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+    fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         let world = &*self.0;
         let bytes = world.files.get(&region.name).cloned().unwrap_or_default();
         let offset = region.file_offset(address).unwrap_or(u64::MAX);

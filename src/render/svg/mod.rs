@@ -157,13 +157,13 @@ fn cells_that_fit(width: usize, together: usize) -> usize {
 
 /// What a cell shows, in words.
 fn meaning(cell: Option<&PictureCell>) -> String {
-    let Some(PictureCell { mark, mixed, again, share }) = cell else {
+    let Some(PictureCell { mark, is_mixed, is_repeated, share }) = cell else {
         return String::new();
     };
     if let Some(PageShare { pages, of: of @ 1.., what }) = share {
         return format!("{} of {} {}", count(*pages), count(*of), what.words());
     }
-    let others = if *mixed { ", and others" } else { "" };
-    let changed = if *again { ", changed" } else { "" };
+    let others = if *is_mixed { ", and others" } else { "" };
+    let changed = if *is_repeated { ", changed" } else { "" };
     format!("{}{others}{changed}", mark.word())
 }

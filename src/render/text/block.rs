@@ -35,7 +35,7 @@ pub fn symbols_text(first: Option<&SymbolBrief>, last: Option<&SymbolBrief>) -> 
 
 /// The name of a region, or words for a region without one.
 pub fn region_name(name: &Name) -> (Role, Cow<'_, str>) {
-    named(name.escaped())
+    name_or_dim(name.escaped())
 }
 
 /// The same, with only the last part of a path.
@@ -44,10 +44,10 @@ pub fn region_file_name(name: &Name) -> (Role, Cow<'_, str>) {
     if name.as_bytes() == b"/dev/zero" {
         return region_name(name);
     }
-    named(name.escaped_file_name())
+    name_or_dim(name.escaped_file_name())
 }
 
-fn named(name: Cow<'_, str>) -> (Role, Cow<'_, str>) {
+fn name_or_dim(name: Cow<'_, str>) -> (Role, Cow<'_, str>) {
     if name.is_empty() { (Role::Dim, Cow::Borrowed(ANONYMOUS)) } else { (Role::Name, name) }
 }
 

@@ -23,7 +23,7 @@ pub struct CaptureIndex {
     /// How many of the first of them were captured as a family; 0 if one process was asked for.
     pub family: usize,
     /// Whether `counts` and `cgroups` have a word for each of `flags` and are indexed by these, not by frames.
-    pub by_flags: bool,
+    pub are_by_flags: bool,
     /// The flags of its frames.
     pub flags: WordIndex,
     /// How often each is mapped.

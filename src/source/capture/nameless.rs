@@ -186,7 +186,7 @@ impl Names {
         })
     }
 
-    fn listed(&mut self, one: Listed) -> Listed {
+    fn renamed(&mut self, one: Listed) -> Listed {
         Listed {
             stat: self.stat(&one.stat),
             status: self.status(&one.status),
@@ -209,7 +209,7 @@ fn left_out<T>(what: &str) -> Result<T> {
 }
 
 /// An error without what it is about, which may be a name.
-fn scrubbed(error: Error, what: &str) -> Error {
+fn without_subject(error: Error, what: &str) -> Error {
     match error {
         Error::Gone { .. } => Error::gone(format!("{what}: the process has exited")),
         Error::NotPermitted { remedy, .. } => Error::not_permitted(format!("{what}: permission denied"), remedy),
@@ -297,7 +297,7 @@ impl Source for Nameless {
             return left_out(file.what());
         }
         let text = self.source.read(file, budget).map_err(|error| match error {
-            Error::Gone { .. } | Error::Malformed(_) => scrubbed(error, file.what()),
+            Error::Gone { .. } | Error::Malformed(_) => without_subject(error, file.what()),
             error => error,
         })?;
         let mut names = self.names();
@@ -381,9 +381,9 @@ impl Source for Nameless {
     }
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
-        let listed = self.source.list(which).map_err(|error| scrubbed(error, "the list"))?;
+        let listed = self.source.list(which).map_err(|error| without_subject(error, "the list"))?;
         let mut names = self.names();
-        Ok(listed.into_iter().map(|one| names.listed(one)).collect())
+        Ok(listed.into_iter().map(|one| names.renamed(one)).collect())
     }
 
     fn cgroups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
@@ -397,16 +397,16 @@ impl Source for Nameless {
         };
         let mut names = self.names();
         let numbered = |group: Cgroup| Cgroup { path: names.path(&group.path), ..group };
-        Ok(found.map_err(|error| scrubbed(error, what))?.into_iter().map(numbered).collect())
+        Ok(found.map_err(|error| without_subject(error, what))?.into_iter().map(numbered).collect())
     }
 
     fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
         let path = self.names().original_path(path);
-        self.source.cgroup_file(&path, file).map_err(|error| scrubbed(error, "this file of a cgroup"))
+        self.source.cgroup_file(&path, file).map_err(|error| without_subject(error, "this file of a cgroup"))
     }
 
     fn open(&self, pid: u32, held: &Held) -> Result<Arc<dyn Source>> {
-        let source = self.source.open(pid, held).map_err(|error| scrubbed(error, &format!("process {pid}")))?;
+        let source = self.source.open(pid, held).map_err(|error| without_subject(error, &format!("process {pid}")))?;
         Ok(Arc::new(Nameless { source, names: Arc::clone(&self.names), maps: Mutex::default() }))
     }
 
@@ -427,20 +427,21 @@ impl Source for Nameless {
     fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
         let what = "the page cache of this region";
         let runs = self.source.backing_content(&self.original(region), range);
-        let scrub = |run: BackingRun| BackingRun { content: run.content.map_err(|error| scrubbed(error, what)), ..run };
-        runs.map(|runs| runs.into_iter().map(scrub).collect()).map_err(|error| scrubbed(error, what))
+        let scrub =
+            |run: BackingRun| BackingRun { content: run.content.map_err(|error| without_subject(error, what)), ..run };
+        runs.map(|runs| runs.into_iter().map(scrub).collect()).map_err(|error| without_subject(error, what))
     }
 
-    fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+    fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         let what = "the page cache of this region";
-        self.source.cached(&self.original(region), address, into).map_err(|error| scrubbed(error, what))
+        self.source.read_cached(&self.original(region), address, into).map_err(|error| without_subject(error, what))
     }
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
         match probe {
             // Its path is one of numbers here.
             Probe::IsNamed(..) => left_out("the path of this file"),
-            probe => self.source.probe(probe).map_err(|error| scrubbed(error, "this probe of the kernel")),
+            probe => self.source.probe(probe).map_err(|error| without_subject(error, "this probe of the kernel")),
         }
     }
 

@@ -337,8 +337,8 @@ impl Source for Recorder {
         self.source.table_entries(first, into)
     }
 
-    fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        self.source.cached(region, address, into)
+    fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        self.source.read_cached(region, address, into)
     }
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {

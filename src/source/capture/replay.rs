@@ -175,7 +175,7 @@ impl Source for Replay {
         into.fill(0);
         let blocks = &self.capture.blocks;
         let (read, known) = match file {
-            WordFile::FrameCounts | WordFile::FrameCgroups if index.by_flags => {
+            WordFile::FrameCounts | WordFile::FrameCgroups if index.are_by_flags => {
                 words.read_by(&index.flags, blocks, first, into)?
             }
             _ => words.read(blocks, first, into)?,
@@ -332,7 +332,7 @@ impl Source for Replay {
         }
     }
 
-    fn cached(&self, region: &Region, _: VirtualAddress, _: &mut [u8]) -> Result<usize> {
+    fn read_cached(&self, region: &Region, _: VirtualAddress, _: &mut [u8]) -> Result<usize> {
         lacks(&format!("the page cache of {}", region.range))
     }
 

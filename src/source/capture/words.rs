@@ -27,8 +27,8 @@ pub struct WordWriter {
     /// The first and last word of each compressed block, and its lengths.
     pending: Vec<(u64, u64, u32, u32)>,
     members: u32,
-    /// WordWriter that the blocks so far describe, if that is kept for each block.
-    described: Option<u64>,
+    /// How many words the blocks so far describe, if that is kept for each block.
+    words_before: Option<u64>,
     index: WordIndex,
 }
 
@@ -42,7 +42,7 @@ impl WordWriter {
             packed: Vec::new(),
             pending: Vec::new(),
             members: 0,
-            described: None,
+            words_before: None,
             index: WordIndex::default(),
         }
     }
@@ -50,7 +50,7 @@ impl WordWriter {
     /// The same, for words whose order other files follow.
     #[must_use]
     pub fn leading(self) -> Self {
-        WordWriter { described: Some(0), ..self }
+        WordWriter { words_before: Some(0), ..self }
     }
 
     /// Adds words from index `first` on.
@@ -108,9 +108,9 @@ impl WordWriter {
             return Ok(());
         };
         let ends = (*first, last + (count - 1));
-        if let Some(described) = &mut self.described {
-            self.index.before.push(*described);
-            *described += self.runs.iter().map(|[_, count, _]| count).sum::<u64>();
+        if let Some(words_before) = &mut self.words_before {
+            self.index.before.push(*words_before);
+            *words_before += self.runs.iter().map(|[_, count, _]| count).sum::<u64>();
         }
         let mut all = Vec::with_capacity(MOST);
         all.push(self.runs.len() as u64);

@@ -157,7 +157,7 @@ impl<'f> BackingQuery<'f> {
             return Ok(());
         }
         if !self.shared_memory {
-            return self.cached(from, to, runs);
+            return self.add_cached(from, to, runs);
         }
         let mut at = from;
         while at < to {
@@ -172,7 +172,7 @@ impl<'f> BackingQuery<'f> {
             let hole = hole.checked_next_multiple_of(self.page.bytes()).unwrap_or(to);
             // A hole at `data` itself: the page was freed meanwhile.
             at = hole.clamp((data + self.page.bytes()).min(to), to);
-            self.cached(data, at, runs)?;
+            self.add_cached(data, at, runs)?;
         }
         Ok(())
     }
@@ -187,7 +187,7 @@ impl<'f> BackingQuery<'f> {
     }
 
     /// Finds which of the bytes from `from` up to `to` are in the page cache.
-    fn cached(&self, from: u64, to: u64, runs: &mut RunBuilder) -> Result<()> {
+    fn add_cached(&self, from: u64, to: u64, runs: &mut RunBuilder) -> Result<()> {
         let window = WINDOW_PAGES * self.page.bytes();
         let mut way = self.way;
         let mut at = from;

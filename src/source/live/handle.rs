@@ -219,17 +219,17 @@ pub(super) fn process_title(pid: u32, name: &Name) -> String {
 
 /// Every process that can be listed. Those that end meanwhile are left out.
 pub(super) fn all_processes() -> Result<Vec<Listed>> {
-    Ok(process_ids()?.into_iter().filter_map(|pid| listed(pid).ok()).collect())
+    Ok(process_ids()?.into_iter().filter_map(|pid| list_one(pid).ok()).collect())
 }
 
 /// The process of this number, or that the thread of this number belongs to.
 ///
 /// Fails if there is none.
 pub(super) fn one_process(number: u32) -> Result<Listed> {
-    listed(number).map_err(|error| not_found(number, error))
+    list_one(number).map_err(|error| not_found(number, error))
 }
 
-fn listed(pid: u32) -> rustix::io::Result<Listed> {
+fn list_one(pid: u32) -> rustix::io::Result<Listed> {
     let directory = Directory::open(&format!("/proc/{pid}"))?;
     Ok(Listed {
         pid,

@@ -231,8 +231,8 @@ impl Source for Live {
         self.modules()?.backing_content(region, range)
     }
 
-    fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        self.modules()?.cached(region, address, into)
+    fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        self.modules()?.read_cached(region, address, into)
     }
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {

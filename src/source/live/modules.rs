@@ -277,7 +277,7 @@ impl LiveModules {
         Ok(from_bytes(&bytes_of_runs))
     }
 
-    pub(super) fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+    pub(super) fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         if let Some(file) = self.held_or_opened(region)? {
             return self.cached_here(&file, region, address, into);
         }

@@ -125,12 +125,12 @@ fn command(file: &str, offset: &str, length: &str) -> String {
 
 /// Prints a file.
 pub(super) fn cat(path: &str) -> String {
-    format!("cat {}", quoted(path))
+    format!("cat {}", in_shell_quotes(path))
 }
 
 /// A path quoted for a shell. Characters that a terminal must not get are escaped, so such a path does not work in a
 /// shell.
-fn quoted(path: &str) -> String {
+fn in_shell_quotes(path: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
     if path.chars().all(is_plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
@@ -303,8 +303,8 @@ pub(super) fn cgroups(which: CgroupQuery<'_>, answer: &Result<Vec<Cgroup>>, file
     };
     let inode = answer.as_ref().ok().and_then(|found| found.first());
     let repeat = match (which, inode) {
-        (CgroupQuery::At(_), Some(group)) => format!("find {} -inum {}", quoted(&file), group.inode),
-        _ => format!("find {} -type d", quoted(&file)),
+        (CgroupQuery::At(_), Some(group)) => format!("find {} -inum {}", in_shell_quotes(&file), group.inode),
+        _ => format!("find {} -type d", in_shell_quotes(&file)),
     };
     LoggedRead { file, what, found: Some(found), repeat: Some(repeat), ..LoggedRead::default() }
 }
@@ -362,7 +362,7 @@ mod tests {
             ("/mnt/a b", "'/mnt/a b'"),
             ("/mnt/$(reboot);it's", "'/mnt/$(reboot);it'\\''s'"),
         ] {
-            assert_eq!(quoted(path), word);
+            assert_eq!(in_shell_quotes(path), word);
             let printed = std::process::Command::new("sh").args(["-c", &format!("printf %s {word}")]).output();
             assert_eq!(printed.expect("a shell").stdout, path.as_bytes());
         }

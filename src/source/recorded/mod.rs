@@ -362,8 +362,8 @@ impl Source for RecordedSource {
         answer
     }
 
-    fn cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        let answer = self.source.cached(region, address, into);
+    fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let answer = self.source.read_cached(region, address, into);
         let read = LoggedRead {
             length: Some(into.len() as u64),
             what: format!("bytes of the page cache at {address}"),

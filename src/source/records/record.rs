@@ -106,16 +106,16 @@ const PARTS: [(RecordParts, &str, &str); 6] = [
 impl RecordParts {
     /// What they are called.
     pub(super) fn names(self) -> String {
-        self.listed(|row| row.1)
+        self.joined(|row| row.1)
     }
 
     /// The members of structures that they are read from.
     pub(in crate::source) fn members(self) -> String {
-        self.listed(|row| row.2)
+        self.joined(|row| row.2)
     }
 
-    fn listed(self, column: fn(&(RecordParts, &'static str, &'static str)) -> &'static str) -> String {
-        let listed = PARTS.iter().filter(|(part, ..)| self.contains(*part)).map(column);
-        listed.collect::<Vec<_>>().join(", ")
+    fn joined(self, column: fn(&(RecordParts, &'static str, &'static str)) -> &'static str) -> String {
+        let words = PARTS.iter().filter(|(part, ..)| self.contains(*part)).map(column);
+        words.collect::<Vec<_>>().join(", ")
     }
 }

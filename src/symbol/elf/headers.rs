@@ -103,7 +103,7 @@ impl Elf {
 
     /// Whether it has `.symtab`, which `strip` removes first.
     pub(in crate::symbol) fn has_full_table(&self) -> bool {
-        self.tables.iter().any(|table| table.full)
+        self.tables.iter().any(|table| table.is_full)
     }
 
     /// Bytes in an address.
@@ -288,7 +288,7 @@ pub(in crate::symbol) struct SymbolTable {
     pub(in crate::symbol) symbols: FileRange,
     pub(in crate::symbol) strings: FileRange,
     /// `.symtab`, which knows static functions too; otherwise `.dynsym`.
-    pub(in crate::symbol) full: bool,
+    pub(in crate::symbol) is_full: bool,
     /// Offset of `.gnu.version`, one 16-bit word for each symbol; only `.dynsym` has it.
     pub(in crate::symbol) versions: Option<u64>,
 }
@@ -383,7 +383,7 @@ pub(in crate::symbol) fn tables(file: &BoundedFile, sections: &[Section]) -> Res
         let mut versions = sections.iter();
         let versions = versions.find(|one| one.kind == elf::SHT_GNU_VERSYM && one.link == number);
         found.push(SymbolTable {
-            full: wanted == elf::SHT_SYMTAB,
+            is_full: wanted == elf::SHT_SYMTAB,
             symbols: section.in_file(),
             strings: strings.in_file(),
             versions: versions.map(|one| one.offset),
@@ -418,7 +418,7 @@ fn table_of_dynamic<H: FileHeader<Endian = Endianness>>(
     };
     let symbols = FileRange { offset: place(elf::DT_SYMTAB)?, size: u64::from(count) * size_of::<H::Sym>() as u64 };
     let is_sound = symbols.size <= LARGEST_TABLE && file.holds(symbols) && file.holds(strings);
-    is_sound.then(|| SymbolTable { symbols, strings, full: false, versions: place(elf::DT_VERSYM) })
+    is_sound.then(|| SymbolTable { symbols, strings, is_full: false, versions: place(elf::DT_VERSYM) })
 }
 
 /// The number of symbols: each has a link in the chains.

@@ -28,7 +28,7 @@ pub(super) struct DescribingUnit<'s, 'a> {
 pub(super) struct UnitWithLines<'s, 'a> {
     pub(super) dwarf: &'s Dwarf<SectionReader<'a>>,
     pub(super) unit: &'s Unit<SectionReader<'a>>,
-    pub(super) described: DescribingUnit<'s, 'a>,
+    pub(super) describing: DescribingUnit<'s, 'a>,
 }
 
 impl UnitWithLines<'_, '_> {
@@ -50,7 +50,7 @@ impl UnitWithLines<'_, '_> {
             column: row.column,
         }];
         for scope in chain.iter().rev() {
-            let called = of_function(self.described, scope.entry, budget);
+            let called = of_function(self.describing, scope.entry, budget);
             let called = or_fault(called, missing)?.flatten();
             // An inlined function has no symbol of its own.
             let symbol = symbol.filter(|_| scope.call.is_none());
@@ -96,11 +96,11 @@ enum FunctionName {
 
 /// The name of a function.
 fn of_function(
-    described: DescribingUnit<'_, '_>,
+    describing: DescribingUnit<'_, '_>,
     entry: UnitOffset,
     budget: &mut Budget,
 ) -> Result<Option<FunctionName>, NoLines> {
-    let DescribingUnit { mut dwarf, mut units, unit, shared } = described;
+    let DescribingUnit { mut dwarf, mut units, unit, shared } = describing;
     let mut elsewhere: Option<Unit<SectionReader<'_>>> = None;
     let mut entry = entry;
     let mut plain = None;
@@ -117,12 +117,12 @@ fn of_function(
             let value = attribute.value();
             match attribute.name() {
                 gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
-                    if let Some(name) = text(dwarf, unit, value).and_then(named) {
+                    if let Some(name) = text(dwarf, unit, value).and_then(checked_name) {
                         return Ok(Some(FunctionName::Linked(name)));
                     }
                 }
                 gimli::DW_AT_name if plain.is_none() => {
-                    plain = text(dwarf, unit, value).and_then(named);
+                    plain = text(dwarf, unit, value).and_then(checked_name);
                     if let (None, AttributeValue::DebugStrRefSup(_), Err(why)) = (&plain, value, shared) {
                         return Err(why.clone());
                     }
@@ -161,6 +161,6 @@ fn of_function(
     Ok(plain.map(FunctionName::Plain))
 }
 
-fn named(bytes: &[u8]) -> Option<Name> {
+fn checked_name(bytes: &[u8]) -> Option<Name> {
     (!bytes.is_empty() && bytes.len() <= LONGEST).then(|| Name::new(bytes))
 }

@@ -306,7 +306,7 @@ impl LineInfo {
         split: &'s Option<Split<'a>>,
         shared: &'s SharedOrReason,
     ) -> UnitWithLines<'s, 'a> {
-        let described = match split {
+        let describing = match split {
             None => {
                 DescribingUnit { dwarf, unit, units: &self.units, shared: shared.as_ref().map(|shared| &shared.units) }
             }
@@ -317,7 +317,7 @@ impl LineInfo {
                 shared: Err(&NoLines::NotNamed),
             },
         };
-        UnitWithLines { dwarf, unit, described }
+        UnitWithLines { dwarf, unit, describing }
     }
 }
 
@@ -329,7 +329,7 @@ fn chains(
     missing: &mut Option<NoLines>,
     budget: &mut Budget,
 ) -> Result<Vec<Vec<scopes::FunctionScope>>, NoLines> {
-    let DescribingUnit { dwarf, unit, .. } = unit.described;
+    let DescribingUnit { dwarf, unit, .. } = unit.describing;
     let chains = or_fault(scopes::around(dwarf, unit, addresses, budget), missing)?;
     Ok(chains.unwrap_or_else(|| vec![Vec::new(); addresses.len()]))
 }

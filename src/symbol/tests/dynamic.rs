@@ -28,7 +28,7 @@ fn exported(loaded: &ModuleSymbols) -> BTreeSet<(u64, Vec<u8>)> {
     let mut symbols = SymbolPass::new(&loaded.sources);
     while let Some(symbol) = symbols.next(&mut Budget::unlimited()).unwrap() {
         let (_, table) = loaded.sources.table(symbol.table).unwrap();
-        if !table.full && symbol.kind != SymbolKind::Tls {
+        if !table.is_full && symbol.kind != SymbolKind::Tls {
             let name = table::name(&loaded.sources, &symbol).unwrap();
             found.insert((symbol.address, name));
         }

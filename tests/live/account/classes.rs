@@ -307,7 +307,7 @@ pub fn zeros_in_huge_pages() {
     assert_eq!(all.all_marked(Zeros), Some((pages - 3) * page_bytes()));
     let (unread, _) = account(&target, Some((memory, 2 * pages)), false);
     assert_eq!(unread.all_marked(Zeros), None);
-    assert!(accounting.unknown(Zeros).to_string().contains("not looked at"));
+    assert!(accounting.why_unknown(Zeros).to_string().contains("not looked at"));
     assert_eq!(rollup(puppet.0.pid())["Rss"], before["Rss"], "nothing was faulted in");
 }
 

@@ -61,7 +61,7 @@ pub enum FamilyStep {
 /// Processes that could not be counted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
-pub struct LeftOut {
+pub struct UncountedProcesses {
     /// Those that may not be examined.
     pub refused: u64,
     /// Those that ended before or during the count.
@@ -92,7 +92,7 @@ pub struct Family {
     /// Mappings of the current member that were not added yet, and their pages.
     runs: Vec<(FrameNumber, u64)>,
     pages: u64,
-    left_out: LeftOut,
+    uncounted: UncountedProcesses,
 }
 
 impl Family {
@@ -114,7 +114,7 @@ impl Family {
             looked_at: (0, 0),
             runs: Vec::new(),
             pages: 0,
-            left_out: LeftOut::default(),
+            uncounted: UncountedProcesses::default(),
         }
     }
 
@@ -127,7 +127,7 @@ impl Family {
     ///
     /// # Errors
     /// The kernel refuses a read, or the [budget](Self::within) is over. Processes that end or may not be examined are
-    /// [left out](Self::left_out).
+    /// [left out](Self::uncounted).
     pub fn next(&mut self) -> Result<Option<FamilyStep>> {
         let Some((space, mut sweep)) = self.current.take() else {
             self.budget.look()?;
@@ -260,16 +260,16 @@ impl Family {
     /// A process that ended or may not be examined is left out; other errors are passed on.
     fn leave_out(&mut self, error: Error) -> Result<()> {
         match error {
-            Error::Target(process::Error::NotPermitted { .. }) => self.left_out.refused += 1,
-            Error::Target(process::Error::Gone { .. }) | Error::Executed | Error::Exited => self.left_out.ended += 1,
+            Error::Target(process::Error::NotPermitted { .. }) => self.uncounted.refused += 1,
+            Error::Target(process::Error::Gone { .. }) | Error::Executed | Error::Exited => self.uncounted.ended += 1,
             error => return Err(error),
         }
         Ok(())
     }
 
     /// Processes that could not be counted, or not to their end.
-    pub fn left_out(&self) -> LeftOut {
-        self.left_out
+    pub fn uncounted(&self) -> UncountedProcesses {
+        self.uncounted
     }
 
     /// Whether the kernel told which processes share one address space.

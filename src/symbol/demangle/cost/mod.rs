@@ -47,7 +47,7 @@ struct CostWalk<'a> {
     steps_left: usize,
     depth: u32,
     is_too_deep: bool,
-    in_conversion: bool,
+    is_in_conversion: bool,
     substitutions: Vec<Substitution>,
     not_substitutions: Vec<Substitution>,
 }
@@ -61,7 +61,7 @@ impl<'a> CostWalk<'a> {
             steps_left: MOST_STEPS,
             depth: 0,
             is_too_deep: false,
-            in_conversion: false,
+            is_in_conversion: false,
             substitutions: Vec::new(),
             not_substitutions: Vec::new(),
         }
@@ -366,9 +366,9 @@ impl<'a> CostWalk<'a> {
             return Some((arity, at + 2));
         }
         if let Some(at) = self.text(at, b"cv") {
-            let before = std::mem::replace(&mut self.in_conversion, !from_expression);
+            let before = std::mem::replace(&mut self.is_in_conversion, !from_expression);
             let end = self.type_(at);
-            self.in_conversion = before;
+            self.is_in_conversion = before;
             return Some((1, end?));
         }
         if let Some(at) = self.text(at, b"li") {

@@ -33,7 +33,7 @@ impl CostWalk<'_> {
                 }
             }
             if let Some(end) = walk.template_param(at)
-                && (walk.peek(end) != Some(b'I') || (walk.in_conversion && !walk.has_arguments_twice(end)))
+                && (walk.peek(end) != Some(b'I') || (walk.is_in_conversion && !walk.has_arguments_twice(end)))
             {
                 return walk.insert(end);
             }

@@ -1,5 +1,7 @@
 //! `pins RANGE`: the references to pages by holder, their pins, and who may have pinned them.
 
+mod buffers;
+
 use super::pointers::note_range;
 use super::rows::{self, finish};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
@@ -9,15 +11,16 @@ use crate::inspect::{self, AddressSpace, Facts, Page, Pins};
 use crate::kernel::{AddressRange, FrameNumber, Name, PageSize, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, range};
 use crate::lang::{Range, Spanned};
-use crate::process::{self, Machine, PinningDescriptor, Process};
+use crate::process::{self, Machine, PinningDescriptor, Process, Target};
 use crate::render::columns::{Cell, Column, PAGES, PID, START, Table, none, optional, reason as reason_cell};
 use crate::render::text::lines::Lines;
 use crate::render::text::{Text, pages, words};
 use crate::render::theme::Role;
-use crate::render::units::{count, counted};
+use crate::render::units::{count, counted, size};
 use crate::render::{Record, Sink};
 use crate::report::record::record;
 use crate::report::{Declared, Fact, Holders, Reason, Shape, Why};
+use buffers::whole_pages;
 use nom::Parser;
 use nom::combinator::map;
 use std::fmt::{self, Formatter};
@@ -48,7 +51,8 @@ Then lists buffers that are registered with io_uring and contain the pages, and 
 Other processes that map the pages are searched too. Reads and writes with O_DIRECT pin pages for a moment, and the \
 kernel does not list them.
 
-Needs the kernel's own records of frames (`help rights`).",
+Without the kernel's own records of frames (`help rights`) only the buffers and descriptors are listed, and which pages \
+of the range are in such a buffer.",
         examples: &[
             example("pins demo_buffer", "find out whether a buffer is pinned"),
             example("pins [heap]", "list the holders of the pages of a region"),
@@ -79,8 +83,13 @@ Needs the kernel's own records of frames (`help rights`).",
         let target = context.target()?;
         note_range(context, "pins", &self.0)?;
         let space = AddressSpace::within(&target, spans.ranges())?;
-        space.require(Facts::REFERENCES)?;
         context.state.last_address = None;
+        match space.require(Facts::REFERENCES) {
+            Err(inspect::Error::Unknown { reason, .. }) => {
+                return list_without_records(context, &target, &space, &spans, reason);
+            }
+            other => other?,
+        }
         let unproved = match space.require(Facts::PINS) {
             Err(inspect::Error::Unknown { reason, .. }) => Some(reason),
             other => other.map(|()| None)?,
@@ -123,6 +132,54 @@ Needs the kernel's own records of frames (`help rights`).",
         finish(&summary, ended.stopped, context.sink)?;
         Ok(Flow::Done)
     }
+}
+
+/// Lists what `/proc` has where the kernel's records cannot be read. Pages in a registered buffer are possibly pinned:
+/// others may be mapped there since.
+fn list_without_records(
+    context: &mut Context,
+    target: &Target,
+    space: &AddressSpace,
+    spans: &eval::Spans,
+    reason: Reason,
+) -> Outcome {
+    let size = space.page();
+    let mut listing = ListedPins { size, unproved: None, found: Vec::new(), summary: PinsSummary::default() };
+    let is_wanted = |buffer: &AddressRange| spans.ranges().iter().any(|range| range.intersection(*buffer).is_some());
+    listing.add(&target.process, target.process.pinning_descriptors(), is_wanted, context.sink)?;
+    let buffers = listing.found.iter().filter_map(|(_, holder)| holder.buffer());
+    let buffers = whole_pages(buffers.collect(), size);
+    let mut summary = PinsSummary { vm_pin: vm_pin(target), ..PinsSummary::default() };
+    let mut ended = rows::sweep(space, spans.ranges(), spans.holes(), context.sink, |sweep, sink| {
+        while let Some(kept) = sweep.next(sink)? {
+            for page in kept.pages {
+                kept.totals.add(&page);
+                summary.pages += page.pages;
+                if let (State::Present, Some(range)) = (page.state(), page.range(size)) {
+                    let inside: u64 = range.within(&buffers).map(|part| part.pages(size)).sum();
+                    summary.possibly_pinned += inside;
+                    summary.unknown += page.pages - inside;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    let is_likely = |start: Option<_>| start.is_some() || summary.unknown > 0;
+    for (_, holder) in listing.found.iter().filter(|(_, holder)| is_likely(holder.start)) {
+        summary.holders += 1;
+        ended.add_stop(context.sink.emit(holder));
+    }
+    ended.say_uncertain(context.sink)?;
+    context.sink.note(format!("only registered buffers and descriptors are listed: {reason}"))?;
+    summary.cut_short = ended.stopped.is_some();
+    finish(&summary, ended.stopped, context.sink)?;
+    Ok(Flow::Done)
+}
+
+/// What the kernel counts as pinned by the process.
+fn vm_pin(target: &Target) -> Option<u64> {
+    let status = target.process.status().ok()?;
+    status.memory.iter().find(|(name, _)| name == "VmPin").map(|(_, bytes)| *bytes)
 }
 
 /// Frames of pinned rows for which other processes are searched.
@@ -348,6 +405,8 @@ record! {
         unknown: u64,
         /// Pages that are or may be pinned, but are in no registered buffer that was found.
         unlisted: u64,
+        /// Bytes that the kernel counts as pinned by the process (VmPin), where the pages are unknown.
+        [optional] vm_pin: Option<u64>,
         /// Number of buffers and file descriptors that may have pinned them.
         holders: u64,
         /// Whether Ctrl-C ended it before the end.
@@ -417,15 +476,22 @@ impl Record for PinsSummary {
 fn summary(lines: &mut Lines, summary: &PinsSummary) {
     let line = lines.line();
     line.indent(2).plain(counted(summary.pages, "page"));
+    let mut before = ": ";
+    let mut part = |role, text: String| _ = line.word(std::mem::replace(&mut before, ", "), role, text);
     match summary.pinned {
-        0 => _ = line.word(": ", Role::Plain, "none pinned"),
-        pinned => _ = line.word(": ", Role::Note, format!("{} pinned", count(pinned))),
+        // Those that are unknown may be.
+        0 if summary.unknown > 0 || summary.vm_pin.is_some() && summary.possibly_pinned > 0 => {}
+        0 => part(Role::Plain, "none pinned".to_owned()),
+        pinned => part(Role::Note, format!("{} pinned", count(pinned))),
     }
     if summary.possibly_pinned > 0 {
-        line.word(", ", Role::Note, format!("{} possibly pinned", count(summary.possibly_pinned)));
+        part(Role::Note, format!("{} possibly pinned", count(summary.possibly_pinned)));
     }
     if summary.unknown > 0 {
-        line.word(", ", Role::Warn, format!("{} unknown", count(summary.unknown)));
+        part(Role::Warn, format!("{} unknown", count(summary.unknown)));
+    }
+    if let Some(bytes) = summary.vm_pin {
+        lines.line().indent(2).plain(format!("in the whole process: {} pinned (VmPin)", size(bytes)));
     }
     if summary.holders == 0 && summary.unlisted > 0 {
         lines.line().indent(2).prose(Role::Note, "nothing that the kernel lists has pinned them");
@@ -486,7 +552,16 @@ mod samples {
         let device = PinHolder { device: "vfio", descriptor: 7, start: None, bytes: None, ..buffer.clone() };
         let found = PinsSummary { pages: 8, pinned: 4, possibly_pinned: 2, holders: 2, ..PinsSummary::default() };
         let unlisted = PinsSummary { unknown: 1, unlisted: 4, holders: 0, cut_short: true, ..found.clone() };
+        let listed = PinsSummary {
+            pages: 8,
+            possibly_pinned: 2,
+            unknown: 6,
+            vm_pin: Some(8192),
+            holders: 1,
+            ..PinsSummary::default()
+        };
         vec![
+            Box::new(listed),
             Box::new(small),
             Box::new(large),
             Box::new(unclear),

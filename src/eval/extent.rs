@@ -5,7 +5,7 @@ use super::evaluator::{Evaluator, as_range, to_address};
 use super::names::{NamedThing, spans_of};
 use super::{Origin, Spans, Value};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
-use crate::lang::{Expression, Range, Span, Spanned, UnaryOperator};
+use crate::lang::{BinaryOperator, Expression, Range, Span, Spanned, UnaryOperator};
 
 /// An evaluated range.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,12 +56,17 @@ impl Evaluator<'_> {
                     .map_err(|error| as_range(expression, error)),
             },
             Range::Span { start, end } => {
+                refuse_truth(start)?;
+                refuse_truth(end)?;
                 let span = self.span(self.value_with_place(start)?, self.value_with_place(end)?, range.at);
                 span.map_err(|error| {
                     if is_length(&end.node) { error.hint("put a comma before a length: `A, +LENGTH`") } else { error }
                 })
             }
-            Range::Length { start, length } => self.length(self.value_with_place(start)?, length, range.at),
+            Range::Length { start, length } => {
+                refuse_truth(start)?;
+                self.length(self.value_with_place(start)?, length, range.at)
+            }
         }
     }
 
@@ -169,6 +174,22 @@ impl Evaluator<'_> {
             }
             _ => Ok(frame),
         }
+    }
+}
+
+/// Refuses `A == B..C`, which is `(A == B)..C`: whether something holds is no address.
+fn refuse_truth(bound: &Spanned<Expression>) -> Result<()> {
+    use BinaryOperator as Op;
+    let operator = match &bound.node {
+        Expression::Binary { operator, .. } => operator,
+        _ => return Ok(()),
+    };
+    match operator.node {
+        Op::Equal | Op::NotEqual | Op::Less | Op::LessOrEqual | Op::Greater | Op::GreaterOrEqual | Op::And | Op::Or => {
+            let message = format!("a range cannot start or end with a result of `{}`", operator.node.text());
+            Err(Error::new(bound.at, message).hint("to compare a range, compare `start(RANGE)` and `size(RANGE)`"))
+        }
+        _ => Ok(()),
     }
 }
 

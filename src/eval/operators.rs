@@ -114,6 +114,16 @@ pub(super) fn binary(
         truth(left)?;
         truth(right)?;
     }
+    if let Some(are_equal) = equal_ranges(&left.node, &right.node) {
+        match operator.node {
+            Op::Equal => return Ok(Integer::from(are_equal).into()),
+            Op::NotEqual => return Ok(Integer::from(!are_equal).into()),
+            op if is_comparison(op) => {
+                return Err(Error::new(operator.at, "two ranges can only be equal or not").hint(RANGE_HINT));
+            }
+            _ => {}
+        }
+    }
     let (a, b) = (Operand::of(left)?, Operand::of(right)?);
     let space = space_of_binary(a.space, operator, b.space)?;
     if is_comparison(operator.node) {
@@ -212,20 +222,36 @@ pub fn regex(pattern: &Spanned<String>, any_case: bool) -> Result<Regex> {
 /// Refuses a range as an operand: `longest(R)/1K` means the length, and its start divided would look like an answer.
 fn refuse_range(operand: &Spanned<Value>) -> Result<()> {
     match &operand.node {
-        Value::Range(_) | Value::Frames(_) => Err(Error::new(operand.at, "a range is not a number")
-            .hint("`size(RANGE)` is its length in bytes, and `start(RANGE)` its first address")),
+        Value::Range(_) | Value::Frames(_) => Err(Error::new(operand.at, "a range is not a number").hint(RANGE_HINT)),
         _ => Ok(()),
     }
 }
 
-/// Refuses a range or a symbol that is compared with a plain number. Its first address would be compared:
-/// `longest(R) >= 1G` and `counter > 5` would always hold. `other` is what the other side counts in.
+const RANGE_HINT: &str = "`size(RANGE)` is its length in bytes, and `start(RANGE)` its first address";
+
+/// Whether two ranges have the same bytes or frames; `None` if they are no two ranges of one kind.
+fn equal_ranges(left: &Value, right: &Value) -> Option<bool> {
+    match (left, right) {
+        (Value::Range(a), Value::Range(b)) => Some(a.ranges() == b.ranges()),
+        (Value::Frames(a), Value::Frames(b)) => Some(a == b),
+        _ => None,
+    }
+}
+
+/// Refuses a range that is compared with one number or address, and a symbol that is compared with a plain number. Its
+/// first address would be compared: `longest(R) >= 1G` and `counter > 5` would always hold, and `longest(buf) == buf`
+/// however short the run is. `other` is what the other side counts in.
 pub(super) fn refuse_as_count(value: &Spanned<Value>, other: Option<Space>) -> Result<()> {
     match &value.node {
-        _ if other.is_some() => Ok(()),
-        Value::Range(_) | Value::Frames(_) => Err(Error::new(value.at, "a range is compared with a number")
-            .hint("`size(RANGE)` is its length in bytes, and `start(RANGE)` its first address")),
-        Value::Symbol(spans) => Err(of_symbol(value.at, spans, "is compared with a number")),
+        Value::Range(_) | Value::Frames(_) => {
+            let with = other.map_or("a number", |space| space.value(0).phrase());
+            let hint = match other {
+                Some(Space::Virtual) => format!("{RANGE_HINT}; `runs(RANGE) == 1` tests whether it is contiguous"),
+                _ => RANGE_HINT.to_owned(),
+            };
+            Err(Error::new(value.at, format!("a range is compared with {with}")).hint(hint))
+        }
+        Value::Symbol(spans) if other.is_none() => Err(of_symbol(value.at, spans, "is compared with a number")),
         _ => Ok(()),
     }
 }

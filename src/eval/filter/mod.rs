@@ -342,10 +342,8 @@ impl<F: FilterField> Compiler<'_, F> {
                     let (left, left_space) = self.number(left)?;
                     let (right, right_space) = self.number(right)?;
                     operators::space_of_binary(left_space, operator, right_space)?;
-                    if left_space != right_space {
-                        self.refuse_as_count(sides[0], right_space)?;
-                        self.refuse_as_count(sides[1], left_space)?;
-                    }
+                    self.refuse_as_count(sides[0], right_space)?;
+                    self.refuse_as_count(sides[1], left_space)?;
                     Predicate::Compare { comparison, left, right }
                 }
             },

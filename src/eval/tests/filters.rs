@@ -67,7 +67,7 @@ fn filters_on_each_field_of_pages() {
         ("dirty && !locked || !(1 == 1)", true, false),
         ("name(heap) == \"[heap]\" and perms(heap) ~ \"^rw\" and 1 < 2", true, true),
         ("not name(heap) ~ \"stack\" and mapcount == (int)2", true, false),
-        ("address == [heap] and address >= 'main'", true, true),
+        ("address == start([heap]) and address >= 'main'", true, true),
         ("1 > 2 and dirty or untouched", false, true),
     ] {
         let ask = |page: &Page| match holds(process(), text, page) {

@@ -329,6 +329,9 @@ fn the_address_of_a_name_is_not_a_count() {
         ("stack || 1", "stack: the address of `stack` is always true", value),
         ("[heap] > 5", "[heap]: a range is compared with a number", "`size(RANGE)` is its length"),
         ("5 == libc.so.6", "libc.so.6: a range is compared with a number", "`size(RANGE)` is its length"),
+        ("region(buffer) == buffer", "region(buffer): a range is compared with an address", "`runs(RANGE) == 1`"),
+        ("&main < [heap]", "[heap]: a range is compared with an address", "`start(RANGE)` its first address"),
+        ("heap < [heap]", "<: two ranges can only be equal or not", "`size(RANGE)` is its length"),
         ("![heap]", "[heap]: a range is neither true nor false", "rss(RANGE)"),
     ] {
         let (part, error) = world.error(text);
@@ -339,7 +342,7 @@ fn the_address_of_a_name_is_not_a_count() {
         ("&stack == 0x403200", "integer 1"),
         ("&buffer > 5", "integer 1"),
         ("stack > buffer", "integer 1"),
-        ("[heap] <= &stack", "integer 0"),
+        ("start([heap]) <= &stack", "integer 0"),
         ("stack + 1 == 0x403201", "integer 1"),
         ("size(stack) == 8", "integer 1"),
     ] {

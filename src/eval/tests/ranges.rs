@@ -61,6 +61,9 @@ fn ranges_that_are_none() {
         ("0x1000, +main", "main: a length must be an integer, not an address"),
         ("0x1000..pfn:5", "0x1000..pfn:5: an integer and a page frame do not form a range"),
         ("pfn:5..main", "main: a page frame and an address do not form a range"),
+        ("main == buffer..buffer + 8", "main == buffer: a range cannot start or end with a result of `==`"),
+        ("main..main == 5 || 1", "main == 5 || 1: a range cannot start or end with a result of `||`"),
+        ("main > 5, +8", "main > 5: a range cannot start or end with a result of `>`"),
         ("heap / 2", "heap: a range is not a number"),
         ("1 << heap", "heap: a range is not a number"),
         ("pfn:5, +1", "1: a length of frames must be whole pages"),
@@ -94,6 +97,25 @@ fn start_end_and_size() {
         let (_, error) = world.error(text);
         assert!(error.message.contains("has no size"), "{text}: {error}");
         assert!(error.hint.is_some());
+    }
+}
+
+#[test]
+fn ranges_are_equal_if_their_bytes_are() {
+    let mut world = world();
+    for (name, range_of) in [("half", "heap, +32K"), ("frames", "pfn:0x10..pfn:0x20")] {
+        let value = eval::value(&range(range_of), &world).unwrap();
+        world.variables.insert(name.into(), value);
+    }
+    for (text, holds) in [
+        ("region(heap) == [heap]", true),
+        ("region(buffer) != region(main)", true),
+        ("$half == heap", false),
+        ("$half == $half", true),
+        ("$frames == $frames", true),
+        ("start($half) == start(heap)", true),
+    ] {
+        assert_eq!(world.print(text), format!("integer {}", u8::from(holds)), "{text}");
     }
 }
 

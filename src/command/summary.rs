@@ -1,11 +1,12 @@
-//! `summary [frames | RANGE]`: pages counted by the flags of their frames.
+//! `summary [frames | RANGE] [limit N | top N]`: pages counted by the flags of their frames.
 
+use super::rows::{RowLimit, keep_shown, note_hidden_rows};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, frames, rows};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{AddressSpace, Facts, GroupBy, GroupKey, Groups, OfFrame, StateSet};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
-use crate::lang::parser::{Parsed, Tokens, range, split_text, word};
-use crate::lang::{Expected, Expression, Range, Spanned, WrittenName};
+use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, range, split_text, word};
+use crate::lang::{self, Expected, Expression, Range, Spanned, WrittenName, display};
 use crate::process::Machine;
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, SIZE, Table, none, optional, unknown};
@@ -15,13 +16,21 @@ use crate::render::theme::Role;
 use crate::report::record::record;
 use crate::report::{Declared, Fact, Reason, Shape, Why};
 use nom::Parser;
-use nom::combinator::{map, opt};
+use nom::combinator::opt;
 use std::fmt::{self, Formatter};
 
-/// `summary [frames | RANGE]`
+/// `summary [frames | RANGE] [limit N | top N]`
+#[derive(Debug)]
+pub struct Summary {
+    of: Summed,
+    /// Which rows.
+    cut: Option<lang::LimitClause>,
+}
+
+/// What is counted.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one line at a time")]
-pub enum Summary {
+enum Summed {
     /// The whole process.
     Process,
     /// All frames of physical memory.
@@ -43,6 +52,7 @@ The most frequent combination comes first.
   RANGE             the pages of a range
   pfn:A..pfn:B      these frames of physical memory; no target is needed
   frames            all frames of physical memory; no target is needed
+  limit N, top N    only the N most frequent combinations
 
 A row shows the number of pages, their size, and their flags as letters (those of page-types) and by name. Pages \
 without a frame are counted by their state.
@@ -54,6 +64,7 @@ memory. `flags` and `decode VALUE as flags` explain each flag.",
             example("summary [heap]", "count the pages of a region"),
             example("summary demo_buffer", "count the pages of a symbol"),
             example("summary pfn:0x1000..pfn:0x2000", "count frames of physical memory"),
+            example("summary top 5", "show the five most frequent combinations"),
         ],
     };
 
@@ -64,37 +75,56 @@ memory. `flags` and `decode VALUE as flags` explain each flag.",
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         input.expect(Expected::Word("frames"));
-        let is_last = split_text(input).0.len() == 1;
-        if let (true, Ok((behind, _))) = (is_last, word("frames")(input)) {
-            return Ok((behind, Summary::Frames));
+        if let Ok((behind, _)) = word("frames")(input)
+            && let Ok((behind, summary)) = limited(behind, Summed::Frames)
+            && split_text(behind).0.is_empty()
+        {
+            return Ok((behind, summary));
         }
-        map(opt(range), |range| range.map_or(Summary::Process, Summary::Range)).parse(input)
+        let (behind, whole) = limited(input, Summed::Process)?;
+        // Where no number follows them, these words are names.
+        if behind.rest.len() < input.rest.len() {
+            return Ok((behind, whole));
+        }
+        let (behind, of) = opt(range).parse(input)?;
+        limited(behind, of.map_or(Summed::Process, Summed::Range))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Summary::Process => Ok(()),
-            Summary::Frames => f.write_str(" frames"),
-            Summary::Range(range) => match &range.node {
-                Range::Expression(Expression::Name(WrittenName(name))) if name == "frames" => f.write_str(" 'frames'"),
-                range => write!(f, " {range}"),
+        match &self.of {
+            Summed::Process => {}
+            Summed::Frames => f.write_str(" frames")?,
+            Summed::Range(range) => match &range.node {
+                Range::Expression(Expression::Name(WrittenName(name))) if name == "frames" => {
+                    f.write_str(" 'frames'")?;
+                }
+                range => write!(f, " {range}")?,
             },
         }
+        display::cut(f, self.cut.as_ref())
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        match self {
-            Summary::Process => pages(context, None),
-            Summary::Frames => {
+        let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
+        match &self.of {
+            Summed::Process => pages(context, None, cut),
+            Summed::Frames => {
                 let all = all_frames(context.state.machine())?;
-                frames(context, all)
+                frames(context, all, cut)
             }
-            Summary::Range(range) => match eval::range(range, context.state)? {
-                Extent::Addresses(spans) => pages(context, Some(spans)),
-                Extent::Frames(range) => frames(context, range),
+            Summed::Range(range) => match eval::range(range, context.state)? {
+                Extent::Addresses(spans) => pages(context, Some(spans), cut),
+                Extent::Frames(range) => frames(context, range, cut),
             },
         }
     }
+}
+
+/// `limit N` or `top N`, if it follows.
+fn limited(mut input: Tokens<'_>, of: Summed) -> Parsed<'_, Summary> {
+    let mut cut = None;
+    clause(&mut input, &mut cut, cut_or_name)?;
+    Ok((input, Summary { of, cut }))
 }
 
 /// Frames up to the end of the last zone.
@@ -109,7 +139,7 @@ fn all_frames(machine: &Machine) -> Result<FrameRange, Error> {
 /// What pages in a row have in common.
 type RowKey = (StateSet, Option<PageFlags>);
 
-fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
+fn pages(context: &mut Context, spans: Option<Spans>, cut: Option<RowLimit>) -> Outcome {
     let target = context.target()?;
     let space = AddressSpace::of(&target)?;
     let holes = spans.as_ref().map_or(Facts::empty(), Spans::holes);
@@ -144,7 +174,9 @@ fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
         _ => None,
     });
     let unreadable = space.availability().flags.clone().err();
-    for ((states, flags), pages) in with_flags.chain(without) {
+    let mut rows: Vec<(RowKey, u64)> = with_flags.chain(without).collect();
+    let more = keep_shown(&mut rows, cut, |(_, pages)| *pages);
+    for ((states, flags), pages) in rows {
         let flags = flags.ok_or_else(|| match states.likeliest() {
             State::Present => unreadable.clone().unwrap_or(Reason::Changed),
             _ => Reason::NotApplicable("no frame is mapped here"),
@@ -153,11 +185,12 @@ fn pages(context: &mut Context, spans: Option<Spans>) -> Outcome {
         let row = row(flags, Some(states.likeliest()), pages, space.page(), why);
         context.sink.emit(&row)?;
     }
+    note_hidden_rows(more, "row", context.sink)?;
     ended.close(context.sink, false)?;
     Ok(Flow::Done)
 }
 
-fn frames(context: &mut Context, range: FrameRange) -> Outcome {
+fn frames(context: &mut Context, range: FrameRange, cut: Option<RowLimit>) -> Outcome {
     let machine = context.state.machine().clone();
     let size = machine.page();
     let mut groups = Groups::new(GroupBy::Flags);
@@ -173,11 +206,14 @@ fn frames(context: &mut Context, range: FrameRange) -> Outcome {
         }
         Ok(())
     })?;
-    for (key, frames) in groups.finish() {
+    let mut rows = groups.finish();
+    let more = keep_shown(&mut rows, cut, |(_, frames)| *frames);
+    for (key, frames) in rows {
         let flags = key.flags().ok_or(Reason::Changed);
         let row = row(flags, None, frames, size, Why::default());
         context.sink.emit(&row)?;
     }
+    note_hidden_rows(more, "row", context.sink)?;
     ended.close(counted, size, context.sink)?;
     Ok(Flow::Done)
 }

@@ -344,7 +344,7 @@ impl Attempt<'_> {
     }
 }
 
-/// The number in a token, whatever surrounds it: `$$5`, `name[5]`, `5K`, `5p`, `1.5s`. None if there is none.
+/// The number in a token, whatever surrounds it: `$$5`, `name[5]`, `5K`, `5KiB`, `5p`, `1.5s`. None if there is none.
 fn number(text: &str) -> Option<u128> {
     let inner = text.rsplit_once('[').map_or(text, |(_, index)| index.trim_end_matches(']'));
     let inner = inner.trim_start_matches('$').replace('_', "");
@@ -358,7 +358,7 @@ fn number(text: &str) -> Option<u128> {
     if end == 0 {
         return None;
     }
-    let factor = match &digits[end..] {
+    let factor = match digits[end..].trim_end_matches("iB") {
         "K" => 1 << 10,
         "M" => 1 << 20,
         "G" => 1 << 30,

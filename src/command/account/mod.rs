@@ -20,7 +20,7 @@ use crate::inspect::account::{Account, AccountEntry, Accounting};
 use crate::inspect::{AddressSpace, Facts, GroupKey as Key, OfFrame, Page};
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Region};
-use crate::lang::parser::{Parsed, Tokens, clause, count, one_of, range, snapshot_file, split_text, word};
+use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, one_of, range, snapshot_file, split_text, word};
 use crate::lang::{self, Range, Spanned, display};
 #[cfg(test)]
 use crate::render::Record;
@@ -79,16 +79,10 @@ fn clauses(mut input: Tokens<'_>, range: Option<Spanned<Range>>) -> Parsed<'_, A
     while clause(&mut input, &mut by, |input| preceded(word("by"), one_of).parse(input))?
         || clause(&mut input, &mut content, |input| preceded(word("with"), word("content")).parse(input))?
         || clause(&mut input, &mut file, |input| preceded(word("from"), snapshot_file).parse(input))?
-        || clause(&mut input, &mut cut, rows)?
+        || clause(&mut input, &mut cut, cut_or_name)?
     {}
     let of = range.map(AccountOf::Range);
     Ok((input, AccountFor { of, by, content: content.is_some(), file, cut }))
-}
-
-/// The same as [`cut_to`](crate::lang::parser::cut_to), where the words may be names.
-fn rows(input: Tokens<'_>) -> Parsed<'_, lang::LimitClause> {
-    let (behind, (which, rows)) = (one_of, count).parse(input)?;
-    Ok((behind, lang::LimitClause { which, rows }))
 }
 
 impl Command for AccountFor {
@@ -186,7 +180,7 @@ what the processes use otherwise.",
         if behind.rest.len() < input.rest.len() {
             return Ok((behind, whole));
         }
-        if let Ok((behind, (family, cut))) = (family::family, opt(rows)).parse(input)
+        if let Ok((behind, (family, cut))) = (family::family, opt(cut_or_name)).parse(input)
             && split_text(behind).0.is_empty()
         {
             let of = Some(AccountOf::Family(family));

@@ -423,8 +423,10 @@ fn classify(word: &str) -> TokenKind {
     if let Some(value) = plain(word) {
         return or_too_large(value, TokenKind::Number);
     }
+    // `8MiB`, as sizes are printed, is `8M`.
+    let size = word.strip_suffix("iB").unwrap_or(word);
     for (suffix, shift) in [('K', 10), ('M', 20), ('G', 30), ('T', 40)] {
-        if let Some(value) = word.strip_suffix(suffix).and_then(plain) {
+        if let Some(value) = size.strip_suffix(suffix).and_then(plain) {
             let value = value.and_then(|value| value.checked_mul(1 << shift));
             return or_too_large(value, TokenKind::Number);
         }

@@ -287,7 +287,9 @@ fn second_operand(failed: &Failure<'_>) -> Option<String> {
     // A size is no address, nor is a number in the first page, which is never mapped.
     let is_length = match token.kind {
         TokenKind::Pages(_) => true,
-        TokenKind::Number(number) => number < 0x1000 || token.text.ends_with(['K', 'M', 'G', 'T']),
+        TokenKind::Number(number) => {
+            number < 0x1000 || token.text.trim_end_matches("iB").ends_with(['K', 'M', 'G', 'T'])
+        }
         _ => false,
     };
     (failed.expects(Expected::Mark("..")) && is_value(before)).then(|| {

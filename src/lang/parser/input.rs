@@ -511,6 +511,12 @@ pub(crate) fn cut_to(input: Tokens<'_>) -> Parsed<'_, LimitClause> {
     Ok((behind, LimitClause { which, rows }))
 }
 
+/// The same, where the words may be names.
+pub(crate) fn cut_or_name(input: Tokens<'_>) -> Parsed<'_, LimitClause> {
+    let (behind, (which, rows)) = (one_of, count).parse(input)?;
+    Ok((behind, LimitClause { which, rows }))
+}
+
 /// A variable that can be set.
 pub(crate) fn variable(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
     input.accept(Expected::Variable, |token| {

@@ -26,8 +26,8 @@ pub(crate) use command::{
 pub(crate) use expression::{expression, filter, page_filter, place, span_with};
 pub use fault::suffixes;
 pub(crate) use input::{
-    Failed, Parsed, Tokens, count, cut_to, is_mark, many, mark, number, one_of, silent_mark, time, variable,
-    with_commas, word,
+    Failed, Parsed, Tokens, count, cut_or_name, cut_to, is_mark, many, mark, number, one_of, silent_mark, time,
+    variable, with_commas, word,
 };
 pub use input::{Language, Syntax};
 pub(crate) use names::{later, quoted_text, snapshot_name, symbol, text};

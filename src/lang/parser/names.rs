@@ -96,7 +96,8 @@ fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<WrittenName>) -> Pa
     input.fault(SyntaxError {
         at: name.at,
         message: format!("there is no function `{}`", name.node.0),
-        hint: field::as_value(&name.node.0)
+        hint: slips::of_other_words(&name.node.0)
+            .or_else(|| field::as_value(&name.node.0))
             .or_else(|| SyntaxError::did_you_mean(&name.node.0, known.iter().copied()))
             .or_else(|| slips::quotes(input.notes.line, input.rest).filter(|_| name.node.0.contains("::")))
             .or_else(|| {

@@ -62,6 +62,7 @@ pub(super) fn short(text: &str) -> String {
 /// A hint how to write what stands at `position` or in front of it.
 pub(super) fn hint(failed: &Failure<'_>) -> Option<String> {
     pasted_prompt(failed)
+        .or_else(|| size_with_unit(failed))
         .or_else(|| name_with_colon(failed))
         .or_else(|| maps_range(failed))
         .or_else(|| of_c(failed))
@@ -80,6 +81,24 @@ fn pasted_prompt(failed: &Failure<'_>) -> Option<String> {
     let mut prompts = PROMPTS.iter().filter(|_| failed.position == 0);
     let command = prompts.find_map(|prompt| rest.strip_prefix(prompt))?.trim();
     (!command.is_empty()).then(|| format!("leave the prompt out: `{command}`"))
+}
+
+/// A unit that is no part of its number: `8 MiB`, `1.5G`, `4096 kB`.
+fn size_with_unit(failed: &Failure<'_>) -> Option<String> {
+    let (number, unit) = (failed.before()?, failed.token()?.text);
+    let suffix = unit.trim_end_matches('B').trim_end_matches('i').to_ascii_uppercase();
+    let step = ["K", "M", "G", "T"].iter().position(|one| *one == suffix)?;
+    match number.kind {
+        TokenKind::Number(_) => Some(format!("leave the blank out: `{}{suffix}`", number.text)),
+        TokenKind::Fraction { value, .. } => {
+            // The largest unit in which it is whole, at most two steps below.
+            let parts = value * 1024.0;
+            let (whole, below) = if parts.fract() == 0.0 || step == 0 { (parts, 1) } else { (parts * 1024.0, 2) };
+            let unit = (step + 1).checked_sub(below).and_then(|at| ["", "K", "M", "G"].get(at))?;
+            Some(format!("sizes are whole numbers: `{}{unit}`", whole.round()))
+        }
+        _ => None,
+    }
 }
 
 /// The beginnings of names of regions that have a colon.
@@ -235,6 +254,7 @@ fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
             }
             Some("for one register: `print $sp` or `print $pc`; use gdb for the others".to_owned())
         }
+        ("find", _, _) if failed.expects(Expected::Mark(",")) => unit_as_option(failed),
         (name @ ("walk" | "watch"), 2, word) if failed.expects_word(word) => {
             Some(format!("put the range first: `{name} all {word} \u{2026}`"))
         }
@@ -252,6 +272,36 @@ fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// `search -8 VALUE`, as in pwndbg: the size of a number.
+fn unit_as_option(failed: &Failure<'_>) -> Option<String> {
+    let [comma, minus, size, value] = failed.tokens.get(failed.position.checked_sub(3)?..=failed.position)? else {
+        return None;
+    };
+    let unit = match size.kind {
+        TokenKind::Number(1) => 'b',
+        TokenKind::Number(2) => 'h',
+        TokenKind::Number(4) => 'w',
+        TokenKind::Number(8) => 'g',
+        _ => return None,
+    };
+    let is_option = comma.text == "," && minus.text == "-" && size.is_glued;
+    is_option.then(|| format!("the size is a letter after a slash: `find/{unit} all, {}`", value.text))
+}
+
+/// The hint for a function that other programs might have.
+pub(super) fn of_other_words(function: &str) -> Option<String> {
+    let hint = match function {
+        "contiguous" | "is_contiguous" | "contig" => {
+            "`runs(RANGE) == 1` is for contiguous memory, and `longest(RANGE)` is the longest part"
+        }
+        "lazy" | "lazy_free" | "lazyfree" | "lazily_freed" => {
+            "memory that was freed with MADV_FREE: `bytes(RANGE where anonymous and not flags(swapbacked))`"
+        }
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 /// The hint for such a name.

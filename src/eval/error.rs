@@ -54,6 +54,11 @@ impl Error {
         Error { at, message: message.into(), hint: None, cause: None, stopped: None, code: ErrorCode::Evaluation }
     }
 
+    /// What no change of the expression would mend, such as a pipe with `--no-shell`.
+    pub fn refused(at: Span, message: impl Into<String>) -> Self {
+        Error { code: ErrorCode::Failed, ..Error::new(at, message) }
+    }
+
     /// Adds a remedy.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

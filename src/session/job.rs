@@ -52,7 +52,7 @@ impl Session {
         if command::nature(&*job.command.node).writes_file
             && let Err(refused) = self.options.shell_permit()
         {
-            return (self.evaluation_failed(job.input, eval::Error::new(job.command.at, refused)), None);
+            return (self.evaluation_failed(job.input, eval::Error::refused(job.command.at, refused)), None);
         }
         let interrupts = Rc::clone(&self.interrupts);
         // A command that draws no picture must fail before the file is overwritten.
@@ -141,7 +141,7 @@ impl Session {
                 if let Some(Assert { condition, .. }) = job.command() {
                     let place = job.input.place(Some(condition.at));
                     let verdict = Verdict::Unknown(report.message.clone());
-                    self.add_assertion(place, &condition.node.to_string(), verdict);
+                    self.add_assertion(place, job.input.typed(condition.at), verdict);
                     return self.print_error(report);
                 }
                 self.fail(report)
@@ -178,6 +178,7 @@ impl Session {
         };
         let place = job.input.place(Some(at));
         report.place = Some(place.clone());
+        report.expression = job.input.typed(at).to_owned();
         let failure = (!report.holds).then(|| outcome::failure(&report));
         let verdict = failure.clone().map_or(Verdict::Held, Verdict::Failed);
         self.add_assertion(place.clone(), &report.expression, verdict);
@@ -262,7 +263,7 @@ impl Session {
     }
 
     fn open_file(&self, path: &Spanned<String>, append: bool) -> eval::Result<Destination<'static>> {
-        let permit = self.options.shell_permit().map_err(|refused| eval::Error::new(path.at, refused))?;
+        let permit = self.options.shell_permit().map_err(|refused| eval::Error::refused(path.at, refused))?;
         Destination::file(&expand_home(&path.node), append, permit).map_err(|why| {
             let message = format!("{} cannot be written: {why}", path.node);
             eval::Error { code: ErrorCode::Io, ..eval::Error::new(path.at, message) }
@@ -271,7 +272,7 @@ impl Session {
 
     /// Starts the shell command at the other end of a pipe.
     fn open_pipe(&self, command: &Spanned<String>) -> eval::Result<Destination<'static>> {
-        let permit = self.options.shell_permit().map_err(|refused| eval::Error::new(command.at, refused))?;
+        let permit = self.options.shell_permit().map_err(|refused| eval::Error::refused(command.at, refused))?;
         // In a command with a destination of its own, pipes write there too.
         let output = match &self.shared_destination {
             Some(shared) => shared.descriptor().map(Some),

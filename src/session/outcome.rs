@@ -89,6 +89,11 @@ impl<'a> Input<'a> {
         }
     }
 
+    /// The part `at` of the line.
+    pub fn typed(&self, at: Span) -> &'a str {
+        self.text.get(at.start..at.end).unwrap_or(self.text).trim()
+    }
+
     /// A report about the line as a whole.
     pub fn about_line(&self, message: impl Into<String>) -> ErrorReport {
         let text = self.text;
@@ -194,7 +199,14 @@ impl Assertions {
     pub(super) fn add_broken(&mut self, report: &ErrorReport) {
         let text = report.place.as_ref().map(|place| place.text.trim());
         let text = text.filter(|text| !text.is_empty()).unwrap_or("pmdb");
-        let is_assertion = text.split_whitespace().next() == Some("assert");
+        let condition =
+            text.strip_prefix("assert").filter(|rest| rest.trim_start().len() < rest.len() || rest.is_empty());
+        let is_assertion = condition.is_some();
+        // As where it can be evaluated: without the message.
+        let condition = condition.map(|rest| match rest.rsplit_once(", \"") {
+            Some((before, message)) if message.ends_with('"') => before.trim(),
+            _ => rest.trim(),
+        });
         self.counts.unknown += u64::from(is_assertion);
         let Some(cases) = &mut self.cases else {
             return;
@@ -203,7 +215,7 @@ impl Assertions {
         cases.push(Case {
             place: report.place.clone(),
             callers: report.callers.clone(),
-            expression: text.to_owned(),
+            expression: condition.filter(|condition| !condition.is_empty()).unwrap_or(text).to_owned(),
             result: Verdict::Unknown(report.message.clone()),
         });
     }
@@ -380,11 +392,13 @@ mod tests {
             assert!(xml.contains(part), "{part} in {xml}");
         }
         // An assertion with a slip counts as one.
-        let place = ErrorPlace { text: " assert nonsense(heap) > 0".into(), ..caller(7) };
+        let place = ErrorPlace { text: " assert nonsense(heap) > 0, \"no\"".into(), ..caller(7) };
         assertions.add_broken(&ErrorReport { place: Some(place), ..ErrorReport::of("no such function") });
         let counted = assertions.counts().map(|counts| (counts.held, counts.failed, counts.unknown));
         assert_eq!((counted, assertions.failures()), (Some((1, 1, 2)), 3));
-        assert!(assertions.junit().contains("tests=\"5\" failures=\"1\" errors=\"3\""));
+        let xml = assertions.junit();
+        assert!(xml.contains("tests=\"5\" failures=\"1\" errors=\"3\""));
+        assert!(xml.contains("name=\"nonsense(heap) &gt; 0\""), "{xml}");
     }
 
     #[test]

@@ -162,6 +162,15 @@ fn kept_going_all_assertions_are_made_and_reported() {
     for part in ["tests=\"2\" failures=\"0\" errors=\"1\"", "name=\"frobnicate\" file=\"g\" line=\"2\""] {
         assert!(report.contains(part), "{part} in {report}");
     }
+    // Names are what was typed, evaluated or not.
+    home.file("h", "assert 1K  <  8MiB and 1, \"no\"\nassert 8K == nowhere\nassert nowhere(1) == 8K, \"no\"\n");
+    home.run(&["-batch", "--keep-going", "--report", "r.xml", "-x", "h"]).failed(1, "h:2:");
+    let report = home.read("r.xml");
+    for name in ["1K  &lt;  8MiB and 1", "8K == nowhere", "nowhere(1) == 8K"] {
+        assert!(report.contains(&format!("name=\"{name}\"")), "{name} in {report}");
+    }
+    let run = home.run(&["-batch", "--json", "-ex", "assert 4096 == 4K"]);
+    assert_eq!(run.objects()[0]["expression"], "4096 == 4K");
     let run = home.run(&["-batch", "--json", "--keep-going", "-x", "f"]);
     let objects = run.objects();
     let holds: Vec<_> =

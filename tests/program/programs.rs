@@ -332,10 +332,11 @@ fn the_filters_of_the_help_work() {
 
 #[test]
 fn without_a_shell_nothing_leaves_the_protocol() {
-    let lines = ["!touch f", "print 1 | tee f", "print 1 > ./f", "print 1"];
+    let lines = ["!touch f", "print 1 | tee f", "print 1 > ./f", "capture f", "print 1"];
     let objects = answers(&["--no-shell"], &(lines.join("\n") + "\n"));
-    assert_eq!(kinds(&objects), ["error", "end", "error", "end", "error", "end", "value", "end"]);
+    assert_eq!(kinds(&objects), ["error", "end", "error", "end", "error", "end", "error", "end", "value", "end"]);
     for error in objects.iter().filter(|object| object["type"] == "error") {
+        assert_eq!(error["code"], "failed");
         assert!(error["message"].as_str().unwrap().contains("--no-shell"));
     }
 }

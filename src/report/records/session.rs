@@ -141,7 +141,7 @@ record! {
 
     /// `assert`
     pub struct AssertionReport as "assertion" {
-        /// The expression.
+        /// The expression, as it was typed.
         expression: String,
         /// Whether it is true.
         holds: bool,

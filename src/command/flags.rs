@@ -1,6 +1,6 @@
 //! `flags WHERE`: the flags of one frame, each explained.
 
-use super::pointers::note_address;
+use super::pointers::{hint_frame, note_address};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, walk};
 use crate::eval::{self, Location};
 use crate::inspect::{AddressSpace, frame_detail, frame_words};
@@ -96,7 +96,7 @@ fn frame_at(
         Err(reason) if reason != Reason::FrameHidden => {
             let message =
                 format!("no flags for {address}, because its page is {}: {reason}", detail.page.state().phrase());
-            Err(eval::Error::new(place.at, message).into())
+            Err(hint_frame("flags", place, detail.page.state(), eval::Error::new(place.at, message)).into())
         }
         frame => Ok((frame, detail.own_mappings)),
     }

@@ -4,6 +4,7 @@
 use super::entry::Context;
 use super::error::Error;
 use crate::eval::{self, Value};
+use crate::kernel::State;
 use crate::lang::{BinaryOperator, Expression, Range, Spanned, SymbolName, UnaryOperator};
 use crate::symbol::{SymbolAt, SymbolKind};
 
@@ -34,20 +35,40 @@ pub(super) fn note_address(context: &mut Context, command: &str, place: &Spanned
 
 fn note(context: &mut Context, command: &str, length: &str, place: &Spanned<Expression>) -> Result<(), Error> {
     let target = context.target()?;
-    let Some(name) = variable_of_size(context, place, target.process.layout().pointer_bytes.into()) else {
+    // In C, `pointer + 4096` is an address in the memory that it points to.
+    let (variable, sum) = match &place.node {
+        Expression::Binary { operator, left, right }
+            if matches!(operator.node, BinaryOperator::Add | BinaryOperator::Subtract) =>
+        {
+            (&**left, format!(" {} {}", operator.node.text(), right.node))
+        }
+        _ => (place, String::new()),
+    };
+    let Some(name) = variable_of_size(context, variable, target.process.layout().pointer_bytes.into()) else {
         return Ok(());
     };
-    let operand = Box::new(place.clone());
+    let operand = Box::new(variable.clone());
     let operator = Spanned::new(UnaryOperator::Dereference, place.at);
     let stored = eval::evaluate(&Spanned::new(Expression::Unary { operator, operand }, place.at), context.state);
     let Ok(Value::Address(pointer)) = stored else {
         return Ok(());
     };
     if target.process.region_at(pointer)?.is_some() {
-        let message = format!("`{name}` points to {pointer}: for the memory there, write `{command} *{name}{length}`");
+        let message =
+            format!("`{name}` points to {pointer}: for the memory there, write `{command} *{name}{sum}{length}`");
         context.sink.note(message)?;
     }
     Ok(())
+}
+
+/// The hint for a number that is no address of the process: it may be that of a page frame.
+pub(super) fn hint_frame(command: &str, place: &Spanned<Expression>, state: State, error: eval::Error) -> eval::Error {
+    match place.node {
+        Expression::Integer(number) if state == State::Unmapped => {
+            error.hint(format!("for the page frame of this number: `{command} pfn:{number:#x}`"))
+        }
+        _ => error,
+    }
 }
 
 /// The name that is written, if it is that of a variable with so many bytes.

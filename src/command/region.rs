@@ -44,7 +44,7 @@ Options:
 
   full  also the facts that only /proc/PID/smaps has: its flags in words, its protection key, clean and dirty bytes
 
-For `full` the kernel walks the whole process, which is slower.",
+For `full`, and where map counts cannot be read, the kernel walks the whole process, which is slower.",
         examples: &[
             example("region demo_buffer", "describe the region of a symbol"),
             example("region [stack]", "describe a region by its name"),
@@ -102,6 +102,12 @@ For `full` the kernel walks the whole process, which is slower.",
         });
         if *full {
             add_smaps(&mut report, viewed, &smaps(&target, context.sink)?);
+        } else if report.present.is_some() && (report.private.is_none() || report.pss.is_none()) {
+            // Without the right to read map counts, the kernel still tells the owner its own sums.
+            let smaps = smaps_if_readable(&target, context.sink)?;
+            if let Some(smaps) = Smaps::at(&smaps, viewed.range().start()) {
+                add_shares(&mut report, viewed, smaps);
+            }
         }
         context.sink.emit(&report)?;
         Ok(Flow::Done)
@@ -182,6 +188,34 @@ pub(super) fn smaps(target: &Target, sink: &mut dyn Sink) -> Result<Vec<Smaps>, 
     Ok(target.process.smaps(&mut sink.budget())?)
 }
 
+/// All of smaps; nothing if it cannot be read, as in a capture without it.
+pub(super) fn smaps_if_readable(target: &Target, sink: &mut dyn Sink) -> Result<Vec<Smaps>, Error> {
+    match smaps(target, sink) {
+        Err(error) if !matches!(error, Error::Stopped(_)) => Ok(Vec::new()),
+        read => read,
+    }
+}
+
+/// Adds the kernel's own counts: of PSS in the place of the one from map counts, and of what is shared if map counts
+/// cannot be read.
+fn add_shares(report: &mut RegionReport, viewed: &ViewedRegion, smaps: &Smaps) {
+    report.why.forget("pss");
+    if let Some(pss) = smaps.field("Pss") {
+        report.pss = report.why.take("pss", viewed.is_in_rss().map(|()| pss));
+    }
+    if report.private.is_some() && report.shared.is_some() || viewed.is_in_rss().is_err() {
+        return;
+    }
+    let both = |clean, dirty| Some(smaps.field(clean)?.saturating_add(smaps.field(dirty)?));
+    if let (Some(private), Some(shared)) =
+        (both("Private_Clean", "Private_Dirty"), both("Shared_Clean", "Shared_Dirty"))
+    {
+        report.why.forget("private");
+        report.why.forget("shared");
+        (report.private, report.shared) = (Some(private), Some(shared));
+    }
+}
+
 /// Adds the fields of smaps, if it still has this region.
 pub(super) fn add_smaps(report: &mut RegionReport, viewed: &ViewedRegion, smaps: &[Smaps]) {
     let range = viewed.range();
@@ -191,11 +225,7 @@ pub(super) fn add_smaps(report: &mut RegionReport, viewed: &ViewedRegion, smaps:
         report.why.note("smaps", &Reason::Changed);
         return;
     };
-    // The kernel's own count replaces the one from map counts.
-    report.why.forget("pss");
-    if let Some(pss) = smaps.field("Pss") {
-        report.pss = report.why.take("pss", viewed.is_in_rss().map(|()| pss));
-    }
+    add_shares(report, viewed, smaps);
     if let (None, Some(swap)) = (report.swapped, smaps.field("Swap")) {
         report.why.forget("swapped");
         report.swapped = Some(swap);

@@ -10,12 +10,12 @@ use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, PageSize};
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, one_of, part_of_name, word};
 use crate::lang::{self, FilterExpression, FilterField as _, RegionField, Spanned, display};
-use crate::process::{self, Target};
+use crate::process;
+use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::text::pages::{remarks, total};
 use crate::render::units::{percent, size};
-use crate::render::{Record, Sink};
 use crate::report::record::record;
 use crate::report::{Declared, Fact, Reason, RegionReport, Shape, Stopped};
 use nom::Parser;
@@ -222,7 +222,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
                 }
                 if asks_swap && stats.swapped.is_err() && stats.why_hidden().is_none() {
                     if smaps.is_none() {
-                        smaps = Some(smaps_if_readable(&target, sink)?);
+                        smaps = Some(region::smaps_if_readable(&target, sink)?);
                     }
                     let swap = field_of_smaps(smaps.as_deref(), viewed, "Swap");
                     stats.swapped = swap.map_or(stats.swapped, Ok);
@@ -362,14 +362,6 @@ pub(super) fn names_sorting(text: &str) -> bool {
 /// A number of smaps about a region; `None` if smaps was not read or has it not.
 fn field_of_smaps(smaps: Option<&[Smaps]>, viewed: &ViewedRegion, field: &str) -> Option<u64> {
     Smaps::at(smaps?, viewed.range().start()).and_then(|smaps| smaps.field(field))
-}
-
-/// All of smaps; nothing if it cannot be read, as in a capture without it.
-fn smaps_if_readable(target: &Target, sink: &mut dyn Sink) -> Result<Vec<Smaps>, Error> {
-    match region::smaps(target, sink) {
-        Err(error) if !matches!(error, Error::Stopped(_)) => Ok(Vec::new()),
-        read => read,
-    }
 }
 
 /// The range that a variable holds, if the text is such a variable: the regions in it are then meant.

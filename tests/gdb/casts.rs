@@ -203,6 +203,7 @@ fn x_notes_what_gdb_would_follow() {
             ("pmdb -- x/s *text", "\"hello\""),
             ("pmdb -- x/xg large", "to follow it, write `x *large`"),
             ("pmdb -- walk text", ": for the memory there, write `walk *text, +LENGTH`"),
+            ("pmdb -- walk text + 4096", ": for the memory there, write `walk *text + 0x1000, +LENGTH`"),
             ("pmdb -- explain text", ": for the memory there, write `explain *text`"),
         ],
     );

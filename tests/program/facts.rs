@@ -1,6 +1,10 @@
 //! Answers that were wrong once, as somebody reads them: on the memory of the demonstration process.
 
-use crate::run::{Home, Run};
+use crate::executable;
+use crate::run::{Home, PMDB, Run};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 
 fn demo(line: &str) -> Run {
     Home::new().run(&["demo", "-q", "-batch", "-ex", line])
@@ -14,6 +18,39 @@ fn an_address_or_a_range_is_never_compared_with_a_count() {
     refused("assert demo_buffer", "the address of `demo_buffer` is always true");
     refused("regions where size > region($zero)", "a range is compared with a number");
     demo("assert (long)demo_counter >= 0 and &demo_counter > 0x1000 and size(demo_buffer) > 1").is_fine();
+}
+
+#[test]
+fn a_range_that_starts_somewhere_is_not_equal_to_what_starts_there() {
+    let refused = |line, says| _ = demo(line).failed(1, says);
+    refused("assert longest(demo_buffer) == demo_buffer", "a range is compared with an address");
+    refused("assert longest($anonymous) == start($anonymous)", "a range is compared with an address");
+    refused("assert longest($anonymous) == $anonymous", "the assertion fails: longest($anonymous) = ");
+    refused("print longest(demo_buffer) == demo_buffer..demo_buffer+64K", "cannot start or end with a result of `==`");
+    demo("assert region(demo_buffer) == region(&demo_buffer) and [heap] != [stack]").is_fine();
+}
+
+#[test]
+fn without_rights_the_owner_has_the_kernel_s_own_sums_of_a_region() {
+    let home = Home::new();
+    let arguments = ["-nx", "-batch", "--json", "demo", "-ex", "region [stack]", "-ex", "region [stack] full"];
+    let mut command = if rustix::process::geteuid().is_root() {
+        let program = home.path("pmdb");
+        executable::copy(PMDB, &program);
+        std::fs::set_permissions(home.path(""), PermissionsExt::from_mode(0o755)).unwrap();
+        let mut command = Command::new(program);
+        command.uid(65534).gid(65534).args(arguments).stdin(Stdio::null());
+        command
+    } else {
+        home.command(&arguments)
+    };
+    let objects = Run::from(command.output().unwrap()).objects();
+    let [brief, full] = [&objects[0], &objects[1]];
+    let kernel = |field: &str| full["smaps"][field].as_u64().unwrap_or_else(|| panic!("{field}: {full}"));
+    assert_eq!(brief["pss"], kernel("Pss"), "{brief}");
+    assert_eq!(brief["private"], kernel("Private_Clean") + kernel("Private_Dirty"), "{brief}");
+    assert_eq!(brief["shared"], kernel("Shared_Clean") + kernel("Shared_Dirty"), "{brief}");
+    assert!(kernel("Private_Dirty") > 0, "{full}");
 }
 
 #[test]

@@ -412,7 +412,7 @@ pub(in crate::command) mod samples {
             beside: Numbers(Vec::new()),
             page_tables: Err(Reason::NotOnThisKernel("/proc/PID/status does not show it".into())),
             lazily_freed: Err(Reason::FrameHidden),
-            lazy_free: Ok(0),
+            lazy_free: Ok(4 << 20),
             zeros: Err(Reason::NotApplicable("contents were not looked at")),
             kernel: Ok(AccountProof {
                 before: 5 << 30,

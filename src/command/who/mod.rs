@@ -2,7 +2,7 @@
 
 pub(super) mod records;
 
-use super::pointers::note_address;
+use super::pointers::{hint_frame, note_address};
 use super::rows::{finish, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, ps, translate};
 use crate::eval::{self, Location};
@@ -171,7 +171,7 @@ fn by_address(
             eval::Error::unknown(place.at, what, &reason)
         } else {
             let message = format!("there is no frame to look for at {address}: its page is {state}");
-            eval::Error::new(place.at, message)
+            hint_frame("who", place, detail.page.state(), eval::Error::new(place.at, message))
         }
     })?;
     Ok(FrameQuestion {

@@ -46,7 +46,7 @@ pub fn kind_in(kind: Kind, region: Option<&RegionBrief>) -> Cow<'static, str> {
 /// What touching an untouched page would do.
 pub fn untouched(kind: Kind) -> Cow<'static, str> {
     let does = match kind {
-        Kind::Anonymous => "nothing there yet: a read maps the page of zeros, a write a new page",
+        Kind::Anonymous => "nothing there yet: `explain` predicts what an access does",
         Kind::File => "nothing mapped here: an access maps a page of the file",
         Kind::Shmem => "nothing mapped here: an access maps a page of the shared memory",
         Kind::Hugetlb => "nothing mapped here: an access maps the page of its file, or one from the hugetlb pool",

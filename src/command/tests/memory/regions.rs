@@ -94,6 +94,28 @@ fn a_filter_that_nothing_matches_says_so() {
 }
 
 #[test]
+fn a_frame_number_in_the_place_of_an_address_comes_with_its_prefix() {
+    let mut session = Session::on(with_regions_of_the_kernel());
+    for (line, way_out) in [("flags 0x5c1737", "`flags pfn:0x5c1737`"), ("who 0x5c1737", "`who pfn:0x5c1737`")] {
+        let refused = format!("{:?}", session.refuses(line));
+        assert!(refused.contains(way_out), "{line}: {refused}");
+    }
+    let refused = format!("{:?}", session.refuses("flags 0x501000"));
+    assert!(refused.contains("untouched") && !refused.contains("pfn:"), "{refused}");
+}
+
+#[test]
+fn the_summary_shows_as_many_rows_as_are_asked_for() {
+    let mut session = Session::on(heap());
+    let all = session.says("summary");
+    let first = session.says("summary limit 1");
+    assert_eq!(first.lines().nth(1), all.lines().nth(1));
+    assert!(first.contains("more row") && first.lines().count() < all.lines().count(), "{all}\n{first}");
+    assert_eq!(session.says("summary [heap] top 1").lines().nth(1), session.says("summary [heap]").lines().nth(1));
+    assert!(matches!(session.refuses("summary limit 0"), Error::Refused { .. }));
+}
+
+#[test]
 fn translate_ends_after_its_rows_and_goes_on_there() {
     let fake = Fake::new()
         .region(0x50_0000, 0x50_4000, "rw-p", 0, "[heap]")

@@ -179,7 +179,7 @@ state     untouched              in a region, but not mapped yet, or no longer m
 state     pfn_mapped             mapped straight to physical memory (VM_PFNMAP), which the page map does not show
 state     outside                beyond the page map, which ends with user space: the vsyscall page
 state     unmapped               in no region: an access raises SIGSEGV, unless it makes a stack grow
-state     untouched, anonymous   nothing there yet: a read maps the page of zeros, a write a new page
+state     untouched, anonymous   nothing there yet: `explain` predicts what an access does
 state     untouched, file        nothing mapped here: an access maps a page of the file
 state     untouched, shmem       nothing mapped here: an access maps a page of the shared memory
 state     untouched, private_copy  a private copy of a page of a file

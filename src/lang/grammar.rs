@@ -212,7 +212,10 @@ mod tests {
             ("quit", "quit [STATUS]"),
             ("alias", "alias NAME = COMMAND"),
             ("source", "source FILE [ARGUMENT …]"),
-            ("diff", "diff [NAME [NAME|now]] [in RANGE] [where FILTER] [by region|symbol|change] [limit|top N]"),
+            (
+                "diff",
+                "diff [(NAME | from FILE) [NAME|now]] [in RANGE] [where FILTER] [by region|symbol|change] [limit|top N]",
+            ),
             ("find", "find[/UN] RANGE , VALUE [, …] [where FILTER]"),
             ("x", "x[/NFU] [--how] [--fault] [ADDRESS]"),
             ("info symbol", "info symbol ADDRESS"),

@@ -106,9 +106,10 @@ record! {
 
 impl Record for KernelRead {
     fn write(&self, text: &mut Text) {
-        match text.is_narrow() {
-            true => words(self).for_each(|word| text.line(write_narrow, &word)),
-            false => words(self).for_each(|word| text.row(&WORDS, &word)),
+        if text.is_narrow() {
+            words(self).for_each(|word| text.line(write_narrow, &word));
+        } else {
+            words(self).for_each(|word| text.row(&WORDS, &word));
         }
     }
 }

@@ -34,9 +34,10 @@ impl Operand {
             None => {
                 let text = value.node.to_string();
                 let error = Error::new(value.at, format!("the text \"{text}\" is not a number"));
-                Err(match text.starts_with(|first: char| first.is_ascii_digit()) {
-                    true => error.hint(lang::suffixes(&text)),
-                    false => error.hint("compare text with text, by `==` and `!=`"),
+                Err(if text.starts_with(|first: char| first.is_ascii_digit()) {
+                    error.hint(lang::suffixes(&text))
+                } else {
+                    error.hint("compare text with text, by `==` and `!=`")
                 })
             }
         }

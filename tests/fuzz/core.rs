@@ -15,7 +15,7 @@ fn core(form: ElfForm, machine: u16, has_own: bool) -> Vec<u8> {
     let range = AddressRange::new(address(BASE), address(BASE + 2 * PAGE)).expect("a range");
     let registers = Registers { program_counter: address(BASE + 8), stack_pointer: address(BASE + 64) };
     let thread = CoreThread { id: 77, parent: 1, registers: Some(registers) };
-    let process = CoreProcess { id: 77, name: b"made".to_vec(), command: b"made -v".to_vec() };
+    let process = CoreProcess { id: 77, parent: 1, user: 0, name: b"made".to_vec(), command: b"made -v".to_vec() };
     let files = [CoreMapping { range, offset: 0, path: b"/usr/bin/made".to_vec() }];
     let vector: Vec<u8> = [6, PAGE, 0, 0].into_iter().flat_map(|number| form.bytes(number, word)).collect();
     let maps = format!("{BASE:08x}-{:08x} r-xp 00000000 08:01 7 /usr/bin/made\n", BASE + 2 * PAGE);

@@ -115,9 +115,10 @@ pub fn help(lines: &mut Lines, help: &Help) {
                     lines.line().plain("  ").push(Role::Command, line);
                 }
                 let line = prose_line(lines).indent(6).plain("  ").push(Role::Command, last);
-                match last.chars().count() + 4 > SUMMARY * 2 {
-                    true => _ = line.new_line(),
-                    false => _ = line.indent_at(SUMMARY * 2),
+                if last.chars().count() + 4 > SUMMARY * 2 {
+                    line.new_line();
+                } else {
+                    line.indent_at(SUMMARY * 2);
                 }
                 line.prose(Role::Dim, does);
             }

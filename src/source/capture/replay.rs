@@ -115,6 +115,10 @@ impl Source for Replay {
         Some(self.capture.index.times)
     }
 
+    fn is_core(&self) -> bool {
+        false
+    }
+
     fn unknown_parts(&self) -> Vec<String> {
         self.capture.contents.unknown_members()
     }

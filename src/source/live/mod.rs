@@ -98,6 +98,10 @@ impl Source for Live {
         None
     }
 
+    fn is_core(&self) -> bool {
+        false
+    }
+
     fn unknown_parts(&self) -> Vec<String> {
         Vec::new()
     }

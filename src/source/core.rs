@@ -126,6 +126,9 @@ impl Source for CoreSource {
             Probe::PageBytes => Ok(vec![self.0.page]),
             Probe::LittleEndian => Ok(vec![self.0.form.is_little.into()]),
             Probe::Machine => Ok(vec![self.0.machine.into()]),
+            Probe::FrameRight => {
+                Ok(vec![self.0.pages.as_ref().is_some_and(|pages| pages.has_frames(self.0.form)).into()])
+            }
             Probe::OwnEntry => lacks("whether the kernel tracks soft-dirty pages"),
             _ => lacks("this probe of the kernel"),
         }

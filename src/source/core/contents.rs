@@ -1,8 +1,8 @@
 //! What an ELF core file has: memory, regions, threads, and the words of the page map.
 
 use crate::budget::Budget;
-use crate::kernel::VirtualAddress;
 use crate::kernel::core_file::{self as core, CoreMapping, CoreNote, CoreProcess, CoreThread, ElfForm};
+use crate::kernel::{PageMapEntry, VirtualAddress};
 use crate::source::{Error, File, ReadAt, Result, memory};
 use std::collections::HashMap;
 
@@ -350,6 +350,13 @@ fn segment(form: ElfForm, header: &[u8]) -> Option<(u32, CoreSegment)> {
 }
 
 impl PageMapWords {
+    /// Whether the kernel showed frame numbers to the process that wrote the core.
+    pub fn has_frames(&self, form: ElfForm) -> bool {
+        let entries =
+            (0..self.words.len()).step_by(8).filter_map(|at| form.long(&self.words, at)).map(PageMapEntry::new);
+        entries.filter(|entry| entry.is_present()).map(|entry| !entry.is_frame_hidden()).next().unwrap_or(true)
+    }
+
     /// `None` if the note is damaged.
     fn of(form: ElfForm, bytes: &[u8], budget: &mut Budget) -> Result<Option<Self>> {
         let count = form.long(bytes, 0).and_then(|count| usize::try_from(count).ok());

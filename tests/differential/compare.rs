@@ -229,10 +229,13 @@ fn state_fits(state: &str, words: &Words) -> bool {
 
 fn translation(record: &Value, words: &Words, before: &Snapshot) -> Vec<String> {
     let frame = words.frame();
-    // The physical address of a device comes from its file, not from a word.
-    let physical = match record["state"].as_str() {
-        Some("pfn_mapped") => number(record, "physical"),
-        _ => frame.map(|frame| frame * before.page + BYTE),
+    // No word shows those of a device: they come from its file, or from the page tables.
+    let (shown, physical) = match (record["state"].as_str(), number(record, "physical")) {
+        (Some("pfn_mapped"), physical) => {
+            let of_tables = physical.filter(|_| !record["pfn"].is_null());
+            (of_tables.map(|physical| physical / before.page), physical)
+        }
+        _ => (frame, frame.map(|frame| frame * before.page + BYTE)),
     };
     let bit = |name: &str, bit: u32| match record[name].as_bool() {
         Some(said) if words.entry.is_some() => differ(name, said, words.bit(bit)),
@@ -242,7 +245,7 @@ fn translation(record: &Value, words: &Words, before: &Snapshot) -> Vec<String> 
     [
         differ("page size", record["page_size"].as_u64(), Some(before.page)),
         differ("entry", number(record, "entry"), words.entry),
-        differ("frame", record["pfn"].as_u64(), frame),
+        differ("frame", record["pfn"].as_u64(), shown),
         differ("physical", number(record, "physical"), physical),
         flags(record, words, 0),
         map_count(record, words),

@@ -338,6 +338,7 @@ pub(super) fn at_own_path(path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
 
 /// The debug file of a build-id where pmdb runs, if `path` is the place of one. For captures and core files: no other
 /// path leads to a file of this machine.
+#[cfg(feature = "cli")]
 pub(crate) fn installed_debug_file(path: &[u8]) -> Result<Option<Box<dyn ReadAt>>> {
     let digits = path.strip_prefix(b"/usr/lib/debug/.build-id/").and_then(|rest| rest.strip_suffix(b".debug"));
     let digits = digits.and_then(|digits| digits.split_at_checked(3));

@@ -20,7 +20,7 @@ pub(super) fn table_entry(
 ) -> Option<Fact<TableEntry>> {
     target.machine.require_records(RecordParts::FOLIO).ok()?;
     let read = || {
-        require(target)?;
+        target.process.require_table_entries()?;
         let mut found = [None];
         target.process.table_entries(page, &mut found)?;
         Fact::Ok(found[0])

@@ -7,7 +7,7 @@ mod contents;
 mod image;
 
 use super::live::{installed_debug_file, until_interrupted};
-use super::{Error, File, FileLocation, Identity, List, Listed, Probe, ReadAt, Result, Source, WordFile};
+use super::{Error, File, FileLocation, Identity, List, Listed, Probe, ReadAt, Result, Source, WordFile, add_piece};
 use crate::budget::Budget;
 use crate::kernel::core_file::{CoreThread, ElfForm};
 use crate::kernel::{Name, VirtualAddress};
@@ -68,10 +68,7 @@ impl Source for CoreSource {
     }
 
     fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
-        let rest = self.0.maps.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or_default();
-        let length = rest.len().min((into.capacity() - into.len()).max(1));
-        into.extend_from_slice(rest.get(..length).unwrap_or_default());
-        Ok(length)
+        Ok(add_piece(&self.0.maps, offset, into))
     }
 
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {

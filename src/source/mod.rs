@@ -71,6 +71,61 @@ pub trait MemoryLifetime: Send + Sync {
     fn is_alive(&self) -> bool;
 }
 
+/// Adds the piece of a text from `offset` on that there is room for, at least a byte of it. Returns its length.
+#[cfg(feature = "cli")]
+fn add_piece(text: &[u8], offset: u64, into: &mut Vec<u8>) -> usize {
+    let rest = text.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or_default();
+    let length = rest.len().min((into.capacity() - into.len()).max(1));
+    into.extend_from_slice(rest.get(..length).unwrap_or_default());
+    length
+}
+
+/// The answers that every wrapper of a source, kept in its field `source`, passes on as they are.
+macro_rules! passed_on {
+    () => {
+        fn liveness(&self) -> $crate::source::Result<$crate::source::Liveness> {
+            self.source.liveness()
+        }
+
+        fn exit_code(&self) -> Option<i32> {
+            self.source.exit_code()
+        }
+
+        fn capture_times(&self) -> Option<[u64; 2]> {
+            self.source.capture_times()
+        }
+
+        fn unknown_parts(&self) -> Vec<String> {
+            self.source.unknown_parts()
+        }
+
+        fn has_page_map(&self) -> bool {
+            self.source.has_page_map()
+        }
+
+        fn is_core(&self) -> bool {
+            self.source.is_core()
+        }
+
+        fn require_entries(&self, first: u64, end: u64) -> $crate::source::Result<()> {
+            self.source.require_entries(first, end)
+        }
+
+        fn is_unsettled(&self, page: u64) -> bool {
+            self.source.is_unsettled(page)
+        }
+
+        fn memory_lifetime(&self) -> Option<std::sync::Arc<dyn $crate::source::MemoryLifetime>> {
+            self.source.memory_lifetime()
+        }
+
+        fn require_table_entries(&self) -> $crate::source::Result<()> {
+            self.source.require_table_entries()
+        }
+    };
+}
+use passed_on;
+
 /// Gives the bytes of one process, of the machine that it runs on, and of the files behind its regions; or of a machine
 /// alone.
 ///

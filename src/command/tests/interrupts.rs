@@ -1,4 +1,5 @@
-//! Ctrl-C wherever a command asks for it. As at a terminal, it is reported once: whoever hears of it has to pass it on.
+//! Commands stop at Ctrl-C wherever they ask for it. As at a terminal, Ctrl-C is reported once: a function that gets the
+//! report has to return it.
 
 use super::{Error, attached, notes, run_line};
 use crate::budget::Budget;

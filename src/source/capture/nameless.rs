@@ -9,8 +9,8 @@ use crate::kernel::text::{unescape_newline, unescape_octal};
 use crate::kernel::{AddressRange, Name, Region, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
-    Listed, Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
-    SourceAccess, WordFile,
+    Listed, Mapping, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source, SourceAccess, WordFile,
+    add_piece, passed_on,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -250,46 +250,12 @@ impl Nameless {
 
 #[deny(clippy::missing_trait_methods)]
 impl Source for Nameless {
+    passed_on!();
+
     fn identity(&self) -> Identity {
         let identity = self.source.identity();
         let number = self.names().number(identity.name.as_bytes()).to_string();
         Identity { name: Name::new(number.into_bytes()), ..identity }
-    }
-
-    fn liveness(&self) -> Result<Liveness> {
-        self.source.liveness()
-    }
-
-    fn exit_code(&self) -> Option<i32> {
-        self.source.exit_code()
-    }
-
-    fn capture_times(&self) -> Option<[u64; 2]> {
-        self.source.capture_times()
-    }
-
-    fn unknown_parts(&self) -> Vec<String> {
-        self.source.unknown_parts()
-    }
-
-    fn has_page_map(&self) -> bool {
-        self.source.has_page_map()
-    }
-
-    fn is_core(&self) -> bool {
-        self.source.is_core()
-    }
-
-    fn require_entries(&self, first: u64, end: u64) -> Result<()> {
-        self.source.require_entries(first, end)
-    }
-
-    fn is_unsettled(&self, page: u64) -> bool {
-        self.source.is_unsettled(page)
-    }
-
-    fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
-        self.source.memory_lifetime()
     }
 
     fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
@@ -334,10 +300,7 @@ impl Source for Nameless {
             *self.maps.lock().unwrap_or_else(PoisonError::into_inner) = text;
         }
         let text = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
-        let rest = text.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or_default();
-        let length = rest.len().min((into.capacity() - into.len()).max(1));
-        into.extend_from_slice(rest.get(..length).unwrap_or_default());
-        Ok(length)
+        Ok(add_piece(&text, offset, into))
     }
 
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
@@ -350,10 +313,6 @@ impl Source for Nameless {
 
     fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
         self.source.records(first, parts, into)
-    }
-
-    fn require_table_entries(&self) -> Result<()> {
-        self.source.require_table_entries()
     }
 
     fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {

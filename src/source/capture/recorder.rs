@@ -8,8 +8,7 @@ use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List, Listed,
-    Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
-    SourceAccess, WordFile,
+    Mapping, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source, SourceAccess, WordFile, passed_on,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -167,44 +166,10 @@ impl SharedCapture {
 // Forward every method: a trait default would answer differently from the source.
 #[deny(clippy::missing_trait_methods)]
 impl Source for Recorder {
+    passed_on!();
+
     fn identity(&self) -> Identity {
         self.source.identity()
-    }
-
-    fn liveness(&self) -> Result<Liveness> {
-        self.source.liveness()
-    }
-
-    fn exit_code(&self) -> Option<i32> {
-        self.source.exit_code()
-    }
-
-    fn capture_times(&self) -> Option<[u64; 2]> {
-        self.source.capture_times()
-    }
-
-    fn unknown_parts(&self) -> Vec<String> {
-        self.source.unknown_parts()
-    }
-
-    fn has_page_map(&self) -> bool {
-        self.source.has_page_map()
-    }
-
-    fn is_core(&self) -> bool {
-        self.source.is_core()
-    }
-
-    fn require_entries(&self, first: u64, end: u64) -> Result<()> {
-        self.source.require_entries(first, end)
-    }
-
-    fn is_unsettled(&self, page: u64) -> bool {
-        self.source.is_unsettled(page)
-    }
-
-    fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
-        self.source.memory_lifetime()
     }
 
     fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
@@ -326,10 +291,6 @@ impl Source for Recorder {
     // They are not kept: a capture may be given to somebody else.
     fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
         self.source.records(first, parts, into)
-    }
-
-    fn require_table_entries(&self) -> Result<()> {
-        self.source.require_table_entries()
     }
 
     // Not kept, as records are not.

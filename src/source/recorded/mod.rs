@@ -9,8 +9,7 @@ pub use log::{Log, LoggedRead, Reads, dump_of_any};
 
 use super::{
     Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List, Listed,
-    Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
-    SourceAccess, WordFile,
+    Mapping, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source, SourceAccess, WordFile, passed_on,
 };
 use crate::budget::Budget;
 use crate::kernel::mounts;
@@ -64,44 +63,10 @@ impl RecordedSource {
 // Forward every method: a trait default would answer differently from the wrapped source.
 #[deny(clippy::missing_trait_methods)]
 impl Source for RecordedSource {
+    passed_on!();
+
     fn identity(&self) -> Identity {
         self.source.identity()
-    }
-
-    fn liveness(&self) -> Result<Liveness> {
-        self.source.liveness()
-    }
-
-    fn exit_code(&self) -> Option<i32> {
-        self.source.exit_code()
-    }
-
-    fn capture_times(&self) -> Option<[u64; 2]> {
-        self.source.capture_times()
-    }
-
-    fn unknown_parts(&self) -> Vec<String> {
-        self.source.unknown_parts()
-    }
-
-    fn has_page_map(&self) -> bool {
-        self.source.has_page_map()
-    }
-
-    fn is_core(&self) -> bool {
-        self.source.is_core()
-    }
-
-    fn require_entries(&self, first: u64, end: u64) -> Result<()> {
-        self.source.require_entries(first, end)
-    }
-
-    fn is_unsettled(&self, page: u64) -> bool {
-        self.source.is_unsettled(page)
-    }
-
-    fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
-        self.source.memory_lifetime()
     }
 
     fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
@@ -176,10 +141,6 @@ impl Source for RecordedSource {
         let answer = self.source.records(first, parts, into);
         self.log.add("kcore", log::records(first, parts, &answer, into));
         answer
-    }
-
-    fn require_table_entries(&self) -> Result<()> {
-        self.source.require_table_entries()
     }
 
     fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {

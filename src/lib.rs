@@ -203,37 +203,38 @@
 // A room is a folder under `src/`. A room uses the rooms under it in this list and never one above; `tests/layers`
 // reads the `use` lines and holds the code to that. From the top:
 //
-// - **`main.rs`, `args.rs`**: build a `session` from the command line, and exit with its status. `args/` completes
-//   words for shells, and generates manual pages and the schema.
+// - **`main.rs`, `args.rs`**: build a `session` from the command line, and exit with its status. `args/complete.rs`
+//   completes words for shells. `args/generate.rs` puts manual pages together, of texts that the commands and
+//   `command/subjects/` hold.
 // - **`repl`**: the prompt: the line editor, completion, hints, colours of input.
 // - **`session`**: runs lines, from parse to output; reads command files. Only this room decides where records are
 //   printed (screen and pager, pipe, file, JSON), and only this room handles Ctrl-C.
-// - **`command`**: one file or folder a command: its help, its arguments with their parser and their printed form, what
-//   it does, and the records that only it emits. The trait `Command` in `entry.rs` says what a command is, and one
-//   list in `mod.rs` names them all: the parser, help, completion, manual pages and tests walk it. A command of two
+// - **`command`**: `NAME.rs` holds a command: its help, its arguments with their parser and their printed form, what it
+//   does, and the records that only it emits. A long one is a folder, with `mod.rs` and mostly `records.rs`: account,
+//   capture, compare, diff, examine, explain, find, patched, pins, telescope, watch, who. The trait `Command` in `entry.rs` says what a command is, and
+//   one list in `mod.rs` names them all: the parser, help, completion, manual pages and tests walk it. A command of two
 //   words (`info symbol`) is one like any other. Lines of blocks are in `control.rs`; `session` runs them. The texts
 //   of `help SUBJECT` are in `subjects/`.
 // - **`state`**: what lasts from line to line: target, variables, kept values, settings.
 // - **`eval`**: evaluates expressions and ranges, and turns filters into `inspect` filters, for a target.
 // - **`inspect`**: the engine: classifies pages, sweeps ranges, adds up, watches. No output, no parsing.
 // - **`symbol`**: symbols and source lines, from the ELF files behind regions and their debug files. It reads them
-//   only when a command needs them.
+//   only when a command needs them. Why a file gives none is in `symbol/reason.rs`.
 // - **`process`**: the decoded target: a process, its machine, the files behind its regions. Only this room gets
 //   bytes from a source and decodes them with `kernel`.
 // - **`source`**: where bytes come from: one trait. The live source reads `/proc`; a recorded one logs each read
 //   (`--how`). The only `unsafe` outside `demo` is in `source/sys.rs`.
-// - **`render`**: what a record is (`Record`): how it becomes text, JSON or part of a picture; and the sink that takes
-//   records. In `text/` are the sentences and tables of records that several commands share, and those of `explain`
-//   (`text/explanation.rs`).
+// - **`render`**: writes records as text, as JSON and in pictures, and colours them. The trait `Record` says what a
+//   record is, and `Sink` what takes records. In `text/` are the sentences and tables of records that several commands
+//   emit, and those of `explain`.
 // - **`report`**: words for facts, and for what is unknown and why. With `cli` also the records that several commands
 //   emit, plain data.
 // - **`lang`**: the command language: tokens, expressions (a filter is one), ranges, clauses, and errors with a place.
 //   Pure. It knows no command: `Language` is made of the list of them. The words of other programs are in `habits.rs`.
-//   The words of filters are in `field.rs`; what each means is in `eval/filter/field/`, and what it needs in
-//   `command/subjects/tables.rs`.
-//   Its truth is in `grammar/`.
-// - **`kernel`**: bytes become types: maps, page-map entries, page flags, zones, swaps, and the layout of the kernel's
-//   own structures (`btf`). Pure. The state that a page is in follows from them in `inspect::classify`.
+//   What it accepts is written down in `grammar/language.ebnf`, beside `src/`.
+// - **`kernel`**: bytes become types: maps, page-map entries (`page.rs`), page flags (`page_flags.rs`), zones, swaps, and
+//   the layout of the kernel's own structures (`btf`). Pure. The state that a page is in follows from them in
+//   `inspect::classify`.
 // - **`budget`**: what work on foreign bytes may cost, and Ctrl-C.
 //
 // Beside them stands **`demo`**, the demonstration process, which uses only `process` and what is below it.
@@ -249,12 +250,20 @@
 //
 // - A column of a table: `Column::…` in the file of its command, or in the `records.rs` of its folder (`compare`:
 //   `command/compare/records.rs`). Columns that several tables have are in `render/columns.rs`.
-// - A word of a filter: `lang/field.rs` declares it, `eval/filter/field/` evaluates it.
-// - A sentence of `explain`: `render/text/explanation.rs`. What it is about is decided in `inspect/explain.rs` and
-//   `inspect/outcome/`. Sentences about states and kinds, for all commands: `kernel/page.rs`. Of `explain huge`:
+// - A field of JSON: its name in `record! { … }`, in the same file. Of records that several commands emit:
+//   `report/records/`, and their text in `render/text/`.
+// - A word of a filter: `lang/field.rs`, and its line in `grammar/language.ebnf`. Words that name a state or a kind are in
+//   `kernel/page.rs`, those that name a flag in `kernel/page_flags.rs`: all texts and JSON follow them. What a word means
+//   is in `eval/filter/field/`; what it needs, in `command/subjects/tables.rs`.
+// - A sentence of `explain`: `render/text/explanation.rs`. Which effects it predicts is decided in `inspect/explain.rs`
+//   and `inspect/outcome/`. Sentences about states and kinds, for all commands: `kernel/page.rs`. Of `explain huge`:
 //   `command/explain/huge_records.rs`.
-// - A record that several commands emit: `report/records/`, its text `render/text/`.
-// - The text of `help`: `ABOUT` in the file of its command; of other subjects: `command/subjects/`.
+// - The text of `help`: `ABOUT` in the file of its command; of other subjects: `command/subjects/`. The exit statuses are
+//   in `command/subjects/files.txt`, and in `args.rs` for `--help`.
+// - An error about a name: `eval/names.rs`; about `MODULE!NAME` and `&NAME`: `eval/symbols.rs`.
+// - A colour: the role of a state is in `render/text/words.rs`, that of a letter in pictures in `render/marks.rs`, and
+//   the colour of a role in `render/theme.rs`.
+// - A default: a constant in the file of its command, which a test compares with the help.
 //
 // # What always holds
 //

@@ -1,9 +1,9 @@
 //! `snapshot`, `snapshot delete NAME`, `info snapshots`: keeps the page map, to compare it later.
 
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, capture, example};
-use crate::budget::{Budget, OutOfBudget};
-use crate::eval::{self, Keep, Spans};
-use crate::inspect::{self, Facts};
+use crate::budget::OutOfBudget;
+use crate::eval::{self, Keep, OpenNamedSnapshot, Spans};
+use crate::inspect::{self, Facts, SnapshotProgress};
 use crate::kernel::Name;
 use crate::kernel::words::worded;
 use crate::lang::parser::{
@@ -217,24 +217,24 @@ pub(super) fn take(
         }
     }
     let symbols = &context.state.symbols;
+    let taken = NamedSnapshot::begin(name, target, symbols, spans, keep);
     let sink = &mut *context.sink;
-    let taken = take_with_progress(sink, |budget, progress| {
-        NamedSnapshot::take(name, target, symbols, spans, keep, budget, progress)
-    });
+    let taken = taken.and_then(|open| finish(open, sink));
     or_say(taken, "interrupted: no snapshot was kept", sink)
 }
 
-/// Takes a snapshot, and shows how far its contents were read.
-pub(super) fn take_with_progress(
-    sink: &mut dyn Sink,
-    take: impl FnOnce(Budget, &mut dyn FnMut(u64, u64) -> inspect::Result<()>) -> inspect::Result<NamedSnapshot>,
-) -> inspect::Result<NamedSnapshot> {
-    take(sink.budget(), &mut |done, total| pages_done(done, total, sink))
+/// Takes a snapshot that was begun, and shows how far it is.
+pub(super) fn finish(open: OpenNamedSnapshot, sink: &mut dyn Sink) -> inspect::Result<NamedSnapshot> {
+    let mut open = open.within(sink.budget());
+    while let Some(progress) = open.advance()? {
+        pages_done(progress, sink)?;
+    }
+    open.finish()
 }
 
 /// Shows how many pages are done. The sink reports Ctrl-C only once: what it says must not be lost.
-pub(super) fn pages_done(done: u64, total: u64, sink: &mut dyn Sink) -> inspect::Result<()> {
-    sink.progress(done, total, "pages").map_err(|_| OutOfBudget::Interrupted.into())
+pub(super) fn pages_done(progress: SnapshotProgress, sink: &mut dyn Sink) -> inspect::Result<()> {
+    sink.progress(progress.done, progress.total, "pages").map_err(|_| OutOfBudget::Interrupted.into())
 }
 
 /// Says after Ctrl-C what became of it.

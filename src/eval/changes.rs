@@ -27,11 +27,12 @@ impl<'a> Evaluator<'a> {
         let to = match &asked.to {
             Some(name) => self.snapshot(name)?,
             None => {
-                let taken = from.now(target, self.scope.symbols(), self.scope.budget(), &mut |done, total| {
-                    self.scope.progress(done, total, "pages");
-                    Ok(())
-                });
-                now = taken.map_err(failed)?;
+                let open = from.now(target, self.scope.symbols()).map_err(failed)?;
+                let mut open = open.within(self.scope.budget());
+                while let Some(progress) = open.advance().map_err(failed)? {
+                    self.scope.progress(progress.done, progress.total, "pages");
+                }
+                now = open.finish().map_err(failed)?;
                 &now
             }
         };

@@ -48,7 +48,9 @@ pub use filter::{RegionFilter, frame_filter, page_filter, region_filter};
 pub use integer::Integer;
 pub use operators::regex;
 pub use scope::Scope;
-pub use snapshots::{CommonSpans, ComparisonRefusal, Keep, NamedSnapshot, current_ranges, current_space, fixed_ranges};
+pub use snapshots::{
+    CommonSpans, ComparisonRefusal, Keep, NamedSnapshot, OpenNamedSnapshot, current_ranges, current_space, fixed_ranges,
+};
 pub use spans::{Origin, Spans};
 pub use symbols::modules_without_lines;
 pub use value::{Array, Value};

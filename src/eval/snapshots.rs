@@ -2,7 +2,7 @@
 
 use super::{Origin, Spans};
 use crate::budget::Budget;
-use crate::inspect::{self, AddressSpace, Facts, Snapshot};
+use crate::inspect::{self, AddressSpace, Facts, OpenSnapshot, Snapshot, SnapshotProgress};
 use crate::kernel::{AddressRange, Name, Region};
 use crate::process::{Liveness, Target};
 use crate::source::{Identity, MemoryLifetime};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// A snapshot, and what it covers.
-pub struct NamedSnapshot {
+pub struct NamedSnapshot<S = Snapshot> {
     /// What the user calls it.
     pub name: String,
     /// The process, by the name that it had then.
@@ -25,7 +25,35 @@ pub struct NamedSnapshot {
     /// What it covers; `None` for the whole process.
     pub spans: Option<Spans>,
     /// The page map.
-    pub snapshot: Snapshot,
+    pub snapshot: S,
+}
+
+/// A snapshot that is being taken.
+pub type OpenNamedSnapshot = NamedSnapshot<OpenSnapshot>;
+
+impl OpenNamedSnapshot {
+    /// The same, with what it may take.
+    pub fn within(mut self, budget: Budget) -> Self {
+        self.snapshot = self.snapshot.within(budget);
+        self
+    }
+
+    /// Reads the next pages, and says how far it is. `None` after the last ones.
+    ///
+    /// # Errors
+    /// As [`OpenSnapshot::advance`].
+    pub fn advance(&mut self) -> inspect::Result<Option<SnapshotProgress>> {
+        self.snapshot.advance()
+    }
+
+    /// Reads what is left.
+    ///
+    /// # Errors
+    /// As [`OpenSnapshot::advance`].
+    pub fn finish(self) -> inspect::Result<NamedSnapshot> {
+        let NamedSnapshot { name, process, time, lifetime, vector, spans, snapshot } = self;
+        Ok(NamedSnapshot { name, process, time, lifetime, vector, spans, snapshot: snapshot.finish()? })
+    }
 }
 
 /// What a snapshot is to keep beside the page map.
@@ -54,20 +82,17 @@ pub struct CommonSpans {
 }
 
 impl NamedSnapshot {
-    /// Takes one of the spans, or of the whole process. `progress` gets how many of how many pages were read for their
-    /// contents.
+    /// Begins one of the spans, or of the whole process.
     ///
     /// # Errors
-    /// What is to be kept cannot be had here, the target is gone, the kernel refuses a read, or the budget is over.
-    pub fn take(
+    /// What is to be kept cannot be had here, the target is gone, or the kernel refuses a read.
+    pub fn begin(
         name: String,
         target: &Target,
         symbols: &Symbols,
         spans: Option<Spans>,
         keep: Keep,
-        budget: Budget,
-        progress: &mut dyn FnMut(u64, u64) -> inspect::Result<()>,
-    ) -> inspect::Result<NamedSnapshot> {
+    ) -> inspect::Result<OpenNamedSnapshot> {
         let lifetime = target.process.memory_lifetime();
         let spans = spans.filter(|spans| *spans.origin() != Origin::All);
         let space = match &spans {
@@ -85,27 +110,21 @@ impl NamedSnapshot {
             None => SystemTime::now(),
         };
         let vector = target.process.auxiliary_vector().ok();
-        let snapshot = Snapshot::take(&space, ranges, extra, keep.contents, budget, progress)?;
-        Ok(NamedSnapshot { name, process: target.process.identity(), time, lifetime, vector, spans, snapshot })
+        let snapshot = Snapshot::begin(&space, ranges, extra, keep.contents);
+        let process = target.process.identity();
+        Ok(NamedSnapshot { name, process, time, lifetime, vector, spans, snapshot })
     }
 
-    /// A snapshot of the present that covers the same, with the same facts.
+    /// Begins a snapshot of the present that covers the same, with the same facts.
     ///
     /// # Errors
-    /// As [`NamedSnapshot::take`].
-    pub fn now(
-        &self,
-        target: &Target,
-        symbols: &Symbols,
-        budget: Budget,
-        progress: &mut dyn FnMut(u64, u64) -> inspect::Result<()>,
-    ) -> inspect::Result<NamedSnapshot> {
+    /// As [`NamedSnapshot::begin`].
+    pub fn now(&self, target: &Target, symbols: &Symbols) -> inspect::Result<OpenNamedSnapshot> {
         let keep = Keep {
             extra: self.snapshot.extra() & (Facts::FLAGS | Facts::COUNTS),
             contents: self.snapshot.has_contents(),
         };
-        let name = crate::lang::NOW.to_owned();
-        Self::take(name, target, symbols, self.spans.clone(), keep, budget, progress)
+        Self::begin(crate::lang::NOW.to_owned(), target, symbols, self.spans.clone(), keep)
     }
 
     /// Refuses snapshots of another process than the one that is attached, or of the program that it ran before:

@@ -108,4 +108,4 @@ pub use stats::{RegionStats, RegionSweep};
 pub use sweep::{Chunk, ChunkPages, Selection, Sweep};
 #[doc(hidden)]
 pub use watch::RegionGroups;
-pub use watch::{Change, Look, PageRelation, SharedPages, Snapshot, Survival, Watcher};
+pub use watch::{Change, Look, OpenSnapshot, PageRelation, SharedPages, Snapshot, SnapshotProgress, Survival, Watcher};

@@ -59,7 +59,7 @@ pub fn family(machine: &Arc<Machine>, pids: &[u32], mut meanwhile: impl FnMut())
 pub fn snapshot(target: &Target, whole: (u64, u64), extra: Facts, contents: bool) -> Snapshot {
     let space = AddressSpace::of(target).expect("regions");
     let spans = vec![range(whole)];
-    Snapshot::take(&space, spans, extra, contents, Budget::unlimited(), &mut |_, _| Ok(())).expect("a snapshot")
+    Snapshot::begin(&space, spans, extra, contents).finish().expect("a snapshot")
 }
 
 /// A watch of a range, whose first look has been taken.

@@ -231,6 +231,41 @@ fn the_house_is_kept() {
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
 }
 
+/// Every file and folder that the map in `lib.rs` names is there, and it names every command that is a folder.
+#[test]
+fn the_map_is_true() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("src/lib.rs")).expect("text");
+    let (_, map) = text.split_once("// # The map of the house").expect("a map");
+    let map: String = map.lines().map_while(|line| line.strip_prefix("//").or(line.is_empty().then_some(""))).collect();
+    let mut room = "";
+    let mut named = 0;
+    for bullet in map.split(" - ") {
+        room = bullet.strip_prefix("**`").and_then(|rest| rest.split('`').next()).unwrap_or(room);
+        for word in bullet.split('`').skip(1).step_by(2).map(|word| word.trim_end_matches('/')) {
+            let is_path = word.contains('/') || word.ends_with(".rs");
+            if word.contains([' ', ':'])
+                || word.contains("NAME")
+                || word.contains("PID")
+                || !is_path
+                || word.starts_with('/')
+            {
+                continue;
+            }
+            named += 1;
+            let places = [root.join("src").join(room).join(word), root.join("src").join(word), root.join(word)];
+            assert!(places.iter().any(|place| place.exists()), "{word}, named under {room}");
+        }
+    }
+    assert!(named > 20, "{named}");
+    let folders = fs::read_dir(root.join("src/command")).expect("the commands").flatten();
+    let folders =
+        folders.filter(|entry| entry.path().is_dir()).map(|entry| entry.file_name().into_string().expect("a name"));
+    let mut folders: Vec<_> = folders.filter(|name| !["subjects", "tests"].contains(&name.as_str())).collect();
+    folders.sort();
+    assert!(map.contains(&format!("{}. The trait", folders.join(", "))), "{folders:?}");
+}
+
 #[track_caller]
 fn faulty(path: &str, text: &str) {
     assert!(!Source::new(path, text).faults().is_empty(), "{path}: {text}");

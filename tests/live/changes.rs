@@ -73,8 +73,7 @@ impl Observer {
 
 fn snapshot(target: &Target, spans: &[AddressRange]) -> Snapshot {
     let space = AddressSpace::of(target).expect("a space");
-    Snapshot::take(&space, spans.to_vec(), Facts::empty(), false, Budget::unlimited(), &mut |_, _| Ok(()))
-        .expect("a snapshot")
+    Snapshot::begin(&space, spans.to_vec(), Facts::empty(), false).finish().expect("a snapshot")
 }
 
 fn plain(puppet: &Puppet, spans: &[AddressRange]) -> Plain {

@@ -7,7 +7,6 @@ use super::answers::program;
 use super::puppet::Puppet;
 use super::support::{self, page_bytes, skip};
 use super::target::Target as TestProcess;
-use pmdb::budget::Budget;
 use pmdb::command::Assert;
 use pmdb::command::LANGUAGE;
 use pmdb::eval::{self, Keep, NamedSnapshot, Origin, Spans};
@@ -39,8 +38,7 @@ const MADV_DONTNEED: i32 = 4;
 fn snapshot(target: &Target, spans: Option<AddressRange>, contents: bool) -> Snapshot {
     let space = AddressSpace::of(target).expect("a space");
     let spans = spans.map_or_else(|| space.spans(), |span| vec![span]);
-    Snapshot::take(&space, spans, Facts::empty(), contents, Budget::unlimited(), &mut |_, _| Ok(()))
-        .expect("a snapshot")
+    Snapshot::begin(&space, spans, Facts::empty(), contents).finish().expect("a snapshot")
 }
 
 fn changes(
@@ -116,7 +114,7 @@ fn pages_as_values() {
     let taken = |name: &str, contents| {
         let (name, spans) = (name.to_owned(), Some(spans.clone()));
         let keep = Keep { contents, ..Keep::default() };
-        NamedSnapshot::take(name, &target, &state.symbols, spans, keep, Budget::unlimited(), &mut |_, _| Ok(()))
+        NamedSnapshot::begin(name, &target, &state.symbols, spans, keep).and_then(|open| open.finish())
     };
     let (before, bare) = (taken("before", true), taken("bare", false));
     state.snapshots.add(before.expect("a snapshot"));
@@ -377,16 +375,9 @@ fn of_another_program() {
     let target = puppet.0.attach();
     let mut state = DebugState::new(target.machine.clone());
     let taken = |name: &str, target: &Target, state: &DebugState| {
-        NamedSnapshot::take(
-            name.to_owned(),
-            target,
-            &state.symbols,
-            None,
-            Keep::default(),
-            Budget::unlimited(),
-            &mut |_, _| Ok(()),
-        )
-        .expect("a snapshot")
+        NamedSnapshot::begin(name.to_owned(), target, &state.symbols, None, Keep::default())
+            .and_then(|open| open.finish())
+            .expect("a snapshot")
     };
     state.snapshots.add(taken("before", &target, &state));
     let refusal = |name: &str, target: &Target, state: &DebugState| {

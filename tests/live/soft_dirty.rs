@@ -5,7 +5,6 @@ use super::answers::program;
 use super::puppet::Puppet;
 use super::snapshots::value;
 use super::support::{has_scan, is_root, page_bytes, range, skip};
-use pmdb::budget::Budget;
 use pmdb::eval::{Keep, NamedSnapshot, Origin, Spans};
 use pmdb::inspect::{AddressSpace, Change};
 use pmdb::report::EventKind;
@@ -169,16 +168,9 @@ fn only_writes_are_changes() {
     let spans = Some(Spans::one(range(memory, 40 * page_bytes()), Origin::Written));
     let keep = Keep::default();
     let taken = |name: &str| {
-        NamedSnapshot::take(
-            name.to_owned(),
-            &target,
-            &state.symbols,
-            spans.clone(),
-            keep,
-            Budget::unlimited(),
-            &mut |_, _| Ok(()),
-        )
-        .expect("a snapshot")
+        NamedSnapshot::begin(name.to_owned(), &target, &state.symbols, spans.clone(), keep)
+            .and_then(|open| open.finish())
+            .expect("a snapshot")
     };
     let before = taken("before");
     puppet.advises(page(2), 3, MADV_DONTNEED).expect("to drop pages");

@@ -129,10 +129,14 @@ impl ComparisonRound {
 }
 
 fn frames_of(space: &AddressSpace, ranges: Vec<AddressRange>, sink: &mut dyn Sink) -> inspect::Result<Snapshot> {
-    let (began, budget) = (Instant::now(), sink.budget());
-    Snapshot::take(space, ranges, Facts::FRAMES | Facts::KINDS, false, budget, &mut |done, total| {
-        if began.elapsed() < rows::LONG_STEP { Ok(()) } else { pages_done(done, total, sink) }
-    })
+    let began = Instant::now();
+    let mut taking = Snapshot::begin(space, ranges, Facts::FRAMES | Facts::KINDS, false).within(sink.budget());
+    while let Some(progress) = taking.advance()? {
+        if began.elapsed() >= rows::LONG_STEP {
+            pages_done(progress, sink)?;
+        }
+    }
+    taking.finish()
 }
 
 /// A sample of the attached process, which is compared with the others one by one.

@@ -4,7 +4,7 @@ mod records;
 
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
 use super::rows::{self, RowLimit, name_of_region};
-use super::snapshot::{self, or_say, seconds, snapshot_called, take_with_progress};
+use super::snapshot::{self, or_say, seconds, snapshot_called};
 use super::translate::brief;
 use super::unobserved::{note_copies_as_moved, unobservable};
 use super::watch::{detail, tally, with_average_mark};
@@ -291,7 +291,7 @@ fn present(context: &mut Context, asked: &Diff, read: Option<&NamedSnapshot>) ->
     let from = read.map_or_else(|| earlier(context.state, asked), Ok)?;
     from.refuse_other(&target)?;
     let (sink, symbols) = (&mut *context.sink, &context.state.symbols);
-    let now = take_with_progress(sink, |budget, progress| from.now(&target, symbols, budget, progress));
+    let now = from.now(&target, symbols).and_then(|open| snapshot::finish(open, sink));
     or_say(now, NOTHING_COMPARED, sink)
 }
 

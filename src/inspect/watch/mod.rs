@@ -10,5 +10,5 @@ mod watcher;
 mod words;
 
 pub use regions::{Change, RegionGroups};
-pub use snapshot::{PageRelation, SharedPages, Snapshot};
+pub use snapshot::{OpenSnapshot, PageRelation, SharedPages, Snapshot, SnapshotProgress};
 pub use watcher::{Look, Survival, Watcher};

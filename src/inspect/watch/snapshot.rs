@@ -3,7 +3,7 @@
 
 use super::pages::{JoinRule, Pair};
 use super::regions::Change;
-use super::words::{OpenSample, PageWords, SampledPage, WordSample};
+use super::words::{OpenSample, PageWords, PlaceInWords, SampledPage, WordSample};
 use crate::budget::Budget;
 use crate::inspect::Result;
 use crate::inspect::address_space::AddressSpace;
@@ -30,6 +30,113 @@ pub struct Snapshot {
     hashed: Option<u64>,
     /// The frames that another process may map too, once they were asked for.
     frames: OnceLock<SharedFrames>,
+}
+
+/// A snapshot that is being taken.
+#[must_use = "it reads only when it is advanced or finished"]
+pub struct OpenSnapshot {
+    sampling: OpenSample,
+    extra: Facts,
+    areas: SwapTypes,
+    budget: Budget,
+    progress: SnapshotProgress,
+    /// Pages that are present and swapped, once the page map was read.
+    populated: Option<(u64, u64)>,
+    contents: Option<ContentReader>,
+}
+
+/// How far a snapshot is: in the page map first, then in the resident pages, if their contents are part of it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct SnapshotProgress {
+    /// Pages that were read.
+    pub done: u64,
+    /// Pages that there are to read.
+    pub total: u64,
+}
+
+impl OpenSnapshot {
+    /// The same, with what it may take.
+    pub fn within(self, budget: Budget) -> Self {
+        OpenSnapshot { sampling: self.sampling.within(budget.clone()), budget, ..self }
+    }
+
+    /// Reads the next pages, and says how far it is. `None` after the last ones.
+    ///
+    /// # Errors
+    /// The target is gone, the kernel refuses a read, or the budget is over.
+    pub fn advance(&mut self) -> Result<Option<SnapshotProgress>> {
+        if self.populated.is_none() {
+            if self.sampling.advance(&PageWords::default())? {
+                self.progress.done += self.sampling.chunk().map_or(0, |chunk| chunk.pages);
+                return Ok(Some(self.progress));
+            }
+            let (present, swapped) = self.sampling.words().present_and_swapped(self.areas);
+            self.populated = Some((present, swapped));
+            self.progress = SnapshotProgress { done: 0, total: present };
+        }
+        let Some(contents) = &mut self.contents else {
+            return Ok(None);
+        };
+        self.budget.look()?;
+        let target = self.sampling.target().clone();
+        if !contents.advance(self.sampling.words(), &target)? {
+            return Ok(None);
+        }
+        self.progress.done = contents.hashed;
+        Ok(Some(self.progress))
+    }
+
+    /// Reads what is left.
+    ///
+    /// # Errors
+    /// As [`OpenSnapshot::advance`].
+    pub fn finish(mut self) -> Result<Snapshot> {
+        while self.advance()?.is_some() {}
+        let OpenSnapshot { sampling, extra, areas, populated, contents, .. } = self;
+        let (present, swapped) = populated.unwrap_or_default();
+        let hashed = contents.map(|contents| contents.hashed);
+        let (sample, _) = sampling.finish();
+        Ok(Snapshot { sample, extra, areas, present, swapped, hashed, frames: OnceLock::new() })
+    }
+}
+
+/// Reads and hashes the resident pages of a sample.
+struct ContentReader {
+    place: PlaceInWords,
+    buffer: Vec<u8>,
+    page: PageSize,
+    /// Pages that were hashed.
+    hashed: u64,
+}
+
+impl ContentReader {
+    fn new(page: PageSize) -> Self {
+        ContentReader { place: PlaceInWords::default(), buffer: Vec::new(), page, hashed: 0 }
+    }
+
+    /// Hashes the next pages as far as they are resident; others get no hash. False after the last ones.
+    fn advance(&mut self, words: &mut PageWords, target: &Target) -> Result<bool> {
+        let page_bytes = self.page.bytes() as usize;
+        let Some((first, hashes)) = words.present_from(&mut self.place, (CHUNK / page_bytes).max(1)) else {
+            return Ok(false);
+        };
+        let wanted = hashes.len() * page_bytes;
+        self.buffer.resize(wanted.max(self.buffer.len()), 0);
+        let into = self.buffer.get_mut(..wanted).unwrap_or_default();
+        let found = read_resident(target, VirtualAddress::new(first << self.page.shift()), into)?;
+        let pages = into.get(..found.bytes).unwrap_or_default().chunks_exact(page_bytes);
+        let (asked, read) = (hashes.len(), pages.len());
+        for (bytes, hash) in pages.zip(hashes) {
+            let mut hasher = DefaultHasher::new();
+            hasher.write(bytes);
+            *hash = NonZeroU64::new(hasher.finish() | 1);
+        }
+        self.hashed += read as u64;
+        // The page that ended it has gone meanwhile, or is memory of a device.
+        self.place.skip(if found.ended.is_some() { read + 1 } else { read.max(1).min(asked) });
+        Ok(true)
+    }
 }
 
 /// How a page of one process, or sample, relates to another.
@@ -63,49 +170,21 @@ pub struct SharedPages {
 }
 
 impl Snapshot {
-    /// Takes a snapshot of `spans`. In `extra`, [`Facts::FLAGS`] and [`Facts::COUNTS`] keep flags and map counts, and
+    /// Begins a snapshot of `spans`. In `extra`, [`Facts::FLAGS`] and [`Facts::COUNTS`] keep flags and map counts, and
     /// [`Facts::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`AddressSpace::require`] first.
     /// [`Facts::KINDS`] tells pages of zeros, where the kernel can be asked for them. With `contents`, resident pages
-    /// are read and hashed. `progress` gets how many of how many pages were read: first those of the page map, then
-    /// the resident ones. It may end the snapshot.
-    ///
-    /// # Errors
-    /// The target is gone, the kernel refuses a read, or the budget is over.
-    pub fn take(
-        space: &AddressSpace,
-        spans: Vec<AddressRange>,
-        extra: Facts,
-        contents: bool,
-        mut budget: Budget,
-        progress: &mut dyn FnMut(u64, u64) -> Result<()>,
-    ) -> Result<Snapshot> {
-        let nothing = PageWords::default();
+    /// are read and hashed.
+    pub fn begin(space: &AddressSpace, spans: Vec<AddressRange>, extra: Facts, contents: bool) -> OpenSnapshot {
         let total = spans.iter().map(|span| span.pages(space.page())).sum();
-        let sampling = OpenSample::new(space.clone(), spans, [extra, Facts::empty()], &nothing);
-        let mut sampling = sampling.within(budget.clone());
-        let mut done = 0;
-        while sampling.advance(&nothing)? {
-            done += sampling.chunk().map_or(0, |chunk| chunk.pages);
-            progress(done, total)?;
+        OpenSnapshot {
+            sampling: OpenSample::new(space.clone(), spans, [extra, Facts::empty()], &PageWords::default()),
+            extra,
+            areas: SwapTypes::of(space),
+            budget: Budget::unlimited(),
+            progress: SnapshotProgress { done: 0, total },
+            populated: None,
+            contents: contents.then(|| ContentReader::new(space.page())),
         }
-        let (mut sample, _) = sampling.finish();
-        let page = space.page();
-        let areas = SwapTypes::of(space);
-        let (present, swapped) = sample.words.present_and_swapped(areas);
-        let mut hashed = None;
-        if contents {
-            let mut done = 0;
-            sample.words.add_contents(|first, hashes| {
-                let start = VirtualAddress::new(first << page.shift());
-                hash(space.target(), start, page, hashes, &mut |pages| {
-                    done += pages;
-                    progress(done, present)?;
-                    Ok(budget.look()?)
-                })
-            })?;
-            hashed = Some(done);
-        }
-        Ok(Snapshot { sample, extra, areas, present, swapped, hashed, frames: OnceLock::new() })
     }
 
     /// The addresses that were asked for, in order.
@@ -308,42 +387,6 @@ fn is_copied_by_next_write(seen: SampledPage, relation: PageRelation) -> bool {
     let is_exclusive =
         entry.is_exclusive() && !(seen.is_huge && matches!(relation, PageRelation::Shared | PageRelation::Elsewhere));
     entry.is_present() && !entry.is_file_or_shared() && !is_exclusive
-}
-
-/// Hashes the pages from `start` on, as far as they are resident; others stay `None`. `read` gets how many were read at
-/// a time.
-fn hash(
-    target: &Target,
-    start: VirtualAddress,
-    page: PageSize,
-    hashes: &mut [Option<NonZeroU64>],
-    read: &mut dyn FnMut(u64) -> Result<()>,
-) -> Result<()> {
-    let page_bytes = page.bytes() as usize;
-    let mut buffer = vec![0; CHUNK.min(hashes.len() * page_bytes)];
-    let mut done = 0;
-    while let Some(left) = hashes.get_mut(done..).filter(|left| !left.is_empty()) {
-        let wanted = (left.len() * page_bytes).min(buffer.len());
-        let into = buffer.get_mut(..wanted).unwrap_or_default();
-        let Some(from) = start.checked_add((done * page_bytes) as u64) else {
-            break;
-        };
-        let found = read_resident(target, from, into)?;
-        let pages = into.get(..found.bytes).unwrap_or_default().chunks_exact(page_bytes);
-        let count = pages.len();
-        for (bytes, hash) in pages.zip(left) {
-            let mut hasher = DefaultHasher::new();
-            hasher.write(bytes);
-            *hash = NonZeroU64::new(hasher.finish() | 1);
-        }
-        read(count as u64)?;
-        // The page that ended it has gone meanwhile, or is memory of a device: it has no hash.
-        done += count + usize::from(found.ended.is_some());
-        if count == 0 && found.ended.is_none() {
-            break;
-        }
-    }
-    Ok(())
 }
 
 /// Runs that are collected before those that overlap or adjoin are joined.

@@ -204,8 +204,7 @@ fn a_page_that_the_other_maps_elsewhere_and_what_that_has_in_its_place() {
         world.entries.values_mut().for_each(|entry| *entry &= !(1 << 56));
         let (_, target) = world.target();
         let space = AddressSpace::of(&target).expect("a space");
-        Snapshot::take(&space, space.spans(), Facts::FRAMES, false, Budget::unlimited(), &mut |_, _| Ok(()))
-            .expect("a snapshot")
+        Snapshot::begin(&space, space.spans(), Facts::FRAMES, false).finish().expect("a snapshot")
     };
     let here = snapshot(&[(0, 500), (1, 501), (2, 502), (4, 504), (5, 505)]);
     // 500 to 502 are two pages further, in place of 504 in one of them.

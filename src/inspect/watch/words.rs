@@ -8,7 +8,7 @@ use crate::inspect::page::Facts;
 use crate::inspect::sweep::raw::{ChunkContent, EntryWords, UNREAD};
 use crate::inspect::sweep::{Chunk, Sweep};
 use crate::kernel::{AddressRange, PageFlags, PageMapEntry, PageSize, Region, VirtualAddress};
-use crate::process::Categories;
+use crate::process::{Categories, Target};
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::rc::Rc;
@@ -51,6 +51,36 @@ struct ExtentWords {
     zero: Vec<(usize, usize)>,
     /// A hash of the contents of each page; `None` where they were not read. Empty when contents are not compared.
     contents: Vec<Option<NonZeroU64>>,
+}
+
+impl ExtentWords {
+    /// The next present pages from page `at` of these words on: at most `limit`, without a gap.
+    fn present_from(&self, at: usize, limit: usize) -> Option<Range<usize>> {
+        let stride = self.stride as usize;
+        let is_present = |entry: &PageMapEntry| entry.is_present();
+        let first = at / stride;
+        let gap = self.entries.get(first..)?.iter().position(is_present)?;
+        let start = at.max((first + gap) * stride);
+        let entries = self.entries.get(start / stride..)?.iter().take(limit.div_ceil(stride) + 1);
+        let end = (start / stride + entries.take_while(|entry| is_present(entry)).count()) * stride;
+        Some(start..end.min(start + limit))
+    }
+}
+
+/// A place in the words of a sample.
+#[derive(Clone, Copy, Default)]
+pub(super) struct PlaceInWords {
+    /// Index of an extent.
+    extent: usize,
+    /// Index of a page in it.
+    page: usize,
+}
+
+impl PlaceInWords {
+    /// Goes on by so many pages.
+    pub fn skip(&mut self, pages: usize) {
+        self.page += pages;
+    }
 }
 
 /// The words of one page.
@@ -219,31 +249,20 @@ impl PageWords {
         (present, swapped)
     }
 
-    /// Has `read` fill in the hashes of each stretch of present pages. It gets the index of the first page.
-    pub fn add_contents<E>(
-        &mut self,
-        mut read: impl FnMut(u64, &mut [Option<NonZeroU64>]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        for extent in &mut self.extents {
-            let Some(words) = Arc::get_mut(&mut extent.words) else {
-                continue;
-            };
-            let stride = words.stride as usize;
-            let mut contents = vec![None; words.entries.len() * stride];
-            let mut index = 0;
-            for present in words.entries.chunk_by(|a, b| a.is_present() == b.is_present()) {
-                let pages = present.len() * stride;
-                let is_present = present.first().is_some_and(|entry| entry.is_present());
-                if let Some(hashes) = contents.get_mut(index..index + pages)
-                    && is_present
-                {
-                    read(words.first + index as u64, hashes)?;
-                }
-                index += pages;
+    /// The next present pages from `place` on, at most `limit` of them and without a gap: the index of the first, and
+    /// where their hashes go. `None` after the last ones. Words that an earlier sample shares get no hashes.
+    pub fn present_from(&mut self, place: &mut PlaceInWords, limit: usize) -> Option<(u64, &mut [Option<NonZeroU64>])> {
+        let (extent, pages) = loop {
+            let words = Arc::get_mut(&mut self.extents.get_mut(place.extent)?.words);
+            match words.and_then(|words| words.present_from(place.page, limit)) {
+                Some(pages) => break (place.extent, pages),
+                None => *place = PlaceInWords { extent: place.extent + 1, page: 0 },
             }
-            words.contents = contents;
-        }
-        Ok(())
+        };
+        place.page = pages.start;
+        let words = Arc::get_mut(&mut self.extents.get_mut(extent)?.words)?;
+        words.contents.resize(words.entries.len() * words.stride as usize, None);
+        Some((words.first + pages.start as u64, words.contents.get_mut(pages)?))
     }
 
     /// Bytes of memory that the words take.
@@ -350,6 +369,16 @@ impl OpenSample {
     /// The pages that were taken last.
     pub fn chunk(&self) -> Option<Chunk<'_>> {
         self.pages.chunk()
+    }
+
+    /// The words that were taken so far.
+    pub fn words(&mut self) -> &mut PageWords {
+        &mut self.words
+    }
+
+    /// The process.
+    pub fn target(&self) -> &Target {
+        self.space.target()
     }
 
     /// Whether regions changed meanwhile, once it has ended.

@@ -57,7 +57,7 @@ impl CgroupMount {
         text.map_err(|error| Error::io(format!("reading {} of the cgroup {}/", file.name(), Name::copied(path)), error))
     }
 
-    /// All groups.
+    /// All groups. There may be many thousands: Ctrl-C ends the listing.
     pub(super) fn groups(&self) -> Result<Vec<Cgroup>> {
         let failed = |error| {
             let point = &self.mount.point;
@@ -65,8 +65,10 @@ impl CgroupMount {
         };
         let top = fstat(&self.top).map_err(failed)?.st_ino;
         let mut groups = vec![group(top, Vec::new())];
+        let mut budget = until_interrupted();
         let mut next = 0;
         while let Some(parent) = groups.get(next) {
+            budget.look()?;
             next += 1;
             let parent = parent.path.clone();
             match self.children(&parent) {

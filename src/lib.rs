@@ -211,10 +211,10 @@
 //   printed (screen and pager, pipe, file, JSON), and only this room handles Ctrl-C.
 // - **`command`**: `NAME.rs` holds a command: its help, its arguments with their parser and their printed form, what it
 //   does, and the records that only it emits. A long one is a folder, with `mod.rs` and mostly `records.rs`: account,
-//   capture, compare, diff, examine, explain, find, patched, pins, telescope, watch, who. The trait `Command` in `entry.rs` says what a command is, and
-//   one list in `mod.rs` names them all: the parser, help, completion, manual pages and tests walk it. A command of two
-//   words (`info symbol`) is one like any other. Lines of blocks are in `control.rs`; `session` runs them. The texts
-//   of `help SUBJECT` are in `subjects/`.
+//   capture, compare, diff, examine, explain, find, patched, pins, telescope, watch, who. The trait `Command` in
+//   `entry.rs` says what a command is, and one list in `mod.rs` names them all: the parser, help, completion, manual
+//   pages and tests walk it. A command of two words (`info symbol`) is one like any other. Lines of blocks are in
+//   `control.rs`; `session` runs them. The texts of `help SUBJECT` are in `subjects/`.
 // - **`state`**: what lasts from line to line: target, variables, kept values, settings.
 // - **`eval`**: evaluates expressions and ranges, and turns filters into `inspect` filters, for a target.
 // - **`inspect`**: the engine: classifies pages, sweeps ranges, adds up, watches. No output, no parsing.
@@ -232,8 +232,8 @@
 // - **`lang`**: the command language: tokens, expressions (a filter is one), ranges, clauses, and errors with a place.
 //   Pure. It knows no command: `Language` is made of the list of them. The words of other programs are in `habits.rs`.
 //   What it accepts is written down in `grammar/language.ebnf`, beside `src/`.
-// - **`kernel`**: bytes become types: maps, page-map entries (`page.rs`), page flags (`page_flags.rs`), zones, swaps, and
-//   the layout of the kernel's own structures (`btf`). Pure. The state that a page is in follows from them in
+// - **`kernel`**: bytes become types: maps, page-map entries (`page.rs`), page flags (`page_flags.rs`), zones, swaps,
+//   and the layout of the kernel's own structures (`btf`). Pure. The state that a page is in follows from them in
 //   `inspect::classify`.
 // - **`budget`**: what work on foreign bytes may cost, and Ctrl-C.
 //
@@ -252,14 +252,14 @@
 //   `command/compare/records.rs`). Columns that several tables have are in `render/columns.rs`.
 // - A field of JSON: its name in `record! { … }`, in the same file. Of records that several commands emit:
 //   `report/records/`, and their text in `render/text/`.
-// - A word of a filter: `lang/field.rs`, and its line in `grammar/language.ebnf`. Words that name a state or a kind are in
-//   `kernel/page.rs`, those that name a flag in `kernel/page_flags.rs`: all texts and JSON follow them. What a word means
-//   is in `eval/filter/field/`; what it needs, in `command/subjects/tables.rs`.
+// - A word of a filter: `lang/field.rs`, and its line in `grammar/language.ebnf`. Words that name a state or a kind are
+//   in `kernel/page.rs`, those that name a flag in `kernel/page_flags.rs`: all texts and JSON follow them. What a word
+//   means is in `eval/filter/field/`; what it needs, in `command/subjects/tables.rs`.
 // - A sentence of `explain`: `render/text/explanation.rs`. Which effects it predicts is decided in `inspect/explain.rs`
 //   and `inspect/outcome/`. Sentences about states and kinds, for all commands: `kernel/page.rs`. Of `explain huge`:
 //   `command/explain/huge_records.rs`.
-// - The text of `help`: `ABOUT` in the file of its command; of other subjects: `command/subjects/`. The exit statuses are
-//   in `command/subjects/files.txt`, and in `args.rs` for `--help`.
+// - The text of `help`: `ABOUT` in the file of its command; of other subjects: `command/subjects/`. The exit statuses
+//   are in `command/subjects/files.txt`, and in `args.rs` for `--help`.
 // - An error about a name: `eval/names.rs`; about `MODULE!NAME` and `&NAME`: `eval/symbols.rs`.
 // - A colour: the role of a state is in `render/text/words.rs`, that of a letter in pictures in `render/marks.rs`, and
 //   the colour of a role in `render/theme.rs`.

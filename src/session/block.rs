@@ -295,11 +295,12 @@ impl Session {
 
     /// The part of a line that may not run inside `foreach`: its rows belong to the process that is attached.
     pub(super) fn place_refused_in_foreach(&self, line: &ParsedLine) -> Option<Span> {
-        let ParsedLine::Command { command, .. } = line else {
-            return None;
-        };
-        let chooses_target = command::nature(&*command.node).chooses_target;
-        (self.foreach_depth > 0 && chooses_target).then_some(command.at)
+        match line {
+            ParsedLine::Command { command, .. } if self.foreach_depth > 0 => {
+                command::nature(&*command.node).chooses_target.then_some(command.at)
+            }
+            _ => None,
+        }
     }
 
     /// Reports a line that only a block can hold.

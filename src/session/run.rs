@@ -167,7 +167,8 @@ impl Session {
             let error = eval::Error::new(refused, message);
             return (self.evaluation_failed(input, error), None);
         }
-        if let Some(note) = LANGUAGE.meant_for_gdb(input.text).filter(|_| input.file.is_none())
+        if input.file.is_none()
+            && let Some(note) = LANGUAGE.meant_for_gdb(input.text)
             && self.printed_notes.insert(note.clone())
         {
             self.note(note);

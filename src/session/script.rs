@@ -183,9 +183,12 @@ impl Session {
     /// Whether a line is printed before it runs. `echo` and `set` only lead to the lines that are. Of a block, only
     /// the lines that run are printed.
     pub(super) fn is_traced(&self, statement: &ScriptStatement) -> bool {
+        if !self.state.settings.trace_commands || self.is_json() {
+            return false;
+        }
         let is_line = matches!(statement.node, Node::Text | Node::ParsedLine(_));
         let word = first_word(&statement.text).map(|(word, _)| word);
-        self.state.settings.trace_commands && is_line && !self.is_json() && !matches!(word, None | Some("echo" | "set"))
+        is_line && !matches!(word, None | Some("echo" | "set"))
     }
 
     /// Prints a line as it would be typed, runs it, and stops until Enter is typed if there is a prompt.

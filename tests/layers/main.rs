@@ -237,14 +237,17 @@ fn the_map_is_true() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(root.join("src/lib.rs")).expect("text");
     let (_, map) = text.split_once("// # The map of the house").expect("a map");
-    let map: String = map.lines().map_while(|line| line.strip_prefix("//").or(line.is_empty().then_some(""))).collect();
+    let lines = map.lines().map_while(|line| line.strip_prefix("//").or(line.is_empty().then_some("")));
+    let map = lines.map(str::trim).collect::<Vec<_>>().join(" ");
     let mut room = "";
     let mut named = 0;
     for bullet in map.split(" - ") {
         room = bullet.strip_prefix("**`").and_then(|rest| rest.split('`').next()).unwrap_or(room);
         for word in bullet.split('`').skip(1).step_by(2).map(|word| word.trim_end_matches('/')) {
             let is_path = word.contains('/') || word.ends_with(".rs");
-            if word.contains([' ', ':'])
+            // Folders of commands have one each.
+            if word == "records.rs"
+                || word.contains([' ', ':'])
                 || word.contains("NAME")
                 || word.contains("PID")
                 || !is_path

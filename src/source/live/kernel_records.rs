@@ -6,7 +6,7 @@ use crate::budget::Budget;
 use crate::kernel::btf::Layout;
 use crate::kernel::{Device, FrameNumber};
 use crate::source::records::{Ground, Image, OwnFile, RandomBytes, ReadCore, Records};
-use crate::source::sys::own::{self, OwnMemory};
+use crate::source::sys::own::{self, OwnMemory, Sharer};
 use crate::source::{Error, Result, WordFile};
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, fstat, fstatfs, ftruncate, major, memfd_create, minor};
@@ -105,6 +105,18 @@ impl Default for LiveGround {
 
 fn frame_of(address: u64) -> Option<u64> {
     memory::own_entry_at(address)?.frame().map(FrameNumber::get)
+}
+
+/// A second process with the memory of this one, unless there is so much of it that a fork would disturb a program that
+/// uses pmdb as a library.
+fn sharer() -> Option<Sharer> {
+    const MOST: u64 = 256 << 20;
+    let text = Directory::proc().and_then(|proc| proc.read("self/statm")).ok()?;
+    let resident: u64 = String::from_utf8(text).ok()?.split(' ').nth(1)?.parse().ok()?;
+    if resident.saturating_mul(rustix::param::page_size() as u64) > MOST {
+        return None;
+    }
+    Sharer::start().ok()
 }
 
 impl LiveGround {
@@ -207,15 +219,19 @@ impl Ground for LiveGround {
         }
     }
 
-    fn huge_page(&self, look: &mut dyn FnMut(u64)) {
+    fn huge_page(&self, look: &mut dyn FnMut(u64, bool)) {
         let mut steps = || {
             let (memory, begin, _) = self.own_huge_page()?;
             let inside = begin + 5 * self.page;
             memory.write(inside, &[1]).ok()?;
-            look(frame_of(memory.address() + inside as u64)?);
+            let frame = || frame_of(memory.address() + inside as u64);
+            look(frame()?, false);
+            if let Some(_sharer) = sharer() {
+                look(frame()?, true);
+            }
             // From now on page tables map it page by page.
             memory.protect(begin, self.page).ok()?;
-            look(frame_of(memory.address() + inside as u64)?);
+            look(frame()?, false);
             Some(())
         };
         _ = steps();

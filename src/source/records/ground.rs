@@ -26,8 +26,8 @@ pub(crate) trait Ground: Send + Sync {
     fn own_files(&self, look: &mut dyn FnMut(OwnFile));
 
     /// Calls `look` with a frame of a huge page of pmdb's own, if the kernel gives it one: mapped whole, and then page
-    /// by page.
-    fn huge_page(&self, look: &mut dyn FnMut(u64));
+    /// by page. And again while a second process maps it, if pmdb can start one: then `look` is told so.
+    fn huge_page(&self, look: &mut dyn FnMut(u64, bool));
 
     /// Pins pages of a huge page of pmdb's own and releases them; calls `look` with its frame before, in between and
     /// afterwards.

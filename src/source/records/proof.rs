@@ -2,6 +2,7 @@
 //! pmdb does to pages of its own.
 
 use super::ground::{Ground, OwnFile};
+use super::layout::Member;
 use super::pages::{FolioNumbers, PageRecords, unproved};
 use super::record::{FrameOwner, FrameRecord, PageOfFile, RecordParts};
 use crate::kernel::PageFlags;
@@ -23,6 +24,11 @@ impl ProofTally {
             Some(_) => self.has_differed = true,
             None => {}
         }
+    }
+
+    /// How many agreed.
+    fn count(&self) -> u32 {
+        self.agreements.values().sum()
     }
 
     /// Whether all agreed, in at least so many different values.
@@ -50,6 +56,7 @@ pub(super) fn prove(pages: &PageRecords, ground: &dyn Ground) -> Result<RecordPa
         orders: ProofTally::default(),
         maps: ProofTally::default(),
         large: ProofTally::default(),
+        is_shared: false,
         anonymous: ProofTally::default(),
     };
     for frame in proof.frames() {
@@ -60,7 +67,11 @@ pub(super) fn prove(pages: &PageRecords, ground: &dyn Ground) -> Result<RecordPa
         proof.compare(own.frame);
         files.add(proof.compare_file(&own));
     });
-    ground.huge_page(&mut |frame| proof.compare(frame));
+    ground.huge_page(&mut |frame, by_two| {
+        let before = proof.large.count();
+        proof.compare(frame);
+        proof.is_shared |= by_two && proof.large.count() > before;
+    });
     let is_folio_proved = proof.flags.proves(4) && proof.tails.proves(2) && proof.orders.proves(1);
     if !is_folio_proved {
         return Err(unproved("its flags of frames are not those of /proc/kpageflags"));
@@ -68,7 +79,10 @@ pub(super) fn prove(pages: &PageRecords, ground: &dyn Ground) -> Result<RecordPa
     let mut proved = RecordParts::FOLIO;
     proved.set(RecordParts::REFERENCES, references(pages, ground));
     proved.set(RecordParts::MAPPINGS, proof.maps.proves(2) && !proof.large.has_differed);
-    proved.set(RecordParts::LARGE_MAPPINGS, proof.maps.proves(2) && proof.large.proves(1));
+    // Beside the count of all mappings the kernel keeps those of single processes (Linux 6.15). That is the same number
+    // unless several map the folio.
+    let is_of_all = proof.is_shared || pages.layout.at(Member::AllMaps).is_none();
+    proved.set(RecordParts::LARGE_MAPPINGS, proof.maps.proves(2) && proof.large.proves(1) && is_of_all);
     proved.set(RecordParts::OWNER, proof.anonymous.proves(2) && files.proves(2));
     Ok(proved)
 }
@@ -85,6 +99,8 @@ struct Proof<'a> {
     maps: ProofTally,
     /// How often large folios are.
     large: ProofTally,
+    /// Whether one of these was mapped by several processes.
+    is_shared: bool,
     anonymous: ProofTally,
 }
 
@@ -189,8 +205,11 @@ impl Proof<'_> {
             let is_small_enough = folio().is_some_and(|folio| folio.order <= 11);
             if is_small_enough && !twin.contains(PageFlags::HUGE) {
                 let ours = || pages.mappings(&folio()?);
-                large =
-                    self.compare_until_stable(&ours, &|| self.mappings_of(&folio()?)).filter(|&(_, theirs)| theirs > 0);
+                let theirs = || Some(self.counts_of(&folio()?)?.mappings);
+                large = self.compare_until_stable(&ours, &theirs).filter(|&(_, theirs)| theirs > 0);
+                // No process maps a page of a file so often.
+                self.is_shared |= large.is_some_and(|(ours, theirs)| ours == theirs)
+                    && folio().and_then(|folio| self.counts_of(&folio)).is_some_and(|counts| counts.most > 2);
             }
         }
         self.tails.add(tail);
@@ -223,15 +242,24 @@ impl Proof<'_> {
         None
     }
 
-    /// All mappings of a folio, by the counts of its pages. Each counts the mappings of the whole too.
-    fn mappings_of(&self, folio: &FolioNumbers) -> Option<u64> {
+    /// How often a folio is mapped, by the counts of its pages. Each counts the mappings of the whole too.
+    fn counts_of(&self, folio: &FolioNumbers) -> Option<FolioCounts> {
         let mut counts = vec![0; 1 << folio.order];
         self.ground.words(WordFile::FrameCounts, folio.head, &mut counts)?;
         let sum: u64 = counts.iter().sum();
         let of_all = folio.entire.saturating_mul(counts.len() as u64 - 1);
         // Such a count is not right.
-        Some(sum.checked_sub(of_all).unwrap_or(u64::MAX))
+        let mappings = sum.checked_sub(of_all).unwrap_or(u64::MAX);
+        Some(FolioCounts { mappings, most: counts.into_iter().max().unwrap_or_default() })
     }
+}
+
+/// How often a folio is mapped.
+struct FolioCounts {
+    /// All mappings.
+    mappings: u64,
+    /// Those of the page that is mapped most often.
+    most: u64,
 }
 
 /// Whether references rise and fall by those that pmdb takes.

@@ -274,8 +274,10 @@ impl<G: Ground> Ground for Recording<G> {
         });
     }
 
-    fn huge_page(&self, look: &mut dyn FnMut(u64)) {
-        self.ground.huge_page(&mut |frame| self.look(HUGE, 0, vec![frame], || look(frame)));
+    fn huge_page(&self, look: &mut dyn FnMut(u64, bool)) {
+        self.ground.huge_page(&mut |frame, by_two| {
+            self.look(HUGE, 0, vec![frame, by_two.into()], || look(frame, by_two));
+        });
     }
 
     fn pin_huge_page(&self, taken: u32, look: &mut dyn FnMut(u64)) {
@@ -334,8 +336,8 @@ impl Ground for Replayed {
         });
     }
 
-    fn huge_page(&self, look: &mut dyn FnMut(u64)) {
-        self.replay(HUGE, 0, &mut |numbers| look(numbers[0]));
+    fn huge_page(&self, look: &mut dyn FnMut(u64, bool)) {
+        self.replay(HUGE, 0, &mut |numbers| look(numbers[0], numbers.get(1) == Some(&1)));
     }
 
     fn pin_huge_page(&self, taken: u32, look: &mut dyn FnMut(u64)) {

@@ -7,17 +7,25 @@
 use super::answers::program;
 use super::puppet::{answer, each_page, fork, huge, kill, mapped, memfd, stay_on_one_processor};
 use super::states::{MADV_COLLAPSE, detail};
-use super::support::{has_vm_flag, huge_page_bytes, is_root, page_bytes, plain_entry, release, skip};
+use super::support::{has_scan, has_vm_flag, huge_page_bytes, is_root, page_bytes, plain_entry, pool_page_bytes};
+use super::support::{release, skip};
+use super::system;
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test, huge::word};
+use pmdb::inspect::PageDetail;
 use pmdb::{AddressRange, AddressSpace, Facts, VirtualAddress};
 use serde_json::Value;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
 
 pub const TESTS: &[Test] = &[
     ("held::registered_with_io_uring", || shows("held::registered_with_io_uring", "registered")),
     ("held::registered_in_the_page_cache", || shows("held::registered_in_the_page_cache", "cached")),
     ("held::a_part_of_a_huge_page_registered", || shows("held::a_part_of_a_huge_page_registered", "huge")),
+    ("held::a_part_of_a_page_of_the_pool_registered", || {
+        shows("held::a_part_of_a_page_of_the_pool_registered", "pooled")
+    }),
     ("held::spliced_into_a_pipe", || shows("held::spliced_into_a_pipe", "spliced")),
     ("held::shared_by_a_fork", || shows("held::shared_by_a_fork", "forked")),
     ("held::locked", || shows("held::locked", "locked")),
@@ -45,11 +53,11 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Starts one, which does not hold its page yet.
-    pub fn start(way: &str) -> Holder {
+    /// Starts one, which does not hold its page yet; or an error number.
+    fn start(way: &str) -> Result<Holder, i64> {
         let mut target = Target::start("holds", &[way]);
-        let now = Self::said(&mut target).expect("its page");
-        Holder { target, now }
+        let now = Self::said(&mut target)?;
+        Ok(Holder { target, now })
     }
 
     /// Has it take the next step: hold the page, or release it. The kernel may refuse that, with an error number.
@@ -85,7 +93,16 @@ fn holds(arguments: &[String]) {
     let page = page_bytes() as usize;
     // So much that it can become a huge page.
     let whole = huge_page_bytes().map_or(page, |bytes| bytes as usize);
-    let start = if way == "cached" { shared(whole) } else { huge(whole) } as usize;
+    let (whole, start) = match way.as_str() {
+        "cached" => (whole, shared(whole)),
+        "pooled" => (pool_page_bytes() as usize, pooled(pool_page_bytes() as usize)),
+        "read" => (2 * READ_PAGES * page, huge(2 * READ_PAGES * page)),
+        _ => (whole, huge(whole)),
+    };
+    if start < 0 {
+        refused(start)
+    }
+    let start = start as usize;
     let address = start + whole / 2 / page * page;
     let advise = |advice| {
         // SAFETY: the mapping made just now, all of which is this target's.
@@ -96,6 +113,8 @@ fn holds(arguments: &[String]) {
         each_page(start, pages, |byte| unsafe { byte.write_volatile(1) })
     };
     let mut references = 1;
+    // Before Linux 6.5 reads with O_DIRECT took plain references (`bio_iov_iter_get_pages`).
+    let (taken_by_reads, pins_of_reads) = if release() < (6, 5) { (1, 0) } else { (REFERENCES_OF_A_PIN, 1) };
     match way.as_str() {
         "huge" => {
             write(start, whole / page);
@@ -105,6 +124,13 @@ fn holds(arguments: &[String]) {
         "cached" => {
             write(address, 1);
             references += 1;
+        }
+        "pooled" => _ = write(address, 1),
+        "read" => {
+            advise(libc::MADV_NOHUGEPAGE);
+            // Later the disk is slow: what is read of this program and of its place on the disk is in memory then.
+            let read = DirectRead::submit(address, READ_PAGES * page).unwrap_or_else(refused);
+            read.finish();
         }
         _ => {
             advise(libc::MADV_NOHUGEPAGE);
@@ -126,10 +152,16 @@ fn holds(arguments: &[String]) {
     };
     say(references, 0, 1);
     match way.as_str() {
-        "registered" | "cached" | "huge" => {
+        "registered" | "cached" | "huge" | "pooled" => {
             let ring = registered(address, page).unwrap_or_else(refused);
-            say(references + if way == "huge" { 1 } else { REFERENCES_OF_A_PIN }, 1, 1);
+            let is_large = matches!(way.as_str(), "huge" | "pooled");
+            say(references + if is_large { 1 } else { REFERENCES_OF_A_PIN }, 1, 1);
             unregister(&ring);
+        }
+        "read" => {
+            let read = DirectRead::submit(address, READ_PAGES * page).unwrap_or_else(refused);
+            say(references + taken_by_reads, pins_of_reads, 1);
+            read.finish();
         }
         "spliced" => {
             let _pipe = spliced(address).unwrap_or_else(refused);
@@ -139,6 +171,8 @@ fn holds(arguments: &[String]) {
             let child = fork(address, 0);
             say(references + 1, 0, 2);
             kill(child as usize);
+            // A fork makes pages read-only. Of read-only pages alone older kernels make no huge page (SCAN_PAGE_RO).
+            write(address, 1);
         }
         "locked" => {
             // SAFETY: memory of its own.
@@ -155,6 +189,98 @@ fn holds(arguments: &[String]) {
     say(references, 0, 1);
 }
 
+/// A read of so many pages takes a while on a slow device.
+const READ_PAGES: usize = 64;
+
+/// A read of this program into memory with O_DIRECT, which the kernel does meanwhile.
+struct DirectRead {
+    context: libc::c_ulong,
+}
+
+impl DirectRead {
+    /// Submits it; or the negative error number.
+    fn submit(address: usize, bytes: usize) -> Result<DirectRead, i64> {
+        /// `struct iocb` of include/uapi/linux/aio_abi.h. What is left out is 0: a read (IOCB_CMD_PREAD) is 0 too.
+        #[repr(C)]
+        struct Request {
+            data: u64,
+            keys: u64,
+            code: u32,
+            file: u32,
+            buffer: u64,
+            bytes: u64,
+            offset: u64,
+            rest: [u64; 2],
+        }
+        let path = std::env::current_exe().expect("this program");
+        let file = std::fs::File::options().read(true).custom_flags(libc::O_DIRECT).open(path);
+        let file = file.map_err(|error| -i64::from(error.raw_os_error().expect("a number")))?;
+        let mut context: libc::c_ulong = 0;
+        // SAFETY: room for the number of a new context.
+        let made = answer(unsafe { libc::syscall(libc::SYS_io_setup, 1, &raw mut context) } as i64);
+        if made < 0 {
+            return Err(made);
+        }
+        let request = Request {
+            data: 0,
+            keys: 0,
+            code: 0,
+            file: file.as_raw_fd() as u32,
+            buffer: address as u64,
+            bytes: bytes as u64,
+            offset: 0,
+            rest: [0; 2],
+        };
+        let requests = [&raw const request];
+        // SAFETY: one request, into memory that nobody else uses.
+        let submitted = unsafe { libc::syscall(libc::SYS_io_submit, context, 1, requests.as_ptr()) };
+        if submitted == 1 { Ok(DirectRead { context }) } else { Err(answer(submitted as i64)) }
+    }
+
+    /// Waits for its end.
+    fn finish(self) {
+        let (mut event, no_limit) = ([0u64; 4], std::ptr::null::<libc::timespec>());
+        // SAFETY: room for one event (`struct io_event`).
+        let ended = unsafe { libc::syscall(libc::SYS_io_getevents, self.context, 1, 1, event.as_mut_ptr(), no_limit) };
+        assert_eq!(ended, 1, "{}", std::io::Error::last_os_error());
+        // SAFETY: the context of this read alone.
+        unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
+    }
+}
+
+/// A group of processes that reads a page in a second from the disk of this program.
+struct SlowDisk {
+    group: PathBuf,
+    device: String,
+    _changed: system::Changed,
+}
+
+impl SlowDisk {
+    fn of_this_program() -> Result<SlowDisk, String> {
+        let path = std::env::current_exe().expect("this program");
+        let device = std::fs::metadata(path).expect("its file").dev();
+        let name = |device: u64| format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+        let mut device = name(device);
+        // Of a partition, the disk.
+        let folder = PathBuf::from(format!("/sys/dev/block/{device}"));
+        if folder.join("partition").exists() {
+            let disk = folder.canonicalize().map_err(|error| error.to_string())?.join("../dev");
+            device = std::fs::read_to_string(disk).map_err(|error| error.to_string())?.trim().to_owned();
+        }
+        let group = format!("pmdb-slow-{}", std::process::id());
+        let (group, _changed) = system::slow_reads(&group, &device, page_bytes())?;
+        Ok(SlowDisk { group, device, _changed })
+    }
+
+    fn takes(&self, pid: u32) {
+        std::fs::write(self.group.join("cgroup.procs"), pid.to_string()).expect("to move into it");
+    }
+
+    fn is_fast_again(&self) {
+        std::fs::write(self.group.join("io.max"), format!("{} rbps=max", self.device)).expect("no limit");
+    }
+}
+
 /// Ends because the kernel has refused something, with its negative error number.
 fn refused<T>(error: i64) -> T {
     announce(error);
@@ -166,6 +292,13 @@ fn shared(bytes: usize) -> i64 {
     let (fd, rw) = (memfd(bytes), libc::PROT_READ | libc::PROT_WRITE);
     // SAFETY: a new mapping at an address of the kernel's choice, which keeps the file.
     mapped(unsafe { libc::mmap(std::ptr::null_mut(), bytes, rw, libc::MAP_SHARED, fd.as_raw_fd(), 0) })
+}
+
+/// A private mapping of pages of the hugetlb pool; or the negative error number.
+fn pooled(bytes: usize) -> i64 {
+    let (rw, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB);
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    mapped(unsafe { libc::mmap(std::ptr::null_mut(), bytes, rw, flags, -1, 0) })
 }
 
 /// A new io_uring with memory of this process registered as its only buffer; or the negative error number.
@@ -249,7 +382,15 @@ fn check(way: &str, holder: &Holder, is_held: bool) {
 
 /// One way to hold a page, step by step.
 fn shows(name: &str, way: &str) {
-    let mut holder = Holder::start(way);
+    let pool = if way == "pooled" { system::huge_pages().map(Some) } else { Ok(None) };
+    let _pool = match pool {
+        Ok(pool) => pool,
+        Err(reason) => return skip(name, &reason),
+    };
+    let mut holder = match Holder::start(way) {
+        Ok(holder) => holder,
+        Err(error) => return skip(name, &format!("the kernel refuses it: error {error}")),
+    };
     if way == "huge" && detail(&holder.target.attach(), holder.now.address).huge != Ok(true) {
         return skip(name, "the kernel gave no huge page, or cannot say");
     }
@@ -261,7 +402,8 @@ fn shows(name: &str, way: &str) {
     }
     check(way, &holder, true);
     // MADV_COLLAPSE came with Linux 6.1. What is huge already, and what is of a file, it treats otherwise.
-    let can_collapse = release() >= (6, 1) && huge_page_bytes().is_some() && !matches!(way, "huge" | "cached");
+    let can_collapse =
+        release() >= (6, 1) && huge_page_bytes().is_some() && !matches!(way, "huge" | "cached" | "pooled");
     if can_collapse && holder.now.references > holder.now.mappings {
         assert_ne!(holder.collapses(), 0, "{way}: a page that is held was moved");
     }
@@ -283,7 +425,8 @@ fn is_recorded(way: &str, holder: &Holder, is_held: bool) {
     assert_eq!(record.pins, Ok(now.pins), "{way}: {now:?}, {record:?}");
     let holders = record.holders.expect("holders");
     assert_eq!(holders.mappings, now.mappings, "{way}: {now:?}, {holders:?}");
-    assert!(holders.others <= 1 + u64::from(way == "spliced"), "{way}: {now:?}, {holders:?}");
+    let is_lent = way == "spliced" || way == "read" && now.pins == 0;
+    assert!(holders.others <= 1 + u64::from(is_lent), "{way}: {now:?}, {holders:?}");
     let owner = if way == "cached" { "file" } else { "anonymous" };
     assert_eq!(record.owner, Ok(owner), "{way}");
     let pid = holder.target.pid();
@@ -293,18 +436,22 @@ fn is_recorded(way: &str, holder: &Holder, is_held: bool) {
     let (rows, holders) = (of("held-pages"), of("pin-holder"));
     assert_eq!(rows.len(), 1, "{way}: {said:?}");
     assert_eq!((&rows[0]["pins"], &rows[0]["pages"]), (&now.pins.into(), &1.into()), "{way}: {said:?}");
-    assert_eq!(rows[0]["folio_bytes"].is_null(), way != "huge", "{way}: {said:?}");
+    let is_large = matches!(way, "huge" | "pooled");
+    assert_eq!(rows[0]["folio_bytes"].is_null(), !is_large, "{way}: {said:?}");
     let found: Vec<_> = holders.iter().map(|one| (&one["pid"], &one["device"], &one["start"], &one["bytes"])).collect();
     let buffer = (pid.into(), "io_uring".into(), format!("{:#x}", now.address).into(), page_bytes().into());
-    let expected = if now.pins > 0 { vec![(&buffer.0, &buffer.1, &buffer.2, &buffer.3)] } else { Vec::new() };
+    // The kernel lists no reads with O_DIRECT.
+    let is_listed = now.pins > 0 && way != "read";
+    let expected = if is_listed { vec![(&buffer.0, &buffer.1, &buffer.2, &buffer.3)] } else { Vec::new() };
     assert_eq!(found, expected, "{way}: {said:?}");
     let said = program(&[], pid, true, &[format!("explain {:#x}", now.address)]);
     let explained: Value = serde_json::from_str(said.lines().next().expect("an explanation")).expect("JSON");
     let movable = explained["movable"].as_str().expect("a word");
     match way {
         _ if now.pins > 0 => assert_eq!(movable, "pinned", "{way}: {explained}"),
-        "spliced" if now.references > now.mappings => assert_eq!(movable, "held", "{way}: {explained}"),
+        "spliced" | "read" if now.references > now.mappings => assert_eq!(movable, "held", "{way}: {explained}"),
         // One reference more is possible at any time.
+        "pooled" => assert!(["unreclaimable", "held"].contains(&movable), "{way}: {explained}"),
         "locked" if is_held => assert!(["unreclaimable", "held"].contains(&movable), "{way}: {explained}"),
         _ => assert!(["freely", "held"].contains(&movable), "{way}: {explained}"),
     }
@@ -323,22 +470,37 @@ fn as_the_kernel_records_it() {
     if let Err(error) = pmdb::process::machine().require_records(pmdb::process::RecordParts::all()) {
         return skip(NAME, &error.to_string());
     }
-    for way in ["registered", "cached", "huge", "spliced", "forked", "locked"] {
-        let name = format!("{NAME} ({way})");
-        let mut holder = Holder::start(way);
-        if way == "huge" && detail(&holder.target.attach(), holder.now.address).huge != Ok(true) {
-            skip(&name, "the kernel gave no huge page, or cannot say");
-            continue;
+    for way in ["registered", "cached", "huge", "pooled", "spliced", "read", "forked", "locked"] {
+        if let Err(reason) = is_recorded_throughout(way) {
+            skip(&format!("{NAME} ({way})"), &reason);
         }
-        is_recorded(way, &holder, false);
-        match holder.go_on() {
-            Ok(_) => is_recorded(way, &holder, true),
-            Err(error) => {
-                skip(&name, &format!("the kernel refuses it: error {error}"));
-                continue;
-            }
-        }
-        holder.go_on().expect("to release a page");
-        is_recorded(way, &holder, false);
     }
+}
+
+/// Before a page is held, while it is, and afterwards; or why it cannot be held so here.
+fn is_recorded_throughout(way: &str) -> Result<(), String> {
+    let _pool = if way == "pooled" { Some(system::huge_pages()?) } else { None };
+    let refused = |error: i64| format!("the kernel refuses it: error {error}");
+    let mut holder = Holder::start(way).map_err(refused)?;
+    // Dropped before the process, which cannot end while it reads.
+    let disk = if way == "read" { Some(SlowDisk::of_this_program()?) } else { None };
+    let is_huge = |detail: PageDetail| match detail.huge {
+        Err(_) if !has_scan() => detail.folio.is_ok_and(|(folio, _)| folio.order > 0),
+        huge => huge == Ok(true),
+    };
+    if way == "huge" && !is_huge(detail(&holder.target.attach(), holder.now.address)) {
+        return Err("the kernel gave no huge page, or cannot say".into());
+    }
+    is_recorded(way, &holder, false);
+    if let Some(disk) = &disk {
+        disk.takes(holder.target.pid());
+    }
+    holder.go_on().map_err(refused)?;
+    is_recorded(way, &holder, true);
+    if let Some(disk) = &disk {
+        disk.is_fast_again();
+    }
+    holder.go_on().map_err(refused)?;
+    is_recorded(way, &holder, false);
+    Ok(())
 }

@@ -166,6 +166,35 @@ mkdir "$1" 2>/dev/null || refuse "no cgroup may be made"
 trap 'off "$1"' EXIT
 "#;
 
+/// Makes the cgroup that is named second, below the first. Its processes read so many bytes in a second from the device
+/// that is named third. At the end it goes, as do the limit and what still runs in it.
+const SLOW_READS: &str = r#"
+test -w "$1/cgroup.subtree_control" || refuse "no cgroups of version 2"
+case " $(cat "$1/cgroup.controllers") " in
+*" io "*) ;;
+*) refuse "cgroups here do not control reads" ;;
+esac
+case " $(cat "$1/cgroup.subtree_control") " in
+*" io "*) had=yes ;;
+*) had= ;;
+esac
+off() {
+    echo "$3 rbps=max" > "$2/io.max" 2>/dev/null || true
+    tries=0
+    while test -d "$2" && ! rmdir "$2" 2>/dev/null && test $tries -lt 100000; do
+        tries=$((tries + 1))
+        for process in $(cat "$2/cgroup.procs"); do
+            echo $process > "$1/cgroup.procs"
+        done 2>/dev/null || true
+    done
+    test -n "$had" || echo -io > "$1/cgroup.subtree_control"
+}
+echo +io > "$1/cgroup.subtree_control" 2>/dev/null || refuse "cgroups here may not control reads"
+mkdir "$2" 2>/dev/null || { test -n "$had" || echo -io > "$1/cgroup.subtree_control"; refuse "no cgroup may be made"; }
+trap 'off "$@"' EXIT
+echo "$3 rbps=$4" > "$2/io.max" 2>/dev/null || refuse "reads of this device cannot be limited"
+"#;
+
 /// A swap area, or the reason why there is none.
 pub fn swap() -> Result<Changed, String> {
     let is_on = || {
@@ -237,6 +266,17 @@ pub fn yama(scope: u32) -> Result<Changed, String> {
 /// A cgroup, at this path.
 pub fn cgroup(path: &Path) -> Result<Changed, String> {
     change(|| false, CGROUP, &[path.as_os_str()])
+}
+
+/// A cgroup of this name, whose processes read so many bytes in a second from the device; and where it is.
+pub fn slow_reads(name: &str, device: &str, bytes: u64) -> Result<(PathBuf, Changed), String> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").map_err(|error| error.to_string())?;
+    let root = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"));
+    let root = root.and_then(|line| line.split(' ').nth(1)).ok_or("no cgroups of version 2")?;
+    let path = Path::new(root).join(name);
+    let rate = bytes.to_string();
+    let arguments = [root.as_ref(), path.as_os_str(), device.as_ref(), rate.as_ref()];
+    change(|| false, SLOW_READS, &arguments).map(|changed| (path, changed))
 }
 
 /// The machine as it is: no other test changes it meanwhile.

@@ -90,6 +90,8 @@ fn bits_follow_the_process() {
     puppet.does("protect", &[memory, page_bytes(), libc::PROT_READ as u64]);
     assert_eq!(bits(&target, memory), written - TableBits::WRITE);
     puppet.does("protect", &[memory, page_bytes(), (libc::PROT_READ | libc::PROT_WRITE) as u64]);
+    // Before Linux 6.0 (`can_change_pte_writable`) only a fault made it writable again.
+    puppet.writes(memory, 1);
 
     let said = |command: String| -> Value {
         let said = program(&[], pid, true, &[command]);
@@ -114,7 +116,9 @@ fn bits_follow_the_process() {
     // The log names structures and members, and no address of the kernel.
     let log = program(&[], pid, false, &[format!("translate --how {memory:#x}")]);
     assert!(log.contains("mm_struct.pgd"), "{log}");
-    assert!(!log.contains("0xff"), "{log}");
+    // Those of processes reach 0xffff_ffff_ffff on arm64.
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_hexdigit).count();
+    assert!(log.split("0xff").skip(1).all(|rest| digits(rest) < 14), "{log}");
 }
 
 /// After a fork both have the same mappings and nearly the same frames: each has its own tables all the same.

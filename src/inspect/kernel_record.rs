@@ -39,6 +39,9 @@ pub(super) fn require(machine: &Machine, need: Facts) -> Fact<()> {
     Ok(machine.require_records(parts)?)
 }
 
+/// Records that are read together: as many as a processor keeps near it.
+const AT_ONCE: usize = 1024;
+
 /// Who holds the frames from `first` on, as far as these facts need it. Returns how many frames were looked at.
 pub(super) fn read_holders(
     machine: &Machine,
@@ -48,12 +51,17 @@ pub(super) fn read_holders(
 ) -> process::Result<usize> {
     let some = RecordParts::FOLIO | RecordParts::REFERENCES;
     let parts = if need.contains(Facts::PINS) { RecordParts::all() } else { some };
-    let mut records = vec![FrameRecord::default(); into.len()];
-    machine.frame_records(first, parts, &mut records)?;
-    for (holders, record) in into.iter_mut().zip(&records) {
-        *holders = FrameHolders::of(record);
+    let mut records = vec![FrameRecord::default(); into.len().min(AT_ONCE)];
+    let mut at = first;
+    for part in into.chunks_mut(AT_ONCE) {
+        records.truncate(part.len());
+        machine.frame_records(at, parts, &mut records)?;
+        for (holders, record) in part.iter_mut().zip(&records) {
+            *holders = FrameHolders::of(record);
+        }
+        at = at.checked_add(part.len() as u64).unwrap_or(at);
     }
-    Ok(records.len())
+    Ok(into.len())
 }
 
 /// What the record says in words and numbers.

@@ -104,10 +104,15 @@ impl PageRecords {
     /// Reads the bytes of records; of those that the kernel does not show, zeros.
     fn read_bytes(&self, first: u64, frames: usize) -> Vec<u8> {
         let mut bytes = vec![0; frames * self.layout.page as usize];
-        if let Some(address) = self.address(first) {
-            self.image.read_covered(address, &mut bytes);
-        }
+        self.read_bytes_into(first, &mut bytes);
         bytes
+    }
+
+    fn read_bytes_into(&self, first: u64, bytes: &mut [u8]) {
+        match self.address(first) {
+            Some(address) => self.image.read_covered(address, bytes),
+            None => bytes.fill(0),
+        }
     }
 
     /// The records in such bytes, `None` for those of zeros: such a record cannot be, so the kernel did not show it.
@@ -229,18 +234,38 @@ impl PageRecords {
         let mut folio: Option<(FolioNumbers, FrameRecord)> = None;
         // The file of the last page of one, by its page cache.
         let mut file = None;
+        // Neighbours mostly have the same flags.
+        let mut flags = (0, self.layout.flags(0));
         let mut at = first;
+        let mut bytes = vec![0; into.len().min(READ_FRAMES) * self.layout.page as usize];
         for part in into.chunks_mut(READ_FRAMES) {
-            let bytes = self.read_bytes(at, part.len());
+            bytes.truncate(part.len() * self.layout.page as usize);
+            self.read_bytes_into(at, &mut bytes);
             let mut behind = &bytes[..];
             for (record, page) in part.iter_mut().zip(self.each(&bytes)) {
                 let frame = at;
                 at += 1;
                 behind = behind.get(self.layout.page as usize..).unwrap_or_default();
-                *record = FrameRecord::default();
                 let Some((page, head)) = page.and_then(|page| Some((page, page.head(frame)?))) else {
+                    *record = FrameRecord::default();
                     continue;
                 };
+                let word = page.word(Member::Flags).unwrap_or_default();
+                if word != flags.0 {
+                    flags = (word, self.layout.flags(word));
+                }
+                if head == frame && !flags.1.contains(PageFlags::COMPOUND_HEAD) {
+                    // No other frame has this folio.
+                    *record = FrameRecord::default();
+                    if let Some(numbers) = page.with_flags(head, flags.1) {
+                        *record = self.of_whole(&numbers, parts);
+                        if parts.contains(RecordParts::OWNER) {
+                            record.owner = self.owner(&numbers, frame, &mut file);
+                        }
+                    }
+                    continue;
+                }
+                *record = FrameRecord::default();
                 if folio.is_none_or(|(known, _)| known.head != head) {
                     let numbers = if head == frame { self.folio_of(page, head, behind) } else { self.folio(head) };
                     folio = numbers.map(|numbers| (numbers, self.of_whole(&numbers, parts)));
@@ -317,12 +342,16 @@ impl RawPage<'_> {
 
     /// The numbers of the folio that begins with this record, as if it were a single page.
     fn as_folio(&self, head: u64) -> Option<FolioNumbers> {
-        let word = self.word(Member::Flags)?;
+        self.with_flags(head, self.flags()?)
+    }
+
+    /// The same of a record with these flags.
+    fn with_flags(&self, head: u64, flags: PageFlags) -> Option<FolioNumbers> {
         (self.word(Member::Compound)? & 1 == 0).then_some(())?;
         Some(FolioNumbers {
             head,
             order: 0,
-            flags: self.pages.layout.flags(word),
+            flags,
             references: self.half(Member::References)?,
             entire: 0,
             mapping: self.word(Member::Mapping)?,

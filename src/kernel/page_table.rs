@@ -71,7 +71,19 @@ enum Processor {
         /// Bits that mark encrypted memory, and are no part of an address.
         encryption: u64,
     },
-    Arm,
+    Arm {
+        /// Addresses have 52 bits with pages of 4 and 16 KiB too (LPA2).
+        is_wide: bool,
+    },
+}
+
+/// What a kernel says of the addresses in its page tables.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct AddressBits {
+    /// Bits that mark encrypted memory on x86-64.
+    pub encryption: u64,
+    /// Whether virtual addresses of arm64 have 52 bits. With pages of 4 and 16 KiB that takes LPA2.
+    pub is_wide: bool,
 }
 
 /// How the page tables of an address space are built.
@@ -84,16 +96,17 @@ pub struct TableShape {
 }
 
 impl TableShape {
-    /// The shapes that tables may have on a processor with this `e_machine`, the usual ones first. `encryption`: the
-    /// bits of addresses that mark encrypted memory. Empty for processors whose tables are unknown here.
-    pub fn of_machine(machine: u16, page: PageSize, encryption: u64) -> Vec<TableShape> {
+    /// The shapes that tables may have on a processor with this `e_machine`, the usual ones first. Empty for processors
+    /// whose tables are unknown here.
+    pub fn of_machine(machine: u16, page: PageSize, bits: AddressBits) -> Vec<TableShape> {
         const X86_64: u16 = 62;
         const AARCH64: u16 = 183;
+        let (x86, arm) = (Processor::X86 { encryption: bits.encryption }, Processor::Arm { is_wide: bits.is_wide });
         let (processor, levels): (_, &[u8]) = match (machine, page.shift()) {
-            (X86_64, 12) => (Processor::X86 { encryption }, &[4, 5]),
-            (AARCH64, 12) => (Processor::Arm, &[4, 3, 5]),
-            (AARCH64, 14) => (Processor::Arm, &[3, 4, 2]),
-            (AARCH64, 16) => (Processor::Arm, &[3, 2]),
+            (X86_64, 12) => (x86, &[4, 5]),
+            (AARCH64, 12) => (arm, &[4, 3, 5]),
+            (AARCH64, 14) => (arm, &[3, 4, 2]),
+            (AARCH64, 16) => (arm, &[3, 2]),
             _ => return Vec::new(),
         };
         let shape = |&levels| TableShape { processor, page_shift: page.shift(), levels };
@@ -123,7 +136,7 @@ impl TableShape {
     /// Whether these tables reach the page with this index. On x86-64 the upper half belongs to the kernel.
     pub fn reaches(self, page: u64) -> bool {
         let all = self.pages(self.levels).saturating_mul(self.table_entries());
-        page < if self.processor == Processor::Arm { all } else { all / 2 }
+        page < if matches!(self.processor, Processor::Arm { .. }) { all } else { all / 2 }
     }
 
     /// What an entry of this level says.
@@ -131,7 +144,7 @@ impl TableShape {
         match self.processor {
             _ if raw == 0 => TableStep::Empty,
             Processor::X86 { encryption } => self.step_of_x86(raw, level, encryption),
-            Processor::Arm => self.step_of_arm(raw, level),
+            Processor::Arm { is_wide } => self.step_of_arm(raw, level, is_wide),
         }
     }
 
@@ -179,7 +192,7 @@ impl TableShape {
     }
 
     /// arch/arm64/include/asm/pgtable-hwdef.h and pgtable-prot.h
-    fn step_of_arm(self, raw: u64, level: u8) -> TableStep {
+    fn step_of_arm(self, raw: u64, level: u8, is_wide: bool) -> TableStep {
         const VALID: u64 = 1 << 0;
         /// A table, or an entry of the last level.
         const TABLE: u64 = 1 << 1;
@@ -191,11 +204,14 @@ impl TableShape {
         if raw & VALID == 0 || is_damaged {
             return TableStep::Unused;
         }
-        let mut address = raw & (0x0000_ffff_ffff_ffff & !((1 << self.page_shift) - 1));
-        if self.page_shift == 16 {
+        let above_page = |bits: u32| raw & ((1 << bits) - 1) & !((1 << self.page_shift) - 1);
+        let address = match (self.page_shift, is_wide) {
             // Pages of 64 KiB leave room for four more bits.
-            address |= (raw >> 12 & 0xf) << 48;
-        }
+            (16, _) => above_page(48) | (raw >> 12 & 0xf) << 48,
+            // Two of them take the place of the shareability.
+            (_, true) => above_page(50) | (raw >> 8 & 3) << 50,
+            (_, false) => above_page(48),
+        };
         if !is_leaf {
             return TableStep::Table(address);
         }
@@ -218,8 +234,12 @@ mod tests {
     const AARCH64: u16 = 183;
 
     fn shape(machine: u16, page: u64, levels: u8) -> TableShape {
+        of(machine, page, levels, AddressBits { encryption: 1 << 47, is_wide: false })
+    }
+
+    fn of(machine: u16, page: u64, levels: u8, bits: AddressBits) -> TableShape {
         let page = PageSize::from_bytes(page).expect("a power of two");
-        let all = TableShape::of_machine(machine, page, 1 << 47);
+        let all = TableShape::of_machine(machine, page, bits);
         all.into_iter().find(|shape| shape.levels == levels).expect("a shape")
     }
 
@@ -279,6 +299,15 @@ mod tests {
         assert_eq!(small.step(0x4765_4fc2, 1), TableStep::Unused);
         let large = shape(AARCH64, 65_536, 3);
         assert_eq!(leaf(large.step(0x4765_afc3, 1)).2, 0x4765 | 0xa << 32);
+        // The shareability is no part of an address, unless that has 52 bits.
+        let wide = |page, levels| of(AARCH64, page, levels, AddressBits { encryption: 0, is_wide: true });
+        let far = 0x0020_0003_4765_4f43 | 2 << 50 | 3 << 48;
+        assert_eq!(leaf(small.step(far, 1)).2, 0x0034_7654);
+        assert_eq!(leaf(wide(4096, 5).step(far & !(3 << 8) | 2 << 8, 1)).2, (2 << 50 | 3 << 48 | 0x3_4765_4000) >> 12);
+        assert_eq!(leaf(wide(16_384, 4).step(far | 3 << 8, 1)).2, (3 << 50 | 3 << 48 | 0x3_4765_4000) >> 14);
+        assert_eq!(leaf(wide(65_536, 3).step(0x4765_afc3, 1)).2, 0x4765 | 0xa << 32);
+        let table = wide(4096, 5).step(3 << 48 | 0x4765_4103, 2);
+        assert_eq!(table, TableStep::Table(1 << 50 | 3 << 48 | 0x4765_4000));
         assert_eq!(large.pages(2), 8192);
         assert_eq!((large.slot(2, 8192 * 3 + 5), large.slot(1, 8192 * 3 + 5)), (3, 5));
     }
@@ -290,6 +319,6 @@ mod tests {
         assert!(shape(X86_64, 4096, 5).reaches((1 << 44) - 1));
         assert!(shape(AARCH64, 4096, 4).reaches((1 << 36) - 1));
         let page = PageSize::FOUR_KIB;
-        assert_eq!(TableShape::of_machine(21, page, 0), []);
+        assert_eq!(TableShape::of_machine(21, page, AddressBits::default()), []);
     }
 }

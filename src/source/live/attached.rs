@@ -247,4 +247,14 @@ impl AddressView for LiveView<'_> {
         let text = self.attached.maps_text(self.memory).unwrap_or_default();
         maps::parse(&text).unwrap_or_default()
     }
+
+    fn number(&self) -> Option<u32> {
+        /// `PROC_PID_INIT_INO` in include/linux/proc_ns.h.
+        const FIRST: u64 = 0xeffffffc;
+        let (proc, own) = (Directory::proc().ok()?, rustix::process::getpid().as_raw_nonzero().get());
+        // Of the namespace of pmdb, and of that of this /proc.
+        let is_first = proc.file("self/ns/pid").and_then(rustix::fs::fstat).is_ok_and(|stat| stat.st_ino == FIRST);
+        let is_same = proc.read("self/stat").is_ok_and(|stat| stat.starts_with(format!("{own} ").as_bytes()));
+        (is_first && is_same).then(|| self.attached.handle.pid())
+    }
 }

@@ -115,7 +115,8 @@ impl Image {
     pub(super) fn info(&self, key: &str, radix: u32) -> Option<u64> {
         let value = |line: &[u8]| {
             let rest = line.strip_prefix(key.as_bytes())?.strip_prefix(b"=")?;
-            u64::from_str_radix(std::str::from_utf8(rest).ok()?.trim(), radix).ok()
+            let number = std::str::from_utf8(rest).ok()?.trim();
+            u64::from_str_radix(number.trim_start_matches("0x"), radix).ok()
         };
         self.info.split(|&byte| byte == b'\n').find_map(value)
     }
@@ -138,6 +139,10 @@ impl Image {
 
     /// Reads memory at `address`. What no segment has becomes zeros, as what the kernel may not read.
     pub(super) fn read_covered(&self, address: u64, into: &mut [u8]) {
+        // Nearly always one segment has it all.
+        if self.read(address, into).is_some() {
+            return;
+        }
         into.fill(0);
         let end = address.saturating_add(into.len() as u64);
         for segment in &self.segments {
@@ -169,9 +174,16 @@ impl Image {
     }
 
     /// A number of `size` bytes, up to 8, in the byte order of the kernel.
+    #[inline]
     pub(super) fn number(&self, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
         let bytes = bytes.get(at..at.checked_add(size)?)?;
-        let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-        Some(if self.is_little_endian { bytes.iter().rev().fold(0, add) } else { bytes.iter().fold(0, add) })
+        let mut whole = [0; 8];
+        Some(if self.is_little_endian {
+            whole.get_mut(..size)?.copy_from_slice(bytes);
+            u64::from_le_bytes(whole)
+        } else {
+            whole.get_mut(8usize.checked_sub(size)?..)?.copy_from_slice(bytes);
+            u64::from_be_bytes(whole)
+        })
     }
 }

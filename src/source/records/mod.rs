@@ -17,6 +17,7 @@ mod record;
 mod tables;
 #[cfg(test)]
 pub(super) mod tests;
+mod way;
 
 pub(super) use ground::{Ground, OwnFile, RandomBytes};
 pub(super) use image::{Image, ReadCore};
@@ -30,7 +31,7 @@ use crate::kernel::btf::Layout;
 use layout::PageLayout;
 use pages::PageRecords;
 use std::sync::OnceLock;
-use tables::TableLayout;
+use way::TableLayout;
 
 /// The records of a machine whose layout was proved.
 pub(super) struct Records {

@@ -1,13 +1,13 @@
 //! The page tables of a process. No symbol of the kernel is needed to find them: a page of the process leads to its
 //! reverse map, and that to the address spaces that may map it.
 //!
-//! The tables are those of the process if they map pages that the page map says nobody else maps. And they are proved:
-//! their entries have to be those of the page map on pages of all its regions.
+//! The tables are those of the process if they map pages that the page map says nobody else maps. Where there are no such
+//! pages, the address space has to name the process as its owner. And they are proved: their entries have to be those
+//! of the page map on pages of all its regions.
 
-use super::image::Image;
 use super::pages::PageRecords;
-use crate::kernel::btf::Layout;
-use crate::kernel::page_table::{TableShape, TableStep};
+use super::way::{TableLayout, Way};
+use crate::kernel::page_table::{AddressBits, TableShape, TableStep};
 use crate::kernel::{PageMapEntry, PageSize, Region, TableEntry};
 use crate::source::{Error, Result};
 
@@ -18,6 +18,13 @@ pub(crate) trait AddressView {
 
     /// Its regions.
     fn regions(&self) -> Vec<Region>;
+
+    /// The number of the process, if it is that of the first pid namespace.
+    fn number(&self) -> Option<u32>;
+}
+
+fn all_shared() -> Error {
+    Error::not_available("every page of the process is shared, so that nothing identifies its page tables")
 }
 
 /// Where the page tables of a process are. Addresses of the kernel never leave this room.
@@ -27,62 +34,6 @@ pub(crate) struct PageTables {
     pub(super) shape: TableShape,
 }
 
-/// A member on the way from a page to the tables.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum TableMember {
-    /// The tree of a reverse map.
-    Root,
-    /// Where a node of it is in its entry.
-    Node,
-    Left,
-    Right,
-    /// The reverse map that an entry is of.
-    Of,
-    /// The mapping of an entry.
-    Mapping,
-    Start,
-    End,
-    /// The address space of a mapping.
-    Space,
-    /// The first table of an address space.
-    Top,
-}
-
-impl TableMember {
-    /// All of them, with structure and member.
-    pub(super) const ALL: [(TableMember, &'static str, &'static str); 10] = [
-        (TableMember::Root, "anon_vma", "rb_root"),
-        (TableMember::Node, "anon_vma_chain", "rb"),
-        (TableMember::Left, "rb_node", "rb_left"),
-        (TableMember::Right, "rb_node", "rb_right"),
-        (TableMember::Of, "anon_vma_chain", "anon_vma"),
-        (TableMember::Mapping, "anon_vma_chain", "vma"),
-        (TableMember::Start, "vm_area_struct", "vm_start"),
-        (TableMember::End, "vm_area_struct", "vm_end"),
-        (TableMember::Space, "vm_area_struct", "vm_mm"),
-        (TableMember::Top, "mm_struct", "pgd"),
-    ];
-}
-
-/// Where these members are, in bytes, in the order of [`TableMember::ALL`].
-#[derive(Clone, Debug)]
-pub(super) struct TableLayout(pub(super) [u64; TableMember::ALL.len()]);
-
-impl TableLayout {
-    /// The layout that the kernel describes; `None` if it describes another way.
-    pub(super) fn of(layout: &Layout) -> Option<TableLayout> {
-        let mut offsets = [0; TableMember::ALL.len()];
-        for (offset, (_, structure, name)) in offsets.iter_mut().zip(TableMember::ALL) {
-            *offset = layout.member(structure, name)?.byte_offset()?;
-        }
-        Some(TableLayout(offsets))
-    }
-
-    fn at(&self, member: TableMember) -> u64 {
-        self.0.get(member as usize).copied().unwrap_or_default()
-    }
-}
-
 /// So many pages are read at each end of a region: its first pages are in use, or, of a stack, its last.
 const AT_AN_END: u64 = 32;
 /// Of so many regions, and so many pages of each are compared.
@@ -90,8 +41,6 @@ const MOST_REGIONS: usize = 1024;
 const OF_A_REGION: usize = 8;
 /// The most pages from which a way is tried.
 const MOST_WAYS: usize = 24;
-/// The most entries of one reverse map.
-const MOST_NODES: usize = 4096;
 /// So many pages that nobody else maps have to agree, or all that there are.
 const OWN_PAGES: usize = 4;
 /// A comparison that fails is repeated: the page may change.
@@ -104,9 +53,14 @@ struct SamplePage {
 }
 
 impl SamplePage {
+    /// Whether it is of memory without a file.
+    fn is_anonymous(&self) -> bool {
+        self.word.is_present() && !self.word.is_file_or_shared()
+    }
+
     /// Whether the page map says that nobody else maps it. Only for anonymous pages is that always right.
     fn is_own(&self) -> bool {
-        self.word.is_present() && self.word.is_exclusive() && !self.word.is_file_or_shared()
+        self.is_anonymous() && self.word.is_exclusive()
     }
 }
 
@@ -120,17 +74,25 @@ impl PageTables {
         let unknown = || Error::not_available("this kernel's layout of the way to page tables is unknown to pmdb");
         let layout = layout.ok_or_else(unknown)?;
         let page = PageSize::from_bytes(pages.page_bytes).ok_or_else(unknown)?;
-        // AMD's memory encryption.
-        let encryption = pages.image.info("NUMBER(sme_mask)", 10).unwrap_or_default();
-        let shapes = TableShape::of_machine(pages.image.machine(), page, encryption);
+        let bits = AddressBits {
+            // AMD's memory encryption.
+            encryption: pages.image.info("NUMBER(sme_mask)", 10).unwrap_or_default(),
+            // 64 - 52. The kernel uses 52 bits for virtual and physical addresses, or for neither.
+            is_wide: pages.image.info("NUMBER(TCR_EL1_T1SZ)", 16) == Some(12),
+        };
+        let shapes = TableShape::of_machine(pages.image.machine(), page, bits);
         if shapes.is_empty() {
             return Err(Error::not_available("the page tables of this processor are unknown to pmdb"));
         }
         let samples = samples(page, space);
-        let way = Way { pages, layout, page };
+        let has_own = samples.iter().any(SamplePage::is_own);
+        // Right after a fork the entries of two processes are the same. Only the owners differ.
+        let of = if has_own { None } else { Some(space.number().ok_or_else(all_shared)?) };
+        let way = Way { pages, layout, page, of };
         let mut tried = Vec::new();
-        for own in samples.iter().filter(|one| one.is_own()).take(MOST_WAYS) {
-            for top in way.tops(own) {
+        let is_first = |one: &&SamplePage| if has_own { one.is_own() } else { one.is_anonymous() };
+        for own in samples.iter().filter(is_first).take(MOST_WAYS) {
+            for top in own.word.frame().map_or_else(Vec::new, |frame| way.tops(own.page, frame)) {
                 if tried.contains(&top) {
                     continue;
                 }
@@ -141,11 +103,8 @@ impl PageTables {
                 }
             }
         }
-        Err(Error::not_available(if samples.iter().any(SamplePage::is_own) {
-            "the kernel's records did not lead to page tables that agree with the page map"
-        } else {
-            "every page of the process is shared, so that nothing identifies its page tables"
-        }))
+        let differs = "the kernel's records did not lead to page tables that agree with the page map";
+        Err(if has_own { Error::not_available(differs) } else { all_shared() })
     }
 
     /// Whether their entries are those of the page map.
@@ -288,71 +247,4 @@ fn samples(page: PageSize, space: &dyn AddressView) -> Vec<SamplePage> {
         }
     }
     samples
-}
-
-/// From a page to the first tables of the address spaces that may map it.
-struct Way<'a> {
-    pages: &'a PageRecords,
-    layout: &'a TableLayout,
-    page: PageSize,
-}
-
-impl Way<'_> {
-    fn tops(&self, own: &SamplePage) -> Vec<u64> {
-        let mut tops = Vec::new();
-        let Some(map) = self.reverse_map(own) else {
-            return tops;
-        };
-        let address = own.page.saturating_mul(self.page.bytes());
-        for node in self.nodes(map) {
-            let top = self.top(node, map, address);
-            tops.extend(top.filter(|top| !tops.contains(top)));
-        }
-        tops
-    }
-
-    /// The reverse map of an anonymous page.
-    fn reverse_map(&self, own: &SamplePage) -> Option<u64> {
-        let frame = own.word.frame()?.get();
-        let head = self.pages.with(frame, |page| page.head(frame))?;
-        let mapping = self.pages.folio(head)?.mapping;
-        (mapping & 3 == 1).then(|| mapping - 1)
-    }
-
-    fn image(&self) -> &Image {
-        &self.pages.image
-    }
-
-    fn follow(&self, structure: u64, member: TableMember) -> Option<u64> {
-        self.image().word(structure.checked_add(self.layout.at(member))?)
-    }
-
-    /// The nodes of the tree of a reverse map.
-    fn nodes(&self, map: u64) -> Vec<u64> {
-        // The pointer to its first node is the first member of a root.
-        let mut left: Vec<u64> = self.follow(map, TableMember::Root).filter(|&node| node != 0).into_iter().collect();
-        let mut nodes = Vec::new();
-        while let Some(node) = left.pop()
-            && nodes.len() < MOST_NODES
-        {
-            nodes.push(node);
-            let children = [TableMember::Left, TableMember::Right].map(|side| self.follow(node, side));
-            left.extend(children.into_iter().flatten().filter(|&child| child != 0));
-        }
-        nodes
-    }
-
-    /// The first table of the address space of a node, if the node is of this reverse map and its mapping has this
-    /// address.
-    fn top(&self, node: u64, map: u64, address: u64) -> Option<u64> {
-        let entry = node.checked_sub(self.layout.at(TableMember::Node))?;
-        if self.follow(entry, TableMember::Of)? != map {
-            return None;
-        }
-        let mapping = self.follow(entry, TableMember::Mapping)?;
-        let range = self.follow(mapping, TableMember::Start)?..self.follow(mapping, TableMember::End)?;
-        let space = self.follow(mapping, TableMember::Space)?;
-        let top = self.follow(space, TableMember::Top)?;
-        range.contains(&address).then_some(top)
-    }
 }

@@ -4,10 +4,11 @@
 use super::super::bases::Bases;
 use super::super::layout::Member;
 use super::super::pages::PageRecords;
-use super::super::tables::{AddressView, PageTables, TableLayout, TableMember};
+use super::super::tables::{AddressView, PageTables};
+use super::super::way::{OwnerLayout, TableLayout, TableMember};
 use super::super::{Image, ReadCore};
 use super::tapes;
-use crate::kernel::page_table::TableShape;
+use crate::kernel::page_table::{AddressBits, TableShape};
 use crate::kernel::{AddressRange, Name, PageSize, Permissions, Region, TableBits, TableEntry, VirtualAddress};
 use std::collections::BTreeMap;
 
@@ -24,6 +25,8 @@ const AARCH64: u16 = 183;
 /// Where the structures of Linux 6.12 have the members, in the order of [`TableMember::ALL`].
 const OFFSETS: [u64; TableMember::ALL.len()] = [64, 32, 16, 8, 8, 0, 0, 8, 16, 72];
 
+const OWNER: OwnerLayout = OwnerLayout { owner: 800, space: 1200, process: 1300 };
+
 /// A kernel with the memory that tests write into it.
 #[derive(Clone, Default)]
 struct Kernel {
@@ -39,6 +42,7 @@ struct Process {
     words: BTreeMap<u64, u64>,
     regions: Vec<Region>,
     top: u64,
+    number: Option<u32>,
 }
 
 impl AddressView for Process {
@@ -51,6 +55,10 @@ impl AddressView for Process {
 
     fn regions(&self) -> Vec<Region> {
         self.regions.clone()
+    }
+
+    fn number(&self) -> Option<u32> {
+        self.number
     }
 }
 
@@ -83,7 +91,7 @@ impl Kernel {
     }
 
     fn shape(&self, levels: u8) -> TableShape {
-        let all = TableShape::of_machine(self.machine, PageSize::FOUR_KIB, 0);
+        let all = TableShape::of_machine(self.machine, PageSize::FOUR_KIB, AddressBits::default());
         all.into_iter().find(|shape| shape.levels == levels).expect("a shape")
     }
 
@@ -181,7 +189,7 @@ impl Family {
         let mut members = [Process::default(), Process::default()];
         let mut nodes = Vec::new();
         for number in 0..3 {
-            let [entry, place, space] = [(); 3].map(|()| kernel.page(junk));
+            let [entry, place, space, thread] = [(); 4].map(|()| kernel.page(junk));
             let top = kernel.page(0);
             let facts = [
                 (entry + at(TableMember::Of), map),
@@ -190,6 +198,9 @@ impl Family {
                 (place + 512 + at(TableMember::End), HEAP.end * PAGE),
                 (place + 512 + at(TableMember::Space), space + 512),
                 (space + 512 + at(TableMember::Top), top),
+                (space + 512 + OWNER.owner, thread),
+                (thread + OWNER.space, space + 512),
+                (thread + OWNER.process - 4, (70 + number as u64) << 32 | 9),
                 (entry + at(TableMember::Node) + at(TableMember::Left), 0),
                 (entry + at(TableMember::Node) + at(TableMember::Right), 0),
             ];
@@ -226,7 +237,8 @@ impl Family {
     }
 
     fn find(&self, member: usize, offsets: [u64; TableMember::ALL.len()]) -> crate::source::Result<PageTables> {
-        PageTables::find(&self.kernel.pages(), Some(&TableLayout(offsets)), &self.members[member])
+        let layout = TableLayout { members: offsets, owner: Some(OWNER) };
+        PageTables::find(&self.kernel.pages(), Some(&layout), &self.members[member])
     }
 }
 
@@ -311,13 +323,38 @@ fn tables_that_differ_from_the_page_map_are_not_believed() {
     assert_eq!(other.as_deref(), Some(differs));
     let more = refusal(&|family| _ = family.members[0].words.insert(HEAP.start + 9, PRESENT | OWN | 0x2fff));
     assert_eq!(more.as_deref(), Some(differs));
-    // Right after a fork nothing tells the tables of the two.
+    // Right after a fork nothing but their owners tells the tables of the two.
     let shared = refusal(&|family| family.members[0].words.values_mut().for_each(|word| *word &= !OWN));
     assert!(shared.expect("a refusal").contains("every page of the process is shared"));
     let machine = refusal(&|family| family.kernel.machine = 22);
     assert_eq!(machine.as_deref(), Some("the page tables of this processor are unknown to pmdb"));
     let layout = PageTables::find(&Family::new(X86_64, 4).kernel.pages(), None, &Process::default());
     assert!(layout.err().expect("a refusal").to_string().contains("layout"));
+}
+
+#[test]
+fn the_owner_tells_tables_of_a_fork_apart() {
+    let mut family = Family::new(X86_64, 4);
+    for process in &mut family.members {
+        process.words.values_mut().for_each(|word| *word &= !OWN);
+    }
+    assert!(family.find(0, OFFSETS).is_err());
+    for (process, number) in family.members.iter_mut().zip([70, 71]) {
+        process.number = Some(number);
+    }
+    for number in [0, 1] {
+        assert_eq!(family.find(number, OFFSETS).expect("tables").top, family.members[number].top);
+    }
+    // The entries have to agree all the same, and a thread of another address space proves nothing.
+    family.members[0].number = Some(71);
+    assert!(family.find(0, OFFSETS).is_err());
+    family.members[0].number = Some(72);
+    assert!(family.find(0, OFFSETS).is_err());
+    family.members[0].number = Some(70);
+    let back = family.kernel.words.iter().find(|(_, word)| **word == 70 << 32 | 9).map(|(place, _)| place + 4);
+    let thread = back.expect("a thread") - OWNER.process;
+    family.kernel.words.insert(thread + OWNER.space, 0);
+    assert!(family.find(0, OFFSETS).is_err());
 }
 
 #[test]

@@ -1,0 +1,169 @@
+//! The way from a page of a process to page tables that may be its own: by the reverse map of the page, which leads to
+//! the mappings that have it, and their address spaces.
+
+use super::image::Image;
+use super::pages::PageRecords;
+use crate::kernel::btf::Layout;
+use crate::kernel::{FrameNumber, PageSize};
+
+/// A member on the way from a page to the tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TableMember {
+    /// The tree of a reverse map.
+    Root,
+    /// Where a node of it is in its entry.
+    Node,
+    Left,
+    Right,
+    /// The reverse map that an entry is of.
+    Of,
+    /// The mapping of an entry.
+    Mapping,
+    Start,
+    End,
+    /// The address space of a mapping.
+    Space,
+    /// The first table of an address space.
+    Top,
+}
+
+impl TableMember {
+    /// All of them, with structure and member.
+    pub(super) const ALL: [(TableMember, &'static str, &'static str); 10] = [
+        (TableMember::Root, "anon_vma", "rb_root"),
+        (TableMember::Node, "anon_vma_chain", "rb"),
+        (TableMember::Left, "rb_node", "rb_left"),
+        (TableMember::Right, "rb_node", "rb_right"),
+        (TableMember::Of, "anon_vma_chain", "anon_vma"),
+        (TableMember::Mapping, "anon_vma_chain", "vma"),
+        (TableMember::Start, "vm_area_struct", "vm_start"),
+        (TableMember::End, "vm_area_struct", "vm_end"),
+        (TableMember::Space, "vm_area_struct", "vm_mm"),
+        (TableMember::Top, "mm_struct", "pgd"),
+    ];
+}
+
+/// Where these members are, in bytes, in the order of [`TableMember::ALL`].
+#[derive(Clone, Debug)]
+pub(super) struct TableLayout {
+    pub(super) members: [u64; TableMember::ALL.len()],
+    /// `None` where an address space has no owner (without CONFIG_MEMCG).
+    pub(super) owner: Option<OwnerLayout>,
+}
+
+/// The members from an address space to the process whose it is, and back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwnerLayout {
+    /// A thread of that process.
+    pub(super) owner: u64,
+    /// The address space of a thread.
+    pub(super) space: u64,
+    /// The number of its process, in the first pid namespace.
+    pub(super) process: u64,
+}
+
+impl TableLayout {
+    /// The layout that the kernel describes; `None` if it describes another way.
+    pub(super) fn of(layout: &Layout) -> Option<TableLayout> {
+        let mut offsets = [0; TableMember::ALL.len()];
+        for (offset, (_, structure, name)) in offsets.iter_mut().zip(TableMember::ALL) {
+            *offset = layout.member(structure, name)?.byte_offset()?;
+        }
+        let at = |structure, name| layout.member(structure, name)?.byte_offset();
+        let owner = || {
+            let (owner, space) = (at("mm_struct", "owner")?, at("task_struct", "mm")?);
+            Some(OwnerLayout { owner, space, process: at("task_struct", "tgid")? })
+        };
+        Some(TableLayout { members: offsets, owner: owner() })
+    }
+
+    fn at(&self, member: TableMember) -> u64 {
+        self.members.get(member as usize).copied().unwrap_or_default()
+    }
+}
+
+/// The most entries of one reverse map.
+const MOST_NODES: usize = 4096;
+/// From a page to the first tables of the address spaces that may map it.
+pub(super) struct Way<'a> {
+    pub(super) pages: &'a PageRecords,
+    pub(super) layout: &'a TableLayout,
+    pub(super) page: PageSize,
+    /// The process whose address space it has to be, by its number; `None` if the entries tell.
+    pub(super) of: Option<u32>,
+}
+
+impl Way<'_> {
+    /// First tables of the address spaces that may map this frame at this page.
+    pub(super) fn tops(&self, page: u64, frame: FrameNumber) -> Vec<u64> {
+        let mut tops = Vec::new();
+        let Some(map) = self.reverse_map(frame) else {
+            return tops;
+        };
+        let address = page.saturating_mul(self.page.bytes());
+        for node in self.nodes(map) {
+            let top = self.top(node, map, address);
+            tops.extend(top.filter(|top| !tops.contains(top)));
+        }
+        tops
+    }
+
+    /// The reverse map of the frame of an anonymous page.
+    fn reverse_map(&self, frame: FrameNumber) -> Option<u64> {
+        let frame = frame.get();
+        let head = self.pages.with(frame, |page| page.head(frame))?;
+        let mapping = self.pages.folio(head)?.mapping;
+        (mapping & 3 == 1).then(|| mapping - 1)
+    }
+
+    fn image(&self) -> &Image {
+        &self.pages.image
+    }
+
+    fn follow(&self, structure: u64, member: TableMember) -> Option<u64> {
+        self.image().word(structure.checked_add(self.layout.at(member))?)
+    }
+
+    /// The nodes of the tree of a reverse map.
+    fn nodes(&self, map: u64) -> Vec<u64> {
+        // The pointer to its first node is the first member of a root.
+        let mut left: Vec<u64> = self.follow(map, TableMember::Root).filter(|&node| node != 0).into_iter().collect();
+        let mut nodes = Vec::new();
+        while let Some(node) = left.pop()
+            && nodes.len() < MOST_NODES
+        {
+            nodes.push(node);
+            let children = [TableMember::Left, TableMember::Right].map(|side| self.follow(node, side));
+            left.extend(children.into_iter().flatten().filter(|&child| child != 0));
+        }
+        nodes
+    }
+
+    /// The first table of the address space of a node, if the node is of this reverse map and its mapping has this
+    /// address.
+    fn top(&self, node: u64, map: u64, address: u64) -> Option<u64> {
+        let entry = node.checked_sub(self.layout.at(TableMember::Node))?;
+        if self.follow(entry, TableMember::Of)? != map {
+            return None;
+        }
+        let mapping = self.follow(entry, TableMember::Mapping)?;
+        let range = self.follow(mapping, TableMember::Start)?..self.follow(mapping, TableMember::End)?;
+        let space = self.follow(mapping, TableMember::Space)?;
+        let top = self.follow(space, TableMember::Top)?;
+        (range.contains(&address) && self.is_wanted(space)).then_some(top)
+    }
+
+    /// Whether an address space may be that of the process: it names a thread of it, which has this address space.
+    fn is_wanted(&self, space: u64) -> bool {
+        let Some(process) = self.of else {
+            return true;
+        };
+        let is_of = |layout: OwnerLayout| {
+            let owner = self.image().word(space.checked_add(layout.owner)?)?;
+            let back = self.image().word(owner.checked_add(layout.space)?)?;
+            let number = self.image().half(owner.checked_add(layout.process)?)?;
+            Some(back == space && number == process)
+        };
+        self.layout.owner.and_then(is_of) == Some(true)
+    }
+}

@@ -183,11 +183,7 @@ pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Sy
         pid: space.target().process.identity().pid,
         address: detail.address,
         physical: detail.physical,
-        pfn: match (detail.page.state(), &detail.table_entry) {
-            // The page map hides the frames of device mappings.
-            (State::PfnMapped, Some(Ok(entry))) => Ok(entry.frame),
-            _ => detail.frame,
-        },
+        pfn: detail.frame,
         pfn_hidden: of_entry(PageMapEntry::is_frame_hidden),
         state: Ok(detail.page.state()),
         kind: detail.page.kind,
@@ -311,7 +307,7 @@ fn reason_without_symbol(reason: NoSymbols) -> Reason {
 fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<RowLimit>) -> Outcome {
     context.state.last_address = None;
     let space = AddressSpace::within(target, spans.ranges())?;
-    let need = space.obtainable(Facts::KINDS) | spans.holes();
+    let need = space.obtainable(Facts::KINDS) | space.device_frames(spans.ranges()) | spans.holes();
     let rest = walk::rest(spans, context.resume);
     let record = |run: &inspect::PhysicalRun| row(run, space.page());
     let more = rows::emit_rows::<PhysicalRuns, _>(&space, &rest, need.into(), cut, context.sink, record)?;

@@ -157,6 +157,7 @@ impl WalkRun<'_> {
     fn rows(&self, context: &mut Context) -> Outcome {
         let spans = rest(self.spans, context.resume);
         let shown = Facts::KINDS | Facts::FLAGS | Facts::COUNTS | Facts::HUGE | Facts::ORDER;
+        let shown = shown | self.space.device_frames(&spans);
         let mut with_own = 0;
         let question = self.question(shown);
         let more = rows::emit_rows::<PageRows, _>(self.space, &spans, question, self.cut, context.sink, |row| {
@@ -290,7 +291,8 @@ impl WalkRun<'_> {
                 why: run.states.why("state"),
             }
         };
-        let (spans, question) = (self.spans.ranges(), self.question(Facts::FRAMES));
+        let (spans, question) =
+            (self.spans.ranges(), self.question(Facts::FRAMES | self.space.device_frames(self.spans.ranges())));
         rows::emit_rows::<PhysicalRuns, _>(self.space, spans, question, self.cut, context.sink, record)?;
         Ok(Flow::Done)
     }

@@ -181,7 +181,9 @@ impl AddressSpace {
             }
         };
         let table_entry = table_entry(self.target(), size.index(address), entry, is_hidden);
-        let frame = match (entry.is_present(), entry.frame()) {
+        let in_table = table_entry.as_ref().and_then(|entry| entry.as_ref().ok()).map(|entry| entry.frame);
+        let device_frame = in_table.filter(|_| is_hidden);
+        let frame = match (entry.is_present(), entry.frame().or(device_frame)) {
             (_, Some(frame)) => Ok(frame),
             (true, None) => Err(Reason::FrameHidden),
             (false, None) => Err(no_frame()),
@@ -189,6 +191,8 @@ impl AddressSpace {
         let machine = &self.target().machine;
         let FrameDetail { flags, map_count, folio, record, place: frame_place } = frame_detail(machine, &frame);
         let folio = match folio {
+            // How much of it is mapped here, the page map does not show.
+            Ok(_) if device_frame.is_some() => Err(no_frame()),
             Ok(folio) => Ok((folio, self.folio_mapping(address, viewed, folio, reading)?)),
             Err(reason) => Err(reason),
         };
@@ -197,7 +201,7 @@ impl AddressSpace {
         let own_mappings = viewed.map_or(Ok(0), |viewed| self.own_mappings(viewed, address, entry, known_count));
         let evidence = PageObservation {
             entry: reading.entry,
-            flags: known_flags,
+            flags: known_flags.filter(|_| device_frame.is_none()),
             categories: reading.categories,
             content: reading.content.clone().ok(),
         };
@@ -230,10 +234,11 @@ impl AddressSpace {
             cgroup: None,
             holders: None,
             table: None,
+            device_frame,
             content: reading.content.clone().ok(),
         };
         let offset = size.offset(address);
-        let in_table = table_entry.as_ref().and_then(|entry| entry.as_ref().ok()?.frame.physical(size));
+        let in_table = device_frame.and_then(|frame| frame.physical(size));
         let physical = match (state, viewed.and_then(|viewed| viewed.physical_base().zip(Some(viewed)))) {
             (State::PfnMapped, _) if in_table.is_some() => {
                 in_table.and_then(|start| start.checked_add(offset)).ok_or_else(no_frame)

@@ -2,14 +2,14 @@
 //! and the facts that it and the caller need, as far as they can be known here.
 
 use super::address_space::AddressSpace;
-use super::classify::{KernelBehaviour, RegionFacts, absent_kind};
+use super::classify::{Backing, KernelBehaviour, RegionFacts, absent_kind};
 use super::error::no_scan;
 use super::kernel_record;
 use super::page::{Facts, Page};
 use super::region::ViewedRegion;
 use super::table_entry;
 use super::{Error, Result};
-use crate::kernel::FrameNumber;
+use crate::kernel::{AddressRange, FrameNumber};
 use crate::process::{self, Categories, Machine};
 use crate::report::Reason;
 use std::sync::Arc;
@@ -169,13 +169,14 @@ impl AddressSpace {
         } else {
             Ok(())
         };
-        let tables = if need.contains(Facts::TABLES) {
+        let tables = if need.intersects(Facts::TABLES | Facts::DEVICE_FRAMES) {
             available.frames.clone().and_then(|()| table_entry::require(self.target()))
         } else {
             Ok(())
         };
         let facts = [
             (Facts::TABLES, "page-table entries", &tables),
+            (Facts::DEVICE_FRAMES, "frames of device mappings", &tables),
             (Facts::REFERENCES, REFERENCES, &records),
             (Facts::PINS, PINS, &records),
             (Facts::ORDER, "the orders of folios", &available.flags),
@@ -211,6 +212,19 @@ impl AddressSpace {
         let tell_huge =
             need.intersects(Facts::HUGE | Facts::OWNERS) && !self.target().process.has_scan() && are_known();
         if tell_kinds || tell_huge || need.contains(Facts::ORDER) { need | Facts::FLAGS } else { need }
+    }
+
+    /// [`Facts::DEVICE_FRAMES`], if a device is mapped in `ranges` and its frames can be known.
+    pub fn device_frames(&self, ranges: &[AddressRange]) -> Facts {
+        let is_inside =
+            |viewed: &&ViewedRegion| ranges.iter().any(|range| range.intersection(viewed.range()).is_some());
+        let has_device = self.regions().iter().filter(is_inside).any(|viewed| self.is_of_device(viewed));
+        if has_device { self.obtainable(Facts::DEVICE_FRAMES) } else { Facts::empty() }
+    }
+
+    /// Whether `viewed` maps memory of a device, whose frames the page map hides.
+    pub(super) fn is_of_device(&self, viewed: &ViewedRegion) -> bool {
+        viewed.backing != Backing::Kernel && self.is_pfn_mapped(viewed)
     }
 
     /// As much of `need` as can be known here, for commands that show what is available.

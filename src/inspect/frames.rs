@@ -70,6 +70,7 @@ impl FrameRow {
             zone: self.zone,
             cgroup: self.cgroup,
             table: None,
+            device_frame: None,
             holders: self.holders,
             content: None,
         }
@@ -342,9 +343,14 @@ pub fn frame_detail(machine: &Machine, frame: &Fact<FrameNumber>) -> FrameDetail
     let cgroup = word_of(machine, WordFile::FrameCgroups, frame);
     let flags = flags_of(machine, frame);
     let zone = zone(machine, frame);
+    // Memory of devices has none.
+    let has_record = match &flags {
+        Ok(flags) => !flags.contains(PageFlags::NOPAGE),
+        Err(reason) => *reason != BEYOND_MEMORY,
+    };
     FrameDetail {
         folio: flags.clone().and_then(|flags| folio(machine, frame, flags)),
-        record: kernel_record(machine, frame, flags.as_ref().ok().copied()),
+        record: kernel_record(machine, frame, flags.as_ref().ok().copied()).filter(|_| has_record),
         flags,
         map_count: count_of(machine, frame),
         place: FramePlace {
@@ -367,10 +373,12 @@ pub(super) fn count_of(machine: &Machine, frame: FrameNumber) -> Fact<u64> {
     word_of(machine, WordFile::FrameCounts, frame)
 }
 
+const BEYOND_MEMORY: Reason = Reason::NotApplicable("the frame number is beyond physical memory");
+
 fn word_of(machine: &Machine, file: WordFile, frame: FrameNumber) -> Fact<u64> {
     let mut word = [0];
     match machine.frame_words(file, frame, &mut word)? {
-        0 => Err(Reason::NotApplicable("the frame number is beyond physical memory")),
+        0 => Err(BEYOND_MEMORY),
         _ => Ok(word[0]),
     }
 }

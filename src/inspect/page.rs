@@ -52,6 +52,8 @@ bitflags! {
         const PINS = 1 << 15;
         /// [`Page::table`], from the page tables in the kernel's memory.
         const TABLES = 1 << 16;
+        /// The frames of device mappings, which the page map hides, from the same page tables.
+        const DEVICE_FRAMES = 1 << 17;
     }
 }
 
@@ -136,6 +138,8 @@ pub struct Page {
     pub holders: Option<FrameHolders>,
     /// What the entry of the page table allows and records, when asked for and there is a frame.
     pub table: Option<TableBits>,
+    /// The frame of the first page of a device mapping, when asked for: only page tables have it.
+    pub device_frame: Option<FrameNumber>,
     /// For an untouched page: what the file or shared memory behind it has, when asked for and told.
     pub content: Option<BackingContent>,
 }
@@ -160,6 +164,7 @@ impl Page {
             cgroup: None,
             holders: None,
             table: None,
+            device_frame: None,
             content: None,
         }
     }
@@ -172,7 +177,7 @@ impl Page {
 
     /// The frame of the first page; the others have the following ones. `None` without a frame, and when it is hidden.
     pub fn frame(&self) -> Option<FrameNumber> {
-        self.entry.frame()
+        self.entry.frame().or(self.device_frame)
     }
 
     /// The physical address of the first byte.
@@ -259,7 +264,8 @@ impl Page {
             Some(_) if self.kind != Some(Kind::Zero) => PageMapEntry::new(self.entry.raw().wrapping_add(index)),
             _ => self.entry,
         };
-        Page { address: VirtualAddress::new(address), pages: 1, entry, ..*self }
+        let device_frame = self.device_frame.and_then(|first| first.checked_add(index));
+        Page { address: VirtualAddress::new(address), pages: 1, entry, device_frame, ..*self }
     }
 
     /// Its pages one by one.

@@ -60,6 +60,35 @@ fn is_on_the_bus(pid: u32, address: u64, physical: u64) {
     assert_eq!(said["physical"], format!("{physical:#x}"), "{said}");
 }
 
+/// Where page tables can be read, all commands show the frames that the page map hides.
+fn frames_are_shown(pid: u32, memory: u64, physical: u64, pages: u64) {
+    if !are_tables_read(pid) {
+        return;
+    }
+    let first = |line: String| -> Value {
+        let said = program(&[], pid, true, &[line]);
+        serde_json::from_str(said.lines().next().expect("an answer")).expect("an object")
+    };
+    let frame = physical / page_bytes();
+    let run = first(format!("translate {memory:#x},+{pages}p"));
+    assert_eq!(
+        (&run["pfn"], &run["pages"], &run["state"]),
+        (&frame.into(), &pages.into(), &"pfn_mapped".into()),
+        "{run}"
+    );
+    let row = first(format!("walk {memory:#x},+{pages}p"));
+    assert_eq!(
+        (&row["pfn"], &row["pages"], &row["state"]),
+        (&frame.into(), &pages.into(), &"pfn_mapped".into()),
+        "{row}"
+    );
+    let flags = answer(pid, format!("flags {memory:#x}"));
+    assert_eq!((&flags["pfn"], &flags["physical"]), (&frame.into(), &format!("{physical:#x}").into()), "{flags}");
+    let who = first(format!("who {memory:#x}"));
+    let why = who["message"].as_str().unwrap_or_default();
+    assert!(why.contains(&format!("{frame:#x} of a device")), "{who}");
+}
+
 /// All pages have the addresses of the device, and hidden pages are not counted.
 fn nothing_is_claimed(pid: u32, memory: u64, pages: u64) {
     let bytes = pages * page_bytes();
@@ -89,6 +118,7 @@ fn registers_of_a_device() {
         let byte = page_bytes() + 9;
         is_on_the_bus(pid, memory + byte, start + byte);
         nothing_is_claimed(pid, memory, 2);
+        frames_are_shown(pid, memory, start, 2);
         puppet.writes(memory, 2);
     }
 }
@@ -117,6 +147,7 @@ fn physical_memory() {
         puppet.writes(memory, 1);
         if flags == libc::MAP_SHARED {
             is_on_the_bus(pid, memory, start);
+            frames_are_shown(pid, memory, start, 2);
             continue;
         }
         for page in [0, 1] {

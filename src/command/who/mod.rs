@@ -8,7 +8,7 @@ use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, e
 use crate::eval::{self, Location};
 use crate::inspect::who::{self, EndCause, FrameQuestion, KnownMapping, SearchEvent, SearchSummary};
 use crate::inspect::{AddressSpace, frame_words};
-use crate::kernel::{Device, FrameNumber, Name, VirtualAddress};
+use crate::kernel::{Device, FrameNumber, Name, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, after, count};
 use crate::lang::{Count, Expression, Spanned, display};
 use crate::process::Machine;
@@ -164,6 +164,13 @@ fn by_address(
 ) -> Result<FrameQuestion, Error> {
     let target = context.target()?;
     let (space, detail) = AddressSpace::detail_at(&target, address)?;
+    if let (State::PfnMapped, Ok(frame)) = (detail.page.state(), &detail.frame) {
+        let message = format!(
+            "no search for the mappings of {address}: it is mapped to frame {frame} of a device, and page maps show no such \
+             mappings"
+        );
+        return Err(eval::Error::new(place.at, message).into());
+    }
     let frame = detail.frame.map_err(|reason| {
         let state = detail.page.state().phrase();
         if reason.is_refusal() {

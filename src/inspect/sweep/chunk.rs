@@ -8,7 +8,9 @@ use super::super::holders::FrameHolders;
 use super::super::page::{Facts, InZone, Page, StateSet, huge_without_scan};
 use super::super::region::ViewedRegion;
 use crate::kernel::physical::Zones;
-use crate::kernel::{AddressRange, Kind, PageFlags, PageMapEntry, PageSize, State, TableBits, VirtualAddress};
+use crate::kernel::{
+    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, State, TableBits, VirtualAddress,
+};
 use crate::process::{BackingContent, BackingRun, Categories};
 use crate::report::Reason;
 use std::ops::Range;
@@ -73,6 +75,8 @@ pub(in crate::inspect) struct EntryWords<'a> {
     pub holders: &'a [Option<FrameHolders>],
     /// The bits of their entries in page tables; empty when not read.
     pub tables: &'a [Option<TableBits>],
+    /// The frames of device mappings; empty where there are none, and when not asked for.
+    pub device_frames: &'a [Option<FrameNumber>],
     /// The scan categories, by index of entry; `None` when not asked for.
     pub marks: Option<&'a [CategoryMark]>,
     /// Pages that an entry stands for.
@@ -104,6 +108,7 @@ impl<'a> Chunk<'a> {
             && self.zones.is_none()
             && words.holders.is_empty()
             && words.tables.is_empty()
+            && words.device_frames.is_empty()
             && [words.flags, words.counts, words.orders, words.cgroups].iter().all(|words| words.is_empty())
     }
 
@@ -167,6 +172,7 @@ pub(super) struct PageStretches {
     pub cgroups: Vec<u64>,
     pub holders: Vec<Option<FrameHolders>>,
     pub tables: Vec<Option<TableBits>>,
+    pub device_frames: Vec<Option<FrameNumber>>,
     pub marks: Vec<CategoryMark>,
 }
 
@@ -206,6 +212,7 @@ impl PageStretches {
         self.cgroups.clear();
         self.holders.clear();
         self.tables.clear();
+        self.device_frames.clear();
         self.marks.clear();
     }
 
@@ -240,6 +247,7 @@ impl PageStretches {
                 cgroups: self.cgroups.get(at.clone()).unwrap_or_default(),
                 holders: self.holders.get(at.clone()).unwrap_or_default(),
                 tables: self.tables.get(at.clone()).unwrap_or_default(),
+                device_frames: self.device_frames.get(at.clone()).unwrap_or_default(),
                 marks: marks.as_ref().and_then(|marks| self.marks.get(marks.clone())),
                 stride: *stride,
             }),
@@ -377,6 +385,7 @@ impl ChunkPages<'_> {
         let cgroup = same_word(words.cgroups, first, &mut alike);
         let holders = common_word(words.holders, first, &mut alike).flatten();
         let table = common_word(words.tables, first, &mut alike).flatten();
+        let device_frame = consecutive(words.device_frames, first, &mut alike);
         let zone = self.zone(entry, words.stride, &mut alike);
         // A head has other flags than its tails: with flags, huge mappings come one by one and in two parts.
         let parted = words.stride > 1 && flags.is_some();
@@ -412,6 +421,7 @@ impl ChunkPages<'_> {
             cgroup,
             holders,
             table,
+            device_frame,
             content,
         };
         if !parted {
@@ -516,6 +526,16 @@ fn same_word(words: &[u64], first: usize, alike: &mut usize) -> Option<u64> {
     let &word = words.first()?;
     *alike = words.iter().take(*alike).take_while(|&&other| other == word).count();
     (word != UNREAD).then_some(word)
+}
+
+/// The frame at `first`, if there is one; cuts `alike` to as many as follow it, or as have none either.
+fn consecutive(frames: &[Option<FrameNumber>], first: usize, alike: &mut usize) -> Option<FrameNumber> {
+    let frames = frames.get(first..)?;
+    let &begin = frames.first()?;
+    let goes_on =
+        |&(index, frame): &(u64, &Option<FrameNumber>)| *frame == begin.and_then(|begin| begin.checked_add(index));
+    *alike = (0..).zip(frames).take(*alike).take_while(goes_on).count();
+    begin
 }
 
 /// How many entries from the first on differ in nothing but consecutive frames.

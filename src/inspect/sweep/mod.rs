@@ -367,6 +367,9 @@ impl Batch {
         if question.need.contains(Facts::TABLES) {
             tables::read_tables(stretches, space)?;
         }
+        if question.need.contains(Facts::DEVICE_FRAMES) {
+            tables::read_devices(stretches, space)?;
+        }
         frames::look_up_frames(stretches, wanted, space, question)?;
         if question.need.contains(Facts::OWNERS) {
             frames::set_exclusive(stretches, wanted, space, question.need)?;

@@ -136,6 +136,12 @@ impl Plan {
         }
     }
 
+    /// Whether page tables are read of a region in which neither the page map nor a scan finds anything.
+    fn reads_device(&self, region: usize) -> bool {
+        let viewed = self.space.regions().get(region);
+        self.need.contains(Facts::DEVICE_FRAMES) && viewed.is_some_and(|viewed| self.space.is_of_device(viewed))
+    }
+
     /// Whether the backing content of an empty stretch is read.
     fn reads_content(&self, step: &PlanStep) -> bool {
         let region = step.region.and_then(|index| self.space.regions().get(index));
@@ -187,7 +193,7 @@ impl Plan {
             self.read(current.region, current.left, Action::Read);
             return Ok(());
         }
-        if !self.space.target().process.has_scan() {
+        if !self.space.target().process.has_scan() || self.reads_device(current.region) {
             // A limited number of pages at a time: a region may be as large as the address space.
             let (now, rest) = split(current.left, self.aligned(current.left, STRAIGHT_PAGES));
             self.read(current.region, now, Action::Read);

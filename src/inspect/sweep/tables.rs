@@ -5,6 +5,27 @@ use super::super::table_entry::confirmed;
 use super::chunk::{PageStretches, StretchWords};
 use crate::process;
 
+/// Reads the frames of device mappings.
+pub(super) fn read_devices(stretches: &mut PageStretches, space: &AddressSpace) -> process::Result<()> {
+    let of_devices = stretches.all.iter().filter_map(|stretch| {
+        let viewed = space.regions().get(stretch.region?)?;
+        match &stretch.words {
+            StretchWords::Read { at, stride: 1, .. } if space.is_of_device(viewed) => Some((stretch, at)),
+            _ => None,
+        }
+    });
+    for (stretch, at) in of_devices {
+        let mut found = vec![None; at.len()];
+        space.target().process.table_entries(space.page().index(stretch.range.start()), &mut found)?;
+        stretches.device_frames.resize(stretches.entries.len(), None);
+        let frames = stretches.device_frames.get_mut(at.clone()).unwrap_or_default();
+        for (frame, found) in frames.iter_mut().zip(found) {
+            *frame = found.map(|entry| entry.frame);
+        }
+    }
+    Ok(())
+}
+
 /// Reads the bits of the entries of all pages that have a frame.
 pub(super) fn read_tables(stretches: &mut PageStretches, space: &AddressSpace) -> process::Result<()> {
     let process = &space.target().process;

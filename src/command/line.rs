@@ -184,7 +184,7 @@ fn namesakes(place: &Spanned<Expression>, context: &Context) -> Option<Vec<Virtu
 fn report(names: &TargetSymbols, address: VirtualAddress, found: LineAt) -> LineReport {
     let LineAt { module, row, frames, missing } = found;
     let last = frames.len().saturating_sub(1);
-    let told_by_symbol = frames.iter().find(|frame| frame.by_symbol);
+    let told_by_symbol = frames.iter().find(|frame| frame.is_named_by_symbol);
     let told_by_symbol = told_by_symbol.and_then(Frame::name);
     let frames: Vec<LineFrame> = frames
         .into_iter()
@@ -524,7 +524,7 @@ mod tests {
     use super::*;
 
     fn frame(line: Option<u64>, function: Option<&str>) -> Frame {
-        Frame { function: function.map(TargetName::from), by_symbol: false, file: None, line, column: None }
+        Frame { function: function.map(TargetName::from), is_named_by_symbol: false, file: None, line, column: None }
     }
 
     #[test]

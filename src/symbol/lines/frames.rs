@@ -44,7 +44,7 @@ impl UnitWithLines<'_, '_> {
     ) -> Result<Vec<Frame>, NoLines> {
         let mut frames = vec![Frame {
             function: None,
-            by_symbol: false,
+            is_named_by_symbol: false,
             file: path::of_file(self.dwarf, self.unit, row.file),
             line: row.line,
             column: row.column,
@@ -54,7 +54,7 @@ impl UnitWithLines<'_, '_> {
             let called = or_fault(called, missing)?.flatten();
             // An inlined function has no symbol of its own.
             let symbol = symbol.filter(|_| scope.call.is_none());
-            let (function, by_symbol) = match (called, symbol) {
+            let (function, is_named_by_symbol) = match (called, symbol) {
                 (Some(FunctionName::Linked(name)), _) => (Some(name), false),
                 // A name such as `operator()` lacks its class; the symbol has it.
                 (Some(FunctionName::Plain(_)), Some(symbol)) if may_be_mangled(symbol.as_bytes()) => {
@@ -65,12 +65,12 @@ impl UnitWithLines<'_, '_> {
             };
             if let Some(last) = frames.last_mut() {
                 last.function = function;
-                last.by_symbol = by_symbol;
+                last.is_named_by_symbol = is_named_by_symbol;
             }
             if let Some(call) = scope.call {
                 frames.push(Frame {
                     function: None,
-                    by_symbol: false,
+                    is_named_by_symbol: false,
                     file: path::of_file(self.dwarf, self.unit, call.file),
                     line: call.line,
                     column: call.column,

@@ -39,7 +39,7 @@ pub struct Frame {
     /// [`Frame::name`] is for people.
     pub function: Option<Name>,
     /// Whether the name is that of the symbol, as the debug information has none.
-    pub by_symbol: bool,
+    pub is_named_by_symbol: bool,
     /// The whole path, as far as it is known.
     pub file: Option<Name>,
     /// `None` for code of no line.

@@ -111,7 +111,7 @@ fn reason(known: &LineAt, file: &Path, why: &str) {
     let reason = reason.unwrap_or_default();
     let file = file.file_name().expect("a name").to_string_lossy();
     assert!(reason.contains(&*file) && reason.contains(why), "{reason}");
-    let frame = |frame: &Frame| (frame.name(), frame.by_symbol);
+    let frame = |frame: &Frame| (frame.name(), frame.is_named_by_symbol);
     let told: Vec<_> = known.frames.iter().map(frame).collect();
     let expected = if file.ends_with(".dwo") {
         // Inlined functions are unknown too.

@@ -171,7 +171,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
         let asks_maps =
             filter.as_ref().is_some_and(|filter| filter.fields().iter().any(|field| of_maps.contains(field)));
         if asks_maps && space.regions().iter().any(|viewed| viewed.region.permissions.sharing_unknown) {
-            let what = "whether regions are shared, and the inodes of their files: not in this core";
+            let what = "whether regions are shared is not in this core, nor are the inodes of their files";
             return Err(process::Error::not_available(what).into());
         }
         let has_pages = target.process.has_page_map();

@@ -77,7 +77,8 @@ Saves the page map of the process or of a range, for `diff` to compare it with a
   delete NAME   delete this snapshot
 
 `info snapshots` lists the snapshots with the memory that they use. Snapshots remain when another process is attached, \
-and are lost when pmdb ends. After the process has executed another program, `diff` refuses those from before: their \
+and are lost when pmdb ends. To keep a state for longer, write it with `capture FILE`: `snapshot NAME from FILE` and \
+`diff from FILE` read it later. After the process has executed another program, `diff` refuses those from before: their \
 pages are gone.
 
 Does not touch pages that are not resident. The kernel marks pages whose content is read as used. Names that begin \

@@ -245,7 +245,7 @@ fn symbol_or_why(
 }
 
 /// The record of an address of a core file without a page map: its place is known, and its page is not.
-fn without_page(
+pub(super) fn without_page(
     space: &AddressSpace,
     address: VirtualAddress,
     symbols: &Symbols,

@@ -99,6 +99,12 @@ impl AddressSpace {
         budget.look().map(|()| consequences)
     }
 
+    /// What an access does if its region decides that, whatever its page is.
+    pub fn outcome_of_region(&self, address: VirtualAddress, access: Access) -> Option<AccessOutcome> {
+        let permissions = self.region(address).map(|viewed| viewed.region.permissions);
+        outcome::without_page(permissions, access)
+    }
+
     /// What smaps says of the region at `address`.
     fn smaps_at(&self, address: VirtualAddress, budget: &mut Budget) -> Option<&Smaps> {
         let viewed = self.region(address)?;

@@ -22,11 +22,12 @@ mod tests;
 
 #[cfg(feature = "cli")]
 #[doc(hidden)]
-pub use capture::{Capture, CaptureContent, Member};
+pub use capture::{Capture, CaptureContent, Member, unopened};
 
 pub use crate::source::{
     BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, FrameOwner, FrameRecord, Held,
-    Identity, InMemory, Liveness, PageOfFile, ProcessEntry, ReadAt, RecordParts, Result, WordFile, covered_pages,
+    Identity, InMemory, Liveness, MissingProcess, PageOfFile, ProcessEntry, ReadAt, RecordParts, Result, WordFile,
+    covered_pages,
 };
 pub use cgroups::CgroupMemory;
 pub use huge::{HugeSettings, HugeSize};
@@ -101,8 +102,10 @@ impl Target {
         }
         let handles = self.machine.process_handles()?.processes;
         let source = self.process.source();
-        let is_member = handles.iter().any(|one| one.pid == pid);
-        let what = || Error::not_available(format!("process {pid}: not in this capture"));
+        // The source says why a process is missing.
+        let is_missing = self.process.missing_processes().iter().any(|one| one.pid == pid);
+        let is_member = is_missing || handles.iter().any(|one| one.pid == pid);
+        let what = || Error::not_in("this capture", &format!("process {pid}"));
         if is_member { source.open(pid, &Held::default()).map(Self::new) } else { Err(what()) }
     }
 

@@ -160,6 +160,12 @@ impl Process {
         self.source.unknown_parts()
     }
 
+    /// The processes of a captured family that the capture does not have, or has only in part.
+    #[cfg(feature = "cli")]
+    pub(crate) fn missing_processes(&self) -> Vec<crate::source::MissingProcess> {
+        self.source.missing_processes()
+    }
+
     /// Refuses a target without a page map.
     #[cfg(feature = "cli")]
     pub(crate) fn require_page_map(&self) -> Result<()> {

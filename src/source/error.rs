@@ -87,6 +87,12 @@ impl Error {
         Error::NotAvailable { what: what.into() }
     }
 
+    /// `file`, which is read in place of a process, does not have this.
+    #[cfg(feature = "cli")]
+    pub(crate) fn not_in(file: &str, what: &str) -> Self {
+        Error::not_available(format!("{what} {} not in {file}", if is_plural(what) { "are" } else { "is" }))
+    }
+
     /// Any other failure of a system call.
     pub(crate) fn io(what: impl Into<String>, error: rustix::io::Errno) -> Self {
         Error::Io { what: what.into(), error }
@@ -109,6 +115,17 @@ impl Error {
     }
 }
 
+/// Whether a noun, with what follows it, is a plural.
+#[cfg(feature = "cli")]
+fn is_plural(what: &str) -> bool {
+    let ends = [" of ", " for ", " that ", " in ", " from ", " at ", " on ", " ("];
+    let end = ends.iter().filter_map(|end| what.find(end)).min();
+    let head = what.get(..end.unwrap_or(what.len())).unwrap_or_default();
+    // A name, or a question.
+    let is_single = head.starts_with(['/', '[']) || head.starts_with("whether ");
+    !is_single && (head.contains(" and ") || head.ends_with('s') && !head.ends_with("ss"))
+}
+
 /// A process in a listing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -125,4 +142,33 @@ pub struct ProcessEntry {
     pub resident: Option<u64>,
     /// Command line, empty for kernel threads; `None` where a read could fault memory of the process in.
     pub command_line: Option<Name>,
+}
+
+#[cfg(all(test, feature = "cli"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_file_lacks_is_a_sentence() {
+        let said = |what: &str| Error::not_in("this core", what).to_string();
+        for (what, verb) in [
+            ("the process", "is"),
+            ("the limits of the process", "are"),
+            ("the kernel's counts for each region", "are"),
+            ("zones and nodes of frames", "are"),
+            ("the use of physical addresses", "is"),
+            ("the release of the kernel", "is"),
+            ("the user namespace", "is"),
+            ("swap areas", "are"),
+            ("the page map from 0x1000 on", "is"),
+            ("process 812", "is"),
+            ("memory at 0x1000", "is"),
+            ("the registers of thread 7", "are"),
+            ("page tables", "are"),
+            ("/usr/lib/libs", "is"),
+            ("whether the kernel tracks soft-dirty pages", "is"),
+        ] {
+            assert_eq!(said(what), format!("{what} {verb} not in this core"));
+        }
+    }
 }

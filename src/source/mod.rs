@@ -54,6 +54,28 @@ impl Identity {
     }
 }
 
+/// A process of a family that its capture does not have, or has only in part.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct MissingProcess {
+    /// Process id.
+    pub pid: u32,
+    /// Its short name; empty if it was never opened.
+    pub name: Name,
+    /// What it did, as a verb: `ended`.
+    pub why: String,
+    /// Whether its pages are in the capture, and only later answers are not.
+    pub is_in_part: bool,
+}
+
+#[cfg(feature = "cli")]
+impl MissingProcess {
+    /// A process that is not in the capture at all.
+    pub(crate) fn new(pid: u32, name: Name, why: impl Into<String>) -> Self {
+        MissingProcess { pid, name, why: why.into(), is_in_part: false }
+    }
+}
+
 /// The state of the target since it was attached to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Liveness {
@@ -97,6 +119,10 @@ macro_rules! passed_on {
 
         fn unknown_parts(&self) -> Vec<String> {
             self.source.unknown_parts()
+        }
+
+        fn missing_processes(&self) -> Vec<$crate::source::MissingProcess> {
+            self.source.missing_processes()
         }
 
         fn has_page_map(&self) -> bool {
@@ -159,6 +185,11 @@ pub trait Source: Send + Sync {
 
     /// The names of parts of a capture that this version of pmdb does not know, and so passes over.
     fn unknown_parts(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The processes of a captured family that the capture does not have, or has only in part.
+    fn missing_processes(&self) -> Vec<MissingProcess> {
         Vec::new()
     }
 

@@ -233,7 +233,8 @@ fn what_it_lacks_is_said() {
     captured(&pid, &file);
     let path = file.to_str().expect("a path");
     drop(target);
-    for words in [&["x", "$sp"][..], &["ps"], &["find", "$sp,", "+8,", "1"]] {
+    // The vdso is in every capture, and is no memory of the process.
+    for words in [&["x", "$sp"][..], &["ps"], &["find", "$sp,", "+8,", "1"], &["find", "all,", "\"zyxquorble\""]] {
         let output = pmdb(&[&["-c", path], words].concat());
         assert_ne!(output.status.code(), Some(0), "{words:?}");
         assert!(text(&output).contains("not in this capture"), "{words:?}: {}", text(&output));
@@ -632,6 +633,13 @@ fn cores_are_read() {
         let then = compared(&pmdb(&[&["-c", &path], &words[..]].concat()));
         assert_eq!(then, on_process, "{line}");
     }
+    // A page is explained as far as its entry tells.
+    let explained = |subject: &[&str]| records(subject, &format!("explain {memory:#x}"), "explanation").remove(0);
+    let (then, now) = (explained(&["-c", &path]), explained(&["-p", &pid]));
+    for field in ["state", "entry", "pfn", "physical", "region"] {
+        assert_eq!(then[field], now[field], "{field}: {then} {now}");
+    }
+    assert!(then["why"]["flags"].as_str().is_some_and(|why| why.contains("not in this core")), "{then}");
     // What is known of the process is in it, and the memory fields of status are not.
     let record = |subject: &[&str]| records(subject, "info process", "process").remove(0);
     let (then, now) = (record(&["-c", &path]), record(&["-p", &pid]));
@@ -652,7 +660,7 @@ fn cores_are_read() {
 
 /// What a core of another program says instead of its pages.
 const NO_PAGES: &str =
-    "states and frames of pages: not in this core (the kernel and gdb write no page map into core files)";
+    "states and frames of pages are not in this core (the kernel and gdb write no page map into core files)";
 
 /// Commands about pages report that a core of another program has no page map, and those about regions and memory work.
 fn has_no_page_map(path: &str) {
@@ -664,7 +672,6 @@ fn has_no_page_map(path: &str) {
         "regions by rss",
         "regions where present > 0",
         "account",
-        "explain $sp",
         "flags $sp",
         "translate $sp, +4p",
         "print count(all where present)",
@@ -700,6 +707,17 @@ fn has_no_page_map(path: &str) {
         assert!(place[field].is_null() && place["why"][field] == NO_PAGES, "{field}: {place}");
     }
     assert_eq!(core("translate 0x10", "translation")["state"], "unmapped");
+    // An access follows from the region alone, or is unknown.
+    let stack = core("explain $sp", "explanation");
+    assert_eq!((&stack["region"]["name"], &stack["why"]["owner"]), (&"[stack]".into(), &NO_PAGES.into()), "{stack}");
+    for field in ["next_read", "next_write", "discardable"] {
+        assert!(stack[field].is_null() && stack["why"][field] == NO_PAGES, "{field}: {stack}");
+    }
+    let code = core("explain $pc", "explanation");
+    assert!(code["next_read"].is_null() && code["file"]["name"].is_string(), "{code}");
+    assert_eq!(code["next_write"]["effects"], serde_json::json!(["protection"]), "{code}");
+    let nothing = core("explain 0x10", "explanation");
+    assert_eq!(nothing["next_read"]["effects"], serde_json::json!(["no_region", "stack_grows"]), "{nothing}");
     // So is the process.
     let process = core("info process", "process");
     assert!(process["pid"].as_u64() > Some(0) && process["frames_hidden"].is_null(), "{process}");

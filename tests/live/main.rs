@@ -12,6 +12,7 @@ mod answers;
 mod behind;
 mod by_region;
 mod capture;
+mod capture_families;
 mod cgroup;
 mod changes;
 mod devices;
@@ -73,6 +74,7 @@ const TESTS: &[&[Test]] = &[
     behind::TESTS,
     by_region::TESTS,
     capture::TESTS,
+    capture_families::TESTS,
     cgroup::TESTS,
     changes::TESTS,
     devices::TESTS,

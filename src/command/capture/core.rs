@@ -51,7 +51,7 @@ consistent state of all threads.
 
 `pmdb -c FILE` opens the file, for the commands about regions, pages, memory, threads and modules. Pages that are \
 missing are `not in this core`. Core files of the kernel and of gdb have no page map: \
-`translate` shows the place of an address in them, and not its page. A core file contains passwords and keys of the process: only \
+`translate` and `explain` show the place of an address in them, and not its page. A core file contains passwords and keys of the process: only \
 its owner can read the file, and with sudo the user who ran sudo.",
         examples: &[example("export core demo.core", "write a core file of all resident memory")],
     };

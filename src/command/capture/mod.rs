@@ -1,6 +1,7 @@
 //! `capture FILE`: write what the kernel says of the process into a file; `target capture FILE`: examine such a file.
 
 mod core;
+mod lost;
 mod opened;
 mod output;
 
@@ -17,7 +18,7 @@ use crate::lang::parser::{
     Parsed, Tokens, after, clause, hint_at_missing_with, list_once, option, pattern, split_text, word,
 };
 use crate::lang::{self, Expected, Spanned};
-use crate::process::{Capture, Member, ProcessHandle, Target};
+use crate::process::{Capture, Member, MissingProcess, ProcessHandle, Target, unopened};
 use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
@@ -27,6 +28,7 @@ use crate::report::record::record;
 use crate::report::{Declared, Shape};
 use crate::symbol::{Symbols, read_tables};
 pub use core::ExportCore;
+use lost::LostProcess;
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
@@ -98,7 +100,7 @@ answer as they would have then.
 
 The file appears when it is complete, and only its owner can read it. With sudo it belongs to the user who ran sudo. \
 The process is not stopped. Pages that change during the capture are counted, and facts about their frames are then \
-unknown.
+unknown. Where a process of a family ends meanwhile, the capture continues without it, and names it.
 
 A capture identifies the machine and the program, and shows where the memory of the process lies. `help captures` \
 describes its contents and its format.",
@@ -167,7 +169,7 @@ describes its contents and its format.",
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let (target, others) = self.processes(context)?;
+        let CapturedProcesses { target, others, missing } = self.processes(context)?;
         if target.process.capture_times().is_some() {
             return Err(Error::refused("the target is a capture already", "copy its file"));
         }
@@ -204,17 +206,14 @@ describes its contents and its format.",
         let subject = if self.without_names { target.without_names() } else { target };
         let capture = Capture::begin(&subject, out).with_all_frames(has(Extra::Frames)).within(ranges);
         let capture =
-            if let Some(CaptureSubject::Family(_)) = self.of { capture.with_family(&others) } else { capture };
+            if let Some(CaptureSubject::Family(_)) = self.of { capture.with_family(&others, missing) } else { capture };
         let mut budget = context.sink.budget();
         let mut memory = MemoryCounts::default();
-        let captured = capture.write(&mut budget.clone(), |capture| -> Result<(), Error> {
-            for member in capture.members() {
-                if has_memory {
-                    memory.keep(member, ranges, has(Extra::Dontdump), &mut budget)?;
-                }
-                keep_symbols(&member.target, &mut budget)?;
+        let captured = capture.write(&mut budget.clone(), |member| -> Result<(), Error> {
+            if has_memory {
+                memory.keep(member, ranges, has(Extra::Dontdump), &mut budget)?;
             }
-            Ok(())
+            keep_symbols(&member.target, &mut budget)
         })?;
         file.map(output::CaptureFile::publish).transpose()?;
         context.sink.emit(&CaptureReport {
@@ -222,7 +221,8 @@ describes its contents and its format.",
             bytes: captured.bytes,
             pid: subject.process.identity().pid,
             processes: captured.processes,
-            missing: captured.missing,
+            missing: captured.missing.iter().filter(|one| !one.is_in_part).count() as u64,
+            lost: captured.missing.into_iter().map(LostProcess::of).collect(),
             regions: captured.regions,
             pages: captured.pages,
             frames: captured.frames,
@@ -237,30 +237,51 @@ describes its contents and its format.",
 }
 
 impl WriteCapture {
-    /// The process that the file opens on, and the others. Of a name it is the attached one, or the first.
-    fn processes(&self, context: &mut Context) -> Result<(Target, Vec<ProcessHandle>), Error> {
+    /// The process that the file opens on, and the others. Of a name it is the attached one, or the first that can be
+    /// opened.
+    fn processes(&self, context: &mut Context) -> Result<CapturedProcesses, Error> {
         let Some(CaptureSubject::Family(family)) = &self.of else {
-            return Ok(((*context.target()?).clone(), Vec::new()));
+            let target = (*context.target()?).clone();
+            return Ok(CapturedProcesses { target, others: Vec::new(), missing: Vec::new() });
         };
         let (mut others, _) = family.processes(context)?;
         let attached = context.state.target().map(|target| target.process.identity().pid);
-        let first = others.iter().position(|one| Some(one.pid) == attached);
-        if others.is_empty() {
-            return Err(Error::refused("no process to capture", String::new()));
+        if let Some(first) = others.iter().position(|one| Some(one.pid) == attached) {
+            others.remove(first);
+            let target = (*context.target()?).clone();
+            return Ok(CapturedProcesses { target, others, missing: Vec::new() });
         }
-        let pid = others.remove(first.unwrap_or(0)).pid;
-        let target = match first {
-            Some(_) => (*context.target()?).clone(),
-            None => Target::attach(pid)?,
-        };
-        target.process.set_scan(context.state.settings.scan);
-        Ok((target, others))
+        let mut missing = Vec::new();
+        let mut refusal = None;
+        while !others.is_empty() {
+            let pid = others.remove(0).pid;
+            match Target::attach(pid) {
+                Ok(target) => {
+                    target.process.set_scan(context.state.settings.scan);
+                    return Ok(CapturedProcesses { target, others, missing });
+                }
+                Err(error) => {
+                    missing.push(unopened(pid, &error));
+                    refusal = Some(error);
+                }
+            }
+        }
+        Err(refusal.map_or_else(|| Error::refused("no process to capture", String::new()), Error::from))
     }
 
     /// Whether it is written where other commands print.
     fn is_stream(&self) -> bool {
         self.path.node == "-"
     }
+}
+
+/// The processes of a capture.
+struct CapturedProcesses {
+    /// The one that the file opens on.
+    target: Target,
+    others: Vec<ProcessHandle>,
+    /// Those of the family that could not be opened.
+    missing: Vec<MissingProcess>,
 }
 
 /// What a capture with memory begins with.
@@ -351,6 +372,8 @@ record! {
         processes: u64,
         /// Processes of the family that are not in it: they ended during the capture or could not be opened.
         missing: u64,
+        /// These processes, and those whose pages are in it while later answers are not.
+        lost: Vec<LostProcess>,
         /// Regions of all processes.
         regions: u64,
         /// Pages with something in their page-map entries.
@@ -403,9 +426,8 @@ fn lines(lines: &mut Lines, report: &CaptureReport) {
             line.plain(format!(", {} left out (with dontdump)", counted(report.left_out, "region")));
         }
     }
-    if report.missing > 0 {
-        let processes = counted(report.missing, "process");
-        lines.line().plain(format!("not in the capture: {processes} that ended or could not be opened"));
+    for sentence in LostProcess::sentences(&report.lost, "the capture") {
+        lines.line().plain(sentence);
     }
     if !report.names {
         lines.line().plain("numbers replace names; see `help captures` for what still identifies the machine");
@@ -431,6 +453,10 @@ pub(in crate::command) mod samples {
             pid: 4242,
             processes: 4,
             missing: 1,
+            lost: vec![
+                LostProcess { pid: 4244, name: Some("worker".into()), why: "ended".to_owned(), in_part: true },
+                LostProcess { pid: 4245, name: None, why: "ended".to_owned(), in_part: false },
+            ],
             regions: 112,
             pages: 6_469,
             frames: 11_196,
@@ -448,6 +474,7 @@ pub(in crate::command) mod samples {
                 pid: 4242,
                 processes: 1,
                 missing: 0,
+                lost: Vec::new(),
                 regions: 112,
                 pages: 6_469,
                 frames: 11_196,

@@ -1,6 +1,7 @@
 //! `target capture FILE`: examine a capture.
 
 use super::super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, expand_home};
+use super::lost::LostProcess;
 use super::output;
 use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, number, pattern};
@@ -82,6 +83,10 @@ pmdb opens no file whose name is in a capture. A module with a build-id gets sym
         if !unknown.is_empty() {
             let (members, names) = (counted(unknown.len() as u64, "member"), first_names(&unknown));
             context.sink.note(format!("skipped {members} of a later version of the format: {names}"))?;
+        }
+        let lost: Vec<LostProcess> = target.process.missing_processes().into_iter().map(LostProcess::of).collect();
+        for sentence in LostProcess::sentences(&lost, "this capture") {
+            context.sink.note(sentence)?;
         }
         if !context.sink.is_greeting() {
             return Ok(Flow::Done);

@@ -8,10 +8,10 @@ use huge::ExplainHuge;
 use huge_records::{HugePages, HugeRow, HugeSizeRow, HugeZerosRow};
 
 use super::pointers::note_address;
-use super::translate::{note_shorter, translation};
+use super::translate::{self, note_shorter, translation};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::inspect::{self, AddressSpace, Facts, OwnerUnknown, PageDetail, kind_unknown, movable};
+use crate::inspect::{self, Access, AddressSpace, Facts, OwnerUnknown, PageDetail, kind_unknown, movable};
 use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, split_text, word};
 use crate::lang::{Expression, Spanned};
@@ -117,6 +117,9 @@ make some by compaction. A second table lists the sizes that a setting allows, a
         let address = eval::address(place, context.state)?;
         context.state.last_address = Some(address);
         note_address(context, "explain", place)?;
+        if let Err(error) = target.process.require_page_map() {
+            return without_page(context, &target, address, &error.into());
+        }
         let (space, detail) = AddressSpace::detail_at(&target, address)?;
         let consequences = space.consequences(&detail, &mut context.sink.budget())?;
         let file = detail
@@ -147,8 +150,8 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             file,
             discardable: consequences.discardable,
             protection_key: consequences.protection_key,
-            next_read: consequences.read,
-            next_write: consequences.write,
+            next_read: Ok(consequences.read),
+            next_write: Ok(consequences.write),
         };
         context.sink.emit(&explanation)?;
         if is_outside {
@@ -156,6 +159,31 @@ make some by compaction. A second table lists the sizes that a setting allows, a
         }
         Ok(Flow::Done)
     }
+}
+
+/// Explains an address of a core file without a page map: what its region alone tells.
+fn without_page(context: &mut Context, target: &Target, address: VirtualAddress, reason: &Reason) -> Outcome {
+    let space = AddressSpace::at(target, address)?;
+    let mut page = translate::without_page(&space, address, &context.state.symbols, reason)?;
+    let region = space.region(address).map(|viewed| &viewed.region);
+    let file = region.filter(|region| !is_zeroed(&context.state.symbols, target, region, address));
+    let is_mapped = region.is_some();
+    if is_mapped {
+        page.why.note("owner", reason);
+    }
+    let outcome = |access| space.outcome_of_region(address, access).ok_or_else(|| reason.clone());
+    let nothing = Reason::NotApplicable("no page is mapped here");
+    context.sink.emit(&Explanation {
+        owner: None,
+        movable: None,
+        file: file.and_then(|region| file_place(region, address)),
+        discardable: Err(if is_mapped { reason.clone() } else { nothing }),
+        protection_key: None,
+        next_read: outcome(Access::Read),
+        next_write: outcome(Access::Write),
+        page,
+    })?;
+    Ok(Flow::Done)
 }
 
 /// Why the owner of a mapped page is unknown.

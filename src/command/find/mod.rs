@@ -140,6 +140,7 @@ are read as used: the flags referenced, active and idle of their frames may chan
             of_file: Vec::new(),
             cache_unread: PagesByReason::default(),
             missing: None,
+            has_memory: false,
             summary: FindSummary::default(),
         };
         let ended = search.through(&spans, filter.as_ref(), context.sink);
@@ -283,7 +284,9 @@ struct MemorySearch<'a> {
     /// Pages of the page cache that could not be read.
     cache_unread: PagesByReason,
     /// Why the first page that a capture or a core lacks was not read.
-    missing: Option<inspect::Error>,
+    missing: Option<process::Error>,
+    /// Whether memory was read that not every capture has, as it has that of the vdso.
+    has_memory: bool,
     summary: FindSummary,
 }
 
@@ -300,13 +303,13 @@ impl MemorySearch<'_> {
             rows::sweep(self.space, spans.ranges(), question, sink, |sweep, sink| self.pages(sweep, spans, sink))?;
         self.cache_unread.extend(std::mem::take(&mut ended.selection.unknown_content));
         let mut summary = self.summary.clone();
+        self.refuse_nothing(&mut summary)?;
         if let Some(reason) = self.cache_unread.reason() {
             summary.why.note("cache_unread", &reason);
         }
         summary.cache_unread = self.cache_unread.pages();
         summary.cut_short = self.is_enough() || ended.stopped.is_some();
         summary.states = EveryState(ended.totals.states().map());
-        self.refuse_nothing()?;
         ended.say_uncertain(sink)?;
         finish(&summary, ended.stopped, sink)
     }
@@ -317,16 +320,22 @@ impl MemorySearch<'_> {
         let regions: Vec<AddressRange> = regions.collect();
         let mut searched = || regions.iter().try_for_each(|range| self.range(*range, ByteSource::Memory, sink));
         let stopped = stop_of_sweep(searched(), sink)?;
-        self.refuse_nothing()?;
-        let cut_short = self.is_enough() || stopped.is_some();
-        finish(&FindSummary { cut_short, ..self.summary.clone() }, stopped, sink)
+        let mut summary = self.summary.clone();
+        self.refuse_nothing(&mut summary)?;
+        summary.cut_short = self.is_enough() || stopped.is_some();
+        finish(&summary, stopped, sink)
     }
 
-    /// An error if nothing was read, because a capture or core does not have it.
-    fn refuse_nothing(&mut self) -> Result<(), Error> {
+    /// An error if nothing was found and nothing was read, because a capture or core does not have it. Otherwise notes
+    /// why pages were not read.
+    fn refuse_nothing(&mut self, summary: &mut FindSummary) -> Result<(), Error> {
         match self.missing.take() {
-            Some(missing) if self.summary.searched == 0 => Err(missing.into()),
-            _ => Ok(()),
+            Some(missing) if summary.matches == 0 && !self.has_memory => Err(missing.into()),
+            Some(missing) => {
+                summary.why.note("unread", &missing.into());
+                Ok(())
+            }
+            None => Ok(()),
         }
     }
 
@@ -394,8 +403,13 @@ impl MemorySearch<'_> {
                     }
                 },
                 _ => match read_resident(self.space.target(), from, into) {
-                    Ok(read) => (read.bytes, read.ended.is_some()),
-                    Err(missing @ inspect::Error::Target(process::Error::NotAvailable { .. })) => {
+                    Ok(read) => {
+                        let is_vdso =
+                            || self.space.region(from).is_some_and(|viewed| viewed.region.name.as_bytes() == b"[vdso]");
+                        self.has_memory |= read.bytes > 0 && !is_vdso();
+                        (read.bytes, read.ended.is_some())
+                    }
+                    Err(inspect::Error::Target(missing @ process::Error::NotAvailable { .. })) => {
                         self.missing.get_or_insert(missing);
                         (0, true)
                     }

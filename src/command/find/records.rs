@@ -43,7 +43,8 @@ record! {
         cut_short: bool,
         /// Pages of the range in each state. Pages that are neither present nor cached were not searched.
         [flat] states: EveryState,
-        /// Why pages of the page cache could not be searched.
+        /// Why pages of the page cache could not be searched, and why present pages could not be read where a capture
+        /// or a core does not have them.
         [flat] why: Why,
     }
 }
@@ -101,7 +102,8 @@ fn find_summary(lines: &mut Lines, summary: &FindSummary) {
         separator = ", ";
     }
     if summary.unread > 0 {
-        let text = format!("{} could not be read", counted(summary.unread, "page"));
+        let why = summary.why.of("unread").map_or_else(String::new, |reason| format!(": {reason}"));
+        let text = format!("{} could not be read{why}", counted(summary.unread, "page"));
         line.word("; ", Role::Warn, text);
     }
     if summary.cache_unread > 0 {

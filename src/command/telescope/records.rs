@@ -198,7 +198,7 @@ pub(in crate::command) mod samples {
         let mut row = telescope();
         if let Some(link) = row.chain.last_mut() {
             (link.state, link.source, link.value) = (None, None, None);
-            link.why.note("source", &Reason::NotInFile("memory at 0x7ffff7e0a1b0: not in this core".to_owned()));
+            link.why.note("source", &Reason::NotInFile("memory at 0x7ffff7e0a1b0 is not in this core".to_owned()));
         }
         row.ends = "unread";
         row

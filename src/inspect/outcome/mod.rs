@@ -113,21 +113,38 @@ pub fn owner(facts: &AccessFacts) -> Result<Owner, OwnerUnknown> {
     })
 }
 
-/// What `access` will do.
-pub fn outcome(facts: &AccessFacts, access: Access) -> AccessOutcome {
-    let Some(permissions) = facts.permissions else {
-        return AccessOutcome::of(match facts.stack_grows {
-            Some(true) => &[Effect::StackGrows],
-            Some(false) => &[Effect::NoRegion],
-            None => &[Effect::NoRegion, Effect::StackGrows],
-        });
-    };
-    let permitted = match access {
+fn is_permitted(permissions: Permissions, access: Access) -> bool {
+    match access {
         Access::Write => permissions.write,
         // A page-table entry that can be written can be read.
         Access::Read => permissions.read || permissions.write,
+    }
+}
+
+/// What an access outside of all regions does.
+fn outside(stack_grows: Option<bool>) -> AccessOutcome {
+    AccessOutcome::of(match stack_grows {
+        Some(true) => &[Effect::StackGrows],
+        Some(false) => &[Effect::NoRegion],
+        None => &[Effect::NoRegion, Effect::StackGrows],
+    })
+}
+
+/// What `access` will do, if that does not depend on the page.
+pub fn without_page(permissions: Option<Permissions>, access: Access) -> Option<AccessOutcome> {
+    let Some(permissions) = permissions else {
+        return Some(outside(None));
     };
-    if permitted {
+    let may_pass = is_permitted(permissions, access) || access == Access::Read && permissions.execute;
+    (!may_pass).then(|| AccessOutcome::of(&[Effect::Protection]))
+}
+
+/// What `access` will do.
+pub fn outcome(facts: &AccessFacts, access: Access) -> AccessOutcome {
+    let Some(permissions) = facts.permissions else {
+        return outside(facts.stack_grows);
+    };
+    if is_permitted(permissions, access) {
         let mut outcome = permitted_outcome(facts, permissions, access);
         if access == Access::Write && !permissions.shared {
             outcome = perhaps_copied(outcome);

@@ -6,15 +6,15 @@ mod pages;
 use super::machine::{Machine, OpenedProcess, ProcessHandle};
 use super::{Process, Result, Target};
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress};
 use crate::source::capture::{
-    Archive, ArchiveWriter, CaptureIndex, ProcessAnswers, Recorder, SharedCapture, WordIndex, WordWriter,
+    Archive, ArchiveWriter, CaptureIndex, OneMissing, ProcessAnswers, Recorder, SharedCapture, WordIndex, WordWriter,
 };
-use crate::source::{Held, RecordParts, Source, WordFile, covered_pages};
+use crate::source::{Held, Liveness, MissingProcess, RecordParts, Source, WordFile, covered_pages};
 use folios::{Folios, join_frames};
 use pages::{FirstAndCount, LeftOutPages, PageReader, RunReader};
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Frames that are asked for on any machine, to find out whether they may be.
@@ -27,14 +27,20 @@ pub struct Member {
     /// The process itself.
     pub process: Target,
     recorder: Arc<Recorder>,
+    /// What it did meanwhile, after its pages were read: it can no longer be asked.
+    end: OnceLock<String>,
 }
 
 /// A capture that is being written.
 pub struct Capture {
-    first: Member,
-    others: Vec<Member>,
+    /// The processes: the file opens on the first.
+    members: Vec<Member>,
     /// Processes that could not be opened, or ended meanwhile.
-    missing: u64,
+    missing: Vec<MissingProcess>,
+    is_family: bool,
+    /// Asked in place of the machine. What it answers is kept with the process that it was begun with.
+    machine: Arc<Machine>,
+    recorder: Arc<Recorder>,
     shared: Arc<SharedCapture>,
     index: CaptureIndex,
     /// Whether the words of all frames of the machine are kept.
@@ -44,14 +50,15 @@ pub struct Capture {
 }
 
 /// What is in a capture.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CaptureContent {
     /// The length of the file.
     pub bytes: u64,
     /// Processes.
     pub processes: u64,
-    /// Processes of the family that are not in it: they ended during the capture or could not be opened.
-    pub missing: u64,
+    /// Processes of the family that are not in it, or only in part: they ended during the capture or could not be
+    /// opened.
+    pub missing: Vec<MissingProcess>,
     /// Regions of all processes.
     pub regions: u64,
     /// Pages with something in their entries.
@@ -75,7 +82,22 @@ impl Member {
         if let Some(machine) = machine {
             recorded.machine = Arc::clone(machine);
         }
-        Member { target: recorded, process: target.clone(), recorder }
+        Member { target: recorded, process: target.clone(), recorder, end: OnceLock::new() }
+    }
+
+    /// What it has done, as a verb, if it can no longer be asked.
+    fn find_end(&self) -> Option<String> {
+        match self.process.process.liveness() {
+            Ok(Liveness::Alive) => None,
+            Ok(Liveness::Exited) => Some("ended".to_owned()),
+            Ok(Liveness::Executed) => Some("executed another program".to_owned()),
+            Err(error) => Some(format!("could not be read ({error})")),
+        }
+    }
+
+    fn missing(&self, why: String) -> MissingProcess {
+        let identity = self.process.process.identity();
+        MissingProcess::new(identity.pid, identity.name, why)
     }
 
     /// Keeps memory that was read of the process.
@@ -90,30 +112,43 @@ impl Capture {
         let time = now();
         let shared = SharedCapture::new(Archive::new(out, time));
         let first = Member::new(target, None, &shared);
-        let index = CaptureIndex { times: [time, time], ..CaptureIndex::default() };
-        Capture { first, others: Vec::new(), missing: 0, shared, index, has_all_frames: false, ranges: None }
+        Capture {
+            missing: Vec::new(),
+            is_family: false,
+            machine: Arc::clone(&first.target.machine),
+            recorder: Arc::clone(&first.recorder),
+            members: vec![first],
+            shared,
+            index: CaptureIndex { times: [time, time], ..CaptureIndex::default() },
+            has_all_frames: false,
+            ranges: None,
+        }
     }
 
-    /// The same, with these processes too.
+    /// The same, with these processes too, and without the `missing` ones of the family. From here on it goes on
+    /// without those that end.
     #[must_use]
-    pub fn with_family(mut self, others: &[ProcessHandle]) -> Self {
-        let machine = &self.first.process.machine;
+    pub fn with_family(mut self, others: &[ProcessHandle], missing: Vec<MissingProcess>) -> Self {
+        self.is_family = true;
+        self.missing.extend(missing);
+        let Some(machine) = self.members.first().map(|first| Arc::clone(&first.process.machine)) else {
+            return self;
+        };
         for one in others {
             match machine.open(one) {
                 Ok(OpenedProcess { process, modules }) => {
-                    let target = Target { process, machine: Arc::clone(machine), modules };
-                    self.others.push(Member::new(&target, Some(&self.first.target.machine), &self.shared));
+                    let target = Target { process, machine: Arc::clone(&machine), modules };
+                    self.members.push(Member::new(&target, Some(&self.machine), &self.shared));
                 }
-                Err(_) => self.missing += 1,
+                Err(error) => self.missing.push(unopened(one.pid, &error)),
             }
         }
-        self.index.family = 1 + self.others.len();
         self
     }
 
-    /// The processes, the first of which was given when it was begun.
-    pub fn members(&self) -> impl Iterator<Item = &Member> {
-        std::iter::once(&self.first).chain(&self.others)
+    /// The processes: the first was given when it was begun, if that has not ended.
+    pub fn members(&self) -> &[Member] {
+        &self.members
     }
 
     /// The same, with the words of all frames of the machine.
@@ -126,7 +161,7 @@ impl Capture {
     /// whether one is mapped depends on all of its pages.
     #[must_use]
     pub fn within(self, ranges: Option<&[AddressRange]>) -> Self {
-        let machine = &self.first.target.machine;
+        let machine = &self.machine;
         let bytes = machine.huge_page_bytes().unwrap_or(machine.page().bytes());
         let rounded = |range: &AddressRange| {
             let end = range.end().get().div_ceil(bytes).saturating_mul(bytes);
@@ -142,37 +177,97 @@ impl Capture {
         Capture { ranges: ranges.map(|_| joined), ..self }
     }
 
-    /// Writes everything. `ask` asks what others want to know of the target, such as its symbols.
+    /// Writes everything. `ask` asks what others want to know of a process, such as its symbols.
     ///
     /// # Errors
     /// The capture cannot be written, the target is gone, the budget is over, and those of `ask`.
     pub fn write<E: From<super::Error>>(
         mut self,
         budget: &mut Budget,
-        ask: impl FnOnce(&Capture) -> std::result::Result<(), E>,
+        mut ask: impl FnMut(&Member) -> std::result::Result<(), E>,
     ) -> std::result::Result<CaptureContent, E> {
         let (page_maps, mut captured) = self.pages(budget)?;
         let own = self.capture_own_process(budget)?;
-        self.questions(budget)?;
-        ask(&self)?;
-        let members = std::iter::once(&self.first).chain(&self.others);
-        let processes = members.zip(page_maps).map(|(member, page_map)| member.recorder.finish(page_map));
-        self.index.processes = processes.chain(own).collect();
+        self.ask_machine();
+        for member in &self.members {
+            let asked = member.questions(budget).map_err(E::from).and_then(|()| ask(member));
+            self.unless_ended(member, asked, budget)?;
+        }
+        if self.is_family {
+            self.compare_spaces();
+        }
+        let mut processes = Vec::new();
+        for (member, page_map) in self.members.iter().zip(page_maps) {
+            let answers = member.recorder.finish(page_map);
+            let found = || if answers.has_lost_answers() { member.find_end() } else { None };
+            if let Some(why) = member.end.get().cloned().or_else(found) {
+                self.missing.push(MissingProcess { is_in_part: true, ..member.missing(why) });
+            }
+            processes.push(answers);
+        }
+        if let (Some(first), Some(member)) = (processes.first_mut(), self.members.first())
+            && !Arc::ptr_eq(&member.recorder, &self.recorder)
+        {
+            first.add_machine(self.recorder.finish(WordIndex::default()));
+        }
+        self.index.processes = processes.into_iter().chain(own).collect();
+        self.index.missing = self.missing.iter().map(OneMissing::of).collect();
         self.index.times[1] = now();
-        let Capture { first, others, shared, index, .. } = self;
-        drop((first, others));
+        let Capture { members, machine, recorder, shared, index, missing, .. } = self;
+        drop((members, machine, recorder));
         captured.bytes = shared.finish(&index)?;
-        Ok(captured)
+        Ok(CaptureContent { missing, ..captured })
+    }
+
+    /// Which of the processes share an address space.
+    fn compare_spaces(&self) {
+        let (mut firsts, mut alike): (Vec<u32>, Vec<Vec<&Member>>) = Default::default();
+        for member in &self.members {
+            let pid = member.process.process.identity().pid;
+            match self.machine.find_memory(&firsts, pid) {
+                Some(Ok(place)) => alike.get_mut(place).into_iter().for_each(|same| same.push(member)),
+                Some(Err(place)) => {
+                    firsts.insert(place, pid);
+                    alike.insert(place, vec![member]);
+                }
+                None => {}
+            }
+        }
+        for (place, members) in (0..).zip(&alike) {
+            members.iter().for_each(|member| member.recorder.keep_space(place));
+        }
+    }
+
+    /// Goes on where a process of a family has ended: it is no longer asked.
+    fn unless_ended<E: From<super::Error>>(
+        &self,
+        member: &Member,
+        asked: std::result::Result<(), E>,
+        budget: &Budget,
+    ) -> std::result::Result<(), E> {
+        let Err(error) = asked else {
+            return Ok(());
+        };
+        budget.check().map_err(super::Error::from)?;
+        match member.find_end().filter(|_| self.is_family) {
+            Some(why) => {
+                _ = member.end.set(why);
+                Ok(())
+            }
+            None => Err(error),
+        }
     }
 
     /// The pages of the processes and the words of their frames. A process of the family that has ended is dropped.
     fn pages(&mut self, budget: &mut Budget) -> Result<(Vec<WordIndex>, CaptureContent)> {
         let shared = Arc::clone(&self.shared);
         let processes: Vec<(Process, Arc<Recorder>)> =
-            self.members().map(|member| (member.target.process.clone(), Arc::clone(&member.recorder))).collect();
+            self.members.iter().map(|member| (member.target.process.clone(), Arc::clone(&member.recorder))).collect();
         let mut regions = 0;
         let mut readers = Vec::new();
         for (process, recorder) in &processes {
+            // Before its pages: a process with pages is in the list.
+            _ = self.machine.process_entry(process.identity().pid);
             readers.push(self.read(process, recorder, &shared, budget).map(|(reader, count)| {
                 regions += count;
                 reader
@@ -182,26 +277,34 @@ impl Capture {
         let frames = self.frames(frames.into_iter(), budget)?;
         let mut captured = CaptureContent { regions, frames, ..CaptureContent::default() };
         let mut page_maps = Vec::new();
-        for (number, (reader, (_, recorder))) in readers.into_iter().zip(&processes).enumerate() {
+        let mut remaining = Vec::new();
+        for ((reader, (_, recorder)), member) in readers.into_iter().zip(&processes).zip(self.members.drain(..)) {
             let finished = reader.and_then(|reader| {
                 let changed = reader.find_changed(budget)?;
                 recorder.keep_changed(&changed);
-                captured.pages += reader.pages;
-                captured.changed += changed.iter().map(|(_, count)| count).sum::<u64>();
-                reader.finish(recorder)
+                let counts = (reader.pages, changed.iter().map(|(_, count)| count).sum::<u64>());
+                Ok((reader.finish(recorder)?, counts))
             });
             match finished {
-                Ok(page_map) => page_maps.push(Some(page_map)),
-                Err(super::Error::Gone { .. }) if number > 0 => page_maps.push(None),
-                Err(error) => return Err(error),
+                Ok((page_map, (pages, changed))) => {
+                    captured.pages += pages;
+                    captured.changed += changed;
+                    page_maps.push(page_map);
+                    remaining.push(member);
+                }
+                Err(error) => {
+                    budget.check()?;
+                    let end = member.find_end().filter(|_| self.is_family).ok_or(error)?;
+                    self.missing.push(member.missing(end));
+                }
             }
         }
-        let mut has_ended = page_maps.iter().skip(1).map(Option::is_none);
-        self.others.retain(|_| has_ended.next() == Some(false));
-        let page_maps: Vec<WordIndex> = page_maps.into_iter().flatten().collect();
-        captured.processes = page_maps.len() as u64;
-        captured.missing = self.missing + (processes.len() - page_maps.len()) as u64;
-        self.index.family = self.index.family.min(page_maps.len());
+        if remaining.is_empty() {
+            return Err(super::Error::gone("all processes ended during the capture"));
+        }
+        captured.processes = remaining.len() as u64;
+        self.index.family = if self.is_family { remaining.len() } else { 0 };
+        self.members = remaining;
         Ok((page_maps, captured))
     }
 
@@ -235,14 +338,13 @@ impl Capture {
 
     /// pmdb's own mappings, as its map counts include them.
     fn capture_own_process(&self, budget: &mut Budget) -> Result<Option<ProcessAnswers>> {
-        let process = &self.first.process.process;
-        let Ok(Some(number)) = self.first.target.machine.own_number() else {
+        let Ok(Some(number)) = self.machine.own_number() else {
             return Ok(None);
         };
-        if self.members().any(|member| member.process.process.identity().pid == number) {
+        if self.members.iter().any(|member| member.process.process.identity().pid == number) {
             return Ok(None);
         }
-        let Ok(source) = process.source().open(number, &Held::default()) else {
+        let Ok(source) = self.machine.source().open(number, &Held::default()) else {
             return Ok(None);
         };
         let recorder = Recorder::new(&source, &self.shared);
@@ -259,9 +361,10 @@ impl Capture {
 
     /// The words of these frames, and of the rest of their folios. Returns how many frames that are.
     fn frames(&mut self, frames: impl Iterator<Item = FirstAndCount>, budget: &mut Budget) -> Result<u64> {
-        let source = &**self.first.process.process.source();
+        let machine = Arc::clone(&self.machine);
+        let source = machine.source();
         let pid = source.identity().pid;
-        let page = self.first.target.machine.page();
+        let page = machine.page();
         let ends = |file: WordFile| covered_pages(page, |index| Ok(source.words(file, index, &mut [0])? == 1));
         let runs = match ends(WordFile::FrameFlags) {
             Ok(end) if self.has_all_frames => vec![(0, end)],
@@ -310,30 +413,40 @@ impl Capture {
             if file == WordFile::FrameCounts { self.index.counts = index } else { self.index.cgroups = index }
         }
         for inode in groups {
-            _ = self.first.target.machine.cgroup_path(inode);
+            _ = machine.cgroup_path(inode);
         }
         Ok(whole.iter().map(|(_, count)| count).sum())
     }
 
-    /// What the decoders ask of the processes and their machine. An answer that is refused is kept as that.
-    fn questions(&self, budget: &mut Budget) -> Result<()> {
-        let Target { machine, modules, .. } = &self.first.target;
+    /// What the decoders ask of the machine. An answer that is refused is kept as that.
+    fn ask_machine(&self) {
+        let machine = &self.machine;
         _ = machine.findings();
         _ = machine.credentials();
         _ = (machine.kernel(), machine.zones(), machine.iomem(), machine.swaps(), machine.swap_layout());
         _ = (machine.false_flags(), machine.merging(), machine.huge_page_bytes(), machine.has_soft_dirty());
         _ = (machine.has_protection_keys(), machine.has_exact_map_counts(), machine.pools_are_known());
         _ = (machine.huge_settings(), machine.free_blocks(), machine.require_records(RecordParts::empty()));
-        _ = (machine.cgroup_mount(), machine.own_number(), modules.perf_map().map(drop));
+        _ = (machine.cgroup_mount(), machine.own_number());
         _ = machine.huge_page_bytes().map(|bytes| machine.huge_pages_to_spare(bytes));
-        self.members().try_for_each(|member| member.questions(budget))
     }
 }
 
+/// A process of a family that could not be opened.
+pub fn unopened(pid: u32, error: &super::Error) -> MissingProcess {
+    let why = match error {
+        super::Error::Gone { .. } => "ended".to_owned(),
+        error => format!("could not be opened ({error})"),
+    };
+    MissingProcess::new(pid, Name::default(), why)
+}
+
 impl Member {
+    /// What the decoders ask of the process.
     fn questions(&self, budget: &mut Budget) -> Result<()> {
-        let Target { process, machine, .. } = &self.target;
+        let Target { process, machine, modules } = &self.target;
         let regions = process.regions()?;
+        _ = modules.perf_map().map(drop);
         _ = process.layout();
         _ = process.status();
         _ = process.findings();
@@ -343,7 +456,6 @@ impl Member {
         for thread in process.threads().unwrap_or_default() {
             _ = process.thread_state(thread.id);
         }
-        _ = machine.process_entry(process.identity().pid);
         _ = process.may_have_huge_pages();
         let devices: BTreeSet<(u32, u32)> =
             regions.iter().map(|region| (region.device.major, region.device.minor)).collect();

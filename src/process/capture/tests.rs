@@ -84,6 +84,80 @@ fn a_capture_answers_as_its_target_did() {
     }
 }
 
+/// The bytes of a capture of a family of three, of which one ends after so many answers, and what is missing.
+fn captured_family(ending: u32, after: usize) -> (Vec<u8>, Vec<MissingProcess>) {
+    let made = |pid: u32, space: u32| {
+        let world = World { pid, space, ..world() };
+        if pid == ending {
+            *world.watched.answers_left.lock().expect("a lock") = Some(after);
+        }
+        world
+    };
+    let handles = [12, 13].map(|pid| ProcessHandle::of_numbers(pid, 11));
+    let processes = handles.iter().map(|one| (one.clone(), Some(Arc::new(made(one.pid, 2))))).collect();
+    let (_, target) = World { processes, ..made(11, 1) }.target();
+    let bytes = Bytes::default();
+    let capture = Capture::begin(&target, Box::new(bytes.clone())).with_family(&handles, Vec::new());
+    let written = capture.write(&mut Budget::unlimited(), |_| Ok::<(), super::super::Error>(()));
+    let content = written.expect("a capture without it");
+    assert_eq!(content.processes as usize + content.missing.iter().filter(|one| !one.is_in_part).count(), 3);
+    let bytes = bytes.0.lock().expect("a lock").clone();
+    (bytes, content.missing)
+}
+
+#[test]
+fn a_family_is_captured_though_one_of_it_ends() {
+    for ending in [11, 12, 13] {
+        let mut seen = [false; 3];
+        for after in 0.. {
+            let (bytes, missing) = captured_family(ending, after);
+            let capture = opened(&bytes).expect("a capture");
+            assert_eq!(capture.process.missing_processes(), missing);
+            for pid in [11, 12, 13].into_iter().filter(|pid| *pid != ending) {
+                let (_, live) = World { pid, ..world() }.target();
+                let member = capture.member(pid).expect("a process that lives");
+                assert_eq!(answers(&member)[..11], answers(&live)[..11], "{ending} {after} {pid}");
+            }
+            match &missing[..] {
+                [] => {
+                    seen[2] = true;
+                    break;
+                }
+                [one] if one.is_in_part => {
+                    seen[1] = true;
+                    let (_, live) = World { pid: ending, ..world() }.target();
+                    let member = capture.member(ending).expect("its pages");
+                    assert_eq!(answers(&member)[..8], answers(&live)[..8], "{ending} {after}");
+                    let whys =
+                        [member.process.status().map(drop), member.process.smaps(&mut Budget::unlimited()).map(drop)];
+                    for error in whys.into_iter().filter_map(std::result::Result::err) {
+                        let expected = format!("not in this capture, because process {ending} ended");
+                        assert!(error.to_string().ends_with(&expected), "{error}");
+                    }
+                }
+                [one] => {
+                    seen[0] = true;
+                    assert_eq!((one.pid, &*one.why), (ending, "ended"));
+                    let error = capture.member(ending).map(drop).expect_err("it ended");
+                    assert!(error.to_string().ends_with("not in this capture, because it ended"), "{error}");
+                }
+                more => panic!("{more:?}"),
+            }
+        }
+        assert_eq!(seen, [true; 3], "{ending}");
+    }
+}
+
+#[test]
+fn processes_with_one_address_space_are_known() {
+    let (bytes, _) = captured_family(0, 0);
+    let machine = opened(&bytes).expect("a capture").machine;
+    assert_eq!(machine.find_memory(&[12], 13), Some(Ok(0)));
+    assert_eq!(machine.find_memory(&[11], 13), Some(Err(1)));
+    assert_eq!(machine.find_memory(&[12], 11), Some(Err(0)));
+    assert_eq!(machine.find_memory(&[12], 99), None);
+}
+
 #[test]
 fn frames_that_were_not_read_are_no_zeros() {
     let capture = opened(&captured(world())).expect("a capture");

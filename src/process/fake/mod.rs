@@ -112,6 +112,8 @@ pub(crate) struct WatchedAnswers {
     pub(crate) files_opened: AtomicUsize,
     /// How often soft-dirty bits were cleared.
     pub(crate) soft_dirty_cleared: AtomicUsize,
+    /// After this many answers the process ends.
+    pub(crate) answers_left: Mutex<Option<usize>>,
     /// Pages that are no longer mapped once memory was read: by page index.
     pub(crate) gone_after_read: Mutex<Vec<u64>>,
 }

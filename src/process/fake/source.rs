@@ -61,6 +61,19 @@ impl World {
         *self.watched.liveness.lock().expect("a lock") == Some(Liveness::Exited)
     }
 
+    /// Counts an answer about the process, after the last of which it ends.
+    fn answer(&self) -> Result<()> {
+        match self.watched.answers_left.lock().expect("a lock").as_mut() {
+            Some(0) => {
+                *self.watched.liveness.lock().expect("a lock") = Some(Liveness::Exited);
+                return gone();
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        Ok(())
+    }
+
     fn text(&self) -> Vec<u8> {
         let regions = self.regions.lock().expect("a lock");
         regions.iter().flat_map(line).collect()
@@ -166,6 +179,9 @@ impl Source for FakeSource {
 
     fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
         let world = &*self.0;
+        if let File::Stat | File::Status | File::MainStatus | File::Syscall | File::Smaps | File::Auxiliary = file {
+            world.answer()?;
+        }
         let text = match file {
             File::Stat => return Ok(stat(world.pid, 1, world.start_time)),
             File::Status | File::MainStatus => {
@@ -221,6 +237,7 @@ impl Source for FakeSource {
         if self.0.is_exited() {
             return gone();
         }
+        self.0.answer()?;
         let room = into.capacity() - into.len();
         if offset == 0 && room > LITTLE {
             self.0.watched.region_reads.fetch_add(1, Ordering::Relaxed);
@@ -244,6 +261,7 @@ impl Source for FakeSource {
         }
         let (table, read) = match file {
             WordFile::PageMap => {
+                world.answer()?;
                 let count = END.saturating_sub(first).min(into.len() as u64);
                 let into = into.get_mut(..count as usize).unwrap_or_default();
                 into.fill(world.hole());
@@ -481,6 +499,9 @@ impl Source for FakeSource {
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
         let space = |pid: u32| {
+            if pid == self.0.pid {
+                return Some(self.0.space);
+            }
             let mut all = self.0.processes.iter();
             let (_, world) = all.find(|(one, _)| one.pid == pid)?;
             Some(world.as_ref()?.space)

@@ -7,7 +7,9 @@ use crate::render::Record;
 use crate::render::text::lines::{Footnotes, Line};
 use crate::render::theme::Role;
 use crate::render::units::size;
-use crate::report::{AccessOutcome, Effect, Explanation, Fault, Movable, Owner, Reason, SwapSlot, Translation, Why};
+use crate::report::{
+    AccessOutcome, Effect, Explanation, Fact, Fault, Movable, Owner, Reason, SwapSlot, Translation, Why,
+};
 use std::borrow::Cow;
 
 impl Record for Explanation {
@@ -199,7 +201,14 @@ fn swap(line: &mut Line, slot: &SwapSlot) {
 }
 
 /// What an access does, its fault, and the other possible effects.
-fn access(lines: &mut Lines, label: &str, outcome: &AccessOutcome, page: &Translation) {
+fn access(lines: &mut Lines, label: &str, outcome: &Fact<AccessOutcome>, page: &Translation) {
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(reason) => {
+            lines.field(label).push(Role::Warn, block::word_for_missing(Some(reason)).1);
+            return;
+        }
+    };
     // The pool copies whole pages. Of all others one small page is copied and the PMD is split, whatever the folio
     // (since Linux 5.8: do_huge_pmd_wp_page in mm/huge_memory.c; for files wp_huge_pmd in mm/memory.c).
     let splits = page.huge == Ok(true) && page.kind != Some(Kind::Hugetlb);

@@ -482,9 +482,9 @@ record! {
         /// its own.
         [optional] protection_key: Option<u64>,
         /// The effects of the target's next read here.
-        next_read: AccessOutcome,
+        next_read: Fact<AccessOutcome>,
         /// The effects of the target's next write here.
-        next_write: AccessOutcome,
+        next_write: Fact<AccessOutcome>,
     }
 
     /// A place in a file.

@@ -3,7 +3,8 @@
 use super::archive::{CompressedBlock, StoredText};
 use crate::kernel::{AddressRange, Name, VirtualAddress};
 use crate::source::{
-    BackingContent, BackingRun, Cgroup, Credentials, Error, Feature, Finding, Listed, Result, SourceAccess,
+    BackingContent, BackingRun, Cgroup, Credentials, Error, Feature, Finding, Listed, MissingProcess, Result,
+    SourceAccess,
 };
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,8 @@ pub struct CaptureIndex {
     pub processes: Vec<ProcessAnswers>,
     /// How many of the first of them were captured as a family; 0 if one process was asked for.
     pub family: usize,
+    /// Processes of the family that are not among them, or have ended before all was asked.
+    pub missing: Vec<OneMissing>,
     /// Whether `counts` and `cgroups` have a word for each of `flags` and are indexed by these, not by frames.
     pub are_by_flags: bool,
     /// The flags of its frames.
@@ -32,6 +35,29 @@ pub struct CaptureIndex {
     pub cgroups: WordIndex,
 }
 
+/// A process that is missing, or of which answers are.
+#[derive(Serialize, Deserialize)]
+pub struct OneMissing {
+    pub(super) pid: u32,
+    name: Vec<u8>,
+    /// What it did, as a verb.
+    pub(super) why: String,
+    in_part: bool,
+}
+
+impl OneMissing {
+    /// As it is kept.
+    pub fn of(one: &MissingProcess) -> Self {
+        let MissingProcess { pid, name, why, is_in_part } = one;
+        OneMissing { pid: *pid, name: name.as_bytes().to_vec(), why: why.clone(), in_part: *is_in_part }
+    }
+
+    pub(super) fn process(&self) -> MissingProcess {
+        let missing = MissingProcess::new(self.pid, Name::new(self.name.clone()), &*self.why);
+        MissingProcess { is_in_part: self.in_part, ..missing }
+    }
+}
+
 /// What one process was asked.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -39,6 +65,9 @@ pub struct ProcessAnswers {
     pub(super) pid: u32,
     pub(super) start_time: u64,
     pub(super) name: Vec<u8>,
+    /// Of a family: the place of its address space in the order that the kernel has of them. Those that share one have
+    /// the same place.
+    pub(super) space: Option<u64>,
     /// `/proc/PID/maps`
     pub(super) maps: StoredText,
     /// Its page map.
@@ -274,6 +303,11 @@ impl CapturedRights {
     }
 }
 
+/// Whether a probe or list of this key is about the machine, and not about one process.
+pub(super) fn is_about_machine(key: &str) -> bool {
+    !["Follow(", "IsNamed ", "Threads", "Descriptors"].iter().any(|of_process| key.starts_with(of_process))
+}
+
 impl ProcessAnswers {
     /// Its name.
     pub(super) fn name(&self) -> Name {
@@ -284,6 +318,30 @@ impl ProcessAnswers {
     pub(super) fn first_left_out(&self, first: u64, end: u64) -> Option<u64> {
         let after = self.left_out.partition_point(|(_, last)| *last <= first);
         self.left_out.get(after).map(|(start, _)| first.max(*start)).filter(|page| *page < end)
+    }
+
+    /// Whether the process could not answer a question, because it was gone.
+    pub fn has_lost_answers(&self) -> bool {
+        let is_loss = |failure: Option<&RecordedFailure>| matches!(failure, Some(RecordedFailure::Gone(_)));
+        let texts = self.texts.values().map(|kept| kept.as_ref().err());
+        let lists = self.lists.values().map(|kept| kept.as_ref().err());
+        let runs = self.backing.iter().map(|one| one.runs.as_ref().err());
+        texts.chain(lists).chain(runs).chain([self.memory_failure.as_ref()]).any(is_loss)
+    }
+
+    /// Adds what the machine was asked through a process that is not in the capture.
+    pub fn add_machine(&mut self, other: ProcessAnswers) {
+        let own = format!("/proc/{}/", other.pid);
+        let texts = other.texts.into_iter().filter(|(key, _)| !key.starts_with(&own));
+        texts.for_each(|(key, text)| _ = self.texts.entry(key).or_insert(text));
+        let probes = other.probes.into_iter().filter(|(key, _)| is_about_machine(key));
+        probes.for_each(|(key, words)| _ = self.probes.entry(key).or_insert(words));
+        let lists = other.lists.into_iter().filter(|(key, _)| is_about_machine(key));
+        lists.for_each(|(key, list)| _ = self.lists.entry(key).or_insert(list));
+        other.groups.into_iter().for_each(|(key, groups)| _ = self.groups.entry(key).or_insert(groups));
+        other.files.into_iter().for_each(|(key, file)| _ = self.files.entry(key).or_insert(file));
+        other.records.into_iter().for_each(|(key, failure)| _ = self.records.entry(key).or_insert(failure));
+        self.access = self.access.take().or(other.access);
     }
 
     /// Whether all that is in it has the form that a capture has.

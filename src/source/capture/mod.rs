@@ -21,7 +21,7 @@ mod replay;
 mod words;
 
 pub use archive::{Archive, ArchiveWriter};
-pub use index::{CaptureIndex, ProcessAnswers, WordIndex};
+pub use index::{CaptureIndex, OneMissing, ProcessAnswers, WordIndex};
 pub use nameless::Nameless;
 pub use recorder::{Recorder, SharedCapture};
 pub use replay::open;

@@ -66,6 +66,8 @@ pub(super) fn place(place: FileLocation<'_>) -> String {
 pub(super) fn probe_key(probe: Probe<'_>) -> String {
     match probe {
         Probe::IsNamed(region, path) => format!("IsNamed {} {:02x?}", region.range, path),
+        // The order is kept with each process, and under this key only why it is unknown.
+        Probe::Compare(..) => "Compare".to_owned(),
         probe => format!("{probe:?}"),
     }
 }
@@ -126,6 +128,11 @@ impl Recorder {
     /// Keeps which mapped pages are left out: runs in order, each with the page after its last one.
     pub fn keep_left_out(&self, left_out: Vec<(u64, u64)>) {
         self.answers().left_out = left_out;
+    }
+
+    /// Keeps the place of its address space in the order of those of a family.
+    pub fn keep_space(&self, place: u64) {
+        self.answers().space = Some(place);
     }
 
     /// Keeps which pages changed during the capture.
@@ -304,7 +311,9 @@ impl Source for Recorder {
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
         let answer = self.source.probe(probe);
-        self.answers().probes.insert(probe_key(probe), record_answer(&answer, Clone::clone));
+        if !matches!((probe, &answer), (Probe::Compare(..), Ok(_))) {
+            self.answers().probes.insert(probe_key(probe), record_answer(&answer, Clone::clone));
+        }
         answer
     }
 

@@ -1,7 +1,7 @@
 //! A capture as a source.
 
 use super::archive::{ArchiveReader, StoredText, damaged};
-use super::index::{CaptureIndex, FileParts, ProcessAnswers, group, replay_answer};
+use super::index::{CaptureIndex, FileParts, OneMissing, ProcessAnswers, group, is_about_machine, replay_answer};
 use super::recorder::{PIECE, group_file_key, groups_key, place, probe_key, text_key};
 use super::words::BlockReader;
 use crate::budget::Budget;
@@ -9,9 +9,10 @@ use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
 use crate::source::live::installed_debug_file;
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
-    Listed, Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source,
-    SourceAccess, WordFile,
+    Listed, Liveness, Mapping, MemoryLifetime, MissingProcess, PageRegion, Probe, Query, ReadAt, RecordParts, Result,
+    Scan, Source, SourceAccess, WordFile,
 };
+use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
 /// Opens a capture. Nothing else is opened for it, whatever it says.
@@ -61,13 +62,47 @@ struct Replay {
 }
 
 fn lacks<T>(what: &str) -> Result<T> {
-    Err(Error::not_available(format!("{what}: not in this capture")))
+    Err(Error::not_in("this capture", what))
 }
 
 impl Replay {
     fn answers(&self) -> &ProcessAnswers {
         static NONE: OnceLock<ProcessAnswers> = OnceLock::new();
         self.capture.index.processes.get(self.process).unwrap_or_else(|| NONE.get_or_init(ProcessAnswers::default))
+    }
+
+    /// Why the process has no more answers: it has ended before all was asked.
+    fn end(&self) -> Option<&OneMissing> {
+        let pid = self.answers().pid;
+        self.capture.index.missing.iter().find(|one| one.pid == pid)
+    }
+
+    /// Something about the process that is not known.
+    fn lacks<T>(&self, what: &str) -> Result<T> {
+        match self.end() {
+            Some(OneMissing { pid, why, .. }) => {
+                Err(Error::not_in(&format!("this capture, because process {pid} {why}"), what))
+            }
+            None => lacks(what),
+        }
+    }
+
+    /// How the address spaces of two processes compare, as `kcmp` says it.
+    fn compare(&self, one: u32, other: u32) -> Option<u64> {
+        let space = |pid: u32| self.capture.index.processes.iter().find(|process| process.pid == pid)?.space;
+        Some(match space(one)?.cmp(&space(other)?) {
+            Ordering::Equal => 0,
+            Ordering::Less => 1,
+            Ordering::Greater => 2,
+        })
+    }
+
+    /// An answer about the process, which does not say that the process is gone.
+    fn of_process<T>(&self, answer: Result<T>, what: &str) -> Result<T> {
+        match answer {
+            Err(Error::Gone { .. }) => self.lacks(what),
+            answer => answer,
+        }
     }
 
     /// The answers of the process that was captured, which was asked about the machine.
@@ -123,6 +158,10 @@ impl Source for Replay {
         self.capture.contents.unknown_members()
     }
 
+    fn missing_processes(&self) -> Vec<MissingProcess> {
+        self.capture.index.missing.iter().map(OneMissing::process).collect()
+    }
+
     fn has_page_map(&self) -> bool {
         true
     }
@@ -151,8 +190,11 @@ impl Source for Replay {
         let key = text_key(file, self.answers().pid);
         let kept = self.answers().texts.get(&key).or_else(|| self.first().texts.get(&key));
         match kept {
-            Some(kept) => replay_answer(kept, |stored| self.capture.contents.text(stored))?,
-            None => lacks(file.what()),
+            Some(kept) => {
+                let stored = replay_answer(kept, |stored| self.capture.contents.text(stored));
+                self.of_process(stored, file.what())?
+            }
+            None => self.lacks(file.what()),
         }
     }
 
@@ -227,7 +269,7 @@ impl Source for Replay {
                 None => 0,
             };
             match (read, done) {
-                (0, 0) => return lacks(&format!("memory at {address}")),
+                (0, 0) => return self.lacks(&format!("memory at {address}")),
                 (0, _) => break,
                 _ => done += read,
             }
@@ -271,9 +313,13 @@ impl Source for Replay {
     }
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
-        let one = |which: &str| self.answers().lists.get(which).or_else(|| self.first().lists.get(which));
+        let one = |which: &str| {
+            let of_machine = || self.first().lists.get(which).filter(|_| is_about_machine(which));
+            self.answers().lists.get(which).or_else(of_machine)
+        };
         if let Some(kept) = one(&format!("{which:?}")) {
-            return replay_answer(kept, |all| all.iter().map(|one| one.listed()).collect());
+            let listed = replay_answer(kept, |all| all.iter().map(|one| one.listed()).collect());
+            return self.of_process(listed, "the threads of the process");
         }
         let index = &self.capture.index;
         if !matches!(which, List::All | List::Held) || index.family == 0 {
@@ -303,7 +349,12 @@ impl Source for Replay {
     fn open(&self, pid: u32, _: &Held) -> Result<Arc<dyn Source>> {
         match self.capture.index.processes.iter().position(|one| one.pid == pid) {
             Some(process) => Ok(Arc::new(Replay { capture: Arc::clone(&self.capture), process })),
-            None => lacks(&format!("process {pid}")),
+            None => match self.capture.index.missing.iter().find(|one| one.pid == pid) {
+                Some(OneMissing { why, .. }) => {
+                    Err(Error::not_in(&format!("this capture, because it {why}"), &format!("process {pid}")))
+                }
+                None => lacks(&format!("process {pid}")),
+            },
         }
     }
 
@@ -341,8 +392,14 @@ impl Source for Replay {
     }
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
+        if let Probe::Compare(one, other) = probe
+            && let Some(order) = self.compare(one, other)
+        {
+            return Ok(vec![order]);
+        }
         let key = probe_key(probe);
-        match self.answers().probes.get(&key).or_else(|| self.first().probes.get(&key)) {
+        let of_machine = || self.first().probes.get(&key).filter(|_| is_about_machine(&key));
+        match self.answers().probes.get(&key).or_else(of_machine) {
             Some(kept) => replay_answer(kept, Clone::clone),
             None => lacks("this probe of the kernel"),
         }

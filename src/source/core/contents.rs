@@ -59,7 +59,7 @@ fn bad(what: &str) -> Error {
 }
 
 pub(super) fn lacks<T>(what: &str) -> Result<T> {
-    Err(Error::not_available(format!("{what}: not in this core")))
+    Err(Error::not_in("this core", what))
 }
 
 /// Only pmdb writes a page map into a core file.

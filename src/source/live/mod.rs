@@ -21,8 +21,8 @@ use super::feature::by_trying;
 use super::question::ConfigPlace;
 use super::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, Feature, File, FileLocation, Finding, FrameRecord, GroupFile, Held,
-    Identity, List, Listed, Liveness, Mapping, MemoryLifetime, PageRegion, Probe, Query, ReadAt, RecordParts, Result,
-    Scan, Source, SourceAccess, WordFile, sys,
+    Identity, List, Listed, Liveness, Mapping, MemoryLifetime, MissingProcess, PageRegion, Probe, Query, ReadAt,
+    RecordParts, Result, Scan, Source, SourceAccess, WordFile, sys,
 };
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, PageMapEntry, Region, TableEntry, VirtualAddress};
@@ -103,6 +103,10 @@ impl Source for Live {
     }
 
     fn unknown_parts(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn missing_processes(&self) -> Vec<MissingProcess> {
         Vec::new()
     }
 

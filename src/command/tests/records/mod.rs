@@ -258,7 +258,7 @@ fn explain_says_what_is_special_of_a_page() {
 fn a_copy_of_a_page_of_a_huge_mapping_is_small_and_splits_it() {
     let write_to = |huge, kind| {
         let page = Translation { huge: Ok(huge), kind: Some(kind), ..present() };
-        let explanation = Explanation { next_write: AccessOutcome::of(&[Effect::Copy]), ..explained(page) };
+        let explanation = Explanation { next_write: Ok(AccessOutcome::of(&[Effect::Copy])), ..explained(page) };
         text(None, &[Box::new(explanation)])
     };
     let split = "a copy of these 4 KiB alone, and the huge mapping is split into small pages";
@@ -276,7 +276,7 @@ fn a_later_page_of_a_folio_says_why_its_copy_is_uncertain() {
     let write_to = |flags, effects: &[Effect]| {
         let mut page = present();
         page.words.flags = Ok(PageFlags::ANON | flags);
-        text(None, &[Box::new(Explanation { next_write: AccessOutcome::of(effects), ..explained(page) })])
+        text(None, &[Box::new(Explanation { next_write: Ok(AccessOutcome::of(effects)), ..explained(page) })])
     };
     let uncertain = [Effect::Nothing, Effect::Reuse, Effect::Copy];
     let reason = "(its own mark decides, and the kernel shows only that of the first page of a folio)";

@@ -176,8 +176,11 @@ pub fn explained(page: Translation) -> Explanation {
         offset: Hex(region.offset.0 + page.page_offset),
         deleted: owner.is_none(),
     });
-    let discardable = Ok(false);
     let movable = page.kernel_record.is_some().then_some(Movable::Pinned);
+    // Without the page, nothing follows.
+    let known = page.state.clone().map(|_| ());
+    let discardable = known.clone().map(|()| false);
+    let (next_read, next_write) = (known.clone().map(|()| next_read), known.map(|()| next_write));
     Explanation { page, owner, movable, file, discardable, protection_key: None, next_read, next_write }
 }
 
@@ -196,7 +199,7 @@ pub fn hidden() -> Translation {
 
 /// Of a core file without a page map.
 pub fn of_core() -> Translation {
-    let reason = Reason::NotOnThisKernel("states and frames of pages: not in this core".into());
+    let reason = Reason::NotOnThisKernel("states and frames of pages are not in this core".into());
     Translation {
         physical: Err(reason.clone()),
         pfn: Err(reason.clone()),

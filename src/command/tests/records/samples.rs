@@ -24,6 +24,7 @@ pub fn all() -> Vec<Box<dyn Record>> {
         Box::new(explained(hidden())),
         Box::new(explained(swapped())),
         Box::new(explained(unmapped())),
+        Box::new(explained(of_core())),
         Box::new(pages()),
         Box::new(hidden_pages()),
         Box::new(huge_pages()),

@@ -10,6 +10,7 @@
 //! use of two cores.
 #![allow(unsafe_code)]
 
+mod captures;
 mod floor;
 mod gdb;
 mod kernel_calls;

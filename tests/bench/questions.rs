@@ -23,6 +23,7 @@ pub const ALL: &[Question] = &[
     ("f start", start),
     ("g machine", machine),
     ("h families", families),
+    ("k captures", super::captures::captures),
     ("m memory", memory),
     ("n numbers", numbers),
     ("p plugin", super::gdb::plugin),

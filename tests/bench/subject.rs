@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 pub const SCENARIOS: &[Scenario] = &[
     ("library", |arguments| library(&arguments[0])),
     ("small", |arguments| small(number(arguments, 0))),
+    ("shuffled", |arguments| shuffled(number(arguments, 0))),
     ("huge", |arguments| huge(number(arguments, 0))),
     ("partly", |arguments| partly(number(arguments, 0))),
     ("reserved", |arguments| {
@@ -89,6 +90,28 @@ fn small(len: usize) {
     let memory = map(len);
     advise(memory, len, libc::MADV_NOHUGEPAGE);
     write(memory, len, page_bytes() as usize);
+    say(memory, len);
+    wait();
+}
+
+/// The same, written to in no order: neighbouring pages have frames far from each other.
+fn shuffled(len: usize) {
+    let memory = map(len);
+    advise(memory, len, libc::MADV_NOHUGEPAGE);
+    let page = page_bytes() as usize;
+    let mut pages: Vec<usize> = (0..len / page).collect();
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    for last in (1..pages.len()).rev() {
+        // Xorshift.
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        pages.swap(last, random as usize % (last + 1));
+    }
+    for number in pages {
+        // SAFETY: within the mapping.
+        unsafe { memory.add(number * page).write_volatile(1) };
+    }
     say(memory, len);
     wait();
 }

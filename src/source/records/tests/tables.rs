@@ -6,10 +6,11 @@ use super::super::layout::Member;
 use super::super::pages::PageRecords;
 use super::super::tables::{AddressView, PageTables};
 use super::super::way::{OwnerLayout, TableLayout, TableMember};
-use super::super::{Image, ReadCore};
+use super::super::{FrameRecord, Image, ReadCore, RecordParts};
 use super::tapes;
+use crate::kernel::VirtualAddress;
 use crate::kernel::page_table::{AddressBits, TableShape};
-use crate::kernel::{AddressRange, Name, PageSize, Permissions, Region, TableBits, TableEntry, VirtualAddress};
+use crate::kernel::{AddressRange, FrameNumber, Name, PageFlags, PageSize, Permissions, Region, TableBits, TableEntry};
 use std::collections::BTreeMap;
 
 const PAGE: u64 = 4096;
@@ -375,4 +376,47 @@ fn a_reverse_map_without_end_is_left() {
     family.kernel.words.insert(left, own);
     assert!(family.find(0, OFFSETS).is_err());
     assert!(family.find(1, OFFSETS).is_ok());
+}
+
+/// Single pages of many kinds and a large folio across the end of a read.
+#[test]
+fn many_records_are_as_each_alone() {
+    const FIRST: u64 = 0x3004;
+    const FRAMES: u64 = 2500;
+    const FOLIO: u64 = 0x3400;
+    let (_, tape) = tapes().next().expect("a tape");
+    let layout = tape.layout();
+    let mut kernel = Kernel::new(X86_64);
+    let mut put = |frame: u64, member: Member, size: u64, value: u64| {
+        let place = RECORDS + frame * layout.page + layout.at(member).expect("a member");
+        let word = kernel.words.entry(place & !7).or_default();
+        let (shift, mask) = ((place & 7) * 8, if size == 4 { 0xffff_ffff } else { u64::MAX });
+        *word = *word & !(mask << shift) | value << shift;
+    };
+    let bit = |flag: PageFlags| 1 << layout.flags.iter().find(|(one, _)| *one == flag).expect("a flag").1;
+    for frame in FIRST..FIRST + FRAMES {
+        let is_in_use = !frame.is_multiple_of(5);
+        let flags = if is_in_use { bit(PageFlags::UPTODATE) | bit(PageFlags::LRU) } else { bit(PageFlags::RESERVED) };
+        put(frame, Member::Flags, 8, flags);
+        put(frame, Member::References, 4, frame % 7);
+        put(frame, Member::Maps, 4, frame % 3);
+        put(frame, Member::Mapping, 8, if is_in_use { 0x9001 + frame % 3 * 2 } else { 0 });
+    }
+    put(FOLIO, Member::Flags, 8, bit(PageFlags::COMPOUND_HEAD) | bit(PageFlags::UPTODATE));
+    put(FOLIO, Member::Pages, 4, 8);
+    for tail in FOLIO + 1..FOLIO + 8 {
+        put(tail, Member::Compound, 8, (RECORDS + FOLIO * layout.page) | 1);
+    }
+    let pages = kernel.pages();
+    let parts = RecordParts::all();
+    let mut together = vec![FrameRecord::default(); FRAMES as usize];
+    pages.read(FIRST, parts, &mut together);
+    for (frame, record) in (FIRST..).zip(&together) {
+        let mut alone = [FrameRecord::default()];
+        pages.read(frame, parts, &mut alone);
+        assert_eq!(*record, alone[0], "{frame:#x}");
+        let folio = if (FOLIO..FOLIO + 8).contains(&frame) { (FOLIO, 3) } else { (frame, 0) };
+        assert_eq!((record.head.map(FrameNumber::get), record.order), (Some(folio.0), Some(folio.1)), "{frame:#x}");
+        assert_eq!(record.references, Some((folio.0 % 7) as u32), "{frame:#x}");
+    }
 }

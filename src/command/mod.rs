@@ -249,10 +249,8 @@ impl<'a> LastRowSink<'a> {
 
     fn note(&mut self, record: &dyn Record) {
         self.row = record.address().or(self.row);
-        // The totals of several processes add up.
-        for (name, number) in record.totals(self.page) {
-            *self.totals.entry(name).or_default() += number;
-        }
+        // Where there are several, the last is that of all.
+        self.totals.extend(record.totals(self.page));
     }
 }
 

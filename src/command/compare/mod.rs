@@ -3,6 +3,7 @@
 mod over_time;
 mod records;
 mod round;
+mod sums;
 
 use over_time::{SampleTimes, UntilCopied, until_copied};
 
@@ -92,8 +93,9 @@ A line has the sums of all processes, and the bytes copied in a second. `childre
 that it can start before a fork. The rows of `by` follow at the end. A timeline shows the copied share of the pages \
 that both processes have: a digit is so many tenths, # is all.
 
-Of several processes only the sums of each are shown, with the kernel's own uss and pss (smaps_rollup). $_shared, \
-$_copied and $_about_to_copy are the bytes of all.
+Of several processes only the sums of each are shown, with the kernel's own uss and pss (smaps_rollup), and then the \
+sums of all. In these a page of the attached process counts once, and so does each copied frame: a copy that the parent \
+made is one copy, however many children have the old page. $_shared, $_copied and $_about_to_copy are the bytes of all.
 
 The Private_Dirty of a child in smaps, which redis reports as rdb_last_cow_size, is `copied` and `there` together: pages \
 that the child kept when the parent freed them are its own as well.
@@ -185,6 +187,8 @@ Needs frame numbers (CAP_SYS_ADMIN).",
             let memory = (!is_single).then(|| ps::memory(&round.target.machine, found.other.pid));
             round.show(found, is_shown, memory, context.sink)?;
         }
+        let mut sums = sample.into_sums();
+        round.show_total(sums.processes(), sums.counts(), context.sink)?;
         if is_any { Ok(Flow::Done) } else { Err(no_children(round.mine)) }
     }
 }

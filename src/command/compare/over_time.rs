@@ -1,13 +1,14 @@
 //! `compare … every DURATION`: the cost of a fork as it grows.
 
 use super::records::{ComparisonSample, SharedCounts};
-use super::round::{ComparedProcess, ComparisonRound, add_counts};
+use super::round::{ComparedProcess, ComparisonRound};
+use super::sums::SharedSums;
 use crate::command::schedule::{SamplesEnd, Schedule};
 use crate::command::snapshot::seconds;
 use crate::command::timeline::TimelineBuilder;
 use crate::command::{Context, Error, Outcome};
 use crate::eval;
-use crate::inspect::AddressSpace;
+use crate::inspect::{AddressSpace, NumberSet};
 use crate::kernel::words::worded;
 use crate::lang::parser::{Parsed, Tokens, count, mark, one_of};
 use crate::lang::{Count, Spanned};
@@ -15,7 +16,7 @@ use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::map;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -95,26 +96,24 @@ pub(super) fn run(
     let mut schedule = Schedule::new(every.unwrap_or(USUAL), &context.target()?.process)?;
     let page_size = round.page().bytes();
     let began = Instant::now();
-    // By process: copied pages of the sample before.
-    let mut before: Option<(Instant, BTreeMap<u32, u64>)> = None;
+    // The frames that were copied before the sample.
+    let mut before: Option<(Instant, NumberSet)> = None;
     let mut last: Vec<ComparedProcess> = Vec::new();
+    let mut last_sums = (0, SharedCounts::default());
     let ended = loop {
         let now = Instant::now();
         let others = round.find_others()?;
-        let found = match take(round, &others, timeline.as_mut(), context) {
-            Ok(found) => found,
+        let (found, mut sums) = match take(round, &others, timeline.as_mut(), context) {
+            Ok(taken) => taken,
             Err(error @ Error::Stopped(_)) => break SamplesEnd::of_error(error, context.sink)?,
             // The attached process went: the last sample stands.
             Err(error) if error.status() == 3 => break SamplesEnd::Exited,
             Err(error) => return Err(error),
         };
-        let mut counts = SharedCounts::default();
-        found.iter().for_each(|one| add_counts(&mut counts, one.total));
-        let copied: BTreeMap<u32, u64> = found.iter().map(|one| (one.other.pid, one.total.copied)).collect();
+        let counts = sums.counts();
+        let copied = sums.into_copied();
         let rate = before.as_ref().map(|(then, before)| {
-            let more = |(pid, copied): (&u32, &u64)| copied.saturating_sub(before.get(pid).copied().unwrap_or(0));
-            let pages: u64 = copied.iter().map(more).sum();
-            let bytes = pages.saturating_mul(page_size) as f64;
+            let bytes = copied.count_outside(before).saturating_mul(page_size) as f64;
             (bytes / now.duration_since(*then).as_secs_f64().max(1e-9)) as u64
         });
         let processes = found.len() as u64;
@@ -125,8 +124,12 @@ pub(super) fn run(
         };
         let is_over = found.is_empty() && round.given.is_some();
         // A process that has ended keeps what the last sample found.
-        last.retain(|old| !copied.contains_key(&old.other.pid));
+        let alive: BTreeSet<u32> = found.iter().map(|one| one.other.pid).collect();
+        last.retain(|old| !alive.contains(&old.other.pid));
         last.extend(found);
+        if processes > 0 {
+            last_sums = (processes, counts);
+        }
         before = Some((now, copied));
         if let Err(stopped) = emitted {
             break SamplesEnd::of_error(stopped.into(), context.sink)?;
@@ -148,21 +151,22 @@ pub(super) fn run(
     for found in last {
         round.show(found, round.by.is_some(), None, context.sink)?;
     }
+    round.show_total(last_sums.0, last_sums.1, context.sink)?;
     ended.outcome(until.is_some())
 }
 
-/// Takes a sample: what it finds of each process.
+/// Takes a sample: what it finds of each process, and the sums.
 fn take(
     round: &ComparisonRound,
     others: &[u32],
     timeline: Option<&mut TimelineBuilder>,
     context: &mut Context,
-) -> Result<Vec<ComparedProcess>, Error> {
+) -> Result<(Vec<ComparedProcess>, SharedSums), Error> {
     let space = AddressSpace::of(&round.target)?;
     let mut sample = round.sample(&space, others, timeline, context.state, context.sink)?;
     let mut found = Vec::new();
     while let Some(one) = sample.next(context.sink)? {
         found.push(one);
     }
-    Ok(found)
+    Ok((found, sample.into_sums()))
 }

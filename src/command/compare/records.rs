@@ -6,20 +6,25 @@ use crate::render::Record;
 use crate::render::columns::{Cell, Column, END, REGION, START, Table, amount, region_file};
 use crate::render::text::Text;
 use crate::render::text::changes::{TIME, time};
-use crate::render::text::lines::Lines;
+use crate::render::text::lines::{Line, Lines};
 use crate::render::theme::Role;
-use crate::render::units::size;
+use crate::render::units::{counted, size};
 use crate::report::record::record;
 use crate::report::{Declared, Shape};
 
 /// The records that no other command emits.
-pub(in crate::command) const RECORDS: &[Shape] =
-    &[Comparison::SHAPE, ComparisonGroup::SHAPE, ComparisonSample::SHAPE, ComparisonSummary::SHAPE];
+pub(in crate::command) const RECORDS: &[Shape] = &[
+    Comparison::SHAPE,
+    ComparisonGroup::SHAPE,
+    ComparisonSample::SHAPE,
+    ComparisonSummary::SHAPE,
+    ComparisonTotal::SHAPE,
+];
 
 record! {
     /// Sharing of pages between the attached process and another one, in one region or in all. A page in swap counts
     /// for the processes that have it.
-    #[derive(Copy, Default)]
+    #[derive(Copy, Default, Eq)]
     pub struct SharedCounts {
         /// Pages that both map in the same frame.
         shared: u64,
@@ -64,7 +69,8 @@ record! {
         [flat] counts: SharedCounts,
     }
 
-    /// A sample of `compare … every DURATION`: the sums of all compared processes.
+    /// A sample of `compare … every DURATION`: the sums of all compared processes. Each page of the attached process,
+    /// and each copied frame, counts once.
     pub struct ComparisonSample as "comparison-sample" {
         /// Seconds since the epoch.
         time: f64,
@@ -72,13 +78,27 @@ record! {
         processes: u64,
         /// Bytes in a page.
         page_size: u64,
-        /// Bytes copied in a second since the sample before; `null` in the first one.
+        /// Bytes of frames copied in a second since the sample before; `null` in the first one.
         rate: Option<u64>,
         /// Pages by how both share them.
         [flat] counts: SharedCounts,
     }
 
-    /// The totals of `compare`.
+    /// The totals of `compare` with several processes. Each page of the attached process, and each copied frame, counts
+    /// once, however many of the processes have it.
+    #[derive(Eq)]
+    pub struct ComparisonTotal as "comparison-total" {
+        /// The attached process.
+        pid: u32,
+        /// Processes that were compared.
+        processes: u64,
+        /// Bytes in a page.
+        page_size: u64,
+        /// Pages by how they are shared.
+        [flat] counts: SharedCounts,
+    }
+
+    /// The totals of `compare` with one process.
     pub struct ComparisonSummary as "comparison-summary" {
         /// The attached process.
         pid: u32,
@@ -181,33 +201,43 @@ impl Record for ComparisonSummary {
     }
 
     fn totals(&self, _: PageSize) -> Vec<(&'static str, u64)> {
-        let SharedCounts { shared, copied, about_to_copy, .. } = self.counts;
-        let bytes = |pages: u64| pages * self.page_size;
-        vec![("_shared", bytes(shared)), ("_copied", bytes(copied)), ("_about_to_copy", bytes(about_to_copy))]
+        variables(&self.counts, self.page_size)
     }
+}
+
+impl Record for ComparisonTotal {
+    fn write(&self, text: &mut Text) {
+        text.line(comparison_total, self);
+    }
+
+    fn ends_pictures(&self) -> bool {
+        true
+    }
+
+    fn totals(&self, _: PageSize) -> Vec<(&'static str, u64)> {
+        variables(&self.counts, self.page_size)
+    }
+}
+
+/// The variables that keep the sums, in bytes.
+fn variables(counts: &SharedCounts, page_size: u64) -> Vec<(&'static str, u64)> {
+    let SharedCounts { shared, copied, about_to_copy, .. } = *counts;
+    let bytes = |pages: u64| pages * page_size;
+    vec![("_shared", bytes(shared)), ("_copied", bytes(copied)), ("_about_to_copy", bytes(about_to_copy))]
+}
+
+/// `812 compared with 4 processes together: shared 12 MiB; …`
+fn comparison_total(lines: &mut Lines, total: &ComparisonTotal) {
+    let head = format!("{} compared with {} together: ", total.pid, counted(total.processes, "process"));
+    write_counts(lines.line().indent(2).plain(head), &total.counts, total.page_size);
+    let text = "together, a page of the attached process counts once, and so does each copied frame";
+    lines.line().indent(2).prose(Role::Note, text);
 }
 
 /// `812 compared with 1024 (worker): shared 12 MiB (the next writes here would copy 3.1 MiB of it); …`
 fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
-    let bytes = |pages: u64| size(pages.saturating_mul(summary.page_size));
-    let counts = &summary.counts;
-    let line = lines.line();
-    line.indent(2).plain(format!("{} compared with {} ({}): ", summary.pid, summary.other, summary.process));
-    line.word("", Role::Good, format!("shared {}", bytes(counts.shared)));
-    if counts.shared_elsewhere > 0 {
-        line.word(" ", Role::Plain, format!("({} of it at other addresses)", bytes(counts.shared_elsewhere)));
-    }
-    if counts.about_to_copy > 0 {
-        let text = format!("(the next writes here would copy {} of it)", bytes(counts.about_to_copy));
-        line.word(" ", Role::Warn, text);
-    }
-    for (role, what, pages) in [
-        (Role::Warn, "copied so far", counts.copied),
-        (Role::Plain, "only here", counts.only_here),
-        (Role::Plain, "only there", counts.only_there),
-    ] {
-        line.word("; ", role, format!("{what} {}", bytes(pages)));
-    }
+    let head = format!("{} compared with {} ({}): ", summary.pid, summary.other, summary.process);
+    write_counts(lines.line().indent(2).plain(head), &summary.counts, summary.page_size);
     if !summary.forked {
         let text = "no fork relates them: pages in different frames count here and there, not as copied";
         lines.line().indent(2).prose(Role::Note, text);
@@ -230,6 +260,26 @@ fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
     ));
 }
 
+/// `shared 12 MiB (the next writes here would copy 3.1 MiB of it); copied so far …`
+fn write_counts(line: &mut Line, counts: &SharedCounts, page_size: u64) {
+    let bytes = |pages: u64| size(pages.saturating_mul(page_size));
+    line.word("", Role::Good, format!("shared {}", bytes(counts.shared)));
+    if counts.shared_elsewhere > 0 {
+        line.word(" ", Role::Plain, format!("({} of it at other addresses)", bytes(counts.shared_elsewhere)));
+    }
+    if counts.about_to_copy > 0 {
+        let text = format!("(the next writes here would copy {} of it)", bytes(counts.about_to_copy));
+        line.word(" ", Role::Warn, text);
+    }
+    for (role, what, pages) in [
+        (Role::Warn, "copied so far", counts.copied),
+        (Role::Plain, "only here", counts.only_here),
+        (Role::Plain, "only there", counts.only_there),
+    ] {
+        line.word("; ", role, format!("{what} {}", bytes(pages)));
+    }
+}
+
 /// Samples of its records.
 #[cfg(test)]
 pub(in crate::command) mod samples {
@@ -242,6 +292,12 @@ pub(in crate::command) mod samples {
             Box::new(comparison_group()),
             Box::new(comparison_sample()),
             Box::new(comparison_summary()),
+            Box::new(ComparisonTotal {
+                pid: 4242,
+                processes: 4,
+                page_size: 4096,
+                counts: SharedCounts { shared: 2048, copied: 2048, about_to_copy: 40, ..SharedCounts::default() },
+            }),
         ]
     }
 

@@ -1,6 +1,7 @@
 //! One comparison of the attached process with others.
 
-use super::records::{Comparison, ComparisonGroup, ComparisonSummary, SharedCounts};
+use super::records::{Comparison, ComparisonGroup, ComparisonSummary, ComparisonTotal, SharedCounts};
+use super::sums::SharedSums;
 use crate::command::Error;
 use crate::command::counterpart::Counterparts;
 use crate::command::named_pages::{PagesOfSymbols, name_among_symbols};
@@ -97,7 +98,16 @@ impl ComparisonRound {
             let copied = space.maps().filter(|region| region.permissions.write && !region.permissions.shared);
             timeline.begin(space, &copied.flat_map(|region| region.range.within(&ranges)).collect::<Vec<_>>());
         }
-        Ok(ComparedSample { round: self, others, done: 0, is_all, ranges, here, layout, symbols, timeline })
+        let sums = SharedSums::new(self.page());
+        Ok(ComparedSample { round: self, others, done: 0, is_all, ranges, here, layout, symbols, timeline, sums })
+    }
+
+    /// Shows the sums of several processes.
+    pub fn show_total(&self, processes: u64, counts: SharedCounts, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        if processes < 2 {
+            return Ok(());
+        }
+        sink.emit(&ComparisonTotal { pid: self.mine, processes, page_size: self.page().bytes(), counts })
     }
 
     /// Shows the rows of a process, if asked for, and its sums.
@@ -151,9 +161,15 @@ pub(super) struct ComparedSample<'a> {
     layout: ProgramLayout,
     symbols: Option<PagesOfSymbols<'a>>,
     timeline: Option<&'a mut TimelineBuilder>,
+    sums: SharedSums,
 }
 
 impl ComparedSample<'_> {
+    /// The sums of the processes so far.
+    pub fn into_sums(self) -> SharedSums {
+        self.sums
+    }
+
     /// What it finds of the next process; `None` after the last one.
     pub fn next(&mut self, sink: &mut dyn Sink) -> Result<Option<ComparedProcess>, Error> {
         while let Some(&other) = self.others.get(self.done) {
@@ -184,6 +200,8 @@ impl ComparedSample<'_> {
             timeline: self.timeline.as_deref_mut().filter(|_| is_forked),
             groups: BTreeMap::new(),
             total: SharedCounts::default(),
+            sums: &mut self.sums,
+            is_forked,
         };
         let compared = side.regions_here(&self.ranges, sink)?;
         if self.is_all {
@@ -192,6 +210,7 @@ impl ComparedSample<'_> {
         if !is_forked {
             side.all_counts().for_each(SharedCounts::without_copies);
         }
+        side.sums.end_process(&side.total);
         let Side { other, rows, groups, total, .. } = side;
         Ok(ComparedProcess { other, rows, groups: self.symbols.is_some().then_some(groups), total, is_forked })
     }
@@ -244,7 +263,7 @@ fn pages(counts: &SharedCounts) -> u64 {
     counts.shared + counts.copied + counts.only_here + counts.only_there
 }
 
-pub(super) fn add_counts(sum: &mut SharedCounts, counts: SharedCounts) {
+fn add_counts(sum: &mut SharedCounts, counts: SharedCounts) {
     sum.shared += counts.shared;
     sum.shared_elsewhere += counts.shared_elsewhere;
     sum.copied += counts.copied;
@@ -265,6 +284,9 @@ struct Side<'a, 'n> {
     timeline: Option<&'a mut TimelineBuilder>,
     groups: BTreeMap<String, SharedCounts>,
     total: SharedCounts,
+    /// Those of all processes.
+    sums: &'a mut SharedSums,
+    is_forked: bool,
 }
 
 impl Side<'_, '_> {
@@ -281,6 +303,11 @@ impl Side<'_, '_> {
                 let start = counterparts.of(region, part);
                 for pages in self.here.compare(part, self.there, start) {
                     add(&mut counts, &pages, is_writable);
+                    let theirs = match pages.relation {
+                        PageRelation::OnlySecond => Some(pages.address),
+                        _ => start.and_then(|start| start.checked_add(pages.address.get() - part.start().get())),
+                    };
+                    self.sums.add(&pages, is_writable, self.is_forked, self.there, theirs);
                     self.draw(&pages);
                     if start.is_some() {
                         self.add_to_groups(region, &pages, is_writable);
@@ -305,10 +332,9 @@ impl Side<'_, '_> {
         for region in self.there.regions() {
             sink.check()?;
             for rest in region.range.outside(compared) {
-                let counts = SharedCounts {
-                    only_there: self.there.populated_alone_in(rest, self.here),
-                    ..SharedCounts::default()
-                };
+                let places: Vec<u64> = self.there.places_alone_in(rest, self.here).collect();
+                let counts = SharedCounts { only_there: places.len() as u64, ..SharedCounts::default() };
+                self.sums.add_there(places.into_iter());
                 self.add_to_group_of_region(region, counts);
                 self.row(region, rest, counts);
             }

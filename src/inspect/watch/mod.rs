@@ -1,6 +1,7 @@
 //! Changes between two samples of the same addresses. A sample costs the reads of what is populated and a comparison of
 //! raw words; words that are the same are not decoded.
 
+mod numbers;
 mod pages;
 mod regions;
 mod snapshot;
@@ -9,6 +10,7 @@ mod tests;
 mod watcher;
 mod words;
 
+pub use numbers::NumberSet;
 pub use regions::{Change, RegionGroups};
 pub use snapshot::{OpenSnapshot, PageRelation, SharedPages, Snapshot, SnapshotProgress};
 pub use watcher::{Look, Survival, Watcher};

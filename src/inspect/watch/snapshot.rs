@@ -1,6 +1,7 @@
 //! A sample that is kept, to be compared with a later one or with one of another process, with which it may share
 //! frames.
 
+use super::numbers::NumberSet;
 use super::pages::{JoinRule, Pair};
 use super::regions::Change;
 use super::words::{OpenSample, PageWords, PlaceInWords, SampledPage, WordSample};
@@ -10,7 +11,7 @@ use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::SwapTypes;
 use crate::inspect::memory::read_resident;
 use crate::inspect::page::Facts;
-use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, PageSize, Region, VirtualAddress};
+use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::process::Target;
 use std::hash::{DefaultHasher, Hasher};
 use std::num::NonZeroU64;
@@ -249,10 +250,16 @@ impl Snapshot {
         self.frames.get_or_init(|| SharedFrames::of(all()))
     }
 
-    /// Pages of `range` that are present or swapped, without those whose frames `other` maps anywhere.
-    pub fn populated_alone_in(&self, range: AddressRange, other: &Snapshot) -> u64 {
+    /// The frames and the slots in swap of the pages of `range`, in their order; without pages of zeros.
+    pub fn places_in(&self, range: AddressRange) -> impl Iterator<Item = u64> {
+        let held = |(_, page): &(u64, SampledPage)| self.holds(page.entry) && !page.is_zero;
+        self.pages(range).filter(held).map(|(_, page)| place(page.entry))
+    }
+
+    /// Those of the pages of `range` that are present or swapped, without those whose frames `other` maps anywhere.
+    pub fn places_alone_in(&self, range: AddressRange, other: &Snapshot) -> impl Iterator<Item = u64> {
         let alone = |(_, page): &(u64, SampledPage)| self.holds(page.entry) && !other.frames().contains_frame_of(*page);
-        self.pages(range).filter(alone).count() as u64
+        self.pages(range).filter(alone).map(|(_, page)| place(page.entry))
     }
 
     /// Present pages whose contents one of the two lacks, if both have contents.
@@ -346,6 +353,13 @@ impl Snapshot {
     }
 }
 
+/// A number for a frame or a slot in swap.
+fn place(entry: PageMapEntry) -> u64 {
+    /// Above all frame numbers.
+    const SLOTS: u64 = 1 << 63;
+    entry.frame_bits() | if entry.is_present() { 0 } else { SLOTS }
+}
+
 /// Pages of two lists that are in order of their indices: each index, with what each list has there.
 fn side_by_side<T>(
     one: impl Iterator<Item = (u64, T)>,
@@ -389,56 +403,26 @@ fn is_copied_by_next_write(seen: SampledPage, relation: PageRelation) -> bool {
     entry.is_present() && !entry.is_file_or_shared() && !is_exclusive
 }
 
-/// Runs that are collected before those that overlap or adjoin are joined.
-const FIRST_JOIN: usize = 1 << 16;
-
-/// A set of frames: sorted runs that neither overlap nor adjoin, as first frame and end. One frame may be mapped by
-/// very many pages (the page of zeros, merged pages), so memory follows the runs of different frames.
 #[derive(Default)]
-pub struct SharedFrames(Vec<(u64, u64)>);
+struct SharedFrames(NumberSet);
 
 impl SharedFrames {
     /// The frames of `pages`, without those that no other process can map: bit 56 excludes it, except inside what one
     /// PMD maps, where it is that of the first page. The page of zeros belongs to nobody and is left out too.
-    pub fn of(pages: impl Iterator<Item = SampledPage>) -> Self {
-        let mut frames = SharedFrames::default();
-        let mut full = FIRST_JOIN;
+    fn of(pages: impl Iterator<Item = SampledPage>) -> Self {
+        let mut frames = NumberSet::default();
         for page in pages.filter(|page| !page.is_zero && (page.is_huge || !page.entry.is_exclusive())) {
-            let Some(frame) = page.entry.frame().map(FrameNumber::get) else {
-                continue;
-            };
-            match frames.0.last_mut() {
-                Some((_, end)) if *end == frame => *end += 1,
-                _ => frames.0.push((frame, frame + 1)),
-            }
-            if frames.0.len() > full {
-                frames.join();
-                full = FIRST_JOIN.max(2 * frames.0.len());
+            if let Some(frame) = page.entry.frame() {
+                frames.add(frame.get(), 1);
             }
         }
         frames.join();
-        frames
-    }
-
-    fn join(&mut self) {
-        self.0.sort_unstable();
-        self.0.dedup_by(|next, run| {
-            let joins = next.0 <= run.1;
-            if joins {
-                run.1 = run.1.max(next.1);
-            }
-            joins
-        });
+        SharedFrames(frames)
     }
 
     /// Whether the frame of a page is among them.
-    pub fn contains_frame_of(&self, page: SampledPage) -> bool {
-        let Some(frame) = page.entry.frame().map(FrameNumber::get) else {
-            return false;
-        };
-        let after = self.0.partition_point(|(first, _)| *first <= frame);
-        let run = after.checked_sub(1).and_then(|index| self.0.get(index));
-        run.is_some_and(|(_, end)| frame < *end)
+    fn contains_frame_of(&self, page: SampledPage) -> bool {
+        page.entry.frame().is_some_and(|frame| self.0.contains(frame.get()))
     }
 }
 
@@ -464,7 +448,6 @@ mod tests {
         let first_of_huge = page(PRESENT | EXCLUSIVE | 40, true);
         let swapped = page(1 << 62 | 50, false);
         let frames = SharedFrames::of(all.into_iter().chain([alone, first_of_huge, swapped]));
-        assert_eq!(frames.0, [(4, 7), (9, 12), (20, 21), (40, 41)]);
         for (frame, is_in) in [(3, false), (4, true), (6, true), (7, false), (11, true), (12, false), (40, true)] {
             assert_eq!(frames.contains_frame_of(page(PRESENT | frame, false)), is_in, "{frame}");
         }
@@ -472,12 +455,5 @@ mod tests {
             !frames.contains_frame_of(page(0, false))
                 && !SharedFrames::default().contains_frame_of(page(PRESENT | 4, false))
         );
-    }
-
-    #[test]
-    fn one_frame_that_very_many_pages_map_takes_little_memory() {
-        let zeros = (0..8 * FIRST_JOIN as u64).map(|nth| page(PRESENT | (7 * (nth % 2)), false));
-        let frames = SharedFrames::of(zeros);
-        assert!(frames.0.capacity() <= 4 * FIRST_JOIN, "{}", frames.0.capacity());
     }
 }

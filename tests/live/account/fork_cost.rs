@@ -1,5 +1,6 @@
 //! What a fork has copied, over time.
 
+use super::super::support::plain_entry;
 use super::command::{end, of_type};
 use super::*;
 use serde_json::Value;
@@ -103,4 +104,66 @@ pub fn copies_are_seen_as_they_come() {
     let text = String::from_utf8(output.stdout).expect("text");
     let last: Value = serde_json::from_str(text.lines().last().expect("a sample")).expect("a record");
     assert_eq!((&last["type"], &last["processes"]), (&"comparison-sample".into(), &0.into()));
+}
+
+/// For each page, how many different frames the processes have, and whether the first maps the same one as another.
+fn frames(processes: &[u64], memory: u64, count: u64) -> Vec<(u64, bool)> {
+    const FRAME: u64 = (1 << 55) - 1;
+    let pages = (0..count).map(|page| memory + page * page_bytes());
+    pages
+        .map(|address| {
+            let of = |&pid: &u64| plain_entry(pid as u32, address).expect("an entry") & FRAME;
+            let all: Vec<u64> = processes.iter().map(of).collect();
+            let is_shared = all[1..].contains(&all[0]);
+            (all.into_iter().collect::<std::collections::BTreeSet<_>>().len() as u64, is_shared)
+        })
+        .collect()
+}
+
+/// A page that the parent copies is one copy, however many children have the old one.
+pub fn a_copy_counts_once_for_all_children() {
+    const NAME: &str = "account::a_copy_counts_once_for_all_children";
+    if !support::shows_frames() {
+        return skip(NAME, "only root sees frame numbers");
+    }
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 100);
+    puppet.writes(memory, 100);
+    let pid = puppet.0.pid();
+    let mut all = vec![u64::from(pid)];
+    all.extend((0..4).map(|_| puppet.does("fork", &[memory, 0])));
+    let range = format!("{memory:#x}, +{}", 100 * page_bytes());
+    let is_as = |all: &[u64], copied: u64, shared: u64| {
+        let frames = frames(all, memory, 100);
+        let extra: u64 = frames.iter().map(|(different, _)| different - 1).sum();
+        let together = frames.iter().filter(|(_, is_shared)| *is_shared).count() as u64;
+        assert_eq!((extra, together), (copied, shared), "the kernel's own page maps");
+        let records = super::command::records(pid, &format!("compare children in {range}"));
+        let [total] = of_type(&records, "comparison-total")[..] else { panic!("{records:?}") };
+        assert_eq!(pages(total, "processes"), all.len() as u64 - 1);
+        let seen = ["copied", "shared", "about_to_copy", "only_here"].map(|field| pages(total, field));
+        assert_eq!(seen, [copied, shared, shared, 0], "{total}");
+        // The rows of each child are still compared pair by pair.
+        assert_eq!(of_type(&records, "comparison-summary").len(), all.len() - 1);
+        let over_time = super::command::records(pid, &format!("compare children in {range} every 5ms for 10ms"));
+        for sample in of_type(&over_time, "comparison-sample") {
+            assert_eq!((pages(sample, "copied"), pages(sample, "about_to_copy")), (copied, shared), "{sample}");
+        }
+        let printed = Command::new(env!("CARGO_BIN_EXE_pmdb"))
+            .args(["-nx", "-q", "-batch", "-p", &pid.to_string(), "-ex", &format!("compare children in {range}")])
+            .args(["-ex", "printf \"%d %d %d\\n\", $_copied, $_about_to_copy, $_shared"])
+            .output()
+            .expect("pmdb runs");
+        let text = String::from_utf8_lossy(&printed.stdout).into_owned();
+        let bytes = |pages: u64| pages * page_bytes();
+        let expected = format!("{} {} {}", bytes(copied), bytes(shared), bytes(shared));
+        assert_eq!(text.lines().last(), Some(expected.as_str()), "{text}");
+    };
+    is_as(&all, 0, 100);
+    puppet.writes(memory, 50);
+    is_as(&all, 50, 50);
+    // A child that was forked later shares the new pages, and writes ten of them.
+    all.push(puppet.does("fork", &[memory, 10]));
+    is_as(&all, 60, 90);
+    all[1..].iter().for_each(|&child| end(child));
 }

@@ -83,6 +83,7 @@ const TESTS: &[&[Test]] = &[
     explain::large::TESTS,
     explain::not_huge::TESTS,
     explain::userfaults::TESTS,
+    explain::zeros::TESTS,
     expressions::TESTS,
     failing::TESTS,
     files::TESTS,

@@ -164,6 +164,7 @@ fn row(space: &AddressSpace, reason: &HugeReason) -> HugeRow {
         reason: reason.reason,
         bytes: reason.bytes,
         first: reason.first,
+        only: reason.only,
         region: region.map(|viewed| RegionBrief::from(&viewed.region)),
         region_bytes: reason.region_bytes,
     }
@@ -208,6 +209,7 @@ fn summary(
         huge: report.counts.huge,
         unclear: report.counts.unclear,
         pool: report.counts.pool,
+        huge_zeros: report.counts.huge_zeros,
         small: report.counts.small,
         swapped: report.counts.swapped,
         untouched: report.counts.untouched,

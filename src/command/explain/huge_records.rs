@@ -25,6 +25,8 @@ record! {
         bytes: u64,
         /// Of these, the bytes for which the kernel finds this reason first.
         first: u64,
+        /// Of these, the bytes for which there is no other reason.
+        only: u64,
         /// The region with most of them.
         region: Option<RegionBrief>,
         /// Of these, those in that region.
@@ -82,6 +84,8 @@ record! {
         unclear: u64,
         /// Bytes of the hugetlb pool.
         pool: u64,
+        /// Bytes that map the huge page of zeros, which takes no memory.
+        huge_zeros: u64,
         /// Bytes in small pages.
         small: u64,
         /// Bytes in swap.
@@ -141,7 +145,7 @@ impl Record for HugePages {
 static REASONS: Table<HugeRow> = Table::of(&[
     Column::word("by", 10, Role::Plain).cell(|_, row| Cell::new(row.by.word())),
     Column::number("bytes", 8, Role::Size).cell(|_, row| Cell::size(row.bytes)),
-    Column::number("first", 8, Role::Size).cell(|_, row| amount(row.first)),
+    Column::number("only", 8, Role::Size).cell(|_, row| amount(row.only)),
     Column::name("most in", 14, Role::Address).rank(1).cell(|_, row| most_in(row)),
     Column::word("not huge because", 35, Role::Plain).cell(|_, row| reason(row)),
 ]);
@@ -198,6 +202,7 @@ fn summary(lines: &mut Lines, pages: &HugePages) {
     for (bytes, what) in [
         (pages.unclear, "huge or small (no PAGEMAP_SCAN)"),
         (pages.pool, "of the hugetlb pool"),
+        (pages.huge_zeros, "of the huge page of zeros, which takes no memory"),
         (pages.swapped, "in swap"),
     ] {
         if bytes > 0 {
@@ -266,6 +271,7 @@ pub(in crate::command) mod samples {
             reason,
             bytes,
             first,
+            only: first / 2,
             region: Some(heap.clone()),
             region_bytes: bytes / 2,
         };
@@ -279,6 +285,7 @@ pub(in crate::command) mod samples {
             huge: 1 << 30,
             unclear: 0,
             pool: 0,
+            huge_zeros: 0,
             small: 300 << 20,
             swapped: 4096,
             untouched: 7 << 30,
@@ -300,6 +307,7 @@ pub(in crate::command) mod samples {
             past: Vec::new(),
             unclear: 6 << 20,
             pool: 4 << 20,
+            huge_zeros: 8 << 20,
             free_blocks: Ok(0),
             memory: None,
             max_empty: None,

@@ -66,7 +66,7 @@ memory (fault), or later by a thread of the kernel (khugepaged). Each row is a r
 it now, in the order of this kernel's checks:
 
   bytes    the memory that the reason concerns; several reasons may concern the same memory
-  first    the memory for which it is the first reason, so that a change here has an effect
+  only     the memory without another reason: a change here has an effect
   most in  the region with most of this memory
 
 If nothing is in the way, the summary lists what may have been in the past. Free blocks are no reason: the kernel can \

@@ -23,6 +23,8 @@ pub(super) struct Stretch {
     pub pool: u64,
     /// Mappings of the page of zeros.
     pub zeros: u64,
+    /// Those of the huge page of zeros.
+    pub huge_zeros: u64,
     /// In swap.
     pub swapped: u64,
     /// With nothing there.
@@ -77,7 +79,7 @@ impl Stretch {
         match (page.kind, page.huge) {
             (Some(Kind::Hugetlb), _) => self.pool += pages,
             // It takes no memory, and the next write makes it huge.
-            (Some(Kind::HugeZero), _) => {}
+            (Some(Kind::HugeZero), _) => self.huge_zeros += pages,
             (_, Some(true)) => self.huge += pages,
             (Some(Kind::Zero), _) => self.zeros += pages,
             (_, None) => self.unclear += pages,

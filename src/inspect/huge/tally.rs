@@ -17,6 +17,8 @@ pub struct HugeCounts {
     pub unclear: u64,
     /// Of the hugetlb pool.
     pub pool: u64,
+    /// Of the huge page of zeros, which takes no memory.
+    pub huge_zeros: u64,
     /// In small pages.
     pub small: u64,
     /// In swap.
@@ -37,6 +39,8 @@ pub struct HugeReason {
     pub bytes: u64,
     /// Of these, the bytes for which the kernel finds this reason first.
     pub first: u64,
+    /// Of these, the bytes for which there is no other reason.
+    pub only: u64,
     /// The index of the region with most of them.
     pub region: usize,
     /// Of these, those in that region.
@@ -69,6 +73,7 @@ pub struct HugeReport {
 struct Sum {
     bytes: u64,
     first: u64,
+    only: u64,
 }
 
 type HugeKey = (HugeBy, Option<HugeRefusal>);
@@ -98,6 +103,7 @@ impl HugeTally {
         let counts = &mut self.counts;
         counts.huge += bytes(stretch.huge);
         counts.pool += bytes(stretch.pool);
+        counts.huge_zeros += bytes(stretch.huge_zeros);
         if region.backing == Backing::Hugetlb {
             return;
         }
@@ -105,7 +111,8 @@ impl HugeTally {
         counts.unclear += bytes(stretch.unclear);
         counts.swapped += bytes(stretch.swapped);
         counts.untouched = counts.untouched.saturating_add(bytes(untouched));
-        let memory = bytes(stretch.small + stretch.huge + stretch.swapped + untouched);
+        let zeros = stretch.zeros + stretch.huge_zeros;
+        let memory = bytes(stretch.small + stretch.huge + stretch.swapped + zeros + untouched);
         for size in rules.settings.sizes.iter().filter(|size| rules.allows(region, size.bytes)) {
             let allowed = self.allowed_bytes.entry(size.bytes).or_default();
             *allowed = allowed.saturating_add(memory);
@@ -125,10 +132,12 @@ impl HugeTally {
     }
 
     fn note(&mut self, by: HugeBy, reasons: &[HugeRefusal], bytes: u64) {
+        let is_alone = reasons.len() < 2;
         let mut add = |reason, is_first: bool| {
             let sum = self.of_region.entry((by, reason)).or_default();
             sum.bytes = sum.bytes.saturating_add(bytes);
             sum.first = sum.first.saturating_add(if is_first { bytes } else { 0 });
+            sum.only = sum.only.saturating_add(if is_alone { bytes } else { 0 });
         };
         match reasons {
             [] => add(None, true),
@@ -142,6 +151,7 @@ impl HugeTally {
             let (all, region, most) = self.all.entry(key).or_default();
             all.bytes = all.bytes.saturating_add(sum.bytes);
             all.first = all.first.saturating_add(sum.first);
+            all.only = all.only.saturating_add(sum.only);
             if sum.bytes > *most {
                 (*region, *most) = (index, sum.bytes);
             }
@@ -155,6 +165,7 @@ impl HugeTally {
             reason,
             bytes: sum.bytes,
             first: sum.first,
+            only: sum.only,
             region,
             region_bytes,
         };

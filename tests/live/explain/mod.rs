@@ -16,6 +16,7 @@ pub mod entries;
 pub mod large;
 pub mod not_huge;
 pub mod userfaults;
+pub mod zeros;
 
 pub const TESTS: &[Test] = &[
     ("explain::anonymous_memory", anonymous_memory),

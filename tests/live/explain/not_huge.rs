@@ -25,8 +25,6 @@ pub const TESTS: &[Test] = &[
     ("explain::not_huge_by_userfaults", by_userfaults),
     ("explain::not_huge_if_unused_or_read_only", if_unused_or_read_only),
     ("explain::not_huge_as_smaps_says", as_smaps_says),
-    ("explain::huge_with_zeros", huge_with_zeros),
-    ("explain::huge_with_one_byte", huge_with_one_byte),
 ];
 
 const MADV_HUGEPAGE: i32 = libc::MADV_HUGEPAGE;
@@ -45,7 +43,7 @@ pub fn why(pid: u32, (start, bytes): (u64, u64), who: &str) -> Vec<String> {
 }
 
 /// The settings of the machine for the time of a test, and a khugepaged that waits.
-struct Quiet {
+pub struct Quiet {
     _changed: Changed,
     _listed: Puppet,
 }
@@ -54,7 +52,7 @@ struct Quiet {
 ///
 /// khugepaged looks at a process at once if no other one is in its list (`__khugepaged_enter` in mm/khugepaged.c).
 /// Here one is, with memory, and has been looked at, before the test has its own.
-fn set(memory: &str, more: &[&str]) -> Result<Quiet, String> {
+pub fn set(memory: &str, more: &[&str]) -> Result<Quiet, String> {
     let bytes = huge_page_bytes().ok_or("no transparent huge pages")?;
     let is_on = memory != "never";
     let memory = format!("enabled={memory}");
@@ -137,6 +135,12 @@ fn by_settings_and_advice() {
         } else {
             let both: BTreeSet<&str> = refused.iter().copied().chain(["occupied"]).collect();
             assert_eq!(why(pid, (second, bytes), "fault"), Vec::from_iter(both), "{case}");
+        }
+        // Where two reasons refuse, a change of one alone has no effect.
+        let all = records(pid, &format!("explain huge {:#x}, +{bytes:#x}", second + bytes));
+        for row in of_type(&all, "huge-reason") {
+            let only = if refused.len() == 1 { row["bytes"].clone() } else { 0.into() };
+            assert_eq!(row["only"], only, "{case}: {row}");
         }
         drop(changed);
     }
@@ -461,63 +465,4 @@ fn as_smaps_says() {
         }
         assert!(compared > 0 || support::release() < (6, 0), "{smaps}");
     }
-}
-
-fn huge_with_zeros() {
-    const NAME: &str = "explain::huge_with_zeros";
-    let Some(bytes) = huge_page_bytes() else {
-        return skip(NAME, "no transparent huge pages");
-    };
-    let (page, mut puppet) = (page_bytes(), Puppet::start());
-    let pages = bytes / page;
-    let memory = puppet.maps("aligned", pages);
-    let used = [0, 5, 6, pages - 1];
-    for index in used {
-        puppet.writes(memory + index * page, 1);
-    }
-    _ = puppet.advises(memory, pages, MADV_COLLAPSE);
-    let pid = puppet.0.pid();
-    let all = records(pid, &format!("explain huge {memory:#x}, +{bytes:#x} with content"));
-    let [summary] = of_type(&all, "huge-summary")[..] else { panic!("{all:?}") };
-    if summary["huge"] != bytes {
-        return skip(NAME, "the kernel gave no huge page, or cannot say");
-    }
-    let zeros = bytes - used.len() as u64 * page;
-    assert_eq!((&summary["zeros"], &summary["unread"]), (&zeros.into(), &0.into()));
-    let [row] = of_type(&all, "huge-zeros")[..] else { panic!("{all:?}") };
-    assert_eq!((&row["start"], &row["zeros"]), (&format!("{memory:#x}").into(), &zeros.into()));
-    let hex = |index: u64| format!("{:#x}", memory + index * page);
-    let pieces = [(1, 5), (7, pages - 1)];
-    let expected: Vec<Value> =
-        pieces.iter().map(|&(start, end)| serde_json::json!({ "start": hex(start), "end": hex(end) })).collect();
-    assert_eq!(row["pieces"], Value::from(expected));
-    // Without the words nothing is read.
-    let all = records(pid, &format!("explain huge {memory:#x}, +{bytes:#x}"));
-    assert!(of_type(&all, "huge-zeros").is_empty());
-    assert!(of_type(&all, "huge-summary")[0]["zeros"].is_null());
-}
-
-/// A huge page of one fault has the marks of a written page on its first page only. It counts once.
-fn huge_with_one_byte() {
-    const NAME: &str = "explain::huge_with_one_byte";
-    let _changed = match set("madvise", &[]) {
-        Ok(changed) => changed,
-        Err(reason) => return skip(NAME, &reason),
-    };
-    let bytes = huge_page_bytes().expect("a size");
-    let (page, mut puppet) = (page_bytes(), Puppet::start());
-    let pages = bytes / page;
-    let memory = puppet.maps("huge", 2 * pages);
-    for place in [memory, memory + bytes] {
-        puppet.does("store", &[place]);
-    }
-    let all = records(puppet.0.pid(), &format!("explain huge {memory:#x}, +{:#x} with content", 2 * bytes));
-    let [summary] = of_type(&all, "huge-summary")[..] else { panic!("{all:?}") };
-    if summary["huge"] != 2 * bytes {
-        return skip(NAME, "the kernel gave no huge page, or cannot say");
-    }
-    let zeros = 2 * (bytes - page);
-    assert_eq!((&summary["zeros"], &summary["unread"]), (&zeros.into(), &0.into()), "{all:?}");
-    let starts: Vec<&Value> = of_type(&all, "huge-zeros").iter().map(|row| &row["start"]).collect();
-    assert_eq!(starts, [&format!("{memory:#x}"), &format!("{:#x}", memory + bytes)], "{all:?}");
 }

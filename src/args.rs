@@ -295,11 +295,11 @@ impl Arguments {
             ));
         }
         match parsed {
-            Ok(ParsedLine::Command { output: Output::Screen, .. })
+            Ok(ParsedLine::Command { output: Output::Screen | Output::File { .. }, .. })
             | Ok(ParsedLine::Empty | ParsedLine::Comment)
             | Err(_) => Ok(Some(text)),
             Ok(_) => refused(format!(
-                "`{text}` is not a single command: use the shell for pipes, files and shell commands, as in `pmdb 812 regions | less`"
+                "`{text}` is not a single command: use the shell for pipes and shell commands, as in `pmdb 812 regions | less`"
             )),
         }
     }

@@ -521,6 +521,10 @@ fn coverage_by_huge_pages_is_decided_by_an_argument() {
     assert_eq!(failed.status.code(), Some(1), "{errors}");
     assert!(errors.contains("too little is on huge pages: $percent = "), "{errors}");
     assert!(errors.contains("$arg0 = 101"), "{errors}");
+    // However many regions the range has, the answer is one short line.
+    let of_all = run(&["-x", ":huge-coverage", &pid, "0", "all"]);
+    let text = String::from_utf8_lossy(&of_all.stdout);
+    assert!(of_all.status.success() && text.lines().count() == 1 && text.len() < 80, "{text}");
 }
 
 #[test]

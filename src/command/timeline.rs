@@ -8,6 +8,7 @@ use crate::render::Sink;
 use crate::render::marks::{CountedPages, PageShare, PictureCell};
 use crate::render::units::count;
 use crate::report::{EventKind, Mark, Stopped, TimelineCells, TimelineRow, TimelineSample};
+use std::cmp::Reverse;
 use std::time::SystemTime;
 
 /// The most rows that the first sample may use.
@@ -90,18 +91,18 @@ impl TimelineBuilder {
         }
         for (range, group) in ranges.into_iter().zip(groups) {
             self.left_out -= group.iter().map(|(part, _)| part.pages(self.size)).sum::<u64>();
-            let region = group.first().and_then(|(_, index)| space.regions().get(*index));
             // Several regions in one group share one row.
             let pages = if together > 1 { 1 << 52 } else { self.stretch };
             for part in pieces(range, pages.saturating_mul(self.size.bytes())) {
-                let inside = group.iter().filter_map(|(own, _)| own.intersection(part));
+                let inside = group.iter().filter_map(|(own, index)| Some((own.intersection(part)?, *index)));
+                let region = largest(inside.clone()).and_then(|index| space.regions().get(index));
                 let number = self.rows.len();
                 self.rows.push(PictureRow { range: part, number, cell: self.blank, has_changed: false });
                 self.new.push(TimelineRow {
                     row: number as u64,
                     start: part.start(),
                     end: part.end(),
-                    pages: inside.map(|own| own.pages(self.size)).sum(),
+                    pages: inside.map(|(own, _)| own.pages(self.size)).sum(),
                     region: region.map(|viewed| viewed.region.name.clone()),
                     regions: group.len() as u64,
                 });
@@ -188,6 +189,12 @@ impl TimelineBuilder {
     }
 }
 
+/// The region with most of a row, the first of equally large ones: what a row shows is mostly its pages.
+fn largest(inside: impl Iterator<Item = (AddressRange, usize)>) -> Option<usize> {
+    let most = inside.max_by_key(|(own, index)| (own.len(), Reverse(*index)));
+    most.map(|(_, index)| index)
+}
+
 /// The range from the first to the last of neighbours.
 fn join_ranges(group: &[(AddressRange, usize)]) -> Option<AddressRange> {
     let (first, last) = (group.first()?, group.last()?);
@@ -226,6 +233,22 @@ mod tests {
     fn range(start: u64, pages: u64) -> AddressRange {
         let start = VirtualAddress::new(start);
         AddressRange::new(start, start.checked_add(pages << 12).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_row_has_the_name_of_the_region_with_most_of_its_pages() {
+        let of = |parts: &[(u64, usize)]| {
+            let mut start = 0x1000;
+            let mut next = |pages| {
+                let range = range(start, pages);
+                start = range.end().get() + 0x10_0000;
+                range
+            };
+            largest(parts.iter().map(|&(pages, index)| (next(pages), index)).collect::<Vec<_>>().into_iter())
+        };
+        assert_eq!(of(&[(1, 4), (16384, 5)]), Some(5));
+        assert_eq!(of(&[(33, 4), (2, 5), (33, 6)]), Some(4));
+        assert_eq!(of(&[]), None);
     }
 
     #[test]

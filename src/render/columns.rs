@@ -344,7 +344,7 @@ impl<T> Table<T> {
 
     /// The same with these group keys at the end, where they may be long.
     pub fn by(&self, keys: [Option<ColumnOf<T>>; 2]) -> Self {
-        Table { keys, ..Table::of(self.columns) }
+        Table { keys, without: self.without, ..Table::of(self.columns) }
     }
 
     pub fn id(&self) -> TableId {

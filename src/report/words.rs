@@ -314,7 +314,7 @@ worded! {
         Came = "came",
         /// A page is no longer present.
         Went = "went",
-        /// A page has another frame, with the same contents as far as pmdb can see.
+        /// A page has another frame: it was moved, or freed and written again.
         Moved = "moved",
         /// A page was swapped out.
         SwappedOut = "swapped out",

@@ -121,13 +121,18 @@ fn groups(group: &ChangeGroup) -> Table<ChangeGroup> {
     let key = Column::word(group.by, 20, Role::Plain).cell(key);
     let changes: MakeCell<ChangeGroup> = |_, group| by_kind(&group.changes);
     let changes = Column::word("changes", 30, Role::Plain).cell(changes);
-    CHANGE_GROUPS.by([Some(key), (group.by == "region").then_some(changes)])
+    let is_by_region = group.by == "region";
+    // By region, `changes` has what became of the region.
+    let table = CHANGE_GROUPS.without(is_by_region.then_some(REGION_CHANGES));
+    table.by([Some(key), is_by_region.then_some(changes)])
 }
+
+const REGION_CHANGES: &str = "region changes";
 
 /// `diff … by KEY`
 static CHANGE_GROUPS: Table<ChangeGroup> = Table::of(&[
     Column::number("pages", 10, Role::Size).cell(|_, group| Cell::count(group.pages)),
-    Column::number("regions", 7, Role::Size).rank(1).cell(|_, group| Cell::count(group.regions)),
+    Column::number(REGION_CHANGES, 14, Role::Size).rank(1).cell(|_, group| Cell::count(group.regions)),
     Column::number("net", 10, Role::Size).cell(|_, group| Cell::new(net(group.effect.came, group.effect.went))),
 ]);
 

@@ -72,8 +72,9 @@ impl Command for Attach {
         group: Group::Target,
         summary: "choose the process to examine",
         text: "\
-Attaches to a process by its id, by the id of one of its threads, or by its name. `self` is pmdb itself. Does not \
-stop the process: gdb can be attached to it at the same time.
+Attaches to a process by its id, by the id of one of its threads, or by its name. A name is the one that `ps` shows, \
+or the name of the program file. `self` is pmdb itself. Does not stop the process: gdb can be attached to it at the \
+same time.
 
 If several processes have the name, lists them and attaches to none. Follows the process, not its PID: a reused PID \
 is noticed. Reports when the process exits or executes another program.",
@@ -184,6 +185,7 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
                 None if asked.split_once(' ').is_some_and(|(first, _)| language.alone().any(|word| word == first)) => {
                     format!("{what}; a command without a process is not quoted as a whole: `pmdb {asked}`")
                 }
+                None if !process::similar_names(asked).is_empty() => format!("{what}{}", similar(asked)),
                 None if !asked.starts_with(|c: char| c.is_ascii_digit()) => {
                     let running = names_of_processes();
                     let words: Vec<&str> = language.alone().chain(SPECIAL_TARGETS).collect();
@@ -198,6 +200,14 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
             Err(process::Error::no_such_process(what).into())
         }
         resolved => Ok(resolved?),
+    }
+}
+
+/// The end of an error about a name: the names that contain it.
+pub(super) fn similar(name: &str) -> String {
+    match process::similar_names(name) {
+        names if names.is_empty() => String::new(),
+        names => format!("; similar names: {}", names.join(", ")),
     }
 }
 

@@ -46,6 +46,8 @@ use crate::kernel::status::Stat;
 use crate::kernel::{Name, maps};
 use crate::source::{List, Listed, Source, live, recorded};
 use machine::entry;
+#[cfg(feature = "cli")]
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// One target, whole: what commands look at. A clone is the same target, and costs next to nothing.
@@ -165,7 +167,7 @@ pub enum ResolvedBy {
 }
 
 /// Finds the process that `what` stands for: a process or thread id, `self`, or a name, which is the kernel's short
-/// name of it or the file name of its program.
+/// name of it (the one that `ps` shows) or the file name of its program.
 ///
 /// # Errors
 /// [`Gone`](Error::Gone) if there is none, [`Ambiguous`](Error::Ambiguous) with all of them if there are several.
@@ -196,12 +198,38 @@ fn living_processes(name: &str) -> Result<Vec<ProcessEntry>> {
         .partition(|entry| !matches!(entry.state, 'Z' | 'X'));
     match (living.is_empty(), ended.first()) {
         (false, _) => Ok(living),
-        (true, None) => Err(Error::no_such_process(format!("no process is called '{}'", Name::from(name)))),
+        (true, None) => Err(Error::no_such_process(format!(
+            "no process is called '{}' or runs a program file of that name",
+            Name::from(name)
+        ))),
         (true, Some(ended)) => Err(Error::no_such_process(format!(
             "process {} ({}) has exited, and its parent has not waited for it yet (a zombie)",
             ended.pid, ended.name
         ))),
     }
+}
+
+/// The most names that a hint has.
+const MOST_SIMILAR: usize = 5;
+
+/// Names of running processes, and of their program files, that contain `name` and are not it: for hints. None if
+/// processes cannot be listed.
+#[cfg(feature = "cli")]
+pub(crate) fn similar_names(name: &str) -> Vec<String> {
+    /// Shorter ones are in too many.
+    const SHORTEST: usize = 3;
+    if name.len() < SHORTEST {
+        return Vec::new();
+    }
+    let listed = live::machine().list(List::All).unwrap_or_default();
+    let others = listed.iter().filter(|one| one.pid != std::process::id() && !is_called(one, name.as_bytes()));
+    let names = others.flat_map(|one| {
+        let own = Stat::parse(&one.stat).ok().map(|stat| stat.name.to_string());
+        let program = one.program.as_ref().map(|path| maps::name(path).0.file_name().to_string());
+        [own, program]
+    });
+    let similar: BTreeSet<String> = names.flatten().filter(|one| one.contains(name)).collect();
+    similar.into_iter().take(MOST_SIMILAR).collect()
 }
 
 fn by_number(digits: &str) -> Result<ResolvedProcess> {

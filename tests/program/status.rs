@@ -64,6 +64,16 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
         let line = format!("{command} \"{name}\"");
         home.run(&["demo", "-q", "-batch", "-ex", &line]).failed(3, "no process is called");
     }
+    // A name that is only part of others is none of theirs, and they are named.
+    let longer = format!("{name}-worker");
+    executable::copy("/bin/sleep", home.path(&longer));
+    let mut worker = Command::new(home.path(&longer)).arg("600").spawn().unwrap();
+    let similar = format!("no process is called '{name}' or runs a program file of that name; similar names: ");
+    home.run(&["-p", &name, "-batch"]).failed(3, &similar).failed(3, &longer);
+    let line = format!("account \"{name}\"");
+    home.run(&["-batch", "-ex", &line]).failed(3, &similar).failed(3, &longer);
+    worker.kill().unwrap();
+    worker.wait().unwrap();
     home.run(&["-p", "regions", "-batch"]).failed(3, "the command regions is run by `pmdb PID regions`\n");
     home.run(&["-p", "print", "-batch"])
         .failed(3, "by `pmdb PID print`, or without a process by `pmdb -batch -ex print`");

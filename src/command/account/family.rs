@@ -2,6 +2,7 @@
 
 use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
 use super::records::{FREES_FILE_PAGES, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
+use crate::command::attach;
 use crate::command::rows::{self, RowLimit, note_hidden_rows, stop_of_sweep};
 use crate::command::{Context, Error, Flow, Outcome};
 use crate::eval;
@@ -70,8 +71,18 @@ impl FamilyOf {
                 let called = if is_captured {
                     process::captured_processes_called(name, machine)
                 } else {
-                    process::processes_called(name)
+                    process::processes_called(name).map_err(|error| match error {
+                        process::Error::Gone { what, .. } => {
+                            process::Error::no_such_process(format!("{what}{}", attach::similar(name)))
+                        }
+                        error => error,
+                    })
                 };
+                let others = if is_captured { Vec::new() } else { process::similar_names(name) };
+                if called.is_ok() && !others.is_empty() {
+                    let others = others.join(", ");
+                    context.sink.note(format!("not counted: processes with similar names ({others})"))?;
+                }
                 Ok((called?, None))
             }
             FamilyOf::Cgroup(path) => {

@@ -115,7 +115,7 @@ static CLASSES: Table<AccountFamilyClass> = Table::of(&[
 
 fn words(class: FamilyClass) -> &'static str {
     match class {
-        FamilyClass::PrivateOne => "private, in one process",
+        FamilyClass::PrivateOne => "private, in one of these",
         FamilyClass::PrivateSeveral => "private, shared by forks",
         FamilyClass::Merged => "merged (KSM)",
         FamilyClass::ShmemOne => "shared memory, in one",
@@ -128,8 +128,18 @@ fn words(class: FamilyClass) -> &'static str {
     }
 }
 
+/// Whether the end of all processes that map it frees the memory.
+fn is_freed_by_exit(class: FamilyClass) -> bool {
+    matches!(class, FamilyClass::PrivateOne | FamilyClass::PrivateSeveral | FamilyClass::Merged)
+}
+
 fn of_which(row: &AccountFamilyClass) -> Cell<'static> {
     Cell::new(match row.outside {
+        // The end of the counted processes alone does not free it.
+        Ok(outside) if outside > 0 && is_freed_by_exit(row.class) => {
+            let outside = size(outside);
+            format!("{outside} also mapped outside, and kept there; the rest: {}", row.freed_by)
+        }
         Ok(outside) if outside > 0 && row.class != FamilyClass::Kernel => {
             format!("{} also mapped outside; {}", size(outside), row.freed_by)
         }

@@ -146,11 +146,12 @@ Without frame numbers the page map and smaps still show most of it. What cannot 
 Of several processes, each frame is counted once:
 
   children       the process and its descendants
-  \"NAME\"         all processes of this name
+  \"NAME\"         all processes that `ps` shows by this name, or whose program file has it
   cgroup PATH    the processes of a memory cgroup and of those below it
 
 Rows show the classes, then the processes. `in rss` is the sum of the Rss of all of them. `only here` is what no other \
-process maps. `freed at exit` is the private part of that, which the end of the process frees unless a driver or the \
+process maps, and `in one of these` what only one of the counted processes maps (others may map it too). `freed at exit` \
+is the private part of that, which the end of the process frees unless a driver or the \
 kernel holds it. File pages and shared memory stay. Processes that share one address space are one row. For a cgroup, \
 memory.current and memory.stat follow, the limit, the peak, the processes killed by the OOM killer, and what \
 no process maps.
@@ -452,7 +453,7 @@ impl AccountSum<'_> {
                 let viewed = self.space.regions().get(*index);
                 viewed.map(|viewed| name_among_symbols(&viewed.region.name)).unwrap_or_default()
             }
-            GroupOf::Frame(key) => rows::name_of_group(&self.space.target().machine, *key).0,
+            GroupOf::Frame(key) => rows::name_of_group(&self.space.target().machine, &Ok(()), *key).0,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `walk pfn:A..pfn:B`: frames of physical memory instead of pages of a process.
 
-use super::rows::{self, Largest, RowLimit, WalkKey, finish, show_largest, stop_of_sweep};
+use super::rows::{self, Largest, RowLimit, WalkKey, finish, say_undecided, show_largest, stop_of_sweep};
 use super::{Context, Error, Flow, Outcome, Resume};
 use crate::eval;
 use crate::inspect::{
@@ -10,7 +10,7 @@ use crate::kernel::{FrameNumber, FrameRange, PageSize};
 use crate::lang::{FilterExpression, PageField, Spanned};
 use crate::process::Machine;
 use crate::render::Sink;
-use crate::report::{self, FramesSummary, Reason, Stopped};
+use crate::report::{self, FramesSummary, PagesByReason, Reason, Stopped};
 use std::sync::Arc;
 
 pub(super) fn walk(
@@ -74,7 +74,7 @@ pub(super) fn walk(
         Ok(())
     })?;
     if let Some(grouped) = grouped {
-        let name = |key| rows::name_of_group(&machine, key);
+        let name = |key| rows::name_of_group(&machine, &Ok(()), key);
         let rows = grouped.finish_parted();
         rows::emit_groups(keys, rows, cut, size, name, context.sink)?;
     }
@@ -91,16 +91,21 @@ pub(super) struct FrameSweepEnd {
     stopped: Option<Stopped>,
     /// The frame at which memory ends, if that is within the range.
     memory_ends: Option<FrameNumber>,
+    /// Frames that the filter can neither keep nor leave out.
+    undecided: PagesByReason,
 }
 
 impl FrameSweepEnd {
     /// Emits the totals of the frames that were counted. Returns the error of an interrupted sweep.
     pub fn close(self, frames: u64, size: PageSize, sink: &mut dyn Sink) -> Result<(), Error> {
+        let undecided = say_undecided(&self.undecided, "frame", sink)?;
         let summary = FramesSummary {
             frames,
             bytes: frames.saturating_mul(size.bytes()),
             cut_short: self.is_cut_short,
             memory_ends: self.memory_ends,
+            undecided: undecided.pages,
+            why: undecided.why,
         };
         finish(&summary, self.stopped, sink)
     }
@@ -139,7 +144,8 @@ pub(super) fn sweep(
     }
     let read = Some(sweep.frames.read()).filter(|&read| sweep.is_whole && read < range.frames());
     let memory_ends = read.and_then(|read| range.start().checked_add(read));
-    Ok(FrameSweepEnd { is_cut_short: !sweep.is_whole, stopped, memory_ends })
+    let undecided = sweep.frames.undecided().clone();
+    Ok(FrameSweepEnd { is_cut_short: !sweep.is_whole, stopped, memory_ends, undecided })
 }
 
 /// Neighbouring frames as a row.

@@ -2,7 +2,7 @@
 
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, rows};
 use crate::eval::{self, Extent, Spans};
-use crate::inspect::{AddressSpace, Facts, Page, Question};
+use crate::inspect::{AddressSpace, Facts, Page, Question, exclusive_unknown};
 use crate::kernel::{AddressRange, Kind, Name, PageFlags, PageSize, Permissions, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, after, clause, filter, one_of, range, word};
 use crate::lang::{self, PageField, Spanned, display};
@@ -13,9 +13,9 @@ use crate::render::text::Text;
 use crate::render::text::block::region_name;
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
-use crate::render::units::size;
+use crate::render::units::{counted, size};
 use crate::report::record::record;
-use crate::report::{Declared, MapCells, MapKey, Mark, Shape};
+use crate::report::{Declared, Fact, MapCells, MapKey, Mark, PagesByReason, Reason, Shape};
 use crate::state::DebugState;
 use nom::Parser;
 use nom::combinator::opt;
@@ -53,6 +53,8 @@ Draws a block of cells for each region. The heading gives the bytes of a cell. A
 
 The letter of a cell is the most important kind of page in it, in the order of the legend. A lower-case letter marks \
 a cell with other pages too.
+
+In a shell, quote the command: pmdb PID 'map > ./FILE.svg'. A redirection of the shell itself writes text.
 
 With `by`, a cell is a digit: 0 for nothing, 1 to 9 for the share in tenths, # for all.",
         examples: &[
@@ -111,11 +113,16 @@ With `by`, a cell is a digit: 0 for nothing, 1 to 9 for the share in tenths, # f
         let more = measure.map_or(Facts::empty(), |measure| measure.need);
         let need = space.obtainable(Facts::KINDS | Facts::HUGE | more) | holes;
         let question = Question::new(filter.as_ref(), need);
+        let counts = &space.availability().counts;
+        let mut unknown = PagesByReason::default();
         let mut drawing: Option<DrawnPart> = None;
         let mut ended = rows::sweep(&space, &ranges, question, context.sink, |sweep, sink| {
             while let Some(kept) = sweep.next(sink)? {
                 for page in kept.pages {
                     kept.totals.add(&page);
+                    if let Some(reason) = measure.and_then(|measure| measure.why_unknown(&page, counts)) {
+                        unknown.add(page.pages, reason);
+                    }
                     let goes_on = drawing.as_mut().is_some_and(|drawing| drawing.add(&page, kept.region));
                     if !goes_on {
                         let next = DrawnPart::begin(&space, &ranges, &page, kept.region, measure);
@@ -131,6 +138,10 @@ With `by`, a cell is a digit: 0 for nothing, 1 to 9 for the share in tenths, # f
         })?;
         if let Some(done) = drawing.filter(|_| ended.stopped.is_none()) {
             ended.add_stop(context.sink.emit(&done.record(&space)));
+        }
+        if let Some(reason) = unknown.reason() {
+            let pages = counted(unknown.pages(), "page");
+            context.sink.note(format!("the shares leave out {pages} of which it is unknown ({})", reason.cause()))?;
         }
         ended.close(context.sink, false)?;
         Ok(Flow::Done)
@@ -175,6 +186,17 @@ impl Measure {
             _ if page.state() != State::Present || page.is_zero() => None,
             MapKey::Sharing => page.exclusive().map(|exclusive| !exclusive),
             MapKey::LazyFree => page.flags.map(PageFlags::is_lazily_freed),
+        }
+    }
+
+    /// Why it is unknown whether a page that is asked has it, if it is.
+    fn why_unknown(self, page: &Page, counts: &Fact<()>) -> Option<Reason> {
+        if self.of(page).is_some() || page.state() != State::Present || page.is_zero() {
+            return None;
+        }
+        match self.by {
+            MapKey::Sharing => Some(exclusive_unknown(page, counts.clone())),
+            _ => Some(Reason::Changed),
         }
     }
 }

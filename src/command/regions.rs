@@ -194,6 +194,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
             swapped: has_pages.then_some(0),
             changed: false,
             cut_short: false,
+            undecided: 0,
         };
         let mut sorted: Vec<(Option<u64>, Box<RegionReport>)> = Vec::new();
         let mut uncertain: Option<StateSet> = None;
@@ -307,6 +308,7 @@ In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compar
         note_hidden_rows(all.saturating_sub(most), "region", context.sink)?;
         for (regions, why) in [undecided, unseen].into_iter().flatten() {
             say_left_out(regions, "region", &why, context.sink)?;
+            summary.undecided += regions;
         }
         // The same for every process, so the note appears once a session.
         if of_the_kernel > 0 && !std::mem::replace(&mut context.state.kernel_regions_noted, true) {
@@ -388,6 +390,8 @@ record! {
         changed: bool,
         /// Whether the command was interrupted: the totals then cover what was seen.
         cut_short: bool,
+        /// Regions that are left out because the filter cannot be evaluated for them. The kernel's own do not count.
+        undecided: u64,
     }
 }
 
@@ -435,6 +439,7 @@ pub(in crate::command) mod samples {
             swapped: Some(8192),
             changed: true,
             cut_short: true,
+            undecided: 0,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::lang::{self, Which};
 use crate::process::Machine;
 use crate::render::units::counted;
 use crate::render::{Record, Sink};
-use crate::report::{EveryState, PageGroup, PhysicalExtent, Reason, Stopped, WalkSummary, Why};
+use crate::report::{EveryState, Fact, PageGroup, PagesByReason, PhysicalExtent, Reason, Stopped, WalkSummary, Why};
 use crate::state::DebugState;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -68,9 +68,7 @@ impl SweepEnd {
             );
             sink.note(message)?;
         }
-        if let Some((pages, states)) = self.selection.undecided {
-            say_left_out(pages, "page", &states_are(states), sink)?;
-        }
+        let undecided = say_undecided(&self.selection.undecided, "page", sink)?;
         let physical = self.totals.physical_extent().filter(|_| self.are_runs);
         let summary = WalkSummary {
             pages: self.totals.pages,
@@ -81,7 +79,9 @@ impl SweepEnd {
             physical: physical.map(|(lowest, highest)| PhysicalExtent { lowest, highest }),
             changed: self.changed,
             cut_short: cut_short || self.stopped.is_some(),
+            undecided: undecided.pages,
             states: EveryState(self.totals.states().map()),
+            why: undecided.why,
         };
         finish(&summary, self.stopped, sink)
     }
@@ -100,6 +100,26 @@ pub(super) fn finish(last: &dyn Record, stopped: Option<Stopped>, sink: &mut dyn
 pub(super) fn say_left_out(count: u64, what: &str, why: &str, sink: &mut dyn Sink) -> Result<(), Stopped> {
     let pages = counted(count, what);
     sink.note(format!("left out: {pages} for which the filter cannot be evaluated ({why})"))
+}
+
+/// What a filter can neither keep nor leave out.
+#[derive(Default)]
+pub(super) struct Undecided {
+    /// How many pages or frames.
+    pub pages: u64,
+    /// The reason for it.
+    pub why: Why,
+}
+
+/// Says that a filter leaves out pages or frames (`what`) because it cannot be evaluated for them, if there are any.
+pub(super) fn say_undecided(undecided: &PagesByReason, what: &str, sink: &mut dyn Sink) -> Result<Undecided, Stopped> {
+    let Some(reason) = undecided.reason() else {
+        return Ok(Undecided::default());
+    };
+    let pages = undecided.pages();
+    let rights = if reason.remedy().is_some() { "; see `help rights`" } else { "" };
+    say_left_out(pages, what, &format!("{}{rights}", reason.cause()), sink)?;
+    Ok(Undecided { pages, why: because("undecided", reason) })
 }
 
 /// The note that states of pages are uncertain, and why.
@@ -448,8 +468,8 @@ pub(super) fn name_of_region(region: &Region) -> String {
 }
 
 /// The name of a group, and why its pages may not belong to it. Names of regions and symbols need an address space: for
-/// these keys this is the name for pages in none.
-pub(super) fn name_of_group(machine: &Machine, key: Key) -> (String, Why) {
+/// these keys this is the name for pages in none. `counts` is whether map counts can be known.
+pub(super) fn name_of_group(machine: &Machine, counts: &Fact<()>, key: Key) -> (String, Why) {
     let changed = Reason::Changed;
     let is_or_not = |is: bool, word: &str| if is { word.to_owned() } else { format!("not {word}") };
     match key {
@@ -480,7 +500,10 @@ pub(super) fn name_of_group(machine: &Machine, key: Key) -> (String, Why) {
             (count, false) => count.to_string(),
         }),
         Key::PmdMapped(is) => of_frame("pmd_mapped", is, inspect::no_scan(), |is| is_or_not(is, "pmd_mapped")),
-        Key::Exclusive(is) => of_frame("exclusive", is, inspect::no_scan(), |is| is_or_not(is, "exclusive")),
+        Key::Exclusive(is) => {
+            let reason = inspect::exclusive_unknown_of_some(counts.clone());
+            of_frame("exclusive", is, reason, |is| is_or_not(is, "exclusive"))
+        }
     }
 }
 

@@ -260,7 +260,7 @@ impl WalkRun<'_> {
         };
         match viewed {
             Some(viewed) => (rows::name_of_region(&viewed.region), Why::default()),
-            None => rows::name_of_group(&self.space.target().machine, key),
+            None => rows::name_of_group(&self.space.target().machine, &self.space.availability().counts, key),
         }
     }
 

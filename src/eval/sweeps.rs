@@ -267,10 +267,8 @@ impl MatchingPages<'_> {
             let why = format!(": whether the filter holds for {pages} is not certain");
             Err(call.unknown(why, &reason))
         };
-        let undecided = selection.undecided;
-        let undecided = undecided.and_then(|(pages, states)| Some((pages, states.uncertainty()?)));
-        match (undecided, selection.unknown_content.reason()) {
-            (Some((pages, reason)), _) => unknown(pages, reason),
+        match (selection.undecided.reason(), selection.unknown_content.reason()) {
+            (Some(reason), _) => unknown(selection.undecided.pages(), reason),
             (None, Some(reason)) => unknown(selection.unknown_content.pages(), reason),
             (None, None) => Ok(()),
         }
@@ -328,6 +326,10 @@ impl Evaluator<'_> {
                 }
             }
             self.scope.progress(swept.read(), range.frames(), "frames");
+        }
+        if let Some(reason) = swept.undecided().reason() {
+            let frames = counted(swept.undecided().pages(), "frame");
+            return Err(call.unknown(format!(": whether the filter holds for {frames} is not certain"), &reason));
         }
         let found = |frame: Option<_>| {
             let none = || call.error("no frame of the range matches");

@@ -2,7 +2,7 @@
 
 use super::address_space::AddressSpace;
 use super::classify::{Backing, PageObservation, RegionFacts, classify};
-use super::error::{copied_or_not, no_scan, soft_dirty};
+use super::error::{copied_or_not, exclusive_unknown, no_scan, soft_dirty};
 use super::folio::{Folio, is_aligned};
 use super::frames::{FrameDetail, frame_detail, is_average, resources};
 use super::page::{Page, huge_without_scan};
@@ -259,10 +259,7 @@ impl AddressSpace {
             address,
             exclusive: match (state, page.exclusive()) {
                 (State::Present, Some(exclusive)) => Ok(exclusive),
-                (State::Present, None) => Err(Reason::NotOnThisKernel(match page.huge {
-                    Some(_) => "bit 56 is wrong inside huge mappings, and the map count is unknown or an average".into(),
-                    None => "bit 56 is wrong inside huge mappings, and only PAGEMAP_SCAN (Linux 6.7) shows whether this is one; the map count is unknown or an average".into(),
-                })),
+                (State::Present, None) => Err(exclusive_unknown(&page, map_count.clone().map(drop))),
                 _ => Err(no_frame()),
             },
             content: reading.content.clone(),
@@ -273,29 +270,25 @@ impl AddressSpace {
             soft_dirty: match (reading.entry, soft_dirty(machine)) {
                 (None, _) => Err(Reason::NotApplicable("the page map ends before this page")),
                 (Some(_), Err(reason)) => Err(reason),
-                (Some(entry), Ok(())) if entry.is_empty() => {
-                    Err(Reason::NotApplicable("no page is there"))
-                }
+                (Some(entry), Ok(())) if entry.is_empty() => Err(Reason::NotApplicable("no page is there")),
                 (Some(entry), Ok(())) => Ok(entry.is_soft_dirty()),
             },
             place: match &frame {
                 Ok(_) => frame_place,
                 // Device memory has no frame here, but it has a physical address.
                 Err(_) => FramePlace {
-                    iomem: physical
-                        .clone()
-                        .and_then(|physical| resources(machine, physical)),
+                    iomem: physical.clone().and_then(|physical| resources(machine, physical)),
                     ..frame_place
                 },
             },
             swap: match (state, entry.swap()) {
-                (state, _) if state != State::Guard && entry.is_swap_hidden() => Err(
-                    Reason::not_permitted("hidden: swap slots need CAP_SYS_ADMIN"),
-                ),
+                (state, _) if state != State::Guard && entry.is_swap_hidden() => {
+                    Err(Reason::not_permitted("hidden: swap slots need CAP_SYS_ADMIN"))
+                }
                 (State::Swapped, Some(swap)) => Ok(swap),
-                _ if kind == Some(Kind::MaybeSwapped) => Err(Reason::NotOnThisKernel(
-                    "the page map does not show the slots of shared memory".into(),
-                )),
+                _ if kind == Some(Kind::MaybeSwapped) => {
+                    Err(Reason::NotOnThisKernel("the page map does not show the slots of shared memory".into()))
+                }
                 _ => Err(Reason::NotApplicable("the page is not in swap")),
             },
             region: viewed.map(|viewed| viewed.region.clone()),

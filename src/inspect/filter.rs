@@ -14,7 +14,8 @@ use crate::process::{self, Categories, Machine};
 use crate::report::Reason;
 use std::sync::Arc;
 
-type Test = dyn Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync;
+type Test = dyn Fn(&Page, Option<&ViewedRegion>) -> Option<bool> + Send + Sync;
+type WhyUnknown = dyn Fn(&Page, Option<&ViewedRegion>) -> Option<Reason> + Send + Sync;
 
 /// A predicate over pages, and what has to be read to answer it. Check
 /// [`AddressSpace::require`](super::AddressSpace::require) with [`Filter::need`] before a walk.
@@ -22,13 +23,24 @@ type Test = dyn Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync;
 pub struct Filter {
     need: Facts,
     test: Arc<Test>,
+    why_unknown: Option<Arc<WhyUnknown>>,
 }
 
 impl Filter {
     /// From a test and what it needs. The test gets a page and its region. Neighbours that are the same come as one
     /// page, unless `need` has [`Facts::EACH`].
     pub fn new(need: Facts, test: impl Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync + 'static) -> Self {
-        Filter { need, test: Arc::new(test) }
+        Filter { need, test: Arc::new(move |page, region| Some(test(page, region))), why_unknown: None }
+    }
+
+    /// The same with a test that may have no answer. For such a page, `why_unknown` gives the reason if a fact is
+    /// unknown, and `None` if the page has no such fact.
+    pub fn with_unknown(
+        need: Facts,
+        test: impl Fn(&Page, Option<&ViewedRegion>) -> Option<bool> + Send + Sync + 'static,
+        why_unknown: impl Fn(&Page, Option<&ViewedRegion>) -> Option<Reason> + Send + Sync + 'static,
+    ) -> Self {
+        Filter { need, test: Arc::new(test), why_unknown: Some(Arc::new(why_unknown)) }
     }
 
     /// What a sweep has to find out.
@@ -39,7 +51,16 @@ impl Filter {
     /// Whether it holds for the page.
     #[inline]
     pub fn matches(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
-        (self.test)(page, region)
+        (self.test)(page, region) == Some(true)
+    }
+
+    /// Why the filter can neither keep nor leave out a page that it does not keep, if a fact about the page is unknown.
+    pub fn why_undecided(&self, page: &Page, region: Option<&ViewedRegion>) -> Option<Reason> {
+        if self.is_undecided(page, region) {
+            return page.states.uncertainty().map(|reason| reason.of("states are"));
+        }
+        let why_unknown = self.why_unknown.as_ref()?;
+        if (self.test)(page, region).is_some() { None } else { why_unknown(page, region) }
     }
 
     /// Whether the page is left out only because its state is uncertain: in one of its possible states it would be
@@ -94,9 +115,9 @@ impl Question {
         self.filter.as_ref().is_none_or(|filter| filter.matches(page, region))
     }
 
-    /// Whether the filter has no answer for the page, because its state is uncertain.
-    pub fn is_undecided(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
-        self.filter.as_ref().is_some_and(|filter| filter.is_undecided(page, region))
+    /// Why the filter has no answer for a page that it does not keep, if it has none.
+    pub fn why_undecided(&self, page: &Page, region: Option<&ViewedRegion>) -> Option<Reason> {
+        self.filter.as_ref()?.why_undecided(page, region)
     }
 
     /// What is needed of pages that the filter keeps: never less than the filter needs.

@@ -11,7 +11,7 @@ use crate::budget::Budget;
 use crate::kernel::physical::{Zone, ZoneLookup, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PageMapEntry, PhysicalAddress, State, VirtualAddress};
 use crate::process::{self, Machine, WordFile};
-use crate::report::{CgroupPath, Fact, FramePlace, FrameWords, KernelRecord, Reason};
+use crate::report::{CgroupPath, Fact, FramePlace, FrameWords, KernelRecord, PagesByReason, Reason};
 use std::sync::Arc;
 
 /// Neighbouring frames of one zone with the same flags and map count.
@@ -110,6 +110,7 @@ pub struct FrameSweep {
     row: Option<FrameRow>,
     /// The rows that are lent.
     rows: Vec<FrameRow>,
+    undecided: PagesByReason,
     has_ended: bool,
 }
 
@@ -128,6 +129,7 @@ pub fn machine_frames(machine: &Arc<Machine>, range: FrameRange, question: impl 
         read: 0,
         row: None,
         rows: Vec::new(),
+        undecided: PagesByReason::default(),
         has_ended: false,
     }
 }
@@ -137,6 +139,11 @@ impl FrameSweep {
     pub fn within(mut self, budget: Budget) -> Self {
         self.pool.set_budget(budget);
         self
+    }
+
+    /// Frames so far that the filter can neither keep nor leave out.
+    pub fn undecided(&self) -> &PagesByReason {
+        &self.undecided
     }
 
     /// How many frames have been read.
@@ -173,7 +180,14 @@ impl FrameSweep {
             self.rows = self.rows.iter().flat_map(FrameRow::each).collect();
         }
         if let Some(filter) = &self.question.filter {
-            self.rows.retain(|frames| filter.matches(&frames.as_page(&self.machine), None));
+            self.rows.retain(|frames| {
+                let page = frames.as_page(&self.machine);
+                let is_kept = filter.matches(&page, None);
+                if let Some(reason) = (!is_kept).then(|| filter.why_undecided(&page, None)).flatten() {
+                    self.undecided.add(frames.frames, reason);
+                }
+                is_kept
+            });
         }
         Ok(Some(&self.rows))
     }

@@ -80,7 +80,7 @@ pub(crate) use core_file::{CoreContents, write_core};
 pub use detail::PageDetail;
 pub use error::{Availability, Error, Result};
 #[doc(hidden)]
-pub use error::{kind_unknown, no_scan};
+pub use error::{exclusive_unknown, exclusive_unknown_of_some, kind_unknown, no_scan};
 pub use explain::Consequences;
 #[doc(hidden)]
 pub use filter::require_cgroup_paths;
@@ -108,4 +108,6 @@ pub use stats::{RegionStats, RegionSweep};
 pub use sweep::{Chunk, ChunkPages, Selection, Sweep};
 #[doc(hidden)]
 pub use watch::RegionGroups;
-pub use watch::{Change, Look, OpenSnapshot, PageRelation, SharedPages, Snapshot, SnapshotProgress, Survival, Watcher};
+pub use watch::{
+    Change, Look, NumberSet, OpenSnapshot, PageRelation, SharedPages, Snapshot, SnapshotProgress, Survival, Watcher,
+};

@@ -219,6 +219,8 @@ impl Page {
             (State::Present, None, _) if matches!(self.kind, Some(Kind::Hugetlb | Kind::Zero | Kind::Ksm)) => {
                 Some(self.entry.is_exclusive())
             }
+            // It is nobody's: its map count is 0.
+            (State::Present, None, _) if self.kind == Some(Kind::HugeZero) => Some(false),
             _ => None,
         }
     }

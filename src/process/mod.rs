@@ -209,15 +209,14 @@ fn living_processes(name: &str) -> Result<Vec<ProcessEntry>> {
     }
 }
 
-/// The most names that a hint has.
-const MOST_SIMILAR: usize = 5;
-
 /// Names of running processes, and of their program files, that contain `name` and are not it: for hints. None if
 /// processes cannot be listed.
 #[cfg(feature = "cli")]
 pub(crate) fn similar_names(name: &str) -> Vec<String> {
     /// Shorter ones are in too many.
     const SHORTEST: usize = 3;
+    /// The most names that a hint has.
+    const MOST: usize = 5;
     if name.len() < SHORTEST {
         return Vec::new();
     }
@@ -229,7 +228,7 @@ pub(crate) fn similar_names(name: &str) -> Vec<String> {
         [own, program]
     });
     let similar: BTreeSet<String> = names.flatten().filter(|one| one.contains(name)).collect();
-    similar.into_iter().take(MOST_SIMILAR).collect()
+    similar.into_iter().take(MOST).collect()
 }
 
 fn by_number(digits: &str) -> Result<ResolvedProcess> {

@@ -59,6 +59,19 @@ impl Reason {
         }
     }
 
+    /// The same, with the words for what is unknown before the cause.
+    #[must_use]
+    pub fn of(self, what: &str) -> Self {
+        match self {
+            Reason::NotPermitted { what: cause, remedy } => {
+                Reason::NotPermitted { what: format!("{what} {cause}"), remedy }
+            }
+            Reason::NotOnThisKernel(cause) => Reason::NotOnThisKernel(format!("{what} {cause}")),
+            Reason::NotInFile(cause) => Reason::NotInFile(format!("{what} {cause}")),
+            other => other,
+        }
+    }
+
     /// The remedy, if more rights would help.
     pub fn remedy(&self) -> Option<&str> {
         match self {

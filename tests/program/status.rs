@@ -64,7 +64,8 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
         let line = format!("{command} \"{name}\"");
         home.run(&["demo", "-q", "-batch", "-ex", &line]).failed(3, "no process is called");
     }
-    // A name that is only part of others is none of theirs, and they are named.
+    // A name that is only part of others is none of theirs, and they are named. No file has it.
+    std::fs::remove_file(&program).unwrap();
     let longer = format!("{name}-worker");
     executable::copy("/bin/sleep", home.path(&longer));
     let mut worker = Command::new(home.path(&longer)).arg("600").spawn().unwrap();

@@ -94,7 +94,7 @@ that it can start before a fork. The rows of `by` follow at the end. A timeline 
 that both processes have: a digit is so many tenths, # is all.
 
 Of several processes only the sums of each are shown, with the kernel's own uss and pss (smaps_rollup), and then the \
-sums of all. In these a page of the attached process counts once, and so does each copied frame: a copy that the parent \
+sums of all. In these a page of the attached process counts once, and so does each copied frame. A copy that the parent \
 made is one copy, however many children have the old page. $_shared, $_copied and $_about_to_copy are the bytes of all.
 
 The Private_Dirty of a child in smaps, which redis reports as rdb_last_cow_size, is `copied` and `there` together: pages \

@@ -41,8 +41,8 @@ impl SharedSums {
         }
     }
 
-    /// Adds neighbouring pages with the same relation to `there`, where they begin at `theirs`. Without a fork, pages in
-    /// different frames are no copies.
+    /// Adds neighbouring pages with the same relation to `there`, where they begin at `theirs`. Without a fork, pages
+    /// in different frames are no copies.
     pub fn add(
         &mut self,
         pages: &SharedPages,

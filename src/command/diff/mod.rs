@@ -3,7 +3,7 @@
 mod records;
 
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
-use super::rows::{self, RowLimit, name_of_region};
+use super::rows::{self, RowLimit, name_of_region, say_undecided};
 use super::snapshot::{self, or_say, seconds, snapshot_called};
 use super::translate::brief;
 use super::unobserved::{note_copies_as_moved, unobservable};
@@ -24,7 +24,7 @@ use std::fmt::{self, Formatter};
 use crate::process::Target;
 use crate::render::units::count;
 use crate::render::{Record, Sink};
-use crate::report::{Blind, EventKind, NetEffect, Numbers, Shape, Stopped};
+use crate::report::{Blind, EventKind, NetEffect, Numbers, PagesByReason, Shape, Stopped};
 use crate::state::NamedSnapshot;
 use crate::symbol;
 use records::{ChangeGroup, ChangeRow, DiffSummary};
@@ -85,13 +85,14 @@ Compares two snapshots, or one with the present (`now`). Without names, compares
 The totals come first. Then each row is a region that appeared, grew, shrank or went, or neighbouring pages that \
 changed in the same way. Pages came, went, moved, were copied on write, swapped out or in, split or collapsed. Pages \
 that were written in place are shown if the snapshots have `content`, or if the kernel tracks soft-dirty pages. `by` \
-puts the largest net effect first.
+puts the largest net effect first. `region changes` counts regions that appeared, grew, shrank or went.
 
 $_came and $_went are the bytes that came and went, $_changes the number of changes. Functions such as changed(A, B \
 in RANGE where FILTER) count pages in expressions (`help values`).
 
 Pages of two mappings are never compared: where a region was replaced, all its pages went and those of the new one \
-came. Anonymous memory in the place of other anonymous memory is not recognised as new. A page that moved twice is \
+came. Anonymous memory in the place of other anonymous memory is not recognised as new. Nor is a page that the process \
+freed and wrote again (MADV_DONTNEED, free): it has another frame, and is shown as moved. A page that moved twice is \
 shown as one move. A page that came and went again is not shown. If the process forked after the first snapshot, a \
 copied page is shown as moved: it was not shared before.",
         examples: &[
@@ -303,14 +304,21 @@ fn matching_ranges(
     sink: &mut dyn Sink,
 ) -> Result<Vec<AddressRange>, Error> {
     let mut found = Vec::new();
+    let mut undecided = PagesByReason::default();
     let mut pages = space.pages(ranges, filter.need()).within(sink.budget());
     let (mut done, total) = (0, ranges.iter().map(|range| range.pages(space.page())).sum());
     while let Some(chunk) = pages.next()? {
         sink.progress(done, total, "pages")?;
         done += chunk.pages;
-        let kept = chunk.pages().filter(|page| filter.matches(page, chunk.region));
-        found.extend(kept.filter_map(|page| page.range(space.page())));
+        for page in chunk.pages() {
+            if filter.matches(&page, chunk.region) {
+                found.extend(page.range(space.page()));
+            } else if let Some(reason) = filter.why_undecided(&page, chunk.region) {
+                undecided.add(page.pages, reason);
+            }
+        }
     }
+    say_undecided(&undecided, "page", sink)?;
     let spans = Spans::new(found, Origin::Written);
     Ok(spans.map_or(Vec::new(), |spans| spans.ranges().to_vec()))
 }

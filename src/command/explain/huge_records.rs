@@ -84,7 +84,7 @@ record! {
         unclear: u64,
         /// Bytes of the hugetlb pool.
         pool: u64,
-        /// Bytes that map the huge page of zeros, which takes no memory.
+        /// Bytes that map the huge page of zeros, which needs no memory.
         huge_zeros: u64,
         /// Bytes in small pages.
         small: u64,
@@ -202,7 +202,7 @@ fn summary(lines: &mut Lines, pages: &HugePages) {
     for (bytes, what) in [
         (pages.unclear, "huge or small (no PAGEMAP_SCAN)"),
         (pages.pool, "of the hugetlb pool"),
-        (pages.huge_zeros, "of the huge page of zeros, which takes no memory"),
+        (pages.huge_zeros, "of the huge page of zeros, which needs no memory"),
         (pages.swapped, "in swap"),
     ] {
         if bytes > 0 {

@@ -3,7 +3,7 @@
 mod records;
 
 use super::named_pages::names_in;
-use super::rows::{self, PageSweep, finish, stop_of_sweep};
+use super::rows::{self, PageSweep, finish, say_undecided, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
 use crate::inspect::{self, AddressSpace, ByteSource, Facts, Page, Question, read_resident};
@@ -311,6 +311,10 @@ impl MemorySearch<'_> {
         summary.cut_short = self.is_enough() || ended.stopped.is_some();
         summary.states = EveryState(ended.totals.states().map());
         ended.say_uncertain(sink)?;
+        summary.undecided = say_undecided(&ended.selection.undecided, "page", sink)?.pages;
+        if let Some(reason) = ended.selection.undecided.reason() {
+            summary.why.note("undecided", &reason);
+        }
         finish(&summary, ended.stopped, sink)
     }
 

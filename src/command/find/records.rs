@@ -39,12 +39,14 @@ record! {
         cached: u64,
         /// Untouched pages that are or may be in the page cache, but could not be searched there.
         cache_unread: u64,
+        /// Pages that were not searched because the filter cannot be evaluated for them.
+        undecided: u64,
         /// Whether the search stopped before the end of the range: by the count, or by Ctrl-C.
         cut_short: bool,
         /// Pages of the range in each state. Pages that are neither present nor cached were not searched.
         [flat] states: EveryState,
         /// Why pages of the page cache could not be searched, and why present pages could not be read where a capture
-        /// or a core does not have them.
+        /// or a core does not have them. Why pages are `undecided`.
         [flat] why: Why,
     }
 }
@@ -155,6 +157,7 @@ pub(in crate::command) mod samples {
             unread: 0,
             cached: 4,
             cache_unread: 0,
+            undecided: 0,
             why: Why::default(),
             cut_short: false,
             states: EveryState(BTreeMap::from([(State::Present, 33), (State::Untouched, 31), (State::Swapped, 1)])),

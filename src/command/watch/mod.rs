@@ -5,7 +5,7 @@ pub(super) mod records;
 
 use super::pointers::note_range;
 use super::region::unmapped;
-use super::rows::{say_left_out, states_are};
+use super::rows::say_undecided;
 use super::schedule::{SamplesEnd, Schedule};
 use super::snapshot::seconds;
 use super::timeline::TimelineBuilder;
@@ -14,7 +14,7 @@ use super::unobserved::{copies_elsewhere, note_copies_as_moved, unobservable};
 use super::until::{self, Quantifier, Until};
 use super::{About, Command, CommandName, Context, Error, Group, Nature, Outcome, example};
 use crate::eval::{self, Spans, Value, current_ranges};
-use crate::inspect::{AddressSpace, Change, Facts, StateSet, Survival, Watcher, is_average};
+use crate::inspect::{AddressSpace, Change, Facts, Survival, Watcher, is_average};
 use crate::kernel::words::worded;
 use crate::lang::parser::{
     self, Parsed, Tokens, after, clause, hint_at_missing_with, list_once, one_of, time, watched, word,
@@ -24,7 +24,7 @@ use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
-use crate::report::{EventKind, NetEffect, Numbers, PageFacts, Shape, SymbolBrief};
+use crate::report::{EventKind, NetEffect, Numbers, PageFacts, PagesByReason, Shape, SymbolBrief};
 use crate::state::DebugState;
 pub(super) use groups::tally;
 use groups::{Sums, WatchKey};
@@ -422,7 +422,7 @@ impl WatchRun<'_> {
         let space = eval::current_space(self.spans, self.target)?;
         let filter = eval::page_filter(filter, &space, self.state)?;
         let (mut any, mut all) = (false, true);
-        let mut undecided: Option<(u64, StateSet)> = None;
+        let mut undecided = PagesByReason::default();
         let ranges = current_ranges(self.spans, &space, &self.state.symbols, self.target);
         let mut pages = space.pages(&ranges, filter.need()).within(sink.budget());
         // It may be decided before the end of the range.
@@ -431,8 +431,8 @@ impl WatchRun<'_> {
                 let matches = filter.matches(&page, chunk.region);
                 any |= matches;
                 all &= matches;
-                if filter.is_undecided(&page, chunk.region) {
-                    undecided.get_or_insert((0, page.states)).0 += page.pages;
+                if let Some(reason) = (!matches).then(|| filter.why_undecided(&page, chunk.region)).flatten() {
+                    undecided.add(page.pages, reason);
                 }
                 let decided = match of {
                     Quantifier::Any | Quantifier::None => any,
@@ -447,11 +447,11 @@ impl WatchRun<'_> {
             Quantifier::Any => any,
             Quantifier::All => any && all,
             // A page that may match keeps it from being known.
-            Quantifier::None => !any && undecided.is_none(),
+            Quantifier::None => !any && undecided.pages() == 0,
         };
-        if let Some((pages, states)) = undecided.filter(|_| !reached && !self.has_said_undecided) {
+        if undecided.pages() > 0 && !reached && !self.has_said_undecided {
             self.has_said_undecided = true;
-            say_left_out(pages, "page", &states_are(states), sink)?;
+            say_undecided(&undecided, "page", sink)?;
         }
         Ok(reached)
     }

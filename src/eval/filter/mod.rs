@@ -2,9 +2,10 @@
 //!
 //! A condition on a field that a page does not have (the map count of a page without a frame) is neither true nor
 //! false, and neither is its `not`: such a page is left out. A field that can be known of no page here is an error that
-//! names it.
+//! names it. A page of which a field is unknown, and with it whether the filter holds, is left out with the reason.
 
 mod field;
+mod unknown;
 
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
@@ -20,6 +21,7 @@ use crate::lang::{
     ValueType,
 };
 use crate::process::Machine;
+use crate::report::{Fact, Reason};
 use regex_lite::Regex;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -36,7 +38,8 @@ pub fn page_filter(
     let mut fields = PageFields { space, need: Facts::empty() };
     let predicate = predicate(filter, &mut fields, scope)?;
     let machine = space.target().machine.clone();
-    Ok(compile(predicate, fields.need, machine, false))
+    let counts = space.availability().counts.clone();
+    Ok(compile(predicate, fields.need, machine, Some(counts)))
 }
 
 /// A filter over page frames without a process, for `walk pfn:A..pfn:B`. Frames of `machine` have flags, a map count, a
@@ -51,7 +54,7 @@ pub fn frame_filter(
 ) -> Result<inspect::Filter> {
     let mut fields = FrameFields { machine, need: Facts::empty() };
     let predicate = predicate(filter, &mut fields, scope)?;
-    Ok(compile(predicate, fields.need, machine.clone(), true))
+    Ok(compile(predicate, fields.need, machine.clone(), None))
 }
 
 fn predicate<F: FilterField>(
@@ -62,14 +65,30 @@ fn predicate<F: FilterField>(
     Compiler { fields, evaluator: &Evaluator::new(scope) }.condition(&filter.node.condition, filter.at)
 }
 
-/// The filter over pages, or over frames without a process.
-fn compile(predicate: Predicate<PageField>, need: Facts, machine: Arc<Machine>, of_frames: bool) -> inspect::Filter {
-    let size = machine.page();
-    let names = field::NameCache::of(machine);
-    inspect::Filter::new(need, move |page, region| {
-        let answers = PageAnswers { page, region, size, names: &names, is_of_frames: of_frames };
-        predicate.holds(&answers) == Some(true)
-    })
+/// The filter over pages of a process, in which `counts` is whether map counts can be known; or over frames without a
+/// process.
+fn compile(
+    predicate: Predicate<PageField>,
+    need: Facts,
+    machine: Arc<Machine>,
+    counts: Option<Fact<()>>,
+) -> inspect::Filter {
+    let (size, is_of_frames) = (machine.page(), counts.is_none());
+    let counts = counts.unwrap_or(Ok(()));
+    let compiled = Arc::new((predicate, field::NameCache::of(machine)));
+    let again = Arc::clone(&compiled);
+    inspect::Filter::with_unknown(
+        need,
+        move |page, region| {
+            let (predicate, names) = &*compiled;
+            predicate.holds(&PageAnswers { page, region, size, names, is_of_frames, counts: &Ok(()) })
+        },
+        move |page, region| {
+            let (predicate, names) = &*again;
+            let answers = PageAnswers { page, region, size, names, is_of_frames, counts: &counts };
+            if predicate.may_be(true, &answers) { predicate.why_unknown(&answers) } else { None }
+        },
+    )
 }
 
 /// A filter over regions, for `regions`.
@@ -176,6 +195,8 @@ struct PageAnswers<'p> {
     names: &'p field::NameCache,
     /// Whether the page stands for frames that no process maps.
     is_of_frames: bool,
+    /// Whether map counts can be known.
+    counts: &'p Fact<()>,
 }
 
 impl Answers<PageField> for PageAnswers<'_> {
@@ -194,6 +215,14 @@ impl Answers<PageField> for PageAnswers<'_> {
     }
     fn flag(&self, flag: PageFlags) -> Option<bool> {
         field::flag(flag, self.page)
+    }
+    fn why_unknown(&self, field: PageField) -> Option<Reason> {
+        let reason = field::why_unknown(field, self.page, self.region, self.names, self.counts);
+        // A free frame has no map count, and is in no folio.
+        reason.filter(|reason| !self.is_of_frames || *reason != Reason::Changed)
+    }
+    fn why_flag_unknown(&self) -> Option<Reason> {
+        field::why_flags_unknown(self.page).filter(|_| !self.is_of_frames)
     }
 }
 
@@ -254,6 +283,14 @@ pub(super) trait Answers<F> {
         None
     }
     fn flag(&self, _: PageFlags) -> Option<bool> {
+        None
+    }
+    /// Why a field is unknown that has no value; `None` if there is no such fact.
+    fn why_unknown(&self, _: F) -> Option<Reason> {
+        None
+    }
+    /// The same for page flags.
+    fn why_flag_unknown(&self) -> Option<Reason> {
         None
     }
 }

@@ -213,7 +213,57 @@ fn an_uncertain_state_is_no_answer_where_it_matters() {
         assert!(file.is_some());
         assert_eq!(filter.matches(&hidden, file), kept, "{text}");
         assert_eq!(filter.is_undecided(&hidden, file), undecided, "{text}");
+        assert_eq!(filter.why_undecided(&hidden, file).is_some(), undecided, "{text}");
     }
+}
+
+/// A page with a frame of which a fact is unknown is never taken for one that has no such fact.
+#[test]
+fn an_unknown_fact_is_no_answer_where_it_matters() {
+    // Bit 56 is wrong inside a huge mapping, and there is no map count.
+    let huge = Page { map_count: None, huge: Some(true), ..present() };
+    for (text, kept, undecided) in [
+        ("exclusive", false, true),
+        ("not exclusive", false, true),
+        ("present and exclusive", false, true),
+        ("mapcount > 1", false, true),
+        ("not mapcount > 1", false, true),
+        ("mapcount * 2 + 1 == 5", false, true),
+        // Here the fact does not matter.
+        ("exclusive or dirty", true, false),
+        ("exclusive and locked", false, false),
+        ("not (exclusive and dirty)", false, true),
+        ("not (exclusive or dirty)", false, false),
+        ("exclusive or untouched", false, true),
+        ("exclusive and untouched", false, false),
+    ] {
+        let world = World::of(process());
+        let space = AddressSpace::of(world.target.as_ref().unwrap()).unwrap();
+        let filter = page_filter(text);
+        let filter = eval::page_filter(&filter, &space, &world).unwrap();
+        assert_eq!(filter.matches(&huge, None), kept, "{text}");
+        assert_eq!(filter.why_undecided(&huge, None).is_some(), undecided, "{text}");
+        // Without a frame there is no such fact.
+        assert_eq!(filter.why_undecided(&untouched(), None), None, "{text}");
+    }
+}
+
+/// The reason names what would show the fact.
+#[test]
+fn an_unknown_fact_comes_with_its_reason() {
+    let (_, target) = crate::process::fake::World {
+        hidden: true,
+        ..crate::process::fake::World::new([crate::process::fake::region(0x100, 1024)])
+    }
+    .target();
+    let space = AddressSpace::of(&target).unwrap();
+    let filter = page_filter("exclusive");
+    let filter = eval::page_filter(&filter, &space, &World::of(process())).unwrap();
+    let huge = Page { map_count: None, flags: None, huge: Some(true), ..present() };
+    let reason = filter.why_undecided(&huge, None).expect("a reason");
+    assert!(reason.is_refusal() && reason.cause().contains("map counts"), "{reason}");
+    let zeros = Page { kind: Some(Kind::HugeZero), ..huge };
+    assert!(!filter.matches(&zeros, None) && filter.why_undecided(&zeros, None).is_none());
 }
 
 /// Whether `walk pfn:0..pfn:9 where TEXT` keeps a frame.

@@ -274,8 +274,8 @@ pub struct Selection {
     pub unknown_content: PagesByReason,
     /// The possible states of the first kept page whose state is uncertain.
     pub uncertain: Option<StateSet>,
-    /// Pages that the question can neither keep nor leave out, and the possible states of the first.
-    pub undecided: Option<(u64, StateSet)>,
+    /// Pages that the question can neither keep nor leave out, because their state or another fact is unknown.
+    pub undecided: PagesByReason,
 }
 
 impl Selection {
@@ -292,8 +292,8 @@ impl Selection {
             let is_kept = question.keeps(page, chunk.region);
             if is_kept {
                 self.uncertain = self.uncertain.or(page.states.if_uncertain());
-            } else if question.is_undecided(page, chunk.region) {
-                self.undecided.get_or_insert((0, page.states)).0 += page.pages;
+            } else if let Some(reason) = question.why_undecided(page, chunk.region) {
+                self.undecided.add(page.pages, reason);
             }
             is_kept
         })

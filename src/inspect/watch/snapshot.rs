@@ -403,6 +403,7 @@ fn is_copied_by_next_write(seen: SampledPage, relation: PageRelation) -> bool {
     entry.is_present() && !entry.is_file_or_shared() && !is_exclusive
 }
 
+/// The frames that another process may map too.
 #[derive(Default)]
 struct SharedFrames(NumberSet);
 

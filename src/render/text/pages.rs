@@ -224,7 +224,10 @@ const FOUR_GIB: u64 = 1 << 32;
 /// `512 pages, 2 MiB: 500 present, 12 untouched`, and how contiguous they are.
 pub fn walk_summary(lines: &mut Lines, summary: &WalkSummary) {
     let line = lines.line();
-    line.indent(2).plain(total(summary.pages, "page", summary.bytes));
+    line.indent(2).plain(match summary.undecided {
+        0 => total(summary.pages, "page", summary.bytes),
+        _ => total_known(summary.pages, "page", summary.bytes),
+    });
     let mut separator = ": ";
     for (state, pages) in summary.states.iter().filter(|(_, pages)| **pages > 0) {
         let text = format!("{} {}", count(*pages), state.word());
@@ -274,6 +277,14 @@ pub fn total(number: u64, noun: &str, bytes: u64) -> String {
     }
 }
 
+/// The same where a filter has no answer for some: `no page is known to match`.
+fn total_known(number: u64, noun: &str, bytes: u64) -> String {
+    match number {
+        0 => format!("no {noun} is known to match"),
+        _ => total(number, noun, bytes),
+    }
+}
+
 /// Notes that `what` changed during the command.
 pub fn note_change(lines: &mut Lines, what: &str) {
     let line = lines.line();
@@ -283,7 +294,10 @@ pub fn note_change(lines: &mut Lines, what: &str) {
 /// `512 frames, 2 MiB`, and where memory ends if the range goes past that.
 pub fn frames_summary(lines: &mut Lines, summary: &FramesSummary) {
     let line = lines.line();
-    line.indent(2).plain(total(summary.frames, "frame", summary.bytes));
+    line.indent(2).plain(match summary.undecided {
+        0 => total(summary.frames, "frame", summary.bytes),
+        _ => total_known(summary.frames, "frame", summary.bytes),
+    });
     if let Some(end) = summary.memory_ends {
         line.plain("; physical memory ends before frame ").push(Role::Frame, end);
     }

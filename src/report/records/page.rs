@@ -205,7 +205,7 @@ record! {
     }
 
     /// The totals of a walk.
-    pub struct WalkSummary as "walk-summary" {
+    pub struct WalkSummary as "walk-summary" with why if noted {
         /// Pages that matched.
         pages: u64,
         /// The same in bytes.
@@ -222,8 +222,12 @@ record! {
         changed: bool,
         /// Whether `limit` or Ctrl-C ended it early: the counts then cover what was seen.
         cut_short: bool,
+        /// Pages that are left out because the filter cannot be evaluated for them.
+        undecided: u64,
         /// Pages in each state; in JSON every state has its count, 0 where there are none.
         [flat] states: EveryState,
+        /// Why pages are `undecided`.
+        [flat] why: Why,
     }
 
     /// A range of physical memory that contains all runs.
@@ -235,7 +239,7 @@ record! {
     }
 
     /// The totals of a walk of frames.
-    pub struct FramesSummary as "frames-summary" {
+    pub struct FramesSummary as "frames-summary" with why if noted {
         /// Frames that matched.
         frames: u64,
         /// The same in bytes.
@@ -244,6 +248,10 @@ record! {
         cut_short: bool,
         /// The end of physical memory, if the range extends beyond it.
         memory_ends: Option<FrameNumber>,
+        /// Frames that are left out because the filter cannot be evaluated for them.
+        undecided: u64,
+        /// Why frames are `undecided`.
+        [flat] why: Why,
     }
 
     /// A row of `walk … by`.
@@ -421,7 +429,7 @@ record! {
         end: VirtualAddress,
         /// Pages of regions in it.
         pages: u64,
-        /// The region that it began in, as `maps` names it.
+        /// The region with most of its pages, as `maps` names it.
         region: Option<Name>,
         /// Regions that share the row.
         regions: u64,

@@ -3,14 +3,16 @@
 use super::super::Test;
 use super::super::behind::{DiskFile, Held};
 use super::super::puppet::Puppet;
+use super::super::states::MADV_COLLAPSE;
 use super::super::support::{self, page_bytes, skip};
 use super::super::system;
-use super::super::target::{Target, command_by};
+use super::super::target::{Target, command_as, command_by};
 use super::super::undisturbed::looks;
 use super::{Truth, says_to};
 use crate::executable;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -19,6 +21,7 @@ pub const TESTS: &[Test] = &[
     ("answers::without_rights", without_rights),
     ("answers::with_file_capabilities", with_file_capabilities),
     ("answers::where_yama_refuses", where_yama_refuses),
+    ("answers::huge_pages_of_an_ordinary_user", huge_pages_of_an_ordinary_user),
 ];
 
 /// Root there is not root here: frames are hidden, and reported as hidden.
@@ -162,6 +165,70 @@ fn with_file_capabilities() {
         assert_eq!(user.status.code(), root.status.code(), "{line}: {user:?}");
         assert_eq!(user.stderr, root.stderr, "{line}");
     }
+}
+
+/// Without map counts it is unknown whether a page of a huge mapping is exclusive: a filter neither keeps nor silently
+/// leaves out such pages.
+fn huge_pages_of_an_ordinary_user() {
+    const NAME: &str = "answers::huge_pages_of_an_ordinary_user";
+    if !support::is_root() {
+        return skip(NAME, "only root can become another user");
+    }
+    let Some(bytes) = support::huge_page_bytes().filter(|_| support::has_scan()) else {
+        return skip(NAME, "no transparent huge pages, or no PAGEMAP_SCAN");
+    };
+    // Where that user may execute them.
+    let folder = tempfile::tempdir().expect("a folder");
+    let [program, copy] = ["pmdb", "puppet"].map(|name| folder.path().join(name));
+    executable::copy(env!("CARGO_BIN_EXE_pmdb"), &program);
+    executable::copy(std::env::current_exe().expect("this program"), &copy);
+    for path in [folder.path(), &program, &copy] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("for everyone");
+    }
+    let mut puppet = Puppet::run(command_as(&copy, "puppet").uid(USER).gid(USER).current_dir("/"));
+    let pages = bytes / page_bytes();
+    let memory = puppet.maps("huge", 2 * pages);
+    puppet.writes(memory, 2 * pages);
+    for place in [memory, memory + bytes] {
+        _ = puppet.advises(place, pages, MADV_COLLAPSE);
+    }
+    let pid = puppet.0.pid();
+    let range = format!("{memory:#x}, +{:#x}", 2 * bytes);
+    let as_root = |line: &str| last(&by_root(pid, line));
+    if as_root(&format!("walk {range} where pmd_mapped"))["pages"] != 2 * pages {
+        return skip(NAME, "the kernel gave no huge pages");
+    }
+    let as_user = |line: &str| {
+        let mut command = Command::new(&program);
+        command.args(at(pid, line)).uid(USER).gid(USER).current_dir("/").stdin(Stdio::null());
+        command.output().expect("it runs")
+    };
+    for (filter, matching) in [("exclusive", 2 * pages), ("not exclusive", 0), ("present and exclusive", 2 * pages)] {
+        let truth = as_root(&format!("walk {range} where {filter}"));
+        assert_eq!((&truth["pages"], &truth["undecided"]), (&matching.into(), &0.into()), "{filter}");
+        for line in ["walk RANGE where FILTER", "walk RANGE where FILTER by kind", "map RANGE where FILTER"] {
+            let line = line.replace("RANGE", &range).replace("FILTER", filter);
+            let output = as_user(&line);
+            let sums = last(&output);
+            assert_eq!((&sums["pages"], &sums["undecided"]), (&0.into(), &(2 * pages).into()), "{line}: {output:?}");
+            let why = sums["why"]["undecided"].as_str().unwrap_or_default();
+            assert!(why.contains("only map counts show it") && why.contains("kpagecount"), "{line}: {why}");
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(text.contains("left out: "), "{line}: {text}");
+        }
+        for line in ["print count(RANGE where FILTER)", "assert count(RANGE where FILTER) == 0"] {
+            let output = as_user(&line.replace("RANGE", &range).replace("FILTER", filter));
+            let error = String::from_utf8_lossy(&output.stderr);
+            let error = format!("{error}{}", String::from_utf8_lossy(&output.stdout));
+            assert!(!output.status.success() && error.contains("is not certain"), "{filter}: {output:?}");
+        }
+    }
+    let groups = as_user(&format!("walk {range} by exclusive"));
+    let text = String::from_utf8_lossy(&groups.stdout);
+    let group: Value = serde_json::from_str(text.lines().next().expect("a group")).expect("a record");
+    assert_eq!((&group["key"], &group["pages"]), (&"unknown".into(), &(2 * pages).into()), "{group}");
+    let why = group["why"]["exclusive"].as_str().unwrap_or_default();
+    assert!(why.contains("kpagecount") && !why.contains("PAGEMAP_SCAN"), "{group}");
 }
 
 /// Memory of a process of the same user that is no child of pmdb, at each scope of Yama that can be changed again.

@@ -4,7 +4,7 @@ use super::super::Test;
 use super::super::account::command::{of_type, records};
 use super::super::behind::DiskFile;
 use super::super::puppet::Puppet;
-use super::super::states::{MADV_COLLAPSE, MADV_GUARD_INSTALL};
+use super::super::states::MADV_GUARD_INSTALL;
 use super::super::support::{self, huge_page_bytes, page_bytes, skip};
 use super::super::system::{self, Changed};
 use serde_json::Value;

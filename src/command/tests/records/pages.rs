@@ -351,7 +351,14 @@ pub fn frames() -> Frames {
 }
 
 pub fn frames_summary() -> FramesSummary {
-    FramesSummary { frames: 12, bytes: 12 << 12, cut_short: true, memory_ends: Some(FrameNumber::new(0x640000)) }
+    FramesSummary {
+        frames: 12,
+        bytes: 12 << 12,
+        cut_short: true,
+        memory_ends: Some(FrameNumber::new(0x640000)),
+        undecided: 0,
+        why: Why::default(),
+    }
 }
 
 pub fn walk_summary() -> WalkSummary {
@@ -367,7 +374,28 @@ pub fn walk_summary() -> WalkSummary {
         }),
         changed: true,
         cut_short: true,
+        undecided: 0,
         states: EveryState(BTreeMap::from([(State::Present, 40_000), (State::Swapped, 2), (State::Untouched, 510)])),
+        why: Why::default(),
+    }
+}
+
+/// The totals of a walk whose filter keeps no page, and has no answer for some.
+pub fn undecided_summary() -> WalkSummary {
+    let mut why = Why::default();
+    why.note("undecided", &Reason::not_permitted("cannot open /proc/kpagecount: permission denied"));
+    WalkSummary {
+        pages: 0,
+        bytes: 0,
+        undecided: 8192,
+        states: EveryState(BTreeMap::new()),
+        physical: None,
+        runs: None,
+        longest_run_bytes: None,
+        longest_run_start: None,
+        changed: false,
+        cut_short: false,
+        why,
     }
 }
 

@@ -31,6 +31,7 @@ pub fn all() -> Vec<Box<dyn Record>> {
         Box::new(untouched_pages()),
         Box::new(frames()),
         Box::new(walk_summary()),
+        Box::new(undecided_summary()),
         Box::new(frames_summary()),
         Box::new(group("present", 40_000)),
         Box::new(region_row()),

@@ -4,11 +4,12 @@
 
 use crate::inspect::{
     AddressSpace, Backing, Facts, KernelBehaviour as _, Page, RegionStats, Result, ViewedRegion, cgroup_path,
-    require_cgroup_paths, require_of_frames,
+    exclusive_unknown, kind_unknown, no_scan, require_cgroup_paths, require_of_frames,
 };
 use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State, TableBits};
 use crate::lang::{PageField, RegionField};
 use crate::process::{BackingContent, Machine};
+use crate::report::{Fact, Reason};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a sweep has to find out for `field`.
@@ -30,7 +31,10 @@ pub fn need(field: PageField, space: &AddressSpace) -> Facts {
         // Bit 56 is wrong inside huge mappings; a map count never is. Without map counts, the huge mappings have to be
         // found.
         F::Exclusive if available.counts.is_ok() => counts(space.has_exact_counts()),
-        F::Exclusive if space.regions().iter().any(|viewed| space.may_be_huge(viewed)) => Facts::HUGE,
+        F::Exclusive if space.regions().iter().any(|viewed| space.may_be_huge(viewed)) => {
+            // The huge page of zeros is mapped huge, and is nobody's.
+            Facts::HUGE | space.obtainable(Facts::KINDS)
+        }
         F::Exclusive => Facts::ENTRIES,
         F::SoftDirty => Facts::SOFT_DIRTY,
         F::MapCount => counts(space.has_exact_counts()),
@@ -130,6 +134,47 @@ const fn of_content(kind: Kind) -> bool {
 #[inline]
 pub fn flag(flag: PageFlags, page: &Page) -> Option<bool> {
     page.flags.map(|flags| flags.contains(flag))
+}
+
+/// Why a field without a value is unknown; `None` if the page has no such fact. `counts` is whether map counts can be
+/// known.
+pub fn why_unknown(
+    field: PageField,
+    page: &Page,
+    region: Option<&ViewedRegion>,
+    names: &NameCache,
+    counts: &Fact<()>,
+) -> Option<Reason> {
+    use PageField as F;
+    if matches!(field, F::Private | F::Shared) {
+        let what = "whether regions are shared: not in this core";
+        return region.map(|_| Reason::NotInFile(what.to_owned()));
+    }
+    // What is unknown of other pages is their state, or what the page cache has of them.
+    if page.state() != State::Present {
+        return None;
+    }
+    match field {
+        F::Kind(_) => Some(kind_unknown(page)),
+        F::Exclusive => Some(exclusive_unknown(page, counts.clone())),
+        F::PmdMapped | F::Thp | F::Huge => Some(no_scan()),
+        F::MapCount if page.count_is_average => Some(exclusive_unknown(page, counts.clone())),
+        F::Flag(_) => why_flags_unknown(page),
+        // The page of zeros is in no record.
+        F::RefCount | F::Pinned if page.is_zero() => None,
+        F::Pinned => page.holders.map_or(Some(Reason::Changed), |holders| holders.pins().err()),
+        F::Cgroup => match page.cgroup {
+            Some(inode) => cgroup_path(&names.machine, inode).err(),
+            None => Some(Reason::Changed),
+        },
+        F::MapCount | F::RefCount | F::Order | F::Accessed | F::TableDirty => Some(Reason::Changed),
+        _ => None,
+    }
+}
+
+/// Why the flags of a page are unknown; `None` without a frame.
+pub fn why_flags_unknown(page: &Page) -> Option<Reason> {
+    (page.state() == State::Present && page.flags.is_none()).then_some(Reason::Changed)
 }
 
 /// The value of a number field; `None` for other fields, and for a page that has none.

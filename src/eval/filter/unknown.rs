@@ -1,0 +1,52 @@
+//! Pages of which a field is unknown, and with it whether the filter holds.
+
+use super::{Answers, Predicate, Quantity};
+use crate::report::Reason;
+
+impl<F: Copy> Predicate<F> {
+    /// Whether it may have the answer `wanted`, if unknown fields may have any value.
+    pub(super) fn may_be(&self, wanted: bool, of: &dyn Answers<F>) -> bool {
+        match self {
+            Predicate::Any(links) if wanted => links.iter().any(|link| link.may_be(true, of)),
+            Predicate::Any(links) => links.iter().all(|link| link.may_be(false, of)),
+            Predicate::All(links) if wanted => links.iter().all(|link| link.may_be(true, of)),
+            Predicate::All(links) => links.iter().any(|link| link.may_be(false, of)),
+            Predicate::Not(inner) => inner.may_be(!wanted, of),
+            leaf => leaf.holds(of).map_or_else(|| leaf.why_unknown(of).is_some(), |holds| holds == wanted),
+        }
+    }
+
+    /// Why the first unknown field is unknown. `None` if no field is unknown, and for a comparison with a field that
+    /// there is not.
+    pub(super) fn why_unknown(&self, of: &dyn Answers<F>) -> Option<Reason> {
+        match self {
+            Predicate::Any(links) | Predicate::All(links) => links.iter().find_map(|link| link.why_unknown(of)),
+            Predicate::Not(inner) => inner.why_unknown(of),
+            Predicate::Known(_) => None,
+            leaf if leaf.holds(of).is_some() => None,
+            Predicate::Is(field) | Predicate::Text { field, .. } | Predicate::Matches { field, .. } => {
+                of.why_unknown(*field)
+            }
+            Predicate::Flag(_) => of.why_flag_unknown(),
+            Predicate::Compare { left, right, .. } => {
+                let mut unknown = left.unknown_fields(of);
+                unknown.extend(right.unknown_fields(of));
+                // A field that there is not has no reason.
+                unknown.into_iter().collect::<Option<Vec<Reason>>>()?.into_iter().next()
+            }
+        }
+    }
+}
+
+impl<F: Copy> Quantity<F> {
+    /// Why each field without a value is unknown; `None` for one that there is not.
+    fn unknown_fields(&self, of: &dyn Answers<F>) -> Vec<Option<Reason>> {
+        match self {
+            Quantity::Number(_) => Vec::new(),
+            Quantity::Field(field) if of.integer(*field).is_some() => Vec::new(),
+            Quantity::Field(field) => vec![of.why_unknown(*field)],
+            Quantity::Unary { operand, .. } => operand.unknown_fields(of),
+            Quantity::Binary { left, right, .. } => [left.unknown_fields(of), right.unknown_fields(of)].concat(),
+        }
+    }
+}

@@ -95,4 +95,11 @@ fn what_a_process_writes_into_its_code_is_found() {
     let lines = [format!("patched {:#x}, +16", start + page + 100)];
     let said = program(&[], target.pid(), true, &lines);
     assert_eq!(said.matches("\"type\":\"patch\"").count(), 1, "{said}");
+    assert!(said.contains("\"private_copies\":1,\"equal\":0,\"outside\":0,\"stretches\":1"), "{said}");
+    // On its page, other bytes than those of the range differ.
+    let lines = [format!("patched {:#x}, +16", start + page + 200)];
+    let said = program(&[], target.pid(), true, &lines);
+    assert!(said.contains("\"private_copies\":1,\"equal\":0,\"outside\":1,\"stretches\":0"), "{said}");
+    let said = program(&[], target.pid(), false, &lines);
+    assert!(said.contains("1 code page is a private copy; nothing in the range differs from the file"), "{said}");
 }

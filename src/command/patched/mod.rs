@@ -43,8 +43,8 @@ ebreak, trap).
 A private copy that equals the file is listed too: it was written and restored later.
 
 A debugger that inserts a breakpoint makes such a copy. Live patching, hooks and relocations in code do the same. \
-gdb removes its breakpoints whenever the process stops. Their bytes can be seen while the process runs, or with \
-gdb's `set breakpoint always-inserted on`.
+gdb removes its breakpoints whenever the process stops. Their bytes can be seen while the process runs. After gdb's \
+`set breakpoint always-inserted on` and one step (`stepi`), they can be seen at a stop too.
 
 Reads only resident pages, and the pages of the file that they are compared with. The access time of the file does \
 not change. Code in anonymous memory has no file to compare with.",
@@ -278,6 +278,7 @@ impl FileComparison<'_> {
             self.summary.equal += 1;
             return self.equal(page, sink).map(Ok);
         }
+        let before = self.summary.stretches;
         for (from, to) in stretches(&memory, &of_file, machine.unit) {
             let start = VirtualAddress::new(page.start().get() + from as u64);
             let end = VirtualAddress::new(page.start().get() + to as u64);
@@ -302,6 +303,7 @@ impl FileComparison<'_> {
                 region: region_brief.clone(),
             })?;
         }
+        self.summary.outside += u64::from(self.summary.stretches == before);
         Ok(Ok(()))
     }
 

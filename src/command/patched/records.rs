@@ -41,6 +41,8 @@ record! {
         private_copies: u64,
         /// Those of them that are the same as in the file.
         equal: u64,
+        /// Those that differ from the file only outside of the range.
+        outside: u64,
         /// Number of stretches of bytes that differ.
         stretches: u64,
         /// Number of bytes that differ, in whole instructions on machines with one instruction size.
@@ -126,6 +128,14 @@ fn patched_summary(lines: &mut Lines, summary: &PatchedSummary) {
             line.word(", ", Role::Warn, counted(summary.breakpoints, "breakpoint"));
         }
     }
+    if summary.outside > 0 {
+        let text = match (summary.stretches, summary.uncompared) {
+            (0, 0) => "nothing in the range differs from the file".to_owned(),
+            _ if summary.outside == 1 => "1 page differs only outside the range".to_owned(),
+            _ => format!("{} pages differ only outside the range", count(summary.outside)),
+        };
+        line.word("; ", Role::Note, text);
+    }
     if summary.equal > 0 {
         let verb = if summary.equal == 1 { "is" } else { "are" };
         let text = format!("{} {verb} the same as the file", counted(summary.equal, "page"));
@@ -155,6 +165,7 @@ pub(in crate::command) mod samples {
             Box::new(patch_of_many()),
             Box::new(patch_taken_back()),
             Box::new(patched_summary()),
+            Box::new(PatchedSummary { private_copies: 1, outside: 1, ..PatchedSummary::default() }),
             Box::new(PatchedSummary::default()),
         ]
     }
@@ -200,8 +211,9 @@ pub(in crate::command) mod samples {
         let reason = Reason::NotInFile("swapped pages are not read".into());
         why.note("uncompared", &reason);
         PatchedSummary {
-            private_copies: 4,
+            private_copies: 5,
             equal: 2,
+            outside: 1,
             stretches: 2,
             bytes: 21,
             breakpoints: 1,

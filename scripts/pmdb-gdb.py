@@ -79,9 +79,9 @@ def cut_clauses(text, words):
 
 
 def without_brackets(text):
-    """The text without the brackets that enclose all of it."""
+    """The text without the brackets that enclose all of it; {EXPR} is EXPR, as in pmdb's part of a line."""
     text = text.strip()
-    while text.startswith("(") and closing(text, 0) == len(text) - 1:
+    while text.startswith(("(", "{")) and closing(text, 0) == len(text) - 1:
         text = text[1:-1].strip()
     return text
 
@@ -125,9 +125,10 @@ REFERENCES = {gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF}
 
 def evaluated(text):
     """The value of an expression, evaluated once. Memory behind it is not read."""
-    if not text.strip():
+    text = without_brackets(text)
+    if not text:
         raise gdb.GdbError("an expression is missing: pmdb wants an address here")
-    return resolved(gdb.parse_and_eval(text.strip()))
+    return resolved(gdb.parse_and_eval(text))
 
 
 def resolved(value):
@@ -177,10 +178,11 @@ def number(text):
 
 
 def length(text):
-    """A number of bytes, also with a suffix of pmdb: 32M."""
-    with_suffix = re.fullmatch(r"\s*(\d+)([KMGT])\s*", text)
+    """A number of bytes, also with a suffix of pmdb: 32M, 8p."""
+    with_suffix = re.fullmatch(r"\s*(\d+)([KMGTp])\s*", text)
     if with_suffix:
-        return int(with_suffix.group(1)) << 10 * (1 + "KMGT".index(with_suffix.group(2)))
+        size, suffix = int(with_suffix.group(1)), with_suffix.group(2)
+        return size * os.sysconf("SC_PAGE_SIZE") if suffix == "p" else size << 10 * (1 + "KMGT".index(suffix))
     return number(text)
 
 
@@ -728,7 +730,8 @@ its bytes if the command takes a range.
 Each part is evaluated once, and its memory is not read. EXPR ends before the
 first of the words where, by, limit, top, every, for, until, with, and those of
 the command's own usage; in brackets they are names of the program. The rest is
-pmdb's, with {gdb expression} replaced by its address or number.
+pmdb's, with {gdb expression} replaced by its address or number. Braces around
+EXPR are allowed too.
 
   pmdb translate buf                    where it physically lives
   pmdb walk p, +n*sizeof(*p) by state   the pages of an allocation
@@ -831,8 +834,8 @@ def say_unseen(snapshot, where, inferior):
     ask("diff {} in {}".format(snapshot, where), lambda row: row["type"] == "diff-summary" and summaries.append(row), None, inferior)
     kinds = {}
     for blind in summaries[-1]["blind"] if summaries else []:
-        # Nothing here asks for soft-dirty bits.
-        if blind["kind"] != "soft_dirty":
+        # Writes in place are shown on request only.
+        if blind["kind"] not in ("soft_dirty", "written"):
             kinds.setdefault(blind["reason"], []).append(blind["kind"].replace("_", " "))
     for reason, words in kinds.items():
         write("pmdb: not visible here: {}: {}\n".format(", ".join(words), reason))

@@ -40,6 +40,11 @@ fn expressions_mean_what_they_mean_to_x() {
             ("pmdb walk *pool@16 where present limit 2", " present"),
             ("pmdb snapshot before in *pool@16", "before"),
             ("pmdb diff before in *pool@16", "from before to now"),
+            // Braces mean an expression of gdb everywhere, also where one stands anyway.
+            ("pmdb diff before in {pool}, +8p", "from before to now"),
+            ("pmdb walk {pool}, +16p by state", "16 pages, 64 KiB: 7 present, 9 untouched"),
+            ("pmdb walk {pool[6]}..{pool[8]} by state", "1 present, 1 untouched"),
+            ("pmdb explain {$sp}", "[stack]"),
             ("pmdb w *pool@16 by state", "7 present"),
             // Where a command takes more than a range.
             ("pmdb account *pool@16", "28 KiB  100 %  anonymous, only here"),

@@ -211,7 +211,7 @@ fn a_buffer_is_judged_for_a_device_where_frames_are_shown() {
     let arguments = ["-x", "scripts/dma.pmdb", "--args", "$huge"];
     if frames_are_shown() {
         let report = answer(&arguments);
-        assert!(report.contains("nothing changed") && report.ends_with("has not moved.\n"), "{report}");
+        assert!(report.contains("no change seen") && report.ends_with("has not moved.\n"), "{report}");
     } else {
         // A filter on what is hidden is an error that says so.
         let run = run(&[&["demo"][..], &arguments].concat());

@@ -96,7 +96,7 @@ fn frame_at(
         Err(reason) if reason != Reason::FrameHidden => {
             let message =
                 format!("no flags for {address}, because its page is {}: {reason}", detail.page.state().phrase());
-            Err(hint_frame("flags", place, detail.page.state(), eval::Error::new(place.at, message)).into())
+            Err(hint_frame(context, "flags", place, detail.page.state(), eval::Error::new(place.at, message)).into())
         }
         frame => Ok((frame, detail.own_mappings)),
     }

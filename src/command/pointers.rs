@@ -1,39 +1,54 @@
-//! Notes about two slips: a pointer variable in the place of the memory that it points to, and a sum in the place of a
-//! range. Both give an answer, about another page than the one that was meant.
+//! Notes about slips that give an answer, but not to what was meant: a pointer variable in the place of the memory that
+//! it points to, a sum in the place of a range, and a variable in the place of its value.
 
 use super::entry::Context;
 use super::error::Error;
 use crate::eval::{self, Value};
 use crate::kernel::State;
-use crate::lang::{BinaryOperator, Expression, Range, Spanned, SymbolName, UnaryOperator};
+use crate::lang::{BinaryOperator, Expression, NumberType, Range, Spanned, SymbolName, UnaryOperator};
 use crate::symbol::{SymbolAt, SymbolKind};
 
 /// The smallest number that is taken for a length.
 const SMALLEST_LENGTH: i128 = 4096;
 
-/// Notes both for the range of a command.
-pub(super) fn note_range(context: &mut Context, command: &str, range: &Spanned<Range>) -> Result<(), Error> {
+/// Notes both for the range of a command. Returns whether the answer is about a pointer.
+pub(super) fn note_range(context: &mut Context, command: &str, range: &Spanned<Range>) -> Result<bool, Error> {
+    note_range_before(context, command, range, "")
+}
+
+/// The same for a command that needs `rest` after its range.
+pub(super) fn note_range_before(
+    context: &mut Context,
+    command: &str,
+    range: &Spanned<Range>,
+    rest: &str,
+) -> Result<bool, Error> {
     // An empty line continues the command.
     if context.resume.is_some() {
-        return Ok(());
+        return Ok(false);
     }
-    let Range::Expression(expression) = &range.node else {
-        return Ok(());
-    };
-    if is_sum_like_length(expression) {
-        let message =
-            format!("a sum is one address: for a range, put a comma before the length, as in `{command} A, +4M`");
-        return Ok(context.sink.note(message)?);
+    match &range.node {
+        Range::Expression(expression) if is_sum_like_length(expression) => {
+            let message =
+                format!("a sum is one address: for a range, put a comma before the length, as in `{command} A, +4M`");
+            context.sink.note(message)?;
+            Ok(false)
+        }
+        Range::Expression(expression) => {
+            let place = Spanned::new(expression.clone(), range.at);
+            note(context, command, &format!(", +LENGTH{rest}"), &place)
+        }
+        Range::Length { start, length } => note(context, command, &format!(", +{}{rest}", length.node), start),
+        _ => Ok(false),
     }
-    note(context, command, ", +LENGTH", &Spanned::new(expression.clone(), range.at))
 }
 
 /// Notes, for the name of a variable that holds a mapped address, that the answer is about the variable.
 pub(super) fn note_address(context: &mut Context, command: &str, place: &Spanned<Expression>) -> Result<(), Error> {
-    note(context, command, "", place)
+    note(context, command, "", place).map(drop)
 }
 
-fn note(context: &mut Context, command: &str, length: &str, place: &Spanned<Expression>) -> Result<(), Error> {
+fn note(context: &mut Context, command: &str, rest: &str, place: &Spanned<Expression>) -> Result<bool, Error> {
     let target = context.target()?;
     // In C, `pointer + 4096` is an address in the memory that it points to.
     let (variable, sum) = match &place.node {
@@ -45,30 +60,65 @@ fn note(context: &mut Context, command: &str, length: &str, place: &Spanned<Expr
         _ => (place, String::new()),
     };
     let Some(name) = variable_of_size(context, variable, target.process.layout().pointer_bytes.into()) else {
-        return Ok(());
+        return Ok(false);
     };
     let operand = Box::new(variable.clone());
     let operator = Spanned::new(UnaryOperator::Dereference, place.at);
     let stored = eval::evaluate(&Spanned::new(Expression::Unary { operator, operand }, place.at), context.state);
     let Ok(Value::Address(pointer)) = stored else {
+        return Ok(false);
+    };
+    let is_mapped = target.process.region_at(pointer)?.is_some();
+    if is_mapped {
+        let message =
+            format!("`{name}` points to {pointer}: for the memory there, write `{command} *{name}{sum}{rest}`");
+        context.sink.note(message)?;
+    }
+    Ok(is_mapped)
+}
+
+/// Notes, for the name of a variable, how to watch its value: gdb's `watch NAME` does.
+pub(super) fn note_value(context: &mut Context, range: &Spanned<Range>) -> Result<(), Error> {
+    let Range::Expression(expression) = &range.node else {
         return Ok(());
     };
-    if target.process.region_at(pointer)?.is_some() {
-        let message =
-            format!("`{name}` points to {pointer}: for the memory there, write `{command} *{name}{sum}{length}`");
-        context.sink.note(message)?;
+    let written = Spanned::new(expression.clone(), range.at);
+    for (bytes, as_type) in [(1, NumberType::U8), (2, NumberType::U16), (4, NumberType::U32), (8, NumberType::U64)] {
+        let Some(name) = variable_of_size(context, &written, bytes) else {
+            continue;
+        };
+        let address = Box::new(written.clone());
+        let value = Expression::Read { as_type, address };
+        let text = value.to_string();
+        if let Ok(Value::Integer(number)) = eval::evaluate(&Spanned::new(value, range.at), context.state) {
+            let message = format!(
+                "`watch` shows changes of pages; to wait until `{name}` has another value: `watch {name} until {text} != {number}`"
+            );
+            context.sink.note(message)?;
+        }
     }
     Ok(())
 }
 
-/// The hint for a number that is no address of the process: it may be that of a page frame.
-pub(super) fn hint_frame(command: &str, place: &Spanned<Expression>, state: State, error: eval::Error) -> eval::Error {
-    match place.node {
-        Expression::Integer(number) if state == State::Unmapped => {
-            error.hint(format!("for the page frame of this number: `{command} pfn:{number:#x}`"))
-        }
-        _ => error,
+/// The hint for a number that is no address of the process: it may be that of a page frame, if there are so many, or a
+/// physical address.
+pub(super) fn hint_frame(
+    context: &Context,
+    command: &str,
+    place: &Spanned<Expression>,
+    state: State,
+    error: eval::Error,
+) -> eval::Error {
+    let Expression::Integer(number) = place.node else {
+        return error;
+    };
+    if state != State::Unmapped {
+        return error;
     }
+    let physical = format!("for a physical address `{command} phys:{number:#x}`");
+    let end = context.state.machine().zones().ok().and_then(|zones| zones.end());
+    let is_frame = end.is_none_or(|end| number < i128::from(end.get()));
+    error.hint(if is_frame { format!("for a page frame `{command} pfn:{number:#x}`, {physical}") } else { physical })
 }
 
 /// The name that is written, if it is that of a variable with so many bytes.

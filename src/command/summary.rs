@@ -129,9 +129,7 @@ fn limited(mut input: Tokens<'_>, of: Summed) -> Parsed<'_, Summary> {
 
 /// Frames up to the end of the last zone.
 fn all_frames(machine: &Machine) -> Result<FrameRange, Error> {
-    let zones = machine.zones()?;
-    let ends = zones.iter().map(|zone| zone.start.get().saturating_add(zone.spanned));
-    let end = FrameNumber::new(ends.max().unwrap_or_default());
+    let end = machine.zones()?.end().unwrap_or_default();
     FrameRange::new(FrameNumber::default(), end)
         .ok_or_else(|| Error::refused("/proc/zoneinfo lists no memory", "name the frames: `summary pfn:A..pfn:B`"))
 }

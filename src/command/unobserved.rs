@@ -14,6 +14,16 @@ pub(super) fn unobservable(space: &AddressSpace, ranges: &[AddressRange], wanted
     blind.collect()
 }
 
+/// The reason why a watch does not show writes that leave a page in its place, if it does not.
+pub(super) fn writes_in_place(space: &AddressSpace, wanted: Facts) -> Option<Blind> {
+    let reason = match &space.availability().soft_dirty {
+        Ok(()) if wanted.contains(Facts::SOFT_DIRTY) => return None,
+        Ok(()) => "writes in place show only with `with soft_dirty`".to_owned(),
+        Err(reason) => format!("writes in place do not show: {reason}"),
+    };
+    Some(Blind { kind: EventKind::Written, reason })
+}
+
 /// The reason why copies on write that another process makes do not show, if it can make some: private memory in
 /// `ranges` is now mapped by another process too. A forked child that copies a page leaves it where it is here.
 pub(super) fn copies_elsewhere(

@@ -51,12 +51,14 @@ impl<'a> Evaluator<'a> {
         let spans = compared.ranges.clone();
         let spans = spans.unwrap_or_else(|| from.snapshot.spans().to_vec());
         for (kind, reason) in Watcher::unobservable(&space, &spans, Facts::empty()) {
-            // A page that goes to swap unseen still shows as gone. Writes that leave a page in its place count where
-            // they show, as in `diff`.
-            if counts(function, kind) && !matches!(kind, EventKind::SwappedOut | EventKind::SoftDirty) {
+            // A page that goes to swap unseen still shows as gone.
+            if counts(function, kind) && kind != EventKind::SwappedOut {
                 let why = format!(", because not all pages that are {} are visible", kind.words());
                 return Err(call.unknown(why, &reason));
             }
+        }
+        if function == ChangeFunction::Changed {
+            require_writes(from, to, compared.ranges.as_deref(), at)?;
         }
         let mut within = compared.ranges;
         if let Some(filter) = &asked.filter {
@@ -159,6 +161,16 @@ fn require_contents(function: ChangeFunction, from: &NamedSnapshot, to: &NamedSn
             Err(Error::new(at, message))
         }
     }
+}
+
+/// `changed` counts writes in place, which must show then.
+fn require_writes(from: &NamedSnapshot, to: &NamedSnapshot, within: Option<&[AddressRange]>, at: Span) -> Result<()> {
+    if !from.snapshot.hides_writes(&to.snapshot, within) {
+        return Ok(());
+    }
+    let message = "changed() is unknown: writes in place do not show without the contents of pages";
+    let hint = "`snapshot NAME with content` keeps contents; came(), went(), moved() and copied() need none";
+    Err(Error::new(at, message).hint(hint))
 }
 
 /// Collects the pages that count.

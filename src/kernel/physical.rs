@@ -80,6 +80,11 @@ impl Zones {
         Ok(Zones { spans: zone_spans(&zones), zones })
     }
 
+    /// The end of the last zone; `None` if there is no zone.
+    pub fn end(&self) -> Option<FrameNumber> {
+        self.zones.iter().map(Zone::end).max()
+    }
+
     /// The one zone that spans `frame`; `None` when none does, and when several do.
     pub fn of(&self, frame: FrameNumber) -> Option<&Zone> {
         match self.span_of(frame).spanned {

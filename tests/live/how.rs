@@ -170,7 +170,7 @@ fn changes_of_a_range_need_the_regions_in_it_alone() {
     }
     puppet.writes(memory, 2);
     // Without frames, pages that moved do not show: their number is unknown.
-    let counted = shows_frames().then(|| "print changed(a, now)".to_owned());
+    let counted = shows_frames().then(|| "print moved(a, now)".to_owned());
     let lines = [
         format!("snapshot b in {range}"),
         "diff a b".to_owned(),

@@ -136,6 +136,16 @@ fn pages_as_values() {
     assert_eq!(value("went(before, now where not present)"), Ok(4));
     let without = value("written(bare, now)").expect_err("it has no contents");
     assert!(without.contains("'bare' has none"), "{without}");
+    // Pages stayed where they were: without their contents, a write to them does not show.
+    let unseen = value("changed(bare, now)").expect_err("writes in place do not show");
+    if support::shows_frames() && target.process.categories().contains(Categories::HUGE) {
+        assert!(unseen.contains("writes in place do not show"), "{unseen}");
+    }
+    // Of memory that came or went whole, all is known.
+    let went = format!("changed(bare, now in {:#x},+{:#x})", memory + 10 * page, 4 * page);
+    if support::shows_frames() && target.process.categories().contains(Categories::HUGE) {
+        assert_eq!(value(&went), Ok(4));
+    }
     if support::shows_frames() {
         assert_eq!(value("copied(before, now)"), Ok(3));
         assert_eq!(value("moved(before, now)"), Ok(0));

@@ -29,4 +29,5 @@ mod skip_lists;
 mod skips;
 mod standing;
 mod status;
+mod unseen;
 mod watching;

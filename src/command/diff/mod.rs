@@ -204,7 +204,7 @@ copied page is shown as moved: it was not shared before.",
             context.sink.note(FLAGS_OF_READING)?;
         }
         let mut blind = unobservable(&space, from.snapshot.spans(), shared);
-        blind.extend(contents_of_one(from, to));
+        blind.extend(writes_in_place(from, to, compared.as_deref(), self.file.is_none()));
         let mut effect = NetEffect::default();
         rows.iter().for_each(|row| effect += row.effect);
         let summary = DiffSummary {
@@ -234,17 +234,28 @@ copied page is shown as moved: it was not shared before.",
 
 const FLAGS_OF_READING: &str = "some flags may have changed because pmdb read the contents (referenced, idle, active)";
 
-/// The reason why writes do not show, if only one of the snapshots has contents.
-fn contents_of_one(from: &NamedSnapshot, to: &NamedSnapshot) -> Option<Blind> {
+/// The reason why writes that leave a page in its place do not show, if some would not.
+fn writes_in_place(
+    from: &NamedSnapshot,
+    to: &NamedSnapshot,
+    within: Option<&[AddressRange]>,
+    has_remedy: bool,
+) -> Option<Blind> {
     let without = match (from.snapshot.has_contents(), to.snapshot.has_contents()) {
-        (true, false) => to,
-        (false, true) => from,
-        _ => return None,
+        (true, true) => return None,
+        (true, false) => Some(to),
+        (false, true) => Some(from),
+        (false, false) => None,
     };
-    Some(Blind {
-        kind: EventKind::Written,
-        reason: format!("the snapshot '{}' has no contents: make it `with content`", without.name),
-    })
+    if !from.snapshot.hides_writes(&to.snapshot, within) {
+        return None;
+    }
+    let reason = match without {
+        Some(without) => format!("the snapshot '{}' has no contents: make it `with content`", without.name),
+        None if has_remedy => "writes in place show only after `snapshot NAME with content`".to_owned(),
+        None => "writes in place do not show without contents".to_owned(),
+    };
+    Some(Blind { kind: EventKind::Written, reason })
 }
 
 fn say_partly_compared(sink: &mut dyn Sink) -> Result<(), Stopped> {

@@ -100,13 +100,22 @@ static CHANGES: Table<ChangeRow> = Table::of(&[
 fn change_cell(change: &ChangeRow) -> Cell<'static> {
     let symbols = symbols_text(change.symbol.as_ref(), change.last_symbol.as_ref());
     let mut parts: Vec<String> = symbols.into_iter().collect();
-    // Frames are shown only for a single page.
-    match change.pages {
-        1 => parts.extend(story(change.before.as_ref(), change.after.as_ref())),
-        _ => parts.extend(states(change.before.as_ref(), change.after.as_ref())),
+    let (before, after) = (change.before.as_ref(), change.after.as_ref());
+    match (change.pages, states(before, after)) {
+        (0 | 1, _) => parts.extend(story(before, after)),
+        (_, Some(states)) => parts.push(states),
+        (_, None) => parts.extend(first_page(before, after)),
     }
     parts.extend(change.detail.clone());
     Cell::new(parts.join("  "))
+}
+
+/// The frames of the first of several pages: those of the others need not follow them.
+fn first_page(before: Option<&PageFacts>, after: Option<&PageFacts>) -> Vec<String> {
+    match (before.and_then(|before| before.pfn), after.and_then(|after| after.pfn)) {
+        (Some(was), Some(is)) if was != is => vec![format!("first {was} → {is}")],
+        _ => story(before, after).into_iter().map(|story| format!("first page: {story}")).collect(),
+    }
 }
 
 impl Record for ChangeGroup {
@@ -157,7 +166,12 @@ fn summary(lines: &mut Lines, summary: &DiffSummary) {
         duration(summary.seconds.abs())
     ));
     if summary.changes.is_empty() {
-        line.plain(if summary.blind.is_empty() { "nothing changed" } else { "no change seen" });
+        let hides_writes = summary.blind.iter().any(|blind| blind.kind == EventKind::Written);
+        line.plain(match (summary.blind.as_slice(), hides_writes) {
+            ([], _) => "nothing changed",
+            (_, true) => "no change seen (writes in place do not show)",
+            (_, false) => "no change seen",
+        });
     }
     numbers(line, &summary.changes);
     net_figures(line, &summary.effect);
@@ -185,6 +199,7 @@ pub(in crate::command) mod samples {
         vec![
             Box::new(diff_summary()),
             Box::new(change_of_pages()),
+            Box::new(moved_pages()),
             Box::new(change_of_region()),
             Box::new(change_group()),
         ]
@@ -200,8 +215,8 @@ pub(in crate::command) mod samples {
             cut: 2,
             uncompared: 3,
             blind: vec![Blind {
-                kind: EventKind::SoftDirty,
-                reason: "this kernel does not track soft-dirty pages".into(),
+                kind: EventKind::Written,
+                reason: "writes in place show only after `snapshot NAME with content`".into(),
             }],
         }
     }
@@ -230,6 +245,14 @@ pub(in crate::command) mod samples {
             last_symbol: Some(SymbolBrief { name: Name::from("table"), offset: 31, module: Name::from("demo") }),
             detail: None,
         }
+    }
+
+    pub fn moved_pages() -> ChangeRow {
+        let start = va(0x7fff_f000_0000);
+        let (symbol, last_symbol) = (None, None);
+        let region = Some(Name::default());
+        let (change, pages) = (EventKind::Moved, 2);
+        ChangeRow { change, start, end: va(0x7fff_f000_2000), pages, region, symbol, last_symbol, ..change_of_pages() }
     }
 
     pub fn change_of_region() -> ChangeRow {

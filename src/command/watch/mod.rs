@@ -3,14 +3,14 @@
 mod groups;
 pub(super) mod records;
 
-use super::pointers::note_range;
+use super::pointers::{note_range, note_value};
 use super::region::unmapped;
 use super::rows::say_undecided;
 use super::schedule::{SamplesEnd, Schedule};
 use super::snapshot::seconds;
 use super::timeline::TimelineBuilder;
 use super::translate::brief;
-use super::unobserved::{copies_elsewhere, note_copies_as_moved, unobservable};
+use super::unobserved::{copies_elsewhere, note_copies_as_moved, unobservable, writes_in_place};
 use super::until::{self, Quantifier, Until};
 use super::{About, Command, CommandName, Context, Error, Group, Nature, Outcome, example};
 use crate::eval::{self, Spans, Value, current_ranges};
@@ -98,7 +98,7 @@ Options:
   as timeline           a picture instead of lines
 
 The first lines name the changes that this kernel or these rights do not show. Changes that are undone between two \
-samples are not seen.
+samples are not seen. Writes that leave a page in its place show only `with soft_dirty`.
 
 Every watch ends with a summary, also after Ctrl-C. It counts pages that disappear with their region as gone. It \
 ends with the net change of the bytes present and in swap. If samples needed longer than `every`, it shows how many \
@@ -182,7 +182,10 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             let hint = "leave it out, or write a time: `for 1s`";
             return Err(Error::refused("`for` must be longer than 0: a change needs two samples", hint));
         }
-        note_range(context, "watch", &self.range)?;
+        let is_pointer = note_range(context, "watch", &self.range)?;
+        if self.until.is_none() && !is_pointer {
+            note_value(context, &self.range)?;
+        }
         let every = every.unwrap_or(USUAL);
         let schedule = Schedule::new(every, &target.process)?;
         context.state.last_address = None;
@@ -196,6 +199,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
         let ranges = current_ranges(&spans, &space, &context.state.symbols, &target);
         let pages = ranges.iter().map(|range| range.pages(space.page()));
         let mut blind = unobservable(&space, &ranges, wanted);
+        blind.extend(writes_in_place(&space, wanted));
         blind.extend(copies_elsewhere(&space, &ranges, wanted, context.sink)?);
         let start = WatchStart { pages: pages.sum(), every: every.as_secs_f64(), blind };
         let extra = space.obtainable(wanted);

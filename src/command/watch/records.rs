@@ -221,7 +221,7 @@ fn summary(lines: &mut Lines, summary: &WatchSummary) {
     }
     line.plain(format!("watched for {} in {samples}; ", duration(summary.seconds))).indent(2);
     if summary.events.is_empty() {
-        line.plain("nothing changed");
+        line.plain("no change seen");
     }
     numbers(line, &summary.events);
     net_figures(line, &summary.effect);
@@ -328,7 +328,7 @@ pub(in crate::command) mod samples {
             every: 0.1,
             blind: vec![
                 blind(EventKind::Moved, "frames are hidden without CAP_SYS_ADMIN"),
-                blind(EventKind::SoftDirty, "this kernel has no soft-dirty tracking"),
+                blind(EventKind::Written, "writes in place show only with `with soft_dirty`"),
                 blind(EventKind::CopiedOnWrite, "frames are hidden without CAP_SYS_ADMIN"),
             ],
         }

@@ -178,7 +178,7 @@ fn by_address(
             eval::Error::unknown(place.at, what, &reason)
         } else {
             let message = format!("there is no frame to look for at {address}: its page is {state}");
-            hint_frame("who", place, detail.page.state(), eval::Error::new(place.at, message))
+            hint_frame(context, "who", place, detail.page.state(), eval::Error::new(place.at, message))
         }
     })?;
     Ok(FrameQuestion {

@@ -267,6 +267,25 @@ impl Snapshot {
         if self.has_contents() && other.has_contents() { self.unread().max(other.unread()) } else { 0 }
     }
 
+    /// Whether a write since `self` to some page of a writable region does not show in `later`: the page kept its
+    /// frame, one of the two lacks its contents, and its soft-dirty bit was set already, or is not tracked.
+    pub fn hides_writes(&self, later: &Snapshot, within: Option<&[AddressRange]>) -> bool {
+        let tracked = (self.extra & later.extra).contains(Facts::SOFT_DIRTY);
+        let is_hidden = |then: SampledPage, now: SampledPage| {
+            let stayed = then.entry.is_present() && now.entry.is_present() && then.entry.frame() == now.entry.frame();
+            let has_contents = then.contents.is_some() && now.contents.is_some();
+            let has_clear_bit = tracked && !then.entry.is_soft_dirty();
+            stayed && !has_contents && !has_clear_bit
+        };
+        let within = within.unwrap_or(&self.sample.spans);
+        let writable = self.regions().filter(|region| region.permissions.write);
+        let mut parts = writable.flat_map(|region| region.range.within(within));
+        parts.any(|part| {
+            let mut pages = side_by_side(self.pages(part), later.pages(part));
+            pages.any(|(_, then, now)| then.zip(now).is_some_and(|(then, now)| is_hidden(then, now)))
+        })
+    }
+
     /// What changed from `self` to `later`: regions first, then pages in address order. `space` shows the same process,
     /// or another process of the same machine.
     pub fn changes<'s>(

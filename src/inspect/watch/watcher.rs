@@ -109,7 +109,9 @@ impl Watcher {
         {
             blind.push((EventKind::MapCountChanged, reason.clone()));
         }
-        if let Err(reason) = &available.soft_dirty {
+        if extra.contains(Facts::SOFT_DIRTY)
+            && let Err(reason) = &available.soft_dirty
+        {
             blind.push((EventKind::SoftDirty, reason.clone()));
         }
         blind

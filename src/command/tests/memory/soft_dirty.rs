@@ -88,3 +88,19 @@ fn no_other_command_clears_them() {
         }
     }
 }
+
+#[test]
+fn a_write_in_place_shows_only_on_a_page_whose_bit_was_clear() {
+    let mut session = Session::on(tracked());
+    session.says("snapshot set in heap");
+    let said = session.says("diff set");
+    assert!(said.contains("no change seen (writes in place do not show)"), "{said}");
+    let Error::Evaluation(error) = session.refuses("print changed(set, now in 0x500000, +2p)") else {
+        panic!("it is not known");
+    };
+    assert!(error.message.starts_with("changed() is unknown: "), "{}", error.message);
+    session.says("soft-dirty clear --yes");
+    session.says("snapshot clear in heap");
+    let said = session.says("diff clear");
+    assert!(!said.contains("writes in place"), "{said}");
+}

@@ -76,6 +76,9 @@ impl Evaluator<'_> {
         if looks_like_file(name) {
             return error.hint(format!("the path of a file begins with / ./ ../ ~/ or a quote: `> ./{name}`"));
         }
+        if let Some(error) = self.member(name, at) {
+            return error;
+        }
         if name == "all" {
             return error.hint("`all` is a range, not a value; to write a file: `walk all > ./FILE`");
         }
@@ -88,6 +91,21 @@ impl Evaluator<'_> {
         }
         let hint = self.guess(None, near).or_else(|| self.silent_modules());
         error.hint(hint.unwrap_or_else(|| "`regions` lists the mapped regions".to_owned()))
+    }
+}
+
+impl Evaluator<'_> {
+    /// `ring.base`, where `ring` is a symbol: the member of a structure in C.
+    fn member(&self, name: &str, at: Span) -> Option<Error> {
+        let is_symbol = |name: &str| self.symbols_called(name, at).is_ok_and(|found| !found.is_empty());
+        let mut dots = name.rmatch_indices('.').map(|(dot, _)| name.get(..dot).unwrap_or_default());
+        let structure = dots.find(|structure| is_symbol(structure))?;
+        let message = format!("no symbol is called '{name}', and the members of `{structure}` are not known");
+        let spelled = lang::WrittenName(structure.to_owned());
+        let hint = format!(
+            "add the member's offset, which gdb's `ptype /o` shows: `&{spelled} + OFFSET`, or for the memory that a member points to `*(&{spelled} + OFFSET)`"
+        );
+        Some(Error::new(at, message).hint(hint))
     }
 }
 
@@ -190,10 +208,9 @@ impl Evaluator<'_> {
         let found = self.symbols_called(name, symbol.at).ok()?;
         found.first()?;
         let message = format!("'{name}' is a symbol; the type and the size of its elements are unknown");
-        let spelled = &symbol.node;
-        Some(Error::new(symbol.at, message).hint(format!(
-            "multiply the index by the element size: `{spelled} + {index}*SIZE`, or for a 4-byte element `i32({spelled} + {index}*4)`"
-        )))
+        let first = lang::pointer_to("int", &symbol.node.to_string());
+        let hint = format!("if an element is an int, it is `({first})[{index}]` at `{first} + {index}`");
+        Some(Error::new(symbol.at, message).hint(hint))
     }
 
     /// `table[3]`, where nothing is called `table`.

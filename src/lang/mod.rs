@@ -35,8 +35,8 @@ mod syntax;
 
 pub use error::{SyntaxError, near};
 pub use expected::Expected;
-pub use lexer::escape;
-pub use parser::{Language, Syntax, suffixes};
+pub use lexer::{escape, joined_rows};
+pub use parser::{Language, Syntax, pointer_to, suffixes};
 pub use setting::SETTINGS;
 pub use syntax::*;
 

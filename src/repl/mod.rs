@@ -4,7 +4,7 @@ mod assistant;
 mod terminal;
 
 use crate::command::LANGUAGE;
-use crate::lang::{Editing, script};
+use crate::lang::{self, Editing, script};
 use crate::report::{ErrorCode, ErrorReport};
 use crate::session::{LineOutcome, PROMPT, Session};
 use crate::source::words;
@@ -126,7 +126,7 @@ impl<'a> Prompt<'a> {
         if self.block.is_empty() && text.trim().is_empty() {
             return Ok(outcome_at_end(self.session.borrow_mut().run_typed("")));
         }
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        for line in lang::joined_rows(text).iter().filter(|line| !line.trim().is_empty()) {
             if let Some(begun) = line.strip_suffix('\\') {
                 self.block.push_str(begun);
                 continue;

@@ -205,6 +205,57 @@ fn x_notes_what_gdb_would_follow() {
             ("pmdb -- walk text", ": for the memory there, write `walk *text, +LENGTH`"),
             ("pmdb -- walk text + 4096", ": for the memory there, write `walk *text + 0x1000, +LENGTH`"),
             ("pmdb -- explain text", ": for the memory there, write `explain *text`"),
+            ("pmdb -- walk text, +64K", ": for the memory there, write `walk *text, +0x10000`"),
+            ("pmdb -- find text, +8, 3", ": for the memory there, write `find *text, +8, VALUE`"),
+            (
+                "pmdb -- watch global_int for 1ms",
+                "to wait until `global_int` has another value: `watch global_int until u32(global_int) != 4294967291`",
+            ),
+        ],
+    );
+}
+
+/// A pointer and an array have the same elements in C. What is hinted shows them, of both.
+#[test]
+fn hints_for_elements_and_members_are_right_for_pointers_and_for_arrays() {
+    let Some(program) = compiled("hints_for_elements_and_members_are_right", "types.c") else {
+        return;
+    };
+    program.check(
+        &["break done", "run"],
+        &[
+            ("pmdb -- print pointer[1]", "it is `((int *)pointer)[1]` at `(int *)pointer + 1`"),
+            ("pmdb -- print ((int *)pointer)[1]", "= 3"),
+            ("pmdb -- print (int *)pointer + 1", "<array+8>"),
+            ("pmdb -- print ((int *)array)[1]", "= -2"),
+            ("pmdb -- explain &text[4096]", "if an element is a char: `explain (char *)text + 4096`"),
+            ("pmdb -- print (char *)pointer + 4", "<array+8>"),
+            ("pmdb -- print &many[100]", "if an element is an int: `print (int *)many + 100`"),
+            ("pmdb -- print (int *)many + 100", "<many+400>"),
+            ("pmdb -- print/x *pointer@2", "for 2 ints: `print/x {int[2]}(int *)pointer`"),
+            ("pmdb -- print/x {int[2]}(int *)pointer", "{0xfffffffe, 0x3}"),
+            ("pmdb -- print/x {int[2]}(int *)array", "{0x1, 0xfffffffe}"),
+            ("pmdb -- walk *pointer@64", "for 64 bytes: `walk (char *)pointer, +64`"),
+            ("pmdb -- walk (char *)pointer, +64", "1 page, 4 KiB"),
+            ("pmdb -- x/2xw *pointer@2", "the count follows the slash: `x/2xb (char *)pointer`"),
+            ("pmdb -- x/2xb (char *)pointer", "<array+4>:"),
+            ("pmdb -- explain *pointer@2", "for the first element: `explain (char *)pointer`"),
+            (
+                "pmdb -- print ring_pointer->length",
+                "add the offset of the member: `u64((char *)ring_pointer + OFFSET)`",
+            ),
+            ("pmdb -- print u64((char *)ring_pointer + 8)", "= 300"),
+            ("pmdb -- print u64((char *)ring + 8)", "= 300"),
+            (
+                "pmdb -- translate *ring.base, +4K",
+                "`&ring + OFFSET`, or for the memory that a member points to `*(&ring + OFFSET)`",
+            ),
+            ("pmdb -- print *(&ring + 0)", "<many>"),
+            ("pmdb -- find many, many + 64, 3", "put a plus before a length: `find (char *)many, +64, 3`"),
+            ("pmdb -- find (char *)many, +64, 3", "1 match in 64 B"),
+            ("pmdb -- find text, text+4, 3", "put a plus before a length: `find (char *)text, +4, 3`"),
+            ("pmdb -- find (char *)text, +4, \"ell\"", "1 match in 4 B"),
+            ("pmdb -- find many, ring_pointer, 3", "0 matches"),
         ],
     );
 }

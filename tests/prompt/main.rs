@@ -575,6 +575,15 @@ fn several_pasted_lines_are_run_one_after_the_other() {
 }
 
 #[test]
+fn a_row_that_gdb_broke_in_two_is_pasted_as_one() {
+    let mut terminal = Terminal::new(&[]);
+    let rows = "print Line 7 of \"a.c\" starts at address 0x10000 <work>\n   and ends at 0x10010 <work+16>.";
+    terminal.enters(&format!("\u{1b}[200~{rows}\u{1b}[201~"));
+    terminal.sees("0x10000..0x10010");
+    terminal.sees(PROMPT);
+}
+
+#[test]
 fn lines_that_come_faster_than_they_are_run_are_all_run() {
     let mut terminal = Terminal::new(&[]);
     // As a terminal without bracketed paste sends what is pasted: at once.

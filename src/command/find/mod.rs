@@ -3,6 +3,7 @@
 mod records;
 
 use super::named_pages::names_in;
+use super::pointers::note_range_before;
 use super::rows::{self, PageSweep, finish, say_undecided, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
@@ -13,7 +14,8 @@ use crate::lang::parser::{
     Parsed, TokenKind, Tokens, expression, is_mark, mark, page_filter, search, silent_mark, span_with, with_commas,
 };
 use crate::lang::{
-    Expected, Expression, FilterExpression, PageField, Range, Spanned, UnaryOperator, Unit, ValueFormat,
+    self, BinaryOperator, Expected, Expression, FilterExpression, PageField, Range, Spanned, UnaryOperator, Unit,
+    ValueFormat,
 };
 use crate::process::{self, Target};
 #[cfg(test)]
@@ -114,6 +116,10 @@ are read as used: the flags referenced, active and idle of their frames may chan
             let error = eval::Error::new(only.at, "this is a length, and the value to search for is missing");
             return Err(error.hint("write `find A, +LENGTH, VALUE`").into());
         }
+        if let Some(error) = self.range_of_gdb(context) {
+            return Err(error.into());
+        }
+        note_range_before(context, "find", &self.range, ", VALUE")?;
         let hint = "write `find A..B, VALUE` or `find A, +LENGTH, VALUE`";
         let spans = eval::subject(&self.range, context.state)?.spans(self.range.at, hint)?;
         let mut wanted = Vec::new();
@@ -151,6 +157,36 @@ are read as used: the flags referenced, active and idle of their frames may chan
         context.state.last_address = last;
         ended?;
         Ok(Flow::Done)
+    }
+}
+
+impl Find {
+    /// The error of `find A, A + LENGTH, VALUE`, which is gdb's: here A is all of the range, if it has a size.
+    fn range_of_gdb(&self, context: &Context) -> Option<eval::Error> {
+        let (Range::Expression(start), [end, values @ ..]) = (&self.range.node, self.patterns.as_slice()) else {
+            return None;
+        };
+        let Pattern::Value(Expression::Binary { operator, left, right }) = &end.node else {
+            return None;
+        };
+        if operator.node != BinaryOperator::Add || left.node != *start || values.is_empty() {
+            return None;
+        }
+        // A variable of the program stands for its address here, and for its contents in gdb.
+        let first = match eval::value(&self.range, context.state) {
+            Ok(Value::Symbol(_)) => lang::pointer_to("char", &start.to_string()),
+            Ok(Value::Range(_)) => start.to_string(),
+            _ => return None,
+        };
+        let values: Vec<String> = values.iter().map(|value| value.node.to_string()).collect();
+        let message = format!("`{start}` is the range to search here, and `{}` a value", end.node);
+        let error = eval::Error::new(end.at, message);
+        let layout = self.layout;
+        Some(error.hint(format!(
+            "put a plus before a length: `find{layout} {first}, +{}, {}`",
+            right.node,
+            values.join(", ")
+        )))
     }
 }
 
@@ -230,15 +266,11 @@ fn bytes(
     if !fits(number, size) {
         let noun = if size == 1 { "byte" } else { "bytes" };
         let message = format!("{number} does not fit {size} {noun}");
-        let larger = match size {
-            1 => "h (2 bytes)",
-            2 => "w (4 bytes)",
-            _ => "g (8 bytes)",
-        };
         let error = eval::Error::new(pattern.at, message);
-        return Err(match size {
-            8 => error,
-            _ => error.hint(format!("for a larger size, put its letter after the slash: {larger}")),
+        let larger = [(2, 'h'), (4, 'w'), (8, 'g')].into_iter().find(|(bytes, _)| fits(number, *bytes));
+        return Err(match larger {
+            None => error,
+            Some((bytes, letter)) => error.hint(format!("for {bytes} bytes, put {letter} after the slash")),
         }
         .into());
     }

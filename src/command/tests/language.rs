@@ -83,7 +83,7 @@ fn newcomers_get_the_way_out() {
         ("regions where name =~ \"x\"", "name ~ "),
         ("display p 1", ": `display 1`"),
         ("display print/x 1", ": `display/x 1`"),
-        ("p arr@10", "print {int[10]}&arr"),
+        ("p arr@10", "p {int[10]}(int *)arr"),
         ("frame #0: 0x0000555555555131 a.out`main at main.c:5:3", "translate 0x555555555131"),
         ("  * frame #1: 0x00007ffff7df018a libc.so.6`__libc_start_call_main + 122", "translate 0x7ffff7df018a"),
         ("(lldb) memory read 0x555555558010", "memory read 0x555555558010"),

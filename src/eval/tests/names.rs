@@ -191,15 +191,17 @@ fn suggestions() {
         ("libd.so.6!malloc", "libd.so.6", "did you mean `libc.so.6`?"),
         ("libc.so.6!maloc", "maloc", "did you mean `malloc`?"),
         ("&bufer", "bufer", "did you mean `buffer`?"),
-        (
-            "buffer[3]",
-            "buffer",
-            "multiply the index by the element size: `buffer + 3*SIZE`, or for a 4-byte element `i32(buffer + 3*4)`",
-        ),
+        ("buffer[3]", "buffer", "if an element is an int, it is `((int *)buffer)[3]` at `(int *)buffer + 3`"),
         (
             "vector[3]",
             "vector",
             "`MODULE[N]` is a region of a module; for an element of an array, write `vector + 3*SIZE`",
+        ),
+        (
+            "buffer.base",
+            "buffer.base",
+            "add the member's offset, which gdb's `ptype /o` shows: `&buffer + OFFSET`, or for the memory that a member \
+             points to `*(&buffer + OFFSET)`",
         ),
         ("heap > x.svg", "x.svg", "the path of a file begins with / ./ ../ ~/ or a quote: `> ./x.svg`"),
         ("bufer[3]", "bufer", "did you mean `buffer`?"),

@@ -12,6 +12,7 @@ use super::expression::is_fixed;
 use super::parser::input::Language;
 use super::syntax::Resolved;
 
+pub use pasted::joined_rows;
 pub(super) use pasted::{PastedNumber, only_number, pasted_row};
 
 use nom::Parser;

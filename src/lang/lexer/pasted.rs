@@ -185,8 +185,9 @@ enum PastedGroups {
 const FORMS: &[(&str, PastedGroups)] = &[
     // gdb: x, disassemble; also the shadow bytes of AddressSanitizer.
     (r"(?:=>_?)?@(?:_<~>)?:", PastedGroups::Address),
-    // gdb: info line
-    (r#"Line \d+ of "[^|"]*" starts at address @(?: <~>)? and ends at @"#, PastedGroups::Span),
+    // gdb: info line, of which a narrow terminal shows two rows
+    (r#"Line \d+ of "[^|"]*" starts at address @(?:_<~>)?_and ends at @"#, PastedGroups::Span),
+    (r#"Line \d+ of "[^|"]*" starts at address @_<"#, PastedGroups::Address),
     (r#"(?:Line \d+ of "[^|"]*" is at|No line number information available for) address @"#, PastedGroups::Address),
     // gdb: info symbol, info address
     (r#"([^|"']+) in section [^|" \t\r\n]+(?: of (/[^|" \t\r\n]*))?"#, PastedGroups::Symbol),
@@ -299,6 +300,21 @@ pub(in crate::lang) fn pasted_row(text: &str) -> Option<PastedText> {
         Ok((_, TokenKind::PastedRow(pasted))) => Some(pasted),
         _ => None,
     }
+}
+
+/// Pasted lines, with the two rows joined that gdb makes of one of `info line` in a narrow terminal.
+pub fn joined_rows(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines() {
+        match lines.last_mut() {
+            Some(first) if line.trim_start().starts_with("and ends at 0x") && first.contains(" starts at address ") => {
+                first.push(' ');
+                first.push_str(line.trim_start());
+            }
+            _ => lines.push(line.to_owned()),
+        }
+    }
+    lines
 }
 
 /// A quick test that excludes nearly everything that people type.

@@ -416,7 +416,7 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
             }
         }
         (_, "=") if wanted(Expected::Comparison) || wanted(Expected::Mark("==")) || wanted(Expected::Operator) => {
-            Some("write a test for equality as `==`".into())
+            slips::row_with_value(failed).or_else(|| Some("write a test for equality as `==`".into()))
         }
         (TokenKind::Number(_), number) if wanted(Expected::Command) => {
             Some(format!("to translate an address: `translate {number}`"))

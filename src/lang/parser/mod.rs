@@ -31,6 +31,7 @@ pub(crate) use input::{
 };
 pub use input::{Language, Syntax};
 pub(crate) use names::{later, quoted_text, snapshot_name, symbol, text};
+pub use slips::pointer_to;
 
 impl Language {
     /// Parses one line: a command with its output, a shell line, a comment, or nothing. A line that does not parse may

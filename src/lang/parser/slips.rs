@@ -5,7 +5,7 @@ use super::input::Language;
 use crate::kernel::words::Worded;
 use crate::lang::ctype::{KNOWN, unknown_type};
 use crate::lang::expected::Expected;
-use crate::lang::expression::{ChangeFunction, Function, NumberType, WrittenName};
+use crate::lang::expression::{ChangeFunction, Function, NumberType};
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::syntax::Resolved;
 
@@ -117,29 +117,16 @@ fn name_with_colon(failed: &Failure<'_>) -> Option<String> {
 /// The hint for what C and gdb do with types, which this language has only for numbers.
 fn of_c(failed: &Failure<'_>) -> Option<String> {
     let (token, before) = (failed.token()?, failed.before()?);
-    let next = failed.tokens.get(failed.position + 1);
     match (before.text, token.text) {
         // NAME@N
-        (array, "@") if matches!(before.kind, TokenKind::Name | TokenKind::Variable) => {
-            let count = next.filter(|next| next.kind != TokenKind::Other).map_or("10", |next| next.text);
-            let count = if count.bytes().all(|digit| digit.is_ascii_digit()) { count } else { "10" };
-            // The name alone of a variable as large as a pointer would be the address that it holds.
-            let and = if before.kind == TokenKind::Name { "&" } else { "" };
-            Some(format!("`@` is gdb's; for {count} numbers of 4 bytes: `print {{int[{count}]}}{and}{array}`"))
-        }
+        (_, "@") => count_of_elements(failed),
         // NAME->MEMBER
         ("-", ">") if token.is_glued => {
             let pointer = failed.tokens.get(failed.position.checked_sub(2)?)?.text;
-            Some(format!("add the offset of the member: `print *(*{pointer} + OFFSET)`"))
+            Some(format!("add the offset of the member: `u64({} + OFFSET)`", pointer_to("char", pointer)))
         }
-        // &NAME[N]
-        ("&", _) => match &token.kind {
-            TokenKind::Indexed { module, index, .. } => {
-                let name = WrittenName(module.clone());
-                Some(format!("if an element is an int: `print (int *)&{name} + {index}`"))
-            }
-            _ => None,
-        },
+        // &NAME[N], MODULE!NAME[N]
+        ("&" | "!", _) => element(failed),
         // (TYPE)VALUE
         (")", _) if matches!(token.kind, TokenKind::Number(_) | TokenKind::Name | TokenKind::Variable) => {
             let [open, name] = failed.tokens.get(failed.position.checked_sub(3)?..failed.position - 1)? else {
@@ -152,12 +139,97 @@ fn of_c(failed: &Failure<'_>) -> Option<String> {
     }
 }
 
+/// The first element of what is called `name`, as an address with a type. A cast takes the contents of a pointer, and
+/// the address of an array, as C does: the parser need not know which of them it is.
+pub fn pointer_to(element: &str, name: &str) -> String {
+    format!("({element} *){name}")
+}
+
+/// A type to show in a hint: values are mostly of this one, and for memory bytes count.
+fn usual_element(failed: &Failure<'_>) -> &'static str {
+    if failed.command().is_some_and(|command| TAKE_VALUES.contains(&command)) { "int" } else { "char" }
+}
+
+/// A name with its module, and the number of its first token. `last` is that of its last one.
+fn name_before<'a>(failed: &Failure<'a>, last: usize) -> Option<(usize, &'a str)> {
+    let tokens = failed.tokens;
+    let is_of_module = tokens.get(last.checked_sub(1)?)?.text == "!";
+    let first = if is_of_module { last.checked_sub(2)? } else { last };
+    let at = tokens.get(first)?.at.to(tokens.get(last)?.at);
+    Some((first, failed.line.get(at.start..at.end)?))
+}
+
+/// The line before a token, and before the sign in front of it that a pointer makes needless.
+fn typed_before<'a>(failed: &Failure<'a>, first: usize, sign: &str) -> Option<&'a str> {
+    let before = failed.tokens.get(first.checked_sub(1)?)?;
+    let first = if before.text == sign { before } else { failed.tokens.get(first)? };
+    failed.line.get(..first.at.start)
+}
+
+/// `ARRAY@N`, `*POINTER@N`: gdb's N elements.
+fn count_of_elements(failed: &Failure<'_>) -> Option<String> {
+    let last = failed.position.checked_sub(1)?;
+    let named = failed.before().filter(|name| matches!(name.kind, TokenKind::Name | TokenKind::Variable))?;
+    let (first, name) = match named.kind {
+        TokenKind::Name => name_before(failed, last)?,
+        _ => (last, named.text),
+    };
+    let typed = typed_before(failed, first, "*")?;
+    let next = failed.tokens.get(failed.position + 1).map(|next| next.text);
+    let count = next.filter(|next| next.bytes().all(|digit| digit.is_ascii_digit())).unwrap_or("10");
+    let element = usual_element(failed);
+    let pointer = pointer_to(element, name);
+    Some(match failed.command() {
+        _ if element == "int" => format!("`@` is gdb's; for {count} ints: `{typed}{{int[{count}]}}{pointer}`"),
+        Some("x") => format!("`@` is gdb's; here the count follows the slash: `x/{count}xb {pointer}`"),
+        _ if failed.expects(Expected::Mark("..")) => {
+            format!("`@` is gdb's; for {count} bytes: `{typed}{pointer}, +{count}`")
+        }
+        _ => format!("`@` is gdb's; for the first element: `{typed}{pointer}`"),
+    })
+}
+
+/// `&ARRAY[N]`, `MODULE!ARRAY[N]`
+fn element(failed: &Failure<'_>) -> Option<String> {
+    let TokenKind::Indexed { index, .. } = &failed.token()?.kind else {
+        return None;
+    };
+    let (first, whole) = name_before(failed, failed.position)?;
+    let (name, _) = whole.rsplit_once('[')?;
+    let element = usual_element(failed);
+    let pointer = pointer_to(element, name);
+    let typed = typed_before(failed, first, "&")?;
+    let is_address = failed.tokens.get(first.checked_sub(1)?)?.text == "&";
+    let shown = if is_address { format!("{pointer} + {index}") } else { format!("({pointer})[{index}]") };
+    Some(format!("if an element is {} {element}: `{typed}{shown}`", if element == "int" { "an" } else { "a" }))
+}
+
+/// The hint for `NAME = VALUE` where no filter or condition is: a row of gdb, of which only addresses are taken.
+pub(super) fn row_with_value(failed: &Failure<'_>) -> Option<String> {
+    let is_row = failed.position == 2 && !failed.expects(Expected::Comparison);
+    failed.command().filter(|command| is_row && !TAKE_VALUES.contains(command))?;
+    let [typed, name, ..] = failed.tokens else {
+        return None;
+    };
+    let value = failed.tokens.get(failed.position + 1)?;
+    let is_address = matches!(value.kind, TokenKind::Number(number) if number >= LEAST_ADDRESS)
+        && failed.tokens.len() == failed.position + 2;
+    Some(if is_address {
+        format!("leave the name out: `{} {}`", typed.text, value.text)
+    } else {
+        format!("this row shows no address; gdb's `print &{}` does", name.text)
+    })
+}
+
 /// `=~`, which matches a regular expression in other languages.
 fn of_perl(failed: &Failure<'_>) -> Option<String> {
     let (equals, tilde) = (failed.token()?, failed.tokens.get(failed.position + 1)?);
     let is = equals.text == "=" && tilde.text == "~" && tilde.is_glued;
     is.then(|| "write ~ before a regular expression, in a filter: `regions where name ~ \"^lib\"`".to_owned())
 }
+
+/// Smaller numbers are seldom meant as addresses: nothing is mapped there (`vm.mmap_min_addr`).
+const LEAST_ADDRESS: u64 = 0x1_0000;
 
 /// A comma behind an address, as in a list.
 pub(super) fn trailing_comma(failed: &Failure<'_>) -> Option<String> {
@@ -168,7 +240,7 @@ pub(super) fn trailing_comma(failed: &Failure<'_>) -> Option<String> {
     };
     let is_last = comma.text == "," && failed.tokens.last() == Some(comma) && failed.command() != Some("find");
     let command = failed.tokens.first().filter(|_| failed.tokens.len() > 2)?;
-    let is_address = matches!(before.kind, TokenKind::Number(number) if number >= 0x1_0000);
+    let is_address = matches!(before.kind, TokenKind::Number(number) if number >= LEAST_ADDRESS);
     (is_last && is_address).then(|| format!("leave the last comma out: `{} {}`", command.text, before.text))
 }
 

@@ -23,6 +23,8 @@ char dashes[40] = "a----------------b";
 unsigned char bytes[4] = {1, 200, '"', '\n'};
 short sevens[10] = {7, 7, 7, 7, 7, 7, 7, 7, 7, 7};
 
+struct { int *base; long length; } ring = {many, 300}, *ring_pointer = &ring;
+
 void done(void) {
 }
 

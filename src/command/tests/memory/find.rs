@@ -69,8 +69,12 @@ fn find_writes_numbers_as_the_target_does_and_refuses_what_does_not_fit() {
         panic!("a number that is too large");
     };
     assert_eq!(error.message, "256 does not fit 1 byte");
-    let hint = "for a larger size, put its letter after the slash: h (2 bytes)";
-    assert_eq!(error.hint.as_deref(), Some(hint));
+    assert_eq!(error.hint.as_deref(), Some("for 2 bytes, put h after the slash"));
+    // Not the next larger size, which does not fit either.
+    let Error::Evaluation(error) = session.refuses("find/b [heap], 0x500000000") else {
+        panic!("a number that is too large");
+    };
+    assert_eq!(error.hint.as_deref(), Some("for 8 bytes, put g after the slash"));
 }
 
 #[test]
@@ -119,4 +123,22 @@ fn a_word_that_names_nothing_is_likely_to_be_text() {
     };
     let hint = "text needs double quotes: `\"hunter2\"`";
     assert_eq!(error.hint.as_deref(), Some(hint));
+}
+
+#[test]
+fn a_range_as_gdb_writes_it_is_no_value_to_search_for() {
+    let mut session = Session::on(heap());
+    for line in ["find/b [heap], [heap] + 64, 3", "find/b heap, heap + 0x40, 3"] {
+        let Error::Evaluation(error) = session.refuses(line) else {
+            panic!("{line} is gdb's");
+        };
+        assert!(error.message.contains("is the range to search here"), "{}", error.message);
+        let hint = error.hint.unwrap_or_default();
+        let name = line.split([' ', ',']).nth(1).unwrap_or_default();
+        assert_eq!(hint, format!("put a plus before a length: `find/b {name}, +64, 3`"));
+        // The hint is right.
+        assert_eq!(session.says(&format!("find/b {name}, +0x40, 3")), "0x500003  [heap] rw-p\n1 match in 64 B");
+    }
+    // Two values, of which the first is any other address, are a search.
+    assert!(session.says("find [heap], start([heap]), 3").contains("0 matches"));
 }

@@ -4,20 +4,24 @@
 //! header            of 64 or 32 bits, in the byte order of the target
 //! memory            each run of resident pages, from a page boundary on
 //! notes             CORE: the process, its threads, the auxiliary vector, the mapped files
-//!                   PMDB: a text about this file, the text of maps, and the words of the page map
+//!                   PMDB: a text about this file, the text of maps, what decides what pages are, and the words of the page map
 //! program headers   PT_NOTE, and PT_LOAD for each run: other pages have none
 //! section header    the first alone has the number of program headers, if these are very many
 //! ```
 
 use super::Error;
+use super::address_space::AddressSpace;
+use super::classify::Backing;
 use super::memory::{ResidentMemory, Unread, is_resident};
 use crate::budget::Budget;
 use crate::kernel::core_file::{self as core, CoreMapping, CoreNote, CoreProcess, CoreThread, ElfForm};
+use crate::kernel::core_machine::CoreMachine;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::status::ThreadState;
-use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region};
+use crate::kernel::{AddressRange, Device, PageMapEntry, PageSize, Region};
 use crate::process::{self, Categories, Target};
 use rustix::io::Errno;
+use std::collections::BTreeSet;
 use std::io::{self, Seek, SeekFrom, Write};
 
 /// What a core file has.
@@ -209,6 +213,7 @@ impl<W: Write + Seek> Writer<'_, W> {
         note(core::PMDB, core::ABOUT, about(&running).as_bytes());
         let (_, text) = process.regions_and_text(budget)?;
         note(core::PMDB, core::MAPS, text.bytes());
+        note(core::PMDB, core::MACHINE, machine_of(target, budget)?.text().as_bytes());
         note(core::PMDB, core::PAGE_MAP, &self.page_map(target, regions, budget)?);
         Ok(all)
     }
@@ -303,6 +308,24 @@ impl<W: Write + Seek> Writer<'_, W> {
         let done = self.out.seek(SeekFrom::Start(0)).and_then(|_| self.out.write_all(&bytes));
         done.and_then(|()| self.out.flush()).map_err(|error| write_error(&error))
     }
+}
+
+/// What decides what the pages are, for a machine that does not have this kernel and its filesystems.
+fn machine_of(target: &Target, budget: &Budget) -> Result<CoreMachine, Error> {
+    let space = AddressSpace::of(&target.clone().within(budget.clone()))?;
+    let devices = |backing| {
+        let mapped = space.regions().iter().filter(|viewed| viewed.region.inode != 0 && viewed.backing == backing);
+        let devices: BTreeSet<_> =
+            mapped.map(|viewed| (viewed.region.device.major, viewed.region.device.minor)).collect();
+        devices.into_iter().map(|(major, minor)| Device { major, minor }).collect()
+    };
+    Ok(CoreMachine {
+        release: target.machine.kernel().release,
+        huge_page_bytes: target.machine.huge_page_bytes(),
+        merged_pages: target.machine.merging().shared_pages,
+        shared_memory: devices(Backing::Shmem),
+        pools: devices(Backing::Hugetlb),
+    })
 }
 
 /// What debuggers cannot know: the registers of a core usually are all there.

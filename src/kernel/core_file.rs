@@ -24,6 +24,8 @@ pub const ABOUT: u32 = 0x504d_4401;
 pub const MAPS: u32 = 0x504d_4402;
 /// Words of the page map: the number of runs; for each its first page and the number of its pages; then all words.
 pub const PAGE_MAP: u32 = 0x504d_4403;
+/// A text: [what decides what the pages are](super::core_machine::CoreMachine).
+pub const MACHINE: u32 = 0x504d_4404;
 
 /// How an ELF file writes numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,6 +6,9 @@ pub mod btf;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod core_file;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod core_machine;
 pub mod descriptors;
 pub mod huge;
 pub mod maps;

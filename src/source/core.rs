@@ -5,6 +5,7 @@
 
 mod contents;
 mod image;
+mod machine;
 
 use super::live::{installed_debug_file, until_interrupted};
 use super::{Error, File, FileLocation, Identity, List, Listed, Probe, ReadAt, Result, Source, WordFile, add_piece};
@@ -63,7 +64,7 @@ impl Source for CoreSource {
             File::CommandLine => Ok(core.process.command.clone()),
             File::Syscall => core.thread(core.process.id),
             File::ThreadSyscall(id) => core.thread(id),
-            _ => lacks(file.what()),
+            file => machine::text(core.of_machine.as_ref(), file),
         }
     }
 
@@ -127,6 +128,8 @@ impl Source for CoreSource {
                 Ok(vec![self.0.pages.as_ref().is_some_and(|pages| pages.has_frames(self.0.form)).into()])
             }
             Probe::OwnEntry => lacks("whether the kernel tracks soft-dirty pages"),
+            Probe::Pools => machine::pools(self.0.of_machine.as_ref()),
+            Probe::IsNamed(region, path) => self.0.is_named(region, path),
             _ => lacks("this probe of the kernel"),
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::budget::Budget;
 use crate::kernel::core_file::{self as core, CoreMapping, CoreNote, CoreProcess, CoreThread, ElfForm};
-use crate::kernel::{PageMapEntry, VirtualAddress};
+use crate::kernel::core_machine::CoreMachine;
+use crate::kernel::{PageMapEntry, Region, VirtualAddress};
 use crate::source::{Error, File, ReadAt, Result, memory};
 use std::collections::HashMap;
 
@@ -45,6 +46,8 @@ pub(super) struct Core {
     pub mappings: Vec<CoreMapping>,
     pub maps: Vec<u8>,
     pub pages: Option<PageMapWords>,
+    /// What pmdb wrote of the machine.
+    pub of_machine: Option<CoreMachine>,
 }
 
 /// The words of a page map.
@@ -133,6 +136,7 @@ impl Core {
             mappings: Vec::new(),
             maps: Vec::new(),
             pages: None,
+            of_machine: None,
         };
         for note in core::notes(form, &notes) {
             budget.look()?;
@@ -174,6 +178,7 @@ impl Core {
                 self.mappings.sort_by_key(|mapping| mapping.range.start());
             }
             (core::PMDB, core::MAPS) => self.maps = note.bytes.to_vec(),
+            (core::PMDB, core::MACHINE) => self.of_machine = Some(CoreMachine::parse(note.bytes)),
             (core::PMDB, core::PAGE_MAP) => {
                 let pages = PageMapWords::of(form, note.bytes, budget)?;
                 self.pages = Some(pages.ok_or_else(|| bad("the note of its pages"))?);
@@ -264,6 +269,16 @@ impl Core {
             text.push(b'\n');
         }
         Ok(text)
+    }
+
+    /// Whether the file behind a region has this path. pmdb writes the path itself into the list of mapped files, and
+    /// the kernel the one with its mark.
+    pub fn is_named(&self, region: &Region, path: &[u8]) -> Result<Vec<u64>> {
+        let mapping = self.mappings.iter().find(|mapping| mapping.range == region.range);
+        match mapping.filter(|_| self.pages.is_some()) {
+            Some(mapping) => Ok(vec![(mapping.path == path).into()]),
+            None => lacks("whether the file of this region was deleted"),
+        }
     }
 
     /// Reads memory, as far as the file has it.

@@ -1,7 +1,7 @@
 //! All facts about one address.
 
 use super::address_space::AddressSpace;
-use super::classify::{Backing, PageObservation, RegionFacts, classify};
+use super::classify::{Backing, KernelBehaviour, PageObservation, RegionFacts, classify};
 use super::error::{copied_or_not, exclusive_unknown, no_scan, soft_dirty};
 use super::folio::{Folio, is_aligned};
 use super::frames::{FrameDetail, frame_detail, is_average, resources};
@@ -101,6 +101,13 @@ fn is_same_place(one: Option<&Region>, other: Option<&Region>, address: VirtualA
 }
 
 impl AddressSpace {
+    /// Whether a page of `viewed` without bit 61 may be the file's own: before Linux 6.11 that bit is missing where a
+    /// PMD maps it.
+    #[doc(hidden)]
+    pub fn may_be_unmarked_file(&self, viewed: &ViewedRegion) -> bool {
+        !self.huge_files_are_marked() && self.may_be_huge(viewed)
+    }
+
     /// Finds out all facts about `address`, in the region that was there when this was made.
     ///
     /// Fails when the target is gone.

@@ -5,11 +5,11 @@ mod records;
 use super::rows::{self, finish};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval;
-use crate::inspect::{AddressSpace, Facts, Page, read_resident};
+use crate::inspect::{self, AddressSpace, Facts, Page, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, range};
 use crate::lang::{self, Spanned};
-use crate::process::OpenedFile;
+use crate::process::{self, OpenedFile};
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
@@ -117,6 +117,9 @@ not change. Code in anonymous memory has no file to compare with.",
     }
 }
 
+const MAY_BE_OF_FILE: &str =
+    "they may be the file's own: before Linux 6.11 the page map does not show it where a huge page may be mapped";
+
 /// A file behind a region, and what its program is made for.
 struct OpenedProgram {
     file: OpenedFile,
@@ -206,8 +209,16 @@ impl FileComparison<'_> {
     /// Compares those of these pages that are private copies.
     fn pages(&mut self, page: &Page, code: &[AddressRange], sink: &mut dyn Sink) -> Result<(), Error> {
         let is_swapped = matches!(page.state(), State::Swapped | State::Migrating);
-        let is_copy = page.state() == State::Present && page.kind == Some(Kind::PrivateCopy);
-        if !is_copy && !is_swapped {
+        // A merged page of a private mapping was a copy before.
+        let is_copy = matches!(page.kind, Some(Kind::PrivateCopy | Kind::Ksm));
+        // Where only the kind of copy is unknown, it still is one.
+        let is_unclear = page.kind.is_none() && !page.entry.is_file_or_shared();
+        if !is_swapped && (page.state() != State::Present || !is_copy && !is_unclear) {
+            return Ok(());
+        }
+        let is_unmarked = |viewed| self.space.may_be_unmarked_file(viewed);
+        if !is_swapped && is_unclear && self.space.region(page.address).is_none_or(is_unmarked) {
+            self.uncompared.add(page.pages, Reason::NotOnThisKernel(MAY_BE_OF_FILE.to_owned()));
             return Ok(());
         }
         self.summary.private_copies += page.pages;
@@ -241,7 +252,12 @@ impl FileComparison<'_> {
         let size = page.end().get() - page.start().get();
         let size = usize::try_from(size).unwrap_or_default();
         let (mut memory, mut of_file) = (vec![0; size], vec![0; size]);
-        let read = read_resident(self.space.target(), page.start(), &mut memory)?;
+        let read = match read_resident(self.space.target(), page.start(), &mut memory) {
+            Err(inspect::Error::Target(missing @ process::Error::NotAvailable { .. })) => {
+                return Ok(Err(Reason::NotInFile(missing.to_string())));
+            }
+            read => read?,
+        };
         if read.bytes < size {
             return Ok(Err(Reason::Changed));
         }
@@ -263,6 +279,10 @@ impl FileComparison<'_> {
             OpenedProgram { file, machine: InstructionSet::of(header) }
         });
         let file = match &opened.file {
+            // What a core has of a file is the memory itself.
+            Ok(file) if !file.has_sections() => {
+                return Ok(Err(Reason::NotInFile("a core does not have the files, and pmdb opens none for it".into())));
+            }
             Ok(file) => file,
             Err(error) => return Ok(Err(error.clone().into())),
         };

@@ -49,7 +49,7 @@ record! {
         bytes: u64,
         /// Number of stretches that are breakpoint instructions.
         breakpoints: u64,
-        /// Private copies that could not be compared.
+        /// Pages that are or may be private copies, and could not be compared.
         uncompared: u64,
         /// Whether Ctrl-C ended it before the end.
         cut_short: bool,
@@ -111,7 +111,8 @@ fn patched_summary(lines: &mut Lines, summary: &PatchedSummary) {
     let line = lines.line();
     line.indent(2);
     if summary.private_copies == 0 {
-        line.plain("no code page is a private copy");
+        let known = if summary.uncompared == 0 { "" } else { "known to be " };
+        line.plain(format!("no code page is {known}a private copy"));
     } else {
         let copies = match summary.private_copies {
             1 => "1 code page is a private copy".to_owned(),

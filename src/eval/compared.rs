@@ -51,7 +51,8 @@ fn words_of(expression: &Expression) -> Option<(&'static str, Vec<&'static str>)
 
 /// Refuses a text that the function never returns.
 fn known_word(said: &Expression, (text, value): (&Expression, &Spanned<Value>)) -> Result<()> {
-    let (Expression::Text(text), Some((what, words))) = (text, words_of(said)) else {
+    let (Expression::Text(text) | Expression::EscapedText { text, .. }, Some((what, words))) = (text, words_of(said))
+    else {
         return Ok(());
     };
     if words.contains(&text.as_str()) {
@@ -132,7 +133,10 @@ fn text_of_value(value: &Value) -> String {
 }
 
 fn is_literal(expression: &Expression) -> bool {
-    matches!(expression, Expression::Integer(_) | Expression::Pages(_) | Expression::Text(_))
+    matches!(
+        expression,
+        Expression::Integer(_) | Expression::Pages(_) | Expression::Text(_) | Expression::EscapedText { .. }
+    )
 }
 
 /// What a comparison wants of its left side, in words; `None` for other operators.

@@ -100,7 +100,7 @@ impl<'a> Evaluator<'a> {
                 .into(),
             Expression::Fraction(value) => Value::Float(Float::Double(*value)),
             Expression::Pages(pages) => self.bytes_of_pages(*pages, at)?.into(),
-            Expression::Text(text) => Value::Text(text.clone()),
+            Expression::Text(text) | Expression::EscapedText { text, .. } => Value::Text(text.clone()),
             Expression::Name(name) => self.name(name, at)?.value(),
             Expression::ModuleSymbol { module, symbol } => self.module_symbol(module, symbol)?.value(),
             Expression::ModuleAddress { module, address } => self.module_address(module, address)?,

@@ -250,29 +250,40 @@ pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The bytes that [`escape`] printed as `\x1b` or `\u{202e}`; everything else, other backslashes included, stays as it
-/// is.
+/// The bytes that [`escape`] printed so. A backslash that begins none of its escapes stays as it is.
 pub fn unescape(text: &str) -> Vec<u8> {
+    unescaped(text, |letter| (letter == b'\\').then_some(letter))
+}
+
+/// The bytes that are written so in quotes: also `\n`, `\t` and quotes after a backslash.
+pub fn unescape_quoted(text: &str) -> Vec<u8> {
+    unescaped(text, |letter| match letter {
+        b'n' => Some(b'\n'),
+        b't' => Some(b'\t'),
+        b'\\' | b'"' | b'\'' => Some(letter),
+        _ => None,
+    })
+}
+
+fn unescaped(text: &str, of_letter: impl Fn(u8) -> Option<u8>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
         bytes.extend_from_slice(before.as_bytes());
-        rest = match escaped_byte(escape) {
-            Some((byte, behind)) => {
-                bytes.push(byte);
-                behind
-            }
-            None => match escaped_character(escape) {
-                Some((character, behind)) => {
-                    bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-                    behind
-                }
-                None => {
-                    bytes.push(b'\\');
-                    escape.get(1..).unwrap_or_default()
-                }
-            },
+        let letter = escape.as_bytes().get(1).and_then(|letter| of_letter(*letter));
+        rest = if let Some(byte) = letter {
+            bytes.push(byte);
+            escape.get(2..).unwrap_or_default()
+        } else if let Some((byte, after)) = escaped_byte(escape) {
+            bytes.push(byte);
+            after
+        } else if let Some((character, after)) = escaped_character(escape) {
+            bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            after
+        } else {
+            bytes.push(b'\\');
+            escape.get(1..).unwrap_or_default()
         };
     }
     bytes.extend_from_slice(rest.as_bytes());
@@ -360,9 +371,10 @@ mod tests {
 
     #[test]
     fn what_was_escaped_is_read_back() {
-        for bytes in [&b"a\x1b[31m\x7f\n"[..], b"\xff\xfe", "a\u{202e}b\u{feff}".as_bytes(), b""] {
+        for bytes in [&b"a\x1b[31m\x7f\n"[..], b"\xff\xfe", "a\u{202e}b\u{feff}".as_bytes(), b"a\\x0ab\\", b""] {
             assert_eq!(unescape(&escape(bytes)), bytes);
         }
+        assert_eq!(unescape_quoted("a\\x0ab\\n\\\\x0a\\\""), b"a\nb\n\\x0a\"");
         for plain in ["\\d+", "\\x1", "\\x+1", "\\u{}", "\\u{110000}", "\\u{41", "a\\", "\\x\u{e4}\u{e4}"] {
             assert_eq!(unescape(plain), plain.as_bytes());
         }

@@ -67,6 +67,7 @@ impl Display for Expression {
             Expression::Integer(value) => write!(f, "{value:#x}"),
             Expression::Pages(count) => write!(f, "{count}p"),
             Expression::Text(text) => f.write_str(&escape('"', text)),
+            Expression::EscapedText { raw, .. } => write!(f, "\"{raw}\""),
             Expression::Name(name) => write!(f, "{name}"),
             Expression::ModuleSymbol { module, symbol } => {
                 write!(f, "{}!{}", module.node, symbol.node)

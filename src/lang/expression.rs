@@ -33,6 +33,13 @@ pub enum Expression {
     Pages(u64),
     /// `"text"`, unescaped.
     Text(String),
+    /// The same with an escape of bytes, `"a\x0ab"`.
+    EscapedText {
+        /// Unescaped, except for these.
+        text: String,
+        /// What stands between the quotes.
+        raw: String,
+    },
     /// `main`, `libc.so.6`, `'a name'`, `heap`.
     Name(WrittenName),
     /// `libc.so.6!malloc`

@@ -63,7 +63,7 @@ impl FamilyOf {
                 Ok((descendants(&target.machine, target.process.identity().pid)?, None))
             }
             FamilyOf::Named(name) => {
-                let Expression::Text(name) = &name.node else {
+                let (Expression::Text(name) | Expression::EscapedText { text: name, .. }) = &name.node else {
                     return Err(Error::refused("expected the name of a process as a text", "`account \"postgres\"`"));
                 };
                 let machine = context.state.machine();

@@ -14,7 +14,7 @@ use super::operators::{self, Operand, Space, regex};
 use super::{Integer, Scope, Value};
 use crate::inspect::{self, AddressSpace, Facts, Page, RegionStats, ViewedRegion};
 use crate::kernel::page_flags::FLAGS;
-use crate::kernel::text::unescape;
+use crate::kernel::text::{escape, unescape, unescape_quoted};
 use crate::kernel::{Name, PageFlags, PageSize};
 use crate::lang::{
     self, BinaryOperator as Op, Expression, FilterField, PageField, RegionField, Span, Spanned, UnaryOperator,
@@ -326,8 +326,6 @@ pub(super) enum Predicate<F> {
         field: F,
         equal: bool,
         text: Vec<u8>,
-        /// The bytes of the name, should `text` be its escaped form copied from the output.
-        printed: Vec<u8>,
     },
     /// A regular expression on the text as it is printed.
     Matches {
@@ -419,14 +417,14 @@ impl<F: FilterField> Compiler<'_, F> {
             Value::Text(text) => text,
             other => return Err(Error::new(with.at, format!("{} is not a text", other.phrase()))),
         };
+        let bytes = match &with.node {
+            Expression::EscapedText { raw, .. } => unescape_quoted(raw),
+            Expression::Text(_) => text.clone().into_bytes(),
+            _ => printed_bytes(&text),
+        };
         Ok(match comparison {
             Op::Matches => Predicate::Matches { field, regex: regex(&Spanned::new(text, with.at), false)? },
-            _ => Predicate::Text {
-                field,
-                equal: comparison == Op::Equal,
-                printed: unescape(&text),
-                text: text.into_bytes(),
-            },
+            _ => Predicate::Text { field, equal: comparison == Op::Equal, text: bytes },
         })
     }
 
@@ -503,10 +501,7 @@ impl<F: Copy> Predicate<F> {
                 let holds = possible.next()?;
                 possible.all(|other| other == holds).then_some(holds)
             }
-            Predicate::Text { field, equal, text, printed } => {
-                let same = |name: &[u8]| name == text.as_slice() || name == printed.as_slice();
-                Some(of.text_is(*field, &same)? == *equal)
-            }
+            Predicate::Text { field, equal, text } => Some(of.text_is(*field, &|name| name == *text)? == *equal),
             Predicate::Matches { field, regex } => {
                 of.text_is(*field, &|name| regex.is_match(&Name::new(name).to_string()))
             }
@@ -538,6 +533,12 @@ impl<F: Copy> Quantity<F> {
             (None, _) => None,
         }
     }
+}
+
+/// The bytes of a text that was not written here. That of a name, such as `name(A)`, is printed.
+fn printed_bytes(text: &str) -> Vec<u8> {
+    let bytes = unescape(text);
+    if escape(&bytes) == text { bytes } else { text.as_bytes().to_vec() }
 }
 
 /// `decisive` if any link is; otherwise `None` if any link is; otherwise the opposite.

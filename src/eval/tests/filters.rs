@@ -160,6 +160,9 @@ fn filters_on_regions() {
         ("name == \"new\\nline\"", "/tmp/new\\x0aline"),
         ("name == \"/tmp/new\\x0aline\"", "/tmp/new\\x0aline"),
         ("name != \"/tmp/new\\x0aline\" and shared", ""),
+        // Bytes in quotes are exact.
+        ("name == \"/tmp/new\\\\x0aline\"", ""),
+        ("name == name(0x61000000)", "/tmp/new\\x0aline"),
         ("start == start([heap]) or end - start == 0x20000", "[heap] [stack]"),
         ("not (private or readable)", ""),
     ] {

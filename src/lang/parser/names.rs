@@ -170,7 +170,15 @@ pub(crate) fn cast(to: Spanned<CType>, reads: bool, operand: Spanned<Expression>
 
 pub(crate) fn text(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     input.accept_operand(|token| match &token.kind {
-        TokenKind::Text(text) => Some(Expression::Text(text.clone())),
+        TokenKind::Text(text) => {
+            let raw = token.text.strip_prefix('"').and_then(|raw| raw.strip_suffix('"'));
+            let raw = raw.filter(|raw| raw.contains("\\x") || raw.contains("\\u{"));
+            let text = text.clone();
+            Some(match raw {
+                Some(raw) => Expression::EscapedText { text, raw: raw.to_owned() },
+                None => Expression::Text(text),
+            })
+        }
         _ => None,
     })
 }
@@ -212,7 +220,7 @@ impl FilterSubject {
         match part {
             Expression::Field(name) => self.types(name),
             Expression::Flag(_) => ValueTypes::CONDITION,
-            Expression::Text(_) => ValueTypes::TEXT,
+            Expression::Text(_) | Expression::EscapedText { .. } => ValueTypes::TEXT,
             Expression::Unary { operator, .. } if operator.node == UnaryOperator::Not => ValueTypes::CONDITION,
             Expression::Unary { operator, .. } if operator.node != UnaryOperator::Dereference => ValueTypes::NUMBER,
             Expression::Binary { operator, .. } => match operator.node.level() {

@@ -2,12 +2,13 @@
 
 use crate::inspect::{AddressSpace, Page};
 use crate::kernel::{Name, PageSize, VirtualAddress};
+use crate::render::text::block::region_name;
 use crate::symbol::{self, Symbols};
 use std::collections::HashMap;
 
 /// The key for pages that begin in no symbol: the name of their region.
 pub(super) fn name_among_symbols(region: &Name) -> String {
-    if region.is_empty() { "(anonymous)".to_owned() } else { region.to_string() }
+    region_name(region).1.into_owned()
 }
 
 /// The names of addresses in the space. If it has only some regions, the others are read when a name needs them.

@@ -99,7 +99,10 @@ Lists the regions of the process with addresses, permissions, size, resident, sh
 The totals cover all regions, also with `limit` and `top`. `rss` is `present` without the hugetlb pool.
 
 In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compares the bytes in that column, and \
-`shared` alone selects shared mappings. `private` works in the same way.",
+`shared` alone selects shared mappings. `private` works in the same way.
+
+The mark (deleted) after a name means that the file was deleted. A file whose own name ends in this way is shown with \
+`\\x20` in place of the blank: `notes\\x20(deleted)`.",
         examples: &[
             example("regions", "list all regions, by address"),
             example("regions by rss", "list the most resident regions first"),

@@ -11,10 +11,12 @@ use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use crate::lang::{self, Which};
 use crate::process::Machine;
+use crate::render::text::block::{DELETED, region_name};
 use crate::render::units::counted;
 use crate::render::{Record, Sink};
 use crate::report::{EveryState, Fact, PageGroup, PagesByReason, PhysicalExtent, Reason, Stopped, WalkSummary, Why};
 use crate::state::DebugState;
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -463,8 +465,10 @@ pub(super) fn emit_groups(
 
 /// The name of a group `by region`, here and in `watch` and `diff`.
 pub(super) fn name_of_region(region: &Region) -> String {
-    let name = format!("{} {} {}", region.range, region.permissions, region.name);
-    name.trim_end().to_owned()
+    let Region { range, permissions, name, .. } = region;
+    let name = if name.is_empty() { Cow::Borrowed("") } else { region_name(name).1 };
+    let deleted = if region.is_deleted_file() { DELETED } else { "" };
+    format!("{range} {permissions} {name}{deleted}").trim_end().to_owned()
 }
 
 /// The name of a group, and why its pages may not belong to it. Names of regions and symbols need an address space: for

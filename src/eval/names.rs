@@ -4,6 +4,7 @@
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Origin, Spans, Value};
+use crate::kernel::text::unescape;
 use crate::kernel::{AddressRange, Device, Name, Region};
 use crate::lang::{self, Expression, Span, Spanned};
 use crate::symbol::SymbolAt;
@@ -141,7 +142,11 @@ fn identity(region: &Region) -> (Device, u64, &Name) {
 
 /// Whether `name` means the region: it is one of its names, or one as displayed.
 fn is_called(region: &Region, name: &str) -> bool {
-    let is_it = |one: Name| one.as_bytes() == name.as_bytes() || one.to_string() == name;
+    let printed = unescape(name);
+    let is_it = |one: Name| {
+        let bytes = one.as_bytes();
+        bytes == name.as_bytes() || bytes == printed || one.to_string() == name
+    };
     !region.name.is_empty() && region.names().any(is_it)
 }
 

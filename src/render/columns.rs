@@ -1,7 +1,7 @@
 //! Tables whose rows stream: every column declares its width beforehand, so no row waits for another. A
 //! column and the cells under it are declared together. Also the columns and cells that several tables have.
 
-use super::text::block::{region_file_name, region_name, symbol_text, word_for_missing};
+use super::text::block::{DELETED, region_file_name, region_name, symbol_text, word_for_missing};
 use super::text::lines::{Line, Style};
 use super::text::words;
 use super::theme::{Role, Theme, columns, cut, printable_and_width};
@@ -460,7 +460,7 @@ pub fn region_file<'a>(style: &Style, name: Option<&'a Name>) -> Cell<'a> {
 
 /// The name of a region, without its folder if there is no room for that.
 pub fn region<'a>(style: &Style, name: &'a Name, deleted: bool) -> Cell<'a> {
-    let deleted = if deleted { " (deleted)" } else { "" };
+    let deleted = if deleted { DELETED } else { "" };
     let (role, text) = region_name(name);
     let cell = Cell::of(role, text + deleted);
     match style.width {

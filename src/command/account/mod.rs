@@ -25,6 +25,7 @@ use crate::lang::{self, Range, Spanned, display};
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
+use crate::render::text::block::DELETED;
 use crate::report::{AccountClass, AccountMark, Declared, Numbers, Reason, Shape, Stopped};
 use nom::Parser;
 use nom::combinator::opt;
@@ -462,7 +463,7 @@ impl AccountSum<'_> {
 fn mapping(region: &Region) -> String {
     let mut name = name_among_symbols(&region.name);
     if region.is_deleted_file() {
-        name.push_str(" (deleted)");
+        name.push_str(DELETED);
     }
     name
 }

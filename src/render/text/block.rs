@@ -48,8 +48,16 @@ pub fn region_file_name(name: &Name) -> (Role, Cow<'_, str>) {
 }
 
 fn name_or_dim(name: Cow<'_, str>) -> (Role, Cow<'_, str>) {
-    if name.is_empty() { (Role::Dim, Cow::Borrowed(ANONYMOUS)) } else { (Role::Name, name) }
+    match name.strip_suffix(DELETED) {
+        _ if name.is_empty() => (Role::Dim, Cow::Borrowed(ANONYMOUS)),
+        // The file itself is called so. The mark of a deleted one is printed after its name.
+        Some(before) => (Role::Name, Cow::Owned(format!("{before}\\x20(deleted)"))),
+        None => (Role::Name, name),
+    }
 }
+
+/// The mark after the name of a file that was deleted.
+pub const DELETED: &str = " (deleted)";
 
 /// What stands for a region without a name.
 pub const ANONYMOUS: &str = "(anonymous)";
@@ -63,7 +71,7 @@ pub fn region(line: &mut Line, region: &RegionBrief) {
     let (role, name) = region_name(&region.name);
     line.push(role, name);
     if region.deleted {
-        line.push(Role::Warn, " (deleted)");
+        line.push(Role::Warn, DELETED);
     }
     if region.offset != Hex(0) {
         let offset = format!("file offset {:#x}", region.offset.0);

@@ -78,7 +78,7 @@ fn head(lines: &mut Lines, region: &RegionReport) {
     let (role, name) = block::region_name(&region.name);
     line.push(role, name);
     if region.deleted {
-        line.push(Role::Warn, " (deleted)");
+        line.push(Role::Warn, block::DELETED);
     }
     let line = lines.field("size");
     line.plain(exact_size(region.size));

@@ -109,6 +109,8 @@ impl Names {
             let bare =
                 |name: &[u8]| name.strip_suffix(DELETED).filter(|_| name.starts_with(b"/")).unwrap_or(name).to_vec();
             self.regions.insert(bare(&replaced), bare(&name));
+            // A true name may end like the mark.
+            self.regions.insert(replaced.clone(), name.to_vec());
             numbered.extend([fields, padding, &replaced, end].concat());
         }
         numbered
@@ -398,7 +400,13 @@ impl Source for Nameless {
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
         match probe {
-            // Its path is one of numbers here.
+            // Its path is one of numbers here. Only the mark after the true path is ever asked about.
+            Probe::IsNamed(region, path) if path == [region.name.as_bytes(), DELETED].concat() => {
+                let original = self.original(region);
+                let path = [original.name.as_bytes(), DELETED].concat();
+                let answer = self.source.probe(Probe::IsNamed(&original, &path));
+                answer.map_err(|error| without_subject(error, "whether this file was deleted"))
+            }
             Probe::IsNamed(..) => left_out("the path of this file"),
             probe => self.source.probe(probe).map_err(|error| without_subject(error, "this probe of the kernel")),
         }

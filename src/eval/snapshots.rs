@@ -18,6 +18,8 @@ pub struct NamedSnapshot<S = Snapshot> {
     pub process: Identity,
     /// When it was taken.
     pub time: SystemTime,
+    /// Whether it is of a capture or core: their times are whole seconds.
+    pub is_of_file: bool,
     /// The address space that its pages are of; `None` if the process never gets another one.
     lifetime: Option<Arc<dyn MemoryLifetime>>,
     /// The auxiliary vector, for comparisons with a capture: its addresses are random for each program that runs.
@@ -51,8 +53,9 @@ impl OpenNamedSnapshot {
     /// # Errors
     /// As [`OpenSnapshot::advance`].
     pub fn finish(self) -> inspect::Result<NamedSnapshot> {
-        let NamedSnapshot { name, process, time, lifetime, vector, spans, snapshot } = self;
-        Ok(NamedSnapshot { name, process, time, lifetime, vector, spans, snapshot: snapshot.finish()? })
+        let NamedSnapshot { name, process, time, is_of_file, lifetime, vector, spans, snapshot } = self;
+        let snapshot = snapshot.finish()?;
+        Ok(NamedSnapshot { name, process, time, is_of_file, lifetime, vector, spans, snapshot })
     }
 }
 
@@ -105,14 +108,15 @@ impl NamedSnapshot {
         };
         space.require(keep.extra)?;
         let extra = keep.extra | space.obtainable(Facts::SOFT_DIRTY);
-        let time = match target.process.capture_times() {
+        let file = target.process.capture_times();
+        let time = match file {
             Some([begun, _]) => SystemTime::UNIX_EPOCH + Duration::from_secs(begun),
             None => SystemTime::now(),
         };
         let vector = target.process.auxiliary_vector().ok();
         let snapshot = Snapshot::begin(&space, ranges, extra, keep.contents);
-        let process = target.process.identity();
-        Ok(NamedSnapshot { name, process, time, lifetime, vector, spans, snapshot })
+        let (process, is_of_file) = (target.process.identity(), file.is_some());
+        Ok(NamedSnapshot { name, process, time, is_of_file, lifetime, vector, spans, snapshot })
     }
 
     /// Begins a snapshot of the present that covers the same, with the same facts.
@@ -135,15 +139,24 @@ impl NamedSnapshot {
     pub fn refuse_other(&self, target: &Target) -> Result<(), ComparisonRefusal> {
         let Identity { pid, name, .. } = &self.process;
         let attached = target.process.identity();
-        let (this, is_same) = (&self.name, self.process.is_same_process(&attached));
+        let this = &self.name;
+        // A core has no start time. The auxiliary vector has random addresses, so it decides there.
+        let is_file = target.process.capture_times().is_some();
+        let is_of_core = self.is_of_file && !self.process.has_start_time() || is_file && !attached.has_start_time();
+        let is_same_vector = || target.process.auxiliary_vector().ok() == self.vector;
+        // What reads the process next reports its exit.
+        let has_exited = || matches!(target.process.liveness(), Ok(Liveness::Exited));
+        if is_of_core && *pid == attached.pid {
+            let is_same = self.vector.is_some() && is_same_vector() || has_exited();
+            return if is_same { Ok(()) } else { Err(self.of_other_program(*pid)) };
+        }
+        let is_same = self.process.is_same_process(&attached);
         let attached = attached.pid;
         let is_same_program = || match &self.lifetime {
-            Some(lifetime) if target.process.capture_times().is_none() => lifetime.is_alive(),
-            _ => self.vector.is_none() || target.process.auxiliary_vector().ok() == self.vector,
+            Some(lifetime) if !is_file => lifetime.is_alive(),
+            _ => self.vector.is_none() || is_same_vector(),
         };
         Err(if is_same {
-            // What reads the process next reports its exit.
-            let has_exited = || matches!(target.process.liveness(), Ok(Liveness::Exited));
             if is_same_program() || has_exited() {
                 return Ok(());
             }
@@ -167,6 +180,15 @@ impl NamedSnapshot {
                 hint: format!("use `attach {pid}` first; `compare PID` compares two processes"),
             }
         })
+    }
+
+    /// Without start times it is not known whether process or program is another one.
+    fn of_other_program(&self, pid: u32) -> ComparisonRefusal {
+        let (this, name) = (&self.name, &self.process.name);
+        ComparisonRefusal {
+            message: format!("the snapshot '{this}' is of another program, or of an earlier process {pid} ({name})"),
+            hint: "`snapshot NAME` makes one of this program".to_owned(),
+        }
     }
 
     /// Where this one and a later one can be compared, of the range if one is asked for.

@@ -1,5 +1,7 @@
 //! Reading memory without a page fault: only pages with a frame are read, and the frame is checked before and after.
 
+#[cfg(feature = "cli")]
+use super::classify::Backing;
 use super::classify::KernelBehaviour;
 use super::detail::PageDetail;
 use super::page::{Page, StateSet};
@@ -78,6 +80,26 @@ pub fn read_resident(target: &Target, start: VirtualAddress, into: &mut [u8]) ->
 pub fn is_resident(target: &Target, range: AddressRange) -> Result<bool> {
     let first = present(target, range).next().transpose()?;
     Ok(first.is_some())
+}
+
+/// Whether a capture or core has memory, besides that of the kernel that every one has. Of a process that is so.
+///
+/// # Errors
+/// The target is gone.
+#[cfg(feature = "cli")]
+pub fn has_memory(space: &AddressSpace) -> Result<bool> {
+    let process = &space.target().process;
+    if process.capture_times().is_none() {
+        return Ok(true);
+    }
+    for viewed in space.regions().iter().filter(|viewed| viewed.backing != Backing::Kernel) {
+        for found in present(space.target(), viewed.range()) {
+            if process.memory(found?.start(), &mut [0]).is_ok_and(|read| read > 0) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// The stretches of `range` whose pages have frames.

@@ -94,7 +94,7 @@ pub use holders::not_shown as record_not_shown;
 pub use holders::{FrameHolders, Pins};
 pub use memory::{Absent, ByteSource, Contents, MemoryRead, ReadEnd, Unread, first_absent, read_resident};
 #[cfg(feature = "cli")]
-pub(crate) use memory::{ResidentMemory, is_resident};
+pub(crate) use memory::{ResidentMemory, has_memory, is_resident};
 #[doc(hidden)]
 pub use movable::movable;
 pub use outcome::{Access, OwnerUnknown};

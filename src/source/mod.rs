@@ -41,7 +41,7 @@ use std::sync::Arc;
 pub struct Identity {
     /// Process id.
     pub pid: u32,
-    /// When it started, in clock ticks since boot (`/proc/PID/stat` field 22).
+    /// When it started, in clock ticks since boot (`/proc/PID/stat` field 22); 0 in a core, which does not have it.
     pub start_time: u64,
     /// The short name the kernel keeps (`comm`).
     pub name: Name,
@@ -51,6 +51,12 @@ impl Identity {
     /// Whether both are of one process, even if its name has changed.
     pub fn is_same_process(&self, other: &Identity) -> bool {
         (self.pid, self.start_time) == (other.pid, other.start_time)
+    }
+
+    /// Whether the start time is known. The first process of a machine may have a start time of 0 too.
+    #[cfg(feature = "cli")]
+    pub(crate) fn has_start_time(&self) -> bool {
+        self.start_time != 0
     }
 }
 

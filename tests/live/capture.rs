@@ -838,7 +838,10 @@ fn snapshots_come_from_captures() {
     };
     let within = format!("in {range}");
     assert_eq!(changes(&since(&["-p", &pid], before, &within)), came, "with the process");
-    assert_eq!(changes(&since(&["-c", after], before, &within)), came, "with a capture");
+    // Both have memory, so their contents are compared too.
+    let in_place = [("written".to_owned(), memory, 2)];
+    let both = changes(&since(&["-c", after], before, &within));
+    assert_eq!(both, [&in_place[..], &came].concat(), "with a capture");
     assert_eq!(changes(&since(&["-p", &pid], after, &within)), [], "with the process, unchanged");
     let groups = since(&["-c", after], before, &format!("now {within} by change"));
     assert!(text(&groups).contains("\"pages\":30"), "{}", text(&groups));

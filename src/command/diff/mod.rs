@@ -4,7 +4,7 @@ mod records;
 
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
 use super::rows::{self, RowLimit, name_of_region, say_undecided};
-use super::snapshot::{self, or_say, seconds, snapshot_called};
+use super::snapshot::{self, SnapshotPart, or_say, seconds, snapshot_called};
 use super::translate::brief;
 use super::unobserved::{note_copies_as_moved, unobservable};
 use super::watch::{detail, tally, with_average_mark};
@@ -73,7 +73,8 @@ impl Command for Diff {
         text: "\
 Compares two snapshots, or one with the present (`now`). Without names, compares the last snapshot with the present.
 
-  from FILE     a capture of the same process in place of the first snapshot (`help capture`)
+  from FILE     a capture of the same process in place of the first snapshot (`help capture`); if two captures with \
+                memory are compared, their contents are compared too
   in RANGE      only this part
   where FILTER  only pages that match now
   by region     a row for each region, even if it grew or shrank
@@ -143,7 +144,8 @@ copied page is shown as moved: it was not shared before.",
     fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         let target = context.target()?;
-        let read = self.file.as_ref().map(|file| captured(context, file, self.range.as_ref())).transpose()?;
+        let read = self.file.as_ref().map(|file| captured(context, &target, file, self.range.as_ref()));
+        let (read, no_contents) = read.transpose()?.map_or((None, None), |(read, blind)| (Some(read), blind));
         let now = match self.to {
             Some(_) => None,
             None => Some(present(context, self, read.as_ref())?),
@@ -204,13 +206,16 @@ copied page is shown as moved: it was not shared before.",
             context.sink.note(FLAGS_OF_READING)?;
         }
         let mut blind = unobservable(&space, from.snapshot.spans(), shared);
-        blind.extend(writes_in_place(from, to, compared.as_deref(), self.file.is_none()));
+        let in_place = || writes_in_place(from, to, compared.as_deref(), self.file.is_none());
+        blind.extend(no_contents.or_else(in_place));
+        let seconds = seconds(to.time) - seconds(from.time);
+        let is_whole = from.is_of_file || to.is_of_file;
         let mut effect = NetEffect::default();
         rows.iter().for_each(|row| effect += row.effect);
         let summary = DiffSummary {
             from: from.name.clone(),
             to: to.name.clone(),
-            seconds: seconds(to.time) - seconds(from.time),
+            seconds: if is_whole { seconds.round() } else { seconds },
             changes,
             effect,
             cut: 0,
@@ -286,15 +291,33 @@ fn no_snapshot() -> Error {
 /// What is said after Ctrl-C.
 const NOTHING_COMPARED: &str = "interrupted: nothing was compared, and the earlier snapshot is kept";
 
-/// The earlier state, from a capture.
+/// The earlier state, from a capture: with contents if both sides are files with memory. Otherwise also why writes in
+/// place do not show, if one side has memory.
 fn captured(
     context: &mut Context,
+    target: &Target,
     file: &Spanned<String>,
     range: Option<&Spanned<Range>>,
-) -> Result<NamedSnapshot, Error> {
+) -> Result<(NamedSnapshot, Option<Blind>), Error> {
     let earlier = capture::open(&file.node)?;
     let spans = range.map(|range| snapshot::spans(range, context.state)).transpose()?;
-    snapshot::take(context, &earlier, file.node.clone(), spans, &[])
+    let is_file = target.process.capture_times().is_some();
+    let has_memory = |target: &Target| inspect::has_memory(&AddressSpace::of(target)?);
+    let name = lang::escape('"', &file.node);
+    let (with, reason): (&[SnapshotPart], _) = match (has_memory(&earlier)?, is_file) {
+        // Reading marks the pages of a process as used, so it takes a word.
+        (true, false) => {
+            (&[], Some(format!("for contents, write `snapshot old from {name} with content`, then `diff old`")))
+        }
+        (true, true) if has_memory(target)? => (&[SnapshotPart::Content], None),
+        (true, true) => (&[], Some("the open capture has no memory (`capture FILE with memory`)".to_owned())),
+        (false, true) if has_memory(target)? => {
+            (&[], Some(format!("{name} has no memory (`capture FILE with memory`)")))
+        }
+        (false, _) => (&[], None),
+    };
+    let taken = snapshot::take(context, &earlier, file.node.clone(), spans, with)?;
+    Ok((taken, reason.map(|reason| Blind { kind: EventKind::Written, reason })))
 }
 
 /// A snapshot of the present, with the range and the kept facts of the earlier one.

@@ -159,12 +159,12 @@ impl Record for DiffSummary {
 fn summary(lines: &mut Lines, summary: &DiffSummary) {
     let line = lines.line();
     let sign = if summary.seconds < 0.0 { "-" } else { "" };
-    line.indent(2).plain(format!(
-        "from {} to {}, {sign}{}: ",
-        summary.from,
-        summary.to,
-        duration(summary.seconds.abs())
-    ));
+    // Only times in whole seconds are the same.
+    let distance = match summary.seconds {
+        0.0 => "less than 1 s".to_owned(),
+        seconds => format!("{sign}{}", duration(seconds.abs())),
+    };
+    line.indent(2).plain(format!("from {} to {}, {distance}: ", summary.from, summary.to));
     if summary.changes.is_empty() {
         let hides_writes = summary.blind.iter().any(|blind| blind.kind == EventKind::Written);
         line.plain(match (summary.blind.as_slice(), hides_writes) {
@@ -182,7 +182,8 @@ fn summary(lines: &mut Lines, summary: &DiffSummary) {
     if summary.uncompared > 0 {
         let line = lines.line();
         let pages = counted(summary.uncompared, "present page");
-        line.word("", Role::Warn, format!("{pages} could not be read: their contents are not compared"));
+        let whose = if summary.uncompared == 1 { "its" } else { "their" };
+        line.word("", Role::Warn, format!("{pages} could not be read: {whose} contents are not compared"));
     }
     blind(lines, &summary.blind);
 }

@@ -6,13 +6,13 @@ use super::pages::{JoinRule, Pair};
 use super::regions::Change;
 use super::words::{OpenSample, PageWords, PlaceInWords, SampledPage, WordSample};
 use crate::budget::Budget;
-use crate::inspect::Result;
 use crate::inspect::address_space::AddressSpace;
-use crate::inspect::classify::SwapTypes;
-use crate::inspect::memory::read_resident;
+use crate::inspect::classify::{Backing, SwapTypes};
+use crate::inspect::memory::{MemoryRead, ReadEnd, read_resident};
 use crate::inspect::page::Facts;
+use crate::inspect::{Error, Result};
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
-use crate::process::Target;
+use crate::process::{self, Target};
 use std::hash::{DefaultHasher, Hasher};
 use std::num::NonZeroU64;
 use std::sync::OnceLock;
@@ -96,7 +96,7 @@ impl OpenSnapshot {
         while self.advance()?.is_some() {}
         let OpenSnapshot { sampling, extra, areas, populated, contents, .. } = self;
         let (present, swapped) = populated.unwrap_or_default();
-        let hashed = contents.map(|contents| contents.hashed);
+        let hashed = contents.map(ContentReader::finish).transpose()?;
         let (sample, _) = sampling.finish();
         Ok(Snapshot { sample, extra, areas, present, swapped, hashed, frames: OnceLock::new() })
     }
@@ -109,11 +109,36 @@ struct ContentReader {
     page: PageSize,
     /// Pages that were hashed.
     hashed: u64,
+    /// Whether some of them are not of the kernel's own memory, which every capture has.
+    has_memory: bool,
+    kernel_memory: Vec<AddressRange>,
+    /// Why the first page was not read that a capture or a core does not have.
+    missing: Option<process::Error>,
 }
 
 impl ContentReader {
-    fn new(page: PageSize) -> Self {
-        ContentReader { place: PlaceInWords::default(), buffer: Vec::new(), page, hashed: 0 }
+    fn new(space: &AddressSpace) -> Self {
+        let of_kernel = space.regions().iter().filter(|viewed| viewed.backing == Backing::Kernel);
+        ContentReader {
+            place: PlaceInWords::default(),
+            buffer: Vec::new(),
+            page: space.page(),
+            hashed: 0,
+            has_memory: false,
+            kernel_memory: of_kernel.map(|viewed| viewed.range()).collect(),
+            missing: None,
+        }
+    }
+
+    /// The number of pages that were hashed.
+    ///
+    /// # Errors
+    /// It is of a capture or core without memory.
+    fn finish(self) -> Result<u64> {
+        match self.missing.filter(|_| !self.has_memory) {
+            Some(missing) => Err(missing.into()),
+            None => Ok(self.hashed),
+        }
     }
 
     /// Hashes the next pages as far as they are resident; others get no hash. False after the last ones.
@@ -125,7 +150,15 @@ impl ContentReader {
         let wanted = hashes.len() * page_bytes;
         self.buffer.resize(wanted.max(self.buffer.len()), 0);
         let into = self.buffer.get_mut(..wanted).unwrap_or_default();
-        let found = read_resident(target, VirtualAddress::new(first << self.page.shift()), into)?;
+        let start = VirtualAddress::new(first << self.page.shift());
+        let found = match read_resident(target, start, into) {
+            Err(Error::Target(missing @ process::Error::NotAvailable { .. })) => {
+                self.missing.get_or_insert(missing);
+                MemoryRead { bytes: 0, ended: Some(ReadEnd::NotCaptured) }
+            }
+            found => found?,
+        };
+        self.has_memory |= found.bytes > 0 && !self.kernel_memory.iter().any(|range| range.contains(start));
         let pages = into.get(..found.bytes).unwrap_or_default().chunks_exact(page_bytes);
         let (asked, read) = (hashes.len(), pages.len());
         for (bytes, hash) in pages.zip(hashes) {
@@ -184,7 +217,7 @@ impl Snapshot {
             budget: Budget::unlimited(),
             progress: SnapshotProgress { done: 0, total },
             populated: None,
-            contents: contents.then(|| ContentReader::new(space.page())),
+            contents: contents.then(|| ContentReader::new(space)),
         }
     }
 

@@ -29,29 +29,32 @@ fn with_reads(context: &mut Context, command: impl FnOnce(&mut Context) -> Outco
     let log = Arc::default();
     let before = context.state.record(&log);
     let outcome = command(context);
+    let is_file = context.state.target().is_some_and(|target| target.process.capture_times().is_some());
     context.state.end_recording(before);
     match outcome {
         // Nobody reads any more.
         Err(Error::Stopped(Stopped::Closed)) => outcome,
         Err(error) => {
             // The command's own error matters more than one of the output.
-            let _ = emit(context.sink, &log);
+            let _ = emit(context.sink, &log, is_file);
             Err(error)
         }
         Ok(flow) => {
-            emit(context.sink, &log)?;
+            emit(context.sink, &log, is_file)?;
             Ok(flow)
         }
     }
 }
 
-fn emit(sink: &mut dyn Sink, log: &Log) -> Result<(), Stopped> {
+/// What a capture or core answered cannot be read again from the files that it names.
+fn emit(sink: &mut dyn Sink, log: &Log, is_file: bool) -> Result<(), Stopped> {
     let Reads { kept, more_reads, more_words } = log.take();
     let reads = kept.len() as u64;
     for read in kept {
-        sink.emit(&record(read))?;
+        let read = record(read);
+        sink.emit(&KernelRead { repeat: read.repeat.filter(|_| !is_file), ..read })?;
     }
-    sink.emit(&ReadsSummary { reads, more_reads, more_words, repeat: dump_of_any() })
+    sink.emit(&ReadsSummary { reads, more_reads, more_words, repeat: (!is_file).then(dump_of_any) })
 }
 
 fn record(read: LoggedRead) -> KernelRead {
@@ -99,8 +102,8 @@ record! {
         more_reads: u64,
         /// Words that were read and are not shown.
         more_words: u64,
-        /// A command that reads any of the words again, with its OFFSET and FILE.
-        repeat: String,
+        /// A command that reads any of the words again, with its OFFSET and FILE; `null` if they come from a capture.
+        repeat: Option<String>,
     }
 }
 
@@ -205,7 +208,10 @@ fn write_summary(lines: &mut Lines, summary: &ReadsSummary) {
         }
     }
     let line = lines.line();
-    let text = format!("to read a value yourself: {}", summary.repeat);
+    let text = match &summary.repeat {
+        Some(repeat) => format!("to read a value yourself: {repeat}"),
+        None => "the values come from the capture: these are the files of the machine that was captured".to_owned(),
+    };
     line.indent(2).prose(Role::Note, &text);
 }
 
@@ -221,6 +227,7 @@ pub(in crate::command) mod samples {
             Box::new(read_of_behind()),
             Box::new(reads_summary()),
             Box::new(reads_summary_of_many()),
+            Box::new(reads_summary_of_capture()),
         ]
     }
 
@@ -264,7 +271,16 @@ pub(in crate::command) mod samples {
     }
 
     pub fn reads_summary() -> ReadsSummary {
-        ReadsSummary { reads: 3, more_reads: 0, more_words: 0, repeat: "xxd -s OFFSET -l 8 -c 8 -g 8 -e FILE".into() }
+        ReadsSummary {
+            reads: 3,
+            more_reads: 0,
+            more_words: 0,
+            repeat: Some("xxd -s OFFSET -l 8 -c 8 -g 8 -e FILE".into()),
+        }
+    }
+
+    pub fn reads_summary_of_capture() -> ReadsSummary {
+        ReadsSummary { repeat: None, ..reads_summary() }
     }
 
     pub fn reads_summary_of_many() -> ReadsSummary {

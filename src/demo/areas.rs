@@ -91,7 +91,7 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
     let private = OwnPages::of_file(program.as_fd(), MapFlags::PRIVATE, 16, page)?;
     private.read();
     private.slice(1..2).write();
-    areas.add("private_file", private, "the program file, private: read, page 2 written");
+    areas.add("private_file", private, "the program file, private: read, then written at +1p");
 
     let memory =
         rustix::fs::memfd_create("demo_shared", MemfdFlags::CLOEXEC).map_err(during("making a file in memory"))?;

@@ -6,7 +6,7 @@ use super::names::{NamedThing, did_you_mean, list, spelling};
 use super::{Origin, Spans, Value};
 use crate::kernel::VirtualAddress;
 use crate::lang::{Span, Spanned, SymbolName, WrittenName};
-use crate::symbol::{self, LineSearch, NoLines, NoSymbols, SymbolAt};
+use crate::symbol::{self, LineSearch, Module, NoLines, NoSymbols, SymbolAt};
 use std::time::Duration;
 
 /// How long similar names are searched for.
@@ -158,26 +158,42 @@ impl Evaluator<'_> {
     /// Which programs and libraries have no symbols, and why; `None` if all have some.
     pub(super) fn silent_modules(&self) -> Option<String> {
         let names = self.names(Span::default(), "").ok()?;
-        let modules = names.modules().iter().filter(|one| one.is_executable());
-        let silent = modules.filter_map(|module| match names.reason(module)? {
-            // A file that is no program has no names to miss.
-            NoSymbols::NotElf | NoSymbols::NotLoaded => None,
-            reason => Some(format!("'{}': {reason}", module.file_name())),
-        });
-        let listed = list(silent);
+        // What the kernel maps itself has few names.
+        let is_file = |one: &&Module| one.is_executable() && !one.name.as_bytes().starts_with(b"[");
+        let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
+        for module in names.modules().iter().filter(is_file) {
+            let reason = match names.reason(module) {
+                // A file that is no program has no names to miss.
+                None | Some(NoSymbols::NotElf | NoSymbols::NotLoaded) => continue,
+                Some(reason) => reason.to_string(),
+            };
+            let file = format!("'{}'", module.file_name());
+            match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, files)) => files.push(file),
+                None => by_reason.push((reason, vec![file])),
+            }
+        }
+        let listed = list(by_reason.into_iter().map(|(reason, files)| format!("{}: {reason}", list(files))));
         (!listed.is_empty()).then(|| format!("some files gave no symbols: {listed}"))
     }
 
     /// The sentence for a program that has lost most of its names, if `asked` is the program or no module.
     fn stripped_program(&self, asked: Option<&str>) -> Option<String> {
-        // What a core file holds of a program need not have its symbol table.
-        let process = &self.scope.target().filter(|target| target.process.capture_times().is_none())?.process;
+        let process = &self.scope.target()?.process;
+        if process.capture_times().is_some() && !process.is_core() {
+            return None;
+        }
         let program = process.executable()?;
         let names = self.names(Span::default(), "").ok()?;
         let module = names.modules().iter().find(|module| module.name == program)?;
         let file = module.file_name();
-        let message =
-            format!("'{file}' has no symbol table (stripped): only its imported and exported names are known");
+        let message = if process.is_core() {
+            format!(
+                "only the exported names of '{file}' are in this core, and no debug file of its build-id is installed here"
+            )
+        } else {
+            format!("'{file}' has no symbol table (stripped): only its imported and exported names are known")
+        };
         let is_asked = asked.is_none_or(|asked| [file.to_string(), program.to_string()].iter().any(|one| one == asked));
         (is_asked && names.is_stripped(module)).then_some(message)
     }

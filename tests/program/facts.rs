@@ -114,4 +114,8 @@ fn a_beginner_finds_the_tour_and_the_words_of_the_help() {
     assert!(run.is_fine().out.contains("source FILE"), "{run:?}");
     let found = home.run(&["-batch", "-ex", "apropos ping"]);
     assert!(!found.is_fine().out.contains("map"), "not mapping: {found:?}");
+    for words in ["endian", "big-endian", "byte order"] {
+        let found = home.run(&["-batch", "-ex", &format!("apropos {words}")]);
+        assert!(found.is_fine().out.contains("captures "), "{words}: {found:?}");
+    }
 }

@@ -89,7 +89,7 @@ answer as they would have then.
 
   -              in place of a file: standard output, or the pipe or file that the command is directed to
   --overwrite    replace a file that exists
-  RANGE          only the pages of this range, and no memory outside it
+  RANGE          only the pages of this range, rounded to huge pages, and no memory outside it
   children       also the descendants of the process, in one file
   \"NAME\"         all processes of this name
   cgroup PATH    the processes of a memory cgroup and of those below it

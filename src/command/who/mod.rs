@@ -2,7 +2,7 @@
 
 pub(super) mod records;
 
-use super::pointers::{hint_frame, note_address};
+use super::pointers::hint_frame;
 use super::rows::{finish, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, ps, translate};
 use crate::eval::{self, Location};
@@ -99,7 +99,6 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
                 (question, physical.offset(page))
             }
             Location::Address(address) => {
-                note_address(context, "who", place)?;
                 let question = by_address(context, place, address)?;
                 (question, page.offset(address))
             }
@@ -137,6 +136,7 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
         let namesakes = namesakes(named);
         let mut summary = summary(answer, &question, &machine);
         summary.words.own_mappings = own_mappings;
+        summary.in_capture = context.state.target().is_some_and(|target| target.process.capture_times().is_some());
         if stopped.is_none() {
             list(&namesakes, &machine, context.sink)?;
         }
@@ -288,6 +288,7 @@ fn summary(answer: SearchSummary, question: &FrameQuestion, machine: &Machine) -
         because,
         moved: answer.has_moved,
         lists_all: answer.lists_all,
+        in_capture: false,
     }
 }
 

@@ -50,6 +50,8 @@ record! {
         moved: bool,
         /// Whether /proc lists all processes of the machine: not in a pid namespace (container), nor with `hidepid`.
         lists_all: bool,
+        /// Whether it is a capture, which has only the processes that were captured.
+        [optional] in_capture: bool,
     }
 }
 
@@ -155,8 +157,9 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     remark(Role::Note, counts.same_memory, "process", what);
     let what = "shown above ended during the search: the frame is no longer mapped there";
     remark(Role::Warn, counts.left, "mapping", what);
-    if !summary.lists_all && summary.ended != SearchEnd::Counted && mappings_not_found(summary).is_none() {
-        prose(lines, Role::Warn, &format!("not searched: processes {UNLISTED}"));
+    let is_open = summary.ended != SearchEnd::Counted && !are_all_found(summary);
+    if !summary.lists_all && is_open && mappings_not_found(summary).is_none() {
+        prose(lines, Role::Warn, &format!("not searched: processes {}", unlisted(summary)));
     }
     write_moved(lines, summary);
     Footnotes::of(&Why::of_row(summary), |_, _| true).write(lines);
@@ -183,18 +186,27 @@ fn search_result(summary: &WhoSummary, looked_at: String) -> String {
     let Some(missing) = mappings_not_found(summary) else {
         return looked_at;
     };
+    let unlisted = unlisted(summary);
     let (it, belongs) = if missing == 1 { ("it", "belongs") } else { ("they", "belong") };
     let elsewhere = match (summary.counts.unreadable, summary.lists_all) {
         (0, true) => format!("{it} came or went during the search, or {belongs} to the kernel"),
-        (0, false) => format!("{it} may be in a process {UNLISTED}"),
+        (0, false) => format!("{it} may be in a process {unlisted}"),
         (_, true) => format!("{it} may be in a process that could not be read"),
-        (_, false) => format!("{it} may be in a process that could not be read, or in one {UNLISTED}"),
+        (_, false) => format!("{it} may be in a process that could not be read, or in one {unlisted}"),
     };
     format!("{looked_at}: {} not found; {elsewhere}", counted(missing, "mapping"))
 }
 
-/// Which processes a `/proc` does not list that does not list all.
-const UNLISTED: &str = "outside of this pid namespace, or hidden by hidepid";
+/// Which processes are not listed here.
+fn unlisted(summary: &WhoSummary) -> &'static str {
+    if summary.in_capture { "outside of this capture" } else { "outside of this pid namespace, or hidden by hidepid" }
+}
+
+/// Whether as many mappings were found as the kernel counts.
+fn are_all_found(summary: &WhoSummary) -> bool {
+    let WhoSummary { counts, words, because, .. } = summary;
+    because.is_none() && words.map_count.as_ref().is_ok_and(|times| *times <= counts.mappings)
+}
 
 /// How many mappings the kernel counts beyond those that were found, if its count is exact.
 fn mappings_not_found(summary: &WhoSummary) -> Option<u64> {
@@ -222,6 +234,7 @@ pub(in crate::command) mod samples {
             Box::new(mapper_gone()),
             Box::new(who_counted()),
             Box::new(who_searched()),
+            Box::new(who_captured()),
             Box::new(who_zero()),
             Box::new(who_limited()),
             Box::new(who_limited_uncounted()),
@@ -273,6 +286,7 @@ pub(in crate::command) mod samples {
             because: None,
             moved: false,
             lists_all: true,
+            in_capture: false,
         }
     }
 
@@ -289,6 +303,18 @@ pub(in crate::command) mod samples {
             },
             ended: SearchEnd::Searched,
             moved: true,
+            ..who_counted()
+        }
+    }
+
+    /// Of a capture, which does not have all processes.
+    pub fn who_captured() -> WhoSummary {
+        WhoSummary {
+            words: FrameWords { map_count: Ok(31), ..who_counted().words },
+            counts: WhoCounts { looked_at: 2, listed: 2, mappings: 2, ..who_counted().counts },
+            ended: SearchEnd::Searched,
+            lists_all: false,
+            in_capture: true,
             ..who_counted()
         }
     }

@@ -1,6 +1,6 @@
 //! `flags WHERE`: the flags of one frame, each explained.
 
-use super::pointers::{hint_frame, note_address};
+use super::pointers::hint_frame;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, walk};
 use crate::eval::{self, Location};
 use crate::inspect::{AddressSpace, frame_detail, frame_words};
@@ -66,7 +66,6 @@ ADDRESS is an address of the target, or a frame as pfn:N or phys:N. Frames need 
             Location::Frame(frame) => (Ok(frame), None),
             Location::Physical(physical) => (Ok(physical.frame(machine.page())), None),
             Location::Address(address) => {
-                note_address(context, "flags", place)?;
                 context.state.last_address = Some(address);
                 let (frame, own) = frame_at(context, place, address)?;
                 own_mappings = own;

@@ -81,7 +81,7 @@ pub use set::{Set, assign};
 pub use source::{SourceScript, expand_home};
 
 use crate::budget::Budget;
-use crate::eval::{self, Integer, Value};
+use crate::eval::{self, Integer, Slip, Value};
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::{CommandName, Expected, Language, ParsedCommand, Spanned, Syntax};
 use crate::render::{Record, Sink};
@@ -89,8 +89,10 @@ use crate::report::{SHARED, Shape, Stopped};
 use crate::state::DebugState;
 use about::example;
 use entry::{Command, Entry, RunCommand};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -201,14 +203,18 @@ pub fn run(
 ) -> Outcome {
     state.symbols.begin_command();
     state.notes.take();
-    let mut shown = LastRowSink::new(state, sink);
+    state.slips.take();
+    let slips = SlipNotes { slips: Rc::clone(&state.slips), line: command.to_string(), is_continued: resume.is_some() };
+    let mut shown = LastRowSink::new(state, slips, sink);
     let outcome = how::run(command, &mut Context { commands: COMMANDS, state: &mut *state, sink: &mut shown, resume });
+    let noted = shown.say_slips();
     // Displays at the prompt must not change `$_`.
     if command.downcast_ref::<Display>().is_none() {
         shown.remember(state);
     }
     state.symbols.end_command();
     if outcome.is_ok() {
+        noted?;
         for message in state.notes.take() {
             sink.note(message)?;
         }
@@ -227,15 +233,46 @@ pub fn refuse_taken(name: &Spanned<String>) -> Result<(), eval::Error> {
 /// Passes records on, and keeps the address of the last row and the totals.
 struct LastRowSink<'a> {
     sink: &'a mut dyn Sink,
+    slips: SlipNotes,
     page: PageSize,
     row: Option<VirtualAddress>,
     /// The totals, by the names of their variables.
     totals: BTreeMap<&'static str, u64>,
 }
 
+/// The slips in one command.
+struct SlipNotes {
+    slips: Rc<RefCell<Vec<Slip>>>,
+    /// The command as it is written.
+    line: String,
+    /// Whether an empty line continues it: they were noted before.
+    is_continued: bool,
+}
+
+impl SlipNotes {
+    /// The notes to be printed now.
+    fn take(&self) -> Vec<String> {
+        if self.slips.borrow().is_empty() {
+            return Vec::new();
+        }
+        let slips = self.slips.take();
+        if self.is_continued { Vec::new() } else { slips.iter().map(|slip| self.message(slip)).collect() }
+    }
+
+    /// The whole command is shown if nothing else stands before the range.
+    fn message(&self, slip: &Slip) -> String {
+        let Slip { cause, written, meant } = slip;
+        let parts = self.line.split_once(&format!(" {written}"));
+        match parts.filter(|(before, _)| COMMANDS.abouts().any(|about| about.name.name == *before)) {
+            Some((command, rest)) => format!("{cause} `{command} {meant}{rest}`"),
+            None => format!("{cause} `{meant}`"),
+        }
+    }
+}
+
 impl<'a> LastRowSink<'a> {
-    fn new(state: &DebugState, sink: &'a mut dyn Sink) -> Self {
-        LastRowSink { sink, page: state.machine().page(), row: None, totals: BTreeMap::new() }
+    fn new(state: &DebugState, slips: SlipNotes, sink: &'a mut dyn Sink) -> Self {
+        LastRowSink { sink, slips, page: state.machine().page(), row: None, totals: BTreeMap::new() }
     }
 
     /// Sets the variables. Commands with rows unset `$_` before the first row.
@@ -247,6 +284,11 @@ impl<'a> LastRowSink<'a> {
         }
     }
 
+    /// Notes the slips that were found since.
+    fn say_slips(&mut self) -> Result<(), Stopped> {
+        self.slips.take().into_iter().try_for_each(|message| self.sink.note(message))
+    }
+
     fn note(&mut self, record: &dyn Record) {
         self.row = record.address().or(self.row);
         // Where there are several, the last is that of all.
@@ -256,6 +298,7 @@ impl<'a> LastRowSink<'a> {
 
 impl Sink for LastRowSink<'_> {
     fn emit(&mut self, record: &dyn Record) -> Result<(), Stopped> {
+        self.say_slips()?;
         self.note(record);
         self.sink.emit(record)
     }
@@ -269,6 +312,7 @@ impl Sink for LastRowSink<'_> {
     }
 
     fn check(&mut self) -> Result<(), Stopped> {
+        self.say_slips()?;
         self.sink.check()
     }
 
@@ -277,6 +321,7 @@ impl Sink for LastRowSink<'_> {
     }
 
     fn progress(&mut self, done: u64, total: u64, what: &'static str) -> Result<(), Stopped> {
+        self.say_slips()?;
         self.sink.progress(done, total, what)
     }
 
@@ -285,6 +330,7 @@ impl Sink for LastRowSink<'_> {
     }
 
     fn wait(&mut self, duration: Duration) -> Result<(), Stopped> {
+        self.say_slips()?;
         self.sink.wait(duration)
     }
 }

@@ -2,7 +2,6 @@
 
 mod buffers;
 
-use super::pointers::note_range;
 use super::rows::{self, finish};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Extent};
@@ -81,7 +80,6 @@ of the range are in such a buffer.",
             }
         };
         let target = context.target()?;
-        note_range(context, "pins", &self.0)?;
         let space = AddressSpace::within(&target, spans.ranges())?;
         context.state.last_address = None;
         match space.require(Facts::REFERENCES) {

@@ -1,6 +1,5 @@
 //! `translate RANGE`: where addresses physically live.
 
-use super::pointers::note_range;
 use super::rows::RowLimit;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, rows, walk};
 use crate::eval::{self, AddressOrRange, Spans};
@@ -86,7 +85,6 @@ memory, and changes nothing.",
     fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         let target = context.target()?;
-        note_range(context, "translate", &self.range)?;
         match eval::subject(&self.range, context.state)? {
             AddressOrRange::Address(address) => detail(context, &target, address)?,
             AddressOrRange::Range(spans) => return runs(context, &target, &spans, cut),

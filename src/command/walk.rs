@@ -1,7 +1,6 @@
 //! `walk RANGE [where FILTER] [by KEY[, KEY]] [limit N|top N]`: the pages of a range.
 
 use super::named_pages::{PagesOfSymbols, names_in};
-use super::pointers::note_range;
 use super::rows::{self, RowLimit, WalkKey};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, Resume, example, frames};
 use crate::eval::{self, Extent, Spans};
@@ -87,7 +86,6 @@ means mapped by one PMD as a transparent huge page; `hugetlb` is the pool, and `
             Extent::Frames(frames) => return frames::walk(context, frames, self.filter.as_ref(), &self.by, cut),
         };
         let target = context.target()?;
-        note_range(context, "walk", &self.range)?;
         let space = AddressSpace::within(&target, spans.ranges())?;
         let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
         context.state.last_address = None;

@@ -12,7 +12,7 @@
 //! evaluator  compared    cast                   one expression
 //! operators  spans       value                  values and their operators
 //! c_number   integer     amount                 numbers
-//! error      scope                              what went wrong, the session
+//! error      scope       slips                  what went wrong, the session, what was probably meant
 //! ```
 
 mod amount;
@@ -30,6 +30,7 @@ mod memory;
 mod names;
 mod operators;
 mod scope;
+mod slips;
 mod snapshots;
 mod spans;
 mod sweeps;
@@ -47,7 +48,8 @@ pub use extent::{AddressOrRange, Extent, Location};
 pub use filter::{RegionFilter, frame_filter, page_filter, region_filter};
 pub use integer::Integer;
 pub use operators::regex;
-pub use scope::Scope;
+pub use scope::{Scope, Slip};
+pub use slips::variable_of_size;
 pub use snapshots::{
     CommonSpans, ComparisonRefusal, Keep, NamedSnapshot, OpenNamedSnapshot, current_ranges, current_space, fixed_ranges,
 };
@@ -138,6 +140,15 @@ pub fn address(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Vi
     Evaluator::new(scope).address(expression)
 }
 
+/// The same, for a command about what is at the address.
+///
+/// # Errors
+/// As [`address`].
+pub fn place(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<VirtualAddress> {
+    slips::note_place(expression, scope);
+    address(expression, scope)
+}
+
 /// The value of an expression as an integer. Addresses and frames count as their number.
 ///
 /// # Errors
@@ -152,6 +163,7 @@ pub fn integer(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<In
 /// # Errors
 /// An expression has no value, or the range is empty, reversed, or passes the last address. The error gives the place.
 pub fn range(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Extent> {
+    slips::note_range(range, scope);
     Evaluator::new(scope).extent(range)
 }
 
@@ -160,6 +172,7 @@ pub fn range(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Extent> 
 /// # Errors
 /// An expression has no value. The error gives its place.
 pub fn location(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Location> {
+    slips::note_place(expression, scope);
     Evaluator::new(scope).location(expression)
 }
 
@@ -168,6 +181,7 @@ pub fn location(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<L
 /// # Errors
 /// An expression has no value, or is a page frame, which needs no translation. The error gives its place.
 pub fn subject(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<AddressOrRange> {
+    slips::note_range(range, scope);
     Evaluator::new(scope).subject(range)
 }
 

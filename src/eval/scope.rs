@@ -8,6 +8,17 @@ use crate::process::{Machine, Target};
 use crate::symbol::Symbols;
 use std::sync::Arc;
 
+/// What was probably meant in place of what was written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Slip {
+    /// The cause, up to what is to be written.
+    pub cause: String,
+    /// What was written.
+    pub written: String,
+    /// What is to be written in its place.
+    pub meant: String,
+}
+
 /// What an expression takes from around its line: from the debugging session, or from a test.
 pub trait Scope {
     /// The process that is looked at, if any. Plain arithmetic does without.
@@ -48,4 +59,7 @@ pub trait Scope {
 
     /// Takes a note to be printed after the answer of the command.
     fn note(&self, message: String);
+
+    /// Takes what was probably meant, to be noted before the answer of the command.
+    fn note_slip(&self, _slip: Slip) {}
 }

@@ -11,7 +11,7 @@ pub use definitions::{
 };
 
 use crate::budget::Budget;
-use crate::eval::{Integer, Scope, Value};
+use crate::eval::{Integer, Scope, Slip, Value};
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::{ColorChoice, Editing, HistoryReference, PagerChoice, Setting, SettingValue, StyleChoice};
 use crate::process::{self, Liveness, Machine, Target};
@@ -68,6 +68,8 @@ pub struct DebugState {
     pub progress: ProgressListener,
     /// The notes to be printed after the answer of the command that runs.
     pub notes: RefCell<Vec<String>>,
+    /// The slips in the command that runs, which are noted before its answer.
+    pub slips: Rc<RefCell<Vec<Slip>>>,
 }
 
 impl DebugState {
@@ -94,6 +96,7 @@ impl DebugState {
             interrupted: Arc::default(),
             progress: ProgressListener::default(),
             notes: RefCell::default(),
+            slips: Rc::default(),
         }
     }
 
@@ -144,6 +147,13 @@ impl Scope for DebugState {
         let mut notes = self.notes.borrow_mut();
         if !notes.contains(&message) {
             notes.push(message);
+        }
+    }
+
+    fn note_slip(&self, slip: Slip) {
+        let mut slips = self.slips.borrow_mut();
+        if !slips.contains(&slip) {
+            slips.push(slip);
         }
     }
 

@@ -206,11 +206,21 @@ fn x_notes_what_gdb_would_follow() {
             ("pmdb -- walk text + 4096", ": for the memory there, write `walk *text + 0x1000, +LENGTH`"),
             ("pmdb -- explain text", ": for the memory there, write `explain *text`"),
             ("pmdb -- walk text, +64K", ": for the memory there, write `walk *text, +0x10000`"),
-            ("pmdb -- find text, +8, 3", ": for the memory there, write `find *text, +8, VALUE`"),
+            ("pmdb -- find text, +8, 3", ": for the memory there, write `find *text, +8, 3`"),
             (
                 "pmdb -- watch global_int for 1ms",
                 "to wait until `global_int` has another value: `watch global_int until u32(global_int) != 4294967291`",
             ),
+            // Every command with a range.
+            ("pmdb -- account text", ": for the memory there, write `account *text, +LENGTH`"),
+            ("pmdb -- summary text", ": for the memory there, write `summary *text, +LENGTH`"),
+            ("pmdb -- map text", ": for the memory there, write `map *text, +LENGTH`"),
+            ("pmdb -- patched text", ": for the memory there, write `patched *text, +LENGTH`"),
+            ("pmdb -- explain huge text", ": for the memory there, write `*text, +LENGTH`"),
+            ("pmdb -- find text, 1", ": for the memory there, write `find *text, +LENGTH, 1`"),
+            ("pmdb -- snapshot a in text", ": for the memory there, write `*text, +LENGTH`"),
+            ("pmdb -- diff a in text", ": for the memory there, write `*text, +LENGTH`"),
+            ("pmdb -- capture - text | wc -c", ": for the memory there, write `*text, +LENGTH`"),
         ],
     );
 }

@@ -13,6 +13,7 @@ mod behind;
 mod by_region;
 mod capture;
 mod capture_families;
+mod capture_files;
 mod cgroup;
 mod changes;
 mod devices;
@@ -75,6 +76,7 @@ const TESTS: &[&[Test]] = &[
     by_region::TESTS,
     capture::TESTS,
     capture_families::TESTS,
+    capture_files::TESTS,
     cgroup::TESTS,
     changes::TESTS,
     devices::TESTS,

@@ -5,7 +5,6 @@ mod records;
 mod rows;
 
 use super::named_pages::names_in;
-use super::pointers::variable_of_size;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, region};
 use crate::eval;
 use crate::inspect::AddressSpace;
@@ -117,7 +116,8 @@ device may interpret a read as a command.",
             context.sink.note(message)?;
         }
         if (format == Format::Text || unit == pointer)
-            && let Some(name) = written.and_then(|written| variable_of_size(context, written, pointer.bytes().into()))
+            && let Some(name) =
+                written.and_then(|written| eval::variable_of_size(written, pointer.bytes().into(), context.state))
         {
             let asked = if format == Format::Text { "x/s" } else { "x" };
             context.sink.note(format!("`{name}` has the size of a pointer: to follow it, write `{asked} *{name}`"))?;

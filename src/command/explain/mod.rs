@@ -7,7 +7,6 @@ mod huge_records;
 use huge::ExplainHuge;
 use huge_records::{HugePages, HugeRow, HugeSizeRow, HugeZerosRow};
 
-use super::pointers::note_address;
 use super::translate::{self, note_shorter, translation};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
@@ -114,9 +113,8 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             ExplainSubject::Huge(huge) => return huge.run(context),
         };
         let target = context.target()?;
-        let address = eval::address(place, context.state)?;
+        let address = eval::place(place, context.state)?;
         context.state.last_address = Some(address);
-        note_address(context, "explain", place)?;
         if let Err(error) = target.process.require_page_map() {
             return without_page(context, &target, address, &error.into());
         }

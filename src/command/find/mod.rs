@@ -3,7 +3,6 @@
 mod records;
 
 use super::named_pages::names_in;
-use super::pointers::note_range_before;
 use super::rows::{self, PageSweep, finish, say_undecided, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
@@ -119,7 +118,6 @@ are read as used: the flags referenced, active and idle of their frames may chan
         if let Some(error) = self.range_of_gdb(context) {
             return Err(error.into());
         }
-        note_range_before(context, "find", &self.range, ", VALUE")?;
         let hint = "write `find A..B, VALUE` or `find A, +LENGTH, VALUE`";
         let spans = eval::subject(&self.range, context.state)?.spans(self.range.at, hint)?;
         let mut wanted = Vec::new();

@@ -3,7 +3,7 @@
 mod groups;
 pub(super) mod records;
 
-use super::pointers::{note_range, note_value};
+use super::pointers::note_value;
 use super::region::unmapped;
 use super::rows::say_undecided;
 use super::schedule::{SamplesEnd, Schedule};
@@ -182,8 +182,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             let hint = "leave it out, or write a time: `for 1s`";
             return Err(Error::refused("`for` must be longer than 0: a change needs two samples", hint));
         }
-        let is_pointer = note_range(context, "watch", &self.range)?;
-        if self.until.is_none() && !is_pointer {
+        if self.until.is_none() {
             note_value(context, &self.range)?;
         }
         let every = every.unwrap_or(USUAL);

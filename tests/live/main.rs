@@ -12,6 +12,7 @@ mod answers;
 mod behind;
 mod by_region;
 mod capture;
+mod capture_compared;
 mod capture_families;
 mod capture_files;
 mod cgroup;
@@ -75,6 +76,7 @@ const TESTS: &[&[Test]] = &[
     behind::TESTS,
     by_region::TESTS,
     capture::TESTS,
+    capture_compared::TESTS,
     capture_families::TESTS,
     capture_files::TESTS,
     cgroup::TESTS,

@@ -9,6 +9,7 @@ mod cgroups;
 #[cfg(test)]
 pub(crate) mod fake;
 mod findings;
+mod frame_records;
 mod huge;
 mod machine;
 mod maps_text;
@@ -26,8 +27,8 @@ pub use capture::{Capture, CaptureContent, Member, unopened};
 
 pub use crate::source::{
     BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, FrameOwner, FrameRecord, Held,
-    Identity, InMemory, Liveness, MissingProcess, PageOfFile, ProcessEntry, ReadAt, RecordParts, Result, WordFile,
-    covered_pages,
+    Identity, InMemory, Liveness, MissingProcess, PageOfFile, ProcessEntry, ReadAt, RecordParts, RecordedMapper,
+    Result, WordFile, covered_pages,
 };
 pub use cgroups::CgroupMemory;
 pub use huge::{HugeSettings, HugeSize};

@@ -27,7 +27,7 @@ pub use question::{
     Held, InMemory, KernelSetting, List, Listed, Mapping, PageRegion, Probe, Query, ReadAt, Scan, WordFile,
     covered_pages,
 };
-pub use records::{FrameOwner, FrameRecord, PageOfFile, RecordParts};
+pub use records::{FrameOwner, FrameRecord, PageOfFile, RecordParts, RecordedMapper};
 pub use sys::{Word, as_words};
 
 use crate::budget::Budget;
@@ -245,6 +245,12 @@ pub trait Source: Send + Sync {
     /// The kernel's own records of the frames from `first` on, with those of `parts` that are proved. Records of frames
     /// that are no memory are empty.
     fn records(&self, _first: u64, _parts: RecordParts, _into: &mut [FrameRecord]) -> Result<()> {
+        lacks("the kernel's own records of frames")
+    }
+
+    /// The processes that may map a frame, by the kernel's own records. Nothing is locked: a page counts only if the
+    /// page map has the frame there. Each mapping looked at is a step.
+    fn mappers(&self, _frame: u64, _budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
         lacks("the kernel's own records of frames")
     }
 

@@ -39,6 +39,7 @@ mod programs;
 mod puppet;
 mod reconcile;
 mod regions;
+mod reverse;
 mod silent;
 #[path = "../skips/mod.rs"]
 mod skips;
@@ -108,6 +109,7 @@ const TESTS: &[&[Test]] = &[
     programs::TESTS,
     reconcile::TESTS,
     regions::TESTS,
+    reverse::TESTS,
     silent::TESTS,
     snapshots::TESTS,
     soft_dirty::TESTS,
@@ -133,6 +135,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     patched::SCENARIOS,
     puppet::SCENARIOS,
     regions::SCENARIOS,
+    reverse::SCENARIOS,
     silent::SCENARIOS,
     symbols::SCENARIOS,
     target::SCENARIOS,

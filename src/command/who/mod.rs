@@ -50,7 +50,10 @@ The search begins at the likely places:
   page of a file    all mappings of that offset of the file
   anonymous memory  the same address in related processes, then in the others
 
-It ends when it has found as many mappings as the kernel counts. Otherwise it scans all resident memory of the \
+If the kernel's own records can be read (/proc/kcore), they name the processes that may map the frame, and only \
+those are read.
+
+The search ends when it has found as many mappings as the kernel counts. Otherwise it scans all resident memory of the \
 processes. The last lines show how the search ended, and how many processes could not be read.
 
 The kernel does not count mappings of the page of zeros: the search for it covers every process. Threads share one \
@@ -285,6 +288,7 @@ fn summary(answer: SearchSummary, question: &FrameQuestion, machine: &Machine) -
         words: frame_words(machine, answer.flags, answer.map_count),
         counts: answer.counts,
         ended,
+        by_records: answer.by_records,
         because,
         moved: answer.has_moved,
         lists_all: answer.lists_all,

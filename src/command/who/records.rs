@@ -44,6 +44,8 @@ record! {
         [flat] counts: WhoCounts,
         /// The end of the search.
         ended: SearchEnd,
+        /// Whether the kernel's own records (/proc/kcore) named the processes, so that no other was searched.
+        by_records: bool,
         /// Why nobody can map it, or why the map count could not end the search.
         [optional] because: Option<String>,
         /// Whether the page moved to another frame during the search.
@@ -129,6 +131,9 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     }
     let looked_at = format!("searched {}", of(summary));
     let (role, text) = match summary.ended {
+        SearchEnd::Counted if summary.by_records => {
+            (Role::Note, "all mappings found: the kernel's own records name these processes".to_owned())
+        }
         SearchEnd::Counted => (Role::Note, format!("all mappings found, after searching {}", of(summary))),
         SearchEnd::Limit => {
             let more = match mappings_not_found(summary) {
@@ -233,6 +238,7 @@ pub(in crate::command) mod samples {
             Box::new(mapper()),
             Box::new(mapper_gone()),
             Box::new(who_counted()),
+            Box::new(who_recorded()),
             Box::new(who_searched()),
             Box::new(who_captured()),
             Box::new(who_zero()),
@@ -283,11 +289,17 @@ pub(in crate::command) mod samples {
                 same_memory: 0,
             },
             ended: SearchEnd::Counted,
+            by_records: false,
             because: None,
             moved: false,
             lists_all: true,
             in_capture: false,
         }
+    }
+
+    pub fn who_recorded() -> WhoSummary {
+        let counts = WhoCounts { looked_at: 2, listed: 2, ..who_counted().counts };
+        WhoSummary { by_records: true, counts, ..who_counted() }
     }
 
     pub fn who_searched() -> WhoSummary {

@@ -6,6 +6,10 @@
 //! address: one entry a process. Only the rest is searched: PAGEMAP_SCAN finds what is populated, and those entries are
 //! read.
 //!
+//! Where the kernel's own records can be read, they lead to the mappings: the reverse map, by which the kernel itself
+//! finds them. It is read while it changes, so each page that it leads to is read too, and the rest of the search
+//! follows unless as many mappings are found as the kernel counts.
+//!
 //! A search goes in rounds through the candidates, all processes. A clue is where the first mapping found leads; a
 //! round that follows it reads a few entries of each candidate, and a round that searches scans them. Worker threads
 //! visit the candidates, and their mappings come in order. Pages may leave the frame meanwhile, so once as many

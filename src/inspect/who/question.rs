@@ -94,6 +94,8 @@ pub struct SearchSummary {
     pub map_count: Fact<u64>,
     /// Why that count cannot end the search, if it cannot.
     pub uncounted: Option<Reason>,
+    /// Whether the kernel's own records led to the mappings: the processes are those that they name.
+    pub by_records: bool,
     /// The numbers of mappings and processes.
     pub counts: WhoCounts,
     /// Whether all processes of the machine are listed here: not in a pid namespace, nor with `hidepid`.

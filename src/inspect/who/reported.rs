@@ -26,6 +26,8 @@ pub struct Candidate {
     pub is_searched: bool,
     /// The last round in which it was visited.
     pub round: u32,
+    /// The pages that the kernel's own records lead to.
+    pub places: Vec<VirtualAddress>,
     /// Pages already reported, so that a full search does not report them twice, and so that they can be counted
     /// against the kernel's map count.
     pub reported: PageSet,
@@ -41,6 +43,7 @@ impl Candidate {
             is_certain: false,
             is_searched: false,
             round: 0,
+            places: Vec::new(),
             reported: PageSet::new(),
         }
     }
@@ -204,7 +207,8 @@ impl ReportedMappings {
             // Processes with the same memory as one that has left may have kept it: they are visited again.
             for candidate in candidates {
                 if candidate.state == CandidateState::SameMemory {
-                    *candidate = Candidate::new(candidate.handle.clone());
+                    let places = std::mem::take(&mut candidate.places);
+                    *candidate = Candidate { places, ..Candidate::new(candidate.handle.clone()) };
                 }
             }
         }

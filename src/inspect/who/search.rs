@@ -1,4 +1,5 @@
-//! The search through all processes: rounds that follow a clue, then rounds that search the rest, until every mapping
+//! The search: a round through the processes that the kernel's own records name, where they can be read; and through
+//! all processes, rounds that follow a clue, then rounds that search the rest, until every mapping
 //! that the kernel counts is found.
 
 use super::question::{EndCause, FrameQuestion, SearchEvent, SearchSummary};
@@ -10,8 +11,9 @@ use crate::inspect::frames::{count_of, flags_of};
 use crate::inspect::ordered_pool::{Pool, TaskSize};
 use crate::inspect::{Error, Result};
 use crate::kernel::{PageFlags, Region, VirtualAddress};
-use crate::process::{Machine, ProcessHandle, ProcessHandles, Target};
+use crate::process::{self, Machine, ProcessHandle, ProcessHandles, RecordParts, RecordedMapper, Target};
 use crate::report::{Fact, WhoCounts};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A search for the mappings of a frame. Dropping it ends what is under way.
@@ -26,7 +28,7 @@ pub struct Search {
     counted: Fact<()>,
     class: FrameClass,
     scanner: FrameScanner,
-    /// Every process, relatives first.
+    /// Every process, relatives first; in a round by records only those that they name.
     candidates: Vec<Candidate>,
     /// Whether these are all processes of the machine.
     lists_all: bool,
@@ -97,15 +99,51 @@ impl Search {
         };
         if let FrameClass::Unmappable(why) = search.class {
             search.end_cause = Some(EndCause::Nobody(why));
+        } else if search.can_ask_records() {
+            search.how = VisitMode::Records;
         } else {
-            (search.candidates, search.lists_all) = candidates(machine, question.near)?;
-        }
-        let seen = question.seen.as_ref();
-        if let Some(clue) = seen.and_then(|seen| search.clue(seen.address, seen.region.as_ref())) {
-            search.how = VisitMode::Follow(clue);
-            search.had_clue = true;
+            search.list()?;
         }
         Ok(search)
+    }
+
+    /// Whether the kernel's own records may lead to all mappings of the frame.
+    fn can_ask_records(&self) -> bool {
+        let is_recorded = matches!(self.class, FrameClass::File | FrameClass::Anonymous);
+        is_recorded && self.counted.is_ok() && self.machine.require_records(RecordParts::OWNER).is_ok()
+    }
+
+    /// Makes the processes candidates that the kernel's own records name, or all if these say nothing.
+    fn ask_records(&mut self) -> Result<()> {
+        match self.machine.mappers(self.question.frame, &mut self.budget) {
+            Ok(mappers) if !mappers.is_empty() => {
+                let near = self.question.near;
+                let candidate = |RecordedMapper { pid, pages, .. }| {
+                    let handle = ProcessHandle::of_numbers(pid, 0);
+                    Candidate { places: pages, ..Candidate::new(handle) }
+                };
+                self.candidates = mappers.into_iter().map(candidate).collect();
+                self.candidates.sort_by_key(|one| Some(one.handle.pid) != near);
+                Ok(())
+            }
+            Err(error @ process::Error::OutOfBudget(_)) => Err(error.into()),
+            _ => self.list(),
+        }
+    }
+
+    /// Makes all processes candidates, and begins with the best clue. What was found so far stays.
+    fn list(&mut self) -> Result<()> {
+        let (listed, lists_all) = candidates(&self.machine, self.question.near)?;
+        self.lists_all = lists_all;
+        self.candidates.retain(|one| one.is_mapper);
+        let known: BTreeSet<u32> = self.candidates.iter().map(|one| one.handle.pid).collect();
+        self.candidates.extend(listed.into_iter().filter(|one| !known.contains(&one.handle.pid)));
+        let seen = self.question.seen.as_ref().map(|seen| (seen.address, seen.region.as_ref()));
+        let found = self.reports.first.as_ref().map(|(address, region)| (*address, region.as_ref()));
+        let clue = seen.or(found).and_then(|(address, region)| self.clue(address, region));
+        self.had_clue = clue.is_some();
+        self.how = clue.map_or(VisitMode::Search, VisitMode::Follow);
+        Ok(())
     }
 
     /// The same, with what it may take.
@@ -134,6 +172,9 @@ impl Search {
         let mut round = match self.round.take() {
             Some(round) => round,
             None => {
+                if matches!(self.how, VisitMode::Records) && self.candidates.is_empty() {
+                    self.ask_records()?;
+                }
                 self.rounds += 1;
                 self.begin()
             }
@@ -159,6 +200,7 @@ impl Search {
                 self.how = VisitMode::Follow(clue);
                 self.had_clue = true;
             }
+            (RoundResult::Finished, VisitMode::Records) => self.list()?,
             (RoundResult::Finished, VisitMode::Follow(Clue::File { offset, .. })) => {
                 self.how = VisitMode::Follow(Clue::Offset(offset));
             }
@@ -212,7 +254,7 @@ impl Search {
     fn report(&mut self, round: &mut Round, index: usize, target: Target, mut findings: Findings) -> Result<()> {
         if let Some(candidate) = self.candidates.get_mut(index) {
             let hits = std::mem::take(&mut findings.hits);
-            let by_clue = matches!(self.how, VisitMode::Follow(_));
+            let by_clue = !matches!(self.how, VisitMode::Search);
             self.reports.report(candidate, (&target, findings.regions.as_ref()), hits, by_clue)?;
         }
         round.open = Some(OpenProcess { candidate: index, target, findings });
@@ -232,8 +274,9 @@ impl Search {
         }
         self.reports.events.push_back(SearchEvent::Visited { done: index as u64, total });
         let clue = match &self.reports.first {
-            Some((address, region)) if !self.had_clue => self.clue(*address, region.as_ref()),
-            _ => None,
+            _ if self.had_clue || matches!(self.how, VisitMode::Records) => None,
+            Some((address, region)) => self.clue(*address, region.as_ref()),
+            None => None,
         };
         Ok(if maps && self.has_enough() {
             Some(RoundResult::AllFound)
@@ -283,10 +326,11 @@ impl Search {
         let Some(seen) = &self.question.seen else {
             return false;
         };
-        if ended == EndCause::Counted {
+        // If the records name another process with the same memory, it is not among the candidates.
+        let mut own = self.candidates.iter().filter(|one| one.handle.pid == seen.pid).peekable();
+        if ended == EndCause::Counted && own.peek().is_some() {
             // All mappings have just been rechecked.
-            let mut own = self.candidates.iter();
-            return !own.any(|one| one.handle.pid == seen.pid && one.reported.contains(&seen.address));
+            return !own.any(|one| one.reported.contains(&seen.address));
         }
         let is_there = self
             .machine
@@ -309,6 +353,7 @@ impl Search {
         SearchSummary {
             has_moved: self.has_moved(ended),
             lists_all: self.lists_all,
+            by_records: matches!(self.how, VisitMode::Records),
             counts: WhoCounts {
                 mappings: self.reports.mappings - not_pulled.sum::<u64>(),
                 left: self.reports.gone_mappings,
@@ -358,6 +403,7 @@ fn plan(candidates: &[Candidate], round: u32, next: &mut usize, visit: &mut Visi
     };
     visit.candidate = index;
     visit.listed = Some(candidate.handle.clone());
+    visit.places.clone_from(&candidate.places);
     *next = index + 1;
     TaskSize::Full
 }

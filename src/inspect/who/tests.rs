@@ -8,6 +8,7 @@ use crate::kernel::{Device, FrameNumber, PageFlags, Region, VirtualAddress};
 use crate::process::fake::{FILE, PAGE, PRESENT, World, region};
 use crate::process::{Liveness, ProcessHandle};
 use crate::report::Reason;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 /// The frame that is searched for.
@@ -38,12 +39,14 @@ fn process(pid: u32, regions: Vec<Region>, mapped: &[(u64, u64)]) -> World {
 struct Town {
     flags: PageFlags,
     count: u64,
+    /// What the kernel's own records say of the frame: processes and pages.
+    recorded: Option<Vec<(u32, Vec<u64>)>>,
     processes: Vec<(ProcessHandle, Option<Arc<World>>)>,
 }
 
 impl Town {
     fn new(flags: PageFlags, count: u64) -> Self {
-        Town { flags, count, processes: Vec::new() }
+        Town { flags, count, recorded: None, processes: Vec::new() }
     }
 
     fn with(mut self, world: World, parent: u32) -> Self {
@@ -134,6 +137,10 @@ impl Town {
         machine.average_counts = true;
         machine.flags.insert(FRAME, self.flags.bits());
         machine.counts.insert(FRAME, self.count);
+        if let Some(recorded) = &self.recorded {
+            machine.records = Some(HashMap::new());
+            machine.mappers = Some(HashMap::from([(FRAME, recorded.clone())]));
+        }
         machine.processes = self.processes.clone();
         machine.target().1.machine
     }
@@ -463,4 +470,81 @@ fn without_a_scan_a_search_in_empty_memory_can_be_stopped() {
     assert_eq!(search.summary().end_cause, EndCause::Stopped);
     let (read, _) = town.read_of(10);
     assert!(read <= 20 * 8192, "{read}");
+}
+
+/// Twenty relatives that share a page, which the records say of those in `recorded`.
+fn recorded(count: u64, recorded: impl Iterator<Item = (u32, u64)>) -> Town {
+    let relative = |pid: u32| process(pid, vec![region(0x100, 4)], &[(0x101, FRAME)]);
+    let town = (10..30).fold(Town::new(ANONYMOUS, count), |town, pid| town.with(relative(pid), 1));
+    let stranger = process(40, vec![region(0x100, 4)], &[(0x101, 0x77)]);
+    let recorded = recorded.map(|(pid, page)| (pid, vec![page])).collect();
+    Town { recorded: Some(recorded), ..town.with(stranger, 1) }
+}
+
+fn relatives() -> Vec<(u32, u64, u64)> {
+    (10..30).map(|pid| (pid, 0x101, 1)).collect()
+}
+
+#[test]
+fn records_name_the_processes_to_be_read() {
+    // One of them has copied the page since, and does not count.
+    let all = (10..30).map(|pid| (pid, 0x101)).chain([(40, 0x101)]);
+    for seen in [None, Some((10, 0x101))] {
+        let town = recorded(20, all.clone());
+        let (found, summary) = town.who(seen);
+        assert_eq!(found, relatives());
+        assert_eq!((summary.end_cause, summary.by_records), (EndCause::Counted, true));
+        assert_eq!((summary.counts.listed, summary.counts.processes), (21, 20));
+        assert!(!summary.has_moved);
+        // No region was listed and nothing was scanned: an entry of each, and once more in the end.
+        assert!((10..30).all(|pid| town.read_of(pid) == (2, 0)));
+    }
+    // The target is first.
+    let (found, _) = recorded(20, all).who(Some((15, 0x101)));
+    assert_eq!(found.first(), Some(&(15, 0x101, 1)));
+}
+
+#[test]
+fn what_records_leave_out_is_searched() {
+    // They name too few, a page that does not map the frame, and a process that is not there.
+    let some = (10..25).map(|pid| (pid, 0x101)).chain([(25, 0x102), (99, 0x101)]);
+    for seen in [None, Some((26, 0x101)), Some((10, 0x101))] {
+        let (mut found, summary) = recorded(20, some.clone()).who(seen);
+        found.sort_unstable();
+        assert_eq!(found, relatives(), "{seen:?}");
+        assert_eq!((summary.end_cause, summary.by_records), (EndCause::Counted, false), "{seen:?}");
+        assert_eq!(summary.counts.listed, 21, "{seen:?}");
+    }
+    // None at all, or more than there are.
+    for count in [20, 21] {
+        let (mut found, summary) = recorded(count, std::iter::empty()).who(None);
+        found.sort_unstable();
+        assert_eq!(found, relatives());
+        let ended = if count == 20 { EndCause::Counted } else { EndCause::Searched };
+        assert_eq!((summary.end_cause, summary.by_records), (ended, false));
+    }
+}
+
+#[test]
+fn records_are_not_asked_where_the_count_says_nothing() {
+    let all = (10..30).map(|pid| (pid, 0x101));
+    let merged = Town { flags: ANONYMOUS | PageFlags::KSM, ..recorded(20, all) };
+    let (mut found, summary) = merged.who(None);
+    found.sort_unstable();
+    assert_eq!(found, relatives());
+    assert!(!summary.by_records);
+    assert!((10..30).any(|pid| merged.read_of(pid).1 > 0));
+}
+
+#[test]
+fn a_search_by_records_stops_at_its_limit_and_budget() {
+    let all = (10..30).map(|pid| (pid, 0x101));
+    let town = recorded(20, all);
+    let question = FrameQuestion { limit: Some(3), ..town.asked(None) };
+    let (found, summary) = town.who_is_told(&question, usize::MAX, &|_| ());
+    assert_eq!(found, relatives()[..3]);
+    assert_eq!((summary.end_cause, summary.by_records), (EndCause::Limit, true));
+    let mut search = who(&town.machine(), &town.asked(None)).expect("a search").within(Budget::unlimited().at_most(5));
+    assert!(matches!(search.next(), Err(Error::OutOfBudget(OutOfBudget::Steps) | Error::Target(_))));
+    assert_eq!(search.summary().end_cause, EndCause::Stopped);
 }

@@ -26,6 +26,8 @@ pub enum Clue {
 /// How processes are visited.
 #[derive(Clone, Copy)]
 pub enum VisitMode {
+    /// Only the pages are read that the kernel's own records lead to.
+    Records,
     /// Only the pages that the clue leads to are read.
     Follow(Clue),
     /// All populated pages are read that can be of the frame's class.
@@ -60,6 +62,8 @@ pub struct Visit {
     /// Its index among the candidates.
     pub candidate: usize,
     pub listed: Option<ProcessHandle>,
+    /// The pages that the kernel's own records lead to.
+    pub places: Vec<VirtualAddress>,
     pub findings: Findings,
 }
 
@@ -100,7 +104,7 @@ impl Work for Visitor {
 
     fn work(&self, visit: &mut Visit, buffer: &mut ScanBuffer, budget: &mut Budget) -> Result<()> {
         if let Some(listed) = &visit.listed {
-            visit.findings = match self.visit(listed, buffer, budget) {
+            visit.findings = match self.visit(listed, &visit.places, buffer, budget) {
                 Ok(findings) => findings,
                 // That a process has gone or may not be read does not end the search, other than the end of the budget.
                 Err(Error::Target(error)) => Findings::without(state_after(&error)),
@@ -112,7 +116,13 @@ impl Work for Visitor {
 }
 
 impl Visitor {
-    fn visit(&self, listed: &ProcessHandle, buffer: &mut ScanBuffer, budget: &mut Budget) -> Result<Findings> {
+    fn visit(
+        &self,
+        listed: &ProcessHandle,
+        places: &[VirtualAddress],
+        buffer: &mut ScanBuffer,
+        budget: &mut Budget,
+    ) -> Result<Findings> {
         let opened = self.machine.open(listed)?;
         let process = opened.process.within(budget.clone());
         if process.are_frames_hidden() {
@@ -121,7 +131,10 @@ impl Visitor {
         process.set_scan(self.scan);
         let target = Target { process, machine: Arc::clone(&self.machine), modules: opened.modules };
         let findings = match self.how {
-            VisitMode::Follow(clue) => self.follow(clue, &target, budget)?,
+            VisitMode::Records => self.look_at(places, &target, budget)?,
+            VisitMode::Follow(clue) => {
+                self.look_at(&places_of_clue(clue, &target.process, budget)?, &target, budget)?
+            }
             VisitMode::Search => {
                 let ranges = self.ranges_to_search(&target.process, budget)?;
                 self.search(&target, ranges, buffer, budget)?
@@ -130,9 +143,10 @@ impl Visitor {
         Ok(Findings { target: (!findings.hits.is_empty()).then_some(target), ..findings })
     }
 
-    fn follow(&self, clue: Clue, target: &Target, budget: &mut Budget) -> Result<Findings> {
+    /// Finds out which of these pages map the frame.
+    fn look_at(&self, places: &[VirtualAddress], target: &Target, budget: &mut Budget) -> Result<Findings> {
         let mut hits = ScanHits::default();
-        for address in places_of_clue(clue, &target.process, budget)? {
+        for &address in places {
             budget.go_on()?;
             if self.scanner.is_at(&target.process, address)? {
                 hits.runs.push((address, 1));

@@ -21,6 +21,9 @@ pub const PRESENT: u64 = 1 << 63;
 pub const FILE: u64 = 1 << 61;
 pub const EXCLUSIVE: u64 = 1 << 56;
 
+/// A process, and the indexes of some of its pages.
+pub type MapperPages = (u32, Vec<u64>);
+
 /// What the fake kernel has, and how much of it was read.
 pub struct World {
     pub pid: u32,
@@ -41,6 +44,9 @@ pub struct World {
     pub counts: HashMap<u64, u64>,
     /// The kernel's own records of frames; `None` where they cannot be read.
     pub records: Option<HashMap<u64, FrameRecord>>,
+    /// The processes that may map frames by the kernel's own records, and their pages there; `None` where that cannot
+    /// be read.
+    pub mappers: Option<HashMap<u64, Vec<MapperPages>>>,
     /// Entries of page tables by page index; `None` where they cannot be read.
     pub tables: Option<HashMap<u64, TableEntry>>,
     /// File descriptors: where each leads, and its `fdinfo`.
@@ -152,6 +158,7 @@ impl World {
             flags: HashMap::new(),
             counts: HashMap::new(),
             records: None,
+            mappers: None,
             tables: None,
             descriptors: Vec::new(),
             refused: vec![WordFile::FrameCgroups],

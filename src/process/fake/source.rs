@@ -1,12 +1,12 @@
 //! The bytes and words of a world.
 
-use super::{HUGE, PAGE, PRESENT, World, region};
+use super::{HUGE, MapperPages, PAGE, PRESENT, World, region};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, TableEntry, VirtualAddress};
 use crate::process::{ProcessHandle, Target};
 use crate::source::{
     Answer, ConfigPlace, File, FileLocation, FrameRecord, Held, InMemory, KernelSetting, List, Listed, Mapping,
-    PageRegion, Probe, Query, RecordParts, Scan, Source, WordFile,
+    PageRegion, Probe, Query, RecordParts, RecordedMapper, Scan, Source, WordFile,
 };
 use crate::source::{BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result};
 use std::sync::Arc;
@@ -295,6 +295,17 @@ impl Source for FakeSource {
             *record = known.copied().unwrap_or_default();
         }
         Ok(())
+    }
+
+    fn mappers(&self, frame: u64, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+        let Some(mappers) = self.0.mappers.as_ref().and_then(|mappers| mappers.get(&frame)) else {
+            return none();
+        };
+        let mapper = |(pid, pages): &MapperPages| {
+            budget.go_on()?;
+            Ok(RecordedMapper::new(*pid, pages.iter().map(|page| VirtualAddress::new(page * PAGE)).collect()))
+        };
+        mappers.iter().map(mapper).collect()
     }
 
     fn require_table_entries(&self) -> Result<()> {

@@ -9,8 +9,8 @@ use crate::kernel::text::{unescape_newline, unescape_octal};
 use crate::kernel::{AddressRange, Name, Region, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
-    Listed, Mapping, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source, SourceAccess, WordFile,
-    add_piece, passed_on,
+    Listed, Mapping, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess,
+    WordFile, add_piece, passed_on,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -315,6 +315,10 @@ impl Source for Nameless {
 
     fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
         self.source.records(first, parts, into)
+    }
+
+    fn mappers(&self, frame: u64, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+        self.source.mappers(frame, budget)
     }
 
     fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {

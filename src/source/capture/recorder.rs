@@ -8,7 +8,8 @@ use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List, Listed,
-    Mapping, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source, SourceAccess, WordFile, passed_on,
+    Mapping, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess,
+    WordFile, passed_on,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -298,6 +299,11 @@ impl Source for Recorder {
     // They are not kept: a capture may be given to somebody else.
     fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
         self.source.records(first, parts, into)
+    }
+
+    // Not kept, as records are not.
+    fn mappers(&self, frame: u64, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+        self.source.mappers(frame, budget)
     }
 
     // Not kept, as records are not.

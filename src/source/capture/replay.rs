@@ -9,8 +9,8 @@ use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
 use crate::source::live::installed_debug_file;
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
-    Listed, Liveness, Mapping, MemoryLifetime, MissingProcess, PageRegion, Probe, Query, ReadAt, RecordParts, Result,
-    Scan, Source, SourceAccess, WordFile,
+    Listed, Liveness, Mapping, MemoryLifetime, MissingProcess, PageRegion, Probe, Query, ReadAt, RecordParts,
+    RecordedMapper, Result, Scan, Source, SourceAccess, WordFile,
 };
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -244,6 +244,10 @@ impl Source for Replay {
     }
 
     fn records(&self, _: u64, _: RecordParts, _: &mut [FrameRecord]) -> Result<()> {
+        lacks("the kernel's own records of frames")
+    }
+
+    fn mappers(&self, _: u64, _: &mut Budget) -> Result<Vec<RecordedMapper>> {
         lacks("the kernel's own records of frames")
     }
 

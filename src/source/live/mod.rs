@@ -22,7 +22,7 @@ use super::question::ConfigPlace;
 use super::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, Feature, File, FileLocation, Finding, FrameRecord, GroupFile, Held,
     Identity, List, Listed, Liveness, Mapping, MemoryLifetime, MissingProcess, PageRegion, Probe, Query, ReadAt,
-    RecordParts, Result, Scan, Source, SourceAccess, WordFile, sys,
+    RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, WordFile, sys,
 };
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, PageMapEntry, Region, TableEntry, VirtualAddress};
@@ -153,6 +153,10 @@ impl Source for Live {
     fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
         kernel_records::records()?.read(first, parts, into);
         Ok(())
+    }
+
+    fn mappers(&self, frame: u64, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+        kernel_records::records()?.mappers(frame, budget)
     }
 
     fn require_table_entries(&self) -> Result<()> {

@@ -4,7 +4,7 @@ use crate::kernel::status::ThreadState;
 use crate::kernel::{Name, PageSize, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingContent, BackingRun, Categories, Cgroup, CgroupQuery, File, FrameRecord, PageRegion, Probe,
-    RecordParts, Result, WordFile,
+    RecordParts, RecordedMapper, Result, WordFile,
 };
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -215,6 +215,14 @@ pub(super) fn records(first: u64, parts: RecordParts, answer: &Result<()>, found
         records => count_of(records.iter().filter(|record| record.is_known()).count(), "record", "records"),
     });
     let what = format!("{place}: {}", parts.members());
+    LoggedRead { file: "/proc/kcore".to_owned(), what, found: Some(found), ..LoggedRead::default() }
+}
+
+/// The reverse map of a frame. As with records, no address of the kernel is logged.
+pub(super) fn mappers(frame: u64, answer: &Result<Vec<RecordedMapper>>) -> LoggedRead {
+    let found = result_words(answer, |mappers| count_of(mappers.len(), "process", "processes"));
+    let members = "anon_vma.rb_root or address_space.i_mmap, vm_area_struct.vm_mm, mm_struct.owner";
+    let what = format!("the kernel's records of the mappings of frame {frame:#x}: {members}");
     LoggedRead { file: "/proc/kcore".to_owned(), what, found: Some(found), ..LoggedRead::default() }
 }
 

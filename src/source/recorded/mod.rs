@@ -9,7 +9,8 @@ pub use log::{Log, LoggedRead, Reads, dump_of_any};
 
 use super::{
     Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List, Listed,
-    Mapping, PageRegion, Probe, Query, ReadAt, RecordParts, Result, Scan, Source, SourceAccess, WordFile, passed_on,
+    Mapping, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess,
+    WordFile, passed_on,
 };
 use crate::budget::Budget;
 use crate::kernel::mounts;
@@ -140,6 +141,12 @@ impl Source for RecordedSource {
     fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
         let answer = self.source.records(first, parts, into);
         self.log.add("kcore", log::records(first, parts, &answer, into));
+        answer
+    }
+
+    fn mappers(&self, frame: u64, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+        let answer = self.source.mappers(frame, budget);
+        self.log.add("kcore", log::mappers(frame, &answer));
         answer
     }
 

@@ -62,6 +62,45 @@ members! {
     SectionMap: "mem_section"."section_mem_map";
 }
 
+/// Declares a list of members with the places that they have on all known kernels, and a layout of them.
+macro_rules! member_list {
+    ($(#[doc = $about:literal])+ $list:ident, $layout:ident {
+        $($(#[doc = $of_member:literal])* $member:ident: $structure:literal . $name:literal;)*
+    }) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(super) enum $list {
+            $($(#[doc = $of_member])* $member,)*
+        }
+
+        impl $list {
+            /// All of them, with structure and member.
+            pub(super) const ALL: &'static [($list, &'static str, &'static str)] =
+                &[$(($list::$member, $structure, $name),)*];
+        }
+
+        /// Where these members are, in bytes, in the order of the list.
+        #[derive(Clone, Debug)]
+        pub(super) struct $layout(pub(super) [u64; $list::ALL.len()]);
+
+        impl $layout {
+            /// The layout that the kernel describes; `None` if it describes another way.
+            pub(super) fn of(layout: &$crate::kernel::btf::Layout) -> Option<$layout> {
+                let mut offsets = [0; $list::ALL.len()];
+                for (offset, (_, structure, name)) in offsets.iter_mut().zip($list::ALL) {
+                    *offset = layout.member(structure, name)?.byte_offset()?;
+                }
+                Some($layout(offsets))
+            }
+
+            pub(super) fn at(&self, member: $list) -> u64 {
+                self.0.get(member as usize).copied().unwrap_or_default()
+            }
+        }
+    };
+}
+pub(super) use member_list;
+
 /// The flags that `/proc/kpageflags` copies from a page, with the kernel's names.
 const FLAGS: [(PageFlags, &str); 17] = [
     (PageFlags::LOCKED, "PG_locked"),

@@ -14,6 +14,7 @@ mod layout;
 mod pages;
 mod proof;
 mod record;
+mod reverse;
 mod tables;
 #[cfg(test)]
 pub(super) mod tests;
@@ -24,12 +25,15 @@ pub(super) use image::{Image, ReadCore};
 pub(super) use tables::{AddressView, PageTables};
 
 pub use record::{FrameOwner, FrameRecord, PageOfFile, RecordParts};
+pub use reverse::RecordedMapper;
 
 use super::{Error, Result};
+use crate::budget::Budget;
 use crate::kernel::TableEntry;
 use crate::kernel::btf::Layout;
 use layout::PageLayout;
 use pages::PageRecords;
+use reverse::{ReverseLayout, ReverseMap};
 use std::sync::OnceLock;
 use way::TableLayout;
 
@@ -38,6 +42,8 @@ pub(super) struct Records {
     pages: PageRecords,
     /// `None` if this kernel has another way to page tables.
     tables: Option<TableLayout>,
+    /// `None` if this kernel has another way from pages to processes.
+    reverse: Option<ReverseLayout>,
     proved: RecordParts,
     /// Pins are proved when they are first asked for, because the proof pins a page.
     pins: OnceLock<Option<bool>>,
@@ -49,7 +55,8 @@ impl Records {
     pub(super) fn prove(image: Image, layout: &Layout, ground: Box<dyn Ground>) -> Result<Records> {
         let pages = PageRecords::find(image, PageLayout::of(layout)?, &*ground)?;
         let proved = proof::prove(&pages, &*ground)?;
-        Ok(Records { pages, tables: TableLayout::of(layout), proved, pins: OnceLock::new(), ground })
+        let (tables, reverse) = (TableLayout::of(layout), ReverseLayout::of(layout));
+        Ok(Records { pages, tables, reverse, proved, pins: OnceLock::new(), ground })
     }
 
     /// Whether these parts can be believed here.
@@ -75,6 +82,14 @@ impl Records {
         let mut proved = self.proved;
         proved.set(RecordParts::PINS, parts.contains(RecordParts::PINS) && self.require(RecordParts::PINS).is_ok());
         self.pages.read(first, parts & proved, into);
+    }
+
+    /// The processes that may map a frame.
+    pub(super) fn mappers(&self, frame: u64, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+        self.require(RecordParts::OWNER)?;
+        let unknown = || Error::not_available("this kernel's layout of the way to processes is unknown to pmdb");
+        let layout = self.reverse.as_ref().ok_or_else(unknown)?;
+        ReverseMap { pages: &self.pages, layout }.mappers(frame, budget)
     }
 
     /// The page tables of a process, proved by its page map.

@@ -34,13 +34,21 @@ pub(super) struct FolioNumbers {
     /// How often page tables map it as a whole.
     pub(super) entire: u64,
     pub(super) mapping: u64,
-    index: u64,
+    pub(super) index: u64,
     /// How often page tables map its first page alone.
     maps: u64,
     /// All mappings of a large folio, where the kernel keeps that count.
     all_maps: Option<u64>,
     /// The pins of a large folio.
     pub(super) pins: Option<u32>,
+}
+
+impl FolioNumbers {
+    /// Whether `mapping` is what it is called. Pages of the kernel may have anything there.
+    pub(super) fn may_have_owner(&self) -> bool {
+        let has_owner = PageFlags::LRU | PageFlags::UPTODATE | PageFlags::SWAPBACKED;
+        self.flags.intersects(has_owner) && !self.flags.contains(PageFlags::SLAB)
+    }
 }
 
 /// Frames of one read: 64 KiB or so.
@@ -194,11 +202,8 @@ impl PageRecords {
 
     /// What `mapping` is.
     fn owner(&self, folio: &FolioNumbers, frame: u64, last: &mut Option<(u64, PageOfFile)>) -> Option<FrameOwner> {
-        // Pages of processes and files have one of these. Pages of the kernel may have anything in the place of the
-        // mapping.
-        let has_owner = folio.flags.intersects(PageFlags::LRU | PageFlags::UPTODATE | PageFlags::SWAPBACKED);
         Some(match folio.mapping & 3 {
-            _ if !has_owner || folio.flags.contains(PageFlags::SLAB) => FrameOwner::Unrecorded,
+            _ if !folio.may_have_owner() => FrameOwner::Unrecorded,
             1 => FrameOwner::Anonymous,
             3 => FrameOwner::Merged,
             0 if folio.mapping != 0 => {

@@ -1,5 +1,6 @@
 //! The reader on the bytes of real kernels. The tapes beside this file were recorded in the guests of `scripts/guests`.
 
+mod reverse;
 mod tables;
 pub(in crate::source) mod tape;
 

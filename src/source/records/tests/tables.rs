@@ -13,14 +13,14 @@ use crate::kernel::page_table::{AddressBits, TableShape};
 use crate::kernel::{AddressRange, FrameNumber, Name, PageFlags, PageSize, Permissions, Region, TableBits, TableEntry};
 use std::collections::BTreeMap;
 
-const PAGE: u64 = 4096;
-const MEMORY: u64 = 0xffff_8880_0000_0000;
-const RECORDS: u64 = 0xffff_ea00_0000_0000;
+pub(super) const PAGE: u64 = 4096;
+pub(super) const MEMORY: u64 = 0xffff_8880_0000_0000;
+pub(super) const RECORDS: u64 = 0xffff_ea00_0000_0000;
 const RAM: u64 = 1 << 30;
 const PRESENT: u64 = 1 << 63;
 const FILE: u64 = 1 << 61;
 const OWN: u64 = 1 << 56;
-const X86_64: u16 = 62;
+pub(super) const X86_64: u16 = 62;
 const AARCH64: u16 = 183;
 
 /// Where the structures of Linux 6.12 have the members, in the order of [`TableMember::ALL`].
@@ -30,8 +30,8 @@ const OWNER: OwnerLayout = OwnerLayout { owner: 800, space: 1200, process: 1300 
 
 /// A kernel with the memory that tests write into it.
 #[derive(Clone, Default)]
-struct Kernel {
-    words: BTreeMap<u64, u64>,
+pub(super) struct Kernel {
+    pub(super) words: BTreeMap<u64, u64>,
     machine: u16,
     /// The next free physical address.
     free: u64,
@@ -77,12 +77,12 @@ fn region(pages: std::ops::Range<u64>) -> Region {
 }
 
 impl Kernel {
-    fn new(machine: u16) -> Kernel {
+    pub(super) fn new(machine: u16) -> Kernel {
         Kernel { machine, free: 0x10_0000, ..Kernel::default() }
     }
 
     /// Memory for a structure or a table, full of numbers that lead nowhere.
-    fn page(&mut self, filling: u64) -> u64 {
+    pub(super) fn page(&mut self, filling: u64) -> u64 {
         let physical = self.free;
         self.free += PAGE;
         for at in (0..PAGE).step_by(8) {
@@ -158,7 +158,7 @@ impl Kernel {
         Image::open(core).expect("headers")
     }
 
-    fn pages(&self) -> PageRecords {
+    pub(super) fn pages(&self) -> PageRecords {
         let (_, tape) = tapes().next().expect("a tape");
         let bases = Bases { memory: MEMORY, records: RECORDS };
         PageRecords { image: self.image(), layout: tape.layout(), page_bytes: PAGE, bases }

@@ -14,7 +14,7 @@ use rustix::io::{Errno, pread, retry_on_intr};
 use rustix::pipe::pipe;
 use std::fs::File;
 use std::io::Read;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
 
 /// The records of the kernel that runs, opened once.
 pub(super) fn records() -> Result<&'static Records> {
@@ -27,8 +27,22 @@ fn open() -> Result<Records> {
 }
 
 fn core() -> Result<ReadCore> {
-    let core = open_core()?;
-    Ok(Box::new(move |offset: u64, into: &mut [u8]| read_exactly(&core, offset, into)))
+    /// So many threads can read at the same time.
+    const FILES: usize = 4;
+    // Reads through one open file share a buffer in the kernel, which does not lock it (`private_data` in
+    // fs/proc/kcore.c): what one thread reads may be what another one asked for.
+    let first = open_core()?;
+    let more = (1..FILES).map_while(|_| open_core().ok());
+    let files: Vec<Mutex<OwnedFd>> = std::iter::once(first).chain(more).map(Mutex::new).collect();
+    Ok(Box::new(move |offset: u64, into: &mut [u8]| {
+        let free = files.iter().find_map(|file| match file.try_lock() {
+            Ok(file) => Some(file),
+            Err(TryLockError::Poisoned(file)) => Some(file.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        });
+        let file = free.or_else(|| Some(files.first()?.lock().unwrap_or_else(PoisonError::into_inner)));
+        file.is_some_and(|file| read_exactly(&file, offset, into))
+    }))
 }
 
 fn read_exactly(core: &OwnedFd, offset: u64, into: &mut [u8]) -> bool {

@@ -386,8 +386,8 @@ record! {
         size: u64,
         /// Bytes present, as far as the page map shows them.
         present: Option<u64>,
-        /// Bytes swapped, as far as the page map shows them; `null` if shared memory may be in swap, which the page map
-        /// does not show.
+        /// Bytes swapped, as far as the page map shows them; `null` if shared memory may be in swap, which only the
+        /// kernel's own records show.
         swapped: Option<u64>,
         /// Whether regions changed during the command.
         changed: bool,

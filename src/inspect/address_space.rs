@@ -1,5 +1,7 @@
 //! A target as one command sees it: its regions, read once, and facts about the machine, read on first use.
 
+mod backing;
+
 use super::Result;
 use super::classify::{Backing, KernelBehaviour, RegionFacts};
 use super::error::Availability;
@@ -10,7 +12,7 @@ use crate::kernel::physical::Zones;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapMeaning};
 use crate::kernel::{AddressRange, Device, Name, PageFlags, PageSize, Region, SwapEntry, VirtualAddress};
-use crate::process::{self, BackingContent, BackingRun, Held, KsmCounts, MapsText, Modules, Target};
+use crate::process::{self, Held, KsmCounts, MapsText, Modules, Target};
 use crate::report::{Fact, Reason};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -49,6 +51,7 @@ struct SpaceCache {
     given_up: OnceLock<OutOfBudget>,
     kernel: OnceLock<(u32, u32)>,
     observer: OnceLock<process::Result<Observer>>,
+    slots: OnceLock<process::Result<()>>,
 }
 
 impl AddressSpace {
@@ -417,31 +420,6 @@ impl AddressSpace {
                     Smaps::at(self.smaps(), viewed.range().start()).is_some_and(|smaps| smaps.has_flag("pf"))
                 }
             })
-    }
-
-    /// Whether `viewed` maps a file or shared memory, whose content can be read for pages that are not mapped.
-    pub(super) fn has_object(&self, viewed: &ViewedRegion) -> bool {
-        matches!(viewed.backing, Backing::File | Backing::Shmem) && !self.is_pfn_mapped(viewed)
-    }
-
-    /// Whether the backing content of untouched pages of `viewed` is worth a question: it has an object, or is of the
-    /// hugetlb pool.
-    pub(super) fn has_content(&self, viewed: &ViewedRegion) -> bool {
-        viewed.backing == Backing::Hugetlb || self.has_object(viewed)
-    }
-
-    /// The backing content of the pages of `range`, which lies in `viewed`.
-    pub(super) fn backing_content(&self, viewed: &ViewedRegion, range: AddressRange) -> Vec<BackingRun> {
-        let region = &viewed.region;
-        // Nobody else can map this memory, so nobody else has filled it.
-        let is_own = !region.permissions.shared && region.name.as_bytes() == b"/anon_hugepage";
-        match self.files(region).backing_content(region, range) {
-            Ok(runs) => runs,
-            Err(_) if is_own && viewed.backing == Backing::Hugetlb => {
-                vec![BackingRun { range, content: Ok(BackingContent::Hole) }]
-            }
-            Err(error) => vec![BackingRun { range, content: Err(error) }],
-        }
     }
 
     /// Which facts can be known here.

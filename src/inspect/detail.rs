@@ -67,6 +67,8 @@ struct PageReading {
     entry: Option<PageMapEntry>,
     categories: Option<Categories>,
     content: Fact<BackingContent>,
+    /// The slot that its shared memory has for it, if it is in swap.
+    slot: Fact<Option<SwapEntry>>,
 }
 
 /// How often a page is read that changes meanwhile.
@@ -154,10 +156,9 @@ impl AddressSpace {
             }
             _ => None,
         };
+        let is_empty = entry.is_some_and(|entry| !entry.is_present() && entry.swap().is_none());
         let content = match (range, viewed, entry) {
-            (Some(range), Some(viewed), Some(entry))
-                if !entry.is_present() && entry.swap().is_none() && self.has_content(viewed) =>
-            {
+            (Some(range), Some(viewed), Some(_)) if is_empty && self.has_content(viewed) => {
                 let first = self.backing_content(viewed, range).into_iter().next();
                 first.ok_or(Reason::Changed).and_then(|run| Ok(run.content?))
             }
@@ -165,7 +166,14 @@ impl AddressSpace {
                 "only untouched pages of files, shared memory and the hugetlb pool have this state",
             )),
         };
-        Ok(PageReading { entry, categories, content })
+        let slot = match (range, viewed) {
+            (Some(range), Some(viewed)) if is_empty && self.may_have_slots(viewed) => {
+                let found = self.require_slots().and_then(|()| self.slots(viewed, range));
+                found.map(|found| found.first().map(|found| found.slot)).map_err(Reason::from)
+            }
+            _ => Ok(None),
+        };
+        Ok(PageReading { entry, categories, content, slot })
     }
 
     fn describe(
@@ -211,6 +219,7 @@ impl AddressSpace {
             flags: known_flags.filter(|_| device_frame.is_none()),
             categories: reading.categories,
             content: reading.content.clone().ok(),
+            slot: reading.slot.clone().ok().flatten(),
         };
         let (states, kind) = classify(evidence, place, self);
         let state = states.likeliest();
@@ -243,6 +252,7 @@ impl AddressSpace {
             table: None,
             device_frame,
             content: reading.content.clone().ok(),
+            slot: evidence.slot,
         };
         let offset = size.offset(address);
         let in_table = device_frame.and_then(|frame| frame.physical(size));
@@ -293,9 +303,8 @@ impl AddressSpace {
                     Err(Reason::not_permitted("hidden: swap slots need CAP_SYS_ADMIN"))
                 }
                 (State::Swapped, Some(swap)) => Ok(swap),
-                _ if kind == Some(Kind::MaybeSwapped) => {
-                    Err(Reason::NotOnThisKernel("the page map does not show the slots of shared memory".into()))
-                }
+                (State::Swapped, None) => page.slot.ok_or(Reason::Changed),
+                _ if kind == Some(Kind::MaybeSwapped) => Err(unknown_slot(&reading.slot)),
                 _ => Err(Reason::NotApplicable("the page is not in swap")),
             },
             region: viewed.map(|viewed| viewed.region.clone()),
@@ -413,6 +422,14 @@ impl PageDetail {
 }
 
 /// The bits that identify the frame or slot: all but the soft-dirty and exclusive bits.
+/// Why the slot of a page of shared memory is unknown, which most likely is in swap.
+fn unknown_slot(slot: &Fact<Option<SwapEntry>>) -> Reason {
+    match slot {
+        Err(reason) => reason.clone(),
+        Ok(_) => Reason::NotOnThisKernel("the page map does not show the slots of shared memory".into()),
+    }
+}
+
 fn frame_bits(entry: PageMapEntry) -> u64 {
     const EXCLUSIVE: u64 = 1 << 56;
     entry.without_soft_dirty().raw() & !EXCLUSIVE

@@ -47,7 +47,7 @@ impl AddressSpace {
             && may_share_changes
             && !page.flags.is_some_and(|flags| flags.contains(PageFlags::DIRTY));
         // No other page is filled.
-        let is_missing = matches!(page.state(), State::Untouched | State::UffdWp);
+        let is_missing = matches!(page.state(), State::Untouched | State::UffdWp) || page.slot.is_some();
         let mut smaps_if = |decides: bool| if decides { self.smaps_at(detail.address, budget) } else { None };
         let has_keys = machine.has_protection_keys() != Some(false);
         let protection_key = smaps_if(has_keys).and_then(|smaps| smaps.protection_key);
@@ -85,6 +85,10 @@ impl AddressSpace {
             huge_may_come: self.huge_may_come(detail, budget),
             stack_grows: self.stack_grows(detail, budget),
         };
+        if page.slot.is_some() && page.state() == State::Swapped {
+            // It is not mapped, and the shared memory has it.
+            (facts.state, facts.kind) = (State::Untouched, Some(Kind::MaybeSwapped));
+        }
         if is_present && outcome::outcome(&facts, Access::Write).effects.contains(&Effect::Nothing) {
             facts.is_writable = self.is_writable(detail, budget);
         }

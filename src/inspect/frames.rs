@@ -73,6 +73,7 @@ impl FrameRow {
             device_frame: None,
             holders: self.holders,
             content: None,
+            slot: None,
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::holders::FrameHolders;
 use crate::kernel::physical::{ZoneLookup, Zones};
 use crate::kernel::{
-    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State, TableBits,
+    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State, SwapEntry, TableBits,
     VirtualAddress,
 };
 use crate::process::BackingContent;
@@ -142,6 +142,9 @@ pub struct Page {
     pub device_frame: Option<FrameNumber>,
     /// For an untouched page: what the file or shared memory behind it has, when asked for and told.
     pub content: Option<BackingContent>,
+    /// For a page of shared memory without an entry: the swap slot of the first of `pages`, where the kernel's own
+    /// records show it. The others are in the following slots.
+    pub slot: Option<SwapEntry>,
 }
 
 impl Page {
@@ -166,6 +169,7 @@ impl Page {
             table: None,
             device_frame: None,
             content: None,
+            slot: None,
         }
     }
 
@@ -267,7 +271,8 @@ impl Page {
             _ => self.entry,
         };
         let device_frame = self.device_frame.and_then(|first| first.checked_add(index));
-        Page { address: VirtualAddress::new(address), pages: 1, entry, device_frame, ..*self }
+        let slot = self.slot.map(|slot| SwapEntry { offset: slot.offset.saturating_add(index), ..slot });
+        Page { address: VirtualAddress::new(address), pages: 1, entry, device_frame, slot, ..*self }
     }
 
     /// Its pages one by one.

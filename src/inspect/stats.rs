@@ -330,6 +330,7 @@ impl RegionTally {
             swapped: if viewed.backing == Backing::Shmem
                 && self.totals.state(State::Untouched) > 0
                 && space.swap_in_use()
+                && !space.has_slots(viewed)
             {
                 Err(Reason::NotOnThisKernel(
                     "the page map does not show which shared memory is in swap; use `region ADDR full`".into(),

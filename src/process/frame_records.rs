@@ -1,9 +1,10 @@
-//! What the kernel's own records say of frames, beyond one record a frame.
+//! What the kernel's own records lead to: from a frame to its mappings, and from a region to its pages in swap.
 
 use super::machine::Machine;
+use super::target_process::Process;
 use crate::budget::Budget;
-use crate::kernel::FrameNumber;
-use crate::source::{RecordParts, RecordedMapper, Result};
+use crate::kernel::{AddressRange, FrameNumber, Region};
+use crate::source::{RecordParts, RecordedMapper, Result, SwappedRange};
 
 impl Machine {
     /// The processes that may map a frame, each address space once, by the kernel's own records. They are no proof: a
@@ -14,5 +15,26 @@ impl Machine {
     pub fn mappers(&self, frame: FrameNumber, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
         self.require_records(RecordParts::OWNER)?;
         self.source().mappers(frame.get(), budget)
+    }
+}
+
+impl Process {
+    /// Whether the slots of shared memory in swap can be read here.
+    ///
+    /// # Errors
+    /// They cannot, or the way to them was not proved.
+    #[doc(hidden)]
+    pub fn require_slots(&self) -> Result<()> {
+        self.source().require_slots()
+    }
+
+    /// The pages of `range`, a part of `region`, that the shared memory of the region has in swap, in address order.
+    /// Only pages whose page-map entries are empty can be.
+    ///
+    /// # Errors
+    /// As [`require_slots`](Self::require_slots); the region has changed; the budget is over.
+    #[doc(hidden)]
+    pub fn slots(&self, region: &Region, range: AddressRange) -> Result<Vec<SwappedRange>> {
+        self.source().slots(region, range, &mut self.budget())
     }
 }

@@ -28,7 +28,7 @@ pub use capture::{Capture, CaptureContent, Member, unopened};
 pub use crate::source::{
     BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, FrameOwner, FrameRecord, Held,
     Identity, InMemory, Liveness, MissingProcess, PageOfFile, ProcessEntry, ReadAt, RecordParts, RecordedMapper,
-    Result, WordFile, covered_pages,
+    Result, SwappedRange, WordFile, covered_pages,
 };
 pub use cgroups::CgroupMemory;
 pub use huge::{HugeSettings, HugeSize};

@@ -27,7 +27,7 @@ pub use question::{
     Held, InMemory, KernelSetting, List, Listed, Mapping, PageRegion, Probe, Query, ReadAt, Scan, WordFile,
     covered_pages,
 };
-pub use records::{FrameOwner, FrameRecord, PageOfFile, RecordParts, RecordedMapper};
+pub use records::{FrameOwner, FrameRecord, PageOfFile, RecordParts, RecordedMapper, SwappedRange};
 pub use sys::{Word, as_words};
 
 use crate::budget::Budget;
@@ -154,6 +154,10 @@ macro_rules! passed_on {
         fn require_table_entries(&self) -> $crate::source::Result<()> {
             self.source.require_table_entries()
         }
+
+        fn require_slots(&self) -> $crate::source::Result<()> {
+            self.source.require_slots()
+        }
     };
 }
 use passed_on;
@@ -263,6 +267,18 @@ pub trait Source: Send + Sync {
     /// mapped. Nothing is locked: an entry counts only if the page map has the same frame.
     fn table_entries(&self, _first: u64, _into: &mut [Option<TableEntry>]) -> Result<()> {
         lacks("the page tables of a process")
+    }
+
+    /// Whether the slots of shared memory in swap can be read here, and the way to them is proved.
+    fn require_slots(&self) -> Result<()> {
+        lacks("the slots of shared memory in swap")
+    }
+
+    /// The pages of `range`, a part of `region`, that the shared memory of the region has in swap, in address order.
+    /// The page map has nothing for them, so they are only those among the pages that it shows as empty. Each part of
+    /// the page cache is a step.
+    fn slots(&self, _region: &Region, _range: AddressRange, _budget: &mut Budget) -> Result<Vec<SwappedRange>> {
+        lacks("the slots of shared memory in swap")
     }
 
     /// Reads memory of the process, and returns how much was read. The live source faults pages in: call it only for

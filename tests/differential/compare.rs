@@ -175,11 +175,12 @@ fn page(row: &Value, index: u64, words: &Words) -> Vec<String> {
     let repeats = row["frames"].as_u64().unwrap_or(u64::MAX);
     let frame = row["pfn"].as_u64().map(|first| first + index % repeats);
     let state = row["state"].as_str().unwrap_or("");
+    let is_shared_memory = row["kind"] == "shmem";
     [
         differ("frame", frame, words.frame()),
         flags(row, words, hidden),
         map_count(row, words),
-        (!state_fits(state, words)).then(|| format!("{state}: the entry is {:x?}", words.entry)),
+        (!state_fits(state, is_shared_memory, words)).then(|| format!("{state}: the entry is {:x?}", words.entry)),
     ]
     .into_iter()
     .flatten()
@@ -207,7 +208,7 @@ fn map_count(record: &Value, words: &Words) -> Option<String> {
 
 /// Whether the entry is compatible with the state. For pages that are neither present nor in swap it depends on the
 /// kernel: there the subject's own word is compared.
-fn state_fits(state: &str, words: &Words) -> bool {
+fn state_fits(state: &str, is_shared_memory: bool, words: &Words) -> bool {
     let Some(entry) = words.entry else {
         return state == "outside";
     };
@@ -215,7 +216,9 @@ fn state_fits(state: &str, words: &Words) -> bool {
         return state == "present";
     }
     if !words.bit(62) {
-        return ["untouched", "pfn_mapped", "poisoned", "uffd_wp", "guard"].contains(&state);
+        // The page map has nothing for shared memory in swap: smaps counts it.
+        return is_shared_memory && state == "swapped"
+            || ["untouched", "pfn_mapped", "poisoned", "uffd_wp", "guard"].contains(&state);
     }
     let markers = entry >> 5 & ((1 << 50) - 1);
     match entry & 31 {

@@ -43,6 +43,7 @@ mod reverse;
 mod silent;
 #[path = "../skips/mod.rs"]
 mod skips;
+mod slots;
 mod snapshots;
 mod soft_dirty;
 mod states;
@@ -111,6 +112,7 @@ const TESTS: &[&[Test]] = &[
     regions::TESTS,
     reverse::TESTS,
     silent::TESTS,
+    slots::TESTS,
     snapshots::TESTS,
     soft_dirty::TESTS,
     states::TESTS,
@@ -137,6 +139,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     regions::SCENARIOS,
     reverse::SCENARIOS,
     silent::SCENARIOS,
+    slots::SCENARIOS,
     symbols::SCENARIOS,
     target::SCENARIOS,
     undisturbed::SCENARIOS,

@@ -22,7 +22,10 @@ pub fn classify(
     }
     let states = match entry.swap() {
         Some(swap) => non_present_states(entry, swap, rules),
-        None => empty_states(entry, evidence.categories, place),
+        None => match evidence.slot {
+            Some(slot) if !entry.is_uffd_wp() => shared_states(slot, rules),
+            _ => empty_states(entry, evidence.categories, place),
+        },
     };
     let kind = |state| absent_kind(state, entry, place, evidence.content);
     let likeliest = kind(states.likeliest());
@@ -74,6 +77,17 @@ fn non_present_states(entry: PageMapEntry, swap: SwapEntry, rules: &dyn KernelBe
         SwapMeaning::Marker if swap.offset & MARKER_POISONED != 0 => State::Poisoned,
         SwapMeaning::Marker if swap.offset & MARKER_UFFD_WP != 0 => State::UffdWp,
         SwapMeaning::Marker => State::Poisoned,
+    };
+    state.into()
+}
+
+/// The state of a page of shared memory whose page cache has a slot in its place.
+fn shared_states(slot: SwapEntry, rules: &dyn KernelBehaviour) -> StateSet {
+    let state = match rules.swap_meaning(slot.kind) {
+        SwapMeaning::Area => State::Swapped,
+        // The slot could not be read (shmem_set_folio_swapin_error in mm/shmem.c).
+        SwapMeaning::Marker | SwapMeaning::ReadError => State::Poisoned,
+        _ => State::Untouched,
     };
     state.into()
 }
@@ -199,7 +213,7 @@ pub(super) fn absent_kind(
         (State::PfnMapped, _) => Kind::DeviceMemory,
         // Only private memory has swap entries: shared memory in swap leaves an empty entry.
         (State::Swapped | State::Migrating | State::Hwpoison | State::Device, Backing::File | Backing::Shmem)
-            if !place.is_shared && !entry.is_file_or_shared() =>
+            if !place.is_shared && !entry.is_file_or_shared() && entry.swap().is_some() =>
         {
             Kind::PrivateCopy
         }
@@ -282,13 +296,15 @@ pub struct PageObservation {
     pub categories: Option<Categories>,
     /// Its backing content, if that was read: it matters where nothing is mapped.
     pub content: Option<BackingContent>,
+    /// The slot that the page cache of its shared memory has in its place, if that was read.
+    pub slot: Option<SwapEntry>,
 }
 
 impl PageObservation {
     /// An entry of which nothing else was read.
     #[inline]
     pub const fn of(entry: PageMapEntry) -> Self {
-        PageObservation { entry: Some(entry), flags: None, categories: None, content: None }
+        PageObservation { entry: Some(entry), flags: None, categories: None, content: None, slot: None }
     }
 
     /// Whether one PMD maps it, or it comes from the hugetlb pool; `None` if that was not asked.

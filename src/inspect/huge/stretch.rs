@@ -66,6 +66,7 @@ impl Stretch {
         }
         match page.state() {
             State::Present => self.add_present(page, pages),
+            State::Swapped if page.slot.is_some() => self.cached_in_swap_only(pages),
             State::Swapped => self.swapped += pages,
             State::Guard | State::Poisoned => self.guards += pages,
             State::Migrating | State::Hwpoison | State::Device => self.elsewhere += pages,
@@ -73,6 +74,11 @@ impl Stretch {
             // Counted above, or no memory.
             _ => {}
         }
+    }
+
+    /// Shared memory in swap is behind an untouched page.
+    fn cached_in_swap_only(&mut self, pages: u64) {
+        self.merge(&Stretch { untouched: pages, cached_in_swap: pages, ..Stretch::default() });
     }
 
     fn add_present(&mut self, page: &Page, pages: u64) {

@@ -9,9 +9,9 @@ use super::super::page::{Facts, InZone, Page, StateSet, huge_without_scan};
 use super::super::region::ViewedRegion;
 use crate::kernel::physical::Zones;
 use crate::kernel::{
-    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, State, TableBits, VirtualAddress,
+    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, State, SwapEntry, TableBits, VirtualAddress,
 };
-use crate::process::{BackingContent, BackingRun, Categories};
+use crate::process::{BackingContent, BackingRun, Categories, SwappedRange};
 use crate::report::Reason;
 use std::ops::Range;
 
@@ -40,6 +40,15 @@ pub struct Chunk<'a> {
     has_exact_counts: bool,
     /// The backing content of its untouched pages, in address order; empty when not asked for.
     pub(super) backing: &'a [BackingRun],
+    /// Its untouched pages that are in swap, in address order.
+    pub(super) slots: &'a [SwappedRange],
+}
+
+/// What is known of an untouched page beside its entry.
+#[derive(Clone, Copy, Default)]
+pub(super) struct BehindPage {
+    pub(super) content: Option<BackingContent>,
+    pub(super) slot: Option<SwapEntry>,
 }
 
 #[derive(Clone, Copy)]
@@ -128,16 +137,18 @@ impl<'a> Chunk<'a> {
     }
 
     /// A stretch that is empty, or outside the page map.
-    fn empty_page(&self, first: u64, pages: u64, entry: Option<PageMapEntry>, content: Option<BackingContent>) -> Page {
+    fn empty_page(&self, first: u64, pages: u64, entry: Option<PageMapEntry>, behind: BehindPage) -> Page {
+        let BehindPage { content, slot } = behind;
         let evidence = PageObservation {
             entry,
             flags: None,
             // A scan has found nothing, or there is no region.
             categories: Some(Categories::empty()),
             content,
+            slot,
         };
         let (states, kind) = classify(evidence, self.place, self.rules);
-        Page { content, ..self.page_with(first, pages, entry.unwrap_or_default(), states, kind) }
+        Page { content, slot, ..self.page_with(first, pages, entry.unwrap_or_default(), states, kind) }
     }
 
     /// A stretch of which only the state is needed: present.
@@ -183,6 +194,8 @@ pub(super) struct PageStretch {
     pub words: StretchWords,
     /// The backing content of its untouched pages, when asked for.
     pub content: Vec<BackingRun>,
+    /// Its untouched pages that are in swap, in address order.
+    pub slots: Vec<SwappedRange>,
 }
 
 pub(super) enum StretchWords {
@@ -218,7 +231,7 @@ impl PageStretches {
 
     /// Adds the next stretch.
     pub fn push(&mut self, region: Option<usize>, range: AddressRange, words: StretchWords) {
-        self.all.push(PageStretch { region, range, words, content: Vec::new() });
+        self.all.push(PageStretch { region, range, words, content: Vec::new(), slots: Vec::new() });
     }
 
     /// Marks a stretch of `entries` entries as huge mappings.
@@ -266,6 +279,7 @@ impl PageStretches {
             zones: need.contains(Facts::ZONES).then(zones).flatten(),
             has_exact_counts: need.contains(Facts::COUNTS) && space.has_exact_counts(),
             backing: &stretch.content,
+            slots: &stretch.slots,
         }
     }
 }
@@ -273,15 +287,16 @@ impl PageStretches {
 /// The pages of a [`Chunk`].
 #[must_use = "iterators are lazy"]
 pub struct ChunkPages<'a> {
-    chunk: Chunk<'a>,
+    pub(super) chunk: Chunk<'a>,
     /// Whether entries of single pages are all that was read, and neighbours that are the same may come as one.
     is_plain: bool,
     /// Index of the next entry, or of the next page of a stretch without entries.
     next: usize,
     /// The index of the next entry's mark.
     mark: usize,
-    /// The index of the next page's backing run.
-    run: usize,
+    /// The indexes of the next page's backing run and range of slots.
+    pub(super) run: usize,
+    pub(super) slot: usize,
     /// The bits of the last plain entry without its frame, and their states and kind: mostly the next entry has the
     /// same.
     class: Option<(u64, StateSet, Option<Kind>)>,
@@ -300,6 +315,7 @@ impl<'a> Chunk<'a> {
             next: 0,
             mark: 0,
             run: 0,
+            slot: 0,
             class: None,
             rest: None,
         }
@@ -341,15 +357,15 @@ impl ChunkPages<'_> {
             _ if self.next as u64 >= self.chunk.pages => None,
             ChunkContent::Nothing => {
                 let first = self.next as u64;
-                let (content, limit) = self.backing_content(first);
+                let (behind, limit) = self.behind(first);
                 let pages = limit.min(self.chunk.pages - first);
                 self.next += pages as usize;
                 let empty = Some(PageMapEntry::default());
-                Some(self.chunk.empty_page(first, pages, empty, content))
+                Some(self.chunk.empty_page(first, pages, empty, behind))
             }
             ChunkContent::Outside => {
                 self.next = self.chunk.pages as usize;
-                Some(self.chunk.empty_page(0, self.chunk.pages, None, None))
+                Some(self.chunk.empty_page(0, self.chunk.pages, None, BehindPage::default()))
             }
             ChunkContent::Present => {
                 self.next = self.chunk.pages as usize;
@@ -370,11 +386,11 @@ impl ChunkPages<'_> {
             self.next += present;
             return Some(self.chunk.present_page(first as u64, present as u64));
         }
-        let (content, limit) = if entry.is_present() || entry.swap().is_some() {
-            (None, limit)
+        let (BehindPage { content, slot }, limit) = if entry.is_present() || entry.swap().is_some() {
+            (BehindPage::default(), limit)
         } else {
-            let (content, pages) = self.backing_content(first as u64);
-            (content, limit.min(usize::try_from(pages).unwrap_or(limit)))
+            let (behind, pages) = self.behind(first as u64);
+            (behind, limit.min(usize::try_from(pages).unwrap_or(limit)))
         };
         let mut alike = count_alike(rest.get(..limit.min(rest.len()))?, words.stride);
         let flags = same_word(words.flags, first, &mut alike);
@@ -390,7 +406,7 @@ impl ChunkPages<'_> {
         // A head has other flags than its tails: with flags, huge mappings come one by one and in two parts.
         let parted = words.stride > 1 && flags.is_some();
         let flags = flags.map(PageFlags::from_bits_retain);
-        let evidence = PageObservation { entry: Some(entry), flags, categories, content };
+        let evidence = PageObservation { entry: Some(entry), flags, categories, content, slot };
         let (states, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
         // Several zero pages in one `Page` have the same frame. s390x and MIPS have more than one frame of zeros, and
         // their frames follow each other (ZERO_PAGE in asm/pgtable.h): these pages come one by one.
@@ -423,6 +439,7 @@ impl ChunkPages<'_> {
             table,
             device_frame,
             content,
+            slot,
         };
         if !parted {
             return Some(page);
@@ -470,24 +487,6 @@ impl ChunkPages<'_> {
             huge: chunk.never_huge().or_else(|| self.huge_unscanned(states, kind, None)),
             ..chunk.page_with(first as u64, pages as u64, entry, states, kind)
         })
-    }
-
-    /// The backing content of page `index`, and for how many pages from there on it is the same.
-    #[inline]
-    fn backing_content(&mut self, index: u64) -> (Option<BackingContent>, u64) {
-        let (start, shift) = (self.chunk.start.get(), self.chunk.size.shift());
-        let at = start + (index << shift);
-        while let Some(run) = self.chunk.backing.get(self.run) {
-            let (first, end) = (run.range.start().get(), run.range.end().get());
-            if at < first {
-                return (None, (first - at) >> shift);
-            }
-            if at < end {
-                return (run.content.as_ref().ok().copied(), (end - at) >> shift);
-            }
-            self.run += 1;
-        }
-        (None, u64::MAX)
     }
 
     /// The zone of the frame of `entry`; cuts `alike` where that ends.

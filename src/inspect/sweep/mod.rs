@@ -6,6 +6,7 @@
 //! stretch, and makes pages from them on the fly. At no time are more than a few batches in memory.
 //! A sweep compares its regions with those at its end, and reports those that changed.
 
+mod behind;
 mod chunk;
 mod frames;
 mod plan;
@@ -28,9 +29,9 @@ use super::page::{Facts, Page, StateSet};
 use super::{Error, Result};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, PageMapEntry, Region, VirtualAddress};
-use crate::process::{self, BackingRun, Categories, Liveness, PopulatedRange};
+use crate::process::{self, Categories, Liveness, PopulatedRange};
 use crate::report::PagesByReason;
-use chunk::{CategoryMark, PageStretch, PageStretches, StretchWords};
+use chunk::{CategoryMark, PageStretches, StretchWords};
 use frames::WantedFrames;
 use plan::{Action, Plan, PlanStep, READ_PAGES};
 use std::ops::Range;
@@ -362,8 +363,9 @@ impl Batch {
             left = later;
         }
         if question.need.contains(Facts::CONTENT) {
-            find_backing(stretches, space);
+            behind::find_backing(stretches, space);
         }
+        behind::find_slots(stretches, space);
         if question.need.contains(Facts::TABLES) {
             tables::read_tables(stretches, space)?;
         }
@@ -539,41 +541,4 @@ fn may_hold_huge(entries: &[PageMapEntry], index: u64, pages: u64, region: Range
         rest = beyond;
     }
     false
-}
-
-/// Reads the backing content of the untouched pages of all stretches.
-fn find_backing(stretches: &mut PageStretches, space: &AddressSpace) {
-    for stretch in &mut stretches.all {
-        stretch.content = backing_runs(space, stretch, &stretches.entries);
-    }
-}
-
-/// The backing runs of all untouched pages of `stretch`. If they cannot be read, one run says why.
-fn backing_runs(space: &AddressSpace, stretch: &PageStretch, entries: &[PageMapEntry]) -> Vec<BackingRun> {
-    let region = stretch.region.and_then(|index| space.regions().get(index));
-    let Some(region) = region.filter(|viewed| space.has_content(viewed)) else {
-        return Vec::new();
-    };
-    let untouched = match &stretch.words {
-        StretchWords::Nothing => Some(stretch.range),
-        StretchWords::Read { at, stride: 1, .. } => {
-            let entries = entries.get(at.clone()).unwrap_or_default();
-            untouched_range(space, stretch.range, entries)
-        }
-        StretchWords::Read { .. } | StretchWords::Present | StretchWords::Outside => None,
-    };
-    let Some(range) = untouched else {
-        return Vec::new();
-    };
-    space.backing_content(region, range)
-}
-
-/// From the first to the last untouched page.
-fn untouched_range(space: &AddressSpace, range: AddressRange, entries: &[PageMapEntry]) -> Option<AddressRange> {
-    let is_empty = |entry: &PageMapEntry| !entry.is_present() && entry.swap().is_none();
-    let first = entries.iter().position(is_empty)? as u64;
-    let last = entries.iter().rposition(is_empty)? as u64;
-    let bytes = space.page().bytes();
-    let start = range.start().checked_add(first * bytes)?;
-    AddressRange::new(start, range.start().checked_add((last + 1) * bytes)?)
 }

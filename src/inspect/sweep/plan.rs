@@ -145,7 +145,9 @@ impl Plan {
     /// Whether the backing content of an empty stretch is read.
     fn reads_content(&self, step: &PlanStep) -> bool {
         let region = step.region.and_then(|index| self.space.regions().get(index));
-        self.need.contains(Facts::CONTENT) && region.is_some_and(|viewed| self.space.has_content(viewed))
+        region.is_some_and(|viewed| {
+            self.need.contains(Facts::CONTENT) && self.space.has_content(viewed) || self.space.has_slots(viewed)
+        })
     }
 
     /// Cuts an empty stretch into parts if each of its pages costs work, so that the sweep can be stopped between them.

@@ -7,7 +7,9 @@ mod source;
 pub(crate) use builder::Fake;
 
 use crate::kernel::smaps::Smaps;
-use crate::kernel::{AddressRange, Device, Name, PageFlags, PageSize, Permissions, Region, TableEntry, VirtualAddress};
+use crate::kernel::{
+    AddressRange, Device, Name, PageFlags, PageSize, Permissions, Region, SwapEntry, TableEntry, VirtualAddress,
+};
 use crate::process::{BackingContent, FrameRecord, Liveness, ProcessHandle, WordLayout};
 use crate::source::WordFile;
 use std::collections::{BTreeMap, HashMap};
@@ -47,6 +49,8 @@ pub struct World {
     /// The processes that may map frames by the kernel's own records, and their pages there; `None` where that cannot
     /// be read.
     pub mappers: Option<HashMap<u64, Vec<MapperPages>>>,
+    /// Slots of shared memory in swap by page index; `None` where they cannot be read.
+    pub slots: Option<BTreeMap<u64, SwapEntry>>,
     /// Entries of page tables by page index; `None` where they cannot be read.
     pub tables: Option<HashMap<u64, TableEntry>>,
     /// File descriptors: where each leads, and its `fdinfo`.
@@ -159,6 +163,7 @@ impl World {
             counts: HashMap::new(),
             records: None,
             mappers: None,
+            slots: None,
             tables: None,
             descriptors: Vec::new(),
             refused: vec![WordFile::FrameCgroups],

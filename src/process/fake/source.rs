@@ -2,13 +2,13 @@
 
 use super::{HUGE, MapperPages, PAGE, PRESENT, World, region};
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, TableEntry, VirtualAddress};
+use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, SwapEntry, TableEntry, VirtualAddress};
 use crate::process::{ProcessHandle, Target};
 use crate::source::{
     Answer, ConfigPlace, File, FileLocation, FrameRecord, Held, InMemory, KernelSetting, List, Listed, Mapping,
     PageRegion, Probe, Query, RecordParts, RecordedMapper, Scan, Source, WordFile,
 };
-use crate::source::{BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result};
+use crate::source::{BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result, SwappedRange};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -318,6 +318,31 @@ impl Source for FakeSource {
             *entry = self.0.tables.as_ref().and_then(|tables| tables.get(&page)).copied();
         }
         Ok(())
+    }
+
+    fn require_slots(&self) -> Result<()> {
+        if self.0.slots.is_some() { Ok(()) } else { none() }
+    }
+
+    fn slots(&self, region: &Region, range: AddressRange, _: &mut Budget) -> Result<Vec<SwappedRange>> {
+        self.require_slots()?;
+        assert_eq!(region.range.intersection(range), Some(range));
+        let pages = range.start().get() / PAGE..range.end().get() / PAGE;
+        let slots = self.0.slots.iter().flat_map(|slots| slots.range(pages.clone()));
+        let mut found: Vec<SwappedRange> = Vec::new();
+        for (&page, &slot) in slots {
+            let [start, end] = [page, page + 1].map(|page| VirtualAddress::new(page * PAGE));
+            let follows = |last: &SwappedRange| {
+                let next = SwapEntry { offset: last.slot.offset + last.range.len() / PAGE, ..last.slot };
+                last.range.end() == start && next == slot
+            };
+            let (start, slot) = match found.pop_if(|last| follows(last)) {
+                Some(last) => (last.range.start(), last.slot),
+                None => (start, slot),
+            };
+            found.push(SwappedRange::new(AddressRange::new(start, end).expect("pages"), slot));
+        }
+        Ok(found)
     }
 
     fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

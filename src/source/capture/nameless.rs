@@ -10,7 +10,7 @@ use crate::kernel::{AddressRange, Name, Region, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
     Listed, Mapping, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess,
-    WordFile, add_piece, passed_on,
+    SwappedRange, WordFile, add_piece, passed_on,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -395,6 +395,10 @@ impl Source for Nameless {
         let scrub =
             |run: BackingRun| BackingRun { content: run.content.map_err(|error| without_subject(error, what)), ..run };
         runs.map(|runs| runs.into_iter().map(scrub).collect()).map_err(|error| without_subject(error, what))
+    }
+
+    fn slots(&self, region: &Region, range: AddressRange, budget: &mut Budget) -> Result<Vec<SwappedRange>> {
+        self.source.slots(&self.original(region), range, budget)
     }
 
     fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

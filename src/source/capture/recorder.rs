@@ -9,7 +9,7 @@ use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List, Listed,
     Mapping, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess,
-    WordFile, passed_on,
+    SwappedRange, WordFile, passed_on,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -309,6 +309,11 @@ impl Source for Recorder {
     // Not kept, as records are not.
     fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
         self.source.table_entries(first, into)
+    }
+
+    // Not kept, as records are not.
+    fn slots(&self, region: &Region, range: AddressRange, budget: &mut Budget) -> Result<Vec<SwappedRange>> {
+        self.source.slots(region, range, budget)
     }
 
     fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

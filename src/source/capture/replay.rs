@@ -10,7 +10,7 @@ use crate::source::live::installed_debug_file;
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
     Listed, Liveness, Mapping, MemoryLifetime, MissingProcess, PageRegion, Probe, Query, ReadAt, RecordParts,
-    RecordedMapper, Result, Scan, Source, SourceAccess, WordFile,
+    RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile,
 };
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -257,6 +257,14 @@ impl Source for Replay {
 
     fn table_entries(&self, _: u64, _: &mut [Option<TableEntry>]) -> Result<()> {
         lacks("page tables")
+    }
+
+    fn require_slots(&self) -> Result<()> {
+        lacks("the slots of shared memory in swap")
+    }
+
+    fn slots(&self, _: &Region, _: AddressRange, _: &mut Budget) -> Result<Vec<SwappedRange>> {
+        lacks("the slots of shared memory in swap")
     }
 
     fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

@@ -22,7 +22,7 @@ use super::question::ConfigPlace;
 use super::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, Feature, File, FileLocation, Finding, FrameRecord, GroupFile, Held,
     Identity, List, Listed, Liveness, Mapping, MemoryLifetime, MissingProcess, PageRegion, Probe, Query, ReadAt,
-    RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, WordFile, sys,
+    RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile, sys,
 };
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, PageMapEntry, Region, TableEntry, VirtualAddress};
@@ -167,6 +167,16 @@ impl Source for Live {
         let tables = self.attached()?.page_tables()?;
         kernel_records::records()?.table_entries(&tables, first, into);
         Ok(())
+    }
+
+    fn require_slots(&self) -> Result<()> {
+        kernel_records::records()?.require_slots()?;
+        self.attached()?.page_tables().map(drop)
+    }
+
+    fn slots(&self, region: &Region, range: AddressRange, budget: &mut Budget) -> Result<Vec<SwappedRange>> {
+        let tables = self.attached()?.page_tables()?;
+        kernel_records::records()?.slots(&tables, region, range, budget)
     }
 
     fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

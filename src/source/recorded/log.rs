@@ -1,10 +1,10 @@
 //! The log of reads, of limited size, and the words that describe reads and their results.
 
 use crate::kernel::status::ThreadState;
-use crate::kernel::{Name, PageSize, TableEntry, VirtualAddress};
+use crate::kernel::{AddressRange, Name, PageSize, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingContent, BackingRun, Categories, Cgroup, CgroupQuery, File, FrameRecord, PageRegion, Probe,
-    RecordParts, RecordedMapper, Result, WordFile,
+    RecordParts, RecordedMapper, Result, SwappedRange, WordFile,
 };
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -238,6 +238,17 @@ pub(super) fn table_entries(start: VirtualAddress, answer: &Result<()>, found: &
         entries => count_of(entries.iter().flatten().count(), "entry", "entries"),
     });
     let what = format!("{place}: anon_vma.rb_root, vm_area_struct.vm_mm, mm_struct.pgd");
+    LoggedRead { file: "/proc/kcore".to_owned(), what, found: Some(found), ..LoggedRead::default() }
+}
+
+/// The slots of shared memory. As with records, no address of the kernel is logged.
+pub(super) fn slots(range: AddressRange, answer: &Result<Vec<SwappedRange>>) -> LoggedRead {
+    let found = result_words(answer, |found| match found.as_slice() {
+        [] => "nothing is in swap".to_owned(),
+        [one] => format!("{} in the slots of type {} from {:#x} on", one.range, one.slot.kind, one.slot.offset),
+        several => count_of(several.len(), "range", "ranges"),
+    });
+    let what = format!("the page cache of {range}: vm_area_struct.vm_file, address_space.i_pages");
     LoggedRead { file: "/proc/kcore".to_owned(), what, found: Some(found), ..LoggedRead::default() }
 }
 

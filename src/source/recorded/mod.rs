@@ -10,7 +10,7 @@ pub use log::{Log, LoggedRead, Reads, dump_of_any};
 use super::{
     Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List, Listed,
     Mapping, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess,
-    WordFile, passed_on,
+    SwappedRange, WordFile, passed_on,
 };
 use crate::budget::Budget;
 use crate::kernel::mounts;
@@ -154,6 +154,12 @@ impl Source for RecordedSource {
         let answer = self.source.table_entries(first, into);
         let start = VirtualAddress::new(first.saturating_mul(self.page.bytes()));
         self.log.add("kcore", log::table_entries(start, &answer, into));
+        answer
+    }
+
+    fn slots(&self, region: &Region, range: AddressRange, budget: &mut Budget) -> Result<Vec<SwappedRange>> {
+        let answer = self.source.slots(region, range, budget);
+        self.log.add("kcore", log::slots(range, &answer));
         answer
     }
 

@@ -11,10 +11,12 @@ mod bases;
 mod ground;
 mod image;
 mod layout;
+mod mapping;
 mod pages;
 mod proof;
 mod record;
 mod reverse;
+mod swapped;
 mod tables;
 #[cfg(test)]
 pub(super) mod tests;
@@ -26,15 +28,17 @@ pub(super) use tables::{AddressView, PageTables};
 
 pub use record::{FrameOwner, FrameRecord, PageOfFile, RecordParts};
 pub use reverse::RecordedMapper;
+pub use swapped::SwappedRange;
 
 use super::{Error, Result};
 use crate::budget::Budget;
-use crate::kernel::TableEntry;
 use crate::kernel::btf::Layout;
+use crate::kernel::{AddressRange, Region, TableEntry};
 use layout::PageLayout;
 use pages::PageRecords;
 use reverse::{ReverseLayout, ReverseMap};
 use std::sync::OnceLock;
+use swapped::SlotLayout;
 use way::TableLayout;
 
 /// The records of a machine whose layout was proved.
@@ -44,6 +48,10 @@ pub(super) struct Records {
     tables: Option<TableLayout>,
     /// `None` if this kernel has another way from pages to processes.
     reverse: Option<ReverseLayout>,
+    /// `None` if this kernel has another way from processes to shared memory.
+    slots: Option<SlotLayout>,
+    /// Whether page caches are read as they are.
+    caches: OnceLock<bool>,
     proved: RecordParts,
     /// Pins are proved when they are first asked for, because the proof pins a page.
     pins: OnceLock<Option<bool>>,
@@ -55,8 +63,16 @@ impl Records {
     pub(super) fn prove(image: Image, layout: &Layout, ground: Box<dyn Ground>) -> Result<Records> {
         let pages = PageRecords::find(image, PageLayout::of(layout)?, &*ground)?;
         let proved = proof::prove(&pages, &*ground)?;
-        let (tables, reverse) = (TableLayout::of(layout), ReverseLayout::of(layout));
-        Ok(Records { pages, tables, reverse, proved, pins: OnceLock::new(), ground })
+        Ok(Records {
+            pages,
+            tables: TableLayout::of(layout),
+            reverse: ReverseLayout::of(layout),
+            slots: SlotLayout::of(layout),
+            caches: OnceLock::new(),
+            proved,
+            pins: OnceLock::new(),
+            ground,
+        })
     }
 
     /// Whether these parts can be believed here.
@@ -90,6 +106,30 @@ impl Records {
         let unknown = || Error::not_available("this kernel's layout of the way to processes is unknown to pmdb");
         let layout = self.reverse.as_ref().ok_or_else(unknown)?;
         ReverseMap { pages: &self.pages, layout }.mappers(frame, budget)
+    }
+
+    /// Whether the slots of shared memory in swap can be believed here.
+    pub(super) fn require_slots(&self) -> Result<()> {
+        self.proved_slots().map(drop)
+    }
+
+    fn proved_slots(&self) -> Result<&SlotLayout> {
+        self.require(RecordParts::OWNER)?;
+        let unknown = || Error::not_available("this kernel's layout of page caches is unknown to pmdb");
+        let layout = self.slots.as_ref().ok_or_else(unknown)?;
+        let is_proved = *self.caches.get_or_init(|| layout.is_proved(&self.pages, &*self.ground));
+        is_proved.then_some(layout).ok_or_else(unknown)
+    }
+
+    /// The pages of `range`, a part of a region of the process with these tables, that its shared memory has in swap.
+    pub(super) fn slots(
+        &self,
+        tables: &PageTables,
+        region: &Region,
+        range: AddressRange,
+        budget: &mut Budget,
+    ) -> Result<Vec<SwappedRange>> {
+        self.proved_slots()?.slots(&self.pages, tables.space, region, range, budget)
     }
 
     /// The page tables of a process, proved by its page map.

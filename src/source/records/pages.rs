@@ -93,7 +93,7 @@ impl PageRecords {
     }
 
     /// The address of the record of a frame.
-    fn address(&self, frame: u64) -> Option<u64> {
+    pub(super) fn address(&self, frame: u64) -> Option<u64> {
         self.bases.records.checked_add(frame.checked_mul(self.layout.page)?)
     }
 
@@ -220,7 +220,7 @@ impl PageRecords {
     }
 
     /// The file of a page cache. It is one if the file names this page cache as its own.
-    fn file(&self, mapping: u64) -> Option<PageOfFile> {
+    pub(super) fn file(&self, mapping: u64) -> Option<PageOfFile> {
         let follow = |address: u64, member| self.image.word(address.checked_add(self.layout.at(member)?)?);
         let inode = follow(mapping, Member::Host)?;
         if follow(inode, Member::InodeMapping)? != mapping {

@@ -31,6 +31,8 @@ fn all_shared() -> Error {
 #[derive(Clone, Copy)]
 pub(crate) struct PageTables {
     pub(super) top: u64,
+    /// The address space.
+    pub(super) space: u64,
     pub(super) shape: TableShape,
 }
 
@@ -92,12 +94,12 @@ impl PageTables {
         let mut tried = Vec::new();
         let is_first = |one: &&SamplePage| if has_own { one.is_own() } else { one.is_anonymous() };
         for own in samples.iter().filter(is_first).take(MOST_WAYS) {
-            for top in own.word.frame().map_or_else(Vec::new, |frame| way.tops(own.page, frame)) {
+            for (top, address_space) in own.word.frame().map_or_else(Vec::new, |frame| way.tops(own.page, frame)) {
                 if tried.contains(&top) {
                     continue;
                 }
                 tried.push(top);
-                let all = shapes.iter().map(|&shape| PageTables { top, shape });
+                let all = shapes.iter().map(|&shape| PageTables { top, space: address_space, shape });
                 if let Some(found) = all.into_iter().find(|tables| tables.are_of(pages, space, &samples)) {
                     return Ok(found);
                 }

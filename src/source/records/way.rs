@@ -95,7 +95,7 @@ pub(super) struct Way<'a> {
 
 impl Way<'_> {
     /// First tables of the address spaces that may map this frame at this page.
-    pub(super) fn tops(&self, page: u64, frame: FrameNumber) -> Vec<u64> {
+    pub(super) fn tops(&self, page: u64, frame: FrameNumber) -> Vec<(u64, u64)> {
         let mut tops = Vec::new();
         let Some(map) = self.reverse_map(frame) else {
             return tops;
@@ -141,7 +141,7 @@ impl Way<'_> {
 
     /// The first table of the address space of a node, if the node is of this reverse map and its mapping has this
     /// address.
-    fn top(&self, node: u64, map: u64, address: u64) -> Option<u64> {
+    fn top(&self, node: u64, map: u64, address: u64) -> Option<(u64, u64)> {
         let entry = node.checked_sub(self.layout.at(TableMember::Node))?;
         if self.follow(entry, TableMember::Of)? != map {
             return None;
@@ -150,7 +150,7 @@ impl Way<'_> {
         let range = self.follow(mapping, TableMember::Start)?..self.follow(mapping, TableMember::End)?;
         let space = self.follow(mapping, TableMember::Space)?;
         let top = self.follow(space, TableMember::Top)?;
-        (range.contains(&address) && self.is_wanted(space)).then_some(top)
+        (range.contains(&address) && self.is_wanted(space)).then_some((top, space))
     }
 
     /// Whether an address space may be that of the process: it names a thread of it, which has this address space.

@@ -2,6 +2,7 @@
 //! killed.
 
 use super::super::puppet::Puppet;
+use super::super::slots;
 use super::super::support::{is_hole, page_bytes, plain_entry, release, skip};
 use super::super::system::{self, Changed};
 use super::super::target::{Target, announce, wait};
@@ -97,13 +98,23 @@ fn in_swap(
             skip(name, "the swap cache keeps shared memory that was paged out");
         }
         true => {
-            let truth = Truth::absent(shared, "untouched", "swap_in").behind("maybe_swapped", "shmem");
+            let are_slots_read = slots::are_read(&puppet.0.attach());
+            let truth = if are_slots_read {
+                Truth::absent(shared, "swapped", "swap_in").of_kind("shmem")
+            } else {
+                Truth::absent(shared, "untouched", "swap_in").behind("maybe_swapped", "shmem")
+            };
             let said = says(pid, object, &truth);
-            assert!(said.translation["swap"].is_null(), "{}", said.translation);
-            let why = said.translation["why"]["swap"].as_str().expect("why");
-            assert!(!why.contains("not in swap"), "{why}");
+            let slot = &said.translation["swap"];
+            if are_slots_read {
+                assert!(slot["offset"].as_u64() > Some(0), "{slot}");
+            } else {
+                assert!(slot.is_null(), "{}", said.translation);
+                let why = said.translation["why"]["swap"].as_str().expect("why");
+                assert!(!why.contains("not in swap"), "{why}");
+            }
             assert!(said.explanation["next_read"]["fault"].is_null());
-            in_the_region(pid, object);
+            in_the_region(pid, object, are_slots_read);
         }
         false => skip(name, "the kernel kept the page"),
     }
@@ -136,15 +147,19 @@ fn is_in_swap_cache(pid: u32, object: u64) -> bool {
     next()["kind"] == "cached" && next()["smaps"]["Swap"] == page_bytes()
 }
 
-/// The page map does not show which shared memory is in swap; smaps does.
-fn in_the_region(pid: u32, object: u64) {
+/// The page map does not show which shared memory is in swap; smaps does, and the kernel's own records.
+fn in_the_region(pid: u32, object: u64, are_slots_read: bool) {
     let region = |full: &str| -> serde_json::Value {
         let text = program(&[], pid, true, &[format!("region {object:#x} {full}")]);
         serde_json::from_str(text.trim()).expect("an object")
     };
     let said = region("");
-    assert!(said["swapped"].is_null(), "{said}");
-    assert!(said["why"]["swapped"].is_string(), "{said}");
+    if are_slots_read {
+        assert_eq!(said["swapped"], page_bytes(), "{said}");
+    } else {
+        assert!(said["swapped"].is_null(), "{said}");
+        assert!(said["why"]["swapped"].is_string(), "{said}");
+    }
     let full = region("full");
     assert_eq!(full["swapped"], page_bytes(), "{full}");
     assert_eq!(full["swapped"], full["smaps"]["Swap"], "{full}");

@@ -1,6 +1,7 @@
 //! The reader on the bytes of real kernels. The tapes beside this file were recorded in the guests of `scripts/guests`.
 
 mod reverse;
+mod swapped;
 mod tables;
 pub(in crate::source) mod tape;
 

@@ -63,7 +63,7 @@ impl AddressView for Process {
     }
 }
 
-fn region(pages: std::ops::Range<u64>) -> Region {
+pub(super) fn region(pages: std::ops::Range<u64>) -> Region {
     let [start, end] = [pages.start, pages.end].map(|page| VirtualAddress::new(page * PAGE));
     Region {
         range: AddressRange::new(start, end).expect("pages"),

@@ -1,0 +1,154 @@
+//! What there is of pages that are not mapped: the page cache of a file, the page cache and the swap slots of shared
+//! memory.
+
+use super::AddressSpace;
+use crate::inspect::classify::{Backing, KernelBehaviour as _};
+use crate::inspect::region::ViewedRegion;
+use crate::kernel::AddressRange;
+use crate::process::{self, BackingContent, BackingRun, RecordParts, SwappedRange};
+
+impl AddressSpace {
+    /// Whether `viewed` maps a file or shared memory, whose content can be read for pages that are not mapped.
+    pub(in crate::inspect) fn has_object(&self, viewed: &ViewedRegion) -> bool {
+        matches!(viewed.backing, Backing::File | Backing::Shmem) && !self.is_pfn_mapped(viewed)
+    }
+
+    /// Whether the backing content of untouched pages of `viewed` is worth a question: it has an object, or is of the
+    /// hugetlb pool.
+    pub(in crate::inspect) fn has_content(&self, viewed: &ViewedRegion) -> bool {
+        viewed.backing == Backing::Hugetlb || self.has_object(viewed)
+    }
+
+    /// The backing content of the pages of `range`, which lies in `viewed`.
+    pub(in crate::inspect) fn backing_content(&self, viewed: &ViewedRegion, range: AddressRange) -> Vec<BackingRun> {
+        let region = &viewed.region;
+        // Nobody else can map this memory, so nobody else has filled it.
+        let is_own = !region.permissions.shared && region.name.as_bytes() == b"/anon_hugepage";
+        match self.files(region).backing_content(region, range) {
+            Ok(runs) => runs,
+            Err(_) if is_own && viewed.backing == Backing::Hugetlb => {
+                vec![BackingRun { range, content: Ok(BackingContent::Hole) }]
+            }
+            Err(error) => vec![BackingRun { range, content: Err(error) }],
+        }
+    }
+
+    /// Whether the swap slots of untouched pages of `viewed` can be read, where the page map has nothing: those of
+    /// shared memory, by the kernel's own records.
+    pub(in crate::inspect) fn has_slots(&self, viewed: &ViewedRegion) -> bool {
+        self.may_have_slots(viewed) && self.require_slots().is_ok()
+    }
+
+    /// Whether pages of `viewed` may be in swap without a sign of it in the page map, and records can be read at all.
+    pub(in crate::inspect) fn may_have_slots(&self, viewed: &ViewedRegion) -> bool {
+        let has_records = || self.target().machine.require_records(RecordParts::OWNER).is_ok();
+        viewed.backing == Backing::Shmem && self.swap_in_use() && has_records()
+    }
+
+    /// Whether the slots of shared memory can be read here, or why not.
+    pub(in crate::inspect) fn require_slots(&self) -> process::Result<()> {
+        let ask = || self.target().process.require_slots();
+        self.0.cache.slots.get_or_init(ask).clone()
+    }
+
+    /// The pages of `range`, a part of `viewed`, that its shared memory has in swap.
+    pub(in crate::inspect) fn slots(
+        &self,
+        viewed: &ViewedRegion,
+        range: AddressRange,
+    ) -> process::Result<Vec<SwappedRange>> {
+        self.target().process.slots(&viewed.region, range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inspect::Facts;
+    use crate::kernel::{Device, Kind, State, SwapEntry, VirtualAddress};
+    use crate::process::fake::{FILE, PAGE, PRESENT, World, region};
+    use std::collections::{BTreeMap, HashMap};
+
+    const FIRST: u64 = 0x1000;
+
+    /// Shared memory: a page that is mapped, five in neighbouring slots, two in others, one that could not be read.
+    fn world() -> World {
+        let mut shared = region(FIRST, 64);
+        shared.device = Device { major: 0, minor: 30 };
+        (shared.inode, shared.permissions.shared) = (7, true);
+        let mut world = World { tmpfs: Some(shared.device), swaps: true, ..World::new([shared]) };
+        world.entries.insert(FIRST, PRESENT | FILE | 0x77);
+        let slot = |kind, offset| SwapEntry { kind, offset };
+        let mut slots: BTreeMap<u64, SwapEntry> = (0..5).map(|at| (FIRST + 3 + at, slot(0, 100 + at))).collect();
+        // The last is a marker (PTE_MARKER_POISONED).
+        slots.extend([(FIRST + 8, slot(0, 7)), (FIRST + 20, slot(0, 8)), (FIRST + 21, slot(31, 2))]);
+        World { slots: Some(slots), records: Some(HashMap::new()), ..world }
+    }
+
+    /// States, pages, and first slots.
+    fn seen(world: World, need: Facts) -> Vec<(State, u64, Option<u64>)> {
+        let (_, target) = world.target();
+        let space = AddressSpace::of(&target).expect("a space");
+        let mut seen: Vec<(State, u64, Option<u64>)> = Vec::new();
+        let mut pages = space.pages(&space.spans(), need);
+        while let Some(chunk) = pages.next().expect("a sweep") {
+            for page in chunk.pages() {
+                let slot = page.slot.filter(|_| page.state() == State::Swapped).map(|slot| slot.offset);
+                match seen.last_mut() {
+                    Some((state, pages, None)) if *state == page.state() && slot.is_none() => *pages += page.pages,
+                    _ => seen.push((page.state(), page.pages, slot)),
+                }
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn shared_memory_in_swap_is_swapped() {
+        use State::{Poisoned, Present, Swapped, Untouched};
+        let expected = [
+            (Present, 1, None),
+            (Untouched, 2, None),
+            (Swapped, 5, Some(100)),
+            (Swapped, 1, Some(7)),
+            (Untouched, 11, None),
+            (Swapped, 1, Some(8)),
+            (Poisoned, 1, None),
+            (Untouched, 42, None),
+        ];
+        for scans in [true, false] {
+            for need in [Facts::empty(), Facts::KINDS, Facts::CONTENT] {
+                assert_eq!(seen(World { scans, ..world() }, need), expected, "{scans} {need:?}");
+            }
+        }
+        let each = seen(world(), Facts::ENTRIES | Facts::EACH);
+        let slots: Vec<u64> = each.iter().filter_map(|(.., slot)| *slot).collect();
+        assert_eq!(slots, [100, 101, 102, 103, 104, 7, 8]);
+    }
+
+    #[test]
+    fn without_records_or_swap_it_is_untouched() {
+        let untouched = [(State::Present, 1, None), (State::Untouched, 63, None)];
+        let off = [
+            World { records: None, ..world() },
+            World { slots: None, ..world() },
+            World { swaps: false, ..world() },
+            World { tmpfs: None, ..world() },
+        ];
+        for world in off {
+            assert_eq!(seen(world, Facts::KINDS), untouched);
+        }
+    }
+
+    #[test]
+    fn a_page_of_shared_memory_has_its_slot() {
+        let (_, target) = world().target();
+        let space = AddressSpace::of(&target).expect("a space");
+        let at = |page: u64| space.detail(VirtualAddress::new(page * PAGE)).expect("a page");
+        let swapped = at(FIRST + 5);
+        assert_eq!((swapped.page.state(), swapped.page.kind), (State::Swapped, Some(Kind::Shmem)));
+        assert_eq!(swapped.swap, Ok(SwapEntry { kind: 0, offset: 102 }));
+        assert_eq!(at(FIRST + 2).page.state(), State::Untouched);
+        assert!(at(FIRST + 2).swap.is_err());
+    }
+}

@@ -3,7 +3,7 @@
 
 use super::entry::Context;
 use super::error::Error;
-use crate::eval::{self, Value};
+use crate::eval::{self, Integer, Value};
 use crate::kernel::{State, VirtualAddress};
 use crate::lang::{Expression, NumberType, Range, Spanned};
 
@@ -33,8 +33,8 @@ pub(super) fn note_value(context: &mut Context, range: &Spanned<Range>) -> Resul
 }
 
 /// Whether a number is a mapped address: the range is noted as a pointer then.
-fn is_pointer(context: &Context, number: i128) -> Result<bool, Error> {
-    let Ok(address) = u64::try_from(number).map(VirtualAddress::new) else {
+fn is_pointer(context: &Context, number: Integer) -> Result<bool, Error> {
+    let Some(address) = number.to_u64().map(VirtualAddress::new) else {
         return Ok(false);
     };
     Ok(context.target()?.process.region_at(address)?.is_some())

@@ -220,7 +220,6 @@ fn x_notes_what_gdb_would_follow() {
             ("pmdb -- find text, 1", ": for the memory there, write `find *text, +LENGTH, 1`"),
             ("pmdb -- snapshot a in text", ": for the memory there, write `*text, +LENGTH`"),
             ("pmdb -- diff a in text", ": for the memory there, write `*text, +LENGTH`"),
-            ("pmdb -- capture - text | wc -c", ": for the memory there, write `*text, +LENGTH`"),
         ],
     );
 }

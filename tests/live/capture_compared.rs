@@ -179,9 +179,9 @@ fn lines(process: &[&str], folder: &Path) -> Vec<String> {
     let offers: Vec<&str> = offers.iter().map(String::as_str).collect();
     for (line, offered) in KEYS.iter().zip(answers(process, false, "snapshot keyed\n", &offers, folder)) {
         assert!(!offered.is_empty(), "{line}");
-        // Of the pages of libraries it changes with each process that others start or end.
+        // Of the pages of libraries they change with each process that others start or end.
         let keys = offered.iter().filter_map(|offer| offer.split_whitespace().next_back());
-        let keys = keys.filter(|key| key.trim_matches('"') != "mapcount");
+        let keys = keys.filter(|key| !["mapcount", "pss"].contains(&key.trim_matches('"')));
         lines.extend(keys.map(|key| format!("{line}{}", key.trim_matches('"'))));
     }
     lines.extend(MORE.iter().map(|line| (*line).to_owned()));

@@ -141,6 +141,9 @@ impl Merger<'_> {
         };
         let place_then = self.pair.before.place(address);
         let place_then = place_then.and_then(|(then, place)| is_same_mapping(then, region).then_some(place));
+        // A split or collapse shows only if both samples tell huge mappings.
+        let tell_huge = self.pair.before.tells_huge && self.pair.now.tells_huge;
+        let [then, now] = [then, now].map(|seen| SampledPage { is_huge: seen.is_huge && tell_huge, ..seen });
         let before = page_facts(then, self.pair.states(then, place_then));
         let after = page_facts(now, self.pair.states(now, Some(place)));
         let (main, others) = event_kinds(then, before.state, now, after.state, self.extra);

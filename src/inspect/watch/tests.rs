@@ -101,6 +101,12 @@ fn pages_that_move_share_a_row_where_their_frames_follow_each_other() {
     forked.counts.values_mut().for_each(|count| *count = 2);
     assert_eq!(watched(forked, scattered()), [(EventKind::CopiedOnWrite, 0x1000, 4, Some(900), Some(500))]);
     let huge = || World::new([region(HUGE, HUGE)]);
+    // What does not tell huge mappings, as a core, cannot show that one has come.
+    let [mut untold, mut told] = [huge(), huge()];
+    untold.scans = false;
+    untold.maps_huge(HUGE, 20 * HUGE);
+    told.maps_huge(HUGE, 20 * HUGE);
+    assert_eq!(watched(untold, told), []);
     let mut small = huge();
     (0..HUGE).for_each(|page| small.maps(HUGE + page, 1, 10 * HUGE - page));
     let mut collapsed = huge();

@@ -390,7 +390,8 @@ impl OpenSample {
     pub fn finish(self) -> (WordSample, AddressSpace) {
         let OpenSample { space, spans, words, .. } = self;
         let regions = around(&space, &spans);
-        (WordSample { words, regions, spans, page: space.page() }, space)
+        let tells_huge = space.availability().categories.contains(Categories::HUGE);
+        (WordSample { words, regions, spans, page: space.page(), tells_huge }, space)
     }
 }
 
@@ -400,6 +401,8 @@ pub(super) struct WordSample {
     pub regions: Vec<(Region, Backing)>,
     pub spans: Vec<AddressRange>,
     pub page: PageSize,
+    /// Whether huge mappings can be told: a core does not show them.
+    pub tells_huge: bool,
 }
 
 impl WordSample {

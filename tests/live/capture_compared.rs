@@ -151,11 +151,11 @@ fn compared(line: &str) -> Option<String> {
 }
 
 /// Takes the printed lines that are the same from those that are left. Returns whether all have been the same.
-fn settles(left: &mut BTreeSet<usize>, [before, then, after]: [&Answer; 3]) -> bool {
-    if then == before || then == after {
-        return true;
-    }
-    for found in [before, after] {
+fn settles(left: &mut BTreeSet<usize>, then: &Answer, live: &[&Answer]) -> bool {
+    for found in live {
+        if *found == then {
+            return true;
+        }
         if found.len() == then.len() {
             left.retain(|&line| found.get(line) != then.get(line));
         }
@@ -239,9 +239,8 @@ fn agrees(name: &str, json: bool) {
         assert!(is_compared || is_apart, "{:?} has no example that can be compared", about.name);
     }
     let mut open: Vec<(&str, BTreeSet<usize>)> = lines.iter().map(|line| (&**line, BTreeSet::new())).collect();
-    let mut before =
-        answers(&process, json, &set_up, &lines.iter().map(String::as_str).collect::<Vec<_>>(), folder.path());
-    open.iter_mut().zip(&before).for_each(|((_, left), answer)| left.extend(0..answer.len().max(1)));
+    // What the process answered before the capture, from the second round on.
+    let mut before: Vec<Answer> = Vec::new();
     let mut last = String::new();
     for _ in 0..ROUNDS {
         let asked: Vec<&str> = open.iter().map(|(line, _)| *line).collect();
@@ -253,12 +252,17 @@ fn agrees(name: &str, json: bool) {
         let after = answers(&process, json, &set_up, &asked, folder.path());
         last.clear();
         let mut next = Vec::new();
-        let mut all = before.iter().zip(&then).zip(after);
+        let mut all = then.iter().zip(after).enumerate();
         open.retain_mut(|(line, left)| {
-            let ((before, then), after) = all.next().expect("an answer");
-            let is_settled = settles(left, [before, then, &after]);
+            let (at, (then, after)) = all.next().expect("an answer");
+            let earlier = before.get(at);
+            if earlier.is_none() {
+                left.extend(0..after.len().max(1));
+            }
+            let live: Vec<&Answer> = earlier.into_iter().chain([&after]).collect();
+            let is_settled = settles(left, then, &live);
             if !is_settled {
-                last += &difference(line, before, then);
+                last += &difference(line, &after, then);
                 next.push(after);
             }
             !is_settled

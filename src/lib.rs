@@ -248,22 +248,24 @@
 //
 // # Where to change what is printed
 //
-// - A column of a table: `Column::…` in the file of its command, or in the `records.rs` of its folder (`compare`:
-//   `command/compare/records.rs`). Columns that several tables have are in `render/columns.rs`.
-// - A field of JSON: its name in `record! { … }`, in the same file. Of records that several commands emit:
-//   `report/records/`, and their text in `render/text/`.
-// - A word of a filter: `lang/field.rs`, and its line in `grammar/language.ebnf`. Words that name a state or a kind are
-//   in `kernel/page.rs`, those that name a flag in `kernel/page_flags.rs`: all texts and JSON follow them. What a word
-//   means is in `eval/filter/field/`; what it needs, in `command/subjects/tables.rs`.
+// - A column of a table: its title is a string in a `Table`, in the file of its command or in the `records.rs` of its
+//   folder (`compare`: `command/compare/records.rs`). Columns that several tables have are in `render/columns.rs`.
+// - The JSON name of a field: its name in `record! { … }`, in the file that has the columns. Of records that several
+//   commands emit: `report/records/`, and their text in `render/text/`. The fields of a `[flat]` type are often in
+//   `report/facts.rs`. Order and labels in text go by these names: `render/text/words.rs`.
+// - A word of a filter: `lang/field.rs`, and the rule of its type (`integer<page>`, …) in `grammar/language.ebnf`.
+//   Words that name a state or a kind are in `kernel/page.rs`, those that name a flag in `kernel/page_flags.rs`: all
+//   texts and JSON follow them. A new word also needs its meaning in `eval/filter/field/`, and what it needs to be
+//   known in `command/subjects/tables.rs`.
 // - A sentence of `explain`: `render/text/explanation.rs`. Which effects it predicts is decided in `inspect/explain.rs`
 //   and `inspect/outcome/`. Sentences about states and kinds, for all commands: `kernel/page.rs`. Of `explain huge`:
 //   `command/explain/huge_records.rs`.
-// - The text of `help`: `ABOUT` in the file of its command; of other subjects: `command/subjects/`. The exit statuses
-//   are in `command/subjects/files.txt`, and in `args.rs` for `--help`.
-// - An error about a name: `eval/names.rs`; about `MODULE!NAME` and `&NAME`: `eval/symbols.rs`.
-// - A colour: the role of a state is in `render/text/words.rs`, that of a letter in pictures in `render/marks.rs`, and
-//   the colour of a role in `render/theme.rs`.
-// - A default: a constant in the file of its command, which a test compares with the help.
+// - The text of `help`: `ABOUT` in the file of its command; of other subjects: `command/subjects/`. Exit statuses:
+//   `command/subjects/files.txt` for `help files` and the manual page, `args.rs` for `--help`.
+// - A symbol that is not found: written bare (`main`), `eval/names.rs`; as `MODULE!NAME` or `&NAME`, `eval/symbols.rs`.
+// - A colour: the role of a state is in `render/text/words.rs`, that of its letter in pictures in `render/marks.rs`.
+//   Many have one role: `render/theme.rs` gives it a colour.
+// - A default: a constant in the file of its command, and a sentence of its `ABOUT`.
 //
 // # What always holds
 //

@@ -177,7 +177,7 @@ fn page(row: &Value, index: u64, words: &Words) -> Vec<String> {
     let state = row["state"].as_str().unwrap_or("");
     let is_shared_memory = row["kind"] == "shmem";
     [
-        differ("frame", frame, words.frame()),
+        differ("frame", frame, words.frame()).filter(|_| !is_of_device(row)),
         flags(row, words, hidden),
         map_count(row, words),
         (!state_fits(state, is_shared_memory, words)).then(|| format!("{state}: the entry is {:x?}", words.entry)),
@@ -192,18 +192,24 @@ fn is_everybodys(record: &Value) -> bool {
     record["kind"] == "vdso"
 }
 
+/// Whether a page has the frame of a device, which the page map does not show: only the page tables do.
+fn is_of_device(record: &Value) -> bool {
+    record["state"] == "pfn_mapped" && !record["pfn"].is_null()
+}
+
 /// Compares the flags, except the `hidden` ones. A process that exits marks the pages that it mapped as referenced, and
 /// reclaim clears that again (zap_pte_range in mm/memory.c): on the vdso, which all map, that bit keeps changing.
 fn flags(record: &Value, words: &Words, hidden: u64) -> Option<String> {
     const REFERENCED: u64 = 1 << 2;
     let passing = if is_everybodys(record) { REFERENCED } else { 0 };
     let visible = |flags: u64| flags & !hidden & !passing;
-    differ("flags", number(record, "flags_raw").map(visible), words.flags.map(visible))
+    let differs = differ("flags", number(record, "flags_raw").map(visible), words.flags.map(visible));
+    differs.filter(|_| !is_of_device(record))
 }
 
 fn map_count(record: &Value, words: &Words) -> Option<String> {
     let differs = differ("map count", record["map_count"].as_u64(), words.count);
-    differs.filter(|_| !is_everybodys(record))
+    differs.filter(|_| !is_everybodys(record) && !is_of_device(record))
 }
 
 /// Whether the entry is compatible with the state. For pages that are neither present nor in swap it depends on the
@@ -252,7 +258,7 @@ fn translation(record: &Value, words: &Words, before: &Snapshot) -> Vec<String> 
         differ("physical", number(record, "physical"), physical),
         flags(record, words, 0),
         map_count(record, words),
-        differ("cgroup", record["cgroup"].as_u64(), words.cgroup),
+        differ("cgroup", record["cgroup"].as_u64(), words.cgroup).filter(|_| !is_of_device(record)),
         node.and_then(|node| differ("node", record["node"].as_u64(), Some(node))),
         bit("soft_dirty", 55),
         bit("uffd_wp", 57),

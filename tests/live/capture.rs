@@ -2,7 +2,7 @@
 
 use super::Test;
 use super::puppet::Puppet;
-use super::support::{is_root, page_bytes, skip};
+use super::support::{copy_program, is_root, page_bytes, skip};
 use super::target::Target;
 use std::collections::BTreeSet;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -367,7 +367,7 @@ fn names_are_left_out_on_request() {
     const STRANGE: &str = "zyxquorble";
     let folder = tempfile::Builder::new().prefix(STRANGE).tempdir().expect("a directory");
     let program = folder.path().join(format!("{STRANGE}-1"));
-    std::fs::copy(std::fs::canonicalize("/bin/sleep").expect("a program"), &program).expect("a copy");
+    copy_program(&std::fs::canonicalize("/bin/sleep").expect("a program"), &program);
     let mut command = Command::new(&program);
     let mut running = command.arg("1000").env(STRANGE, STRANGE).spawn().expect("it starts");
     let pid = running.id().to_string();

@@ -510,6 +510,8 @@ mod tests {
             (&["summary", "frames", "--how"], InitialTarget::Nothing, "summary frames --how"),
             (&["812", "info", "symbol", "--help"], process(), "help info symbol"),
             (&["812", "walk", "heap", "--help"], process(), "help walk"),
+            (&["812", "regions", ">", "/tmp/file"], process(), "regions > /tmp/file"),
+            (&["812", "map > ./map.svg"], process(), "map > ./map.svg"),
         ] {
             assert_eq!(run(line), (subject, step(text)), "{line:?}");
         }
@@ -519,7 +521,6 @@ mod tests {
         assert_eq!(parse(&["info"]).unwrap().subject(), InitialTarget::Process(TargetName::Name("info".into())));
         for line in [
             &["812", "regions", "|", "cat"][..],
-            &["812", "regions", ">", "/tmp/file"],
             &["812", "!ls"],
             &["812", "shell", "ls"],
             &["-p", "812", "-x", "f", "walk"],

@@ -13,21 +13,25 @@ pub(super) fn note_value(context: &mut Context, range: &Spanned<Range>) -> Resul
         return Ok(());
     };
     let written = Spanned::new(expression.clone(), range.at);
-    for (bytes, as_type) in [(1, NumberType::U8), (2, NumberType::U16), (4, NumberType::U32), (8, NumberType::U64)] {
-        let Some(name) = eval::variable_of_size(&written, bytes, context.state) else {
-            continue;
-        };
-        let address = Box::new(written.clone());
-        let value = Expression::Read { as_type, address };
-        let text = value.to_string();
-        if let Ok(Value::Integer(number)) = eval::evaluate(&Spanned::new(value, range.at), context.state)
-            && !is_pointer(context, number)?
-        {
-            let message = format!(
-                "`watch` shows changes of pages; to wait until `{name}` has another value: `watch {name} until {text} != {number}`"
-            );
-            context.sink.note(message)?;
-        }
+    let Some((name, size)) = eval::variable(&written, context.state) else {
+        return Ok(());
+    };
+    let as_type = match size {
+        1 => NumberType::U8,
+        2 => NumberType::U16,
+        4 => NumberType::U32,
+        8 => NumberType::U64,
+        _ => return Ok(()),
+    };
+    let value = Expression::Read { as_type, address: Box::new(written) };
+    let text = value.to_string();
+    if let Ok(Value::Integer(number)) = eval::evaluate(&Spanned::new(value, range.at), context.state)
+        && !is_pointer(context, number)?
+    {
+        let message = format!(
+            "`watch` shows changes of pages; to wait until `{name}` has another value: `watch {name} until {text} != {number}`"
+        );
+        context.sink.note(message)?;
     }
     Ok(())
 }

@@ -63,14 +63,8 @@ impl SweepEnd {
                 let what = "the contents of untouched pages (cached, swapped or past the end)";
                 return Err(inspect::Error::Unknown { what, reason }.into());
             }
-            let pages = self.selection.unknown_content.pages();
-            let message = format!(
-                "left out: {pages} untouched {} whose contents are unknown ({reason})",
-                if pages == 1 { "page" } else { "pages" },
-            );
-            sink.note(message)?;
         }
-        let undecided = say_undecided(&self.selection.undecided, "page", sink)?;
+        let undecided = say_left_out_pages(&self.selection, sink)?;
         let physical = self.totals.physical_extent().filter(|_| self.are_runs);
         let summary = WalkSummary {
             pages: self.totals.pages,
@@ -122,6 +116,15 @@ pub(super) fn say_undecided(undecided: &PagesByReason, what: &str, sink: &mut dy
     let rights = if reason.remedy().is_some() { "; see `help rights`" } else { "" };
     say_left_out(pages, what, &format!("{}{rights}", reason.cause()), sink)?;
     Ok(Undecided { pages, why: because("undecided", reason) })
+}
+
+/// Says which pages a filter leaves out because their backing content or another fact is unknown.
+pub(super) fn say_left_out_pages(selection: &Selection, sink: &mut dyn Sink) -> Result<Undecided, Stopped> {
+    if let Some(reason) = selection.unknown_content.reason() {
+        let pages = counted(selection.unknown_content.pages(), "untouched page");
+        sink.note(format!("left out: {pages} whose contents are unknown ({reason})"))?;
+    }
+    say_undecided(&selection.undecided, "page", sink)
 }
 
 /// The note that states of pages are uncertain, and why.

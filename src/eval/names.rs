@@ -141,19 +141,17 @@ fn identity(region: &Region) -> (Device, u64, &Name) {
 }
 
 /// Whether `name` means the region: it is one of its names, or one as displayed.
-fn is_called(region: &Region, name: &str) -> bool {
-    let printed = unescape(name);
-    let is_it = |one: Name| {
-        let bytes = one.as_bytes();
-        bytes == name.as_bytes() || bytes == printed || one.to_string() == name
-    };
+/// `printed` is the name without the escapes of a displayed one.
+fn is_called(region: &Region, name: &str, printed: &[u8]) -> bool {
+    let is_it = |one: Name| [name.as_bytes(), printed].contains(&one.as_bytes());
     !region.name.is_empty() && region.names().any(is_it)
 }
 
 /// Every mapping with that name, by first address.
 pub(super) fn mappings_called<'a>(regions: &'a [Region], name: &str) -> Vec<NamedMapping<'a>> {
     let mut found: Vec<NamedMapping<'a>> = Vec::new();
-    for region in regions.iter().filter(|region| is_called(region, name)) {
+    let printed = unescape(name);
+    for region in regions.iter().filter(|region| is_called(region, name, &printed)) {
         let is_of = |mapping: &&mut NamedMapping| identity(mapping.first) == identity(region);
         match found.iter_mut().find(is_of) {
             Some(mapping) => mapping.regions.push(region),

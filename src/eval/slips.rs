@@ -1,12 +1,12 @@
 //! Two slips: a pointer variable in the place of the memory that it points to, and a sum in the place of a range. Both
-//! give an answer, about another page than the one that was meant. Every range and place that a command evaluates comes
-//! by here.
+//! give an answer, about another page than the one that was meant. The functions of `eval` that evaluate ranges and
+//! places look for them, so that commands need not.
 
 use super::evaluator::Evaluator;
 use super::scope::{Scope, Slip};
 use super::value::Value;
-use crate::lang::{BinaryOperator, Expression, Range, Spanned, SymbolName, UnaryOperator};
-use crate::symbol::{SymbolAt, SymbolKind};
+use crate::lang::{BinaryOperator, Expression, Range, Spanned, UnaryOperator};
+use crate::symbol::SymbolKind;
 
 /// The smallest number that is taken for a length.
 const SMALLEST_LENGTH: i128 = 4096;
@@ -47,7 +47,8 @@ fn note(place: &Spanned<Expression>, length: &str, scope: &dyn Scope) {
         }
         _ => (place, String::new()),
     };
-    let Some(name) = variable_of_size(variable, target.process.layout().pointer_bytes.into(), scope) else {
+    let is_pointer = |(_, size): &(String, u64)| *size == u64::from(target.process.layout().pointer_bytes);
+    let Some((name, _)) = self::variable(variable, scope).filter(is_pointer) else {
         return;
     };
     let operand = Box::new(variable.clone());
@@ -66,20 +67,19 @@ fn note(place: &Spanned<Expression>, length: &str, scope: &dyn Scope) {
     }
 }
 
-/// The name that is written, if it is that of a variable with so many bytes.
-pub fn variable_of_size(written: &Spanned<Expression>, bytes: u64, scope: &dyn Scope) -> Option<String> {
-    let called = match &written.node {
-        Expression::Name(symbol) => SymbolName { module: None, symbol: Spanned::new(symbol.clone(), written.at) },
-        Expression::ModuleSymbol { module, symbol } => {
-            SymbolName { module: Some(module.clone()), symbol: symbol.clone() }
-        }
+/// The variable that is written by its name alone: the name, and its size. It searches for no similar names: most names
+/// of regions and modules come by here too.
+pub fn variable(written: &Spanned<Expression>, scope: &dyn Scope) -> Option<(String, u64)> {
+    let (module, name, at) = match &written.node {
+        Expression::Name(name) => (None, name, written.at),
+        Expression::ModuleSymbol { module, symbol } => (Some(module.node.0.as_str()), &symbol.node, symbol.at),
         _ => return None,
     };
     let evaluator = Evaluator::new(scope);
-    let start = evaluator.address(written).ok()?;
-    let found = evaluator.symbols(&called).ok()?;
-    let is_it = |one: &SymbolAt| one.start == start && one.kind == SymbolKind::Object && one.size == bytes;
-    found.iter().any(is_it).then(|| called.to_string())
+    let found = evaluator.names(at, "").ok()?.find(module, &name.0).ok()?;
+    let start = evaluator.one(&name.0, found.clone(), at).ok()?.start;
+    let variable = found.iter().find(|one| one.start == start && one.kind == SymbolKind::Object)?;
+    Some((written.node.to_string(), variable.size))
 }
 
 /// `A +4M`, with a blank before the plus and none after it.

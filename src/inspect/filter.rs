@@ -11,7 +11,7 @@ use super::table_entry;
 use super::{Error, Result};
 use crate::kernel::{AddressRange, FrameNumber};
 use crate::process::{self, Categories, Machine};
-use crate::report::Reason;
+use crate::report::{Fact, Reason};
 use std::sync::Arc;
 
 type Test = dyn Fn(&Page, Option<&ViewedRegion>) -> Option<bool> + Send + Sync;
@@ -54,19 +54,26 @@ impl Filter {
         (self.test)(page, region) == Some(true)
     }
 
-    /// Why the filter can neither keep nor leave out a page that it does not keep, if a fact about the page is unknown.
-    pub fn why_undecided(&self, page: &Page, region: Option<&ViewedRegion>) -> Option<Reason> {
-        if self.is_undecided(page, region) {
-            return page.states.uncertainty().map(|reason| reason.of("states are"));
+    /// Whether it keeps the page. The error is why it can neither keep it nor leave it out: the state of the page or
+    /// another fact is unknown.
+    pub fn answer(&self, page: &Page, region: Option<&ViewedRegion>) -> Fact<bool> {
+        let answer = (self.test)(page, region);
+        if answer == Some(true) {
+            return Ok(true);
         }
-        let why_unknown = self.why_unknown.as_ref()?;
-        if (self.test)(page, region).is_some() { None } else { why_unknown(page, region) }
+        let unknown = if self.keeps_in_another_state(page, region) {
+            page.states.uncertainty().map(|reason| reason.of("states are"))
+        } else if answer.is_none() {
+            self.why_unknown.as_ref().and_then(|why_unknown| why_unknown(page, region))
+        } else {
+            None
+        };
+        unknown.map_or(Ok(false), Err)
     }
 
-    /// Whether the page is left out only because its state is uncertain: in one of its possible states it would be
-    /// kept.
-    pub fn is_undecided(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
-        if page.states.is_certain() || self.matches(page, region) {
+    /// Whether the state of the page is uncertain, and the filter would keep it in one of its possible states.
+    fn keeps_in_another_state(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
+        if page.states.is_certain() {
             return false;
         }
         let place = region.map(|viewed| RegionFacts::plain(viewed.backing, viewed.region.permissions.shared));
@@ -109,15 +116,10 @@ impl Question {
         }
     }
 
-    /// Whether the filter keeps the page.
+    /// Whether the filter keeps the page, or why it has no answer.
     #[inline]
-    pub fn keeps(&self, page: &Page, region: Option<&ViewedRegion>) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.matches(page, region))
-    }
-
-    /// Why the filter has no answer for a page that it does not keep, if it has none.
-    pub fn why_undecided(&self, page: &Page, region: Option<&ViewedRegion>) -> Option<Reason> {
-        self.filter.as_ref()?.why_undecided(page, region)
+    pub fn answer(&self, page: &Page, region: Option<&ViewedRegion>) -> Fact<bool> {
+        self.filter.as_ref().map_or(Ok(true), |filter| filter.answer(page, region))
     }
 
     /// What is needed of pages that the filter keeps: never less than the filter needs.

@@ -182,12 +182,10 @@ impl FrameSweep {
         }
         if let Some(filter) = &self.question.filter {
             self.rows.retain(|frames| {
-                let page = frames.as_page(&self.machine);
-                let is_kept = filter.matches(&page, None);
-                if let Some(reason) = (!is_kept).then(|| filter.why_undecided(&page, None)).flatten() {
+                filter.answer(&frames.as_page(&self.machine), None).unwrap_or_else(|reason| {
                     self.undecided.add(frames.frames, reason);
-                }
-                is_kept
+                    false
+                })
             });
         }
         Ok(Some(&self.rows))

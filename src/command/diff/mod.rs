@@ -3,14 +3,14 @@
 mod records;
 
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
-use super::rows::{self, RowLimit, name_of_region, say_undecided};
+use super::rows::{self, RowLimit, name_of_region, say_left_out_pages};
 use super::snapshot::{self, SnapshotPart, or_say, seconds, snapshot_called};
 use super::translate::brief;
 use super::unobserved::{note_copies_as_moved, unobservable};
 use super::watch::{detail, tally, with_average_mark};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, capture, example};
 use crate::eval::{self, CommonSpans, Origin, Spans};
-use crate::inspect::{self, AddressSpace, Change, RegionGroups};
+use crate::inspect::{self, AddressSpace, Change, Facts, Question, RegionGroups};
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Name, PageSize, Region};
 use crate::lang::parser::{
@@ -24,7 +24,7 @@ use std::fmt::{self, Formatter};
 use crate::process::Target;
 use crate::render::units::count;
 use crate::render::{Record, Sink};
-use crate::report::{Blind, EventKind, NetEffect, Numbers, PagesByReason, Shape, Stopped};
+use crate::report::{Blind, EventKind, NetEffect, Numbers, Shape, Stopped};
 use crate::state::NamedSnapshot;
 use crate::symbol;
 use records::{ChangeGroup, ChangeRow, DiffSummary};
@@ -206,7 +206,7 @@ copied page is shown as moved: it was not shared before.",
             context.sink.note(FLAGS_OF_READING)?;
         }
         let mut blind = unobservable(&space, from.snapshot.spans(), shared);
-        let in_place = || writes_in_place(from, to, compared.as_deref(), self.file.is_none());
+        let in_place = || hidden_writes(from, to, compared.as_deref(), self.file.is_none());
         blind.extend(no_contents.or_else(in_place));
         let seconds = seconds(to.time) - seconds(from.time);
         let is_whole = from.is_of_file || to.is_of_file;
@@ -239,8 +239,8 @@ copied page is shown as moved: it was not shared before.",
 
 const FLAGS_OF_READING: &str = "some flags may have changed because pmdb read the contents (referenced, idle, active)";
 
-/// The reason why writes that leave a page in its place do not show, if some would not.
-fn writes_in_place(
+/// Why writes to pages that keep their frames do not show; `None` if all would show.
+fn hidden_writes(
     from: &NamedSnapshot,
     to: &NamedSnapshot,
     within: Option<&[AddressRange]>,
@@ -338,21 +338,17 @@ fn matching_ranges(
     sink: &mut dyn Sink,
 ) -> Result<Vec<AddressRange>, Error> {
     let mut found = Vec::new();
-    let mut undecided = PagesByReason::default();
-    let mut pages = space.pages(ranges, filter.need()).within(sink.budget());
-    let (mut done, total) = (0, ranges.iter().map(|range| range.pages(space.page())).sum());
-    while let Some(chunk) = pages.next()? {
-        sink.progress(done, total, "pages")?;
-        done += chunk.pages;
-        for page in chunk.pages() {
-            if filter.matches(&page, chunk.region) {
-                found.extend(page.range(space.page()));
-            } else if let Some(reason) = filter.why_undecided(&page, chunk.region) {
-                undecided.add(page.pages, reason);
-            }
+    let question = Question::of_kept(filter, Facts::empty());
+    let ended = rows::sweep(space, ranges, question, sink, |sweep, sink| {
+        while let Some(kept) = sweep.next(sink)? {
+            found.extend(kept.pages.filter_map(|page| page.range(space.page())));
         }
+        Ok(())
+    })?;
+    if let Some(stopped) = ended.stopped {
+        return Err(stopped.into());
     }
-    say_undecided(&undecided, "page", sink)?;
+    say_left_out_pages(&ended.selection, sink)?;
     let spans = Spans::new(found, Origin::Written);
     Ok(spans.map_or(Vec::new(), |spans| spans.ranges().to_vec()))
 }

@@ -116,8 +116,8 @@ device may interpret a read as a command.",
             context.sink.note(message)?;
         }
         if (format == Format::Text || unit == pointer)
-            && let Some(name) =
-                written.and_then(|written| eval::variable_of_size(written, pointer.bytes().into(), context.state))
+            && let Some((name, size)) = written.and_then(|written| eval::variable(written, context.state))
+            && size == u64::from(pointer.bytes())
         {
             let asked = if format == Format::Text { "x/s" } else { "x" };
             context.sink.note(format!("`{name}` has the size of a pointer: to follow it, write `{asked} *{name}`"))?;

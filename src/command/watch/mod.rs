@@ -431,12 +431,12 @@ impl WatchRun<'_> {
         // It may be decided before the end of the range.
         'pages: while let Some(chunk) = pages.next()? {
             for page in chunk.pages() {
-                let matches = filter.matches(&page, chunk.region);
+                let matches = filter.answer(&page, chunk.region).unwrap_or_else(|reason| {
+                    undecided.add(page.pages, reason);
+                    false
+                });
                 any |= matches;
                 all &= matches;
-                if let Some(reason) = (!matches).then(|| filter.why_undecided(&page, chunk.region)).flatten() {
-                    undecided.add(page.pages, reason);
-                }
                 let decided = match of {
                     Quantifier::Any | Quantifier::None => any,
                     Quantifier::All => !all,

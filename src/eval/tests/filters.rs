@@ -215,8 +215,7 @@ fn an_uncertain_state_is_no_answer_where_it_matters() {
         let file = space.regions().iter().find(|viewed| viewed.region.inode != 0 && !viewed.region.permissions.shared);
         assert!(file.is_some());
         assert_eq!(filter.matches(&hidden, file), kept, "{text}");
-        assert_eq!(filter.is_undecided(&hidden, file), undecided, "{text}");
-        assert_eq!(filter.why_undecided(&hidden, file).is_some(), undecided, "{text}");
+        assert_eq!(filter.answer(&hidden, file).is_err(), undecided, "{text}");
     }
 }
 
@@ -245,9 +244,9 @@ fn an_unknown_fact_is_no_answer_where_it_matters() {
         let filter = page_filter(text);
         let filter = eval::page_filter(&filter, &space, &world).unwrap();
         assert_eq!(filter.matches(&huge, None), kept, "{text}");
-        assert_eq!(filter.why_undecided(&huge, None).is_some(), undecided, "{text}");
+        assert_eq!(filter.answer(&huge, None).is_err(), undecided, "{text}");
         // Without a frame there is no such fact.
-        assert_eq!(filter.why_undecided(&untouched(), None), None, "{text}");
+        assert!(filter.answer(&untouched(), None).is_ok(), "{text}");
     }
 }
 
@@ -263,10 +262,10 @@ fn an_unknown_fact_comes_with_its_reason() {
     let filter = page_filter("exclusive");
     let filter = eval::page_filter(&filter, &space, &World::of(process())).unwrap();
     let huge = Page { map_count: None, flags: None, huge: Some(true), ..present() };
-    let reason = filter.why_undecided(&huge, None).expect("a reason");
+    let reason = filter.answer(&huge, None).expect_err("a reason");
     assert!(reason.is_refusal() && reason.cause().contains("map counts"), "{reason}");
     let zeros = Page { kind: Some(Kind::HugeZero), ..huge };
-    assert!(!filter.matches(&zeros, None) && filter.why_undecided(&zeros, None).is_none());
+    assert_eq!(filter.answer(&zeros, None), Ok(false));
 }
 
 /// Whether `walk pfn:0..pfn:9 where TEXT` keeps a frame.

@@ -290,11 +290,12 @@ impl Selection {
             self.unknown_content.add(pages, reason);
         }
         chunk.pages().filter(move |page| {
-            let is_kept = question.keeps(page, chunk.region);
+            let is_kept = question.answer(page, chunk.region).unwrap_or_else(|reason| {
+                self.undecided.add(page.pages, reason);
+                false
+            });
             if is_kept {
                 self.uncertain = self.uncertain.or(page.states.if_uncertain());
-            } else if let Some(reason) = question.why_undecided(page, chunk.region) {
-                self.undecided.add(page.pages, reason);
             }
             is_kept
         })

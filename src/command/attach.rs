@@ -185,17 +185,20 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
                 None if asked.split_once(' ').is_some_and(|(first, _)| language.alone().any(|word| word == first)) => {
                     format!("{what}; a command without a process is not quoted as a whole: `pmdb {asked}`")
                 }
-                None if !process::similar_names(asked).is_empty() => format!("{what}{}", similar(asked)),
-                None if !asked.starts_with(|c: char| c.is_ascii_digit()) => {
-                    let running = names_of_processes();
-                    let words: Vec<&str> = language.alone().chain(SPECIAL_TARGETS).collect();
-                    let known = words.into_iter().chain(running.iter().map(String::as_str));
-                    match SyntaxError::did_you_mean(asked, known) {
-                        Some(guess) => format!("{what}; {guess}"),
-                        None => what,
+                Some((_, Does::Nothing)) => what,
+                None => match similar(&process::similar_names(asked)) {
+                    similar if !similar.is_empty() => what + &similar,
+                    _ if asked.starts_with(|c: char| c.is_ascii_digit()) => what,
+                    _ => {
+                        let running = names_of_processes();
+                        let words: Vec<&str> = language.alone().chain(SPECIAL_TARGETS).collect();
+                        let known = words.into_iter().chain(running.iter().map(String::as_str));
+                        match SyntaxError::did_you_mean(asked, known) {
+                            Some(guess) => format!("{what}; {guess}"),
+                            None => what,
+                        }
                     }
-                }
-                _ => what,
+                },
             };
             Err(process::Error::no_such_process(what).into())
         }
@@ -204,11 +207,8 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
 }
 
 /// The end of an error about a name: the names that contain it.
-pub(super) fn similar(name: &str) -> String {
-    match process::similar_names(name) {
-        names if names.is_empty() => String::new(),
-        names => format!("; similar names: {}", names.join(", ")),
-    }
+pub(super) fn similar(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!("; similar names: {}", names.join(", ")) }
 }
 
 /// For a guess: none if they cannot be listed.

@@ -46,7 +46,7 @@ shows this.",
         let machine = context.state.machine().clone();
         let mut findings = machine.findings();
         let target = context.state.target().cloned();
-        let is_capture = target.as_ref().is_some_and(|target| target.process.capture_times().is_some());
+        let is_capture = target.as_ref().is_some_and(|target| target.machine.is_captured());
         let own = target.as_ref().map(|target| target.process.findings()).transpose()?;
         // Where no records can be read, one reason is enough.
         let of_tables = target.as_ref().filter(|_| machine.require_records(RecordParts::FOLIO).is_ok());

@@ -29,7 +29,7 @@ fn with_reads(context: &mut Context, command: impl FnOnce(&mut Context) -> Outco
     let log = Arc::default();
     let before = context.state.record(&log);
     let outcome = command(context);
-    let is_file = context.state.target().is_some_and(|target| target.process.capture_times().is_some());
+    let is_file = context.state.machine().is_captured();
     context.state.end_recording(before);
     match outcome {
         // Nobody reads any more.

@@ -204,7 +204,7 @@ pub fn run(
     state.symbols.begin_command();
     state.notes.take();
     state.slips.take();
-    let slips = SlipNotes { slips: Rc::clone(&state.slips), line: command.to_string(), is_continued: resume.is_some() };
+    let slips = SlipNotes { slips: Rc::clone(&state.slips), command, is_continued: resume.is_some() };
     let mut shown = LastRowSink::new(state, slips, sink);
     let outcome = how::run(command, &mut Context { commands: COMMANDS, state: &mut *state, sink: &mut shown, resume });
     let noted = shown.say_slips();
@@ -233,7 +233,7 @@ pub fn refuse_taken(name: &Spanned<String>) -> Result<(), eval::Error> {
 /// Passes records on, and keeps the address of the last row and the totals.
 struct LastRowSink<'a> {
     sink: &'a mut dyn Sink,
-    slips: SlipNotes,
+    slips: SlipNotes<'a>,
     page: PageSize,
     row: Option<VirtualAddress>,
     /// The totals, by the names of their variables.
@@ -241,15 +241,14 @@ struct LastRowSink<'a> {
 }
 
 /// The slips in one command.
-struct SlipNotes {
+struct SlipNotes<'a> {
     slips: Rc<RefCell<Vec<Slip>>>,
-    /// The command as it is written.
-    line: String,
+    command: &'a dyn ParsedCommand,
     /// Whether an empty line continues it: they were noted before.
     is_continued: bool,
 }
 
-impl SlipNotes {
+impl SlipNotes<'_> {
     /// The notes to be printed now.
     fn take(&self) -> Vec<String> {
         if self.slips.borrow().is_empty() {
@@ -262,7 +261,8 @@ impl SlipNotes {
     /// The whole command is shown if nothing else stands before the range.
     fn message(&self, slip: &Slip) -> String {
         let Slip { cause, written, meant } = slip;
-        let parts = self.line.split_once(&format!(" {written}"));
+        let line = self.command.to_string();
+        let parts = line.split_once(&format!(" {written}"));
         match parts.filter(|(before, _)| COMMANDS.abouts().any(|about| about.name.name == *before)) {
             Some((command, rest)) => format!("{cause} `{command} {meant}{rest}`"),
             None => format!("{cause} `{meant}`"),
@@ -271,7 +271,7 @@ impl SlipNotes {
 }
 
 impl<'a> LastRowSink<'a> {
-    fn new(state: &DebugState, slips: SlipNotes, sink: &'a mut dyn Sink) -> Self {
+    fn new(state: &DebugState, slips: SlipNotes<'a>, sink: &'a mut dyn Sink) -> Self {
         LastRowSink { sink, slips, page: state.machine().page(), row: None, totals: BTreeMap::new() }
     }
 
@@ -291,7 +291,7 @@ impl<'a> LastRowSink<'a> {
 
     fn note(&mut self, record: &dyn Record) {
         self.row = record.address().or(self.row);
-        // Where there are several, the last is that of all.
+        // Of several totals the last counts: it is that of all processes.
         self.totals.extend(record.totals(self.page));
     }
 }

@@ -141,7 +141,7 @@ impl NamedSnapshot {
         let attached = target.process.identity();
         let this = &self.name;
         // A core has no start time. The auxiliary vector has random addresses, so it decides there.
-        let is_file = target.process.capture_times().is_some();
+        let is_file = target.machine.is_captured();
         let is_of_core = self.is_of_file && !self.process.has_start_time() || is_file && !attached.has_start_time();
         let is_same_vector = || target.process.auxiliary_vector().ok() == self.vector;
         // What reads the process next reports its exit.

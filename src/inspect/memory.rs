@@ -242,7 +242,7 @@ fn read_some(target: &Target, start: VirtualAddress, into: &mut [u8]) -> Result<
         match (read < wanted, settled) {
             (_, 0) => {}
             (true, settled) if read <= settled => {
-                let is_capture = target.process.capture_times().is_some();
+                let is_capture = target.machine.is_captured();
                 return Ok((read, Some(if is_capture { ReadEnd::NotCaptured } else { ReadEnd::Unreadable })));
             }
             (_, settled) => return Ok((settled, None)),

@@ -67,23 +67,22 @@ impl FamilyOf {
                     return Err(Error::refused("expected the name of a process as a text", "`account \"postgres\"`"));
                 };
                 let machine = context.state.machine();
-                let is_captured = context.state.target().is_some_and(|one| one.process.capture_times().is_some());
-                let called = if is_captured {
-                    process::captured_processes_called(name, machine)
+                let (called, others) = if machine.is_captured() {
+                    (process::captured_processes_called(name, machine), Vec::new())
                 } else {
-                    process::processes_called(name).map_err(|error| match error {
-                        process::Error::Gone { what, .. } => {
-                            process::Error::no_such_process(format!("{what}{}", attach::similar(name)))
-                        }
-                        error => error,
-                    })
+                    (process::processes_called(name), process::similar_names(name))
                 };
-                let others = if is_captured { Vec::new() } else { process::similar_names(name) };
-                if called.is_ok() && !others.is_empty() {
+                let called = called.map_err(|error| match error {
+                    process::Error::Gone { what, .. } => {
+                        process::Error::no_such_process(what + &attach::similar(&others))
+                    }
+                    error => error,
+                })?;
+                if !others.is_empty() {
                     let others = others.join(", ");
                     context.sink.note(format!("not counted: processes with similar names ({others})"))?;
                 }
-                Ok((called?, None))
+                Ok((called, None))
             }
             FamilyOf::Cgroup(path) => {
                 let machine = context.state.machine();

@@ -169,10 +169,11 @@ describes its contents and its format.",
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let CapturedProcesses { target, others, missing } = self.processes(context)?;
-        if target.process.capture_times().is_some() {
+        // Processes of a family are found among the live ones.
+        if context.state.machine().is_captured() {
             return Err(Error::refused("the target is a capture already", "copy its file"));
         }
+        let CapturedProcesses { target, others, missing } = self.processes(context)?;
         let has = |extra| self.with.contains(&extra);
         let has_memory = has(Extra::Memory) || has(Extra::Dontdump);
         if self.is_passed_over {
@@ -253,15 +254,15 @@ impl WriteCapture {
         }
         let mut missing = Vec::new();
         let mut refusal = None;
-        while !others.is_empty() {
-            let pid = others.remove(0).pid;
-            match Target::attach(pid) {
+        let mut others = others.into_iter();
+        while let Some(one) = others.next() {
+            match Target::attach(one.pid) {
                 Ok(target) => {
                     target.process.set_scan(context.state.settings.scan);
-                    return Ok(CapturedProcesses { target, others, missing });
+                    return Ok(CapturedProcesses { target, others: others.collect(), missing });
                 }
                 Err(error) => {
-                    missing.push(unopened(pid, &error));
+                    missing.push(unopened(one.pid, &error));
                     refusal = Some(error);
                 }
             }

@@ -187,8 +187,8 @@ Needs frame numbers (CAP_SYS_ADMIN).",
             let memory = (!is_single).then(|| ps::memory(&round.target.machine, found.other.pid));
             round.show(found, is_shown, memory, context.sink)?;
         }
-        let mut sums = sample.into_sums();
-        round.show_total(sums.processes(), sums.counts(), context.sink)?;
+        let sums = sample.into_sums();
+        round.show_total(sums.processes(), sums.finish().0, context.sink)?;
         if is_any { Ok(Flow::Done) } else { Err(no_children(round.mine)) }
     }
 }
@@ -224,7 +224,7 @@ impl Compare {
 fn pid(value: &Spanned<lang::Expression>, context: &mut Context) -> Result<u32, Error> {
     let as_range = Spanned::new(lang::Range::Expression(value.node.clone()), value.at);
     if let Value::Text(name) = eval::value(&as_range, context.state)? {
-        if context.target()?.process.capture_times().is_some() {
+        if context.target()?.machine.is_captured() {
             let message = format!("no process is found by its name in a capture: {}", Name::from(&*name));
             return Err(Error::refused(message, "`ps` lists the processes of a capture by number"));
         }

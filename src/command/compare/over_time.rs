@@ -103,15 +103,14 @@ pub(super) fn run(
     let ended = loop {
         let now = Instant::now();
         let others = round.find_others()?;
-        let (found, mut sums) = match take(round, &others, timeline.as_mut(), context) {
+        let (found, sums) = match take(round, &others, timeline.as_mut(), context) {
             Ok(taken) => taken,
             Err(error @ Error::Stopped(_)) => break SamplesEnd::of_error(error, context.sink)?,
             // The attached process went: the last sample stands.
             Err(error) if error.status() == 3 => break SamplesEnd::Exited,
             Err(error) => return Err(error),
         };
-        let counts = sums.counts();
-        let copied = sums.into_copied();
+        let (counts, copied) = sums.finish();
         let rate = before.as_ref().map(|(then, before)| {
             let bytes = copied.count_outside(before).saturating_mul(page_size) as f64;
             (bytes / now.duration_since(*then).as_secs_f64().max(1e-9)) as u64

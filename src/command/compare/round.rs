@@ -185,7 +185,7 @@ impl ComparedSample<'_> {
     }
 
     fn compare(&mut self, other: u32, sink: &mut dyn Sink) -> Result<ComparedProcess, Error> {
-        let is_captured = self.round.target.process.capture_times().is_some();
+        let is_captured = self.round.target.machine.is_captured();
         let other = if is_captured { self.round.target.member(other) } else { Target::attach(other) };
         let other = other?.within(sink.budget());
         let space = AddressSpace::of(&other)?;
@@ -242,8 +242,8 @@ impl SharedCounts {
     }
 }
 
-/// Counts neighbouring pages with the same relation. In a read-only region no write can copy a page.
-fn add(counts: &mut SharedCounts, pages: &SharedPages, is_writable: bool) {
+/// Counts neighbouring pages with the same relation.
+fn add(counts: &mut SharedCounts, pages: &SharedPages) {
     *match pages.relation {
         PageRelation::Shared | PageRelation::Elsewhere => &mut counts.shared,
         PageRelation::Different => &mut counts.copied,
@@ -254,7 +254,7 @@ fn add(counts: &mut SharedCounts, pages: &SharedPages, is_writable: bool) {
         counts.shared_elsewhere += pages.pages;
     }
     let is_shared = matches!(pages.relation, PageRelation::Shared | PageRelation::Elsewhere);
-    if is_shared && pages.copied_by_next_write && is_writable {
+    if is_shared && pages.copied_by_next_write {
         counts.about_to_copy += pages.pages;
     }
 }
@@ -299,18 +299,19 @@ impl Side<'_, '_> {
             for part in region.range.within(ranges) {
                 sink.check()?;
                 let mut counts = SharedCounts::default();
-                let is_writable = region.permissions.write;
                 let start = counterparts.of(region, part);
-                for pages in self.here.compare(part, self.there, start) {
-                    add(&mut counts, &pages, is_writable);
+                for mut pages in self.here.compare(part, self.there, start) {
+                    // In a read-only region no write can copy a page.
+                    pages.copied_by_next_write &= region.permissions.write;
+                    add(&mut counts, &pages);
                     let theirs = match pages.relation {
                         PageRelation::OnlySecond => Some(pages.address),
                         _ => start.and_then(|start| start.checked_add(pages.address.get() - part.start().get())),
                     };
-                    self.sums.add(&pages, is_writable, self.is_forked, self.there, theirs);
+                    self.sums.add(&pages, self.is_forked, self.there, theirs);
                     self.draw(&pages);
                     if start.is_some() {
-                        self.add_to_groups(region, &pages, is_writable);
+                        self.add_to_groups(region, &pages);
                     }
                 }
                 if let Some(start) = start {
@@ -355,7 +356,7 @@ impl Side<'_, '_> {
     }
 
     /// Symbols are those of the attached process; pages of the other process alone count for their region.
-    fn add_to_groups(&mut self, region: &Region, pages: &SharedPages, is_writable: bool) {
+    fn add_to_groups(&mut self, region: &Region, pages: &SharedPages) {
         let Some(symbols) = &mut self.symbols else {
             return;
         };
@@ -367,7 +368,7 @@ impl Side<'_, '_> {
         for (_, count, symbol) in parts {
             let name = symbol.map_or_else(|| name_among_symbols(&region.name), |symbol| symbols.name(symbol));
             let part = SharedPages { pages: count, ..pages.clone() };
-            add(groups.entry(name).or_default(), &part, is_writable);
+            add(groups.entry(name).or_default(), &part);
         }
     }
 

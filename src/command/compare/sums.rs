@@ -19,7 +19,7 @@ pub(super) struct SharedSums {
     shared_anywhere: NumberSet,
     /// Pages that the next write of the attached process copies.
     about_to_copy: NumberSet,
-    /// The frames of the others in place of which the attached process has a different one.
+    /// Frames of the others at places where the attached process has another frame.
     copied: NumberSet,
     /// The frames of pages that only others have.
     there: NumberSet,
@@ -43,14 +43,7 @@ impl SharedSums {
 
     /// Adds neighbouring pages with the same relation to `there`, where they begin at `theirs`. Without a fork, pages
     /// in different frames are no copies.
-    pub fn add(
-        &mut self,
-        pages: &SharedPages,
-        is_writable: bool,
-        is_forked: bool,
-        there: &Snapshot,
-        theirs: Option<VirtualAddress>,
-    ) {
+    pub fn add(&mut self, pages: &SharedPages, is_forked: bool, there: &Snapshot, theirs: Option<VirtualAddress>) {
         let (first, count) = (self.size.index(pages.address), pages.pages);
         let range = |start| AddressRange::of_length(start, count.saturating_mul(self.size.bytes()));
         let places = theirs.and_then(range).into_iter().flat_map(|range| there.places_in(range));
@@ -61,7 +54,7 @@ impl SharedSums {
                 if pages.relation == PageRelation::Shared {
                     self.shared.add(first, count);
                 }
-                if pages.copied_by_next_write && is_writable {
+                if pages.copied_by_next_write {
                     self.about_to_copy.add(first, count);
                 }
             }
@@ -70,7 +63,7 @@ impl SharedSums {
                 places.for_each(|place| self.copied.add(place, 1));
             }
             PageRelation::Different | PageRelation::OnlySecond => places.for_each(|place| self.there.add(place, 1)),
-            // A page that nobody has together with the attached process.
+            // Only the attached process has it.
             _ => {}
         }
     }
@@ -91,22 +84,18 @@ impl SharedSums {
         self.processes
     }
 
-    /// The sums.
-    pub fn counts(&mut self) -> SharedCounts {
+    /// The sums, and the copied frames.
+    pub fn finish(mut self) -> (SharedCounts, NumberSet) {
         let all = [&mut self.with_others, &mut self.shared, &mut self.shared_anywhere, &mut self.about_to_copy];
         all.into_iter().chain([&mut self.copied, &mut self.there]).for_each(NumberSet::join);
-        SharedCounts {
+        let counts = SharedCounts {
             shared: self.shared_anywhere.count(),
             shared_elsewhere: self.shared_anywhere.count() - self.shared.count(),
             copied: self.copied.count(),
             only_here: self.here.saturating_sub(self.with_others.count()),
             only_there: self.there.count(),
             about_to_copy: self.about_to_copy.count(),
-        }
-    }
-
-    /// The copied frames, once [`SharedSums::counts`] was called.
-    pub fn into_copied(self) -> NumberSet {
-        self.copied
+        };
+        (counts, self.copied)
     }
 }

@@ -198,7 +198,7 @@ copied page is shown as moved: it was not shared before.",
         let shared = from.snapshot.extra() & to.snapshot.extra();
         let changes = totals(&rows);
         let has_moved = changes.iter().any(|(kind, _)| *kind == EventKind::Moved);
-        if has_moved && target.process.capture_times().is_none() {
+        if has_moved && !target.machine.is_captured() {
             note_copies_as_moved(&target, context.sink)?;
         }
         let flags_changed = changes.iter().any(|(kind, _)| *kind == EventKind::FlagsChanged);
@@ -301,7 +301,7 @@ fn captured(
 ) -> Result<(NamedSnapshot, Option<Blind>), Error> {
     let earlier = capture::open(&file.node)?;
     let spans = range.map(|range| snapshot::spans(range, context.state)).transpose()?;
-    let is_file = target.process.capture_times().is_some();
+    let is_file = target.machine.is_captured();
     let has_memory = |target: &Target| inspect::has_memory(&AddressSpace::of(target)?);
     let name = lang::escape('"', &file.node);
     let (with, reason): (&[SnapshotPart], _) = match (has_memory(&earlier)?, is_file) {

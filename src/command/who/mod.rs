@@ -139,7 +139,7 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
         let namesakes = namesakes(named);
         let mut summary = summary(answer, &question, &machine);
         summary.words.own_mappings = own_mappings;
-        summary.in_capture = context.state.target().is_some_and(|target| target.process.capture_times().is_some());
+        summary.in_capture = context.state.machine().is_captured();
         if stopped.is_none() {
             list(&namesakes, &machine, context.sink)?;
         }

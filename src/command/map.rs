@@ -195,7 +195,7 @@ impl Measure {
             return None;
         }
         match self.by {
-            MapKey::Sharing => Some(exclusive_unknown(page, counts.clone())),
+            MapKey::Sharing => Some(exclusive_unknown(page, counts)),
             _ => Some(Reason::Changed),
         }
     }

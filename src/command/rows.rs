@@ -508,7 +508,7 @@ pub(super) fn name_of_group(machine: &Machine, counts: &Fact<()>, key: Key) -> (
         }),
         Key::PmdMapped(is) => of_frame("pmd_mapped", is, inspect::no_scan(), |is| is_or_not(is, "pmd_mapped")),
         Key::Exclusive(is) => {
-            let reason = inspect::exclusive_unknown_of_some(counts.clone());
+            let reason = inspect::exclusive_unknown_of_some(counts);
             of_frame("exclusive", is, reason, |is| is_or_not(is, "exclusive"))
         }
     }

@@ -211,9 +211,9 @@ impl<W: Write + Seek> Writer<'_, W> {
         let mappings: Vec<CoreMapping> = regions.iter().filter(|region| region.inode != 0).map(of_file).collect();
         note(core::CORE, core::FILE, &core::mapping_bytes(form, self.page.bytes(), &mappings));
         note(core::PMDB, core::ABOUT, about(&running).as_bytes());
-        let (_, text) = process.regions_and_text(budget)?;
-        note(core::PMDB, core::MAPS, text.bytes());
-        note(core::PMDB, core::MACHINE, machine_of(target, budget)?.text().as_bytes());
+        let space = AddressSpace::of(&target.clone().within(budget.clone()))?;
+        note(core::PMDB, core::MAPS, space.maps_text().bytes());
+        note(core::PMDB, core::MACHINE, machine_of(&space).text().as_bytes());
         note(core::PMDB, core::PAGE_MAP, &self.page_map(target, regions, budget)?);
         Ok(all)
     }
@@ -311,21 +311,20 @@ impl<W: Write + Seek> Writer<'_, W> {
 }
 
 /// What decides what the pages are, for a machine that does not have this kernel and its filesystems.
-fn machine_of(target: &Target, budget: &Budget) -> Result<CoreMachine, Error> {
-    let space = AddressSpace::of(&target.clone().within(budget.clone()))?;
+fn machine_of(space: &AddressSpace) -> CoreMachine {
     let devices = |backing| {
         let mapped = space.regions().iter().filter(|viewed| viewed.region.inode != 0 && viewed.backing == backing);
-        let devices: BTreeSet<_> =
-            mapped.map(|viewed| (viewed.region.device.major, viewed.region.device.minor)).collect();
-        devices.into_iter().map(|(major, minor)| Device { major, minor }).collect()
+        let devices: BTreeSet<Device> = mapped.map(|viewed| viewed.region.device).collect();
+        devices.into_iter().collect()
     };
-    Ok(CoreMachine {
-        release: target.machine.kernel().release,
-        huge_page_bytes: target.machine.huge_page_bytes(),
-        merged_pages: target.machine.merging().shared_pages,
+    let machine = &space.target().machine;
+    CoreMachine {
+        release: machine.kernel().release,
+        huge_page_bytes: machine.huge_page_bytes(),
+        merged_pages: machine.merging().shared_pages,
         shared_memory: devices(Backing::Shmem),
         pools: devices(Backing::Hugetlb),
-    })
+    }
 }
 
 /// What debuggers cannot know: the registers of a core usually are all there.

@@ -276,7 +276,7 @@ impl AddressSpace {
             address,
             exclusive: match (state, page.exclusive()) {
                 (State::Present, Some(exclusive)) => Ok(exclusive),
-                (State::Present, None) => Err(exclusive_unknown(&page, map_count.clone().map(drop))),
+                (State::Present, None) => Err(exclusive_unknown(&page, &map_count.clone().map(drop))),
                 _ => Err(no_frame()),
             },
             content: reading.content.clone(),
@@ -421,7 +421,6 @@ impl PageDetail {
     }
 }
 
-/// The bits that identify the frame or slot: all but the soft-dirty and exclusive bits.
 /// Why the slot of a page of shared memory is unknown, which most likely is in swap.
 fn unknown_slot(slot: &Fact<Option<SwapEntry>>) -> Reason {
     match slot {
@@ -430,6 +429,7 @@ fn unknown_slot(slot: &Fact<Option<SwapEntry>>) -> Reason {
     }
 }
 
+/// The bits that identify the frame or slot: all but the soft-dirty and exclusive bits.
 fn frame_bits(entry: PageMapEntry) -> u64 {
     const EXCLUSIVE: u64 = 1 << 56;
     entry.without_soft_dirty().raw() & !EXCLUSIVE

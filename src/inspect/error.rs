@@ -2,7 +2,7 @@
 
 use super::page::Page;
 use crate::budget::OutOfBudget;
-use crate::kernel::{FrameNumber, PageFlags, State, VirtualAddress};
+use crate::kernel::{FrameNumber, PageFlags, State};
 use crate::process::{self, Categories, Machine, Target};
 use crate::report::{Fact, Reason};
 use thiserror::Error as ThisError;
@@ -61,14 +61,24 @@ pub(super) fn copied_or_not() -> Reason {
 }
 
 /// Why it is unknown whether a present page is mapped only there. `counts` is whether map counts can be known.
-pub fn exclusive_unknown(page: &Page, counts: Fact<()>) -> Reason {
-    if page.count_is_average {
+pub fn exclusive_unknown(page: &Page, counts: &Fact<()>) -> Reason {
+    why_not_exclusive(page.huge.is_some(), page.count_is_average, counts)
+}
+
+/// The same for a group of pages, of which it may be unknown whether they are in a huge mapping.
+pub fn exclusive_unknown_of_some(counts: &Fact<()>) -> Reason {
+    why_not_exclusive(true, counts.is_ok(), counts)
+}
+
+fn why_not_exclusive(is_huge_known: bool, is_average: bool, counts: &Fact<()>) -> Reason {
+    if is_average {
         return Reason::NotOnThisKernel("the map counts of large folios are averages on this kernel".into());
     }
     // Bit 56 is wrong inside huge mappings.
-    let what = match page.huge {
-        Some(_) => "in huge mappings only map counts show it",
-        None => "only map counts or PAGEMAP_SCAN (Linux 6.7) show it",
+    let what = if is_huge_known {
+        "in huge mappings only map counts show it"
+    } else {
+        "only map counts or PAGEMAP_SCAN (Linux 6.7) show it"
     };
     match counts {
         Err(reason) if reason.is_refusal() => Reason::NotPermitted {
@@ -78,14 +88,6 @@ pub fn exclusive_unknown(page: &Page, counts: Fact<()>) -> Reason {
         Err(reason) => Reason::NotOnThisKernel(format!("{what}; {}", reason.cause())),
         Ok(()) => Reason::Changed,
     }
-}
-
-/// The same for a group of pages, of which it may be unknown whether they are in a huge mapping.
-pub fn exclusive_unknown_of_some(counts: Fact<()>) -> Reason {
-    let mut page = Page::new(VirtualAddress::default(), State::Present.into());
-    page.huge = Some(true);
-    page.count_is_average = counts.is_ok();
-    exclusive_unknown(&page, counts)
 }
 
 /// There is no PAGEMAP_SCAN.

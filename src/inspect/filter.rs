@@ -237,10 +237,10 @@ impl AddressSpace {
         if tell_kinds || tell_huge || need.contains(Facts::ORDER) { need | Facts::FLAGS } else { need }
     }
 
-    /// [`Facts::DEVICE_FRAMES`], if a device is mapped in `ranges` and its frames can be known.
+    /// [`Facts::DEVICE_FRAMES`], if a device is mapped in `ranges` and its frames can be known. The ranges are in order,
+    /// and none overlap.
     pub fn device_frames(&self, ranges: &[AddressRange]) -> Facts {
-        let is_inside =
-            |viewed: &&ViewedRegion| ranges.iter().any(|range| range.intersection(viewed.range()).is_some());
+        let is_inside = |viewed: &&ViewedRegion| viewed.range().within(ranges).next().is_some();
         let has_device = self.regions().iter().filter(is_inside).any(|viewed| self.is_of_device(viewed));
         if has_device { self.obtainable(Facts::DEVICE_FRAMES) } else { Facts::empty() }
     }

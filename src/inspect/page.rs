@@ -271,7 +271,7 @@ impl Page {
             _ => self.entry,
         };
         let device_frame = self.device_frame.and_then(|first| first.checked_add(index));
-        let slot = self.slot.map(|slot| SwapEntry { offset: slot.offset.saturating_add(index), ..slot });
+        let slot = self.slot.map(|slot| slot.nth(index));
         Page { address: VirtualAddress::new(address), pages: 1, entry, device_frame, slot, ..*self }
     }
 

@@ -182,7 +182,7 @@ impl fmt::Display for Permissions {
 }
 
 /// A block or anonymous device number, as `maps` prints it (`08:02`, hexadecimal).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Device {
     /// Major number; 0 for filesystems without a disk.
     pub major: u32,

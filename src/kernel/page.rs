@@ -104,6 +104,13 @@ pub struct SwapEntry {
     pub offset: u64,
 }
 
+impl SwapEntry {
+    /// The slot that is so many further.
+    pub fn nth(self, slots: u64) -> SwapEntry {
+        SwapEntry { offset: self.offset.saturating_add(slots), ..self }
+    }
+}
+
 /// One bit of an entry, apart from the frame number or swap entry in bits 0 to 54.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntryBit {

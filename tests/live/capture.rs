@@ -1,9 +1,9 @@
 //! Captures: what commands answer on one, and the file itself.
 
-use super::Test;
 use super::puppet::Puppet;
-use super::support::{copy_program, is_root, page_bytes, skip};
+use super::support::{is_root, page_bytes, skip};
 use super::target::Target;
+use super::{Test, executable};
 use std::collections::BTreeSet;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -367,7 +367,7 @@ fn names_are_left_out_on_request() {
     const STRANGE: &str = "zyxquorble";
     let folder = tempfile::Builder::new().prefix(STRANGE).tempdir().expect("a directory");
     let program = folder.path().join(format!("{STRANGE}-1"));
-    copy_program(&std::fs::canonicalize("/bin/sleep").expect("a program"), &program);
+    executable::copy(std::fs::canonicalize("/bin/sleep").expect("a program"), &program);
     let mut command = Command::new(&program);
     let mut running = command.arg("1000").env(STRANGE, STRANGE).spawn().expect("it starts");
     let pid = running.id().to_string();

@@ -3,8 +3,8 @@
 //! The lines are the examples of the help of all commands, so that a new command is compared as soon as it has one,
 //! and a line for each key that they group by. [`APART`] has those whose answers differ, each with the reason.
 
-use super::Test;
-use super::support::{copy_program, is_root, skip};
+use super::support::{is_root, skip};
+use super::{Test, executable};
 use pmdb::command::COMMANDS;
 use pmdb::demo::{self, Demonstration};
 use std::collections::BTreeSet;
@@ -193,7 +193,7 @@ fn lines(process: &[&str], folder: &Path) -> Vec<String> {
 fn stopped(folder: &Path) -> Demonstration {
     use rustix::process::{Pid, Signal, kill_process};
     let copy = folder.join("demonstration");
-    copy_program(Path::new(env!("CARGO_BIN_EXE_pmdb")), &copy);
+    executable::copy(env!("CARGO_BIN_EXE_pmdb"), &copy);
     let demonstration = demo::start_program(&copy).expect("the demonstration process");
     for pid in [demonstration.pid, demonstration.child_pid] {
         kill_process(Pid::from_raw(pid as i32).expect("its number"), Signal::STOP).expect("to stop it");

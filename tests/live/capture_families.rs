@@ -1,9 +1,9 @@
 //! Captures of several processes of which one ends meanwhile.
 
-use super::Test;
 use super::puppet::Puppet;
-use super::support::{copy_program, is_root};
+use super::support::is_root;
 use super::target::command_as;
+use super::{Test, executable};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -33,7 +33,7 @@ fn path(path: &Path) -> &str {
 /// Processes of one name, by number.
 fn family(folder: &Path, name: &str) -> Vec<Puppet> {
     let copy = folder.join(name);
-    copy_program(&std::env::current_exe().expect("this program"), &copy);
+    executable::copy(std::env::current_exe().expect("this program"), &copy);
     let mut all: Vec<Puppet> = (0..3).map(|_| Puppet::run(&mut command_as(&copy, "puppet"))).collect();
     for one in &mut all {
         let memory = one.maps("anonymous", 100);

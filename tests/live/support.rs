@@ -6,13 +6,6 @@ use pmdb::report::Effect;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Copies a program that is to be run. Another process writes the copy: a child that a test of another thread starts
-/// meanwhile would inherit the open file, and a program that is open for writing cannot be executed (ETXTBSY).
-pub fn copy_program(from: &std::path::Path, to: &std::path::Path) {
-    let status = std::process::Command::new("cp").args([from, to]).status().expect("cp runs");
-    assert!(status.success(), "cp: {status}");
-}
-
 /// Whether this is root, with the rights of root on this machine and not only in a container.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root() && File::open("/proc/kpageflags").is_ok() && shows_frames()

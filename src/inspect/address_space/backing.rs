@@ -1,4 +1,4 @@
-//! What there is of pages that are not mapped: the page cache of a file, the page cache and the swap slots of shared
+//! The backing of pages that are not mapped: the page cache of files, and the page cache and swap slots of shared
 //! memory.
 
 use super::AddressSpace;
@@ -13,8 +13,8 @@ impl AddressSpace {
         matches!(viewed.backing, Backing::File | Backing::Shmem) && !self.is_pfn_mapped(viewed)
     }
 
-    /// Whether the backing content of untouched pages of `viewed` is worth a question: it has an object, or is of the
-    /// hugetlb pool.
+    /// Whether untouched pages of `viewed` can have backing content: the region maps a file, shared memory or hugetlb
+    /// pages.
     pub(in crate::inspect) fn has_content(&self, viewed: &ViewedRegion) -> bool {
         viewed.backing == Backing::Hugetlb || self.has_object(viewed)
     }

@@ -1,11 +1,11 @@
-//! What there is of the untouched pages that a sweep has read: the content of their files and shared memory, and the
-//! slots of shared memory in swap.
+//! The backing of the untouched pages that a sweep has read: the content of files, shared memory and hugetlb pages, and
+//! the swap slots of shared memory.
 
 use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
 use super::chunk::{BehindPage, ChunkPages, PageStretch, PageStretches, StretchWords};
-use crate::kernel::{AddressRange, PageMapEntry, PageSize, SwapEntry, VirtualAddress};
-use crate::process::{BackingContent, BackingRun, SwappedRange};
+use crate::kernel::{AddressRange, PageMapEntry, PageSize, SwapEntry};
+use crate::process::{self, BackingContent, BackingRun, SwappedRange};
 
 impl ChunkPages<'_> {
     /// What is behind page `index`, and for how many pages from there on it goes on so.
@@ -21,37 +21,41 @@ impl ChunkPages<'_> {
     fn slot_of(&mut self, index: u64) -> (Option<SwapEntry>, u64) {
         let shift = self.chunk.size.shift();
         let at = self.chunk.start.get() + (index << shift);
-        while let Some(one) = self.chunk.slots.get(self.slot) {
-            let (first, end) = (one.range.start().get(), one.range.end().get());
-            if at < first {
-                return (None, (first - at) >> shift);
-            }
-            if at < end {
-                let offset = one.slot.offset.saturating_add((at - first) >> shift);
-                return (Some(SwapEntry { offset, ..one.slot }), (end - at) >> shift);
-            }
-            self.slot += 1;
-        }
-        (None, u64::MAX)
+        let (found, bytes) = at_cursor(self.chunk.slots, &mut self.slot, |one| one.range, at);
+        let slot = found.map(|one| one.slot.nth((at - one.range.start().get()) >> shift));
+        (slot, bytes >> shift)
     }
 
     /// The backing content of page `index`, and for how many pages from there on it is the same.
     #[inline]
     fn backing_content(&mut self, index: u64) -> (Option<BackingContent>, u64) {
-        let (start, shift) = (self.chunk.start.get(), self.chunk.size.shift());
-        let at = start + (index << shift);
-        while let Some(run) = self.chunk.backing.get(self.run) {
-            let (first, end) = (run.range.start().get(), run.range.end().get());
-            if at < first {
-                return (None, (first - at) >> shift);
-            }
-            if at < end {
-                return (run.content.as_ref().ok().copied(), (end - at) >> shift);
-            }
-            self.run += 1;
-        }
-        (None, u64::MAX)
+        let shift = self.chunk.size.shift();
+        let at = self.chunk.start.get() + (index << shift);
+        let (run, bytes) = at_cursor(self.chunk.backing, &mut self.run, |run| run.range, at);
+        (run.and_then(|run| run.content.as_ref().ok().copied()), bytes >> shift)
     }
+}
+
+/// What is at an address, of ranges in order, and the bytes from there to its end, or to the next range. The cursor
+/// `next` goes on to the first range that ends after the address.
+#[inline]
+fn at_cursor<'a, T>(
+    all: &'a [T],
+    next: &mut usize,
+    range: impl Fn(&T) -> AddressRange,
+    at: u64,
+) -> (Option<&'a T>, u64) {
+    while let Some(one) = all.get(*next) {
+        let (start, end) = (range(one).start().get(), range(one).end().get());
+        if at < start {
+            return (None, start - at);
+        }
+        if at < end {
+            return (Some(one), end - at);
+        }
+        *next += 1;
+    }
+    (None, u64::MAX)
 }
 
 /// Reads the backing content of the untouched pages of all stretches.
@@ -87,37 +91,34 @@ fn untouched(space: &AddressSpace, stretch: &PageStretch, entries: &[PageMapEntr
 
 /// Reads the slots of the untouched pages of shared memory. The page caches of regions that cannot be read are passed
 /// over: their pages are untouched, as the page map says.
-pub(super) fn find_slots(stretches: &mut PageStretches, space: &AddressSpace) {
-    // The region that was asked about last, how far, and the answer.
-    let mut known: Option<(usize, VirtualAddress, Vec<SwappedRange>)> = None;
-    let ends = |region: usize, stretches: &PageStretches| {
-        let of_region = stretches.all.iter().rev().find(|stretch| stretch.region == Some(region));
-        of_region.map(|stretch| stretch.range.end())
-    };
-    for number in 0..stretches.all.len() {
-        let Some(stretch) = stretches.all.get(number) else {
+///
+/// # Errors
+/// The budget is over: pages in swap would be shown as untouched.
+pub(super) fn find_slots(stretches: &mut PageStretches, space: &AddressSpace) -> process::Result<()> {
+    // All stretches of a region at once: each question begins at the process.
+    for of_region in stretches.all.chunk_by_mut(|one, next| one.region == next.region) {
+        let viewed = of_region.first().and_then(|first| space.regions().get(first.region?));
+        let Some(viewed) = viewed.filter(|viewed| viewed.backing == Backing::Shmem) else {
             continue;
         };
-        let viewed = stretch.region.and_then(|index| Some((index, space.regions().get(index)?)));
-        let Some((index, viewed)) = viewed.filter(|(_, viewed)| viewed.backing == Backing::Shmem) else {
+        let parts: Vec<_> = of_region.iter().map(|one| untouched(space, one, &stretches.entries)).collect();
+        let mut empty = parts.iter().flatten();
+        let Some(first) = empty.next() else {
             continue;
         };
-        let range = untouched(space, stretch, &stretches.entries);
-        let Some(range) = range.filter(|_| space.has_slots(viewed)) else {
+        let asked = AddressRange::new(first.start(), empty.next_back().unwrap_or(first).end());
+        let Some(asked) = asked.filter(|_| space.has_slots(viewed)) else {
             continue;
         };
-        if known.as_ref().is_none_or(|(region, end, _)| *region != index || *end < range.end()) {
-            // All stretches of the region at once: each question begins at the process.
-            let end = ends(index, stretches).unwrap_or(range.end());
-            let asked = AddressRange::new(range.start(), end).unwrap_or(range);
-            known = Some((index, asked.end(), space.slots(viewed, asked).unwrap_or_default()));
-        }
-        let found = known.iter().flat_map(|(.., found)| within(found, range, space.page()));
-        let found = found.collect();
-        if let Some(stretch) = stretches.all.get_mut(number) {
-            stretch.slots = found;
+        let found = match space.slots(viewed, asked) {
+            Err(over @ process::Error::OutOfBudget(_)) => return Err(over),
+            found => found.unwrap_or_default(),
+        };
+        for (stretch, part) in of_region.iter_mut().zip(parts) {
+            stretch.slots = part.map_or_else(Vec::new, |part| within(&found, part, space.page()).collect());
         }
     }
+    Ok(())
 }
 
 /// The parts of these ranges of slots that lie in `range`.
@@ -127,8 +128,7 @@ fn within(found: &[SwappedRange], range: AddressRange, page: PageSize) -> impl I
     rest.map_while(move |one| {
         let inside = one.range.intersection(range)?;
         let into = (inside.start().get() - one.range.start().get()) >> page.shift();
-        let slot = SwapEntry { offset: one.slot.offset.saturating_add(into), ..one.slot };
-        Some(SwappedRange::new(inside, slot))
+        Some(SwappedRange::new(inside, one.slot.nth(into)))
     })
 }
 

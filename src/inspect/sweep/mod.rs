@@ -366,7 +366,7 @@ impl Batch {
         if question.need.contains(Facts::CONTENT) {
             behind::find_backing(stretches, space);
         }
-        behind::find_slots(stretches, space);
+        behind::find_slots(stretches, space)?;
         if question.need.contains(Facts::TABLES) {
             tables::read_tables(stretches, space)?;
         }

@@ -19,7 +19,7 @@ impl NumberSet {
         let end = first.saturating_add(count);
         match self.runs.last_mut() {
             _ if first == end => {}
-            Some((start, last)) if *last == first && *start <= first => *last = end,
+            Some((_, last)) if *last == first => *last = end,
             _ => self.runs.push((first, end)),
         }
         if self.runs.len() > FIRST_JOIN.max(2 * self.joined) {

@@ -44,7 +44,8 @@ impl<'a> Pair<'a> {
         // Only a watch looks at frames, and compares neighbouring samples.
         let is_next = join == JoinRule::NextFrames;
         let differing = self.now.words.differences(&self.before.words, &new.into(), is_next);
-        let mut merger = Merger { pair: self, extra, join, growing: Vec::new() };
+        let tells_huge = self.before.tells_huge && self.now.tells_huge;
+        let mut merger = Merger { pair: self, extra, join, tells_huge, growing: Vec::new() };
         let differing = differing.filter(move |(page, ..)| is_within(*page)).map(Some).chain([None]);
         let pages = differing.flat_map(move |next| match next {
             Some((page, then, now)) => merger.push(page, then, now),
@@ -126,6 +127,8 @@ struct Merger<'a> {
     pair: Pair<'a>,
     extra: Facts,
     join: JoinRule,
+    /// Whether both samples tell huge mappings: a split or collapse shows only then.
+    tells_huge: bool,
     /// One change of each kind may be growing: flags and map count of a page can change at once.
     growing: Vec<Change>,
 }
@@ -141,9 +144,7 @@ impl Merger<'_> {
         };
         let place_then = self.pair.before.place(address);
         let place_then = place_then.and_then(|(then, place)| is_same_mapping(then, region).then_some(place));
-        // A split or collapse shows only if both samples tell huge mappings.
-        let tell_huge = self.pair.before.tells_huge && self.pair.now.tells_huge;
-        let [then, now] = [then, now].map(|seen| SampledPage { is_huge: seen.is_huge && tell_huge, ..seen });
+        let [then, now] = [then, now].map(|seen| SampledPage { is_huge: seen.is_huge && self.tells_huge, ..seen });
         let before = page_facts(then, self.pair.states(then, place_then));
         let after = page_facts(now, self.pair.states(now, Some(place)));
         let (main, others) = event_kinds(then, before.state, now, after.state, self.extra);

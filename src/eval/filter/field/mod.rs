@@ -156,9 +156,9 @@ pub fn why_unknown(
     }
     match field {
         F::Kind(_) => Some(kind_unknown(page)),
-        F::Exclusive => Some(exclusive_unknown(page, counts.clone())),
+        F::Exclusive => Some(exclusive_unknown(page, counts)),
         F::PmdMapped | F::Thp | F::Huge => Some(no_scan()),
-        F::MapCount if page.count_is_average => Some(exclusive_unknown(page, counts.clone())),
+        F::MapCount if page.count_is_average => Some(exclusive_unknown(page, counts)),
         F::Flag(_) => why_flags_unknown(page),
         // The page of zeros is in no record.
         F::RefCount | F::Pinned if page.is_zero() => None,

@@ -237,8 +237,8 @@ impl AddressSpace {
         if tell_kinds || tell_huge || need.contains(Facts::ORDER) { need | Facts::FLAGS } else { need }
     }
 
-    /// [`Facts::DEVICE_FRAMES`], if a device is mapped in `ranges` and its frames can be known. The ranges are in order,
-    /// and none overlap.
+    /// [`Facts::DEVICE_FRAMES`], if a device is mapped in `ranges` and its frames can be known. The ranges are in
+    /// order, and none overlap.
     pub fn device_frames(&self, ranges: &[AddressRange]) -> Facts {
         let is_inside = |viewed: &&ViewedRegion| viewed.range().within(ranges).next().is_some();
         let has_device = self.regions().iter().filter(is_inside).any(|viewed| self.is_of_device(viewed));

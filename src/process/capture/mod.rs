@@ -14,7 +14,7 @@ use crate::source::{Held, Liveness, MissingProcess, RecordParts, Source, WordFil
 use folios::{Folios, join_frames};
 use pages::{FirstAndCount, LeftOutPages, PageReader, RunReader};
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Frames that are asked for on any machine, to find out whether they may be.
@@ -28,7 +28,7 @@ pub struct Member {
     pub process: Target,
     recorder: Arc<Recorder>,
     /// What it did meanwhile, after its pages were read: it can no longer be asked.
-    end: OnceLock<String>,
+    end: Option<String>,
 }
 
 /// A capture that is being written.
@@ -82,7 +82,7 @@ impl Member {
         if let Some(machine) = machine {
             recorded.machine = Arc::clone(machine);
         }
-        Member { target: recorded, process: target.clone(), recorder, end: OnceLock::new() }
+        Member { target: recorded, process: target.clone(), recorder, end: None }
     }
 
     /// What it has done, as a verb, if it can no longer be asked.
@@ -189,9 +189,12 @@ impl Capture {
         let (page_maps, mut captured) = self.pages(budget)?;
         let own = self.capture_own_process(budget)?;
         self.ask_machine();
-        for member in &self.members {
-            let asked = member.questions(budget).map_err(E::from).and_then(|()| ask(member));
-            self.unless_ended(member, asked, budget)?;
+        for member in &mut self.members {
+            let Err(error) = member.questions(budget).map_err(E::from).and_then(|()| ask(member)) else {
+                continue;
+            };
+            budget.check().map_err(super::Error::from)?;
+            member.end = Some(member.find_end().filter(|_| self.is_family).ok_or(error)?);
         }
         if self.is_family {
             self.compare_spaces();
@@ -200,7 +203,7 @@ impl Capture {
         for (member, page_map) in self.members.iter().zip(page_maps) {
             let answers = member.recorder.finish(page_map);
             let found = || if answers.has_lost_answers() { member.find_end() } else { None };
-            if let Some(why) = member.end.get().cloned().or_else(found) {
+            if let Some(why) = member.end.clone().or_else(found) {
                 self.missing.push(MissingProcess { is_in_part: true, ..member.missing(why) });
             }
             processes.push(answers);
@@ -222,7 +225,8 @@ impl Capture {
     /// Which of the processes share an address space.
     fn compare_spaces(&self) {
         let (mut firsts, mut alike): (Vec<u32>, Vec<Vec<&Member>>) = Default::default();
-        for member in &self.members {
+        // The kernel compares nothing with a process that has ended.
+        for member in self.members.iter().filter(|member| member.end.is_none()) {
             let pid = member.process.process.identity().pid;
             match self.machine.find_memory(&firsts, pid) {
                 Some(Ok(place)) => alike.get_mut(place).into_iter().for_each(|same| same.push(member)),
@@ -235,26 +239,6 @@ impl Capture {
         }
         for (place, members) in (0..).zip(&alike) {
             members.iter().for_each(|member| member.recorder.keep_space(place));
-        }
-    }
-
-    /// Goes on where a process of a family has ended: it is no longer asked.
-    fn unless_ended<E: From<super::Error>>(
-        &self,
-        member: &Member,
-        asked: std::result::Result<(), E>,
-        budget: &Budget,
-    ) -> std::result::Result<(), E> {
-        let Err(error) = asked else {
-            return Ok(());
-        };
-        budget.check().map_err(super::Error::from)?;
-        match member.find_end().filter(|_| self.is_family) {
-            Some(why) => {
-                _ = member.end.set(why);
-                Ok(())
-            }
-            None => Err(error),
         }
     }
 

@@ -99,8 +99,12 @@ impl Names {
         for line in text.split_inclusive(|&byte| byte == b'\n') {
             let (line, end) = line.strip_suffix(b"\n").map_or((line, &[][..]), |line| (line, b"\n"));
             let is_region = line.first().is_some_and(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase());
+            if !is_region {
+                numbered.extend([line, end].concat());
+                continue;
+            }
             let blanks = line.iter().enumerate().filter(|(_, byte)| **byte == b' ');
-            let fifth = blanks.map(|(at, _)| at + 1).nth(4).filter(|_| is_region);
+            let fifth = blanks.map(|(at, _)| at + 1).nth(4);
             let (fields, name) = line.split_at(fifth.unwrap_or(line.len()));
             let padding = name.len() - name.trim_ascii_start().len();
             let (padding, name) = name.split_at(padding);

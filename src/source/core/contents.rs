@@ -256,7 +256,8 @@ impl Core {
             let mapping = after.checked_sub(1).and_then(|at| self.mappings.get(at));
             let mapping = mapping.filter(|mapping| mapping.range.contains(start));
             let bit = |bit, letter| if segment.flags & bit != 0 { letter } else { '-' };
-            let offset = mapping.map_or(0, |mapping| mapping.offset + (segment.start - mapping.range.start().get()));
+            let offset =
+                mapping.map_or(0, |mapping| mapping.offset.saturating_add(segment.start - mapping.range.start().get()));
             let (r, w, x) = (bit(4, 'r'), bit(2, 'w'), bit(1, 'x'));
             let inode = mapping.and_then(|one| numbers.get(&*one.path)).copied().unwrap_or_default();
             text.extend(
@@ -271,10 +272,13 @@ impl Core {
         Ok(text)
     }
 
-    /// Whether the file behind a region has this path. pmdb writes the path itself into the list of mapped files, and
-    /// the kernel the one with its mark.
+    /// Whether the file behind a region has this path. In its list of mapped files pmdb writes the path of a deleted
+    /// file without the kernel's mark, and the kernel with it: only a core of pmdb tells.
     pub fn is_named(&self, region: &Region, path: &[u8]) -> Result<Vec<u64>> {
-        let mapping = self.mappings.iter().find(|mapping| mapping.range == region.range);
+        let from = self.mappings.partition_point(|mapping| mapping.range.start() < region.range.start());
+        let mut mappings = self.mappings.iter().skip(from);
+        let mapping = mappings.find(|one| one.range == region.range || one.range.start() > region.range.start());
+        let mapping = mapping.filter(|one| one.range == region.range);
         match mapping.filter(|_| self.pages.is_some()) {
             Some(mapping) => Ok(vec![(mapping.path == path).into()]),
             None => lacks("whether the file of this region was deleted"),

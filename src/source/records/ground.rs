@@ -26,7 +26,7 @@ pub(crate) trait Ground: Send + Sync {
     fn own_files(&self, look: &mut dyn FnMut(OwnFile));
 
     /// Calls `look` with a frame of a huge page of pmdb's own, if the kernel gives it one: mapped whole, and then page
-    /// by page. And again while a second process maps it, if pmdb can start one: then `look` is told so.
+    /// by page. The second argument is true for a call in which a second process, which pmdb has started, maps it too.
     fn huge_page(&self, look: &mut dyn FnMut(u64, bool));
 
     /// Pins pages of a huge page of pmdb's own and releases them; calls `look` with its frame before, in between and

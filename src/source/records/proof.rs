@@ -26,11 +26,6 @@ impl ProofTally {
         }
     }
 
-    /// How many agreed.
-    fn count(&self) -> u32 {
-        self.agreements.values().sum()
-    }
-
     /// Whether all agreed, in at least so many different values.
     fn proves(&self, values: usize) -> bool {
         !self.has_differed && self.agreements.len() >= values
@@ -43,6 +38,8 @@ const TRIES: u32 = 4;
 /// Frames are looked at in so many places of memory, so many in each.
 const PLACES: u64 = 256;
 const FRAMES: usize = 128;
+/// No process maps a page of a file so often: where the counts say so, several processes map it.
+const SHARED: u64 = 3;
 /// Of frames with the same flags and count, so many are compared.
 const ALIKE: u32 = 6;
 
@@ -60,18 +57,14 @@ pub(super) fn prove(pages: &PageRecords, ground: &dyn Ground) -> Result<RecordPa
         anonymous: ProofTally::default(),
     };
     for frame in proof.frames() {
-        proof.compare(frame);
+        proof.compare(frame, SHARED);
     }
     let mut files = ProofTally::default();
     ground.own_files(&mut |own| {
-        proof.compare(own.frame);
+        proof.compare(own.frame, SHARED);
         files.add(proof.compare_file(&own));
     });
-    ground.huge_page(&mut |frame, by_two| {
-        let before = proof.large.count();
-        proof.compare(frame);
-        proof.is_shared |= by_two && proof.large.count() > before;
-    });
+    ground.huge_page(&mut |frame, by_two| proof.compare(frame, if by_two { 2 } else { SHARED }));
     let is_folio_proved = proof.flags.proves(4) && proof.tails.proves(2) && proof.orders.proves(1);
     if !is_folio_proved {
         return Err(unproved("its flags of frames are not those of /proc/kpageflags"));
@@ -168,7 +161,7 @@ impl Proof<'_> {
         compared
     }
 
-    fn compare(&mut self, frame: u64) {
+    fn compare(&mut self, frame: u64, shared_from: u64) {
         let pages = self.pages;
         let Some(twin) = self.kpageflags(frame) else {
             return;
@@ -207,9 +200,10 @@ impl Proof<'_> {
                 let ours = || pages.mappings(&folio()?);
                 let theirs = || Some(self.counts_of(&folio()?)?.mappings);
                 large = self.compare_until_stable(&ours, &theirs).filter(|&(_, theirs)| theirs > 0);
-                // No process maps a page of a file so often.
-                self.is_shared |= large.is_some_and(|(ours, theirs)| ours == theirs)
-                    && folio().and_then(|folio| self.counts_of(&folio)).is_some_and(|counts| counts.most > 2);
+                if !self.is_shared && large.is_some_and(|(ours, theirs)| ours == theirs) {
+                    let counts = folio().and_then(|folio| self.counts_of(&folio));
+                    self.is_shared = counts.is_some_and(|counts| counts.most >= shared_from);
+                }
             }
         }
         self.tails.add(tail);

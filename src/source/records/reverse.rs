@@ -1,8 +1,9 @@
-//! The reverse map: the mappings that may have a frame, as the kernel keeps them to find them itself. Anonymous memory
-//! has a tree of the mappings that may have its pages, and the page cache of a file one of the mappings of the file.
+//! The reverse map: the mappings through which the kernel itself finds the page-table entries of a frame. Anonymous
+//! memory has a tree of the mappings that may have its pages. The page cache of a file has a tree of the mappings of
+//! that file.
 //!
-//! Nothing is locked. Back pointers are checked, but what is found is a hint: whoever asks has to read the page-map
-//! entry of each page, and to compare their number with the map count of the frame.
+//! The walk takes no locks. It checks back pointers, but its result is a hint. The caller reads the page-map entry of
+//! each page, and compares the number of mappings with the map count of the frame.
 
 use super::layout::member_list;
 use super::pages::{PageRecords, RawPage, unproved};

@@ -147,6 +147,7 @@ fn a_huge_page_at_once() {
     let Some(bytes) = huge_page_bytes() else {
         return skip(NAME, "no transparent huge pages");
     };
+    let _machine = system::as_it_is();
     let setting = std::fs::read_to_string(SETTING).unwrap_or_default();
     if setting.contains("[never]") {
         return skip(NAME, "transparent huge pages are switched off");

@@ -239,7 +239,7 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
                 let unknown = |field, fact: &Fact<u64>| fact.clone().err().filter(|_| asks(field));
                 let hidden = stats
                     .why_hidden()
-                    .or_else(|| stats.swapped.clone().err())
+                    .or_else(|| unknown(RegionField::Swapped, &stats.swapped))
                     .or_else(|| viewed.is_in_rss().err().filter(|_| asks(RegionField::Rss)))
                     .or_else(|| unknown(RegionField::Pss, &stats.pss))
                     .or_else(|| unknown(RegionField::SharedBytes, &stats.shared))

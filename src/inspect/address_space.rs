@@ -132,6 +132,7 @@ impl AddressSpace {
                     region,
                     pfn_mapped: OnceLock::new(),
                     merged: OnceLock::new(),
+                    lacks_slots: OnceLock::new(),
                 })
             })
             .collect::<Result<_>>()?;

@@ -20,6 +20,8 @@ pub struct ViewedRegion {
     pub backing: Backing,
     pub(super) pfn_mapped: OnceLock<bool>,
     pub(super) merged: OnceLock<Option<bool>>,
+    /// Set once the swap slots of a part of it could not be read.
+    pub(super) lacks_slots: OnceLock<()>,
 }
 
 impl ViewedRegion {

@@ -85,6 +85,7 @@ mod tests {
             backing: if inode == 0 { Backing::Anonymous } else { Backing::File },
             pfn_mapped: OnceLock::new(),
             merged: OnceLock::new(),
+            lacks_slots: OnceLock::new(),
         }
     }
 

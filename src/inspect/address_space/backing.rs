@@ -36,7 +36,7 @@ impl AddressSpace {
     /// Whether the swap slots of untouched pages of `viewed` can be read, where the page map has nothing: those of
     /// shared memory, by the kernel's own records.
     pub(in crate::inspect) fn has_slots(&self, viewed: &ViewedRegion) -> bool {
-        self.may_have_slots(viewed) && self.require_slots().is_ok()
+        self.may_have_slots(viewed) && self.require_slots().is_ok() && viewed.lacks_slots.get().is_none()
     }
 
     /// Whether pages of `viewed` may be in swap without a sign of it in the page map, and records can be read at all.
@@ -57,7 +57,11 @@ impl AddressSpace {
         viewed: &ViewedRegion,
         range: AddressRange,
     ) -> process::Result<Vec<SwappedRange>> {
-        self.target().process.slots(&viewed.region, range)
+        let found = self.target().process.slots(&viewed.region, range);
+        if found.is_err() {
+            viewed.lacks_slots.get_or_init(|| ());
+        }
+        found
     }
 }
 
@@ -137,6 +141,17 @@ mod tests {
         ];
         for world in off {
             assert_eq!(seen(world, Facts::KINDS), untouched);
+        }
+    }
+
+    #[test]
+    fn slots_that_cannot_be_read_are_not_none() {
+        for (fail, swapped) in [(false, Ok(9 * PAGE)), (true, Err(()))] {
+            let (_, target) = World { slots_fail: fail, ..world() }.target();
+            let space = AddressSpace::of(&target).expect("a space");
+            let mut counts = space.region_stats(&space.spans(), Facts::empty());
+            let (_, stats) = counts.next().expect("a sweep").expect("a region");
+            assert_eq!(stats.swapped.map_err(|_| ()), swapped);
         }
     }
 

@@ -51,6 +51,8 @@ pub struct World {
     pub mappers: Option<HashMap<u64, Vec<MapperPages>>>,
     /// Slots of shared memory in swap by page index; `None` where they cannot be read.
     pub slots: Option<BTreeMap<u64, SwapEntry>>,
+    /// Each question for them fails.
+    pub slots_fail: bool,
     /// Entries of page tables by page index; `None` where they cannot be read.
     pub tables: Option<HashMap<u64, TableEntry>>,
     /// File descriptors: where each leads, and its `fdinfo`.
@@ -164,6 +166,7 @@ impl World {
             records: None,
             mappers: None,
             slots: None,
+            slots_fail: false,
             tables: None,
             descriptors: Vec::new(),
             refused: vec![WordFile::FrameCgroups],

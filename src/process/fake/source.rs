@@ -326,6 +326,9 @@ impl Source for FakeSource {
 
     fn slots(&self, region: &Region, range: AddressRange, _: &mut Budget) -> Result<Vec<SwappedRange>> {
         self.require_slots()?;
+        if self.0.slots_fail {
+            return none();
+        }
         assert_eq!(region.range.intersection(range), Some(range));
         let pages = range.start().get() / PAGE..range.end().get() / PAGE;
         let slots = self.0.slots.iter().flat_map(|slots| slots.range(pages.clone()));

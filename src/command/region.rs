@@ -206,13 +206,25 @@ fn add_shares(report: &mut RegionReport, viewed: &ViewedRegion, smaps: &Smaps) {
     if report.private.is_some() && report.shared.is_some() || viewed.is_in_rss().is_err() {
         return;
     }
-    let both = |clean, dirty| Some(smaps.field(clean)?.saturating_add(smaps.field(dirty)?));
-    if let (Some(private), Some(shared)) =
-        (both("Private_Clean", "Private_Dirty"), both("Shared_Clean", "Shared_Dirty"))
-    {
-        report.why.forget("private");
-        report.why.forget("shared");
-        (report.private, report.shared) = (Some(private), Some(shared));
+    report.why.forget("private");
+    report.why.forget("shared");
+    (report.private, report.shared) = (Some(smaps.uss()), Some(smaps.shared()));
+}
+
+/// Takes the numbers of a region that cannot be counted from smaps: those of map counts, of the page of zeros, and of
+/// shared memory in swap (since Linux 4.5).
+pub(super) fn take_from_smaps(stats: &mut RegionStats, smaps: &Smaps) {
+    let numbers = [
+        (&mut stats.rss, smaps.field("Rss")),
+        (&mut stats.pss, smaps.field("Pss")),
+        (&mut stats.swapped, smaps.field("Swap")),
+        (&mut stats.private, Some(smaps.uss())),
+        (&mut stats.shared, Some(smaps.shared())),
+    ];
+    for (fact, bytes) in numbers {
+        if let (Err(_), Some(bytes)) = (&fact, bytes) {
+            *fact = Ok(bytes);
+        }
     }
 }
 

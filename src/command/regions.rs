@@ -4,7 +4,7 @@ use super::rows::{RowLimit, finish, note_hidden_rows, say_left_out, states_are, 
 use super::symbols::pattern_text;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, region};
 use crate::eval::{self, Scope as _, Spans, Value};
-use crate::inspect::{AddressSpace, Backing, StateSet, ViewedRegion};
+use crate::inspect::{AddressSpace, Backing, RegionStats, StateSet, ViewedRegion};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, PageSize};
@@ -15,9 +15,9 @@ use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::text::pages::{remarks, total};
-use crate::render::units::{percent, size};
+use crate::render::units::{counted, percent, size};
 use crate::report::record::record;
-use crate::report::{Declared, Fact, Reason, RegionReport, Shape, Stopped};
+use crate::report::{Declared, Fact, RegionReport, Shape, Stopped};
 use nom::Parser;
 use nom::combinator::opt;
 use std::fmt::{self, Formatter};
@@ -183,13 +183,17 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
         let named: Vec<_> = asked_fields.chain(order.map(RegionOrder::word)).collect();
         context.sink.name_columns(&named);
         let asks = |field| filter.as_ref().is_some_and(|filter| filter.asks(field));
-        let shares = order == Some(RegionOrder::Pss) || asks(RegionField::Pss);
-        // smaps has the facts of map counts without needing further rights.
-        let asks_smaps_for_shares = shares && space.availability().counts.is_err();
-        // It alone shows which shared memory is in swap (since Linux 4.5).
-        let asks_swap = order == Some(RegionOrder::Swapped) || asks(RegionField::Swapped);
-        let smaps_now = full || asks_smaps_for_shares;
-        let mut smaps = smaps_now.then(|| region::smaps(&target, context.sink)).transpose()?;
+        let wants = |by: RegionOrder, field| order == Some(by) || asks(field);
+        let wants_pss = wants(RegionOrder::Pss, RegionField::Pss);
+        // Not all are counted here, but smaps has them without needing further rights.
+        let may_be_in_smaps = |stats: &RegionStats| {
+            wants_pss && stats.pss.is_err()
+                || wants(RegionOrder::Rss, RegionField::Rss) && stats.rss.is_err()
+                || wants(RegionOrder::Shared, RegionField::SharedBytes) && stats.shared.is_err()
+                || wants(RegionOrder::Private, RegionField::PrivateBytes) && stats.private.is_err()
+                || wants(RegionOrder::Swapped, RegionField::Swapped) && stats.swapped.is_err()
+        };
+        let mut smaps = full.then(|| region::smaps(&target, context.sink)).transpose()?;
         let mut summary = RegionsSummary {
             regions: 0,
             size: 0,
@@ -205,6 +209,8 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
         let mut undecided: Option<(u64, String)> = None;
         let mut unseen: Option<(u64, String)> = None;
         let mut of_the_kernel = 0u64;
+        // Regions that cannot be sorted by their amount.
+        let mut unranked = 0u64;
         // Conditions that need no counting come first: they exclude most regions before their pages are counted.
         let is_wanted = |viewed: &&ViewedRegion| {
             is_named(viewed)
@@ -220,16 +226,13 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
                 sink.progress(done, total, "regions")?;
                 done += 1;
                 let mut stats = stats;
-                if asks_smaps_for_shares {
-                    let pss = field_of_smaps(smaps.as_deref(), viewed, "Pss");
-                    stats.pss = viewed.is_in_rss().and(pss.ok_or(Reason::Changed));
-                }
-                if asks_swap && stats.swapped.is_err() && stats.why_hidden().is_none() {
+                if may_be_in_smaps(&stats) && stats.why_hidden().is_none() && viewed.is_in_rss().is_ok() {
                     if smaps.is_none() {
                         smaps = Some(region::smaps_if_readable(&target, sink)?);
                     }
-                    let swap = field_of_smaps(smaps.as_deref(), viewed, "Swap");
-                    stats.swapped = swap.map_or(stats.swapped, Ok);
+                    if let Some(smaps) = Smaps::at(smaps.as_deref().unwrap_or_default(), viewed.range().start()) {
+                        region::take_from_smaps(&mut stats, smaps);
+                    }
                 }
                 let stats = &stats;
                 let holds = filter
@@ -240,7 +243,7 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
                 let hidden = stats
                     .why_hidden()
                     .or_else(|| unknown(RegionField::Swapped, &stats.swapped))
-                    .or_else(|| viewed.is_in_rss().err().filter(|_| asks(RegionField::Rss)))
+                    .or_else(|| unknown(RegionField::Rss, &stats.rss))
                     .or_else(|| unknown(RegionField::Pss, &stats.pss))
                     .or_else(|| unknown(RegionField::SharedBytes, &stats.shared))
                     .or_else(|| unknown(RegionField::PrivateBytes, &stats.private))
@@ -260,7 +263,7 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
                 }
                 uncertain = uncertain.or(stats.uncertain);
                 let mut report = Box::new(region::report(viewed, Some(stats)));
-                if shares {
+                if wants_pss {
                     report.pss = report.why.take("pss", stats.pss.clone());
                 }
                 if full {
@@ -276,7 +279,12 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
                 match order {
                     None if RowLimit::limit(cut).is_some_and(|most| summary.regions > most) => {}
                     None => sink.emit(&*report)?,
-                    Some(order) => sorted.push((amount(order, viewed, &report), report)),
+                    Some(order) => {
+                        let amount = amount(order, stats, &report);
+                        let is_known = amount.is_some() || stats.why_hidden().is_some() || viewed.is_in_rss().is_err();
+                        unranked += u64::from(is_amount(order) && !is_known);
+                        sorted.push((amount, report));
+                    }
                 }
             }
             Ok(())
@@ -309,6 +317,10 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
         summary.cut_short = stopped.is_some();
         let all = usize::try_from(summary.regions).unwrap_or(usize::MAX);
         note_hidden_rows(all.saturating_sub(most), "region", context.sink)?;
+        if let Some(by) = order.filter(|_| unranked > 0) {
+            let regions = counted(unranked, "region");
+            context.sink.note(format!("sorted last: {regions} whose `{}` is unknown", by.word()))?;
+        }
         for (regions, why) in [undecided, unseen].into_iter().flatten() {
             say_left_out(regions, "region", &why, context.sink)?;
             summary.undecided += regions;
@@ -345,10 +357,10 @@ fn is_amount(order: RegionOrder) -> bool {
 }
 
 /// The number that a row is sorted by; `None` for an unknown one, and in orders that begin with the lowest.
-fn amount(order: RegionOrder, viewed: &ViewedRegion, report: &RegionReport) -> Option<u64> {
+fn amount(order: RegionOrder, stats: &RegionStats, report: &RegionReport) -> Option<u64> {
     match order {
         RegionOrder::Size => Some(report.size),
-        RegionOrder::Rss => report.present.filter(|_| viewed.is_in_rss().is_ok()),
+        RegionOrder::Rss => stats.rss.clone().ok(),
         RegionOrder::Pss => report.pss,
         RegionOrder::Swapped => report.swapped,
         RegionOrder::Huge => report.huge,
@@ -362,11 +374,6 @@ fn amount(order: RegionOrder, viewed: &ViewedRegion, report: &RegionReport) -> O
 /// Whether a text is how other programs begin to say in which order they list.
 pub(super) fn names_sorting(text: &str) -> bool {
     ["sort", "sorted", "order", "ordered"].contains(&text) || text.starts_with("--sort")
-}
-
-/// A number of smaps about a region; `None` if smaps was not read or has it not.
-fn field_of_smaps(smaps: Option<&[Smaps]>, viewed: &ViewedRegion, field: &str) -> Option<u64> {
-    Smaps::at(smaps?, viewed.range().start()).and_then(|smaps| smaps.field(field))
 }
 
 /// The range that a variable holds, if the text is such a variable: the regions in it are then meant.

@@ -295,7 +295,7 @@ impl RowLimit {
 }
 
 /// Keeps the first or the largest rows, and returns how many were left out.
-pub(super) fn keep_shown<T>(rows: &mut Vec<T>, cut: Option<RowLimit>, size: impl Fn(&T) -> u64) -> usize {
+pub(super) fn keep_shown<T, S: Ord>(rows: &mut Vec<T>, cut: Option<RowLimit>, size: impl Fn(&T) -> S) -> usize {
     if RowLimit::top(cut).is_some() {
         rows.sort_by_key(|row| Reverse(size(row)));
     }

@@ -59,7 +59,8 @@ impl TimelineBuilder {
     pub fn of_copies(size: PageSize) -> Self {
         let share = PageShare { pages: 0, of: 0, what: CountedPages::Copied };
         TimelineBuilder {
-            blank: PictureCell::new(Mark::Untouched, false).with(Some(share)),
+            // Where both processes have no page, there is nothing that could be copied.
+            blank: PictureCell::EMPTY.with(Some(share)),
             ..TimelineBuilder::new(size)
         }
     }

@@ -32,7 +32,8 @@ pub(super) fn copies_elsewhere(
     wanted: Facts,
     sink: &mut dyn Sink,
 ) -> Result<Option<Blind>, Error> {
-    if wanted.contains(Facts::COUNTS) {
+    // Without frames, another remark says already what can be seen of copies.
+    if wanted.contains(Facts::COUNTS) || space.availability().frames.is_err() {
         return Ok(None);
     }
     let permissions = |viewed: &ViewedRegion| viewed.region.permissions;
@@ -61,9 +62,10 @@ pub(super) fn copies_elsewhere(
 }
 
 /// Notes that a page that was not shared before a fork looks moved when it is copied, if the process has children.
-pub(super) fn note_copies_as_moved(target: &Target, sink: &mut dyn Sink) -> Result<(), Error> {
+pub(super) fn note_copies_as_moved(target: &Target, since: &str, sink: &mut dyn Sink) -> Result<(), Error> {
     if target.machine.has_children(target.process.identity().pid)? {
-        sink.note("pages that were copied after a fork show as moved: `compare children` shows how many were copied")?;
+        let pages = format!("pages that were not shared {since} and were copied after a fork show as moved");
+        sink.note(format!("{pages}: `compare children` shows how many were copied"))?;
     }
     Ok(())
 }

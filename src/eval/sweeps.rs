@@ -134,6 +134,7 @@ impl<'a> Evaluator<'a> {
     /// read it.
     fn kernel_count(&self, function: Function, space: &AddressSpace, spans: &Spans) -> Result<Option<u64>> {
         let count: fn(&Smaps) -> u64 = match function {
+            Function::Rss => |smaps| smaps.field("Rss").unwrap_or_default(),
             Function::Pss => |smaps| smaps.field("Pss").unwrap_or_default(),
             Function::Uss => Smaps::uss,
             _ => return Ok(None),
@@ -286,6 +287,7 @@ fn is_counted(function: Function, viewed: &ViewedRegion) -> Fact<()> {
 /// The number that a function returns.
 fn amount(function: Function, stats: &RegionStats) -> Fact<u64> {
     match function {
+        Function::Rss => stats.rss.clone(),
         Function::Pss => stats.pss.clone(),
         Function::Uss => stats.private.clone(),
         Function::Huge => stats.huge.clone(),

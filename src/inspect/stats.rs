@@ -24,6 +24,9 @@ pub struct RegionStats {
     pub present: u64,
     /// Bytes that map the zero page.
     pub zero: Fact<u64>,
+    /// Bytes that the kernel counts as Rss: present, without the zero page. The hugetlb pool has none
+    /// ([`ViewedRegion::is_in_rss`]).
+    pub rss: Fact<u64>,
     /// The possible states of the first page whose state is uncertain: `swapped` and `states` are then only the most
     /// likely numbers.
     pub uncertain: Option<StateSet>,
@@ -82,6 +85,7 @@ impl RegionStats {
         RegionStats {
             present: 0,
             zero: unknown(),
+            rss: unknown(),
             uncertain: None,
             swapped: unknown(),
             shared: unknown(),
@@ -319,13 +323,16 @@ impl RegionTally {
             }),
         };
         let bytes = |state| self.totals.state(state) << space.page().shift();
+        let present = bytes(State::Present);
+        let zero = match (self.unknown_kind, &available.flags) {
+            (0, _) => Ok(self.zero),
+            (_, Err(reason)) => Err(reason.clone()),
+            (_, Ok(())) => Err(Reason::Changed),
+        };
         RegionStats {
-            present: bytes(State::Present),
-            zero: match (self.unknown_kind, &available.flags) {
-                (0, _) => Ok(self.zero),
-                (_, Err(reason)) => Err(reason.clone()),
-                (_, Ok(())) => Err(Reason::Changed),
-            },
+            present,
+            rss: viewed.is_in_rss().and_then(|()| Ok(present.saturating_sub(zero.clone()?))),
+            zero,
             uncertain: self.uncertain,
             swapped: if viewed.backing == Backing::Shmem
                 && self.totals.state(State::Untouched) > 0

@@ -51,8 +51,16 @@ impl Smaps {
 
     /// Resident bytes that nobody else maps. `Rss` and `Pss` leave out the hugetlb pool, so this does too.
     pub fn uss(&self) -> u64 {
-        let fields = ["Private_Clean", "Private_Dirty"];
-        fields.iter().filter_map(|field| self.field(field)).sum()
+        self.sum(["Private_Clean", "Private_Dirty"])
+    }
+
+    /// Resident bytes that others map as well, without the hugetlb pool.
+    pub fn shared(&self) -> u64 {
+        self.sum(["Shared_Clean", "Shared_Dirty"])
+    }
+
+    fn sum(&self, fields: [&str; 2]) -> u64 {
+        fields.iter().filter_map(|field| self.field(field)).fold(0, u64::saturating_add)
     }
 
     /// Whether `VmFlags` has this two-letter code.

@@ -68,7 +68,7 @@ fn difference(stats: &RegionStats, backing: Backing, smaps: &BTreeMap<String, u6
         ("shared", shared, kernel(&["Shared_Clean", "Shared_Dirty", "Shared_Hugetlb"])),
         ("private", private, kernel(&["Private_Clean", "Private_Dirty", "Private_Hugetlb"])),
         ("rss", shared + private, rss),
-        ("present", stats.present - zero, rss),
+        ("present", stats.rss.clone().unwrap_or(stats.present - zero), rss),
         ("pss", pss, kernel(&["Pss"])),
         ("swap", swapped, kernel(&["Swap"])),
         ("pmd", by_pmd, kernel(&["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped"])),

@@ -272,7 +272,7 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
     {
         let line = lines.line();
         line.indent(2).plain("lazily freed: the kernel reclaims ").push(Role::Size, size(*now));
-        line.plain(" when memory is short; MADV_DONTNEED frees it at once");
+        line.plain(" when memory is short; MADV_DONTNEED (after a fork, in each process) frees it at once");
         let written = summary.lazily_freed.as_ref().map_or(0, |marked| marked.saturating_sub(*now));
         if written > 0 {
             line.word("; ", Role::Plain, format!("{} were written since they were freed", size(written)));

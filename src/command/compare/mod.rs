@@ -80,7 +80,7 @@ between the two, pages in different frames count under `here` and `there`.
   by region  a row for each region
   by symbol  a row for each symbol, with the pages that begin in it
   limit N    the first N rows
-  top N      the N largest rows
+  top N      the N rows of which most was copied
 
 With one of these options it compares again and again, and prints a line for each sample:
 
@@ -91,7 +91,7 @@ With one of these options it compares again and again, and prints a line for eac
 
 A line has the sums of all processes, and the bytes copied in a second. `children` are listed anew for each sample, so \
 that it can start before a fork. The rows of `by` follow at the end. A timeline shows the copied share of the pages \
-that both processes have: a digit is so many tenths, # is all.
+that both processes have: a digit is so many tenths, # is all. With several processes, the pages of each of them count.
 
 Of several processes only the sums of each are shown, with the kernel's own uss and pss (smaps_rollup), and then the \
 sums of all. In these a page of the attached process counts once, and so does each copied frame. A copy that the parent \

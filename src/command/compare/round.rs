@@ -119,21 +119,29 @@ impl ComparisonRound {
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let ComparedProcess { other, rows: regions, groups, total, is_forked } = found;
-        let page_size = self.page().bytes();
-        match groups {
-            Some(groups) => show_groups((other.pid, page_size), groups, self.cut, sink)?,
-            None if rows => show_rows(regions, self.cut, sink)?,
-            None => {}
-        }
-        sink.emit(&ComparisonSummary {
+        let (page_size, pid) = (self.page().bytes(), other.pid);
+        let is_one_of_several = memory.is_some();
+        let summary = ComparisonSummary {
             pid: self.mine,
-            other: other.pid,
+            other: pid,
             process: other.name,
             page_size,
             forked: is_forked,
             memory,
             counts: total,
-        })?;
+        };
+        // Of several processes, it is the heading of the rows.
+        if is_one_of_several {
+            sink.emit(&summary)?;
+        }
+        match groups {
+            Some(groups) => show_groups((pid, page_size), groups, self.cut, sink)?,
+            None if rows => show_rows(regions, self.cut, sink)?,
+            None => {}
+        }
+        if !is_one_of_several {
+            sink.emit(&summary)?;
+        }
         Ok(())
     }
 }
@@ -399,8 +407,13 @@ impl Side<'_, '_> {
     }
 }
 
+/// By what `top` sorts rows: a small region that was copied is worth more than a large one that is shared.
+fn copied_first(counts: &SharedCounts) -> (u64, u64) {
+    (counts.copied, pages(counts))
+}
+
 fn show_rows(mut rows: Vec<Comparison>, cut: Option<RowLimit>, sink: &mut dyn Sink) -> Result<(), Stopped> {
-    let more = rows::keep_shown(&mut rows, cut, |row| pages(&row.counts));
+    let more = rows::keep_shown(&mut rows, cut, |row| copied_first(&row.counts));
     rows.iter().try_for_each(|row| sink.emit(row))?;
     note_hidden_rows(more, "region", sink)
 }
@@ -414,7 +427,7 @@ fn show_groups(
 ) -> Result<(), Stopped> {
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, counts)| Reverse((counts.copied + counts.about_to_copy, counts.shared)));
-    let more = rows::keep_shown(&mut groups, cut, |(_, counts)| pages(counts));
+    let more = rows::keep_shown(&mut groups, cut, |(_, counts)| copied_first(counts));
     let mut groups = groups.into_iter();
     groups.try_for_each(|(symbol, counts)| sink.emit(&ComparisonGroup { other, symbol, page_size, counts }))?;
     note_hidden_rows(more, "symbol", sink)

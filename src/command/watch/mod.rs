@@ -225,7 +225,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             context.sink.emit(&group)?;
         }
         if watch.tally.events.contains_key(&EventKind::Moved) {
-            note_copies_as_moved(&target, context.sink)?;
+            note_copies_as_moved(&target, "in the sample before", context.sink)?;
         }
         context.sink.emit(&WatchSummary {
             samples: watch.samples,

@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn slots_that_cannot_be_read_are_not_none() {
-        for (fail, swapped) in [(false, Ok(9 * PAGE)), (true, Err(()))] {
+        for (fail, swapped) in [(false, Ok(7 * PAGE)), (true, Err(()))] {
             let (_, target) = World { slots_fail: fail, ..world() }.target();
             let space = AddressSpace::of(&target).expect("a space");
             let mut counts = space.region_stats(&space.spans(), Facts::empty());

@@ -34,7 +34,10 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
             at: Span::new(end, end),
             message: "incomplete command".into(),
             expected: describe_all(&failed.expected),
-            hint: slips::quotes_around(&failed).or_else(|| alone(&failed)).or_else(|| slips::trailing_comma(&failed)),
+            hint: slips::quotes_around(&failed)
+                .or_else(|| alone(&failed))
+                .or_else(|| slips::trailing_comma(&failed))
+                .or_else(|| slips::field_without_comparison(&failed)),
         };
     };
     if let Some(fault) = bytes(&failed) {
@@ -269,6 +272,11 @@ fn second_operand(failed: &Failure<'_>) -> Option<String> {
     if before.text == "," && failed.expects(Expected::Mark("+")) {
         let first = failed.line.get(..token.at.start)?;
         return Some(format!("write a length with a plus: `{first}+{}`", token.text));
+    }
+    let is_condition = |word: &str| PageField::all().any(|field| field.name() == word);
+    if failed.expects_word("where") && is_condition(token.text) {
+        let (pages, filter) = failed.line.split_at_checked(token.at.start)?;
+        return Some(format!("a filter follows `where`: `{pages}where {filter}`"));
     }
     if !is_value(token) || token.is_glued {
         return None;

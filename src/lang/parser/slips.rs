@@ -6,6 +6,7 @@ use crate::kernel::words::Worded;
 use crate::lang::ctype::{KNOWN, unknown_type};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{ChangeFunction, Function, NumberType};
+use crate::lang::field::{FilterField, RegionField};
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::syntax::Resolved;
 
@@ -69,6 +70,7 @@ pub(super) fn hint(failed: &Failure<'_>) -> Option<String> {
         .or_else(|| of_perl(failed))
         .or_else(|| trailing_comma(failed))
         .or_else(|| filter_word_in_value(failed))
+        .or_else(|| field_without_comparison(failed))
         .or_else(|| failed.hint.clone())
         .or_else(|| mistake_in_command(failed))
 }
@@ -85,7 +87,11 @@ fn pasted_prompt(failed: &Failure<'_>) -> Option<String> {
 
 /// A unit that is no part of its number: `8 MiB`, `1.5G`, `4096 kB`.
 fn size_with_unit(failed: &Failure<'_>) -> Option<String> {
-    let (number, unit) = (failed.before()?, failed.token()?.text);
+    let (token, next) = (failed.token()?, failed.tokens.get(failed.position + 1));
+    let (number, unit) = match (&token.kind, next) {
+        (TokenKind::Fraction { .. }, Some(next)) => (token, next.text),
+        _ => (failed.before()?, token.text),
+    };
     let suffix = unit.trim_end_matches('B').trim_end_matches('i').to_ascii_uppercase();
     let step = ["K", "M", "G", "T"].iter().position(|one| *one == suffix)?;
     match number.kind {
@@ -288,6 +294,14 @@ fn filter_word_in_value(failed: &Failure<'_>) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// A number of regions as if it was a condition: `regions where huge`.
+pub(super) fn field_without_comparison(failed: &Failure<'_>) -> Option<String> {
+    let before = failed.before()?;
+    let takes_regions = failed.command() == Some("regions") && failed.expects(Expected::Comparison);
+    let field = RegionField::all().find(|field| field.name() == before.text).filter(|_| takes_regions)?;
+    Some(format!("`{}` is a number: `{0} > 0`, `{0} == 0`", field.name()))
 }
 
 /// A range behind the name of a snapshot, without `in`.

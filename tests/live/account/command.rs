@@ -52,6 +52,10 @@ pub fn rows_add_up_to_rss() {
     if support::is_root() {
         keys.push(("node", "account-group"));
     }
+    // It has pages of zeros, which the kernel does not count.
+    let resident = records(pid, "print rss(all)");
+    let resident: Vec<&Value> = resident.iter().map(|value| &value["value"]).collect();
+    assert_eq!(resident, [&Value::from(rss.to_string())]);
     for (key, kind) in keys {
         let command = if kind == "account" { key.to_owned() } else { format!("account by {key}") };
         let all = records(pid, &command);

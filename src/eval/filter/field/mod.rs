@@ -289,7 +289,7 @@ pub fn region_integer(field: RegionField, viewed: &ViewedRegion, stats: Option<&
         RegionField::End => Some(region.range.end().get()),
         RegionField::Offset => Some(region.offset),
         RegionField::Inode => Some(region.inode),
-        RegionField::Rss => stats.filter(|_| viewed.is_in_rss().is_ok()).map(|stats| stats.present),
+        RegionField::Rss => stats.and_then(|stats| stats.rss.clone().ok()),
         RegionField::Present => stats.map(|stats| stats.present),
         RegionField::SharedBytes => stats.and_then(|stats| stats.shared.clone().ok()),
         RegionField::PrivateBytes => stats.and_then(|stats| stats.private.clone().ok()),

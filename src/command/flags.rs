@@ -37,6 +37,10 @@ shown as bitNN.
 Also shows the map count, the zone, the node, and the entries of /proc/iomem for this place. Ends with the memory \
 cgroup that the frame is charged to: its path, or @INODE if its directory was removed.
 
+The kernel's own records (/proc/kcore) name the owner of the frame, where they can be read. It is a file with its path, \
+a free block with its order, or a cache of the slab allocator. A path begins with … because the place where its \
+filesystem is mounted is unknown.
+
 ADDRESS is an address of the target, or a frame as pfn:N or phys:N. Frames need no target.",
         examples: &[
             example("flags demo_buffer", "explain the frame of a symbol"),
@@ -244,7 +248,7 @@ pub(super) fn bit_line(lines: &mut Lines, number: &str, name: &str, meaning: &st
 pub(in crate::command) mod samples {
     use super::*;
     use crate::command::tests::records::pages::{pa, pfn, place, va};
-    use crate::kernel::Device;
+    use crate::kernel::{Device, Name};
     use crate::report::{CgroupPath, FilePage, Holders};
 
     pub fn all() -> Vec<Box<dyn Record>> {
@@ -266,7 +270,16 @@ pub(in crate::command) mod samples {
                 pins: Ok(2),
                 pins_at_most: None,
                 owner: Ok("file"),
-                file_page: Some(FilePage { device: Device { major: 8, minor: 1 }, inode: 131_074, index: 172 }),
+                file_page: Some(FilePage {
+                    device: Device { major: 8, minor: 1 },
+                    inode: 131_074,
+                    index: 172,
+                    path: Ok(Name::from("/var/log/app\x1b.log")),
+                    filesystem: Ok(Name::from("sda1")),
+                    deleted: true,
+                }),
+                free_block: None,
+                slab: None,
             }),
             place: FramePlace {
                 iomem: Err(Reason::not_permitted("the addresses in /proc/iomem are hidden")),

@@ -4,7 +4,7 @@ use super::Result;
 use super::filter::Question;
 use super::folio::Folio;
 use super::holders::FrameHolders;
-use super::kernel_record::{self, kernel_record};
+use super::kernel_record::{self, BEYOND_MEMORY, kernel_record};
 use super::ordered_pool::{Pool, TaskSize, Work};
 use super::page::{Facts, InZone, Page};
 use crate::budget::Budget;
@@ -356,14 +356,9 @@ pub fn frame_detail(machine: &Machine, frame: &Fact<FrameNumber>) -> FrameDetail
     let cgroup = word_of(machine, WordFile::FrameCgroups, frame);
     let flags = flags_of(machine, frame);
     let zone = zone(machine, frame);
-    // Memory of devices has none.
-    let has_record = match &flags {
-        Ok(flags) => !flags.contains(PageFlags::NOPAGE),
-        Err(reason) => *reason != BEYOND_MEMORY,
-    };
     FrameDetail {
         folio: flags.clone().and_then(|flags| folio(machine, frame, flags)),
-        record: kernel_record(machine, frame, flags.as_ref().ok().copied()).filter(|_| has_record),
+        record: kernel_record(machine, frame, &flags),
         flags,
         map_count: count_of(machine, frame),
         place: FramePlace {
@@ -385,8 +380,6 @@ pub(super) fn flags_of(machine: &Machine, frame: FrameNumber) -> Fact<PageFlags>
 pub(super) fn count_of(machine: &Machine, frame: FrameNumber) -> Fact<u64> {
     word_of(machine, WordFile::FrameCounts, frame)
 }
-
-const BEYOND_MEMORY: Reason = Reason::NotApplicable("the frame number is beyond physical memory");
 
 fn word_of(machine: &Machine, file: WordFile, frame: FrameNumber) -> Fact<u64> {
     let mut word = [0];

@@ -2,13 +2,25 @@
 
 use super::holders::{FrameHolders, holders, not_shown, small_page_pins, with_pins};
 use super::page::Facts;
-use crate::kernel::{FrameNumber, PageFlags};
-use crate::process::{self, FrameOwner, FrameRecord, Machine, RecordParts};
-use crate::report::{Fact, FilePage, KernelRecord};
+use crate::kernel::{FrameNumber, Name, PageFlags};
+use crate::process::{self, FrameOwner, FrameRecord, Machine, OwnerDetail, PageOfFile, RecordParts};
+use crate::report::{Fact, FilePage, FreeBlock, KernelRecord, Reason, SlabPage};
 
-/// The record of a frame; `None` where the kernel's records cannot be read. Pins of large folios are read only where
-/// there are such: the first time, pmdb pins a page of its own.
-pub fn kernel_record(machine: &Machine, frame: FrameNumber, flags: Option<PageFlags>) -> Option<KernelRecord> {
+/// Why a frame has no flags if there is no such memory.
+pub(super) const BEYOND_MEMORY: Reason = Reason::NotApplicable("the frame number is beyond physical memory");
+
+/// The record of a frame with these flags; `None` where the kernel's records cannot be read, and for a frame that is no
+/// memory. Pins of large folios are read only where there are such: the first time, pmdb pins a page of its own.
+pub fn kernel_record(machine: &Machine, frame: FrameNumber, flags: &Fact<PageFlags>) -> Option<KernelRecord> {
+    let is_memory = match flags {
+        Ok(flags) => !flags.contains(PageFlags::NOPAGE),
+        // Memory of devices has none.
+        Err(reason) => *reason != BEYOND_MEMORY,
+    };
+    if !is_memory {
+        return None;
+    }
+    let flags = flags.as_ref().ok().copied();
     machine.require_records(RecordParts::FOLIO).ok()?;
     let read = |parts: RecordParts| {
         let mut record = [FrameRecord::default()];
@@ -20,7 +32,11 @@ pub fn kernel_record(machine: &Machine, frame: FrameNumber, flags: Option<PageFl
         record = read(RecordParts::all());
     }
     Some(match record {
-        Ok(record) => describe_record(machine, &record, flags),
+        Ok(record) => {
+            let mut described = describe_record(machine, &record, flags);
+            add_detail(machine, frame, record.owner, &mut described);
+            described
+        }
         Err(reason) => KernelRecord {
             references: Err(reason.clone()),
             holders: Err(reason.clone()),
@@ -28,9 +44,57 @@ pub fn kernel_record(machine: &Machine, frame: FrameNumber, flags: Option<PageFl
             pins_at_most: None,
             owner: Err(reason),
             file_page: None,
+            free_block: None,
+            slab: None,
         },
     })
 }
+
+/// Adds what the record leads to: the file, the free block or the cache. What of it is unknown has the reason.
+fn add_detail(machine: &Machine, frame: FrameNumber, owner: Option<FrameOwner>, record: &mut KernelRecord) {
+    if !matches!(record.owner, Ok("file" | "free" | "slab")) {
+        return;
+    }
+    let detail = match machine.owner_detail(frame) {
+        Ok(Some(detail)) => Ok(detail),
+        Ok(None) => Err(Reason::Changed),
+        Err(error) => Err(Reason::from(error)),
+    };
+    let reason = detail.as_ref().err().cloned().unwrap_or(Reason::Changed);
+    let why = || reason.clone();
+    match (owner, &record.owner, detail.ok()) {
+        (Some(FrameOwner::File(page)), _, detail) => {
+            let file = match detail {
+                Some(OwnerDetail::File(named)) if named.file == (PageOfFile { index: 0, ..page }) => Some(named),
+                _ => None,
+            };
+            record.file_page = Some(FilePage {
+                device: page.device,
+                inode: page.inode,
+                index: page.index,
+                deleted: file.as_ref().is_some_and(|file| file.is_deleted),
+                filesystem: file.as_ref().map(|file| Name::copied(&file.filesystem)).ok_or_else(why),
+                path: file.ok_or_else(why).and_then(|file| file.path.map(Name::new).ok_or(NO_NAME)),
+            });
+        }
+        (_, Ok("free"), detail) => {
+            let block = if let Some(OwnerDetail::Free(block)) = detail { Some(block) } else { None };
+            record.free_block = Some(FreeBlock {
+                order: block.map(|block| block.order).ok_or_else(why),
+                head: block.map(|block| block.first).ok_or_else(why),
+            });
+        }
+        (.., detail) => {
+            let cache = if let Some(OwnerDetail::Slab(cache)) = detail { Some(cache) } else { None };
+            record.slab = Some(SlabPage {
+                object_bytes: cache.as_ref().map(|cache| cache.object_bytes.into()).ok_or_else(why),
+                cache: cache.map(|cache| Name::new(cache.name)).ok_or_else(why),
+            });
+        }
+    }
+}
+
+const NO_NAME: Reason = Reason::NotApplicable("the kernel has no name of the file in memory");
 
 /// Fails if the records do not give these facts here.
 pub(super) fn require(machine: &Machine, need: Facts) -> Fact<()> {
@@ -83,25 +147,28 @@ fn describe_record(machine: &Machine, record: &FrameRecord, flags: Option<PageFl
         (false, Ok(references)) => small_page_pins(*references, holders.as_ref().ok()),
     };
     let holders = holders.map(|holders| with_pins(holders, pins.as_ref().map_or(0, |&pins| pins), is_large));
-    let file_page = match record.owner {
-        Some(FrameOwner::File(page)) => Some(FilePage { device: page.device, inode: page.inode, index: page.index }),
-        _ => None,
-    };
+    let has = |flag| flags.is_some_and(|flags| flags.contains(flag));
     let owner = record.owner.map(|owner| match owner {
         FrameOwner::Anonymous => "anonymous",
         FrameOwner::Merged => "merged",
         FrameOwner::File(_) => "file",
+        _ if has(PageFlags::BUDDY) => "free",
+        _ if has(PageFlags::SLAB) => "slab",
+        _ if has(PageFlags::PGTABLE) => "page_table",
+        _ if has(PageFlags::HUGE) => "hugetlb_pool",
         _ => "unrecorded",
     });
     let owner = require(RecordParts::OWNER).and_then(|()| owner.ok_or_else(not_shown));
-    KernelRecord { references, holders, pins, pins_at_most, owner, file_page }
+    KernelRecord { references, holders, pins, pins_at_most, owner, file_page: None, free_block: None, slab: None }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::inspect::{AddressSpace, Pins};
+    use crate::kernel::Device;
     use crate::process::fake::{HUGE, World, region};
+    use crate::process::{NamedFile, SlabCache};
     use std::collections::HashMap;
 
     fn anonymous(order: u8, references: u32, pins: Option<u32>) -> FrameRecord {
@@ -155,5 +222,59 @@ mod tests {
         assert_eq!(references, [Some(4), Some(1025), Some(1), Some(3000), Some(2), None]);
         let may_be = seen(Facts::PINS).iter().map(|(_, one)| one.and_then(FrameHolders::is_pinned)).collect::<Vec<_>>();
         assert_eq!(may_be, [Some(true), Some(true), Some(false), Some(true), Some(false), None]);
+    }
+
+    /// What a record leads to is shown if it is of the same owner.
+    #[test]
+    fn owners_have_what_their_records_lead_to() {
+        let page = PageOfFile { device: Device { major: 8, minor: 1 }, inode: 77, index: 5 };
+        let file = |inode| {
+            let file = PageOfFile { inode, index: 0, ..page };
+            let (path, filesystem) = (Some(b"/a\x1b".to_vec()), b"sda1".to_vec());
+            OwnerDetail::File(NamedFile { file, path, filesystem, is_deleted: true })
+        };
+        let block = process::FreeBlock { first: FrameNumber::new(0x800), order: 4 };
+        let cache = SlabCache { name: b"dentry".to_vec(), object_bytes: 192 };
+        let record_of = |owner, flags: PageFlags, detail: Option<OwnerDetail>| {
+            let mut record = anonymous(0, 1, None);
+            record.owner = Some(owner);
+            let mut world = World::new([]);
+            world.records = Some([(0x805, record)].into());
+            world.owners.extend(detail.map(|detail| (0x805, detail)));
+            let (_, target) = world.target();
+            kernel_record(&target.machine, FrameNumber::new(0x805), &Ok(flags)).expect("a record")
+        };
+        let of_file = |detail| {
+            let record = record_of(FrameOwner::File(page), PageFlags::UPTODATE, detail);
+            let file = record.file_page.expect("a page of a file");
+            assert_eq!((record.owner, file.inode, file.index), (Ok("file"), 77, 5));
+            (file.path.map(|path| path.to_string()), file.filesystem.map(|name| name.to_string()), file.deleted)
+        };
+        assert_eq!(of_file(Some(file(77))), (Ok("/a\\x1b".to_owned()), Ok("sda1".to_owned()), true));
+        for other in [None, Some(file(78)), Some(OwnerDetail::Free(block))] {
+            assert_eq!(of_file(other), (Err(Reason::Changed), Err(Reason::Changed), false));
+        }
+        let free = |detail| {
+            let record = record_of(FrameOwner::Unrecorded, PageFlags::BUDDY, detail);
+            let block = record.free_block.expect("a free block");
+            (record.owner, block.order, block.head.map(FrameNumber::get))
+        };
+        assert_eq!(free(Some(OwnerDetail::Free(block))), (Ok("free"), Ok(4), Ok(0x800)));
+        assert_eq!(free(None), (Ok("free"), Err(Reason::Changed), Err(Reason::Changed)));
+        let slab = |detail| {
+            let record = record_of(FrameOwner::Unrecorded, PageFlags::SLAB, detail);
+            let slab = record.slab.expect("a slab");
+            (record.owner, slab.cache.map(|name| name.to_string()), slab.object_bytes)
+        };
+        assert_eq!(slab(Some(OwnerDetail::Slab(cache))), (Ok("slab"), Ok("dentry".to_owned()), Ok(192)));
+        assert_eq!(slab(None), (Ok("slab"), Err(Reason::Changed), Err(Reason::Changed)));
+        let without = |flags| {
+            let record = record_of(FrameOwner::Unrecorded, flags, Some(file(77)));
+            assert!(record.file_page.is_none() && record.free_block.is_none() && record.slab.is_none());
+            record.owner
+        };
+        assert_eq!(without(PageFlags::PGTABLE), Ok("page_table"));
+        assert_eq!(without(PageFlags::HUGE), Ok("hugetlb_pool"));
+        assert_eq!(without(PageFlags::empty()), Ok("unrecorded"));
     }
 }

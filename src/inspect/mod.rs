@@ -93,6 +93,8 @@ pub use frames::{FrameDetail, FrameRow, FrameSweep, cgroup_path, frame_detail, i
 #[doc(hidden)]
 pub use holders::not_shown as record_not_shown;
 pub use holders::{FrameHolders, Pins};
+#[cfg(feature = "cli")]
+pub(crate) use kernel_record::kernel_record;
 pub use memory::{Absent, ByteSource, Contents, MemoryRead, ReadEnd, Unread, first_absent, read_resident};
 #[cfg(feature = "cli")]
 pub(crate) use memory::{ResidentMemory, has_memory, is_resident};

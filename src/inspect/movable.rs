@@ -7,7 +7,8 @@ use crate::report::{KernelRecord, Movable};
 pub fn movable(kind: Option<Kind>, flags: Option<PageFlags>, record: &KernelRecord) -> Option<Movable> {
     let has = |flag| flags.is_some_and(|flags| flags.intersects(flag));
     let is_kernel_s = matches!(kind, Some(Kind::Zero | Kind::HugeZero | Kind::Vdso | Kind::DeviceMemory));
-    if is_kernel_s || has(PageFlags::RESERVED) || record.owner == Ok("unrecorded") {
+    let has_owner = !matches!(record.owner, Ok("unrecorded" | "free" | "slab" | "page_table" | "hugetlb_pool"));
+    if is_kernel_s || has(PageFlags::RESERVED) || !has_owner {
         return Some(Movable::Never);
     }
     match (&record.pins, record.pins_at_most) {
@@ -40,6 +41,8 @@ mod tests {
             pins_at_most: at_most,
             owner: Ok(owner),
             file_page: None,
+            free_block: None,
+            slab: None,
         };
         let anonymous = Some(Kind::Anonymous);
         let of = |kind, flags, record: &KernelRecord| movable(kind, Some(flags), record);

@@ -4,7 +4,7 @@ use super::machine::Machine;
 use super::target_process::Process;
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, FrameNumber, Region};
-use crate::source::{RecordParts, RecordedMapper, Result, SwappedRange};
+use crate::source::{OwnerDetail, RecordParts, RecordedMapper, Result, SwappedRange};
 
 impl Machine {
     /// The processes that may map a frame, each address space once, by the kernel's own records. They are no proof: a
@@ -15,6 +15,16 @@ impl Machine {
     pub fn mappers(&self, frame: FrameNumber, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
         self.require_records(RecordParts::OWNER)?;
         self.source().mappers(frame.get(), budget)
+    }
+
+    /// What the kernel's own records lead to from a frame: the file that it is a page of, the free block that it is in,
+    /// or the slab cache that it belongs to. `None` if they lead to none of these.
+    ///
+    /// # Errors
+    /// As [`require_records`](Self::require_records); what they lead to was not proved, or changed during the read.
+    pub fn owner_detail(&self, frame: FrameNumber) -> Result<Option<OwnerDetail>> {
+        self.require_records(RecordParts::FOLIO)?;
+        self.source().owner_detail(frame.get())
     }
 }
 

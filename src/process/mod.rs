@@ -26,9 +26,9 @@ mod tests;
 pub use capture::{Capture, CaptureContent, Member, unopened};
 
 pub use crate::source::{
-    BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, FrameOwner, FrameRecord, Held,
-    Identity, InMemory, Liveness, MissingProcess, PageOfFile, ProcessEntry, ReadAt, RecordParts, RecordedMapper,
-    Result, SwappedRange, WordFile, covered_pages,
+    BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, FrameOwner, FrameRecord, FreeBlock,
+    Held, Identity, InMemory, Liveness, MissingProcess, NamedFile, OwnerDetail, PageOfFile, ProcessEntry, ReadAt,
+    RecordParts, RecordedMapper, Result, SlabCache, SwappedRange, WordFile, covered_pages,
 };
 pub use cgroups::CgroupMemory;
 pub use huge::{HugeSettings, HugeSize};

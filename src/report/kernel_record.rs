@@ -2,7 +2,7 @@
 
 use super::Fact;
 use super::record::record;
-use crate::kernel::{Device, TableBits, TableEntry};
+use crate::kernel::{Device, FrameNumber, Name, TableBits, TableEntry};
 
 /// A pin of a page that is no large folio is so many references (GUP_PIN_COUNTING_BIAS in include/linux/mm.h).
 pub const REFERENCES_OF_A_PIN: u64 = 1024;
@@ -19,11 +19,15 @@ record! {
         pins: Fact<u64>,
         /// For a page that is no large folio: the most pins that its references allow, if the number is not known.
         [optional] pins_at_most: Option<u64>,
-        /// `anonymous`, `merged`, `file`, or `unrecorded`: pages of the kernel and free pages have no record of an
-        /// owner.
+        /// `anonymous`, `merged`, `file`, `free`, `slab`, `page_table`, `hugetlb_pool` (in no file and no mapping), or
+        /// `unrecorded`: other pages of the kernel and of drivers have no record of an owner.
         owner: Fact<&'static str>,
         /// The page of a file, for the owner `file`.
         [optional] file_page: Option<FilePage>,
+        /// The free block that it is in, for the owner `free`.
+        [optional] free_block: Option<FreeBlock>,
+        /// The cache that it belongs to, for the owner `slab`.
+        [optional] slab: Option<SlabPage>,
     }
 
     /// The entry of the page table that maps a page, read from `/proc/kcore`.
@@ -65,14 +69,39 @@ record! {
     }
 
     /// A page of a file.
-    #[derive(Copy, Eq)]
-    pub struct FilePage {
+    #[derive(Eq)]
+    pub struct FilePage within "kernel_record.file_page" {
         /// Device of the filesystem of the file.
         device: Device,
         /// Inode of the file.
         inode: u64,
         /// Index of the page in the file.
         index: u64,
+        /// Path of the file below the root of its filesystem, wherever that is mounted. It begins with `/`, or with
+        /// `…/` if its upper directories are not known. A file in no directory, such as a memfd, has only a name.
+        path: Fact<Name>,
+        /// Name of the filesystem in the kernel: mostly its device, or its type.
+        filesystem: Fact<Name>,
+        /// Whether the file was removed from its directory, or never was in one.
+        [optional] deleted: bool,
+    }
+
+    /// A free block of memory.
+    #[derive(Eq)]
+    pub struct FreeBlock within "kernel_record.free_block" {
+        /// Logarithm of its number of frames.
+        order: Fact<u8>,
+        /// Its first frame.
+        head: Fact<FrameNumber>,
+    }
+
+    /// A page of the slab allocator.
+    #[derive(Eq)]
+    pub struct SlabPage within "kernel_record.slab" {
+        /// Name of its cache, as in /proc/slabinfo.
+        cache: Fact<Name>,
+        /// Size of an object of the cache.
+        object_bytes: Fact<u64>,
     }
 }
 

@@ -27,7 +27,10 @@ pub use question::{
     Held, InMemory, KernelSetting, List, Listed, Mapping, PageRegion, Probe, Query, ReadAt, Scan, WordFile,
     covered_pages,
 };
-pub use records::{FrameOwner, FrameRecord, PageOfFile, RecordParts, RecordedMapper, SwappedRange};
+pub use records::{
+    FrameOwner, FrameRecord, FreeBlock, NamedFile, OwnerDetail, PageOfFile, RecordParts, RecordedMapper, SlabCache,
+    SwappedRange,
+};
 pub use sys::{Word, as_words};
 
 use crate::budget::Budget;
@@ -255,6 +258,12 @@ pub trait Source: Send + Sync {
     /// The processes that may map a frame, by the kernel's own records. Nothing is locked: a page counts only if the
     /// page map has the frame there. Each mapping looked at is a step.
     fn mappers(&self, _frame: u64, _budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+        lacks("the kernel's own records of frames")
+    }
+
+    /// What the kernel's own records lead to from a frame: the file, the free block, or the slab cache; `None` if they
+    /// lead to none of these.
+    fn owner_detail(&self, _frame: u64) -> Result<Option<OwnerDetail>> {
         lacks("the kernel's own records of frames")
     }
 

@@ -33,6 +33,7 @@ mod lines;
 mod machine;
 mod memory;
 mod nodes;
+mod owners;
 mod page_map;
 mod patched;
 mod programs;
@@ -106,6 +107,7 @@ const TESTS: &[&[Test]] = &[
     machine::TESTS,
     memory::TESTS,
     nodes::TESTS,
+    owners::TESTS,
     page_map::TESTS,
     programs::TESTS,
     reconcile::TESTS,

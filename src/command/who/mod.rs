@@ -7,7 +7,7 @@ use super::rows::{finish, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, ps, translate};
 use crate::eval::{self, Location};
 use crate::inspect::who::{self, EndCause, FrameQuestion, KnownMapping, SearchEvent, SearchSummary};
-use crate::inspect::{AddressSpace, frame_words};
+use crate::inspect::{AddressSpace, frame_words, kernel_record};
 use crate::kernel::{Device, FrameNumber, Name, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, after, count};
 use crate::lang::{Count, Expression, Spanned, display};
@@ -55,6 +55,9 @@ those are read.
 
 The search ends when it has found as many mappings as the kernel counts. Otherwise it scans all resident memory of the \
 processes. The last lines show how the search ended, and how many processes could not be read.
+
+A frame that nobody maps may still have an owner, which these records show: a file, a free block, or a cache of the \
+slab allocator.
 
 The kernel does not count mappings of the page of zeros: the search for it covers every process. Threads share one \
 address space, which is shown once. Processes that share a name are listed with their command lines, if there are at \
@@ -139,6 +142,9 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
         let namesakes = namesakes(named);
         let mut summary = summary(answer, &question, &machine);
         summary.words.own_mappings = own_mappings;
+        let is_unmapped = summary.counts.mappings == 0 && stopped.is_none();
+        let record = || kernel_record(&machine, question.frame, &summary.words.flags);
+        summary.kernel_record = if is_unmapped { record() } else { None };
         summary.in_capture = context.state.machine().is_captured();
         if stopped.is_none() {
             list(&namesakes, &machine, context.sink)?;
@@ -290,6 +296,7 @@ fn summary(answer: SearchSummary, question: &FrameQuestion, machine: &Machine) -
         ended,
         by_records: answer.by_records,
         because,
+        kernel_record: None,
         moved: answer.has_moved,
         lists_all: answer.lists_all,
         in_capture: false,

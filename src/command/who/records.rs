@@ -4,12 +4,12 @@ use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
 use crate::render::Record;
 use crate::render::columns::{self, Cell, Column, PERMISSIONS, PID, Table};
 use crate::render::text::lines::{Footnotes, Lines};
-use crate::render::text::{Text, words};
+use crate::render::text::{Text, held, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
 use crate::report::json::{JsonForm, leaf};
 use crate::report::record::record;
-use crate::report::{Declared, FrameWords, RegionBrief, Shape, SymbolBrief, WhoCounts, Why};
+use crate::report::{Declared, FrameWords, KernelRecord, RegionBrief, Shape, SymbolBrief, WhoCounts, Why};
 use serde::Serialize;
 
 /// The records that no other command emits.
@@ -48,6 +48,8 @@ record! {
         by_records: bool,
         /// Why nobody can map it, or why the map count could not end the search.
         [optional] because: Option<String>,
+        /// The kernel's own record of the frame, if no mapping was found and it can be read.
+        [optional] kernel_record: Option<KernelRecord>,
         /// Whether the page moved to another frame during the search.
         moved: bool,
         /// Whether /proc lists all processes of the machine: not in a pid namespace (container), nor with `hidepid`.
@@ -115,7 +117,12 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     if summary.ended == SearchEnd::Nobody {
         let why = summary.because.as_deref().unwrap_or_default();
         line.word(": ", Role::Plain, format!("no process maps it: {why}"));
-        return write_moved(lines, summary);
+        // The reason says the rest.
+        if summary.kernel_record.as_ref().is_some_and(|record| record.free_block.is_some() || record.slab.is_some()) {
+            write_owner(lines, summary);
+        }
+        write_moved(lines, summary);
+        return write_reasons(lines, summary);
     }
     let found = match summary.counts.mappings {
         0 => "no mapping found".to_owned(),
@@ -166,8 +173,21 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     if !summary.lists_all && is_open && mappings_not_found(summary).is_none() {
         prose(lines, Role::Warn, &format!("not searched: processes {}", unlisted(summary)));
     }
+    write_owner(lines, summary);
     write_moved(lines, summary);
+    write_reasons(lines, summary);
+}
+
+fn write_reasons(lines: &mut Lines, summary: &WhoSummary) {
     Footnotes::of(&Why::of_row(summary), |_, _| true).write(lines);
+}
+
+/// Writes whose frame it is, if nobody maps it.
+fn write_owner(lines: &mut Lines, summary: &WhoSummary) {
+    if let Some((owner, more)) = summary.kernel_record.as_ref().and_then(held::owner) {
+        let more = if more.is_empty() { more } else { format!(", {more}") };
+        prose(lines, Role::Plain, &format!("owner: {owner}{more}"));
+    }
 }
 
 fn write_moved(lines: &mut Lines, summary: &WhoSummary) {
@@ -230,8 +250,8 @@ fn prose(lines: &mut Lines, role: Role, text: &str) {
 pub(in crate::command) mod samples {
     use super::*;
     use crate::command::tests::records::pages::{counter, data, pfn, va};
-    use crate::kernel::PageFlags;
-    use crate::report::Reason;
+    use crate::kernel::{Device, PageFlags};
+    use crate::report::{FilePage, FreeBlock, Holders, Reason, SlabPage};
 
     pub fn all() -> Vec<Box<dyn Record>> {
         vec![
@@ -246,6 +266,10 @@ pub(in crate::command) mod samples {
             Box::new(who_limited_uncounted()),
             Box::new(who_interrupted()),
             Box::new(who_nobody()),
+            Box::new(who_free()),
+            Box::new(who_slab()),
+            Box::new(who_cached()),
+            Box::new(who_unrecorded()),
         ]
     }
 
@@ -291,6 +315,7 @@ pub(in crate::command) mod samples {
             ended: SearchEnd::Counted,
             by_records: false,
             because: None,
+            kernel_record: None,
             moved: false,
             lists_all: true,
             in_capture: false,
@@ -387,5 +412,61 @@ pub(in crate::command) mod samples {
             because: Some("it is free".to_owned()),
             ..who_counted()
         }
+    }
+
+    /// A record with an owner, and nothing that holds the frame.
+    fn record(references: u64, owner: &'static str) -> KernelRecord {
+        let holders = Holders { mappings: 0, page_cache: 0, swap_cache: 0, filesystem: 0, pins: 0, others: references };
+        KernelRecord {
+            references: Ok(references),
+            holders: Ok(holders),
+            pins: Ok(0),
+            pins_at_most: None,
+            owner: Ok(owner),
+            file_page: None,
+            free_block: None,
+            slab: None,
+        }
+    }
+
+    fn who_free() -> WhoSummary {
+        let free_block = Some(FreeBlock { order: Ok(9), head: Ok(pfn(0x1a4e00)) });
+        WhoSummary { kernel_record: Some(KernelRecord { free_block, ..record(0, "free") }), ..who_nobody() }
+    }
+
+    /// Its cache was not proved.
+    fn who_slab() -> WhoSummary {
+        let reason = || Reason::NotOnThisKernel("the kernel's record of the slab cache was not proved".to_owned());
+        let slab = Some(SlabPage { cache: Err(reason()), object_bytes: Err(reason()) });
+        WhoSummary {
+            words: FrameWords { flags: Ok(PageFlags::SLAB), ..who_nobody().words },
+            because: Some("it belongs to the kernel's object allocator".to_owned()),
+            kernel_record: Some(KernelRecord { slab, ..record(1, "slab") }),
+            ..who_nobody()
+        }
+    }
+
+    fn who_cached() -> WhoSummary {
+        let file_page = Some(FilePage {
+            device: Device { major: 8, minor: 1 },
+            inode: 131_074,
+            index: 172,
+            path: Ok(Name::new(*b"/var/log/a\xff\x1b[2J")),
+            filesystem: Ok(Name::from("sda1")),
+            deleted: false,
+        });
+        WhoSummary {
+            words: FrameWords { flags: Ok(PageFlags::UPTODATE | PageFlags::LRU), ..who_nobody().words },
+            counts: WhoCounts { looked_at: 113, listed: 113, ..WhoCounts::default() },
+            ended: SearchEnd::Searched,
+            because: None,
+            kernel_record: Some(KernelRecord { file_page, ..record(1, "file") }),
+            ..who_nobody()
+        }
+    }
+
+    fn who_unrecorded() -> WhoSummary {
+        let words = FrameWords { flags: Ok(PageFlags::empty()), ..who_cached().words };
+        WhoSummary { words, kernel_record: Some(record(1, "unrecorded")), ..who_cached() }
     }
 }

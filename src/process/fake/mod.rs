@@ -10,7 +10,7 @@ use crate::kernel::smaps::Smaps;
 use crate::kernel::{
     AddressRange, Device, Name, PageFlags, PageSize, Permissions, Region, SwapEntry, TableEntry, VirtualAddress,
 };
-use crate::process::{BackingContent, FrameRecord, Liveness, ProcessHandle, WordLayout};
+use crate::process::{BackingContent, FrameRecord, Liveness, OwnerDetail, ProcessHandle, WordLayout};
 use crate::source::WordFile;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -49,6 +49,8 @@ pub struct World {
     /// The processes that may map frames by the kernel's own records, and their pages there; `None` where that cannot
     /// be read.
     pub mappers: Option<HashMap<u64, Vec<MapperPages>>>,
+    /// What these records lead to.
+    pub owners: HashMap<u64, OwnerDetail>,
     /// Slots of shared memory in swap by page index; `None` where they cannot be read.
     pub slots: Option<BTreeMap<u64, SwapEntry>>,
     /// Each question for them fails.
@@ -165,6 +167,7 @@ impl World {
             counts: HashMap::new(),
             records: None,
             mappers: None,
+            owners: HashMap::new(),
             slots: None,
             slots_fail: false,
             tables: None,

@@ -6,7 +6,7 @@ use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, SwapEnt
 use crate::process::{ProcessHandle, Target};
 use crate::source::{
     Answer, ConfigPlace, File, FileLocation, FrameRecord, Held, InMemory, KernelSetting, List, Listed, Mapping,
-    PageRegion, Probe, Query, RecordParts, RecordedMapper, Scan, Source, WordFile,
+    OwnerDetail, PageRegion, Probe, Query, RecordParts, RecordedMapper, Scan, Source, WordFile,
 };
 use crate::source::{BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result, SwappedRange};
 use std::sync::Arc;
@@ -306,6 +306,10 @@ impl Source for FakeSource {
             Ok(RecordedMapper::new(*pid, pages.iter().map(|page| VirtualAddress::new(page * PAGE)).collect()))
         };
         mappers.iter().map(mapper).collect()
+    }
+
+    fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
+        Ok(self.0.owners.get(&frame).cloned())
     }
 
     fn require_table_entries(&self) -> Result<()> {

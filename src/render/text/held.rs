@@ -4,7 +4,7 @@ use super::block::REMARK;
 use super::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
-use crate::report::{Holders, KernelRecord};
+use crate::report::{FilePage, Holders, KernelRecord};
 
 /// Writes the references and the pins.
 pub fn write(lines: &mut Lines, record: &KernelRecord) {
@@ -55,16 +55,52 @@ fn times(pins: u64) -> String {
     }
 }
 
-/// Writes the file that the frame is a page of.
+/// Writes the owner.
 pub fn write_owner(lines: &mut Lines, record: &KernelRecord) {
-    match (record.owner.as_ref(), record.file_page) {
-        (Ok(_), Some(page)) => {
-            let line = lines.field("owner");
-            line.plain(format!("page {} of a file", count(page.index))).indent_at(REMARK);
-            line.plain(format!("inode {}, device {}", page.inode, page.device));
+    if let Some((owner, more)) = owner(record) {
+        let line = lines.field("owner");
+        line.plain(owner);
+        if !more.is_empty() {
+            line.tab_to(REMARK).prose(Role::Plain, more);
         }
-        (Ok(&"anonymous"), _) => _ = lines.field("owner").plain("anonymous memory"),
-        (Ok(&"merged"), _) => _ = lines.field("owner").plain("merged anonymous memory"),
-        _ => {}
     }
+}
+
+/// The owner in words, and what else is known of it.
+pub fn owner(record: &KernelRecord) -> Option<(String, String)> {
+    let short = |words: &str| (words.to_owned(), String::new());
+    Some(match *record.owner.as_ref().ok()? {
+        "anonymous" => short("anonymous memory"),
+        "merged" => short("merged anonymous memory"),
+        "page_table" => short("a page table"),
+        "hugetlb_pool" => short("the hugetlb pool, in no file"),
+        "file" => of_file(record.file_page.as_ref()?),
+        "free" => match record.free_block.as_ref().map(|block| (block.order.as_ref(), block.head.as_ref())) {
+            Some((Ok(order), Ok(head))) => (format!("free block of order {order}"), format!("first frame {head}")),
+            _ => short("free block"),
+        },
+        "slab" => match record.slab.as_ref().map(|slab| (slab.cache.as_ref(), slab.object_bytes.as_ref())) {
+            Some((Ok(cache), Ok(&bytes))) => {
+                (format!("slab cache {cache}"), format!("objects of {}", counted(bytes, "byte")))
+            }
+            _ => short("a slab cache"),
+        },
+        _ if record.references == Ok(0) => short("no owner recorded, no references"),
+        _ => short("allocated; no owner recorded"),
+    })
+}
+
+fn of_file(page: &FilePage) -> (String, String) {
+    let file = match &page.path {
+        // Where the filesystem is mounted is not known.
+        Ok(path) if path.as_bytes().starts_with(b"/") => format!("…{path}"),
+        Ok(path) => path.to_string(),
+        Err(_) => "a file".to_owned(),
+    };
+    let deleted = if page.deleted { " (deleted)" } else { "" };
+    let mut more = format!("inode {}, device {}", page.inode, page.device);
+    if let Ok(filesystem) = &page.filesystem {
+        more += &format!(", filesystem {filesystem}");
+    }
+    (format!("page {} of {file}{deleted}", count(page.index)), more)
 }

@@ -56,7 +56,7 @@ pub fn write(lines: &mut Lines, t: &Translation) {
 fn is_said(t: &Translation, field: &str, reason: &Reason) -> bool {
     matches!(reason, Reason::NotApplicable(_))
         && (field == "swap"
-            || ["entry", "pfn_hidden", "uffd_wp", "file_mapped"].contains(&field)
+            || ["entry", "pfn_hidden", "uffd_wp", "file_mapped", "kernel_record.file_page.path"].contains(&field)
             || t.physical.as_ref().err() == Some(reason)
             || block::is_place_said(&t.place, field))
 }

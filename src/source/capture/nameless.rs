@@ -9,8 +9,8 @@ use crate::kernel::text::{unescape_newline, unescape_octal};
 use crate::kernel::{AddressRange, Name, Region, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
-    Listed, Mapping, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess,
-    SwappedRange, WordFile, add_piece, passed_on,
+    Listed, Mapping, NamedFile, OwnerDetail, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result,
+    Scan, Source, SourceAccess, SwappedRange, WordFile, add_piece, passed_on,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -325,6 +325,20 @@ impl Source for Nameless {
         self.source.mappers(frame, budget)
     }
 
+    fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
+        let detail = self.source.owner_detail(frame)?;
+        let mut names = self.names();
+        Ok(detail.map(|detail| match detail {
+            OwnerDetail::File(file) => OwnerDetail::File(NamedFile {
+                path: file.path.map(|path| names.path(&path)),
+                filesystem: names.path(&file.filesystem),
+                ..file
+            }),
+            // What the kernel itself has named.
+            detail @ (OwnerDetail::Free(_) | OwnerDetail::Slab(_)) => detail,
+        }))
+    }
+
     fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
         self.source.table_entries(first, into)
     }
@@ -478,5 +492,29 @@ mod tests {
         assert_eq!(names.mounts(mounts), b"36 35 98:0 /3 /4 rw shared:1 - overlay 5 rw,size=4k\n");
         let swaps = b"Filename Type\n/a/b                 file  100 0 -2\n";
         assert_eq!(names.swaps(swaps), b"Filename Type\n/3/4                 file  100 0 -2\n");
+    }
+
+    /// A source that knows the file of one frame.
+    struct OneFile(NamedFile);
+
+    impl Source for OneFile {
+        fn identity(&self) -> Identity {
+            Identity { pid: 1, start_time: 0, name: Name::default() }
+        }
+
+        fn owner_detail(&self, _: u64) -> Result<Option<OwnerDetail>> {
+            Ok(Some(OwnerDetail::File(self.0.clone())))
+        }
+    }
+
+    #[test]
+    fn names_of_files_from_the_kernel_s_records_are_numbers() {
+        let file = crate::source::PageOfFile { device: Default::default(), inode: 7, index: 0 };
+        let (path, filesystem) = (Some(b"/secret/a".to_vec()), b"secret".to_vec());
+        let named = NamedFile { file, path, filesystem, is_deleted: false };
+        let source = Nameless::over(Arc::new(OneFile(named.clone())));
+        let (path, filesystem) = (Some(b"/1/2".to_vec()), b"1".to_vec());
+        let expected = OwnerDetail::File(NamedFile { path, filesystem, ..named });
+        assert_eq!(source.owner_detail(5).expect("an answer"), Some(expected));
     }
 }

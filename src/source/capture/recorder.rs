@@ -8,8 +8,8 @@ use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List, Listed,
-    Mapping, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess,
-    SwappedRange, WordFile, passed_on,
+    Mapping, OwnerDetail, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source,
+    SourceAccess, SwappedRange, WordFile, passed_on,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -304,6 +304,11 @@ impl Source for Recorder {
     // Not kept, as records are not.
     fn mappers(&self, frame: u64, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
         self.source.mappers(frame, budget)
+    }
+
+    // Not kept, as records are not.
+    fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
+        self.source.owner_detail(frame)
     }
 
     // Not kept, as records are not.

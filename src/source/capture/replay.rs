@@ -9,8 +9,8 @@ use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
 use crate::source::live::installed_debug_file;
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
-    Listed, Liveness, Mapping, MemoryLifetime, MissingProcess, PageRegion, Probe, Query, ReadAt, RecordParts,
-    RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile,
+    Listed, Liveness, Mapping, MemoryLifetime, MissingProcess, OwnerDetail, PageRegion, Probe, Query, ReadAt,
+    RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile,
 };
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -248,6 +248,10 @@ impl Source for Replay {
     }
 
     fn mappers(&self, _: u64, _: &mut Budget) -> Result<Vec<RecordedMapper>> {
+        lacks("the kernel's own records of frames")
+    }
+
+    fn owner_detail(&self, _: u64) -> Result<Option<OwnerDetail>> {
         lacks("the kernel's own records of frames")
     }
 

@@ -5,7 +5,7 @@ use super::memory::{self, FrameFile};
 use crate::budget::Budget;
 use crate::kernel::btf::Layout;
 use crate::kernel::{Device, FrameNumber};
-use crate::source::records::{Ground, Image, OwnFile, RandomBytes, ReadCore, Records};
+use crate::source::records::{Ground, Image, OWN_FILE, OwnFile, RandomBytes, ReadCore, Records};
 use crate::source::sys::own::{self, OwnMemory, Sharer};
 use crate::source::{Error, Result, WordFile};
 use rustix::fd::OwnedFd;
@@ -216,7 +216,7 @@ impl Ground for LiveGround {
 
     fn own_files(&self, look: &mut dyn FnMut(OwnFile)) {
         let mut file = |index: u64| {
-            let file = memfd_create("pmdb", MemfdFlags::CLOEXEC).ok()?;
+            let file = memfd_create(OWN_FILE, MemfdFlags::CLOEXEC).ok()?;
             let length = self.page * (index as usize + 1);
             ftruncate(&file, length as u64).ok()?;
             let memory = OwnMemory::of_file(&file, length).ok()?;

@@ -21,8 +21,8 @@ use super::feature::by_trying;
 use super::question::ConfigPlace;
 use super::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, Feature, File, FileLocation, Finding, FrameRecord, GroupFile, Held,
-    Identity, List, Listed, Liveness, Mapping, MemoryLifetime, MissingProcess, PageRegion, Probe, Query, ReadAt,
-    RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile, sys,
+    Identity, List, Listed, Liveness, Mapping, MemoryLifetime, MissingProcess, OwnerDetail, PageRegion, Probe, Query,
+    ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile, sys,
 };
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, PageMapEntry, Region, TableEntry, VirtualAddress};
@@ -157,6 +157,10 @@ impl Source for Live {
 
     fn mappers(&self, frame: u64, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
         kernel_records::records()?.mappers(frame, budget)
+    }
+
+    fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
+        kernel_records::records()?.owner_detail(frame)
     }
 
     fn require_table_entries(&self) -> Result<()> {

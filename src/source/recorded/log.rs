@@ -3,8 +3,8 @@
 use crate::kernel::status::ThreadState;
 use crate::kernel::{AddressRange, Name, PageSize, TableEntry, VirtualAddress};
 use crate::source::{
-    Answer, BackingContent, BackingRun, Categories, Cgroup, CgroupQuery, File, FrameRecord, PageRegion, Probe,
-    RecordParts, RecordedMapper, Result, SwappedRange, WordFile,
+    Answer, BackingContent, BackingRun, Categories, Cgroup, CgroupQuery, File, FrameRecord, OwnerDetail, PageRegion,
+    Probe, RecordParts, RecordedMapper, Result, SwappedRange, WordFile,
 };
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -223,6 +223,26 @@ pub(super) fn mappers(frame: u64, answer: &Result<Vec<RecordedMapper>>) -> Logge
     let found = result_words(answer, |mappers| count_of(mappers.len(), "process", "processes"));
     let members = "anon_vma.rb_root or address_space.i_mmap, vm_area_struct.vm_mm, mm_struct.owner";
     let what = format!("the kernel's records of the mappings of frame {frame:#x}: {members}");
+    LoggedRead { file: "/proc/kcore".to_owned(), what, found: Some(found), ..LoggedRead::default() }
+}
+
+/// What the records of a frame lead to. As with records, no address of the kernel is logged.
+pub(super) fn owner_detail(frame: u64, answer: &Result<Option<OwnerDetail>>) -> LoggedRead {
+    let found = result_words(answer, |detail| match detail {
+        Some(OwnerDetail::File(file)) => match &file.path {
+            Some(path) => Name::copied(path).to_string(),
+            None => "no name".to_owned(),
+        },
+        Some(OwnerDetail::Free(block)) => format!("a free block of order {} at frame {}", block.order, block.first),
+        Some(OwnerDetail::Slab(cache)) => Name::copied(&cache.name).to_string(),
+        None => "nothing".to_owned(),
+    });
+    let members = match answer {
+        Ok(Some(OwnerDetail::Free(_))) => "page.private",
+        Ok(Some(OwnerDetail::Slab(_))) => "slab.slab_cache, kmem_cache.name",
+        _ => "inode.i_dentry, dentry.d_name, dentry.d_parent",
+    };
+    let what = format!("the kernel's records of the owner of frame {frame:#x}: {members}");
     LoggedRead { file: "/proc/kcore".to_owned(), what, found: Some(found), ..LoggedRead::default() }
 }
 

@@ -9,8 +9,8 @@ pub use log::{Log, LoggedRead, Reads, dump_of_any};
 
 use super::{
     Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List, Listed,
-    Mapping, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess,
-    SwappedRange, WordFile, passed_on,
+    Mapping, OwnerDetail, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source,
+    SourceAccess, SwappedRange, WordFile, passed_on,
 };
 use crate::budget::Budget;
 use crate::kernel::mounts;
@@ -147,6 +147,12 @@ impl Source for RecordedSource {
     fn mappers(&self, frame: u64, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
         let answer = self.source.mappers(frame, budget);
         self.log.add("kcore", log::mappers(frame, &answer));
+        answer
+    }
+
+    fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
+        let answer = self.source.owner_detail(frame);
+        self.log.add("kcore", log::owner_detail(frame, &answer));
         answer
     }
 

@@ -4,6 +4,9 @@ use crate::kernel::Device;
 use crate::source::WordFile;
 use std::any::Any;
 
+/// What pmdb's own files are called.
+pub(crate) const OWN_FILE: &str = "pmdb";
+
 /// What is known without the kernel's memory.
 pub(crate) trait Ground: Send + Sync {
     /// The size of pages.

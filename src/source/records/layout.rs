@@ -62,10 +62,10 @@ members! {
     SectionMap: "mem_section"."section_mem_map";
 }
 
-/// Declares a list of members with the places that they have on all known kernels, and a layout of them.
+/// Declares a list of members with the places that they have had on all known kernels, and a layout of them.
 macro_rules! member_list {
     ($(#[doc = $about:literal])+ $list:ident, $layout:ident {
-        $($(#[doc = $of_member:literal])* $member:ident: $structure:literal . $name:literal;)*
+        $($(#[doc = $of_member:literal])* $member:ident: $($structure:literal . $name:literal),+;)*
     }) => {
         $(#[doc = $about])+
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,9 +74,9 @@ macro_rules! member_list {
         }
 
         impl $list {
-            /// All of them, with structure and member.
-            pub(super) const ALL: &'static [($list, &'static str, &'static str)] =
-                &[$(($list::$member, $structure, $name),)*];
+            /// All of them, each with the structures and members that it has been.
+            pub(super) const ALL: &'static [($list, &'static [(&'static str, &'static str)])] =
+                &[$(($list::$member, &[$(($structure, $name)),+]),)*];
         }
 
         /// Where these members are, in bytes, in the order of the list.
@@ -87,8 +87,9 @@ macro_rules! member_list {
             /// The layout that the kernel describes; `None` if it describes another way.
             pub(super) fn of(layout: &$crate::kernel::btf::Layout) -> Option<$layout> {
                 let mut offsets = [0; $list::ALL.len()];
-                for (offset, (_, structure, name)) in offsets.iter_mut().zip($list::ALL) {
-                    *offset = layout.member(structure, name)?.byte_offset()?;
+                for (offset, (_, places)) in offsets.iter_mut().zip($list::ALL) {
+                    let mut places = places.iter().filter_map(|(structure, name)| layout.member(structure, name));
+                    *offset = places.next()?.byte_offset()?;
                 }
                 Some($layout(offsets))
             }

@@ -8,35 +8,41 @@
 //! with what pmdb does to pages of its own; a field that differs is unknown.
 
 mod bases;
+mod free;
 mod ground;
 mod image;
 mod layout;
 mod mapping;
+mod names;
 mod pages;
 mod proof;
 mod record;
 mod reverse;
+mod slab;
 mod swapped;
 mod tables;
 #[cfg(test)]
 pub(super) mod tests;
 mod way;
 
-pub(super) use ground::{Ground, OwnFile, RandomBytes};
+pub(super) use ground::{Ground, OWN_FILE, OwnFile, RandomBytes};
 pub(super) use image::{Image, ReadCore};
 pub(super) use tables::{AddressView, PageTables};
 
-pub use record::{FrameOwner, FrameRecord, PageOfFile, RecordParts};
+pub use record::{FrameOwner, FrameRecord, FreeBlock, NamedFile, OwnerDetail, PageOfFile, RecordParts, SlabCache};
 pub use reverse::RecordedMapper;
 pub use swapped::SwappedRange;
 
-use super::{Error, Result};
+use super::{Error, Result, WordFile};
 use crate::budget::Budget;
 use crate::kernel::btf::Layout;
-use crate::kernel::{AddressRange, Region, TableEntry};
+use crate::kernel::{AddressRange, PageFlags, Region, TableEntry};
+use free::{FreeBlocks, FreeLayout};
 use layout::PageLayout;
+use names::{FileNames, NameLayout};
 use pages::PageRecords;
 use reverse::{ReverseLayout, ReverseMap};
+use slab::{SlabCaches, SlabLayout};
 use std::sync::OnceLock;
 use swapped::SlotLayout;
 use way::TableLayout;
@@ -52,10 +58,20 @@ pub(super) struct Records {
     slots: Option<SlotLayout>,
     /// Whether page caches are read as they are.
     caches: OnceLock<bool>,
+    owners: OwnerLayouts,
+    /// Whether pmdb's own files have their names.
+    names: OnceLock<bool>,
     proved: RecordParts,
     /// Pins are proved when they are first asked for, because the proof pins a page.
     pins: OnceLock<Option<bool>>,
     ground: Box<dyn Ground>,
+}
+
+/// The layouts of what tells more of an owner; `None` where this kernel has another way.
+struct OwnerLayouts {
+    name: Option<NameLayout>,
+    free: Option<FreeLayout>,
+    slab: Option<SlabLayout>,
 }
 
 impl Records {
@@ -69,6 +85,12 @@ impl Records {
             reverse: ReverseLayout::of(layout),
             slots: SlotLayout::of(layout),
             caches: OnceLock::new(),
+            owners: OwnerLayouts {
+                name: NameLayout::of(layout),
+                free: FreeLayout::of(layout),
+                slab: SlabLayout::of(layout),
+            },
+            names: OnceLock::new(),
             proved,
             pins: OnceLock::new(),
             ground,
@@ -106,6 +128,32 @@ impl Records {
         let unknown = || Error::not_available("this kernel's layout of the way to processes is unknown to pmdb");
         let layout = self.reverse.as_ref().ok_or_else(unknown)?;
         ReverseMap { pages: &self.pages, layout }.mappers(frame, budget)
+    }
+
+    /// What the records of a frame lead to, if they lead to more than its owner.
+    pub(super) fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
+        let (pages, ground) = (&self.pages, &*self.ground);
+        let unknown = |what| move || Error::not_available(format!("this kernel's layout of {what} is unknown to pmdb"));
+        let mut word = [0];
+        let flags = ground.words(WordFile::FrameFlags, frame, &mut word).map(|()| PageFlags::from_bits_retain(word[0]));
+        let has = |flag| flags.is_some_and(|flags| flags.contains(flag));
+        Ok(Some(if has(PageFlags::BUDDY) {
+            let layout = self.owners.free.as_ref().ok_or_else(unknown("free blocks"))?;
+            OwnerDetail::Free(FreeBlocks { pages, layout, ground }.of_frame(frame)?)
+        } else if has(PageFlags::SLAB) {
+            let layout = self.owners.slab.as_ref().ok_or_else(unknown("slab caches"))?;
+            OwnerDetail::Slab(SlabCaches { pages, layout }.of_frame(frame)?)
+        } else if pages.page_cache(frame).is_some() {
+            self.require(RecordParts::OWNER)?;
+            let unknown = unknown("names of files");
+            let names = FileNames { pages, layout: self.owners.name.as_ref().ok_or_else(unknown)? };
+            if !*self.names.get_or_init(|| names.are_proved(ground)) {
+                return Err(unknown());
+            }
+            OwnerDetail::File(names.of_frame(frame)?)
+        } else {
+            return Ok(None);
+        }))
     }
 
     /// Whether the slots of shared memory in swap can be believed here.

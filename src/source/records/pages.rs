@@ -110,7 +110,7 @@ impl PageRecords {
     }
 
     /// Reads the bytes of records; of those that the kernel does not show, zeros.
-    fn read_bytes(&self, first: u64, frames: usize) -> Vec<u8> {
+    pub(super) fn read_bytes(&self, first: u64, frames: usize) -> Vec<u8> {
         let mut bytes = vec![0; frames * self.layout.page as usize];
         self.read_bytes_into(first, &mut bytes);
         bytes
@@ -133,6 +133,12 @@ impl PageRecords {
     pub(super) fn with<T>(&self, frame: u64, look: impl FnOnce(RawPage<'_>) -> Option<T>) -> Option<T> {
         let bytes = self.read_bytes(frame, 1);
         look(self.each(&bytes).next()??)
+    }
+
+    /// The page cache that a frame is in: an address, proved by [`file`](Self::file) alone.
+    pub(super) fn page_cache(&self, frame: u64) -> Option<u64> {
+        let folio = self.folio(self.with(frame, |page| page.head(frame))?)?;
+        (folio.may_have_owner() && folio.mapping & 3 == 0 && folio.mapping != 0).then_some(folio.mapping)
     }
 
     /// The folio that begins with `head`.
@@ -313,7 +319,7 @@ impl RawPage<'_> {
         self.pages.image.number(self.bytes, at, 8)
     }
 
-    fn half(&self, member: Member) -> Option<u32> {
+    pub(super) fn half(&self, member: Member) -> Option<u32> {
         let at = usize::try_from(self.pages.layout.at(member)?).ok()?;
         Some(self.pages.image.number(self.bytes, at, 4)? as u32)
     }

@@ -68,6 +68,50 @@ pub struct PageOfFile {
     pub index: u64,
 }
 
+/// What the kernel's records lead to from a frame.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum OwnerDetail {
+    /// The file that it is a page of.
+    File(NamedFile),
+    /// The free block that it is in.
+    Free(FreeBlock),
+    /// The cache of the slab allocator that it belongs to.
+    Slab(SlabCache),
+}
+
+/// A file with its name. Somebody else chose its bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedFile {
+    /// The file. The index is 0.
+    pub file: PageOfFile,
+    /// Its path below the root of its filesystem, which begins with `/`. It begins with `…/` if the upper directories
+    /// are not known. What is in no directory, such as a memfd, has only a name. `None` if it has no name in memory.
+    pub path: Option<Vec<u8>>,
+    /// What the kernel calls its filesystem: mostly its device, or its type.
+    pub filesystem: Vec<u8>,
+    /// Whether that name is in no directory: the file was removed, or never was in one.
+    pub is_deleted: bool,
+}
+
+/// A free block of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FreeBlock {
+    /// Its first frame.
+    pub first: FrameNumber,
+    /// The logarithm of how many frames it has.
+    pub order: u8,
+}
+
+/// A cache of the slab allocator.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SlabCache {
+    /// Its name, as in `/proc/slabinfo`.
+    pub name: Vec<u8>,
+    /// The size of its objects.
+    pub object_bytes: u32,
+}
+
 impl FrameRecord {
     /// Whether anything is known.
     pub fn is_known(&self) -> bool {

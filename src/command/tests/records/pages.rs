@@ -140,6 +140,8 @@ pub fn present() -> Translation {
             pins_at_most: None,
             owner: Ok("anonymous"),
             file_page: None,
+            free_block: None,
+            slab: None,
         }),
         table_entry: Some(TableEntryReport {
             level: 1,

@@ -2,7 +2,7 @@
 //! each processor.
 
 use super::super::bases::Bases;
-use super::super::layout::Member;
+use super::super::layout::{Member, PageLayout};
 use super::super::pages::PageRecords;
 use super::super::tables::{AddressView, PageTables};
 use super::super::way::{OwnerLayout, TableLayout, TableMember};
@@ -12,6 +12,7 @@ use crate::kernel::VirtualAddress;
 use crate::kernel::page_table::{AddressBits, TableShape};
 use crate::kernel::{AddressRange, FrameNumber, Name, PageFlags, PageSize, Permissions, Region, TableBits, TableEntry};
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 pub(super) const PAGE: u64 = 4096;
 pub(super) const MEMORY: u64 = 0xffff_8880_0000_0000;
@@ -81,6 +82,16 @@ impl Kernel {
         Kernel { machine, free: 0x10_0000, ..Kernel::default() }
     }
 
+    /// Puts bytes at an address.
+    pub(super) fn put(&mut self, address: u64, bytes: &[u8]) {
+        for (at, byte) in (address..).zip(bytes) {
+            let word = self.words.entry(at & !7).or_default();
+            let mut whole = word.to_le_bytes();
+            whole[(at & 7) as usize] = *byte;
+            *word = u64::from_le_bytes(whole);
+        }
+    }
+
     /// Memory for a structure or a table, full of numbers that lead nowhere.
     pub(super) fn page(&mut self, filling: u64) -> u64 {
         let physical = self.free;
@@ -124,6 +135,11 @@ impl Kernel {
     }
 
     fn image(&self) -> Image {
+        Image::open(self.core()).expect("headers")
+    }
+
+    /// The file of its memory.
+    pub(super) fn core(&self) -> ReadCore {
         let header = |kind: u32, start: u64, physical: u64, offset: u64, length: u64| {
             let mut bytes = [kind.to_le_bytes(), 0u32.to_le_bytes()].concat();
             let numbers = [offset, start, physical, length, length, PAGE];
@@ -140,7 +156,7 @@ impl Kernel {
         head.extend(header(1, MEMORY, 0, PAGE, RAM));
         head.extend(header(1, RECORDS, u64::MAX, PAGE + RAM, records));
         let words = self.words.clone();
-        let core: ReadCore = Box::new(move |offset, into| {
+        Box::new(move |offset, into| {
             for (at, byte) in (offset..).zip(into) {
                 let address = match at.checked_sub(PAGE) {
                     None => {
@@ -154,14 +170,19 @@ impl Kernel {
                 *byte = word.to_le_bytes()[(address & 7) as usize];
             }
             true
-        });
-        Image::open(core).expect("headers")
+        })
     }
 
     pub(super) fn pages(&self) -> PageRecords {
-        let (_, tape) = tapes().next().expect("a tape");
+        Self::pages_of(self.image())
+    }
+
+    /// The records of the pages of a made kernel.
+    pub(super) fn pages_of(image: Image) -> PageRecords {
+        static LAYOUT: OnceLock<PageLayout> = OnceLock::new();
+        let layout = LAYOUT.get_or_init(|| tapes().next().expect("a tape").1.layout()).clone();
         let bases = Bases { memory: MEMORY, records: RECORDS };
-        PageRecords { image: self.image(), layout: tape.layout(), page_bytes: PAGE, bases }
+        PageRecords { image, layout, page_bytes: PAGE, bases }
     }
 }
 

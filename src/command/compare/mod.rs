@@ -90,8 +90,9 @@ With one of these options it compares again and again, and prints a line for eac
   as timeline            a picture: a row for each stretch of private memory, a column for each sample
 
 A line has the sums of all processes, and the bytes copied in a second. `children` are listed anew for each sample, so \
-that it can start before a fork. The rows of `by` follow at the end. A timeline shows the copied share of the pages \
-that both processes have: a digit is so many tenths, # is all. With several processes, the pages of each of them count.
+that it can start before a fork. The rows of `by` and the sums of each process follow at the end, first of those that \
+have ended. The sums of all are then of the last sample alone. A timeline shows the copied share of the pages that both \
+processes have: a digit is so many tenths, # is all. With several processes, the pages of each of them count.
 
 Of several processes only the sums of each are shown, with the kernel's own uss and pss (smaps_rollup), and then the \
 sums of all. In these a page of the attached process counts once, and so does each copied frame. A copy that the parent \
@@ -188,7 +189,7 @@ Needs frame numbers (CAP_SYS_ADMIN).",
             round.show(found, is_shown, memory, context.sink)?;
         }
         let sums = sample.into_sums();
-        round.show_total(sums.processes(), sums.finish().0, context.sink)?;
+        round.show_total(sums.processes(), 0, sums.finish().0, context.sink)?;
         if is_any { Ok(Flow::Done) } else { Err(no_children(round.mine)) }
     }
 }

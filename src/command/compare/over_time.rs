@@ -99,8 +99,9 @@ pub(super) fn run(
     // The frames that were copied before the sample.
     let mut before: Option<(Instant, NumberSet)> = None;
     let mut last: Vec<ComparedProcess> = Vec::new();
-    let mut last_sums = (0, SharedCounts::default());
-    let ended = loop {
+    // Of the last sample that found a process: the sums, and the processes in them.
+    let (mut last_sums, mut in_sums) = (SharedCounts::default(), BTreeSet::new());
+    let reason = loop {
         let now = Instant::now();
         let others = round.find_others()?;
         let (found, sums) = match take(round, &others, timeline.as_mut(), context) {
@@ -127,7 +128,7 @@ pub(super) fn run(
         last.retain(|old| !alive.contains(&old.other.pid));
         last.extend(found);
         if processes > 0 {
-            last_sums = (processes, counts);
+            (last_sums, in_sums) = (counts, alive);
         }
         before = Some((now, copied));
         if let Err(stopped) = emitted {
@@ -146,12 +147,14 @@ pub(super) fn run(
             break SamplesEnd::of_error(stopped.into(), context.sink)?;
         }
     };
-    last.sort_by_key(|one| one.other.pid);
+    last.sort_by_key(|one| (in_sums.contains(&one.other.pid), one.other.pid));
+    let ended = last.iter().filter(|one| !in_sums.contains(&one.other.pid)).count();
+    let shown = last.len();
     for found in last {
         round.show(found, round.by.is_some(), None, context.sink)?;
     }
-    round.show_total(last_sums.0, last_sums.1, context.sink)?;
-    ended.outcome(until.is_some())
+    round.show_total((shown - ended) as u64, ended as u64, last_sums, context.sink)?;
+    reason.outcome(until.is_some())
 }
 
 /// Takes a sample: what it finds of each process, and the sums.

@@ -92,6 +92,8 @@ record! {
         pid: u32,
         /// Processes that were compared.
         processes: u64,
+        /// Processes in the rows before that are not in these sums: they had ended before the last sample.
+        ended: u64,
         /// Bytes in a page.
         page_size: u64,
         /// Pages by how they are shared.
@@ -232,6 +234,10 @@ fn comparison_total(lines: &mut Lines, total: &ComparisonTotal) {
     write_counts(lines.line().indent(2).plain(head), &total.counts, total.page_size);
     let text = "together, a page of the attached process counts once, and so does each copied frame";
     lines.line().indent(2).prose(Role::Note, text);
+    if total.ended > 0 {
+        let text = format!("without {} that had ended before the last sample", counted(total.ended, "process"));
+        lines.line().indent(2).prose(Role::Note, text);
+    }
 }
 
 /// `812 compared with 1024 (worker): shared 12 MiB (the next writes here would copy 3.1 MiB of it); …`
@@ -295,6 +301,7 @@ pub(in crate::command) mod samples {
             Box::new(ComparisonTotal {
                 pid: 4242,
                 processes: 4,
+                ended: 1,
                 page_size: 4096,
                 counts: SharedCounts { shared: 2048, copied: 2048, about_to_copy: 40, ..SharedCounts::default() },
             }),

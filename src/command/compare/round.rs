@@ -102,12 +102,18 @@ impl ComparisonRound {
         Ok(ComparedSample { round: self, others, done: 0, is_all, ranges, here, layout, symbols, timeline, sums })
     }
 
-    /// Shows the sums of several processes.
-    pub fn show_total(&self, processes: u64, counts: SharedCounts, sink: &mut dyn Sink) -> Result<(), Stopped> {
-        if processes < 2 {
+    /// Shows the sums where several processes were shown, of which `ended` are not in the sums.
+    pub fn show_total(
+        &self,
+        processes: u64,
+        ended: u64,
+        counts: SharedCounts,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Stopped> {
+        if processes + ended < 2 {
             return Ok(());
         }
-        sink.emit(&ComparisonTotal { pid: self.mine, processes, page_size: self.page().bytes(), counts })
+        sink.emit(&ComparisonTotal { pid: self.mine, processes, ended, page_size: self.page().bytes(), counts })
     }
 
     /// Shows the rows of a process, if asked for, and its sums.

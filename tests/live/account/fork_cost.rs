@@ -106,9 +106,10 @@ pub fn copies_are_seen_as_they_come() {
     assert_eq!((&last["type"], &last["processes"]), (&"comparison-sample".into(), &0.into()));
 }
 
+const FRAME: u64 = (1 << 55) - 1;
+
 /// For each page, how many different frames the processes have, and whether the first maps the same one as another.
 fn frames(processes: &[u64], memory: u64, count: u64) -> Vec<(u64, bool)> {
-    const FRAME: u64 = (1 << 55) - 1;
     let pages = (0..count).map(|page| memory + page * page_bytes());
     pages
         .map(|address| {
@@ -166,4 +167,56 @@ pub fn a_copy_counts_once_for_all_children() {
     all.push(puppet.does("fork", &[memory, 10]));
     is_as(&all, 60, 90);
     all[1..].iter().for_each(|&child| end(child));
+}
+
+/// The sums at the end are those of the last sample, and so are the variables. A child that has ended is shown apart.
+pub fn sums_over_time_are_of_the_last_sample() {
+    const NAME: &str = "account::sums_over_time_are_of_the_last_sample";
+    if !support::shows_frames() {
+        return skip(NAME, "only root sees frame numbers");
+    }
+    let mut puppet = Puppet::start();
+    let pid = puppet.0.pid();
+    let memory = puppet.maps("anonymous", 100);
+    puppet.writes(memory, 100);
+    let mut children = [7, 3].map(|pages| puppet.does("fork", &[memory, pages]));
+    children.sort_unstable();
+    let [stays, ends] = children;
+    let own = |child: u64| {
+        let frame = |pid: u32, page: u64| plain_entry(pid, memory + page * page_bytes()).expect("an entry") & FRAME;
+        (0..100).filter(|&page| frame(pid, page) != frame(child as u32, page)).count() as u64
+    };
+    let (kept, lost) = (own(stays), own(ends));
+    assert_eq!(kept + lost, 10);
+    let range = format!("{memory:#x}, +{}", 100 * page_bytes());
+    let until = (kept + 20) * page_bytes();
+    let compare = format!("compare children in {range} every 5ms for 60s until copied >= {until}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pmdb"));
+    let command = command.args(["-nx", "-q", "-batch", "--json", "-p", &pid.to_string(), "-ex", &compare]);
+    let mut running = command.args(["-ex", "print $_copied"]).stdout(Stdio::piped()).spawn().expect("pmdb runs");
+    let mut lines = BufReader::new(running.stdout.take().expect("its output")).lines();
+    let mut records: Vec<Value> = Vec::new();
+    let mut next = |records: &mut Vec<Value>| {
+        let line = lines.next()?.expect("text");
+        records.push(serde_json::from_str(&line).expect("a record"));
+        Some(())
+    };
+    next(&mut records).expect("a sample");
+    assert_eq!((pages(&records[0], "processes"), pages(&records[0], "copied")), (2, 10), "{}", records[0]);
+    end(ends);
+    while pages(records.last().expect("a sample"), "processes") == 2 {
+        next(&mut records).expect("a sample");
+    }
+    puppet.writes(memory + 50 * page_bytes(), 20);
+    while next(&mut records).is_some() {}
+    assert!(running.wait().expect("its end").success(), "{records:?}");
+    let sums = of_type(&records, "comparison-summary");
+    let sums: Vec<_> = sums.into_iter().map(|sum| (pages(sum, "other"), pages(sum, "copied"))).collect();
+    assert_eq!(sums, [(ends, lost), (stays, kept + 20)], "the one that has ended first");
+    let [total] = of_type(&records, "comparison-total")[..] else { panic!("{records:?}") };
+    let seen = ["processes", "ended", "copied"].map(|field| pages(total, field));
+    assert_eq!(seen, [1, 1, kept + 20], "{total}");
+    let [value] = of_type(&records, "value")[..] else { panic!("{records:?}") };
+    assert_eq!(pages(value, "as_number"), until, "{value}");
+    end(stays);
 }

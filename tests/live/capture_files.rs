@@ -185,6 +185,18 @@ fn contents_of_two_captures_are_compared() {
     let reads = records(&["-c", &after, "-batch", "-ex", &line], "read");
     assert!(!reads.is_empty() && reads.iter().all(|read| read["repeat"].is_null()), "{reads:?}");
     // Where contents are not compared, it says how they would be.
+    // Where no page could hide a write, nothing is said about contents.
+    let fresh = puppet.maps("anonymous", 4);
+    let earlier = folder.path().join("earlier");
+    let earlier = earlier.to_str().expect("a path");
+    done(&[&pid, "capture", earlier, "with", "memory"]);
+    puppet.writes(fresh, 4);
+    for (range, is_blind) in [(fresh, false), (memory, true)] {
+        let line = format!("diff from {earlier} in {range:#x}, +4p");
+        let summary = records(&["-p", &pid, "-batch", "-ex", &line], "diff-summary").remove(0);
+        let blind = summary["blind"].as_array().expect("a list").iter();
+        assert_eq!(blind.filter(|one| one["kind"] == "written").count(), usize::from(is_blind), "{summary}");
+    }
     let said = done(&["-c", &without, "-batch", "-ex", &since]);
     assert!(said.contains("the open capture has no memory"), "{said}");
     let said = done(&["-p", &pid, "-batch", "-ex", &since]);

@@ -206,8 +206,7 @@ copied page is shown as moved: it was not shared before.",
             context.sink.note(FLAGS_OF_READING)?;
         }
         let mut blind = unobservable(&space, from.snapshot.spans(), shared);
-        let in_place = || hidden_writes(from, to, compared.as_deref(), self.file.is_none());
-        blind.extend(no_contents.or_else(in_place));
+        blind.extend(hidden_writes(from, to, compared.as_deref(), no_contents));
         let seconds = seconds(to.time) - seconds(from.time);
         let is_whole = from.is_of_file || to.is_of_file;
         let mut effect = NetEffect::default();
@@ -239,12 +238,12 @@ copied page is shown as moved: it was not shared before.",
 
 const FLAGS_OF_READING: &str = "some flags may have changed because pmdb read the contents (referenced, idle, active)";
 
-/// Why writes to pages that keep their frames do not show; `None` if all would show.
+/// Why writes to pages that keep their frames do not show; `None` if all would show. A capture may give the reason.
 fn hidden_writes(
     from: &NamedSnapshot,
     to: &NamedSnapshot,
     within: Option<&[AddressRange]>,
-    has_remedy: bool,
+    of_capture: Option<String>,
 ) -> Option<Blind> {
     let without = match (from.snapshot.has_contents(), to.snapshot.has_contents()) {
         (true, true) => return None,
@@ -255,11 +254,10 @@ fn hidden_writes(
     if !from.snapshot.hides_writes(&to.snapshot, within) {
         return None;
     }
-    let reason = match without {
+    let reason = of_capture.unwrap_or_else(|| match without {
         Some(without) => format!("the snapshot '{}' has no contents: make it `with content`", without.name),
-        None if has_remedy => "writes in place show only after `snapshot NAME with content`".to_owned(),
-        None => "writes in place do not show without contents".to_owned(),
-    };
+        None => "writes in place show only after `snapshot NAME with content`".to_owned(),
+    });
     Some(Blind { kind: EventKind::Written, reason })
 }
 
@@ -291,14 +289,14 @@ fn no_snapshot() -> Error {
 /// What is said after Ctrl-C.
 const NOTHING_COMPARED: &str = "interrupted: nothing was compared, and the earlier snapshot is kept";
 
-/// The earlier state, from a capture: with contents if both sides are files with memory. Otherwise also why writes in
-/// place do not show, if one side has memory.
+/// The earlier state, from a capture: with contents if both sides are files with memory. Otherwise also why there are
+/// none.
 fn captured(
     context: &mut Context,
     target: &Target,
     file: &Spanned<String>,
     range: Option<&Spanned<Range>>,
-) -> Result<(NamedSnapshot, Option<Blind>), Error> {
+) -> Result<(NamedSnapshot, Option<String>), Error> {
     let earlier = capture::open(&file.node)?;
     let spans = range.map(|range| snapshot::spans(range, context.state)).transpose()?;
     let is_file = target.machine.is_captured();
@@ -311,13 +309,9 @@ fn captured(
         }
         (true, true) if has_memory(target)? => (&[SnapshotPart::Content], None),
         (true, true) => (&[], Some("the open capture has no memory (`capture FILE with memory`)".to_owned())),
-        (false, true) if has_memory(target)? => {
-            (&[], Some(format!("{name} has no memory (`capture FILE with memory`)")))
-        }
-        (false, _) => (&[], None),
+        (false, _) => (&[], Some(format!("{name} has no memory (`capture FILE with memory`)"))),
     };
-    let taken = snapshot::take(context, &earlier, file.node.clone(), spans, with)?;
-    Ok((taken, reason.map(|reason| Blind { kind: EventKind::Written, reason })))
+    Ok((snapshot::take(context, &earlier, file.node.clone(), spans, with)?, reason))
 }
 
 /// A snapshot of the present, with the range and the kept facts of the earlier one.

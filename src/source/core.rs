@@ -104,7 +104,7 @@ impl Source for CoreSource {
                 };
                 Ok(self.0.threads.iter().map(listed).collect())
             }
-            _ => lacks("the processes of the machine"),
+            _ => lacks(which.what()),
         }
     }
 

@@ -13,6 +13,7 @@ pub const TESTS: &[Test] = &[
     ("capture_files::a_core_knows_shared_memory_and_copies", a_core_knows_shared_memory_and_copies),
     ("capture_files::a_core_is_compared_with_its_process", a_core_is_compared_with_its_process),
     ("capture_files::contents_of_two_captures_are_compared", contents_of_two_captures_are_compared),
+    ("capture_files::a_file_names_the_lists_that_it_lacks", a_file_names_the_lists_that_it_lacks),
 ];
 
 const MADV_DONTDUMP: i32 = 16;
@@ -184,7 +185,6 @@ fn contents_of_two_captures_are_compared() {
     assert!(!done(&["-c", &after, "-batch", "-ex", &line]).contains("xxd"));
     let reads = records(&["-c", &after, "-batch", "-ex", &line], "read");
     assert!(!reads.is_empty() && reads.iter().all(|read| read["repeat"].is_null()), "{reads:?}");
-    // Where contents are not compared, it says how they would be.
     // Where no page could hide a write, nothing is said about contents.
     let fresh = puppet.maps("anonymous", 4);
     let earlier = folder.path().join("earlier");
@@ -197,10 +197,25 @@ fn contents_of_two_captures_are_compared() {
         let blind = summary["blind"].as_array().expect("a list").iter();
         assert_eq!(blind.filter(|one| one["kind"] == "written").count(), usize::from(is_blind), "{summary}");
     }
+    // Where contents are not compared, it says how they would be.
     let said = done(&["-c", &without, "-batch", "-ex", &since]);
     assert!(said.contains("the open capture has no memory"), "{said}");
     let said = done(&["-p", &pid, "-batch", "-ex", &since]);
     assert!(said.contains("with content`, then `diff old`"), "{said}");
     let refused = pmdb(&["-p", &pid, "-batch", "-ex", &format!("snapshot a from {without} with content")]);
     assert!(!refused.status.success() && text(&refused).contains("this capture"), "{}", text(&refused));
+}
+
+/// In place of the descriptors of the process, no list of processes is missed.
+fn a_file_names_the_lists_that_it_lacks() {
+    let mut puppet = Puppet::start();
+    let folder = tempfile::tempdir().expect("a directory");
+    let memory = puppet.maps("anonymous", 4);
+    let [_, core, nameless] = written(&puppet, folder.path());
+    for (subject, name) in [(core, "this core"), (nameless, "this capture")] {
+        let said = done(&on(&subject, &format!("pins {memory:#x}, +4p")));
+        assert!(said.contains(&format!("the links of /proc/PID/fd are not in {name}")), "{said}");
+        let said = text(&pmdb(&on(&subject, "ps")));
+        assert!(said.contains(&format!("the processes of the machine are not in {name}")), "{said}");
+    }
 }

@@ -80,7 +80,7 @@ impl FamilyOf {
                 })?;
                 if !others.is_empty() {
                     let others = others.join(", ");
-                    context.sink.note(format!("not counted: processes with similar names ({others})"))?;
+                    context.sink.note(format!("left out: processes with similar names ({others})"))?;
                 }
                 Ok((called, None))
             }

@@ -85,7 +85,8 @@ impl Command for WriteCapture {
 Writes a capture: one file with the regions, the page map, the words of the page frames, the answers about the \
 machine, and the symbol tables of the process. It contains memory of the process only on request. `target capture FILE` \
 and `pmdb -c FILE` open it later, on any machine and as any user who can read it. The commands that look at pages \
-answer as they would have then.
+answer as they would have then. `diff from FILE` shows what has changed since, and `snapshot NAME from FILE` keeps the \
+state in the file as a snapshot.
 
   -              in place of a file: standard output, or the pipe or file that the command is directed to
   --overwrite    replace a file that exists
@@ -173,6 +174,8 @@ describes its contents and its format.",
         if context.state.machine().is_captured() {
             return Err(Error::refused("the target is a capture already", "copy its file"));
         }
+        // From here on notes go elsewhere.
+        let stream = self.is_stream().then(|| output::stream(context.sink)).transpose()?;
         let CapturedProcesses { target, others, missing } = self.processes(context)?;
         let has = |extra| self.with.contains(&extra);
         let has_memory = has(Extra::Memory) || has(Extra::Dontdump);
@@ -194,12 +197,13 @@ describes its contents and its format.",
         });
         let spans = spans.transpose()?;
         let ranges = spans.as_ref().map(Spans::ranges);
-        let (file, out) = if self.is_stream() {
-            (None, output::stream(context.sink)?)
-        } else {
-            let file = output::CaptureFile::create(&expand_home(&self.path.node), self.may_overwrite)?;
-            let out = file.writer()?;
-            (Some(file), out)
+        let (file, out) = match stream {
+            Some(stream) => (None, stream),
+            None => {
+                let file = output::CaptureFile::create(&expand_home(&self.path.node), self.may_overwrite)?;
+                let out = file.writer()?;
+                (Some(file), out)
+            }
         };
         if has_memory {
             context.sink.note(MEMORY_WARNING.to_owned())?;

@@ -3,7 +3,7 @@
 use super::archive::{CompressedBlock, StoredText};
 use crate::kernel::{AddressRange, Name, VirtualAddress};
 use crate::source::{
-    BackingContent, BackingRun, Cgroup, Credentials, Error, Feature, Finding, Listed, MissingProcess, Result,
+    BackingContent, BackingRun, Cgroup, Credentials, Error, Feature, Finding, List, Listed, MissingProcess, Result,
     SourceAccess,
 };
 use rustix::io::Errno;
@@ -306,6 +306,17 @@ impl CapturedRights {
 /// Whether a probe or list of this key is about the machine, and not about one process.
 pub(super) fn is_about_machine(key: &str) -> bool {
     !["Follow(", "IsNamed ", "Threads", "Descriptors"].iter().any(|of_process| key.starts_with(of_process))
+}
+
+impl List {
+    /// What a file that lacks it lacks.
+    pub(in crate::source) fn what(self) -> &'static str {
+        match self {
+            List::Held | List::All | List::One(_) => "the processes of the machine",
+            List::Threads => "the threads of the process",
+            List::Descriptors => "the links of /proc/PID/fd",
+        }
+    }
 }
 
 impl ProcessAnswers {

@@ -335,11 +335,14 @@ impl Source for Replay {
         };
         if let Some(kept) = one(&format!("{which:?}")) {
             let listed = replay_answer(kept, |all| all.iter().map(|one| one.listed()).collect());
-            return self.of_process(listed, "the threads of the process");
+            return self.of_process(listed, which.what());
+        }
+        if matches!(which, List::Threads | List::Descriptors) {
+            return self.lacks(which.what());
         }
         let index = &self.capture.index;
-        if !matches!(which, List::All | List::Held) || index.family == 0 {
-            return lacks("the processes of the machine");
+        if matches!(which, List::One(_)) || index.family == 0 {
+            return lacks(which.what());
         }
         // Those of a family, each as it was listed alone.
         let members = index.processes.iter().take(index.family);

@@ -173,6 +173,51 @@ fn the_guests_run_the_scripts_with_the_arguments_that_they_take() {
     assert!(run.stdout.ends_with(b"has not moved.\n"), "{run:?}");
 }
 
+/// The same for the capture that each guest prints: with the questions it is read here as in the guest.
+#[test]
+fn the_guests_print_a_capture_that_is_read_elsewhere() {
+    const NAME: &str = "the_guests_print_a_capture_that_is_read_elsewhere";
+    if !frames_are_shown() {
+        return skip(NAME, FRAMES_ARE_HIDDEN);
+    }
+    let guest = tempfile::tempdir().expect("a folder");
+    let inside = |name: &str| guest.path().join(name);
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    std::fs::create_dir(inside("programs")).expect("a folder");
+    std::fs::write(inside("settings"), format!("PMDB='{PMDB}'\n")).expect("the settings");
+    let (program, source) = (inside("programs/subject"), project.join("tests/guests/subject.c"));
+    match Command::new("cc").args(["-static", "-O1", "-o"]).args([program, source]).status() {
+        Ok(status) => assert!(status.success(), "subject.c does not build"),
+        Err(error) => return skip(NAME, &format!("cc: {error}")),
+    }
+    let check = project.join("tests/guests/check");
+    let run = Command::new("sh").arg(check).arg("hand_over").env("GUEST", guest.path()).output().expect("sh runs");
+    let printed = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success(), "{printed} {}", String::from_utf8_lossy(&run.stderr));
+    let written = |kind: &str| {
+        let lines = printed.lines().filter_map(|line| line.strip_prefix(&format!("guest: {kind} ")));
+        std::fs::write(inside(kind), lines.map(|line| format!("{line}\n")).collect::<String>()).expect("a file");
+        inside(kind)
+    };
+    let capture = Command::new("base64").arg("-d").arg(written("data")).output().expect("base64 runs");
+    std::fs::write(inside("capture"), capture.stdout).expect("a file");
+    let mut read = Command::new(PMDB);
+    read.args(["-nx", "-batch", "--json", "-c"]).arg(inside("capture")).arg("-x").arg(written("question"));
+    let records = |text: &str| {
+        let record = |line: &str| serde_json::from_str::<serde_json::Value>(line).expect("a record");
+        let mut records: Vec<_> = text.lines().map(record).collect();
+        for fields in records.iter_mut().filter_map(|record| record.as_object_mut()) {
+            ["capture", "flags_raw"].into_iter().for_each(|field| _ = fields.remove(field));
+            let flags = fields.get_mut("flags").and_then(|flags| flags.as_array_mut());
+            flags.into_iter().for_each(|flags| flags.retain(|flag| flag != "idle"));
+        }
+        records
+    };
+    let read = records(&String::from_utf8_lossy(&read.output().expect("pmdb runs").stdout));
+    assert!(read.len() > 50, "{read:?}");
+    assert_eq!(read, records(&std::fs::read_to_string(written("answer")).expect("the answers")));
+}
+
 #[test]
 fn copy_on_write_tells_shared_from_copied() {
     let report = answer(&["-x", "scripts/cow.pmdb"]);

@@ -346,6 +346,7 @@ fn ring(events: usize) -> i64 {
 }
 
 /// Gives memory a new protection key, for which this thread has rights without those of `denied`; or the error number.
+#[cfg(not(target_arch = "s390x"))]
 fn keyed(start: usize, bytes: usize, denied: usize) -> i64 {
     let rw = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a system call without memory.
@@ -358,6 +359,12 @@ fn keyed(start: usize, bytes: usize, denied: usize) -> i64 {
         0 => key as i64,
         _ => answer(-1),
     }
+}
+
+/// s390x has no such keys, and libc no numbers of these calls there.
+#[cfg(target_arch = "s390x")]
+fn keyed(_: usize, _: usize, _: usize) -> i64 {
+    -i64::from(libc::ENOSYS)
 }
 
 /// Memory that begins where a huge page can, with huge pages wanted.

@@ -207,7 +207,12 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
         let mut uncertain: Option<StateSet> = None;
         // Regions that the filter can neither keep nor leave out.
         let mut undecided: Option<(u64, String)> = None;
-        let mut unseen: Option<(u64, String)> = None;
+        let is_unknown = |viewed: &&ViewedRegion| {
+            let asks = filter.as_ref().is_some_and(|filter| filter.holds(viewed, None).is_none());
+            asks && is_named(viewed) && viewed.region.permissions.is_unknown
+        };
+        let without_rights = space.regions().iter().filter(is_unknown).count() as u64;
+        let mut unseen = (without_rights > 0).then(|| (without_rights, "their rights are not in this core".to_owned()));
         let mut of_the_kernel = 0u64;
         // Regions that cannot be sorted by their amount.
         let mut unranked = 0u64;

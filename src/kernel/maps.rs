@@ -84,12 +84,16 @@ fn parse_permissions(text: &[u8]) -> Option<Permissions> {
     let set = |letter: u8, on: u8, off: u8| (letter == on || letter == off).then_some(letter == on);
     // The kernel never writes `?`: the text that stands in for its own of a core file does.
     let sharing_unknown = shared == b'?';
+    if text == b"????" {
+        return Some(Permissions { is_unknown: true, sharing_unknown, ..Permissions::default() });
+    }
     Some(Permissions {
         read: set(read, b'r', b'-')?,
         write: set(write, b'w', b'-')?,
         execute: set(execute, b'x', b'-')?,
         shared: !sharing_unknown && set(shared, b's', b'p')?,
         sharing_unknown,
+        is_unknown: false,
     })
 }
 
@@ -136,11 +140,16 @@ pub struct Permissions {
     pub shared: bool,
     /// Whether it is unknown which of the two: core files have only the other three letters.
     pub sharing_unknown: bool,
+    /// Whether all four are unknown: a core file may have none of them.
+    pub is_unknown: bool,
 }
 
 impl Permissions {
     /// The four letters.
     pub const fn letters(self) -> &'static str {
+        if self.is_unknown {
+            return "????";
+        }
         match (self.read, self.write, self.execute, self.shared, self.sharing_unknown) {
             (false, false, false, _, true) => "---?",
             (false, false, true, _, true) => "--x?",
@@ -172,6 +181,11 @@ impl Permissions {
     /// Whether it is shared, if that is known.
     pub fn sharing(self) -> Option<bool> {
         (!self.sharing_unknown).then_some(self.shared)
+    }
+
+    /// One of the other three, if they are known.
+    pub fn right(self, of: fn(Permissions) -> bool) -> Option<bool> {
+        (!self.is_unknown).then(|| of(self))
     }
 }
 
@@ -309,6 +323,12 @@ mod tests {
         assert_eq!(region.permissions.sharing(), Some(true));
         let region = one(b"00010000-00031000 rw-? 00000000 00:00 0 ");
         assert_eq!((region.permissions.letters(), region.permissions.sharing()), ("rw-?", None));
+        let unknown = one(b"00010000-00031000 ???? 00000000 00:00 7 /a").permissions;
+        let rights = [unknown.right(|one| one.read), unknown.right(|one| one.write), unknown.sharing()];
+        assert_eq!((unknown.letters(), rights), ("????", [None; 3]));
+        for half in ["r-??", "???p"] {
+            assert!(parse(format!("00010000-00031000 {half} 00000000 00:00 0 ").as_bytes()).is_err(), "{half}");
+        }
         let region = one(b"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n");
         assert_eq!(region.range.end().get(), 0xffff_ffff_ff60_1000);
         let region = one(b"7f0000000000-7f0000001000 rw-s 3f00000000 103:fffff 18446744073709551615 /dev/mem");

@@ -208,6 +208,7 @@ fn region(mapping: Mapping) -> Option<Region> {
             execute: has(4),
             shared: has(8),
             sharing_unknown: false,
+            is_unknown: false,
         },
         offset: mapping.offset,
         device: Device { major, minor },

@@ -279,6 +279,7 @@ mod tests {
                 execute: rights.contains('x'),
                 shared: false,
                 sharing_unknown: false,
+                is_unknown: false,
             },
             offset,
             device: Device { major: 8, minor: 1 },

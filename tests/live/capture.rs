@@ -793,6 +793,18 @@ fn cores_of_gdb_are_read() {
     let code = rights(&["--json", &pid, "regions"]);
     assert!(!code.is_empty());
     assert_eq!(rights(&["--json", "-c", path, "regions"]), code);
+    // No region is said to be writable that is not: what a core does not tell is left out, and said to be.
+    let writable = |words: &[&str]| {
+        let rows = String::from_utf8(pmdb(words).stdout).expect("text");
+        let rows = rows.lines().filter_map(|row| serde_json::from_str::<serde_json::Value>(row).ok());
+        rows.filter(|row| row["type"] == "region").map(|row| row["start"].clone()).collect::<Vec<_>>()
+    };
+    let live = writable(&["--json", &pid, "regions", "where", "writable"]);
+    let then = writable(&["--json", "-c", path, "regions", "where", "writable"]);
+    assert!(then.len() > 1 && then.iter().all(|start| live.contains(start)), "{then:?} {live:?}");
+    let left_out = text(&pmdb(&["-c", path, "regions", "where", "not writable"]));
+    let is_any = text(&pmdb(&["-c", path, "regions"])).contains("????");
+    assert_eq!(left_out.contains("their rights are not in this core"), is_any, "{left_out}");
     has_no_page_map(path);
 }
 

@@ -135,7 +135,8 @@ pub fn without_page(permissions: Option<Permissions>, access: Access) -> Option<
     let Some(permissions) = permissions else {
         return Some(outside(None));
     };
-    let may_pass = is_permitted(permissions, access) || access == Access::Read && permissions.execute;
+    let may_pass =
+        permissions.is_unknown || is_permitted(permissions, access) || access == Access::Read && permissions.execute;
     (!may_pass).then(|| AccessOutcome::of(&[Effect::Protection]))
 }
 

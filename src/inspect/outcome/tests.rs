@@ -4,7 +4,8 @@ use super::*;
 use Access::{Read, Write};
 use Effect::*;
 
-const RW: Permissions = Permissions { read: true, write: true, execute: false, shared: false, sharing_unknown: false };
+const RW: Permissions =
+    Permissions { read: true, write: true, execute: false, shared: false, sharing_unknown: false, is_unknown: false };
 const SHARED: Permissions = Permissions { shared: true, ..RW };
 const OWN: PageFlags = PageFlags::ANON.union(PageFlags::OWNER_2);
 const HEAD: PageFlags = PageFlags::ANON.union(PageFlags::COMPOUND_HEAD);

@@ -71,6 +71,7 @@ impl Fake {
                 execute: permissions.contains('x'),
                 shared: permissions.contains('s'),
                 sharing_unknown: false,
+                is_unknown: false,
             },
             offset: 0,
             device: Device { major: u32::from(inode != 0) * 8, minor: 0 },

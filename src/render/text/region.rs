@@ -95,6 +95,9 @@ fn head(lines: &mut Lines, region: &RegionReport) {
 
 /// `rw-p` in words.
 fn access(perms: Permissions) -> String {
+    if perms.is_unknown {
+        return "not in this core".to_owned();
+    }
     let rights = [(perms.read, "read"), (perms.write, "write"), (perms.execute, "execute")];
     let given = rights.into_iter().filter(|(given, _)| *given);
     let mut words: Vec<&str> = given.map(|(_, word)| word).collect();

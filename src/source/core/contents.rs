@@ -15,6 +15,8 @@ const MOST_NOTES: u64 = 512 << 20;
 pub(super) const CORE: u16 = 4;
 const LOAD: u32 = 1;
 const NOTE: u32 = 4;
+/// What is read-only once the program has started: `PT_GNU_RELRO`.
+const RELRO: u32 = 0x6474_e552;
 const MANY: u16 = 0xffff;
 
 /// A part of memory.
@@ -25,7 +27,8 @@ struct CoreSegment {
     offset: u64,
     /// Bytes that the file has of it.
     stored_bytes: u64,
-    flags: u32,
+    /// Its rights; `None` if the core has no program header of it, and its file does not tell.
+    flags: Option<u32>,
 }
 
 /// What a core file has.
@@ -188,8 +191,8 @@ impl Core {
         Ok(())
     }
 
-    /// Adds the mappings of files that have no segment: gdb writes none where it leaves the memory out. Their
-    /// permissions are those that the program header of the file asks for.
+    /// Adds the mappings of files that have no segment: gdb writes none where it leaves the memory out. Their rights
+    /// are those that a program header of the file asks for, if one alone is loaded at these addresses.
     fn add_left_out(&mut self, budget: &mut Budget) -> Result<()> {
         // The first mapping of the beginning of each file.
         let mut heads: HashMap<&[u8], &CoreMapping> = HashMap::new();
@@ -206,7 +209,7 @@ impl Core {
                 continue;
             }
             let flags = heads.get(&*mapping.path).and_then(|head| self.flags_in_file(mapping, head, budget));
-            added.extend(flags.map(|flags| CoreSegment { start, end, offset: 0, stored_bytes: 0, flags }));
+            added.push(CoreSegment { start, end, offset: 0, stored_bytes: 0, flags });
             budget.check()?;
         }
         added.extend(self.segments.iter().copied());
@@ -228,13 +231,21 @@ impl Core {
         let [size, count] = [6, 8].map(|at| self.form.short(&head, 24 + 3 * word + at));
         let headers = head.get(table..)?.chunks_exact(size.filter(|&size| size > 0)?.into()).take(count?.into());
         budget.spend(headers.len() as u64).ok()?;
-        let of_file = headers.filter_map(|header| segment(self.form, header)).filter(|(kind, _)| *kind == LOAD);
+        let of_file: Vec<_> = headers.filter_map(|header| segment(self.form, header)).collect();
+        // Two of them may share a page of the file, and each then has the page at an address of its own.
         let floor = |address: u64| address - address % self.page;
-        let is_in = |one: &CoreSegment| {
-            (floor(one.offset)..one.offset.saturating_add(one.stored_bytes)).contains(&mapping.offset)
+        let loaded = || of_file.iter().filter(|(kind, _)| *kind == LOAD).map(|(_, segment)| segment);
+        let first = floor(loaded().find(|segment| floor(segment.offset) == 0)?.start);
+        let into = mapping.range.start().get().checked_sub(start.range.start().get())?;
+        let address = into.checked_add(first)?;
+        let is_in = |one: &&CoreSegment| (floor(one.start)..one.end).contains(&address);
+        let mut found = loaded().filter(is_in);
+        let (Some(one), None) = (found.next(), found.next()) else {
+            return None;
         };
-        // Two segments may share a page of the file.
-        of_file.map(|(_, segment)| segment).rfind(is_in).map(|segment| segment.flags)
+        let is_there = address - floor(one.start) == mapping.offset.checked_sub(floor(one.offset))?;
+        let may_have_changed = of_file.iter().any(|(kind, segment)| *kind == RELRO && is_in(&segment));
+        one.flags.filter(|_| is_there && !may_have_changed)
     }
 
     /// A text of regions, where the file has none: its segments, and the files that the kernel names.
@@ -255,7 +266,11 @@ impl Core {
             let after = self.mappings.partition_point(|mapping| mapping.range.start() <= start);
             let mapping = after.checked_sub(1).and_then(|at| self.mappings.get(at));
             let mapping = mapping.filter(|mapping| mapping.range.contains(start));
-            let bit = |bit, letter| if segment.flags & bit != 0 { letter } else { '-' };
+            let bit = |bit, letter| match segment.flags {
+                Some(flags) if flags & bit != 0 => letter,
+                Some(_) => '-',
+                None => '?',
+            };
             let offset =
                 mapping.map_or(0, |mapping| mapping.offset.saturating_add(segment.start - mapping.range.start().get()));
             let (r, w, x) = (bit(4, 'r'), bit(2, 'w'), bit(1, 'x'));
@@ -364,7 +379,7 @@ fn segment(form: ElfForm, header: &[u8]) -> Option<(u32, CoreSegment)> {
     let end = start.checked_add(size)?;
     Some((
         kind,
-        CoreSegment { start, end, offset: word(offset)?, stored_bytes: stored, flags: form.int(header, flags)? },
+        CoreSegment { start, end, offset: word(offset)?, stored_bytes: stored, flags: Some(form.int(header, flags)?) },
     ))
 }
 

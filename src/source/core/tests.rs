@@ -7,6 +7,11 @@ use crate::source::InMemory;
 
 /// A 64-bit core without memory: segments of a page each at these pages, and notes.
 fn core(segments: &[u64], notes: &[CoreNote<'_>]) -> Vec<u8> {
+    core_with_memory(segments, &[], notes)
+}
+
+/// The same, where the first segment has these bytes.
+fn core_with_memory(segments: &[u64], memory: &[u8], notes: &[CoreNote<'_>]) -> Vec<u8> {
     let form = ElfForm { is_64: true, is_little: true };
     let mut note_bytes = Vec::new();
     notes.iter().for_each(|note| note.write(form, &mut note_bytes));
@@ -23,8 +28,12 @@ fn core(segments: &[u64], notes: &[CoreNote<'_>]) -> Vec<u8> {
         file.extend([offset, at, 0, stored, size, 0].map(u64::to_le_bytes).concat());
     };
     header(NOTE, 64 + 56 * count, 0, note_bytes.len() as u64, 0);
-    segments.iter().for_each(|page| header(LOAD, 0, page << 12, 0, 1 << 12));
+    let behind = 64 + 56 * count + note_bytes.len() as u64;
+    for (page, number) in segments.iter().zip(0..) {
+        header(LOAD, behind, page << 12, if number == 0 { memory.len() as u64 } else { 0 }, 1 << 12);
+    }
     file.extend(note_bytes);
+    file.extend(memory);
     file
 }
 
@@ -50,13 +59,45 @@ fn it_is_read_whole_or_given_up_within_a_budget() {
         Err(other) => panic!("{other}"),
     };
     let (maps, runs) = read(Budget::unlimited()).expect("a core");
-    let lines = "00002000-00003000 r--? 00002000 00:00 2 /b\n\
-        00003000-00004000 r--? 00003000 00:00 1 /a\n\
-        00004000-00005000 r--? 00004000 00:00 2 /b\n\
-        000c8000-000c9000 r--? 00000000 00:00 0 \n";
+    let line = |page: u64| {
+        // The rights of what has no segment are unknown.
+        let (rights, of) = (if (2..5).contains(&page) { "r--?" } else { "????" }, 2 - page % 2);
+        let (start, end, file) = (page << 12, (page + 1) << 12, if of == 1 { "/a" } else { "/b" });
+        format!("{start:08x}-{end:08x} {rights} {start:08x} 00:00 {of} {file}\n")
+    };
+    let lines = (1..100).map(line).collect::<String>() + "000c8000-000c9000 r--? 00000000 00:00 0 \n";
     assert_eq!(String::from_utf8_lossy(&maps), lines);
     assert_eq!(runs, Some(vec![(1, 2, 0), (7, 1, 16)]));
     assert!(whole_or_given_up(read) > 50);
+}
+
+/// gdb leaves out what its file has, and the page of the file in which `.rodata` ends is that in which RELRO begins.
+#[test]
+fn rights_of_what_is_left_out_are_those_that_its_file_asks_for_there() {
+    const READ: u32 = 4;
+    let mut program = b"\x7fELF\x02\x01\x01".to_vec();
+    program.resize(32, 0);
+    program.extend(64u64.to_le_bytes());
+    program.resize(54, 0);
+    program.extend([56, 4, 0, 0, 0].map(u16::to_le_bytes).concat());
+    let headers = [
+        (LOAD, READ, 0, 0, 0x700),
+        (LOAD, READ, 0x2000, 0x2000, 0x300),
+        (LOAD, READ | 2, 0x2dd0, 0x3dd0, 0x400),
+        (RELRO, READ, 0x2dd0, 0x3dd0, 0x230),
+    ];
+    for (kind, flags, offset, address, size) in headers {
+        program.extend([kind, flags].map(u32::to_le_bytes).concat());
+        program.extend([offset, address, 0, size, size, 0].map(u64::to_le_bytes).concat());
+    }
+    let mapped = [(0x10, 0), (0x12, 2), (0x13, 2), (0x14, 3), (0x50, 0), (0x60, 2)];
+    let mapped = mapped.map(|(page, offset)| CoreMapping { offset: offset << 12, ..mapping(page, "/drv") });
+    let files = core::mapping_bytes(ElfForm { is_64: true, is_little: true }, 1 << 12, &mapped);
+    let bytes = core_with_memory(&[0x10], &program, &[CoreNote { name: core::CORE, kind: core::FILE, bytes: &files }]);
+    let core = Core::read(Box::new(InMemory::file(bytes)), 0, &mut Budget::unlimited()).expect("a core");
+    let text = String::from_utf8_lossy(&core.maps);
+    let rights: Vec<&str> = text.lines().filter_map(|line| line.split(' ').nth(1)).collect();
+    assert_eq!(rights, ["r--?", "r--?", "????", "rw-?", "????", "????"], "{text}");
 }
 
 /// Each of very many mappings and segments is looked up among the others.

@@ -33,6 +33,7 @@ pub fn permissions(letters: &str) -> Permissions {
         execute: letters.contains('x'),
         shared: false,
         sharing_unknown: false,
+        is_unknown: false,
     }
 }
 

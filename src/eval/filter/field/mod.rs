@@ -116,9 +116,9 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
         F::Exclusive => page.exclusive(),
         F::PmdMapped | F::Thp => page.is_pmd_mapped(),
         F::Huge => page.huge.map(|huge| huge || (page.state() == State::Present && page.kind == Some(Kind::Hugetlb))),
-        F::Readable => permissions.map(|permissions| permissions.read),
-        F::Writable => permissions.map(|permissions| permissions.write),
-        F::Executable => permissions.map(|permissions| permissions.execute),
+        F::Readable => permissions?.right(|rights| rights.read),
+        F::Writable => permissions?.right(|rights| rights.write),
+        F::Executable => permissions?.right(|rights| rights.execute),
         F::Private => permissions?.sharing().map(|shared| !shared),
         F::Shared => permissions?.sharing(),
         F::Flag(one) => flag(one, page),
@@ -149,6 +149,9 @@ pub fn why_unknown(
     if matches!(field, F::Private | F::Shared) {
         let what = "whether regions are shared: not in this core";
         return region.map(|_| Reason::NotInFile(what.to_owned()));
+    }
+    if matches!(field, F::Readable | F::Writable | F::Executable) {
+        return region.map(|_| Reason::NotInFile("the rights of its region: not in this core".to_owned()));
     }
     // What is unknown of other pages is their state, or what the page cache has of them.
     if page.state() != State::Present {
@@ -261,9 +264,9 @@ pub fn region_boolean(field: RegionField, viewed: &ViewedRegion) -> Option<bool>
         F::Size | F::Start | F::End => return None,
         F::Rss | F::Present | F::Pss | F::Swapped | F::SharedBytes | F::PrivateBytes | F::Huge => return None,
         F::Offset | F::Inode | F::Name | F::Perms => return None,
-        F::Readable => region.permissions.read,
-        F::Writable => region.permissions.write,
-        F::Executable => region.permissions.execute,
+        F::Readable => return region.permissions.right(|rights| rights.read),
+        F::Writable => return region.permissions.right(|rights| rights.write),
+        F::Executable => return region.permissions.right(|rights| rights.execute),
         F::Private => return region.permissions.sharing().map(|shared| !shared),
         F::Shared => return region.permissions.sharing(),
         F::Anonymous => region.inode == 0 && viewed.backing != Backing::Kernel,
@@ -306,7 +309,7 @@ pub fn region_text_is(field: RegionField, viewed: &ViewedRegion, is: &dyn Fn(&[u
     let region = &viewed.region;
     match field {
         RegionField::Name => Some(region.names().any(|name| is(name.as_bytes()))),
-        RegionField::Perms => Some(is(region.permissions.to_string().as_bytes())),
+        RegionField::Perms => region.permissions.right(|_| true).map(|_| is(region.permissions.letters().as_bytes())),
         _ => None,
     }
 }

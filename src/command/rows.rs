@@ -66,13 +66,17 @@ impl SweepEnd {
         }
         let undecided = say_left_out_pages(&self.selection, sink)?;
         let physical = self.totals.physical_extent().filter(|_| self.are_runs);
+        let zeros = self.totals.zeros();
+        if let Some(note) = eval::perhaps_zeros(&self.totals).filter(|_| self.are_runs) {
+            sink.note(note)?;
+        }
         let summary = WalkSummary {
             pages: self.totals.pages,
             bytes: self.totals.bytes(),
             runs: self.totals.runs(),
             longest_run_bytes: self.totals.longest_run_bytes(),
             longest_run_start: self.totals.longest_run_start(),
-            physical: physical.map(|(lowest, highest)| PhysicalExtent { lowest, highest }),
+            physical: physical.map(|(lowest, highest)| PhysicalExtent { lowest, highest, zeros }),
             changed: self.changed,
             cut_short: cut_short || self.stopped.is_some(),
             undecided: undecided.pages,

@@ -54,6 +54,7 @@ pub use snapshots::{
     CommonSpans, ComparisonRefusal, Keep, NamedSnapshot, OpenNamedSnapshot, current_ranges, current_space, fixed_ranges,
 };
 pub use spans::{Origin, Spans};
+pub use sweeps::perhaps_zeros;
 pub use symbols::modules_without_lines;
 pub use value::{Array, Value};
 

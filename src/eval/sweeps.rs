@@ -15,6 +15,15 @@ use crate::process;
 use crate::render::units::counted;
 use crate::report::Fact;
 
+/// The note about pages that are counted as runs, and may be pages of zeros, which are no run.
+pub fn perhaps_zeros(totals: &Totals) -> Option<String> {
+    let pages = totals.perhaps_zeros();
+    let counted = counted(pages, "page");
+    (pages > 0).then(|| {
+        format!("{counted} of these runs may be pages of zeros, which are no run (unknown without page flags)")
+    })
+}
+
 impl<'a> Evaluator<'a> {
     /// Reads only the regions in the range if they are few.
     fn view_within(&self, call: &Call, spans: &Spans) -> Result<AddressSpace> {
@@ -55,6 +64,11 @@ impl<'a> Evaluator<'a> {
             }
         }
         kept.finish()?;
+        if matches!(function, Function::Runs | Function::Longest)
+            && let Some(note) = perhaps_zeros(&totals)
+        {
+            self.scope.note(note);
+        }
         let none = || {
             call.error(match (function, &filter) {
                 (Function::Longest, None) => "no page in the range has a frame",

@@ -228,6 +228,10 @@ struct RunCounts {
     longest_at: VirtualAddress,
     /// The first and the last frame of all runs.
     frames: Option<(u64, u64)>,
+    /// Pages of zeros, which are in no run.
+    zeros: u64,
+    /// Pages in runs that may be pages of zeros.
+    perhaps_zeros: u64,
     /// Where the last one begins.
     last_at: VirtualAddress,
     /// Pages of the last one so far.
@@ -299,6 +303,16 @@ impl Totals {
         Some((start_of(lowest)?, PhysicalAddress::new(last_byte)))
     }
 
+    /// Pages that map the page of zeros and so are in no run.
+    pub fn zeros(&self) -> u64 {
+        self.physical.as_ref().map_or(0, |physical| physical.zeros)
+    }
+
+    /// Pages in runs of which it is unknown whether they map the page of zeros, where their kinds were asked for.
+    pub fn perhaps_zeros(&self) -> u64 {
+        self.physical.as_ref().map_or(0, |physical| physical.perhaps_zeros)
+    }
+
     /// Pages in one state.
     pub fn state(&self, state: State) -> u64 {
         self.states.of(state)
@@ -314,9 +328,16 @@ impl RunCounts {
     #[inline]
     fn add(&mut self, page: &Page, size: PageSize) {
         // The page of zeros is one frame, however often it is mapped, and nobody's memory.
+        if page.is_zero() {
+            self.zeros += page.pages;
+        }
         let Some(frame) = page.frame().filter(|_| !page.is_zero()) else {
             return;
         };
+        let may_be_zero = page.kind.is_none() && page.flags.is_none();
+        if may_be_zero && !page.entry.is_exclusive() && !page.entry.is_file_or_shared() {
+            self.perhaps_zeros += page.pages;
+        }
         let (index, frame) = (size.index(page.address), frame.get());
         if self.next != Some((index, frame)) {
             self.runs += 1;

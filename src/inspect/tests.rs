@@ -3,7 +3,7 @@
 use super::{
     AddressSpace, Facts, GroupBy, GroupKey, Groups, Neighbours, OfFrame, Page, PageRow, PageRows, PhysicalRuns, Totals,
 };
-use crate::kernel::{Kind, Name, PageFlags, PageSize, PhysicalAddress, State, VirtualAddress};
+use crate::kernel::{Kind, Name, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State, VirtualAddress};
 use crate::process::Target;
 use crate::process::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
 use crate::report::Reason;
@@ -100,6 +100,16 @@ fn the_zero_page_is_one_row_and_no_run() {
         assert_eq!(brief, [(Some(1), 8, Some(Kind::Zero)), (Some(2), 4, anonymous), (None, 8, anonymous)]);
         assert_eq!(all.iter().filter(|run| run.is_zero()).count(), 1);
         assert_eq!((totals.runs(), totals.longest_run_bytes()), (Some(1), Some(4 * PAGE)));
+        assert_eq!((totals.zeros(), totals.perhaps_zeros()), (8, 0));
+    }
+    // Without flags and kinds, only an entry of a page that is mapped here alone tells that it is none.
+    for (bits, perhaps) in [(0, 12), (EXCLUSIVE, 0)] {
+        let mut totals = Totals::new(SIZE, Facts::ENTRIES);
+        each(&target, Facts::ENTRIES, |page, _| {
+            let entry = PageMapEntry::new(page.entry.raw() & !EXCLUSIVE | bits);
+            totals.add(&Page { kind: None, flags: None, entry, ..*page });
+        });
+        assert_eq!((totals.zeros(), totals.perhaps_zeros()), (0, perhaps));
     }
     let zeros = rows(&target, Facts::KINDS)[0].page;
     let frames: Vec<_> = zeros.each(SIZE).map(|page| page.frame()).collect();

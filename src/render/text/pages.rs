@@ -243,7 +243,7 @@ pub fn walk_summary(lines: &mut Lines, summary: &WalkSummary) {
             line.plain(" at ").push(Role::Address, start);
         }
     }
-    if let Some(PhysicalExtent { lowest, highest }) = summary.physical {
+    if let Some(PhysicalExtent { lowest, highest, zeros }) = summary.physical {
         let line = lines.line();
         line.indent(2)
             .plain("physical addresses ")
@@ -255,6 +255,9 @@ pub fn walk_summary(lines: &mut Lines, summary: &WalkSummary) {
             (true, false) => ": some below 4 GiB, some not",
             (false, false) => ": none below 4 GiB",
         });
+        if zeros > 0 {
+            line.plain(format!(" ({} of zeros left out)", counted(zeros, "page")));
+        }
     }
     remarks(lines, summary.cut_short, summary.changed);
 }

@@ -236,6 +236,8 @@ record! {
         lowest: PhysicalAddress,
         /// The address of the highest byte.
         highest: PhysicalAddress,
+        /// Pages that map the page of zeros, which is in no run.
+        zeros: u64,
     }
 
     /// The totals of a walk of frames.

@@ -324,7 +324,7 @@ start          end                size  pages  state     kind         frame     
 0x7fffe0000000 0x7fffe0200000    2 MiB    512  present   anonymous huge 0x13d400   ~1  (anonymous) UlAMabHtd
 0x555555579000 0x555555679000    1 MiB    256  untouched anonymous    -             -  [heap]      -
 40,512 pages, 158 MiB: 40,000 present, 2 swapped, 510 untouched; 1201 physical runs, the longest 2 MiB at 0x555555558000
-physical addresses 0xfffff000 to 0x4eb04ffff: some below 4 GiB, some not
+physical addresses 0xfffff000 to 0x4eb04ffff: some below 4 GiB, some not (4 pages of zeros left out)
 stopped early: the totals cover only the rows above
 the regions changed during the command: run it again for a consistent answer
 hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (run pmdb as root outside of containers, or give it

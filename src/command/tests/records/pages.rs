@@ -374,6 +374,7 @@ pub fn walk_summary() -> WalkSummary {
         physical: Some(PhysicalExtent {
             lowest: PhysicalAddress::new(0xffff_f000),
             highest: PhysicalAddress::new(0x4_eb04_ffff),
+            zeros: 4,
         }),
         changed: true,
         cut_short: true,

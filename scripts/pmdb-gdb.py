@@ -9,11 +9,13 @@ stops the process. Commands, their help and their completions come from that pro
 """
 
 import atexit
+import difflib
 import functools
 import json
 import os
 import re
 import select
+import shlex
 import subprocess
 import time
 
@@ -440,12 +442,14 @@ def live_process(inferior=None):
     return inferior
 
 
-def check_target(inferior):
-    """Refuses a target that is no process of this machine."""
+def check_target(inferior, line):
+    """Refuses a target that is no process of this machine. A core file answers a line outside of gdb."""
     stack = gdb.execute("maintenance print target-stack", to_string=True)
     names = re.findall(r"^\s*-\s*([\w-]+)", stack, re.MULTILINE)
     if "core" in names:
-        raise gdb.GdbError("a core file contains nothing about pages: pmdb needs a process")
+        core = re.search(r"core dump file:\s*`(.*)', file type", gdb.execute("info files", to_string=True))
+        command = [program(), "-c", core.group(1) if core else "CORE", line]
+        raise gdb.GdbError("pmdb in gdb needs a process; for this core file: shell " + " ".join(map(shlex.quote, command)))
     if "native" in names:
         return
     is_remote = "remote" in names or "extended-remote" in names
@@ -465,12 +469,12 @@ def is_traced(pid):
         return False
 
 
-def server(inferior=None):
-    """The server of the given inferior or the selected one, started again if it has ended."""
+def server(inferior=None, line="COMMAND"):
+    """The server of the given inferior or the selected one, started again if it has ended. `line` is for it."""
     inferior = live_process(inferior)
     held = running_server(inferior)
     if held is None:
-        check_target(inferior)
+        check_target(inferior, line)
         # In a hook-stop, gdb has just run the commands of the breakpoint too, which may have started it.
         held = running_server(inferior)
     if held is None:
@@ -506,7 +510,7 @@ def ask(line, take, limit=PATIENCE, inferior=None, **form):
         take(record)
     for again in (True, False):
         try:
-            if server(inferior).ask(line, note, limit, errors="json", **form) == "interrupted" and not line.startswith("watch"):
+            if server(inferior, line).ask(line, note, limit, errors="json", **form) == "interrupted" and not line.startswith("watch"):
                 raise gdb.GdbError("Quit")
             return
         except Failed as error:
@@ -526,6 +530,11 @@ def write(text):
 def show(record):
     write(record.get("text", ""))
     gdb.flush()
+
+
+def show_value(record):
+    """Shows what `print` says, without its number: in gdb, $1 is a value of gdb's."""
+    show({"text": re.sub(r"^((\x1b\[[\d;]*m)*)\$\d+ = ", r"\1", record.get("text", ""))})
 
 
 def is_coloured():
@@ -561,7 +570,8 @@ def run(line, from_tty=False):
     if "\n" in line:
         raise gdb.GdbError("pmdb takes one line")
     form = {"as": "text", "continue": is_repeated(from_tty)}
-    ask(line, show, None, width=gdb.parameter("width") or 0, color=is_coloured(), **form)
+    take = show_value if re.match(r"p(r|ri|rin|rint)?\b", line) else show
+    ask(line, take, None, width=gdb.parameter("width") or 0, color=is_coloured(), **form)
 
 
 # ---- Commands
@@ -753,7 +763,10 @@ of a gdbserver on this machine."""
             return
         if not word:
             raise gdb.GdbError("pmdb wants a command: help pmdb lists them")
-        raise gdb.GdbError("pmdb has no command {} in gdb: help pmdb lists them, pmdb -- COMMAND runs any other".format(word))
+        near = difflib.get_close_matches(word, COMMANDS, 1)
+        meant = "did you mean pmdb {}? ".format(near[0]) if near else ""
+        message = "pmdb has no command {} in gdb: {}help pmdb lists them, pmdb -- COMMAND runs any other"
+        raise gdb.GdbError(message.format(word, meant))
 
 
 def runs_once_loaded(line):

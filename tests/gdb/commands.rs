@@ -33,8 +33,8 @@ fn expressions_mean_what_they_mean_to_x() {
             ("pmdb telescope $sp 2", "+0x008"),
             ("pmdb x/2xb pool[3]", "0x01    0x00"),
             ("pmdb find bytes, +8*page, 0x01", "7 matches"),
-            ("pmdb -- print {page} + 1", "= 4097"),
-            ("pmdb -- print count({pool}..{bytes + 16*page} where present)", "= 7"),
+            ("pmdb -- print {page} + 1", "4097"),
+            ("pmdb -- print count({pool}..{bytes + 16*page} where present) + 0x1000", "(0x1007)"),
             ("pmdb -- walk all where state == present by state limit {turns}", "present"),
             // Clauses begin outside of brackets and after an operand.
             ("pmdb walk *pool@16 where present limit 2", " present"),
@@ -78,7 +78,7 @@ fn each_part_is_evaluated_once_and_its_contents_are_not_fetched() {
             ("pmdb walk pool[$turn++] by state", "1 present"),
             ("print $turn", "= 6"),
             ("pmdb walk object by state", "4 pages"),
-            ("pmdb -- print {$turn++}", "= 6"),
+            ("pmdb -- print {$turn++} + 0x1000", "(0x1006)"),
             ("print $turn", "= 7"),
         ],
     );
@@ -105,6 +105,7 @@ fn errors_are_those_of_gdb_in_one_line() {
         ("pmdb walk pool[1]..pool[0]", "its end must be above its start"),
         ("pmdb walk pool, 4096", "a length follows a comma as +LENGTH"),
         ("pmdb frobnicate", "pmdb has no command frobnicate"),
+        ("pmdb wlak pool", "did you mean pmdb walk?"),
         ("pmdb", "help pmdb lists them"),
         ("set pmdb program pmdb", "absolute path"),
         ("pmdb who *pool@16", "pmdb who takes one address, not a range"),

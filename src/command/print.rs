@@ -77,6 +77,9 @@ all of it. &name is its address alone.",
 
     fn run(&self, context: &mut Context) -> Outcome {
         let value = eval::value(&self.value, context.state)?;
+        if let lang::Range::Expression(written) = &self.value.node {
+            eval::note_address(&Spanned::new(written.clone(), self.value.at), context.state);
+        }
         let text = written_out(self.format, &value);
         if let Some(address) = value.address() {
             context.state.last_address = Some(address);

@@ -65,7 +65,7 @@ For `full`, and where map counts cannot be read, the kernel walks the whole proc
     fn run(&self, context: &mut Context) -> Outcome {
         let RegionAt { address: expression, is_full: full } = self;
         let target = context.target()?;
-        let address = eval::address(expression, context.state)?;
+        let address = eval::place(expression, context.state)?;
         context.state.last_address = Some(address);
         let space = AddressSpace::at(&target, address)?;
         let Some(viewed) = space.region(address) else {

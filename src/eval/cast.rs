@@ -11,7 +11,7 @@ use crate::process::WordLayout;
 use crate::symbol::{SymbolAt, SymbolKind};
 
 /// The most bytes of an array, as in gdb.
-const LARGEST_ARRAY: u64 = 65536;
+pub(super) const LARGEST_ARRAY: u64 = 65536;
 
 impl Evaluator<'_> {
     /// `(T)E`. The name of a variable stands for its contents, as in gdb; `&name` for its address.

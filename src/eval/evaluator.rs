@@ -157,6 +157,9 @@ impl<'a> Evaluator<'a> {
         match operator.node {
             UnaryOperator::Dereference => {
                 let value = self.value_with_place(operand)?;
+                if let Expression::AddressOf(symbol) = &operand.node {
+                    self.note_read(symbol, operand.at);
+                }
                 match &value.node {
                     Value::Pointer { address, to } => self.contents(*address, to, at),
                     _ => self.pointer(to_address(&value)?, at),

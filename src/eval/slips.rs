@@ -1,11 +1,13 @@
-//! Two slips: a pointer variable in the place of the memory that it points to, and a sum in the place of a range. Both
-//! give an answer, about another page than the one that was meant. The functions of `eval` that evaluate ranges and
-//! places look for them, so that commands need not.
+//! Slips that give an answer, about something else than what was meant: a pointer variable in the place of the memory
+//! that it points to, a sum in the place of a range, and the address of a variable in the place of its value. What
+//! evaluates ranges, places and arguments looks for them, so that commands need not.
 
+use super::cast::LARGEST_ARRAY;
 use super::evaluator::Evaluator;
 use super::scope::{Scope, Slip};
 use super::value::Value;
-use crate::lang::{BinaryOperator, Expression, Range, Spanned, UnaryOperator};
+use crate::kernel::VirtualAddress;
+use crate::lang::{BinaryOperator, Expression, Function, Range, Span, Spanned, SymbolName, UnaryOperator};
 use crate::symbol::SymbolKind;
 
 /// The smallest number that is taken for a length.
@@ -35,9 +37,6 @@ pub(super) fn note_place(place: &Spanned<Expression>, scope: &dyn Scope) {
 }
 
 fn note(place: &Spanned<Expression>, length: &str, scope: &dyn Scope) {
-    let Some(target) = scope.target() else {
-        return;
-    };
     // In C, `pointer + 4096` is an address in the memory that it points to.
     let (variable, sum) = match &place.node {
         Expression::Binary { operator, left, right }
@@ -47,23 +46,83 @@ fn note(place: &Spanned<Expression>, length: &str, scope: &dyn Scope) {
         }
         _ => (place, String::new()),
     };
-    let is_pointer = |(_, size): &(String, u64)| *size == u64::from(target.process.layout().pointer_bytes);
-    let Some((name, _)) = self::variable(variable, scope).filter(is_pointer) else {
+    let Some((name, pointer)) = Evaluator::new(scope).mapped_pointer(variable) else {
         return;
     };
-    let operand = Box::new(variable.clone());
-    let operator = Spanned::new(UnaryOperator::Dereference, place.at);
-    let stored = Spanned::new(Expression::Unary { operator, operand }, place.at);
-    let stored = Evaluator::new(scope).evaluate(&stored);
-    let Ok(Value::Address(pointer)) = stored else {
+    scope.note_slip(Slip {
+        cause: format!("`{name}` points to {pointer}: for the memory there, write"),
+        written: place.node.to_string() + if length == ANY_LENGTH { "" } else { length },
+        meant: format!("*{name}{sum}{length}"),
+    });
+}
+
+/// Notes, for the name of a variable that `print` gives the address of, how to read its value.
+pub fn note_address(written: &Spanned<Expression>, scope: &dyn Scope) {
+    let Some((name, size)) = variable(written, scope) else {
         return;
     };
-    if target.process.region_at(pointer).is_ok_and(|region| region.is_some()) {
-        scope.note_slip(Slip {
-            cause: format!("`{name}` points to {pointer}: for the memory there, write"),
-            written: place.node.to_string() + if length == ANY_LENGTH { "" } else { length },
-            meant: format!("*{name}{sum}{length}"),
-        });
+    let meant = match (Evaluator::new(scope).mapped_pointer(written), size) {
+        (Some(_), _) => format!("*{name}"),
+        (None, 8) => format!("(long long){name}"),
+        (None, 1 | 2 | 4) => contents(&name, size),
+        // An array or a structure, which is mostly asked for its address.
+        _ => return,
+    };
+    let cause = format!("this is the address of `{name}`: for its value, write");
+    scope.note_slip(Slip { cause, written: written.node.to_string(), meant });
+}
+
+impl Evaluator<'_> {
+    /// The variable that is written by its name alone, and the mapped address that it holds.
+    pub(super) fn mapped_pointer(&self, variable: &Spanned<Expression>) -> Option<(String, VirtualAddress)> {
+        let process = &self.scope.target()?.process;
+        let is_pointer = |(_, size): &(String, u64)| *size == u64::from(process.layout().pointer_bytes);
+        let (name, _) = self::variable(variable, self.scope).filter(is_pointer)?;
+        let operator = Spanned::new(UnaryOperator::Dereference, variable.at);
+        let stored = Expression::Unary { operator, operand: Box::new(variable.clone()) };
+        let Ok(Value::Address(pointer)) = self.evaluate_at(&stored, variable.at) else {
+            return None;
+        };
+        process.region_at(pointer).is_ok_and(|region| region.is_some()).then_some((name, pointer))
+    }
+
+    /// Notes, for a function about the pages of its argument, that this is a pointer.
+    pub(super) fn note_argument(&self, function: Function, argument: &Spanned<Range>) {
+        use Function as F;
+        match (function, &argument.node) {
+            (F::Start | F::End | F::Size, _) => {}
+            (F::Count | F::Bytes | F::Runs | F::Longest | F::First | F::Last, _)
+            | (F::Rss | F::Pss | F::Uss | F::Swapped | F::Huge, _) => note_range(argument, self.scope),
+            (_, Range::Expression(place)) => note_place(&Spanned::new(place.clone(), argument.at), self.scope),
+            _ => {}
+        }
+    }
+
+    /// Notes, for `*&NAME` of a variable that is no pointer, that the bytes of an address were read.
+    pub(super) fn note_read(&self, symbol: &SymbolName, at: Span) {
+        let named = match symbol.module.clone() {
+            Some(module) => Expression::ModuleSymbol { module, symbol: symbol.symbol.clone() },
+            None => Expression::Name(symbol.symbol.node.clone()),
+        };
+        let word = self.scope.target().map_or(0, |target| target.process.layout().pointer_bytes.into());
+        if let Some((name, size)) =
+            variable(&Spanned::new(named, at), self.scope).filter(|(_, size)| *size > 0 && *size != word)
+        {
+            let cause =
+                format!("`*` reads the {word} bytes of an address, and `{name}` has {size}: for its value, write");
+            self.scope.note_slip(Slip { cause, written: format!("*&{name}"), meant: contents(&name, size) });
+        }
+    }
+}
+
+/// The value of a variable of so many bytes, as numbers.
+fn contents(name: &str, size: u64) -> String {
+    match size {
+        1 => format!("(char){name}"),
+        2 => format!("(short){name}"),
+        4 => format!("(int){name}"),
+        _ if size % 4 == 0 && size <= LARGEST_ARRAY => format!("{{int[{}]}}&{name}", size / 4),
+        _ => format!("{{char[{}]}}&{name}", size.min(LARGEST_ARRAY)),
     }
 }
 

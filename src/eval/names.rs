@@ -85,27 +85,25 @@ impl Evaluator<'_> {
         }
         let mut near = self.similar_mappings(name);
         near.extend(self.similar_symbols(None, name));
-        if near.is_empty()
-            && let Some(hint) = lang::field::as_value(name)
-        {
-            return error.hint(hint);
-        }
-        let hint = self.guess(None, near).or_else(|| self.silent_modules());
-        error.hint(hint.unwrap_or_else(|| "`regions` lists the mapped regions".to_owned()))
+        let condition = lang::field::as_value(name).filter(|_| near.is_empty());
+        let hints: Vec<String> = condition.into_iter().chain(self.why_unknown(None, near)).collect();
+        let hint = (!hints.is_empty()).then(|| hints.join("; "));
+        let elsewhere = "`regions` lists the mapped regions; local variables, constants and types are only in gdb";
+        error.hint(hint.unwrap_or_else(|| elsewhere.to_owned()))
     }
 }
 
 impl Evaluator<'_> {
     /// `ring.base`, where `ring` is a symbol: the member of a structure in C.
-    fn member(&self, name: &str, at: Span) -> Option<Error> {
+    pub(super) fn member(&self, name: &str, at: Span) -> Option<Error> {
         let is_symbol = |name: &str| self.symbols_called(name, at).is_ok_and(|found| !found.is_empty());
         let mut dots = name.rmatch_indices('.').map(|(dot, _)| name.get(..dot).unwrap_or_default());
         let structure = dots.find(|structure| is_symbol(structure))?;
         let message = format!("no symbol is called '{name}', and the members of `{structure}` are not known");
         let spelled = lang::WrittenName(structure.to_owned());
-        let hint = format!(
-            "add the member's offset, which gdb's `ptype /o` shows: `&{spelled} + OFFSET`, or for the memory that a member points to `*(&{spelled} + OFFSET)`"
-        );
+        let variable = Spanned::new(Expression::Name(spelled.clone()), at);
+        let is_pointer = self.mapped_pointer(&variable).is_some();
+        let hint = lang::member_of(&format!("{}{spelled}", if is_pointer { '*' } else { '&' }));
         Some(Error::new(at, message).hint(hint))
     }
 }
@@ -218,13 +216,16 @@ impl Evaluator<'_> {
 
     /// `table[3]`, where nothing is called `table`.
     fn neither_module_nor_array(&self, name: &Spanned<lang::WrittenName>, index: u64) -> Error {
-        let (text, spelled) = (&name.node.0, &name.node);
+        let text = &name.node.0;
+        if let Some(error) = self.member(text, name.at) {
+            return error;
+        }
         let error = Error::new(name.at, format!("no module or symbol is called '{text}'"));
         let mut near = self.similar_mappings(text);
         near.extend(self.similar_symbols(None, text));
         match near {
             near if near.is_empty() => error.hint(format!(
-                "`MODULE[N]` is a region of a module; for an element of an array, write `{spelled} + {index}*SIZE`"
+                "`MODULE[N]` is a region of a module; an element of an array of int is `((int *)NAME)[{index}]`"
             )),
             near => error.hint(did_you_mean(near)),
         }

@@ -189,7 +189,7 @@ impl Evaluator<'_> {
         let file = module.file_name();
         let message = if process.is_core() {
             format!(
-                "only the exported names of '{file}' are in this core, and no debug file of its build-id is installed here"
+                "only the exported names of '{file}' are in this core, and no debug file of its build-id is in /usr/lib/debug; for the addresses of others: `gdb PROGRAM CORE`"
             )
         } else {
             format!("'{file}' has no symbol table (stripped): only its imported and exported names are known")
@@ -200,6 +200,9 @@ impl Evaluator<'_> {
 
     fn unknown_symbol(&self, module: Option<&Spanned<WrittenName>>, symbol: &Spanned<WrittenName>) -> Error {
         let name = &symbol.node.0;
+        if let Some(error) = self.member(name, symbol.at).filter(|_| module.is_none()) {
+            return error;
+        }
         let error = Error::new(
             symbol.at,
             match module {
@@ -209,16 +212,22 @@ impl Evaluator<'_> {
         );
         let of = module.map(|module| module.node.0.as_str());
         let near = self.similar_symbols(of, name);
-        let silent = || if module.is_none() { self.silent_modules() } else { None };
-        let hint = self.guess(of, near).or_else(silent);
+        let hint = self.why_unknown(of, near);
         Error { hint, ..error }
     }
 
-    /// Names like the one that is unknown, and a reason why it may be unknown.
-    pub(super) fn guess(&self, module: Option<&str>, near: Vec<String>) -> Option<String> {
+    /// Names like the one that is unknown, and a reason why it may be unknown. In a core most names are missing: there
+    /// the reason is likelier.
+    pub(super) fn why_unknown(&self, module: Option<&str>, near: Vec<String>) -> Option<String> {
+        let is_core = self.scope.target().is_some_and(|target| target.process.is_core());
         let guess = (!near.is_empty()).then(|| did_you_mean(near));
-        let parts: Vec<String> = guess.into_iter().chain(self.stripped_program(module)).collect();
-        (!parts.is_empty()).then(|| parts.join(" "))
+        let silent = || if module.is_none() { self.silent_modules() } else { None };
+        let stripped = self.stripped_program(module);
+        if is_core && let Some(reason) = stripped.clone().or_else(silent) {
+            return Some(reason);
+        }
+        let parts: Vec<String> = guess.into_iter().chain(stripped).collect();
+        if parts.is_empty() { silent() } else { Some(parts.join(" ")) }
     }
 
     /// Symbols with nearly that name, among those that begin like it: a budget keeps an error from taking long.
@@ -375,7 +384,9 @@ fn no_line(file: &Spanned<WrittenName>, line: &Spanned<u64>, found: &LineSearch)
 /// Which modules could not be asked, and why.
 fn unsearched_modules(found: &LineSearch) -> Option<String> {
     let without = found.unsearched.iter().filter(|(_, why)| matches!(why, NoLines::NoDebugInformation { .. }));
-    let without: Vec<String> = without.map(|(module, _)| module.to_string()).collect();
+    // What the kernel maps itself is compiled from no file of the program.
+    let without: Vec<String> =
+        without.map(|(module, _)| module.to_string()).filter(|module| !module.starts_with('[')).collect();
     let mut parts: Vec<String> = modules_without_lines(found).into_iter().collect();
     if !without.is_empty() {
         let listed = list(without);

@@ -159,7 +159,7 @@ pub static HABITS: &[Habit] = &[
         "dump", "append", "dumpargs",
     ]),
     run_or("target capture", "add a file: `target capture FILE` opens a capture or a core file", &["core-file", "core"]),
-    refuse("pmdb reads names from the files that the process maps (`info modules`), and `target capture FILE` opens a capture or a core file", &[
+    refuse("pmdb reads names from the files that the process maps (`info modules`), and for a core file from /usr/lib/debug; `target capture FILE` opens a capture or a core file", &[
         "file", "exec-file", "symbol-file", "add-symbol-file", "remove-symbol-file", "target", "remote", "monitor", "mon",
         "gef-remote", "set sysroot", "set solib-search-path", "set substitute-path", "set debug-file-directory", "section", "nosharedlibrary",
         "add-symbol-file-from-memory", "info auto-load", "info extensions", "info win", "info w32",

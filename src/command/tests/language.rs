@@ -99,6 +99,43 @@ fn newcomers_get_the_way_out() {
 }
 
 #[test]
+fn hints_for_expressions_of_c_can_be_typed() {
+    for (line, out) in [
+        ("print *(int*)table@5", "print {int[5]}(int *)table"),
+        ("p/x *(unsigned char*)buf@4", "p/x {unsigned char[4]}(unsigned char *)buf"),
+        ("p/x *buf@4", "p/x {int[4]}(int *)buf"),
+        ("print buf[0]@10", "print {int[10]}(int *)buf"),
+        ("print buf[2]@10", "print {int[10]}((int *)buf + 2)"),
+        ("print *((int*)table+1)@2", "print {int[2]}((int*)table+1)"),
+        ("print (int[5])table", "print {int[5]}table"),
+        ("x/4xw table@4", "x/4xw table"),
+        ("x/xw table@4", "x/4xw table"),
+        ("x table@4", "x/4xb table"),
+        ("x/2xw *table@2", "x/2xw (char *)table"),
+        ("walk *table@64", "walk (char *)table, +64"),
+    ] {
+        let hint = error(line).hint.unwrap_or_default();
+        assert!(hint.ends_with(&format!("`{out}`")), "{line}: {hint}");
+        assert!(matches!(parsed(out), ParsedLine::Command { .. }), "{out}");
+    }
+    for (line, out) in [
+        ("print r->count", "an int there `u32(*r + OFFSET)`"),
+        ("walk *$r->slots@64", "a pointer `*($r + OFFSET)`"),
+        ("explain &r->next->in.gain", "its address is `*r + OFFSET`"),
+        ("p &R.inl[1].len", "its address is `&R + OFFSET`"),
+        ("walk buf where fys > 4G", "a symbol of this name is `&fys`"),
+        ("p sizeof(struct ring)", "types are only in gdb"),
+    ] {
+        let hint = error(line).hint.unwrap_or_default();
+        assert!(hint.contains(out), "{line}: {hint}");
+    }
+    // Nothing is offered of which the type is unknown.
+    for line in ["print u32(table)@2", "print (table)@2", "print (table@4", "print (f(x))->count"] {
+        assert!(!error(line).hint.unwrap_or_default().contains('{'), "{line}");
+    }
+}
+
+#[test]
 fn what_was_meant_for_gdb_is_told() {
     for (line, address) in [
         ("#1  0x00007ffff7e0a1b0 in malloc () from /lib/libc.so.6", "0x7ffff7e0a1b0"),

@@ -180,6 +180,11 @@ fn overloaded_functions_are_told_with_their_parameters() {
     }
 }
 
+const MEMBER_OF_BUFFER: &str = "add the member's offset, which gdb's `ptype /o` shows: its address is \
+    `&buffer + OFFSET`, an int there `u32(&buffer + OFFSET)`, a pointer `*(&buffer + OFFSET)`";
+
+const NOWHERE: &str = "`regions` lists the mapped regions; local variables, constants and types are only in gdb";
+
 #[test]
 fn suggestions() {
     let world = World::of(process());
@@ -195,18 +200,15 @@ fn suggestions() {
         (
             "vector[3]",
             "vector",
-            "`MODULE[N]` is a region of a module; for an element of an array, write `vector + 3*SIZE`",
+            "`MODULE[N]` is a region of a module; an element of an array of int is `((int *)NAME)[3]`",
         ),
-        (
-            "buffer.base",
-            "buffer.base",
-            "add the member's offset, which gdb's `ptype /o` shows: `&buffer + OFFSET`, or for the memory that a member \
-             points to `*(&buffer + OFFSET)`",
-        ),
+        ("buffer.base", "buffer.base", MEMBER_OF_BUFFER),
+        ("&buffer.base", "buffer.base", MEMBER_OF_BUFFER),
+        ("buffer.inl[1]", "buffer.inl", MEMBER_OF_BUFFER),
         ("heap > x.svg", "x.svg", "the path of a file begins with / ./ ../ ~/ or a quote: `> ./x.svg`"),
         ("bufer[3]", "bufer", "did you mean `buffer`?"),
         ("c0ffee", "c0ffee", "write a hexadecimal number as `0xc0ffee`"),
-        ("nothing_like_it", "nothing_like_it", "`regions` lists the mapped regions"),
+        ("nothing_like_it", "nothing_like_it", NOWHERE),
     ] {
         let (meant, error) = world.error(text);
         assert_eq!(meant, part, "{text}: {error}");
@@ -251,7 +253,7 @@ fn a_stripped_program_is_named_where_a_name_is_unknown() {
         (Some("/usr/bin/program"), "program!bounce", silent.to_owned()),
         (Some("/usr/bin/program"), "main", format!("did you mean `main_arena`? {silent}")),
         // That of a library is what nearly all have.
-        (None, "bounce", "`regions` lists the mapped regions".to_owned()),
+        (None, "bounce", NOWHERE.to_owned()),
     ] {
         let (_, error) = of_program(program).error(text);
         assert_eq!(error.hint, Some(hint), "{text}: {error}");

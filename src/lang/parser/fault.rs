@@ -417,8 +417,11 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
                 Some((_, _, true)) if matches!(word, "lazy_free" | "lazyfree" | "lazily_freed") => Some(
                     "pages that were freed with MADV_FREE: `walk all where anonymous and not flags(swapbacked)`".into(),
                 ),
-                Some(_) => SyntaxError::did_you_mean(word, words)
-                    .or_else(|| Some(format!("in a filter, bare words are fields; the symbol is `&{word}`"))),
+                Some(_) => SyntaxError::did_you_mean(word, words).or_else(|| {
+                    Some(format!(
+                        "in a filter, bare words are fields (`help filters`); a symbol of this name is `&{word}`"
+                    ))
+                }),
                 None if wanted(Expected::QuotedText) => Some(format!("put the text in quotes: `\"{word}\"`")),
                 None => SyntaxError::did_you_mean(word, words),
             }

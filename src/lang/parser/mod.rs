@@ -5,6 +5,7 @@ mod expression;
 mod fault;
 pub(super) mod input;
 mod names;
+mod of_c;
 mod slips;
 
 use super::error::{Span, Spanned, SyntaxError};
@@ -31,7 +32,7 @@ pub(crate) use input::{
 };
 pub use input::{Language, Syntax};
 pub(crate) use names::{later, quoted_text, snapshot_name, symbol, text};
-pub use slips::pointer_to;
+pub use of_c::{member_of, pointer_to};
 
 impl Language {
     /// Parses one line: a command with its output, a shell line, a comment, or nothing. A line that does not parse may

@@ -3,7 +3,6 @@
 
 use super::input::Language;
 use crate::kernel::words::Worded;
-use crate::lang::ctype::{KNOWN, unknown_type};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{ChangeFunction, Function, NumberType};
 use crate::lang::field::{FilterField, RegionField};
@@ -66,7 +65,7 @@ pub(super) fn hint(failed: &Failure<'_>) -> Option<String> {
         .or_else(|| size_with_unit(failed))
         .or_else(|| name_with_colon(failed))
         .or_else(|| maps_range(failed))
-        .or_else(|| of_c(failed))
+        .or_else(|| failed.hint_of_c())
         .or_else(|| of_perl(failed))
         .or_else(|| trailing_comma(failed))
         .or_else(|| filter_word_in_value(failed))
@@ -118,96 +117,6 @@ fn name_with_colon(failed: &Failure<'_>) -> Option<String> {
     let is_name = WITH_COLON.contains(&first.text) && colon.text == ":" && colon.is_glued && after.is_glued;
     let name = failed.line.get(first.at.start..)?.split_whitespace().next()?;
     (is_name && !name.contains('\'')).then(|| format!("put a name with a colon in 'single quotes': `'{name}'`"))
-}
-
-/// The hint for what C and gdb do with types, which this language has only for numbers.
-fn of_c(failed: &Failure<'_>) -> Option<String> {
-    let (token, before) = (failed.token()?, failed.before()?);
-    match (before.text, token.text) {
-        // NAME@N
-        (_, "@") => count_of_elements(failed),
-        // NAME->MEMBER
-        ("-", ">") if token.is_glued => {
-            let pointer = failed.tokens.get(failed.position.checked_sub(2)?)?.text;
-            Some(format!("add the offset of the member: `u64({} + OFFSET)`", pointer_to("char", pointer)))
-        }
-        // &NAME[N], MODULE!NAME[N]
-        ("&" | "!", _) => element(failed),
-        // (TYPE)VALUE
-        (")", _) if matches!(token.kind, TokenKind::Number(_) | TokenKind::Name | TokenKind::Variable) => {
-            let [open, name] = failed.tokens.get(failed.position.checked_sub(3)?..failed.position - 1)? else {
-                return None;
-            };
-            let is_cast = open.text == "(" && !open.is_glued && name.kind == TokenKind::Name;
-            is_cast.then(|| format!("{}; expected {KNOWN}", unknown_type(name.text)))
-        }
-        _ => None,
-    }
-}
-
-/// The first element of what is called `name`, as an address with a type. A cast takes the contents of a pointer, and
-/// the address of an array, as C does: the parser need not know which of them it is.
-pub fn pointer_to(element: &str, name: &str) -> String {
-    format!("({element} *){name}")
-}
-
-/// A type to show in a hint: values are mostly of this one, and for memory bytes count.
-fn usual_element(failed: &Failure<'_>) -> &'static str {
-    if failed.command().is_some_and(|command| TAKE_VALUES.contains(&command)) { "int" } else { "char" }
-}
-
-/// A name with its module, and the number of its first token. `last` is that of its last one.
-fn name_before<'a>(failed: &Failure<'a>, last: usize) -> Option<(usize, &'a str)> {
-    let tokens = failed.tokens;
-    let is_of_module = tokens.get(last.checked_sub(1)?)?.text == "!";
-    let first = if is_of_module { last.checked_sub(2)? } else { last };
-    let at = tokens.get(first)?.at.to(tokens.get(last)?.at);
-    Some((first, failed.line.get(at.start..at.end)?))
-}
-
-/// The line before a token, and before the sign in front of it that a pointer makes needless.
-fn typed_before<'a>(failed: &Failure<'a>, first: usize, sign: &str) -> Option<&'a str> {
-    let before = failed.tokens.get(first.checked_sub(1)?)?;
-    let first = if before.text == sign { before } else { failed.tokens.get(first)? };
-    failed.line.get(..first.at.start)
-}
-
-/// `ARRAY@N`, `*POINTER@N`: gdb's N elements.
-fn count_of_elements(failed: &Failure<'_>) -> Option<String> {
-    let last = failed.position.checked_sub(1)?;
-    let named = failed.before().filter(|name| matches!(name.kind, TokenKind::Name | TokenKind::Variable))?;
-    let (first, name) = match named.kind {
-        TokenKind::Name => name_before(failed, last)?,
-        _ => (last, named.text),
-    };
-    let typed = typed_before(failed, first, "*")?;
-    let next = failed.tokens.get(failed.position + 1).map(|next| next.text);
-    let count = next.filter(|next| next.bytes().all(|digit| digit.is_ascii_digit())).unwrap_or("10");
-    let element = usual_element(failed);
-    let pointer = pointer_to(element, name);
-    Some(match failed.command() {
-        _ if element == "int" => format!("`@` is gdb's; for {count} ints: `{typed}{{int[{count}]}}{pointer}`"),
-        Some("x") => format!("`@` is gdb's; here the count follows the slash: `x/{count}xb {pointer}`"),
-        _ if failed.expects(Expected::Mark("..")) => {
-            format!("`@` is gdb's; for {count} bytes: `{typed}{pointer}, +{count}`")
-        }
-        _ => format!("`@` is gdb's; for the first element: `{typed}{pointer}`"),
-    })
-}
-
-/// `&ARRAY[N]`, `MODULE!ARRAY[N]`
-fn element(failed: &Failure<'_>) -> Option<String> {
-    let TokenKind::Indexed { index, .. } = &failed.token()?.kind else {
-        return None;
-    };
-    let (first, whole) = name_before(failed, failed.position)?;
-    let (name, _) = whole.rsplit_once('[')?;
-    let element = usual_element(failed);
-    let pointer = pointer_to(element, name);
-    let typed = typed_before(failed, first, "&")?;
-    let is_address = failed.tokens.get(first.checked_sub(1)?)?.text == "&";
-    let shown = if is_address { format!("{pointer} + {index}") } else { format!("({pointer})[{index}]") };
-    Some(format!("if an element is {} {element}: `{typed}{shown}`", if element == "int" { "an" } else { "a" }))
 }
 
 /// The hint for `NAME = VALUE` where no filter or condition is: a row of gdb, of which only addresses are taken.
@@ -270,7 +179,7 @@ fn maps_range(failed: &Failure<'_>) -> Option<String> {
 }
 
 /// Commands whose argument is a value.
-const TAKE_VALUES: [&str; 5] = ["print", "output", "assert", "if", "while"];
+pub(super) const TAKE_VALUES: [&str; 5] = ["print", "output", "assert", "if", "while"];
 
 /// A word of filters, or of another language, in a command that takes a value.
 fn filter_word_in_value(failed: &Failure<'_>) -> Option<String> {
@@ -382,6 +291,7 @@ pub(super) fn of_other_words(function: &str) -> Option<String> {
         "contiguous" | "is_contiguous" | "contig" => {
             "`runs(RANGE) == 1` is for contiguous memory, and `longest(RANGE)` is the longest part"
         }
+        "sizeof" => "`size(NAME)` is the size of a variable; types are only in gdb",
         "lazy" | "lazy_free" | "lazyfree" | "lazily_freed" => {
             "memory that was freed with MADV_FREE: `bytes(RANGE where anonymous and not flags(swapbacked))`"
         }

@@ -516,7 +516,10 @@ fn info_line_of_a_file_alone_says_that_a_line_is_missing() {
     let mut session = Session::on(heap());
     for (line, hint) in [
         ("info line c.c", "add a line: `info line c.c:1`"),
-        ("info line nothing", "`regions` lists the mapped regions"),
+        (
+            "info line nothing",
+            "`regions` lists the mapped regions; local variables, constants and types are only in gdb",
+        ),
     ] {
         let Error::Evaluation(error) = session.refuses(line) else {
             panic!("{line}");

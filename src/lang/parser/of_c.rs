@@ -1,0 +1,179 @@
+//! Hints for what C and gdb write of types, which this language knows only for numbers: `P->MEMBER`, `ARRAY@N`,
+//! `&ARRAY[N]`, `(TYPE)VALUE`.
+
+use super::slips::{Failure, TAKE_VALUES};
+use crate::lang::ctype::{CType, KNOWN, unknown_type};
+use crate::lang::expected::Expected;
+use crate::lang::lexer::{Token, TokenKind};
+
+impl Failure<'_> {
+    /// The hint for what C and gdb do with types, which this language has only for numbers.
+    pub fn hint_of_c(&self) -> Option<String> {
+        of_c(self)
+    }
+}
+
+fn of_c(failed: &Failure<'_>) -> Option<String> {
+    let (token, before) = (failed.token()?, failed.before()?);
+    match (before.text, token.text) {
+        // NAME@N
+        (_, "@") => count_of_elements(failed),
+        // NAME->MEMBER
+        ("-", ">") if token.is_glued => {
+            let last = failed.position.checked_sub(2)?;
+            let pointer = failed.tokens.get(last)?;
+            match pointer.kind {
+                TokenKind::Variable => Some(member_of(pointer.text)),
+                TokenKind::Name => Some(member_of(&format!("*{}", name_before(failed, last)?.1))),
+                _ => None,
+            }
+        }
+        // &NAME[N], MODULE!NAME[N]
+        ("&" | "!", _) => element(failed),
+        // (TYPE)VALUE
+        (")", _) if matches!(token.kind, TokenKind::Number(_) | TokenKind::Name | TokenKind::Variable) => {
+            let [open, name] = failed.tokens.get(failed.position.checked_sub(3)?..failed.position - 1)? else {
+                return None;
+            };
+            if matches!(name.kind, TokenKind::Indexed { .. }) && CType::parse_in_braces(name.text).is_some() {
+                let (before, value) = (failed.line.get(..open.at.start)?, failed.line.get(token.at.start..)?);
+                return Some(format!("braces read an array: `{before}{{{}}}{value}`", name.text));
+            }
+            let is_cast = open.text == "(" && !open.is_glued && name.kind == TokenKind::Name;
+            is_cast.then(|| format!("{}; expected {KNOWN}", unknown_type(name.text)))
+        }
+        _ => None,
+    }
+}
+
+/// The first element of what is called `name`, as an address with a type. A cast takes the contents of a pointer, and
+/// the address of an array, as C does: the parser need not know which of them it is.
+pub fn pointer_to(element: &str, name: &str) -> String {
+    format!("({element} *){name}")
+}
+
+/// How to get at a member of the structure at `base`.
+pub fn member_of(base: &str) -> String {
+    format!(
+        "add the member's offset, which gdb's `ptype /o` shows: its address is `{base} + OFFSET`, an int there `u32({base} + OFFSET)`, a pointer `*({base} + OFFSET)`"
+    )
+}
+
+/// A type to show in a hint: values are mostly of this one, and for memory bytes count.
+fn usual_element(failed: &Failure<'_>) -> &'static str {
+    if failed.command().is_some_and(|command| TAKE_VALUES.contains(&command)) { "int" } else { "char" }
+}
+
+/// A name with its module, and the number of its first token. `last` is that of its last one.
+fn name_before<'a>(failed: &Failure<'a>, last: usize) -> Option<(usize, &'a str)> {
+    let tokens = failed.tokens;
+    let is_of_module = tokens.get(last.checked_sub(1)?)?.text == "!";
+    let first = if is_of_module { last.checked_sub(2)? } else { last };
+    let at = tokens.get(first)?.at.to(tokens.get(last)?.at);
+    Some((first, failed.line.get(at.start..at.end)?))
+}
+
+/// The line before a token, and before the sign in front of it that a pointer makes needless.
+fn typed_before<'a>(failed: &Failure<'a>, first: usize, sign: &str) -> Option<&'a str> {
+    let before = failed.tokens.get(first.checked_sub(1)?)?;
+    let first = if before.text == sign { before } else { failed.tokens.get(first)? };
+    failed.line.get(..first.at.start)
+}
+
+/// The text between two tokens, with both.
+fn text_of<'a>(failed: &Failure<'a>, first: usize, last: usize) -> Option<&'a str> {
+    failed.line.get(failed.tokens.get(first)?.at.start..failed.tokens.get(last)?.at.end)
+}
+
+/// The bracket that the one at `close` closes.
+fn opening(tokens: &[Token<'_>], close: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    (0..=close).rev().find(|&at| {
+        match tokens.get(at).map(|token| token.text) {
+            Some(")") => depth += 1,
+            Some("(") => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0
+    })
+}
+
+/// The type that the cast to a pointer at `open` names, `(int *)`, and its closing bracket.
+fn cast_at<'a>(failed: &Failure<'a>, open: usize) -> Option<(&'a str, usize)> {
+    let close = (open..failed.position).find(|&at| failed.tokens.get(at).is_some_and(|token| token.text == ")"))?;
+    let inside = text_of(failed, open, close)?.strip_prefix('(')?.strip_suffix(')')?;
+    let element = inside.trim().strip_suffix('*')?.trim();
+    CType::parse(element).map(|_| (element, close))
+}
+
+/// `ARRAY@N`, `*POINTER@N`: gdb's N elements.
+fn count_of_elements(failed: &Failure<'_>) -> Option<String> {
+    let (last, end) = (failed.position.checked_sub(1)?, failed.before()?);
+    let mut element = usual_element(failed);
+    let is_value = element == "int";
+    let (mut first, name, index) = match &end.kind {
+        TokenKind::Variable => (last, end.text, 0),
+        TokenKind::Name => name_before(failed, last).map(|(first, name)| (first, name, 0))?,
+        TokenKind::Indexed { index, .. } => (last, end.text.split_once('[')?.0, *index),
+        _ if end.text == ")" => (opening(failed.tokens, last)?, "", 0),
+        _ => return None,
+    };
+    // A cast before it, or first in the parentheses.
+    let cast_before =
+        || cast_at(failed, opening(failed.tokens, first.checked_sub(1)?)?).filter(|cast| cast.1 + 1 == first);
+    let cast = if name.is_empty() { cast_at(failed, first + 1) } else { cast_before() };
+    let is_call = failed.tokens.get(first).is_some_and(|open| open.is_glued)
+        && failed.tokens.get(first.checked_sub(1)?)?.kind == TokenKind::Name;
+    if name.is_empty() && (cast.is_none() || is_call) {
+        return None;
+    }
+    if let Some((of, close)) = cast {
+        first = if name.is_empty() { first } else { opening(failed.tokens, close)? };
+        element = if is_value { of } else { element };
+    }
+    let pointer = match (name, index) {
+        ("", _) => text_of(failed, first, last)?.to_owned(),
+        (name, 0) => pointer_to(element, name),
+        (name, index) => format!("({} + {index})", pointer_to(element, name)),
+    };
+    let typed = typed_before(failed, first, "*")?;
+    if typed.matches('(').count() != typed.matches(')').count() {
+        return None;
+    }
+    let next = failed.tokens.get(failed.position + 1).map(|next| next.text);
+    let count = next.filter(|next| next.bytes().all(|digit| digit.is_ascii_digit())).unwrap_or("10");
+    let is_followed = failed.tokens.get(first.checked_sub(1)?)?.text == "*";
+    let examined =
+        if is_followed || cast.is_some() || name.is_empty() { &*pointer } else { text_of(failed, first, last)? };
+    Some(match failed.command() {
+        _ if is_value => format!("`@` is gdb's; for {count} {element}s: `{typed}{{{element}[{count}]}}{pointer}`"),
+        Some("x") => {
+            let format = typed
+                .split_once('/')
+                .map_or("xb", |(_, format)| format.trim_start_matches(|c: char| c.is_ascii_digit()).trim_end());
+            format!("`@` is gdb's; here the count follows the slash: `x/{count}{format} {examined}`")
+        }
+        _ if failed.expects(Expected::Mark("..")) => {
+            format!("`@` is gdb's; for {count} bytes: `{typed}{pointer}, +{count}`")
+        }
+        _ => format!("`@` is gdb's; for the first element: `{typed}{pointer}`"),
+    })
+}
+
+/// `&ARRAY[N]`, `MODULE!ARRAY[N]`
+fn element(failed: &Failure<'_>) -> Option<String> {
+    let TokenKind::Indexed { index, .. } = &failed.token()?.kind else {
+        return None;
+    };
+    let (first, whole) = name_before(failed, failed.position)?;
+    let (name, _) = whole.rsplit_once('[')?;
+    if let Some((structure, _)) = name.split_once('.').filter(|_| !name.contains(['!', '\''])) {
+        return Some(member_of(&format!("&{structure}")));
+    }
+    let element = usual_element(failed);
+    let pointer = pointer_to(element, name);
+    let typed = typed_before(failed, first, "&")?;
+    let is_address = failed.tokens.get(first.checked_sub(1)?)?.text == "&";
+    let shown = if is_address { format!("{pointer} + {index}") } else { format!("({pointer})[{index}]") };
+    Some(format!("if an element is {} {element}: `{typed}{shown}`", if element == "int" { "an" } else { "a" }))
+}

@@ -28,9 +28,10 @@ record! {
         pages: u64,
         /// The event.
         kind: EventKind,
-        /// The page before.
+        /// The first page before. The frames of the others are anywhere if the pages came, went, were swapped or were
+        /// copied; otherwise they follow its frame.
         before: Option<PageFacts>,
-        /// The page after.
+        /// The first page after.
         after: Option<PageFacts>,
         /// Name of the region.
         region: Option<Name>,
@@ -123,7 +124,11 @@ fn event_cell(event: &Event) -> Cell<'static> {
     // The first frame would mislead: the others need not follow it.
     let is_of_several = event.pages > 1;
     if is_of_several && event.kind.has_scattered_frames() {
-        return Cell::new(told(states(before, after).into_iter().collect()));
+        let first = || {
+            after?.pfn?;
+            Some(format!("{}, and {} more", story(before, after).join("  "), count(event.pages - 1)))
+        };
+        return Cell::new(told(states(before, after).or_else(first).into_iter().collect()));
     }
     let whole = story(before.filter(|_| !(is_of_several && event.kind.had_scattered_frames())), after);
     let cell = Cell::new(told(whole));
@@ -252,6 +257,7 @@ pub(in crate::command) mod samples {
     pub fn all() -> Vec<Box<dyn Record>> {
         vec![
             Box::new(event()),
+            Box::new(copied_event()),
             Box::new(flags_event()),
             Box::new(uncertain_event()),
             Box::new(exit_event()),
@@ -274,6 +280,11 @@ pub(in crate::command) mod samples {
             last_symbol: Some(SymbolBrief { offset: 4095, ..counter() }),
             detail: None,
         }
+    }
+
+    /// The frames of the others are anywhere.
+    pub fn copied_event() -> Event {
+        Event { pages: 3, ..event() }
     }
 
     pub fn flags_event() -> Event {

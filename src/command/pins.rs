@@ -50,6 +50,8 @@ Then lists buffers that are registered with io_uring and contain the pages, and 
 Other processes that map the pages are searched too. Reads and writes with O_DIRECT pin pages for a moment, and the \
 kernel does not list them.
 
+Memory that is locked with mlock is not pinned: it stays in memory, and its frames may change (`explain`).
+
 Without the kernel's own records of frames (`help rights`) only the buffers and descriptors are listed, and which pages \
 of the range are in such a buffer.",
         examples: &[

@@ -216,7 +216,12 @@ fn whole_numbers(at: Span, operator: &str) -> Error {
 pub fn regex(pattern: &Spanned<String>, any_case: bool) -> Result<Regex> {
     RegexBuilder::new(&pattern.node).case_insensitive(any_case).size_limit(1 << 20).build().map_err(|error| {
         let message = format!("not a regular expression: {error}");
-        Error::new(pattern.at, message)
+        let error = Error::new(pattern.at, message);
+        // A pattern of shells.
+        match pattern.node.strip_prefix('*') {
+            Some(rest) => error.hint(format!("any text is `.*`: `\".*{}\"`", rest.replace('*', ".*"))),
+            None => error,
+        }
     })
 }
 

@@ -182,6 +182,7 @@ fn breakpoints_in_code_are_seen_and_so_is_that_they_are_gone() {
         &[
             ("pmdb patched turn", "private, the same as the file"),
             ("pmdb patched", "private, the same as the file  program r-xp"),
+            ("pmdb patched turn", "a debugger removes its breakpoints from a process that it has stopped"),
         ],
     );
 }

@@ -239,6 +239,10 @@ fn what_it_lacks_is_said() {
         assert_ne!(output.status.code(), Some(0), "{words:?}");
         assert!(text(&output).contains("not in this capture"), "{words:?}: {}", text(&output));
     }
+    for line in ["print *(int *)$sp", "x $sp"] {
+        let output = pmdb(&["-c", path, line]);
+        assert!(text(&output).contains("`capture FILE with memory` keeps it"), "{line}: {}", text(&output));
+    }
     if is_root() {
         let output = pmdb(&["-c", path, "walk", "pfn:0..pfn:100"]);
         assert!(text(&output).contains("not in this capture"), "{}", text(&output));
@@ -645,6 +649,11 @@ fn cores_are_read() {
             let now = runs("-p", &words);
             assert!(!now.contains("may be pages of zeros"), "{now}");
         }
+    }
+    // A name that no core has is no typing error.
+    for name in ["mian", "zyxquorble"] {
+        let output = text(&pmdb(&["-c", &path, "print", name]));
+        assert!(output.contains("in this core") && !output.contains("did you mean"), "{output}");
     }
     // A page is explained as far as its entry tells.
     let explained = |subject: &[&str]| records(subject, &format!("explain {memory:#x}"), "explanation").remove(0);

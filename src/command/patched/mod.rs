@@ -112,6 +112,11 @@ not change. Code in anonymous memory has no file to compare with.",
         }
         summary.cut_short = ended.stopped.is_some();
         ended.say_uncertain(context.sink)?;
+        let is_traced = || target.process.status().is_ok_and(|status| status.tracer != 0);
+        if summary.breakpoints == 0 && is_traced() {
+            let message = "a debugger removes its breakpoints from a process that it has stopped (`help patched`)";
+            context.sink.note(message.to_owned())?;
+        }
         finish(&summary, ended.stopped, context.sink)?;
         Ok(Flow::Done)
     }

@@ -60,7 +60,8 @@ A frame that nobody maps may still have an owner, which these records show: a fi
 slab allocator.
 
 The kernel does not count mappings of the page of zeros: the search for it covers every process. Threads share one \
-address space, which is shown once. Processes that share a name are listed with their command lines, if there are at \
+address space, which is shown once. A process that has not touched the page, such as a child after `fork`, does not \
+map it, although it has the same region. Processes that share a name are listed with their command lines, if there are at \
 most 50.
 
 Needs the right to see frame numbers (CAP_SYS_ADMIN).",

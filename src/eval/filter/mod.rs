@@ -35,8 +35,13 @@ pub fn page_filter(
     space: &AddressSpace,
     scope: &dyn Scope,
 ) -> Result<inspect::Filter> {
-    let mut fields = PageFields { space, need: Facts::empty() };
+    let mut fields = PageFields { space, need: Facts::empty(), asks_lock: false };
     let predicate = predicate(filter, &mut fields, scope)?;
+    if fields.asks_lock {
+        scope.note(
+            "`locked` is the kernel's lock of a page during I/O; what mlock keeps in memory is `mlocked`".to_owned(),
+        );
+    }
     let machine = space.target().machine.clone();
     let counts = space.availability().counts.clone();
     Ok(compile(predicate, fields.need, machine, Some(counts)))
@@ -132,12 +137,15 @@ impl RegionFilter {
 struct PageFields<'v> {
     space: &'v AddressSpace,
     need: Facts,
+    /// Whether it uses the kernel's lock of a page.
+    asks_lock: bool,
 }
 
 impl Fields<PageField> for PageFields<'_> {
     fn ask(&mut self, field: PageField, at: Span) -> Result<()> {
         self.need |= field::require(field, self.space)
             .map_err(|cause| Error::inspection(at, format_args!("'{}'", field.name()), cause))?;
+        self.asks_lock |= field == PageField::Flag(PageFlags::LOCKED);
         Ok(())
     }
 

@@ -16,6 +16,17 @@ fn holds(fake: Fake, text: &str, page: &Page) -> Result<bool, Error> {
     Ok(filter.matches(page, space.region(page.address)))
 }
 
+#[test]
+fn the_lock_of_a_page_is_not_that_of_mlock() {
+    for (text, notes) in [("not locked", 1), ("mlocked or flags(locked)", 0)] {
+        let world = World::of(process());
+        let space = AddressSpace::of(world.target.as_ref().unwrap()).unwrap();
+        eval::page_filter(&page_filter(text), &space, &world).unwrap();
+        let noted = world.notes.take();
+        assert_eq!(noted.iter().filter(|note| note.contains("`mlocked`")).count(), notes, "{text}: {noted:?}");
+    }
+}
+
 fn present() -> Page {
     Page {
         entry: PageMapEntry::new(1 << 63 | 0x1234),

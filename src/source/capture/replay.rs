@@ -285,6 +285,10 @@ impl Source for Replay {
                 None => 0,
             };
             match (read, done) {
+                (0, 0) if answers.memory.is_empty() && self.end().is_none() => {
+                    let kept = "`capture FILE with memory` keeps it";
+                    return Err(Error::not_available(format!("memory at {address} is not in this capture: {kept}")));
+                }
                 (0, 0) => return self.lacks(&format!("memory at {address}")),
                 (0, _) => break,
                 _ => done += read,

@@ -66,10 +66,10 @@ shows this.",
             rights: credentials.map(|credentials| credentials.rights),
             capabilities: findings.into_iter().map(capability).collect(),
         };
-        context.sink.emit(&report)?;
         if is_capture {
-            context.sink.note("rights and features as they were at the capture".to_owned())?;
+            context.sink.note("rights and features of the pmdb that captured, as they were at the capture")?;
         }
+        context.sink.emit(&report)?;
         Ok(Flow::Done)
     }
 }
@@ -193,7 +193,7 @@ fn write_block(lines: &mut Lines, report: &Capabilities) {
     lines.field("kernel").plain(&report.kernel);
     if let Some(user) = report.user {
         let line = lines.field("pmdb");
-        line.plain(format!("runs as user {user}"));
+        line.plain(format!("user {user}"));
         match report.rights.as_deref() {
             None => {}
             Some([]) => _ = line.word(", ", Role::Plain, "without capabilities"),

@@ -1,12 +1,17 @@
 //! The machine of a capture or of a core file.
 
 use super::{Error, Machine};
-use crate::source::Probe;
+use crate::source::{Probe, live, when_capturing};
 
 impl Machine {
     /// Whether it is the machine of a capture, which has the words of frames that were asked for, and of few others.
     pub(crate) fn is_captured(&self) -> bool {
         self.source().capture_times().is_some()
+    }
+
+    /// How the user can give pmdb these rights. In a capture those of the pmdb that wrote it count.
+    pub(crate) fn way_to(&self, needed: &str) -> String {
+        if self.is_captured() { when_capturing(&format!("run pmdb with {needed}")) } else { live::way_to(needed) }
     }
 
     /// Why it is unknown whether soft-dirty bits mean something.

@@ -14,7 +14,7 @@ use crate::kernel::swaps::{Config, SwapAreas, SwapLayout};
 use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageMapEntry, PageSize};
 use crate::source::{
     self, ConfigPlace, Credentials, Error, File, Finding, FrameRecord, Held, KernelSetting, List, Listed, Probe,
-    ProcessEntry, RecordParts, Result, Source, WordFile, as_words, live, recorded,
+    ProcessEntry, RecordParts, Result, Source, WordFile, as_words, recorded,
 };
 use flate2::read::GzDecoder;
 use rustix::io::Errno;
@@ -217,7 +217,7 @@ impl Machine {
             } else {
                 Err(Error::not_permitted(
                     "the addresses in /proc/iomem are hidden: CAP_SYS_ADMIN is missing",
-                    live::way_to("CAP_SYS_ADMIN"),
+                    self.way_to("CAP_SYS_ADMIN"),
                 ))
             }
         };

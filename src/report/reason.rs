@@ -76,7 +76,7 @@ impl Reason {
     pub fn remedy(&self) -> Option<&str> {
         match self {
             Reason::FrameHidden => {
-                Some("run pmdb as root outside of containers, or give it that capability with setcap")
+                Some("attach or capture as root outside of containers, or give pmdb that capability with setcap")
             }
             Reason::NotPermitted { remedy, .. } => remedy.as_deref(),
             _ => None,

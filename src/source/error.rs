@@ -1,6 +1,8 @@
 //! Errors of fetching bytes: what was tried, why it failed, and the remedy.
 
 use crate::budget::OutOfBudget;
+#[cfg(feature = "cli")]
+use crate::kernel::AddressRange;
 use crate::kernel::Name;
 use thiserror::Error as ThisError;
 
@@ -68,6 +70,18 @@ pub fn words(error: impl std::fmt::Display) -> String {
 
 impl Error {
     /// The target exited, or the process was never there.
+/// The parts that a capture was limited to; `None` if it has all.
+#[cfg(feature = "cli")]
+pub(crate) fn parts_in_words(parts: &[AddressRange]) -> Option<String> {
+    let (first, more) = parts.split_first()?;
+    Some(if more.is_empty() { first.to_string() } else { format!("{first} and {} more ranges", more.len()) })
+}
+
+/// The remedy for what was refused to the pmdb that wrote a capture. The rights of its reader are others.
+pub(crate) fn when_capturing(remedy: &str) -> String {
+    format!("when capturing, {remedy}")
+}
+
     pub(crate) fn gone(what: impl Into<String>) -> Self {
         Error::Gone { what: what.into(), never_seen: false }
     }

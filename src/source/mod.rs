@@ -19,6 +19,9 @@ pub mod recorded;
 mod records;
 mod sys;
 
+#[cfg(feature = "cli")]
+pub(crate) use error::parts_in_words;
+pub(crate) use error::when_capturing;
 pub use error::{Error, ProcessEntry, Result, words};
 pub use feature::{Credentials, Feature, Finding, SourceAccess};
 pub(crate) use feature::{available, by_trying, unavailable, undetermined};

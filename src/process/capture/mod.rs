@@ -399,7 +399,9 @@ impl Capture {
         for inode in groups {
             _ = machine.cgroup_path(inode);
         }
-        Ok(whole.iter().map(|(_, count)| count).sum())
+        let CaptureIndex { flags, counts, cgroups, .. } = &self.index;
+        let has_none = [flags, counts, cgroups].into_iter().all(WordIndex::is_refused);
+        Ok(if has_none { 0 } else { whole.iter().map(|(_, count)| count).sum() })
     }
 
     /// What the decoders ask of the machine. An answer that is refused is kept as that.

@@ -4,7 +4,7 @@ use super::archive::{CompressedBlock, StoredText};
 use crate::kernel::{AddressRange, Name, VirtualAddress};
 use crate::source::{
     BackingContent, BackingRun, Cgroup, Credentials, Error, Feature, Finding, List, Listed, MissingProcess, Result,
-    SourceAccess,
+    SourceAccess, when_capturing,
 };
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -170,7 +170,8 @@ impl RecordedFailure {
     pub(super) fn error(&self) -> Error {
         match self {
             RecordedFailure::Gone(what) => Error::gone(what.clone()),
-            RecordedFailure::NotPermitted(what, remedy) => Error::not_permitted(what.clone(), remedy.clone()),
+            RecordedFailure::NotPermitted(what, remedy) if remedy.is_empty() => Error::not_permitted(what.clone(), ""),
+            RecordedFailure::NotPermitted(what, remedy) => Error::not_permitted(what.clone(), when_capturing(remedy)),
             RecordedFailure::NotAvailable(what) => Error::not_available(what.clone()),
             RecordedFailure::Io(what, error) => {
                 Error::io(what.clone(), Errno::from_raw_os_error((*error).clamp(1, 4095)))

@@ -154,6 +154,11 @@ impl WordIndex {
         WordIndex { failure: Some(RecordedFailure::of(error)), ..WordIndex::default() }
     }
 
+    /// Whether there are none.
+    pub fn is_refused(&self) -> bool {
+        self.failure.is_some()
+    }
+
     /// Whether its blocks are in order.
     pub(super) fn is_in_order(&self) -> bool {
         let is_block = |(first, last, _): &(u64, u64, CompressedBlock)| first <= last;

@@ -327,8 +327,8 @@ start          end                size  pages  state     kind         frame     
 physical addresses 0xfffff000 to 0x4eb04ffff: some below 4 GiB, some not (4 pages of zeros left out)
 stopped early: the totals cover only the rows above
 the regions changed during the command: run it again for a consistent answer
-hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (run pmdb as root outside of containers, or give it
-          that capability with setcap)
+hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (attach or capture as root outside of containers, or
+          give pmdb that capability with setcap)
 unknown   flags, map count, order: /proc/kpageflags may be read by root alone
 
 "#]]

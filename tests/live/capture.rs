@@ -522,7 +522,7 @@ fn damaged_files_are_refused() {
     for (bytes, says) in [
         (&whole[..whole.len() / 2], "cut short"),
         (&whole[..1100], "cut short"),
-        (&whole[..100], "not a capture"),
+        (&whole[..100], "cut short"),
         (&[][..], "not a capture"),
         (&[7; 5000][..], "not a capture"),
     ] {

@@ -115,12 +115,19 @@ fn invoking_user() -> Option<(Uid, Gid)> {
 /// Opens a capture to read it. Only a regular file is one.
 pub(super) fn open(path: &Path) -> Result<File, Error> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    if path == Path::new("-") {
+        return Err(no_regular(path));
+    }
     let file: OwnedFd = openat(CWD, path, flags, Mode::empty()).map_err(|error| unreadable(path, error))?;
     let file = File::from(file);
     match file.metadata() {
         Ok(metadata) if metadata.is_file() => Ok(file),
-        _ => Err(Error::refused(format!("{} is not a regular file", path.display()), "a capture is a regular file")),
+        _ => Err(no_regular(path)),
     }
+}
+
+fn no_regular(path: &Path) -> Error {
+    Error::refused(format!("{} is not a regular file", path.display()), "a capture is a regular file")
 }
 
 fn unreadable(path: &Path, error: Errno) -> Error {

@@ -25,6 +25,8 @@ const FIRST: &str = "capture";
 const FIRST_TEXT: &str = "pmdb capture 1\n\nAnswers of a Linux kernel about a process. `pmdb -c FILE` opens it.\n";
 /// What that member begins with. The number is the version of the format.
 const MAGIC: &str = "pmdb capture 1";
+/// What a compressed file begins with.
+const GZIP: &[u8] = b"\x1f\x8b";
 /// Larger indexes are not read.
 const LARGEST_INDEX: u64 = 64 << 20;
 
@@ -192,15 +194,16 @@ impl ArchiveReader {
 
     /// Why this is no whole capture.
     fn no_capture(&self) -> Error {
-        let members = self.members();
-        if members.first().is_some_and(|first| first == FIRST) {
-            let (last, count) = (members.last().map_or("", |last| last), members.len());
-            return Error::not_available(format!(
-                "this capture is cut short: its index is missing ({count} members could be read, the last is {last}; \
-                 tar and zcat show them)"
-            ));
-        }
-        Error::not_available("this file is not a capture of pmdb, or one of another version of the format")
+        let mut start = [0; FIRST.len() + 1];
+        _ = self.file.read_up_to(0, &mut start);
+        Error::not_available(match start.strip_prefix(FIRST.as_bytes()) {
+            Some([0]) => format!(
+                "this capture is cut short: its last bytes are missing ({} members are whole; tar and zcat show them)",
+                self.members().len()
+            ),
+            _ if start.starts_with(GZIP) => "this file is compressed: use `gunzip` on it first".to_owned(),
+            _ => "this file is not a capture of pmdb, or one of another version of the format".to_owned(),
+        })
     }
 
     /// The members that this version does not know. Nothing reads them.

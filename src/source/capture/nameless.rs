@@ -396,7 +396,7 @@ impl Source for Nameless {
     // Files have names in them, and build-ids.
     fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
         match place {
-            FileLocation::Region(_) => left_out("the file of this region"),
+            FileLocation::Region(_) => left_out("names and symbols"),
             FileLocation::Path(_) | FileLocation::OwnPath(_) | FileLocation::Trusted(..) | FileLocation::OwnVdso(_) => {
                 Ok(None)
             }

@@ -97,7 +97,8 @@ impl NamedSnapshot {
         keep: Keep,
     ) -> inspect::Result<OpenNamedSnapshot> {
         let lifetime = target.process.memory_lifetime();
-        let spans = spans.filter(|spans| *spans.origin() != Origin::All);
+        let captured = || Spans::new(target.process.captured_parts(), Origin::Written);
+        let spans = spans.filter(|spans| *spans.origin() != Origin::All).or_else(captured);
         let space = match &spans {
             Some(spans) => current_space(spans, target)?,
             None => AddressSpace::of(target)?,
@@ -200,7 +201,11 @@ impl NamedSnapshot {
         // A name may stand for more now than it did then: what both have sampled counts.
         let sampled = |_| self.snapshot.spans().to_vec();
         let (ranges, is_part) = match asked {
-            None => (common, false),
+            None => {
+                // A capture may have been limited to a part.
+                let is_part = |one: &NamedSnapshot| one.is_of_file && one.spans.is_some();
+                (common, is_part(self) || is_part(to))
+            }
             Some(asked) => match common.or_else(|| self.spans.as_ref().map(sampled)) {
                 None => (Some(asked.ranges().to_vec()), false),
                 Some(covered) => {

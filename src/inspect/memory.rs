@@ -93,9 +93,11 @@ pub fn has_memory(space: &AddressSpace) -> Result<bool> {
         return Ok(true);
     }
     for viewed in space.regions().iter().filter(|viewed| viewed.backing != Backing::Kernel) {
-        for found in present(space.target(), viewed.range()) {
-            if process.memory(found?.start(), &mut [0]).is_ok_and(|read| read > 0) {
-                return Ok(true);
+        for part in process.captured_within(viewed.range()) {
+            for found in present(space.target(), part) {
+                if process.memory(found?.start(), &mut [0]).is_ok_and(|read| read > 0) {
+                    return Ok(true);
+                }
             }
         }
     }

@@ -25,6 +25,8 @@ mod tests;
 #[doc(hidden)]
 pub use capture::{Capture, CaptureContent, Member, unopened};
 
+#[cfg(feature = "cli")]
+pub(crate) use crate::source::parts_in_words;
 pub use crate::source::{
     BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, FrameOwner, FrameRecord, FreeBlock,
     Held, Identity, InMemory, Liveness, MissingProcess, NamedFile, OwnerDetail, PageOfFile, ProcessEntry, ReadAt,

@@ -160,6 +160,19 @@ impl Process {
         self.source.unknown_parts()
     }
 
+    /// The only ranges whose entries a capture has; empty if it has all.
+    #[cfg(feature = "cli")]
+    pub(crate) fn captured_parts(&self) -> Vec<AddressRange> {
+        self.source.captured_parts()
+    }
+
+    /// The parts of `range` whose entries a capture has.
+    #[cfg(feature = "cli")]
+    pub(crate) fn captured_within(&self, range: AddressRange) -> Vec<AddressRange> {
+        let parts = self.captured_parts();
+        if parts.is_empty() { vec![range] } else { range.within(&parts).collect() }
+    }
+
     /// The processes of a captured family that the capture does not have, or has only in part.
     #[cfg(feature = "cli")]
     pub(crate) fn missing_processes(&self) -> Vec<crate::source::MissingProcess> {

@@ -68,8 +68,6 @@ pub fn words(error: impl std::fmt::Display) -> String {
     }
 }
 
-impl Error {
-    /// The target exited, or the process was never there.
 /// The parts that a capture was limited to; `None` if it has all.
 #[cfg(feature = "cli")]
 pub(crate) fn parts_in_words(parts: &[AddressRange]) -> Option<String> {
@@ -82,6 +80,8 @@ pub(crate) fn when_capturing(remedy: &str) -> String {
     format!("when capturing, {remedy}")
 }
 
+impl Error {
+    /// The target exited, or the process was never there.
     pub(crate) fn gone(what: impl Into<String>) -> Self {
         Error::Gone { what: what.into(), never_seen: false }
     }

@@ -133,6 +133,10 @@ macro_rules! passed_on {
             self.source.unknown_parts()
         }
 
+        fn captured_parts(&self) -> Vec<$crate::kernel::AddressRange> {
+            self.source.captured_parts()
+        }
+
         fn missing_processes(&self) -> Vec<$crate::source::MissingProcess> {
             self.source.missing_processes()
         }
@@ -201,6 +205,11 @@ pub trait Source: Send + Sync {
 
     /// The names of parts of a capture that this version of pmdb does not know, and so passes over.
     fn unknown_parts(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The only ranges whose entries a capture has; empty if it has all.
+    fn captured_parts(&self) -> Vec<AddressRange> {
         Vec::new()
     }
 

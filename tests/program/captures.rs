@@ -1,8 +1,13 @@
 //! Captures of machines other than this one.
 
+use crate::capabilities::USER;
+use crate::executable;
 use crate::made::{BASE, FRAME, Machine, Made, PID, packed};
-use crate::run::Home;
+use crate::run::{Home, PMDB, Run};
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// Runs one command on a capture of this machine.
 fn answer(machine: Machine, command: &str) -> String {
@@ -80,6 +85,94 @@ fn asked(made: &Made, command: &str) -> (Option<i32>, String, String) {
     home.file("made.capture", made.whole());
     let run = home.run(&["-nx", "-c", "made.capture", "-batch", "-ex", command]);
     (run.status, run.out, run.err)
+}
+
+#[test]
+fn what_was_refused_is_to_be_captured_again() {
+    let mut made = MACHINES[1].capture();
+    let iomem = packed(b"00000000-00000000 : System RAM\n");
+    let (at, length) = (made.add("77/iomem.gz", "0", &iomem), iomem.len());
+    made.index["processes"][0]["texts"]["/proc/iomem"] = json!({ "Ok": [[at, length, 31]] });
+    let refusal = json!({ "NotPermitted": ["cannot open it", "run pmdb with sudo"] });
+    made.index["counts"] = json!({ "failure": refusal });
+    let (_, out, err) = asked(&made, "flags pfn:0x5000");
+    assert!(out.contains("(when capturing, run pmdb with CAP_SYS_ADMIN)"), "{out}{err}");
+    assert!(out.contains("cannot open it (when capturing, run pmdb with sudo)"), "{out}{err}");
+    // Whose rights they are comes first.
+    made.index["processes"][0]["access"] =
+        json!({ "findings": [], "user": 65534, "rights": [], "in_first_user_namespace": true });
+    let (_, out, err) = asked(&made, "info capabilities");
+    let said = out + &err;
+    let (whose, rights) = said.split_once("pmdb      user 65534, without capabilities").expect("the user");
+    assert!(whose.contains("of the pmdb that captured"), "{whose}{rights}");
+}
+
+#[test]
+fn a_capture_of_a_part_is_compared_where_it_has_pages() {
+    let (home, machine) = (Home::new(), MACHINES[1]);
+    home.file("whole", machine.capture().whole());
+    let mut made = machine.capture();
+    let first = BASE / machine.page;
+    let process = &mut made.index["processes"][0];
+    process["parts"] = json!([[BASE, BASE + 4 * machine.page]]);
+    process["left_out"] = json!([[first + 4, first + 16]]);
+    made.index["times"] = json!([1_600_000_000, 1_600_000_001]);
+    home.file("part", made.whole());
+    let only = "0x10000000..0x10040000 only";
+    let on = |file: &str, command: &str| home.run(&["-nx", "-c", file, "-batch", "-ex", command]);
+    for (file, command) in [("whole", "diff from part"), ("part", "diff from whole")] {
+        let run = on(file, command);
+        let said = run.out.clone() + &run.err;
+        assert_eq!(run.status, Some(0), "{command}: {said}");
+        assert!(said.contains("nothing changed") && said.contains("only the part that both"), "{command}: {said}");
+        let is_backwards = said.contains("'whole' is the later one: changes are shown backwards");
+        assert_eq!(is_backwards, file == "part", "{command}: {said}");
+    }
+    let inside = on("whole", "diff from part in 0x10000000, +1p");
+    assert!(inside.is_fine().out.contains("nothing changed"), "{inside:?}");
+    for command in ["diff from part in 0x10080000, +1p", "account from part"] {
+        on("whole", command).failed(1, only);
+    }
+    on("part", "walk all").failed(1, only);
+    let opened = home.run(&["-nx", "-c", "part"]);
+    assert!((opened.out.clone() + &opened.err).contains(&format!("it has {only}")), "{opened:?}");
+}
+
+#[test]
+fn a_file_that_is_no_capture_is_named() {
+    let home = Home::new();
+    let whole = MACHINES[1].capture().whole();
+    home.file("short", &whole[..whole.len() - 1]);
+    home.file("start", &whole[..600]);
+    home.file("packed", packed(&whole));
+    for (file, says) in [
+        ("short", "its last bytes are missing"),
+        ("start", "its last bytes are missing (0 members are whole"),
+        ("packed", "use `gunzip` on it first"),
+        ("-", "a capture is a regular file"),
+    ] {
+        home.run(&["-nx", "-c", file, "-batch"]).failed(1, says);
+    }
+}
+
+#[test]
+fn a_capture_without_rights_says_so() {
+    let home = Home::new();
+    let words = ["-nx", "demo", "-q", "-batch", "-ex", "capture one", "-ex", "capture none 0x1000..0x2000"];
+    let output = if rustix::process::geteuid().is_root() {
+        let program = home.path("pmdb");
+        executable::copy(PMDB, &program);
+        std::fs::set_permissions(home.path(""), PermissionsExt::from_mode(0o777)).expect("the mode");
+        Command::new(program).uid(USER).gid(USER).args(words).current_dir(home.path("")).output()
+    } else {
+        home.command(&words).output()
+    };
+    let run = Run::from(output.expect("it runs"));
+    assert!(run.out.contains(" pages, 0 frames"), "{run:?}");
+    assert!((run.out.clone() + &run.err).contains("nothing is mapped in this range"), "{run:?}");
+    // The rights of the reader do not matter.
+    let run = home.run(&["-nx", "-c", "one", "-batch", "-ex", "flags pfn:1"]);
+    assert!(run.out.contains("(when capturing, run pmdb with CAP_SYS_ADMIN)"), "{run:?}");
 }
 
 #[test]

@@ -338,7 +338,7 @@ fn what_a_snapshot_is_not_of_has_not_stayed_as_it_was() {
     }
     diff("diff whole in [vdso]").is_fine();
     let partly = diff("diff part in start([stack]) - 4K..end([stack])");
-    assert!(partly.is_fine().out.contains("only the part of the range"), "{partly:?}");
+    assert!(partly.is_fine().out.contains("only the part that both"), "{partly:?}");
     let all = diff("diff part in all");
     assert!(!all.is_fine().out.contains("only the part"), "{all:?}");
     let earlier = diff("diff whole part");

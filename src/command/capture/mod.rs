@@ -9,7 +9,7 @@ use super::account::family::{FamilyOf, family};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, expand_home};
 use crate::budget::Budget;
 use crate::eval::{self, Spans};
-use crate::inspect::{ResidentMemory, is_resident};
+use crate::inspect::{AddressSpace, ResidentMemory, is_resident};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Region};
@@ -197,6 +197,11 @@ describes its contents and its format.",
         });
         let spans = spans.transpose()?;
         let ranges = spans.as_ref().map(Spans::ranges);
+        if let Some(ranges) = ranges
+            && AddressSpace::within(&target, ranges)?.regions().is_empty()
+        {
+            context.sink.note("nothing is mapped in this range")?;
+        }
         let (file, out) = match stream {
             Some(stream) => (None, stream),
             None => {

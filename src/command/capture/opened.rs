@@ -6,7 +6,7 @@ use super::output;
 use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, number, pattern};
 use crate::lang::{Expected, Spanned};
-use crate::process::Target;
+use crate::process::{Target, parts_in_words};
 use crate::render::units::counted;
 use crate::report::TargetReport;
 use nom::Parser;
@@ -96,13 +96,18 @@ pmdb opens no file whose name is in a capture. A module with a build-id gets sym
         let others = (family > 1).then(|| {
             format!("it has {family} processes: `ps` lists them, `target capture FILE PID` examines another one")
         });
+        let parts = parts_in_words(&target.process.captured_parts()).map(|parts| format!("it has {parts} only"));
         context.sink.emit(&TargetReport {
             event: "opened",
             pid: identity.pid,
             name: identity.name,
             executable: target.process.executable(),
             regions: target.process.regions().ok().map(|regions| regions.len() as u64),
-            remarks: std::iter::once("it is a capture: nothing changes in it".to_owned()).chain(others).collect(),
+            remarks: ["it is a capture: nothing changes in it".to_owned()]
+                .into_iter()
+                .chain(parts)
+                .chain(others)
+                .collect(),
         })?;
         Ok(Flow::Done)
     }

@@ -208,6 +208,9 @@ copied page is shown as moved: it was not shared before.",
         let mut blind = unobservable(&space, from.snapshot.spans(), shared);
         blind.extend(hidden_writes(from, to, compared.as_deref(), no_contents));
         let seconds = seconds(to.time) - seconds(from.time);
+        if seconds < 0.0 {
+            context.sink.note(format!("'{}' is the later one: changes are shown backwards", from.name))?;
+        }
         let is_whole = from.is_of_file || to.is_of_file;
         let mut effect = NetEffect::default();
         rows.iter().for_each(|row| effect += row.effect);
@@ -262,7 +265,7 @@ fn hidden_writes(
 }
 
 fn say_partly_compared(sink: &mut dyn Sink) -> Result<(), Stopped> {
-    sink.note("only the part of the range that the snapshot covers was compared")
+    sink.note("only the part that both snapshots cover was compared")
 }
 
 fn say_filtered(pages: u64, sink: &mut dyn Sink) -> Result<(), Stopped> {

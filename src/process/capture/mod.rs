@@ -316,7 +316,7 @@ impl Capture {
                 None => reader.region(region.range, budget)?,
             }
         }
-        recorder.keep_left_out(left_out.runs);
+        recorder.keep_left_out(self.ranges.as_deref().unwrap_or_default(), left_out.runs);
         Ok((reader, regions.len() as u64))
     }
 

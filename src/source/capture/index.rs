@@ -72,6 +72,8 @@ pub struct ProcessAnswers {
     pub(super) maps: StoredText,
     /// Its page map.
     pub page_map: WordIndex,
+    /// The only ranges that were asked for, from and to; empty if all was.
+    pub(super) parts: Vec<(u64, u64)>,
     /// Mapped pages whose entries were left out: the first of each run, and the one after the last.
     pub(super) left_out: Vec<(u64, u64)>,
     /// Pages that changed during the capture: the first of each run, and how many.
@@ -324,6 +326,13 @@ impl ProcessAnswers {
     /// Its name.
     pub(super) fn name(&self) -> Name {
         Name::new(self.name.clone())
+    }
+
+    /// The only ranges whose entries it has; empty if it has all.
+    pub(super) fn captured_parts(&self) -> Vec<AddressRange> {
+        let range =
+            |&(start, end): &(u64, u64)| AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end));
+        self.parts.iter().filter_map(range).collect()
     }
 
     /// The first of these pages whose entry was left out.

@@ -126,9 +126,12 @@ impl Recorder {
         self.answers().memory.insert(start.get(), stored);
     }
 
-    /// Keeps which mapped pages are left out: runs in order, each with the page after its last one.
-    pub fn keep_left_out(&self, left_out: Vec<(u64, u64)>) {
-        self.answers().left_out = left_out;
+    /// Keeps which parts alone were asked for, and which mapped pages are left out: runs in order, each with the page
+    /// after its last one.
+    pub fn keep_left_out(&self, parts: &[AddressRange], left_out: Vec<(u64, u64)>) {
+        let mut answers = self.answers();
+        answers.parts = parts.iter().map(|part| (part.start().get(), part.end().get())).collect();
+        answers.left_out = left_out;
     }
 
     /// Keeps the place of its address space in the order of those of a family.

@@ -10,7 +10,7 @@ use crate::source::live::installed_debug_file;
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
     Listed, Liveness, Mapping, MemoryLifetime, MissingProcess, OwnerDetail, PageRegion, Probe, Query, ReadAt,
-    RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile,
+    RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile, parts_in_words,
 };
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -166,10 +166,18 @@ impl Source for Replay {
         true
     }
 
+    fn captured_parts(&self) -> Vec<AddressRange> {
+        self.answers().captured_parts()
+    }
+
     fn require_entries(&self, first: u64, end: u64) -> Result<()> {
         match self.answers().first_left_out(first, end) {
             Some(page) => {
-                lacks(&format!("the page map from {} on", VirtualAddress::new(page.saturating_mul(self.page()))))
+                let what = format!("the page map from {} on", VirtualAddress::new(page.saturating_mul(self.page())));
+                Err(match parts_in_words(&self.captured_parts()) {
+                    Some(parts) => Error::not_in(&format!("this capture, which has {parts} only"), &what),
+                    None => Error::not_in("this capture", &what),
+                })
             }
             None => Ok(()),
         }

@@ -106,6 +106,10 @@ impl Source for Live {
         Vec::new()
     }
 
+    fn captured_parts(&self) -> Vec<AddressRange> {
+        Vec::new()
+    }
+
     fn missing_processes(&self) -> Vec<MissingProcess> {
         Vec::new()
     }

@@ -149,6 +149,7 @@ const SPECIAL_TARGETS: [&str; 2] = ["demo", "self"];
 pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::ResolvedProcess, Error> {
     let language = context.commands.language;
     let command = language.command(asked);
+    let second = if language.second_words(asked).next().is_some() { " \u{2026}" } else { "" };
     match process::resolve(asked) {
         Err(process::Error::Ambiguous { name, candidates }) => {
             for entry in &candidates {
@@ -157,16 +158,20 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
             Err(process::Error::Ambiguous { name, candidates }.into())
         }
         // `pmdb regions` without a process takes `regions` for a name.
-        Err(process::Error::Gone { what, .. }) if command.is_some() => {
+        Err(process::Error::Gone { what, .. }) if command.is_some() || !second.is_empty() => {
             let alone = match command.map(|command| command.name.process) {
                 Some(ProcessNeed::Optional) => format!(", or without a process by `pmdb -batch -ex {asked}`"),
+                Some(ProcessNeed::UnusedBefore(words)) if words.contains(&"\"") => {
+                    format!(", or without a process by `pmdb {asked} '\"NAME\"'`")
+                }
+                Some(ProcessNeed::UnusedBefore(_)) => format!(", or without a process by `pmdb {asked} pfn:N`"),
                 _ => String::new(),
             };
             if asked == "target" {
                 let what = format!("{what}; to open a capture: `pmdb -c FILE`");
                 return Err(process::Error::no_such_process(what).into());
             }
-            let what = format!("{what}; the command {asked} is run by `pmdb PID {asked}`{alone}");
+            let what = format!("{what}; the command {asked} is run by `pmdb PID {asked}{second}`{alone}");
             Err(process::Error::no_such_process(what).into())
         }
         Err(process::Error::Gone { what, .. }) if std::path::Path::new(asked).is_file() => {
@@ -175,6 +180,7 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
         }
         // The same with a word of another program: `pmdb vmmap`.
         Err(process::Error::Gone { what, .. }) => {
+            let (first, rest) = asked.split_once(' ').unwrap_or((asked, ""));
             let habit = habits::of(asked).filter(|habit| habit.words == asked);
             let what = match habit.map(|habit| (habit, habit.does)) {
                 Some((habit, Does::Refuse(hint))) => format!("{what}. {}", habit.hint(hint)),
@@ -182,8 +188,9 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
                     let process = if language.is_alone(ours, None) { "" } else { "PID " };
                     format!("{what}; as a command it is {ours}: pmdb {process}{ours}")
                 }
-                None if asked.split_once(' ').is_some_and(|(first, _)| language.alone().any(|word| word == first)) => {
-                    format!("{what}; a command without a process is not quoted as a whole: `pmdb {asked}`")
+                None if language.is_alone(first, rest.split(' ').next()) => {
+                    let rest = if rest.contains('"') { format!("'{rest}'") } else { rest.to_owned() };
+                    format!("{what}; a command without a process is not quoted as a whole: `pmdb {first} {rest}`")
                 }
                 Some((_, Does::Nothing)) => what,
                 None => match similar(&process::similar_names(asked)) {

@@ -27,7 +27,7 @@ pub struct Flags(Spanned<Expression>);
 impl Command for Flags {
     const RECORDS: &'static [Shape] = &[FlagsReport::SHAPE];
     const ABOUT: About = About {
-        name: CommandName::new("flags").short(&["f"]).how(),
+        name: CommandName::new("flags").short(&["f"]).how().alone_before(&["pfn:", "phys:"]),
         group: Group::Look,
         summary: "explain each flag of a page frame",
         text: "\

@@ -10,7 +10,7 @@ use crate::render::units::{count, counted};
 use crate::render::{Record, Sink};
 use crate::report::record::record;
 use crate::report::{Declared, Hex, Shape, Stopped};
-use crate::source::recorded::{Log, LoggedRead, Reads, dump_of_any};
+use crate::source::recorded::{LoggedRead, Reads, dump_of_any};
 use std::sync::Arc;
 
 /// Runs a command, with its reads after `--how`.
@@ -31,24 +31,26 @@ fn with_reads(context: &mut Context, command: impl FnOnce(&mut Context) -> Outco
     let outcome = command(context);
     let is_file = context.state.machine().is_captured();
     context.state.end_recording(before);
+    let reads = log.take();
     match outcome {
         // Nobody reads any more.
         Err(Error::Stopped(Stopped::Closed)) => outcome,
+        Err(_) if reads.kept.is_empty() => outcome,
         Err(error) => {
             // The command's own error matters more than one of the output.
-            let _ = emit(context.sink, &log, is_file);
+            let _ = emit(context.sink, reads, is_file);
             Err(error)
         }
         Ok(flow) => {
-            emit(context.sink, &log, is_file)?;
+            emit(context.sink, reads, is_file)?;
             Ok(flow)
         }
     }
 }
 
 /// What a capture or core answered cannot be read again from the files that it names.
-fn emit(sink: &mut dyn Sink, log: &Log, is_file: bool) -> Result<(), Stopped> {
-    let Reads { kept, more_reads, more_words } = log.take();
+fn emit(sink: &mut dyn Sink, reads: Reads, is_file: bool) -> Result<(), Stopped> {
+    let Reads { kept, more_reads, more_words } = reads;
     let reads = kept.len() as u64;
     for read in kept {
         let read = record(read);

@@ -42,7 +42,7 @@ enum Summed {
 impl Command for Summary {
     const RECORDS: &'static [Shape] = &[SummaryRow::SHAPE];
     const ABOUT: About = About {
-        name: CommandName::new("summary").how().alone_before(&["frames"]),
+        name: CommandName::new("summary").how().alone_before(&["frames", "pfn:", "phys:"]),
         group: Group::Look,
         summary: "count pages by the flags of their frames",
         text: "\

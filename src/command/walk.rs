@@ -32,7 +32,7 @@ pub struct Walk {
 
 impl Command for Walk {
     const ABOUT: About = About {
-        name: CommandName::new("walk").short(&["w"]).how(),
+        name: CommandName::new("walk").short(&["w"]).how().alone_before(&["pfn:", "phys:"]),
         group: Group::Look,
         summary: "list the pages of a range, or page frames",
         text: "\

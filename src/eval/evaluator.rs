@@ -213,7 +213,8 @@ impl<'a> Evaluator<'a> {
     }
 
     pub(super) fn variable(&self, name: &str, at: Span) -> Result<Value> {
-        let unset = || match VOID.iter().find(|(void, _)| *void == name) {
+        let unset = || {
+            match VOID.iter().find(|(void, _)| *void == name) {
             Some((_, why)) => Error::new(at, format!("${name} has no value: {why}")),
             None if is_argument(name) => {
                 let message = format!("${name} has no value: there were fewer arguments");
@@ -224,8 +225,9 @@ impl<'a> Evaluator<'a> {
             None => Error::new(at, format!("${name} has not been set")).hint(if is_register(name) {
                 "the kernel shows only $pc and $sp, of waiting threads; use `gdb -p PID` for other registers".to_owned()
             } else {
-                format!("`set ${name} = VALUE` sets it (`show convenience` lists the variables)")
+                format!("`set ${name} = VALUE` sets it (`show convenience` lists the variables, `show areas` those of `pmdb demo`)")
             }),
+        }
         };
         match (self.scope.variable(name), register_called(name)) {
             (Some(value), _) => Ok(value),

@@ -368,7 +368,8 @@ pub enum ProcessNeed {
     Optional,
     /// `pmdb NAME` runs it, without a process.
     Unused,
-    /// The same, if one of these words follows the name; `"` is any text in quotes. Otherwise it needs a process.
+    /// The same, if one of these words follows the name; `"` is any text in quotes, and `pfn:` any frame. Otherwise it
+    /// needs a process.
     UnusedBefore(&'static [&'static str]),
 }
 
@@ -425,7 +426,7 @@ impl CommandName {
         CommandName { process: ProcessNeed::Unused, ..self }
     }
 
-    /// Of a command that `pmdb NAME WORD` runs without a process. The word `"` is any text in quotes.
+    /// Of a command that `pmdb NAME WORD` runs without a process, as [`ProcessNeed::UnusedBefore`] says.
     pub const fn alone_before(self, words: &'static [&'static str]) -> Self {
         CommandName { process: ProcessNeed::UnusedBefore(words), ..self }
     }

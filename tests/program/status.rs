@@ -78,6 +78,18 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     home.run(&["-p", "regions", "-batch"]).failed(3, "the command regions is run by `pmdb PID regions`\n");
     home.run(&["-p", "print", "-batch"])
         .failed(3, "by `pmdb PID print`, or without a process by `pmdb -batch -ex print`");
+    home.run(&["-p", "info", "-batch"]).failed(3, "by `pmdb PID info \u{2026}`\n");
+    home.run(&["-p", "account", "-batch"]).failed(3, "or without a process by `pmdb account '\"NAME\"'`");
+    home.run(&["-p", "walk", "-batch"]).failed(3, "or without a process by `pmdb walk pfn:N`");
+    home.run(&["-batch", "account \"x\""]).failed(3, "not quoted as a whole: `pmdb account '\"x\"'`");
+    // A frame needs no process.
+    for command in ["flags", "summary", "who", "walk"] {
+        let run = home.run(&["-batch", command, "pfn:1"]);
+        assert!(!run.err.contains("process is called"), "{command}: {run:?}");
+    }
+    home.run(&["-batch", "-ex", "explain pfn:1"]).failed(1, "is not an address of the process");
+    let run = home.run(&["-batch", "self", "translate", "--how", "$nothing"]);
+    assert!(!run.failed(1, "`show areas` those of `pmdb demo`").out.contains("0 reads"), "{run:?}");
     home.run(&["-batch", "vmmap"]).failed(3, "as a command it is regions: pmdb PID regions");
     home.run(&["-batch", "man"]).failed(3, "as a command it is help: pmdb help");
     home.run(&["-batch", "track"]).failed(3, "is a command of the gdb plugin");

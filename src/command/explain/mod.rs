@@ -112,8 +112,8 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             ExplainSubject::Page(place) => place,
             ExplainSubject::Huge(huge) => return huge.run(context),
         };
-        let target = context.target()?;
         let address = eval::place(place, context.state)?;
+        let target = context.target()?;
         context.state.last_address = Some(address);
         if let Err(error) = target.process.require_page_map() {
             return without_page(context, &target, address, &error.into());

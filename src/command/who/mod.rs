@@ -36,7 +36,7 @@ pub struct Who {
 impl Command for Who {
     const RECORDS: &'static [Shape] = records::RECORDS;
     const ABOUT: About = About {
-        name: CommandName::new("who").how(),
+        name: CommandName::new("who").how().alone_before(&["pfn:", "phys:"]),
         group: Group::Look,
         summary: "list the processes and addresses that map a frame",
         text: "\

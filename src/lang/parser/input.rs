@@ -53,7 +53,10 @@ impl Language {
         self.names().any(|name| match name.process {
             ProcessNeed::Unused => name.first() == word && (name.second().is_none() || name.second() == next),
             ProcessNeed::UnusedBefore(words) => {
-                let is_one = |next: &str| words.contains(&next) || next.starts_with('"') && words.contains(&"\"");
+                let is_one = |next: &str| {
+                    let begins = |word: &&str| word.ends_with(['"', ':']) && next.starts_with(*word);
+                    words.iter().any(|word| next == *word || begins(word))
+                };
                 name.name == word && next.is_some_and(is_one)
             }
             ProcessNeed::Required | ProcessNeed::Optional => false,

@@ -79,6 +79,9 @@ fn a_name_as_its_source_spells_it_is_told_about_quotes() {
 fn newcomers_get_the_way_out() {
     for (line, out) in [
         ("compare parent", "`info process` shows the PID"),
+        ("compare from one.capture", "`diff from FILE`"),
+        ("walk buffer, -4K", "`walk buffer-4K..buffer`"),
+        ("walk pfn:0x1000..pfn:0x1010 where anon", "`flags(anon)`"),
         ("set pager off", "set pagination off"),
         ("regions where name =~ \"x\"", "name ~ "),
         ("display p 1", ": `display 1`"),

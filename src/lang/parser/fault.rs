@@ -89,7 +89,8 @@ fn paste_hint(language: Language, line: &str, tokens: &[Token<'_>], error: &Synt
             let is_filter = error.expected.contains(&Expected::Comparison.describe());
             let in_place = lexer::only_number(line.get(error.at.start..error.at.end)?);
             let is_explained = in_place.as_ref() == Some(&shown) && error.hint.is_some();
-            let needed = is_behind || !matches!(shown, PastedNumber::Address(_));
+            let is_said = is_behind || error.hint.is_none();
+            let needed = is_behind || is_said && !matches!(shown, PastedNumber::Address(_));
             (needed && !is_filter && !is_explained).then(|| use_alone(command.text, name, &shown))
         }
         Resolved::One(_) => None,
@@ -271,7 +272,14 @@ fn second_operand(failed: &Failure<'_>) -> Option<String> {
     };
     if before.text == "," && failed.expects(Expected::Mark("+")) {
         let first = failed.line.get(..token.at.start)?;
-        return Some(format!("write a length with a plus: `{first}+{}`", token.text));
+        let length = failed.tokens.get(failed.position + 1).filter(|_| token.text == "-");
+        return Some(match (length, failed.tokens.get(1)) {
+            (Some(length), Some(start)) => {
+                let start = failed.line.get(start.at.start..before.at.start)?;
+                format!("for what is before it, write a range: `{command} {start}-{}..{start}`", length.text)
+            }
+            _ => format!("write a length with a plus: `{first}+{}`", token.text),
+        });
     }
     let is_condition = |word: &str| PageField::all().any(|field| field.name() == word);
     if failed.expects_word("where") && is_condition(token.text) {

@@ -233,6 +233,7 @@ fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
             is_value.then(|| "put commas between the values: `foreach $i in 1, 2, 3`".to_owned())
         }
         ("compare", 1, "parent") => Some("`info process` shows the PID of the parent, for `compare PID`".to_owned()),
+        ("compare", 1, "from") => Some("`diff from FILE` shows the changes since a capture".to_owned()),
         ("compare", 1, word) if first.kind == TokenKind::Name => {
             Some(format!("write the name of a process as a text: `compare \"{word}\"`"))
         }

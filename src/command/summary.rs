@@ -55,7 +55,7 @@ The most frequent combination comes first.
   limit N, top N    only the N most frequent combinations
 
 A row shows the number of pages, their size, and their flags as letters (those of page-types) and by name. Pages \
-without a frame are counted by their state.
+without a frame are counted by their state. The flag thp is set in every large folio, even if no huge page is mapped.
 
 Frames without any flag are memory that the kernel itself uses, memory that was never used, or frame numbers without \
 memory. `flags` and `decode VALUE as flags` explain each flag.",

@@ -92,7 +92,7 @@ fn why_not_exclusive(is_huge_known: bool, is_average: bool, counts: &Fact<()>) -
 
 /// There is no PAGEMAP_SCAN.
 pub fn no_scan() -> Reason {
-    Reason::NotOnThisKernel("only PAGEMAP_SCAN (Linux 6.7) shows it".into())
+    Reason::NotOnThisKernel("only PAGEMAP_SCAN of Linux 6.7 or later shows it, and no core has its results".into())
 }
 
 impl From<process::Error> for Reason {

@@ -45,7 +45,7 @@ impl State {
             State::UffdWp => "write-protected by userfaultfd (uffd_wp)",
             State::Hwpoison => "in memory that failed (hwpoison)",
             State::Device => "in device memory",
-            State::PfnMapped => "of a driver (pfn_mapped)",
+            State::PfnMapped => "of a driver or of the kernel (pfn_mapped)",
             State::Outside => "outside of the page map",
             other => other.word(),
         }

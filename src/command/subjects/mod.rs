@@ -88,7 +88,7 @@ impl Subject {
             let mut shown = String::new();
             for line in text.lines() {
                 let is_about = match subject.name {
-                    TERMS => explained_words(line).split(", ").any(|term| term.eq_ignore_ascii_case(word)),
+                    TERMS => explained_words(line).split(", ").any(|term| letters(term).eq(letters(word))),
                     _ => explained_words(line) == word || terms(line).any(|term| term == word),
                 };
                 if is_about {
@@ -145,6 +145,11 @@ impl Subject {
     pub fn entry(&self) -> HelpEntry {
         HelpEntry { name: self.name, short: Vec::new(), summary: self.summary }
     }
+}
+
+/// The letters of a term, in which blanks, hyphens and capitals do not matter.
+fn letters(term: &str) -> impl Iterator<Item = char> {
+    term.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase())
 }
 
 /// The words that a table row explains: those before the two blanks, without brackets and arguments.
@@ -226,7 +231,8 @@ mod tests {
         ] {
             assert!(Subject::rows_about(word).count() > 0, "{word}");
         }
-        for term in ["PFN", "pfn", "page cache", "mapcount", "swap cache"] {
+        let spelled_otherwise = ["pagecache", "copy-on-write", "guard page", "page of zeros", "swap"];
+        for term in ["PFN", "pfn", "page cache", "mapcount", "swap cache"].into_iter().chain(spelled_otherwise) {
             assert!(
                 Subject::rows_about(term).any(|help| matches!(help, Help::Subject(of) if of.name == TERMS)),
                 "{term}"

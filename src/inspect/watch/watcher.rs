@@ -85,7 +85,7 @@ impl Watcher {
                           shared";
             let reason = match &available.counts {
                 Ok(()) => Reason::NotOnThisKernel(format!("{partly}, and this kernel gives averages")),
-                Err(_) => Reason::not_permitted(format!("{partly}, and only root can read them")),
+                Err(reason) => reason.clone().of(&format!("{partly}, and")),
             };
             blind.push((EventKind::CopiedOnWrite, reason));
         }

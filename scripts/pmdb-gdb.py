@@ -448,7 +448,7 @@ def check_target(inferior, line):
     names = re.findall(r"^\s*-\s*([\w-]+)", stack, re.MULTILINE)
     if "core" in names:
         core = re.search(r"core dump file:\s*`(.*)', file type", gdb.execute("info files", to_string=True))
-        command = [program(), "-c", core.group(1) if core else "CORE", line]
+        command = [program(), "-c", core.group(1) if core else "CORE", line.strip()]
         raise gdb.GdbError("pmdb in gdb needs a process; for this core file: shell " + " ".join(map(shlex.quote, command)))
     if "native" in names:
         return

@@ -121,7 +121,7 @@ fn contents(name: &str, size: u64) -> String {
         1 => format!("(char){name}"),
         2 => format!("(short){name}"),
         4 => format!("(int){name}"),
-        _ if size % 4 == 0 && size <= LARGEST_ARRAY => format!("{{int[{}]}}&{name}", size / 4),
+        _ if size.is_multiple_of(4) && size <= LARGEST_ARRAY => format!("{{int[{}]}}&{name}", size / 4),
         _ => format!("{{char[{}]}}&{name}", size.min(LARGEST_ARRAY)),
     }
 }

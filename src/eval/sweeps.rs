@@ -115,6 +115,7 @@ impl<'a> Evaluator<'a> {
     /// `rss(R)` and its like, in bytes: what `regions` adds up, of the part that lies in the range.
     pub(super) fn amount(&self, function: Function, spans: &Spans, at: Span) -> Result<Value> {
         let need = match function {
+            Function::Rss => Facts::KINDS,
             Function::Pss | Function::Uss => Facts::COUNTS,
             Function::Huge => Facts::HUGE,
             _ => Facts::empty(),

@@ -12,6 +12,7 @@ use super::rows::{StateCounts, Totals};
 use super::sweep::Sweep;
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Kind, State};
+use crate::process::Categories;
 use crate::report::{Fact, LargeFolios, Reason};
 use std::collections::VecDeque;
 
@@ -119,16 +120,18 @@ pub struct RegionSweep {
 impl AddressSpace {
     /// The memory of each region in `ranges` (in order, disjoint), or of its part there. [`Facts::COUNTS`] gives
     /// `shared`, `private` and `pss`, [`Facts::HUGE`] gives `huge`, [`Facts::ORDER`] gives `folios`; a fact not in
-    /// `need` is unknown. Without the right to read map counts, `shared` and `private` come from bit 56 where it is
-    /// reliable.
+    /// `need` is unknown. Where only flags show the zero page, `zero` and `rss` need [`Facts::KINDS`]. Without the
+    /// right to read map counts, `shared` and `private` come from bit 56 where it is reliable.
     pub fn region_stats(&self, ranges: &[AddressRange], need: Facts) -> RegionSweep {
         let available = self.availability();
         let mut wanted = need & (Facts::COUNTS | Facts::HUGE | Facts::ORDER) | Facts::KINDS;
         if need.contains(Facts::COUNTS) && available.counts.is_err() {
             wanted |= Facts::HUGE;
         }
-        if need.contains(Facts::COUNTS) && !self.has_exact_counts() {
-            // Flags tell which map counts are averages.
+        let counts_are_exact = !need.contains(Facts::COUNTS) || self.has_exact_counts();
+        let zeros_in_scan = !need.contains(Facts::KINDS) || available.categories.contains(Categories::ZERO);
+        if !counts_are_exact || !zeros_in_scan {
+            // Flags tell which map counts are averages, and which pages are the zero page where no scan does.
             wanted |= Facts::FLAGS;
         }
         let wanted = self.obtainable(wanted);
@@ -201,7 +204,7 @@ impl RegionSweep {
             return Ok(None);
         };
         let viewed = self.space.regions().get(index);
-        let stats = viewed.map(|viewed| (viewed, tally.stats(&self.space, viewed, self.need)));
+        let stats = viewed.map(|viewed| (viewed, tally.stats(&self.space, viewed, self.need, self.wanted)));
         self.space.check()?;
         Ok(stats)
     }
@@ -307,8 +310,8 @@ impl RegionTally {
         }
     }
 
-    /// The stats, with a reason for each that was not in `need` or could not be obtained.
-    fn stats(&self, space: &AddressSpace, viewed: &ViewedRegion, need: Facts) -> RegionStats {
+    /// The stats, with a reason for each that was not in `need` or could not be obtained from what was `read`.
+    fn stats(&self, space: &AddressSpace, viewed: &ViewedRegion, need: Facts, read: Facts) -> RegionStats {
         let available = space.availability();
         let not_asked = || Reason::NotApplicable("not looked at");
         let known = |bytes: u64, unknown: u64| match (need.contains(Facts::COUNTS), unknown) {
@@ -327,6 +330,7 @@ impl RegionTally {
         let zero = match (self.unknown_kind, &available.flags) {
             (0, _) => Ok(self.zero),
             (_, Err(reason)) => Err(reason.clone()),
+            (_, Ok(())) if !read.contains(Facts::FLAGS) => Err(not_asked()),
             (_, Ok(())) => Err(Reason::Changed),
         };
         RegionStats {

@@ -27,7 +27,7 @@ fn recordings_and_core_files_are_refused() {
     let refused = asked("pmdb region pool");
     let (_, offered) = refused.split_once("for this core file: ").expect("a command");
     let answer = asked(offered.trim());
-    assert!(answer.contains("address") && answer.contains("program"), "{refused}: {answer}");
+    assert!(answer.contains("(anonymous)") && answer.contains("access"), "{refused}: {answer}");
 }
 
 #[test]

@@ -230,7 +230,7 @@ fn huge_pages_of_an_ordinary_user() {
     let why = group["why"]["exclusive"].as_str().unwrap_or_default();
     assert!(why.contains("kpagecount") && !why.contains("PAGEMAP_SCAN"), "{group}");
     // Of whole regions the kernel tells everybody how much is shared.
-    for line in ["regions where start == START and private >= BYTES", "regions by private top 1"] {
+    for line in ["regions where start == START and private >= BYTES", "regions where start == START by private"] {
         let line = line.replace("START", &format!("{memory:#x}")).replace("BYTES", &(2 * bytes).to_string());
         let text = String::from_utf8(as_user(&line).stdout).expect("UTF-8");
         let row: Value = serde_json::from_str(text.lines().next().expect("a region")).expect("a record");

@@ -183,6 +183,15 @@ fn faults(whole: &Value, schema: &Value, value: &Value) -> Option<String> {
         return if wanted == value { None } else { fault("another") };
     }
     let is_right = match schema["type"].as_str() {
+        None if schema["type"].is_array() => {
+            let of_type = |one: &Value| {
+                let mut schema = schema.clone();
+                schema["type"] = one.clone();
+                schema
+            };
+            let types = schema["type"].as_array().into_iter().flatten().map(of_type);
+            return faults(whole, &serde_json::json!({ "anyOf": types.collect::<Vec<_>>() }), value);
+        }
         Some("boolean") => value.is_boolean(),
         Some("number") => value.is_number(),
         Some("integer") => value.is_i64() || value.is_u64(),

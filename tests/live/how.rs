@@ -103,10 +103,10 @@ fn a_walk_of_a_range_asks_for_the_regions_in_it_alone() {
         assert!(!reads.iter().any(|what| what.contains("all regions")), "{line}: {reads:?}");
         // The list of all gives the same answer. Without PAGEMAP_SCAN, huge pages are not known, and without rights
         // pages of zeros neither.
-        let kind = if shows_frames() { "kind" } else { "state" };
+        let (kind, sum) = if shows_frames() { ("kind", "rss") } else { ("state", "count") };
         let fields = ["type", "start", "end", "pages", "state", kind, "pfn", "region", "value", "message"];
         let answers = ["on", "off"].map(|scan| {
-            let lines = format!("set scan {scan}\nwalk {start:#x}..{end:#x}\nprint rss({start:#x}..{end:#x})");
+            let lines = format!("set scan {scan}\nwalk {start:#x}..{end:#x}\nprint {sum}({start:#x}..{end:#x})");
             let (answer, is_fine) = asked(puppet.0.pid(), &lines);
             let known = answer.iter().map(|one| fields.map(|field| one[field].clone()));
             (known.collect::<Vec<_>>(), is_fine)

@@ -2,88 +2,63 @@
 //! the mappings that have it, and their address spaces.
 
 use super::image::Image;
+use super::layout::member_list;
 use super::pages::PageRecords;
 use crate::kernel::btf::Layout;
 use crate::kernel::{FrameNumber, PageSize};
 
-/// A member on the way from a page to the tables.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum TableMember {
-    /// The tree of a reverse map.
-    Root,
-    /// Where a node of it is in its entry.
-    Node,
-    Left,
-    Right,
-    /// The reverse map that an entry is of.
-    Of,
-    /// The mapping of an entry.
-    Mapping,
-    Start,
-    End,
-    /// The address space of a mapping.
-    Space,
-    /// The first table of an address space.
-    Top,
+member_list! {
+    /// A member on the way from a page to the tables.
+    TableMember, TableMembers {
+        /// The tree of a reverse map.
+        Root: "anon_vma"."rb_root";
+        /// Where a node of it is in its entry.
+        Node: "anon_vma_chain"."rb";
+        Left: "rb_node"."rb_left";
+        Right: "rb_node"."rb_right";
+        /// The reverse map that an entry is of.
+        Of: "anon_vma_chain"."anon_vma";
+        /// The mapping of an entry.
+        Mapping: "anon_vma_chain"."vma";
+        Start: "vm_area_struct"."vm_start";
+        End: "vm_area_struct"."vm_end";
+        /// The address space of a mapping.
+        Space: "vm_area_struct"."vm_mm";
+        /// The first table of an address space.
+        Top: "mm_struct"."pgd";
+    }
 }
 
-impl TableMember {
-    /// All of them, with structure and member.
-    pub(super) const ALL: [(TableMember, &'static str, &'static str); 10] = [
-        (TableMember::Root, "anon_vma", "rb_root"),
-        (TableMember::Node, "anon_vma_chain", "rb"),
-        (TableMember::Left, "rb_node", "rb_left"),
-        (TableMember::Right, "rb_node", "rb_right"),
-        (TableMember::Of, "anon_vma_chain", "anon_vma"),
-        (TableMember::Mapping, "anon_vma_chain", "vma"),
-        (TableMember::Start, "vm_area_struct", "vm_start"),
-        (TableMember::End, "vm_area_struct", "vm_end"),
-        (TableMember::Space, "vm_area_struct", "vm_mm"),
-        (TableMember::Top, "mm_struct", "pgd"),
-    ];
+member_list! {
+    /// A member on the way from an address space to the process whose it is, and back.
+    OwnerMember, OwnerLayout {
+        /// A thread of that process.
+        Owner: "mm_struct"."owner";
+        /// The address space of a thread.
+        Space: "task_struct"."mm";
+        /// The number of its process, in the first pid namespace.
+        Process: "task_struct"."tgid";
+    }
 }
 
-/// Where these members are, in bytes, in the order of [`TableMember::ALL`].
+/// Where the members of the way are.
 #[derive(Clone, Debug)]
 pub(super) struct TableLayout {
-    pub(super) members: [u64; TableMember::ALL.len()],
+    pub(super) members: TableMembers,
     /// `None` where an address space has no owner (without CONFIG_MEMCG).
     pub(super) owner: Option<OwnerLayout>,
-}
-
-/// The members from an address space to the process whose it is, and back.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OwnerLayout {
-    /// A thread of that process.
-    pub(super) owner: u64,
-    /// The address space of a thread.
-    pub(super) space: u64,
-    /// The number of its process, in the first pid namespace.
-    pub(super) process: u64,
 }
 
 impl TableLayout {
     /// The layout that the kernel describes; `None` if it describes another way.
     pub(super) fn of(layout: &Layout) -> Option<TableLayout> {
-        let mut offsets = [0; TableMember::ALL.len()];
-        for (offset, (_, structure, name)) in offsets.iter_mut().zip(TableMember::ALL) {
-            *offset = layout.member(structure, name)?.byte_offset()?;
-        }
-        let at = |structure, name| layout.member(structure, name)?.byte_offset();
-        let owner = || {
-            let (owner, space) = (at("mm_struct", "owner")?, at("task_struct", "mm")?);
-            Some(OwnerLayout { owner, space, process: at("task_struct", "tgid")? })
-        };
-        Some(TableLayout { members: offsets, owner: owner() })
-    }
-
-    fn at(&self, member: TableMember) -> u64 {
-        self.members.get(member as usize).copied().unwrap_or_default()
+        Some(TableLayout { members: TableMembers::of(layout)?, owner: OwnerLayout::of(layout) })
     }
 }
 
 /// The most entries of one reverse map.
 const MOST_NODES: usize = 4096;
+
 /// From a page to the first tables of the address spaces that may map it.
 pub(super) struct Way<'a> {
     pub(super) pages: &'a PageRecords,
@@ -121,7 +96,7 @@ impl Way<'_> {
     }
 
     fn follow(&self, structure: u64, member: TableMember) -> Option<u64> {
-        self.image().word(structure.checked_add(self.layout.at(member))?)
+        self.image().word(structure.checked_add(self.layout.members.at(member))?)
     }
 
     /// The nodes of the tree of a reverse map.
@@ -142,7 +117,7 @@ impl Way<'_> {
     /// The first table of the address space of a node, if the node is of this reverse map and its mapping has this
     /// address.
     fn top(&self, node: u64, map: u64, address: u64) -> Option<(u64, u64)> {
-        let entry = node.checked_sub(self.layout.at(TableMember::Node))?;
+        let entry = node.checked_sub(self.layout.members.at(TableMember::Node))?;
         if self.follow(entry, TableMember::Of)? != map {
             return None;
         }
@@ -158,12 +133,12 @@ impl Way<'_> {
         let Some(process) = self.of else {
             return true;
         };
-        let is_of = |layout: OwnerLayout| {
-            let owner = self.image().word(space.checked_add(layout.owner)?)?;
-            let back = self.image().word(owner.checked_add(layout.space)?)?;
-            let number = self.image().half(owner.checked_add(layout.process)?)?;
+        let is_of = |layout: &OwnerLayout| {
+            let owner = self.image().word(space.checked_add(layout.at(OwnerMember::Owner))?)?;
+            let back = self.image().word(owner.checked_add(layout.at(OwnerMember::Space))?)?;
+            let number = self.image().half(owner.checked_add(layout.at(OwnerMember::Process))?)?;
             Some(back == space && number == process)
         };
-        self.layout.owner.and_then(is_of) == Some(true)
+        self.layout.owner.as_ref().and_then(is_of) == Some(true)
     }
 }

@@ -5,7 +5,7 @@ use super::super::bases::Bases;
 use super::super::layout::{Member, PageLayout};
 use super::super::pages::PageRecords;
 use super::super::tables::{AddressView, PageTables};
-use super::super::way::{OwnerLayout, TableLayout, TableMember};
+use super::super::way::{OwnerLayout, OwnerMember, TableLayout, TableMember, TableMembers};
 use super::super::{FrameRecord, Image, ReadCore, RecordParts};
 use super::tapes;
 use crate::kernel::VirtualAddress;
@@ -27,7 +27,8 @@ const AARCH64: u16 = 183;
 /// Where the structures of Linux 6.12 have the members, in the order of [`TableMember::ALL`].
 const OFFSETS: [u64; TableMember::ALL.len()] = [64, 32, 16, 8, 8, 0, 0, 8, 16, 72];
 
-const OWNER: OwnerLayout = OwnerLayout { owner: 800, space: 1200, process: 1300 };
+/// The same, in the order of [`OwnerMember::ALL`].
+const OWNER: OwnerLayout = OwnerLayout([800, 1200, 1300]);
 
 /// A kernel with the memory that tests write into it.
 #[derive(Clone, Default)]
@@ -220,9 +221,9 @@ impl Family {
                 (place + 512 + at(TableMember::End), HEAP.end * PAGE),
                 (place + 512 + at(TableMember::Space), space + 512),
                 (space + 512 + at(TableMember::Top), top),
-                (space + 512 + OWNER.owner, thread),
-                (thread + OWNER.space, space + 512),
-                (thread + OWNER.process - 4, (70 + number as u64) << 32 | 9),
+                (space + 512 + OWNER.at(OwnerMember::Owner), thread),
+                (thread + OWNER.at(OwnerMember::Space), space + 512),
+                (thread + OWNER.at(OwnerMember::Process) - 4, (70 + number as u64) << 32 | 9),
                 (entry + at(TableMember::Node) + at(TableMember::Left), 0),
                 (entry + at(TableMember::Node) + at(TableMember::Right), 0),
             ];
@@ -259,7 +260,7 @@ impl Family {
     }
 
     fn find(&self, member: usize, offsets: [u64; TableMember::ALL.len()]) -> crate::source::Result<PageTables> {
-        let layout = TableLayout { members: offsets, owner: Some(OWNER) };
+        let layout = TableLayout { members: TableMembers(offsets), owner: Some(OWNER) };
         PageTables::find(&self.kernel.pages(), Some(&layout), &self.members[member])
     }
 }
@@ -312,7 +313,8 @@ fn one_entry_of_an_upper_level_is_of_all_its_pages() {
 #[test]
 fn a_wrong_offset_leads_nowhere() {
     let family = Family::new(X86_64, 4);
-    for (member, structure, name) in TableMember::ALL {
+    for &(member, places) in TableMember::ALL {
+        let (structure, name) = places[0];
         for by in [-24, -16, -8, 8, 16, 24] {
             let mut offsets = OFFSETS;
             let Some(wrong) = offsets[member as usize].checked_add_signed(by) else {
@@ -374,8 +376,8 @@ fn the_owner_tells_tables_of_a_fork_apart() {
     assert!(family.find(0, OFFSETS).is_err());
     family.members[0].number = Some(70);
     let back = family.kernel.words.iter().find(|(_, word)| **word == 70 << 32 | 9).map(|(place, _)| place + 4);
-    let thread = back.expect("a thread") - OWNER.process;
-    family.kernel.words.insert(thread + OWNER.space, 0);
+    let thread = back.expect("a thread") - OWNER.at(OwnerMember::Process);
+    family.kernel.words.insert(thread + OWNER.at(OwnerMember::Space), 0);
     assert!(family.find(0, OFFSETS).is_err());
 }
 

@@ -182,10 +182,8 @@ impl FrameSweep {
         }
         if let Some(filter) = &self.question.filter {
             self.rows.retain(|frames| {
-                filter.answer(&frames.as_page(&self.machine), None).unwrap_or_else(|reason| {
-                    self.undecided.add(frames.frames, reason);
-                    false
-                })
+                let answer = filter.answer(&frames.as_page(&self.machine), None);
+                self.undecided.or_count(frames.frames, answer)
             });
         }
         Ok(Some(&self.rows))

@@ -98,6 +98,13 @@ impl PagesByReason {
     pub fn add(&mut self, pages: u64, reason: Reason) {
         *self.0.entry(reason).or_default() += pages;
     }
+    /// An answer about pages. Where there is none, it is no, and the pages are counted for the reason.
+    pub fn or_count(&mut self, pages: u64, answer: Fact<bool>) -> bool {
+        answer.unwrap_or_else(|reason| {
+            self.add(pages, reason);
+            false
+        })
+    }
     /// Adds the counts of another.
     pub fn extend(&mut self, others: PagesByReason) {
         for (reason, pages) in others.0 {

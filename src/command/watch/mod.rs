@@ -431,10 +431,7 @@ impl WatchRun<'_> {
         // It may be decided before the end of the range.
         'pages: while let Some(chunk) = pages.next()? {
             for page in chunk.pages() {
-                let matches = filter.answer(&page, chunk.region).unwrap_or_else(|reason| {
-                    undecided.add(page.pages, reason);
-                    false
-                });
+                let matches = undecided.or_count(page.pages, filter.answer(&page, chunk.region));
                 any |= matches;
                 all &= matches;
                 let decided = match of {

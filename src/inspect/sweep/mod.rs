@@ -290,10 +290,7 @@ impl Selection {
             self.unknown_content.add(pages, reason);
         }
         chunk.pages().filter(move |page| {
-            let is_kept = question.answer(page, chunk.region).unwrap_or_else(|reason| {
-                self.undecided.add(page.pages, reason);
-                false
-            });
+            let is_kept = self.undecided.or_count(page.pages, question.answer(page, chunk.region));
             if is_kept {
                 self.uncertain = self.uncertain.or(page.states.if_uncertain());
             }

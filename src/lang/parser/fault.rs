@@ -1,8 +1,9 @@
 //! Makes an error message of the furthest failure.
 
 use super::command::is_clause;
+use super::failure::{Failure, short};
 use super::input::{Language, Notes};
-use super::slips::{self, Failure, short};
+use super::slips;
 use crate::kernel::PageFlags;
 use crate::kernel::words::Worded;
 use crate::lang::error::{Span, Spanned, SyntaxError};

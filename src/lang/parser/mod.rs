@@ -2,6 +2,7 @@
 
 mod command;
 mod expression;
+mod failure;
 mod fault;
 pub(super) mod input;
 mod names;

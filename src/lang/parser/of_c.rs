@@ -1,19 +1,13 @@
 //! Hints for what C and gdb write of types, which this language knows only for numbers: `P->MEMBER`, `ARRAY@N`,
 //! `&ARRAY[N]`, `(TYPE)VALUE`.
 
-use super::slips::{Failure, TAKE_VALUES};
+use super::failure::Failure;
 use crate::lang::ctype::{CType, KNOWN, unknown_type};
 use crate::lang::expected::Expected;
 use crate::lang::lexer::{Token, TokenKind};
 
-impl Failure<'_> {
-    /// The hint for what C and gdb do with types, which this language has only for numbers.
-    pub fn hint_of_c(&self) -> Option<String> {
-        of_c(self)
-    }
-}
-
-fn of_c(failed: &Failure<'_>) -> Option<String> {
+/// The hint for what C and gdb do with types.
+pub(super) fn of_c(failed: &Failure<'_>) -> Option<String> {
     let (token, before) = (failed.token()?, failed.before()?);
     match (before.text, token.text) {
         // NAME@N
@@ -61,7 +55,7 @@ pub fn member_of(base: &str) -> String {
 
 /// A type to show in a hint: values are mostly of this one, and for memory bytes count.
 fn usual_element(failed: &Failure<'_>) -> &'static str {
-    if failed.command().is_some_and(|command| TAKE_VALUES.contains(&command)) { "int" } else { "char" }
+    if failed.takes_value() { "int" } else { "char" }
 }
 
 /// A name with its module, and the number of its first token. `last` is that of its last one.

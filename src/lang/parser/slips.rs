@@ -1,63 +1,13 @@
 //! Hints for a line that failed: common mistakes, what beginners leave out or write as in another language, and C++ and
 //! Rust names without the quotes that their brackets and blanks need.
 
-use super::input::Language;
+use super::failure::{Failure, short};
+use super::of_c::of_c;
 use crate::kernel::words::Worded;
 use crate::lang::expected::Expected;
 use crate::lang::expression::{ChangeFunction, Function, NumberType};
 use crate::lang::field::{FilterField, RegionField};
 use crate::lang::lexer::{Token, TokenKind};
-use crate::lang::syntax::Resolved;
-
-/// The furthest failure of a line.
-pub(super) struct Failure<'a> {
-    pub language: Language,
-    pub line: &'a str,
-    pub tokens: &'a [Token<'a>],
-    /// The number of the token that cannot stand where it does. There is none if incomplete command.
-    pub position: usize,
-    /// What could have stood there.
-    pub expected: Vec<Expected>,
-    /// What the command's own parser says of it.
-    pub hint: Option<String>,
-}
-
-impl<'a> Failure<'a> {
-    /// The token that cannot stand where it does.
-    pub fn token(&self) -> Option<&'a Token<'a>> {
-        self.tokens.get(self.position)
-    }
-
-    /// The one before it.
-    pub fn before(&self) -> Option<&'a Token<'a>> {
-        self.tokens.get(self.position.checked_sub(1)?)
-    }
-
-    /// The first word in full, if a command begins with it.
-    pub fn command(&self) -> Option<&'static str> {
-        match self.language.resolve_first(self.tokens.first()?.text) {
-            Resolved::One(command) => Some(command),
-            _ => None,
-        }
-    }
-
-    /// Whether `one` could have stood there.
-    pub fn expects(&self, one: Expected) -> bool {
-        self.expected.contains(&one)
-    }
-
-    /// Whether this word could have stood there.
-    pub fn expects_word(&self, word: &str) -> bool {
-        let is_it = |one: &Expected| matches!(one, Expected::Word(other) if *other == word);
-        self.expected.iter().any(is_it)
-    }
-}
-
-/// The beginning of a long token, such as a pasted line.
-pub(super) fn short(text: &str) -> String {
-    const MOST: usize = 24;
-    if text.chars().count() <= MOST { text.to_owned() } else { text.chars().take(MOST).chain(['…']).collect() }
-}
 
 /// A hint how to write what stands at `position` or in front of it.
 pub(super) fn hint(failed: &Failure<'_>) -> Option<String> {
@@ -65,7 +15,7 @@ pub(super) fn hint(failed: &Failure<'_>) -> Option<String> {
         .or_else(|| size_with_unit(failed))
         .or_else(|| name_with_colon(failed))
         .or_else(|| maps_range(failed))
-        .or_else(|| failed.hint_of_c())
+        .or_else(|| of_c(failed))
         .or_else(|| of_perl(failed))
         .or_else(|| trailing_comma(failed))
         .or_else(|| filter_word_in_value(failed))
@@ -122,7 +72,7 @@ fn name_with_colon(failed: &Failure<'_>) -> Option<String> {
 /// The hint for `NAME = VALUE` where no filter or condition is: a row of gdb, of which only addresses are taken.
 pub(super) fn row_with_value(failed: &Failure<'_>) -> Option<String> {
     let is_row = failed.position == 2 && !failed.expects(Expected::Comparison);
-    failed.command().filter(|command| is_row && !TAKE_VALUES.contains(command))?;
+    failed.command().filter(|_| is_row && !failed.takes_value())?;
     let [typed, name, ..] = failed.tokens else {
         return None;
     };
@@ -178,13 +128,10 @@ fn maps_range(failed: &Failure<'_>) -> Option<String> {
         .then(|| format!("write a range as A..B: `{command} 0x{}..0x{}`", digits(start), digits(end)))
 }
 
-/// Commands whose argument is a value.
-pub(super) const TAKE_VALUES: [&str; 5] = ["print", "output", "assert", "if", "while"];
-
 /// A word of filters, or of another language, in a command that takes a value.
 fn filter_word_in_value(failed: &Failure<'_>) -> Option<String> {
     let command = failed.command()?;
-    let is_value = TAKE_VALUES.contains(&command) && failed.expects(Expected::Operator);
+    let is_value = failed.takes_value() && failed.expects(Expected::Operator);
     if !is_value {
         return None;
     }

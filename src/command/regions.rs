@@ -208,8 +208,8 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
         // Regions that the filter can neither keep nor leave out.
         let mut undecided: Option<(u64, String)> = None;
         let is_unknown = |viewed: &&ViewedRegion| {
-            let asks = filter.as_ref().is_some_and(|filter| filter.holds(viewed, None).is_none());
-            asks && is_named(viewed) && viewed.region.permissions.is_unknown
+            let asks = || filter.as_ref().is_some_and(|filter| filter.holds(viewed, None).is_none());
+            viewed.region.permissions.is_unknown && is_named(viewed) && asks()
         };
         let without_rights = space.regions().iter().filter(is_unknown).count() as u64;
         let mut unseen = (without_rights > 0).then(|| (without_rights, "their rights are not in this core".to_owned()));

@@ -2,7 +2,7 @@
 //! the swap slots of shared memory.
 
 use super::super::address_space::AddressSpace;
-use super::super::classify::Backing;
+use super::super::classify::{Backing, KernelBehaviour as _};
 use super::chunk::{BehindPage, ChunkPages, PageStretch, PageStretches, StretchWords};
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, SwapEntry};
 use crate::process::{self, BackingContent, BackingRun, SwappedRange};
@@ -98,7 +98,7 @@ pub(super) fn find_slots(stretches: &mut PageStretches, space: &AddressSpace) ->
     // All stretches of a region at once: each question begins at the process.
     for of_region in stretches.all.chunk_by_mut(|one, next| one.region == next.region) {
         let viewed = of_region.first().and_then(|first| space.regions().get(first.region?));
-        let Some(viewed) = viewed.filter(|viewed| viewed.backing == Backing::Shmem) else {
+        let Some(viewed) = viewed.filter(|viewed| viewed.backing == Backing::Shmem && space.swap_in_use()) else {
             continue;
         };
         let parts: Vec<_> = of_region.iter().map(|one| untouched(space, one, &stretches.entries)).collect();

@@ -4,12 +4,13 @@ use super::super::support::plain_entry;
 use super::command::{end, of_type};
 use super::*;
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Stdio};
 
-fn pmdb(pid: u32, command: &str) -> std::process::Child {
+fn pmdb(pid: u32, commands: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_pmdb"))
-        .args(["-nx", "-q", "-batch", "--json", "-p", &pid.to_string(), "-ex", command])
+        .args(["-nx", "-q", "-batch", "--json", "-p", &pid.to_string()])
+        .args(commands.iter().flat_map(|command| ["-ex", command]))
         .stdout(Stdio::piped())
         .spawn()
         .expect("pmdb runs")
@@ -17,7 +18,7 @@ fn pmdb(pid: u32, command: &str) -> std::process::Child {
 
 /// What the last record with cells shows: the pages that have what is asked, and those that are asked.
 pub fn shown_in_cells(pid: u32, command: &str) -> (u64, u64) {
-    let output = pmdb(pid, command).wait_with_output().expect("its end");
+    let output = pmdb(pid, &[command]).wait_with_output().expect("its end");
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).expect("text");
     let mut records = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a record"));
@@ -31,15 +32,43 @@ fn pages(sample: &Value, field: &str) -> u64 {
     sample[field].as_u64().unwrap_or_else(|| panic!("no {field}: {sample}"))
 }
 
-/// The parent writes while samples are taken; the child has what it had, and smaps counts it as its own.
-pub fn copies_are_seen_as_they_come() {
-    const NAME: &str = "account::copies_are_seen_as_they_come";
+/// A process with 100 written pages, and where they are. `None` where no frames show what was copied.
+fn with_written_pages(name: &str) -> Option<(Puppet, u64)> {
     if !support::shows_frames() {
-        return skip(NAME, "only root sees frame numbers");
+        skip(name, "only root sees frame numbers");
+        return None;
     }
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 100);
     puppet.writes(memory, 100);
+    Some((puppet, memory))
+}
+
+/// What a running pmdb prints, as it comes.
+struct Printed {
+    lines: Lines<BufReader<ChildStdout>>,
+    records: Vec<Value>,
+}
+
+impl Printed {
+    fn by(running: &mut Child) -> Printed {
+        let lines = BufReader::new(running.stdout.take().expect("its output")).lines();
+        Printed { lines, records: Vec::new() }
+    }
+
+    /// The next record; `None` at the end.
+    fn next(&mut self) -> Option<&Value> {
+        let line = self.lines.next()?.expect("text");
+        self.records.push(serde_json::from_str(&line).expect("a record"));
+        self.records.last()
+    }
+}
+
+/// The parent writes while samples are taken; the child has what it had, and smaps counts it as its own.
+pub fn copies_are_seen_as_they_come() {
+    let Some((mut puppet, memory)) = with_written_pages("account::copies_are_seen_as_they_come") else {
+        return;
+    };
     let room = puppet.maps("anonymous", 4);
     let child = puppet.does("fork", &[memory, 7]);
     let kernel = || {
@@ -51,19 +80,14 @@ pub fn copies_are_seen_as_they_come() {
     let range = format!("{memory:#x}, +{}", 100 * page_bytes());
     let until = 20 * page_bytes();
     let command = format!("compare children in {range} every 5ms for 60s until copied >= {until} by region");
-    let mut running = pmdb(puppet.0.pid(), &command);
-    let mut lines = BufReader::new(running.stdout.take().expect("its output")).lines();
-    let mut records: Vec<Value> = Vec::new();
-    let mut next = |records: &mut Vec<Value>| {
-        let line = lines.next()?.expect("text");
-        records.push(serde_json::from_str(&line).expect("a record"));
-        Some(())
-    };
-    next(&mut records).expect("a sample");
-    assert_eq!(pages(&records[0], "copied"), 7, "{:?}", records[0]);
-    assert!(records[0]["rate"].is_null());
+    let mut running = pmdb(puppet.0.pid(), &[&command]);
+    let mut printed = Printed::by(&mut running);
+    let first = printed.next().expect("a sample");
+    assert_eq!(pages(first, "copied"), 7, "{first}");
+    assert!(first["rate"].is_null());
     puppet.writes(memory + 50 * page_bytes(), 13);
-    while next(&mut records).is_some() {}
+    while printed.next().is_some() {}
+    let records = printed.records;
     assert!(running.wait().expect("its end").success(), "{records:?}");
     let samples = of_type(&records, "comparison-sample");
     let last = samples.last().expect("a sample");
@@ -94,11 +118,11 @@ pub fn copies_are_seen_as_they_come() {
     assert_eq!((pages(sums, "copied"), pages(sums, "only_there")), (20, 10));
     assert_eq!(kernel(), 30);
     // A condition that does not come true in time.
-    let ended = pmdb(puppet.0.pid(), &format!("compare {child} in {range} every 5ms for 20ms until copied > 1G"));
+    let ended = pmdb(puppet.0.pid(), &[&format!("compare {child} in {range} every 5ms for 20ms until copied > 1G")]);
     assert_eq!(ended.wait_with_output().expect("its end").status.code(), Some(5));
     // A child that is gone ends it.
     end(child);
-    let ended = pmdb(puppet.0.pid(), &format!("compare children in {range} every 5ms for 20ms"));
+    let ended = pmdb(puppet.0.pid(), &[&format!("compare children in {range} every 5ms for 20ms")]);
     let output = ended.wait_with_output().expect("its end");
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).expect("text");
@@ -106,15 +130,17 @@ pub fn copies_are_seen_as_they_come() {
     assert_eq!((&last["type"], &last["processes"]), (&"comparison-sample".into(), &0.into()));
 }
 
-const FRAME: u64 = (1 << 55) - 1;
+/// The frame of a present page.
+fn frame(process: u64, address: u64) -> u64 {
+    plain_entry(process as u32, address).expect("an entry") & ((1 << 55) - 1)
+}
 
 /// For each page, how many different frames the processes have, and whether the first maps the same one as another.
 fn frames(processes: &[u64], memory: u64, count: u64) -> Vec<(u64, bool)> {
     let pages = (0..count).map(|page| memory + page * page_bytes());
     pages
         .map(|address| {
-            let of = |&pid: &u64| plain_entry(pid as u32, address).expect("an entry") & FRAME;
-            let all: Vec<u64> = processes.iter().map(of).collect();
+            let all: Vec<u64> = processes.iter().map(|&process| frame(process, address)).collect();
             let is_shared = all[1..].contains(&all[0]);
             (all.into_iter().collect::<std::collections::BTreeSet<_>>().len() as u64, is_shared)
         })
@@ -123,13 +149,9 @@ fn frames(processes: &[u64], memory: u64, count: u64) -> Vec<(u64, bool)> {
 
 /// A page that the parent copies is one copy, however many children have the old one.
 pub fn a_copy_counts_once_for_all_children() {
-    const NAME: &str = "account::a_copy_counts_once_for_all_children";
-    if !support::shows_frames() {
-        return skip(NAME, "only root sees frame numbers");
-    }
-    let mut puppet = Puppet::start();
-    let memory = puppet.maps("anonymous", 100);
-    puppet.writes(memory, 100);
+    let Some((mut puppet, memory)) = with_written_pages("account::a_copy_counts_once_for_all_children") else {
+        return;
+    };
     let pid = puppet.0.pid();
     let mut all = vec![u64::from(pid)];
     all.extend((0..4).map(|_| puppet.does("fork", &[memory, 0])));
@@ -171,44 +193,31 @@ pub fn a_copy_counts_once_for_all_children() {
 
 /// The sums at the end are those of the last sample, and so are the variables. A child that has ended is shown apart.
 pub fn sums_over_time_are_of_the_last_sample() {
-    const NAME: &str = "account::sums_over_time_are_of_the_last_sample";
-    if !support::shows_frames() {
-        return skip(NAME, "only root sees frame numbers");
-    }
-    let mut puppet = Puppet::start();
+    let Some((mut puppet, memory)) = with_written_pages("account::sums_over_time_are_of_the_last_sample") else {
+        return;
+    };
     let pid = puppet.0.pid();
-    let memory = puppet.maps("anonymous", 100);
-    puppet.writes(memory, 100);
     let mut children = [7, 3].map(|pages| puppet.does("fork", &[memory, pages]));
     children.sort_unstable();
     let [stays, ends] = children;
     let own = |child: u64| {
-        let frame = |pid: u32, page: u64| plain_entry(pid, memory + page * page_bytes()).expect("an entry") & FRAME;
-        (0..100).filter(|&page| frame(pid, page) != frame(child as u32, page)).count() as u64
+        let addresses = (0..100).map(|page| memory + page * page_bytes());
+        addresses.filter(|&address| frame(pid.into(), address) != frame(child, address)).count() as u64
     };
     let (kept, lost) = (own(stays), own(ends));
     assert_eq!(kept + lost, 10);
     let range = format!("{memory:#x}, +{}", 100 * page_bytes());
     let until = (kept + 20) * page_bytes();
     let compare = format!("compare children in {range} every 5ms for 60s until copied >= {until}");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pmdb"));
-    let command = command.args(["-nx", "-q", "-batch", "--json", "-p", &pid.to_string(), "-ex", &compare]);
-    let mut running = command.args(["-ex", "print $_copied"]).stdout(Stdio::piped()).spawn().expect("pmdb runs");
-    let mut lines = BufReader::new(running.stdout.take().expect("its output")).lines();
-    let mut records: Vec<Value> = Vec::new();
-    let mut next = |records: &mut Vec<Value>| {
-        let line = lines.next()?.expect("text");
-        records.push(serde_json::from_str(&line).expect("a record"));
-        Some(())
-    };
-    next(&mut records).expect("a sample");
-    assert_eq!((pages(&records[0], "processes"), pages(&records[0], "copied")), (2, 10), "{}", records[0]);
+    let mut running = pmdb(pid, &[&compare, "print $_copied"]);
+    let mut printed = Printed::by(&mut running);
+    let first = printed.next().expect("a sample");
+    assert_eq!((pages(first, "processes"), pages(first, "copied")), (2, 10), "{first}");
     end(ends);
-    while pages(records.last().expect("a sample"), "processes") == 2 {
-        next(&mut records).expect("a sample");
-    }
+    while pages(printed.next().expect("a sample"), "processes") == 2 {}
     puppet.writes(memory + 50 * page_bytes(), 20);
-    while next(&mut records).is_some() {}
+    while printed.next().is_some() {}
+    let records = printed.records;
     assert!(running.wait().expect("its end").success(), "{records:?}");
     let sums = of_type(&records, "comparison-summary");
     let sums: Vec<_> = sums.into_iter().map(|sum| (pages(sum, "other"), pages(sum, "copied"))).collect();

@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(may_be, [Some(true), Some(true), Some(false), Some(true), Some(false), None]);
     }
 
-    /// What a record leads to is shown if it is of the same owner.
+    /// The file, the free block or the slab cache is shown only if the record still has that owner.
     #[test]
     fn owners_have_what_their_records_lead_to() {
         let page = PageOfFile { device: Device { major: 8, minor: 1 }, inode: 77, index: 5 };

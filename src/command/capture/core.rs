@@ -44,7 +44,8 @@ of a range, its threads, the auxiliary vector, and the list of mapped files. The
 
   --overwrite  replace a file that exists
 
-Of the names of the program it has only those that are exported: `gdb PROGRAM FILE` has all. Pages that are not resident are not in the file. Regions that the program excludes from core files (MADV_DONTDUMP) \
+The file has only the exported symbols of the program; `gdb PROGRAM FILE` reads all of them. Pages that are not \
+resident are not in the file. Regions that the program excludes from core files (MADV_DONTDUMP) \
 are left out. For a waiting or stopped thread, the file has the program counter and the stack pointer. /proc does not \
 show the other registers: they are 0, and a note in the file lists them as unknown. Stop the process first for a \
 consistent state of all threads.

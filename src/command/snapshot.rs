@@ -1,13 +1,14 @@
 //! `snapshot`, `snapshot delete NAME`, `info snapshots`: keeps the page map, to compare it later.
 
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, capture, example};
+use super::capture::WriteCapture;
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, capture, example};
 use crate::budget::OutOfBudget;
 use crate::eval::{self, Keep, OpenNamedSnapshot, Spans};
 use crate::inspect::{self, Facts, SnapshotProgress};
 use crate::kernel::Name;
 use crate::kernel::words::worded;
 use crate::lang::parser::{
-    Parsed, Tokens, after, clause, hint_at_missing_with, list_once, range, snapshot_file, snapshot_name, word,
+    Parsed, Tokens, after, clause, hint_at_missing_with, list_once, option, range, snapshot_file, snapshot_name, word,
 };
 use crate::lang::{self, Spanned, display};
 use crate::process::Target;
@@ -21,6 +22,7 @@ use crate::report::record::record;
 use crate::report::{Declared, Shape};
 use crate::state::{DebugState, NamedSnapshot};
 use nom::Parser;
+use nom::branch::alt;
 use nom::combinator::{cut, map, opt};
 use std::fmt::{self, Formatter};
 use std::sync::Arc;
@@ -39,16 +41,49 @@ worded! {
     }
 }
 
+/// The capture of a snapshot; a leading `~/` is still as typed.
+#[derive(Debug)]
+pub enum SnapshotFile {
+    /// `from FILE`: the capture that it is read from.
+    From(Spanned<String>),
+    /// `to FILE [--overwrite]`: the capture that it is saved as.
+    To {
+        /// The file.
+        path: Spanned<String>,
+        /// Whether a file that exists is replaced.
+        may_overwrite: bool,
+    },
+}
+
+impl SnapshotFile {
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let path_to = |input| (snapshot_file, option("--overwrite")).parse(input);
+        let from = map(after("from", snapshot_file), SnapshotFile::From);
+        let to = map(after("to", path_to), |(path, may_overwrite)| SnapshotFile::To { path, may_overwrite });
+        alt((from, to)).parse(input)
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (word, path, may_overwrite) = match self {
+            SnapshotFile::From(path) => ("from", path, false),
+            SnapshotFile::To { path, may_overwrite } => ("to", path, *may_overwrite),
+        };
+        write!(f, " {word}")?;
+        display::write_quoted(f, Some(&path.node))?;
+        display::word_if(f, may_overwrite, "--overwrite")
+    }
+}
+
 /// `snapshot …`
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one line at a time")]
 pub enum SnapshotCommand {
-    /// `[NAME] [from FILE] [in RANGE] [with KEPT, …]`: keeps the page map.
+    /// `[NAME] [from FILE|to FILE] [in RANGE] [with KEPT, …]`: keeps the page map.
     Take {
         /// What it is to be called; a number if absent.
         name: Option<Spanned<String>>,
-        /// The capture that has it; a leading `~/` is still as typed. Of the attached process if absent.
-        file: Option<Spanned<String>>,
+        /// The capture that it is read from or saved as; of the attached process, and in memory alone, if absent.
+        file: Option<SnapshotFile>,
         /// Of what; all if absent.
         range: Option<Spanned<lang::Range>>,
         /// What else is kept.
@@ -70,6 +105,7 @@ Saves the page map of the process or of a range, for `diff` to compare it with a
 
   NAME          its name, otherwise s1, s2 and so on; replaces a snapshot of the same name
   from FILE     from a capture of the same process (`help capture`), to compare a process with itself at an earlier time
+  to FILE       also saves it as a capture; with --overwrite after it, a file that exists is replaced
   in RANGE      only this part
   with flags    also the flags of the frames (/proc/kpageflags)
   with counts   also the map count of each frame
@@ -77,9 +113,10 @@ Saves the page map of the process or of a range, for `diff` to compare it with a
   delete NAME   delete this snapshot
 
 `info snapshots` lists the snapshots with the memory that they use. Snapshots remain when another process is attached, \
-and are lost when pmdb ends. To keep a state for longer, write it with `capture FILE`: `snapshot NAME from FILE` and \
-`diff from FILE` read it later. After the process has executed another program, `diff` refuses those from before: their \
-pages are gone.
+and are lost when pmdb ends. `to FILE` keeps one for longer: `snapshot NAME from FILE` and `diff from FILE` read it \
+later, and every looking command answers on it (`pmdb -c FILE`). A snapshot cannot be saved afterwards: a capture has \
+facts that a snapshot in memory lacks. After the process has executed another program, `diff` refuses those from \
+before: their pages are gone.
 
 Does not touch pages that are not resident. The kernel marks pages whose content is read as used. Names that begin \
 with `_` are for programs: they are not listed, and `diff` without names ignores them.",
@@ -88,8 +125,8 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
             example("snapshot in demo_busy with content", "save a symbol, with a hash of each page"),
             example("snapshot before\nsnapshot delete before", "delete a snapshot"),
             example(
-                "capture demo.capture --overwrite\nsnapshot before from demo.capture\ndiff before",
-                "show the changes since a capture",
+                "snapshot before to demo.capture --overwrite\nsnapshot again from demo.capture\ndiff again",
+                "save a snapshot as a capture, and read it from there",
             ),
         ],
     };
@@ -105,7 +142,7 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
         }
         let (mut input, name) = opt(snapshot_name).parse(input)?;
         let (mut file, mut in_, mut with) = (None, None, None);
-        while clause(&mut input, &mut file, after("from", snapshot_file))?
+        while clause(&mut input, &mut file, SnapshotFile::parse)?
             || clause(&mut input, &mut in_, after("in", range))?
             || clause(&mut input, &mut with, after("with", list_once::<SnapshotPart>))?
         {}
@@ -125,12 +162,16 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
             write!(f, " {}", name.node)?;
         }
         if let Some(file) = file {
-            f.write_str(" from")?;
-            display::write_quoted(f, Some(&file.node))?;
+            file.write(f)?;
         }
         display::clause(f, "in", range.as_ref().map(|range| &range.node))?;
         let kept: Vec<&str> = with.iter().map(|kept| kept.word()).collect();
         display::clause(f, "with", (!kept.is_empty()).then(|| kept.join(", ")))
+    }
+
+    fn nature(&self) -> Nature {
+        let saves = matches!(self, SnapshotCommand::Take { file: Some(SnapshotFile::To { .. }), .. });
+        Nature { writes_file: saves, ..Nature::default() }
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
@@ -140,7 +181,15 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
             SnapshotCommand::Take { name, file, range, with } => (name, file, range, with),
         };
         let target = match file {
-            Some(file) => Arc::new(capture::open(&file.node)?),
+            Some(SnapshotFile::From(path)) => Arc::new(capture::open(&path.node)?),
+            Some(SnapshotFile::To { path, may_overwrite }) => {
+                if path.node == "-" {
+                    return Err(capture::no_regular("-"));
+                }
+                let with_memory = with.contains(&SnapshotPart::Content);
+                WriteCapture::of_snapshot(path, *may_overwrite, range.as_ref(), with_memory).run(context)?;
+                Arc::new(capture::open(&path.node)?)
+            }
             None => context.target()?,
         };
         let spans = range.as_ref().map(|range| spans(range, context.state)).transpose()?;

@@ -21,6 +21,7 @@ pub const TESTS: &[Test] = &[
     ("capture::memory_is_that_of_the_process", memory_is_that_of_the_process),
     ("capture::gdb_reads_an_exported_core", gdb_reads_an_exported_core),
     ("capture::snapshots_come_from_captures", snapshots_come_from_captures),
+    ("capture::snapshots_are_saved_as_captures", snapshots_are_saved_as_captures),
     ("capture::sums_are_compared_with_those_of_captures", sums_are_compared_with_those_of_captures),
     ("capture::cores_are_read", cores_are_read),
     ("capture::cores_of_the_kernel_are_read", cores_of_the_kernel_are_read),
@@ -904,6 +905,43 @@ fn snapshots_come_from_captures() {
         assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
         assert!(text(&refused).contains(&format!("is of process {pid}")), "{}", text(&refused));
     }
+}
+
+fn snapshots_are_saved_as_captures() {
+    let (mut puppet, memory, _) = subject();
+    let page = page_bytes();
+    let pid = puppet.0.pid().to_string();
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("saved");
+    let file = file.to_str().expect("a path");
+    let range = format!("{memory:#x}, +2000p");
+    let take = format!("snapshot before to {file} in {range} with content");
+    let taken = pmdb(&["-p", &pid, "--json", "-batch", "-ex", &take, "-ex", "info snapshots"]);
+    assert!(taken.status.success(), "{}", text(&taken));
+    let records = text(&taken);
+    for wanted in ["\"type\":\"capture\"", "\"type\":\"snapshot\"", "\"name\":\"before\""] {
+        assert!(records.contains(wanted), "{wanted}: {records}");
+    }
+    puppet.writes(memory + 1000 * page, 30);
+    puppet.writes(memory, 2);
+    // Read back by another pmdb, as a snapshot and by `diff` alone.
+    let back = format!("snapshot old from {file} in {range} with content");
+    let diff = pmdb(&["-p", &pid, "--json", "-batch", "-ex", &back, "-ex", &format!("diff old in {range}")]);
+    assert_eq!(changes(&diff), [("written".to_owned(), memory, 2), ("came".to_owned(), memory + 1000 * page, 30)]);
+    let since = pmdb(&["-p", &pid, "--json", "diff", "from", file, "in", &range]);
+    assert!(changes(&since).iter().any(|change| change.0 == "came"), "{}", text(&since));
+    // A file that exists stays as it is.
+    let bytes = std::fs::read(file).expect("the capture");
+    let refused = pmdb(&["-p", &pid, "-batch", "-ex", &take]);
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
+    assert!(text(&refused).contains("--overwrite replaces it"), "{}", text(&refused));
+    assert_eq!(std::fs::read(file).expect("the capture"), bytes);
+    let to_pipe = pmdb(&["-p", &pid, "-batch", "-ex", "snapshot to -"]);
+    assert_eq!(to_pipe.status.code(), Some(1), "{}", text(&to_pipe));
+    assert!(text(&to_pipe).contains("not a regular file"), "{}", text(&to_pipe));
+    // A capture is a file already.
+    let copied = pmdb(&["-c", file, "-batch", "-ex", "snapshot to another"]);
+    assert!(text(&copied).contains("copy its file"), "{}", text(&copied));
 }
 
 fn sums_are_compared_with_those_of_captures() {

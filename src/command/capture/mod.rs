@@ -33,6 +33,7 @@ use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
 pub use opened::{TargetCapture, open};
+pub(super) use output::no_regular;
 use std::fmt::{self, Formatter};
 
 worded! {
@@ -247,6 +248,18 @@ describes its contents and its format.",
 }
 
 impl WriteCapture {
+    /// Writes the capture that a snapshot is then read from. Its contents come from the memory of the process.
+    pub(super) fn of_snapshot(
+        path: &Spanned<String>,
+        may_overwrite: bool,
+        range: Option<&Spanned<lang::Range>>,
+        with_memory: bool,
+    ) -> Self {
+        let of = range.cloned().map(CaptureSubject::Range);
+        let with = if with_memory { vec![Extra::Memory] } else { Vec::new() };
+        WriteCapture { path: path.clone(), may_overwrite, of, with, without_names: false, is_passed_over: false }
+    }
+
     /// The process that the file opens on, and the others. Of a name it is the attached one, or the first that can be
     /// opened.
     fn processes(&self, context: &mut Context) -> Result<CapturedProcesses, Error> {

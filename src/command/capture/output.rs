@@ -126,8 +126,9 @@ pub(super) fn open(path: &Path) -> Result<File, Error> {
     }
 }
 
-fn no_regular(path: &Path) -> Error {
-    Error::refused(format!("{} is not a regular file", path.display()), "a capture is a regular file")
+/// Refuses what cannot be read back.
+pub(in crate::command) fn no_regular(path: impl AsRef<Path>) -> Error {
+    Error::refused(format!("{} is not a regular file", path.as_ref().display()), "a capture is a regular file")
 }
 
 fn unreadable(path: &Path, error: Errno) -> Error {

@@ -383,7 +383,7 @@ fn one_word<'a>(input: Tokens<'a>, words: &[&'static str]) -> Parsed<'a, Spanned
 }
 
 /// Words that cannot name a snapshot: they begin a clause of `snapshot` or `diff`, or mean the present.
-const TAKEN: [&str; 9] = ["from", "in", "with", "where", "by", "top", "limit", "delete", NOW];
+const TAKEN: [&str; 10] = ["from", "to", "in", "with", "where", "by", "top", "limit", "delete", NOW];
 
 pub(crate) fn snapshot_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
     input.accept(Expected::Snapshot, |token| {

@@ -163,7 +163,7 @@ pub(super) fn field_without_comparison(failed: &Failure<'_>) -> Option<String> {
 /// A range behind the name of a snapshot, without `in`.
 fn missing_in(failed: &Failure<'_>) -> Option<String> {
     let token = failed.token()?;
-    let is_range = !matches!(token.kind, TokenKind::Mark | TokenKind::Other);
+    let is_range = !matches!(token.kind, TokenKind::Mark | TokenKind::Other) && !["from", "to"].contains(&token.text);
     (is_range && failed.expects(Expected::Word("in")))
         .then(|| format!("to limit a snapshot to a range: `snapshot NAME in {}`", short(token.text)))
 }

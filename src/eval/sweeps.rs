@@ -152,6 +152,7 @@ impl<'a> Evaluator<'a> {
             Function::Rss => |smaps| smaps.field("Rss").unwrap_or_default(),
             Function::Pss => |smaps| smaps.field("Pss").unwrap_or_default(),
             Function::Uss => Smaps::uss,
+            Function::Swapped => |smaps| smaps.field("Swap").unwrap_or_default(),
             _ => return Ok(None),
         };
         let is_whole = |span: &AddressRange| {

@@ -17,7 +17,7 @@
 //! | how much is resident? | none | [`state`](Page::state) is `Present` |
 //! | what is in swap, and in which slot? | [`ENTRIES`](Facts::ENTRIES) | [`state`](Page::state) is `Swapped`; `entry.swap()` and [`AddressSpace::swap_device`] |
 //! | what of shared memory is in swap? | none | [`state`](Page::state) is `Swapped`, and [`slot`](Page::slot), where the kernel's own records can be read |
-//! | and where they cannot? | [`CONTENT`](Facts::CONTENT) | [`kind`](Page::kind) is `MaybeSwapped`: its state is `Untouched` |
+//! | and where they cannot? | [`SHARED_CONTENT`](Facts::SHARED_CONTENT) | [`kind`](Page::kind) is `MaybeSwapped`: its state is `Untouched` |
 //! | what is on huge pages? | [`HUGE`](Facts::HUGE) | [`huge`](Page::huge), `None` where that is unknown |
 //! | is it anonymous, of a file, or the page of zeros? | [`KINDS`](Facts::KINDS) | [`kind`](Page::kind) |
 //! | where is it physically? | [`FRAMES`](Facts::FRAMES) | [`frame`](Page::frame) |

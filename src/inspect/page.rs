@@ -54,6 +54,8 @@ bitflags! {
         const TABLES = 1 << 16;
         /// The frames of device mappings, which the page map hides, from the same page tables.
         const DEVICE_FRAMES = 1 << 17;
+        /// [`Page::content`] of shared memory alone: which of its untouched pages may be in swap.
+        const SHARED_CONTENT = 1 << 18;
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::Result;
 use super::address_space::AddressSpace;
-use super::classify::{Backing, KernelBehaviour};
 use super::error::no_scan;
 use super::filter::{Filter, Question};
 use super::folio::FolioTotals;
@@ -338,11 +337,7 @@ impl RegionTally {
             rss: viewed.is_in_rss().and_then(|()| Ok(present.saturating_sub(zero.clone()?))),
             zero,
             uncertain: self.uncertain,
-            swapped: if viewed.backing == Backing::Shmem
-                && self.totals.state(State::Untouched) > 0
-                && space.swap_in_use()
-                && !space.has_slots(viewed)
-            {
+            swapped: if self.totals.state(State::Untouched) > 0 && space.hides_swapped(viewed) {
                 Err(Reason::NotOnThisKernel(
                     "the page map does not show which shared memory is in swap; use `region ADDR full`".into(),
                 ))

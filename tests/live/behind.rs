@@ -266,6 +266,24 @@ fn shared_memory_in_swap() {
     } else {
         assert_eq!(found, [MaybeSwapped, MaybeSwapped, Shmem]);
     }
+    // No filter takes a page in swap for one that is not: its answer is unknown, or true.
+    let range = format!("{memory:#x},+{:#x}", 3 * page_bytes());
+    let count = |filter: &str| program(&[], pid, true, &[format!("print count({range} where {filter})")]);
+    let walk = program(&[], pid, false, &[format!("walk {range} where swapped")]);
+    let whole = program(&[], pid, true, &["print swapped(all)".to_owned()]);
+    if super::slots::are_read(&target) {
+        assert!(count("swapped").contains("\"as_number\":2,"), "{}", count("swapped"));
+    } else {
+        assert!(count("swapped").contains("whether the filter holds for 2 pages is not certain"), "{}", count("swapped"));
+        assert!(walk.contains("`maybe_swapped` finds it"), "{walk}");
+        assert!(!walk.contains("no page matches"), "{walk}");
+    }
+    assert!(count("swapped or maybe_swapped").contains("\"as_number\":2,"), "{}", count("swapped or maybe_swapped"));
+    // What has no contents is not in swap.
+    let hole = format!("print count({:#x},+1p where not swapped)", memory + 2 * page_bytes());
+    let hole = program(&[], pid, true, &[hole]);
+    assert!(hole.contains("\"as_number\":1,"), "{hole}");
+    assert!(whole.contains("\"as_number\":") && !whole.contains("\"as_number\":0,"), "{whole}");
     assert!(is_hole(pid, memory), "asking brings nothing back");
     drop(puppet);
     drop(swap);

@@ -15,7 +15,7 @@ use super::{Integer, Scope, Value};
 use crate::inspect::{self, AddressSpace, Facts, Page, RegionStats, ViewedRegion};
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::text::{escape, unescape, unescape_quoted};
-use crate::kernel::{Name, PageFlags, PageSize};
+use crate::kernel::{Name, PageFlags, PageSize, State};
 use crate::lang::{
     self, BinaryOperator as Op, Expression, FilterField, PageField, RegionField, Span, Spanned, UnaryOperator,
     ValueType,
@@ -43,8 +43,12 @@ pub fn page_filter(
         );
     }
     let machine = space.target().machine.clone();
-    let counts = space.availability().counts.clone();
-    Ok(compile(predicate, fields.need, machine, Some(counts)))
+    let known = Known {
+        of_frames: false,
+        counts: space.availability().counts.clone(),
+        hides_swapped: fields.need.contains(Facts::SHARED_CONTENT) && field::hides_swapped(space),
+    };
+    Ok(compile(predicate, fields.need, machine, known))
 }
 
 /// A filter over page frames without a process, for `walk pfn:A..pfn:B`. Frames of `machine` have flags, a map count, a
@@ -59,7 +63,8 @@ pub fn frame_filter(
 ) -> Result<inspect::Filter> {
     let mut fields = FrameFields { machine, need: Facts::empty() };
     let predicate = predicate(filter, &mut fields, scope)?;
-    Ok(compile(predicate, fields.need, machine.clone(), None))
+    let known = Known { of_frames: true, counts: Ok(()), hides_swapped: false };
+    Ok(compile(predicate, fields.need, machine.clone(), known))
 }
 
 fn predicate<F: FilterField>(
@@ -70,27 +75,30 @@ fn predicate<F: FilterField>(
     Compiler { fields, evaluator: &Evaluator::new(scope) }.condition(&filter.node.condition, filter.at)
 }
 
-/// The filter over pages of a process, in which `counts` is whether map counts can be known; or over frames without a
-/// process.
-fn compile(
-    predicate: Predicate<PageField>,
-    need: Facts,
-    machine: Arc<Machine>,
-    counts: Option<Fact<()>>,
-) -> inspect::Filter {
-    let (size, is_of_frames) = (machine.page(), counts.is_none());
-    let counts = counts.unwrap_or(Ok(()));
-    let compiled = Arc::new((predicate, field::NameCache::of(machine)));
+/// What can be known of the pages that a filter is about.
+struct Known {
+    /// Whether they stand for frames that no process maps.
+    of_frames: bool,
+    /// Whether map counts can be known.
+    counts: Fact<()>,
+    /// Whether some are of shared memory and in swap, and nothing shows which.
+    hides_swapped: bool,
+}
+
+/// The filter over pages of a process, or over frames without a process.
+fn compile(predicate: Predicate<PageField>, need: Facts, machine: Arc<Machine>, known: Known) -> inspect::Filter {
+    let size = machine.page();
+    let compiled = Arc::new((predicate, field::NameCache::of(machine), known));
     let again = Arc::clone(&compiled);
     inspect::Filter::with_unknown(
         need,
         move |page, region| {
-            let (predicate, names) = &*compiled;
-            predicate.holds(&PageAnswers { page, region, size, names, is_of_frames, counts: &Ok(()) })
+            let (predicate, names, known) = &*compiled;
+            predicate.holds(&PageAnswers { page, region, size, names, known })
         },
         move |page, region| {
-            let (predicate, names) = &*again;
-            let answers = PageAnswers { page, region, size, names, is_of_frames, counts: &counts };
+            let (predicate, names, known) = &*again;
+            let answers = PageAnswers { page, region, size, names, known };
             if predicate.may_be(true, &answers) { predicate.why_unknown(&answers) } else { None }
         },
     )
@@ -201,18 +209,23 @@ struct PageAnswers<'p> {
     region: Option<&'p ViewedRegion>,
     size: PageSize,
     names: &'p field::NameCache,
-    /// Whether the page stands for frames that no process maps.
-    is_of_frames: bool,
-    /// Whether map counts can be known.
-    counts: &'p Fact<()>,
+    known: &'p Known,
+}
+
+impl PageAnswers<'_> {
+    /// Whether it asks for pages in swap, and this one may be in swap without a sign of it.
+    fn is_hidden_swap(&self, field: PageField) -> bool {
+        let asks = self.known.hides_swapped && field == PageField::State(State::Swapped);
+        asks && field::may_be_swapped(self.page, self.region)
+    }
 }
 
 impl Answers<PageField> for PageAnswers<'_> {
     fn boolean(&self, field: PageField) -> Option<bool> {
-        field::boolean(field, self.page, self.region)
+        if self.is_hidden_swap(field) { None } else { field::boolean(field, self.page, self.region) }
     }
     fn integer(&self, field: PageField) -> Option<u64> {
-        if self.is_of_frames {
+        if self.known.of_frames {
             field::integer_of_frame(field, self.page, self.size)
         } else {
             field::integer(field, self.page, self.size)
@@ -225,12 +238,16 @@ impl Answers<PageField> for PageAnswers<'_> {
         field::flag(flag, self.page)
     }
     fn why_unknown(&self, field: PageField) -> Option<Reason> {
-        let reason = field::why_unknown(field, self.page, self.region, self.names, self.counts);
+        if self.is_hidden_swap(field) {
+            let what = "the page map does not show which shared memory is in swap; `maybe_swapped` finds it";
+            return Some(Reason::NotOnThisKernel(what.to_owned()));
+        }
+        let reason = field::why_unknown(field, self.page, self.region, self.names, &self.known.counts);
         // A free frame has no map count, and is in no folio.
-        reason.filter(|reason| !self.is_of_frames || *reason != Reason::Changed)
+        reason.filter(|reason| !self.known.of_frames || *reason != Reason::Changed)
     }
     fn why_flag_unknown(&self) -> Option<Reason> {
-        field::why_flags_unknown(self.page).filter(|_| !self.is_of_frames)
+        field::why_flags_unknown(self.page).filter(|_| !self.known.of_frames)
     }
 }
 

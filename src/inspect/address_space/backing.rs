@@ -3,6 +3,7 @@
 
 use super::AddressSpace;
 use crate::inspect::classify::{Backing, KernelBehaviour as _};
+use crate::inspect::page::Facts;
 use crate::inspect::region::ViewedRegion;
 use crate::kernel::AddressRange;
 use crate::process::{self, BackingContent, BackingRun, RecordParts, SwappedRange};
@@ -17,6 +18,13 @@ impl AddressSpace {
     /// pages.
     pub(in crate::inspect) fn has_content(&self, viewed: &ViewedRegion) -> bool {
         viewed.backing == Backing::Hugetlb || self.has_object(viewed)
+    }
+
+    /// Whether `need` asks for the backing content of untouched pages of `viewed`.
+    pub(in crate::inspect) fn asks_content(&self, need: Facts, viewed: &ViewedRegion) -> bool {
+        let is_shared_memory = || viewed.backing == Backing::Shmem && self.has_object(viewed);
+        need.contains(Facts::CONTENT) && self.has_content(viewed)
+            || need.contains(Facts::SHARED_CONTENT) && is_shared_memory()
     }
 
     /// The backing content of the pages of `range`, which lies in `viewed`.
@@ -37,6 +45,12 @@ impl AddressSpace {
     /// shared memory, by the kernel's own records.
     pub(in crate::inspect) fn has_slots(&self, viewed: &ViewedRegion) -> bool {
         self.may_have_slots(viewed) && self.require_slots().is_ok() && viewed.lacks_slots.get().is_none()
+    }
+
+    /// Whether untouched pages of `viewed` may be in swap, and nothing here shows which: the page map has nothing for
+    /// shared memory in swap.
+    pub fn hides_swapped(&self, viewed: &ViewedRegion) -> bool {
+        viewed.backing == Backing::Shmem && self.swap_in_use() && !self.has_slots(viewed)
     }
 
     /// Whether pages of `viewed` may be in swap without a sign of it in the page map, and records can be read at all.
@@ -68,7 +82,6 @@ impl AddressSpace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::Facts;
     use crate::kernel::{Device, Kind, State, SwapEntry, VirtualAddress};
     use crate::process::fake::{FILE, PAGE, PRESENT, World, region};
     use std::collections::{BTreeMap, HashMap};

@@ -360,8 +360,8 @@ impl Batch {
             }
             left = later;
         }
-        if question.need.contains(Facts::CONTENT) {
-            behind::find_backing(stretches, space);
+        if question.need.intersects(Facts::CONTENT | Facts::SHARED_CONTENT) {
+            behind::find_backing(stretches, space, question.need);
         }
         behind::find_slots(stretches, space)?;
         if question.need.contains(Facts::TABLES) {

@@ -146,7 +146,7 @@ impl Plan {
     fn reads_content(&self, step: &PlanStep) -> bool {
         let region = step.region.and_then(|index| self.space.regions().get(index));
         region.is_some_and(|viewed| {
-            self.need.contains(Facts::CONTENT) && self.space.has_content(viewed) || self.space.has_slots(viewed)
+            self.space.asks_content(self.need, viewed) || self.space.has_slots(viewed)
         })
     }
 

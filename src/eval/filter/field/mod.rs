@@ -25,6 +25,7 @@ pub fn need(field: PageField, space: &AddressSpace) -> Facts {
             Facts::KINDS
         }
         F::Kind(Kind::Ksm) => Facts::FLAGS,
+        F::Kind(Kind::MaybeSwapped) => Facts::SHARED_CONTENT,
         F::Kind(kind) if of_content(kind) => Facts::CONTENT,
         F::Kind(_) => Facts::ENTRIES,
         F::PmdMapped | F::Thp | F::Huge => Facts::HUGE,
@@ -46,10 +47,17 @@ pub fn need(field: PageField, space: &AddressSpace) -> Facts {
         F::Accessed | F::TableDirty => Facts::TABLES,
         F::Pfn | F::Phys => Facts::FRAMES.union(Facts::EACH),
         F::Address => Facts::EACH,
+        // A page of shared memory may be in swap only if its object has contents that are not in memory.
+        F::State(State::Swapped) if hides_swapped(space) => Facts::SHARED_CONTENT,
         F::AnyState | F::State(_) => Facts::empty(),
         F::Readable | F::Writable | F::Executable | F::Private | F::Shared => Facts::empty(),
         F::Flag(_) => Facts::FLAGS,
     }
+}
+
+/// Whether some pages of shared memory may be in swap, and nothing here shows which.
+pub fn hides_swapped(space: &AddressSpace) -> bool {
+    space.regions().iter().any(|viewed| space.hides_swapped(viewed))
 }
 
 /// What per-page map counts need. Where some are averages over large folios, the flags tell which are not.
@@ -102,6 +110,7 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
         F::Pfn | F::Phys | F::Address => None,
         F::State(state) => page.states.is(state),
         F::Kind(kind) if of_content(kind) => match (page.state(), page.kind, page.content) {
+            (State::Untouched, Some(Kind::File | Kind::Hugetlb), _) if kind == Kind::MaybeSwapped => Some(false),
             (State::Untouched, Some(Kind::File | Kind::Shmem | Kind::Hugetlb), None) => None,
             // Untouched pages of the pool have the kind of the pool, whatever their file has.
             (State::Untouched, Some(Kind::Hugetlb), Some(content)) => Some(match content {
@@ -173,6 +182,14 @@ pub fn why_unknown(
         F::MapCount | F::RefCount | F::Order | F::Accessed | F::TableDirty => Some(Reason::Changed),
         _ => None,
     }
+}
+
+/// Whether a page that the page map shows as empty may be in swap, where [`hides_swapped`]: one of shared memory whose
+/// contents are not in memory, or are not known.
+#[inline]
+pub fn may_be_swapped(page: &Page, region: Option<&ViewedRegion>) -> bool {
+    let is_empty = page.state() == State::Untouched && region.is_some_and(|viewed| viewed.backing == Backing::Shmem);
+    is_empty && matches!(page.content, None | Some(BackingContent::Contents { cached: false }))
 }
 
 /// Why the flags of a page are unknown; `None` without a frame.

@@ -332,6 +332,7 @@ impl Attempt<'_> {
             "of a command" => !self.goes_on(end),
             "no digit follows" => !self.text.get(end).is_some_and(char::is_ascii_digit),
             "no hexadecimal digit follows" => !self.text.get(end).is_some_and(char::is_ascii_hexdigit),
+            "at most 4096 characters, 64 brackets deep" => end - start <= 4096 && depth(&text) <= 64,
             "at most 4096 characters" => end - start <= 4096,
             "below 4096 characters" => end - start < 4096,
             "below 2^64" | "below 2^64, outside braces" | "below 2^64, in braces or behind a value" => {
@@ -342,6 +343,20 @@ impl Attempt<'_> {
             other => panic!("the grammar states a condition that this test does not know: {other}"),
         }
     }
+}
+
+/// The most brackets that are open at once.
+fn depth(text: &str) -> usize {
+    let mut open = 0_usize;
+    let depths = text.chars().map(|character| {
+        match character {
+            '(' | '{' => open += 1,
+            ')' | '}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        open
+    });
+    depths.max().unwrap_or_default()
 }
 
 /// The number in a token, whatever surrounds it: `$$5`, `name[5]`, `5K`, `5KiB`, `5p`, `1.5s`. None if there is none.

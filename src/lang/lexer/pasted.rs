@@ -24,6 +24,10 @@ use std::sync::LazyLock;
 /// end of the line.
 const LONGEST: usize = 4096;
 
+/// The most brackets of a cast that are open at once. A line of opening brackets is no cast, and is not read to the
+/// limit for each of them.
+const DEEPEST: usize = 64;
+
 /// `$1 = (int *) 0x5555555592a0 <buf+16>`
 pub(super) fn value(text: &str) -> Lexed<'_, TokenKind> {
     let history = (char('$'), digits1, blanks0, char('='), blanks0, opt((cast, blanks0)));
@@ -139,6 +143,9 @@ fn cast(text: &str) -> Lexed<'_, ()> {
             ')' | '}' if open.pop() != Some(character) => return no_match(text),
             '|' | '"' => return no_match(text),
             _ => {}
+        }
+        if open.len() > DEEPEST {
+            return no_match(text);
         }
         if open.is_empty() {
             let length = offset + character.len_utf8();

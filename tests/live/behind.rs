@@ -274,7 +274,11 @@ fn shared_memory_in_swap() {
     if super::slots::are_read(&target) {
         assert!(count("swapped").contains("\"as_number\":2,"), "{}", count("swapped"));
     } else {
-        assert!(count("swapped").contains("whether the filter holds for 2 pages is not certain"), "{}", count("swapped"));
+        assert!(
+            count("swapped").contains("whether the filter holds for 2 pages is not certain"),
+            "{}",
+            count("swapped")
+        );
         assert!(walk.contains("`maybe_swapped` finds it"), "{walk}");
         assert!(!walk.contains("no page matches"), "{walk}");
     }

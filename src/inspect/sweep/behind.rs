@@ -67,12 +67,7 @@ pub(super) fn find_backing(stretches: &mut PageStretches, space: &AddressSpace, 
 }
 
 /// The backing runs of all untouched pages of `stretch`. If they cannot be read, one run says why.
-fn backing_runs(
-    space: &AddressSpace,
-    need: Facts,
-    stretch: &PageStretch,
-    entries: &[PageMapEntry],
-) -> Vec<BackingRun> {
+fn backing_runs(space: &AddressSpace, need: Facts, stretch: &PageStretch, entries: &[PageMapEntry]) -> Vec<BackingRun> {
     let region = stretch.region.and_then(|index| space.regions().get(index));
     let Some(region) = region.filter(|viewed| space.asks_content(need, viewed)) else {
         return Vec::new();

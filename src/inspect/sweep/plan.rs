@@ -145,9 +145,7 @@ impl Plan {
     /// Whether the backing content of an empty stretch is read.
     fn reads_content(&self, step: &PlanStep) -> bool {
         let region = step.region.and_then(|index| self.space.regions().get(index));
-        region.is_some_and(|viewed| {
-            self.space.asks_content(self.need, viewed) || self.space.has_slots(viewed)
-        })
+        region.is_some_and(|viewed| self.space.asks_content(self.need, viewed) || self.space.has_slots(viewed))
     }
 
     /// Cuts an empty stretch into parts if each of its pages costs work, so that the sweep can be stopped between them.

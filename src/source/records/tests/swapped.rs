@@ -4,11 +4,13 @@ use super::super::layout::Member;
 use super::super::mapping::{
     MapleKind, MapleLayout, MappingLayout, MappingMember, Mappings, RedBlackLayout, RedBlackMember, TreeLayout,
 };
+use super::super::pages::PageRecords;
 use super::super::swapped::{CacheLayout, CacheMember, CacheMembers, PageCache, SwappedRun};
 use super::tables::{Kernel, MEMORY, PAGE, RECORDS, X86_64, region};
 use super::tapes;
 use crate::budget::Budget;
 use crate::kernel::{Device, Region, SwapEntry};
+use std::cell::OnceCell;
 use std::ops::Range;
 
 /// In the order of [`CacheMember::ALL`].
@@ -179,6 +181,8 @@ struct Space {
     regions: Vec<Region>,
     mappings: Vec<u64>,
     caches: Vec<u64>,
+    /// Of the kernel, once nothing is added to it any more.
+    pages: OnceCell<PageRecords>,
 }
 
 impl Space {
@@ -213,7 +217,7 @@ impl Space {
             mappings.push(mapping);
             caches.push(cache);
         }
-        Space { kernel, space, regions, mappings, caches }
+        Space { kernel, space, regions, mappings, caches, pages: OnceCell::new() }
     }
 
     /// A maple tree of leaves with up to 15 entries, of which some are empty, below one node.
@@ -272,8 +276,8 @@ impl Space {
     }
 
     fn cache(&self, tree: &TreeLayout, region: &Region) -> Option<u64> {
-        let pages = self.kernel.pages();
-        Mappings { pages: &pages, tree, layout: &MappingLayout(MAPPING) }.page_cache(self.space, region)
+        let pages = self.pages.get_or_init(|| self.kernel.pages());
+        Mappings { pages, tree, layout: &MappingLayout(MAPPING) }.page_cache(self.space, region)
     }
 }
 

@@ -80,13 +80,19 @@ impl Tape {
         let tape = self.clone();
         Box::new(move |offset, into| {
             tape.with(|tape| {
-                for (at, byte) in (offset..).zip(into.iter_mut()) {
-                    let block = at / BLOCK;
+                let mut at = offset;
+                let mut left = into;
+                while !left.is_empty() {
+                    let (block, inside) = (at / BLOCK, (at % BLOCK) as usize);
                     let found = tape.blocks.get(&(block, tape.moment)).or_else(|| tape.blocks.get(&(block, 0)));
-                    let Some(found) = found.and_then(|bytes| bytes.get((at % BLOCK) as usize)) else {
+                    let Some(found) = found.and_then(|bytes| bytes.get(inside..)).filter(|bytes| !bytes.is_empty())
+                    else {
                         return false;
                     };
-                    *byte = *found;
+                    let (now, later) = left.split_at_mut(found.len().min(left.len()));
+                    now.copy_from_slice(&found[..now.len()]);
+                    at += now.len() as u64;
+                    left = later;
                 }
                 true
             })

@@ -25,6 +25,9 @@ pub struct Consequences {
     pub discardable: Fact<bool>,
     /// The protection key of its region, where the machine has such keys.
     pub protection_key: Option<u64>,
+    /// Whether its region is locked, if its frame is. Otherwise another mapping is, for example that of the parent:
+    /// children do not inherit locks.
+    pub region_locked: Option<bool>,
 }
 
 impl AddressSpace {
@@ -54,6 +57,7 @@ impl AddressSpace {
         let of_missing = smaps_if(is_missing);
         let of_pool = smaps_if(kind == Some(Kind::Hugetlb));
         let of_file = smaps_if(is_clean);
+        let of_locked = smaps_if(page.flags.is_some_and(|flags| flags.contains(PageFlags::MLOCKED)));
         let vm_flag = |smaps: Option<&Smaps>, code: &str| Some(smaps?.has_flag(code));
         let mut facts = AccessFacts {
             state: page.state(),
@@ -98,6 +102,7 @@ impl AddressSpace {
             write: outcome::outcome(&facts, Access::Write),
             discardable: self.discardable(detail, facts.head_flags, budget),
             protection_key,
+            region_locked: vm_flag(of_locked, "lo"),
         };
         // Once it is over, facts are missing.
         budget.look().map(|()| consequences)

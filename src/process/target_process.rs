@@ -406,6 +406,12 @@ impl Process {
         counted.collect()
     }
 
+    /// Bytes of its regions that are locked (`VmLck`); `None` if unknown.
+    pub(crate) fn locked_bytes(&self) -> Option<u64> {
+        let status = self.status().ok()?;
+        status.memory.iter().find(|(name, _)| name == "VmLck").map(|&(_, bytes)| bytes)
+    }
+
     /// What the kernel counts of all its memory (`/proc/PID/smaps_rollup`, since Linux 4.14). It walks all page tables
     /// for it.
     pub fn rollup(&self) -> Result<Smaps> {

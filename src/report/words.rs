@@ -241,7 +241,7 @@ worded! {
         ToCopy = "to_copy",
         /// Freed with MADV_FREE. The mark stays if the page is written again.
         LazilyFreed = "lazily_freed",
-        /// Locked into memory, by this process or another one.
+        /// Locked into memory by this process. A fork does not inherit locks, though the frames stay locked.
         Locked = "locked",
         /// Pages of files with changes that are not on disk yet: the kernel cannot drop them.
         Dirty = "dirty",

@@ -130,7 +130,8 @@ of all mappings and descriptors, and the deletion of the file, free shared memor
   top N         the N largest groups
   limit N       the first N groups
 
-Amounts under `of which` overlap: huge pages may also be locked. `lazily freed` is the mark of MADV_FREE. It stays if memory \
+Amounts under `of which` overlap: huge pages may also be locked. `locked` counts regions that this process has locked \
+itself: a child does not inherit locks. `lazily freed` is the mark of MADV_FREE. It stays if memory \
 is written again, so the summary adds how much the kernel can reclaim now. Clean file pages can be dropped at any time; \
 dirty ones are written to disk first. The last words of a row name the action that frees the memory. `free` frees it \
 only when the allocator returns it to the kernel: that is a setting of most allocators, and malloc_trim in glibc.

@@ -36,7 +36,7 @@ record! {
         to_copy: Fact<u64>,
         /// Bytes freed with MADV_FREE. The mark stays if they are written again.
         lazily_freed: Fact<u64>,
-        /// Bytes that are locked into memory, by this process or another one.
+        /// Bytes that this process has locked into memory, in regions with the flag `lo` of smaps.
         locked: Fact<u64>,
         /// Bytes of files that are not on disk yet.
         dirty: Fact<u64>,

@@ -7,7 +7,7 @@ use super::super::sweep::Sweep;
 use super::class::{CountingRules, MapTimes};
 use super::frame_counts::FrameCounts;
 use super::overlaps::overlaps;
-use super::settle::settle;
+use super::settle::{settle, settle_locked};
 use super::sums::{Account, AccountEntry, Amount};
 use super::zeros::ZeroPieces;
 use crate::budget::Budget;
@@ -82,6 +82,7 @@ impl AddressSpace {
                 exact: self.target().machine.has_exact_map_counts(),
                 tails_show_flags: self.kernel() >= (6, 10),
                 have_counts_failed: self.kernel() >= (6, 9),
+                may_lock: self.target().process.locked_bytes() != Some(0),
             },
             budget: Budget::unlimited(),
             first,
@@ -206,6 +207,7 @@ impl Accounting {
             if let Some(smaps) = of_region {
                 settle(account, smaps, viewed, self.space.counts_zeros_as_merged());
             }
+            settle_locked(account, of_region);
         }
         Ok(self.budget.check()?)
     }
@@ -233,6 +235,7 @@ impl Accounting {
             AccountMark::LazilyFreed | AccountMark::Locked | AccountMark::Dirty if !self.rules.tails_show_flags => {
                 Reason::NotOnThisKernel("before Linux 6.10 only the first page of a large folio shows its flags".into())
             }
+            AccountMark::Locked => Reason::NotApplicable("smaps does not show whether the region is locked"),
             _ => Reason::Changed,
         })
     }
@@ -273,4 +276,5 @@ fn needs_settling(account: &Account) -> bool {
     use AccountClass::{FileUnclear, PrivateUnclear, ShmemUnclear, Unclear};
     account.of_all(&[PrivateUnclear, ShmemUnclear, FileUnclear, Unclear]) > 0
         || [AccountMark::Dirty, AccountMark::Huge].iter().any(|&mark| account.all_marked(mark).is_none())
+        || account.all_marked(AccountMark::Locked) != Some(0)
 }

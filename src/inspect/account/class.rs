@@ -19,6 +19,9 @@ pub(super) struct CountingRules {
     pub tails_show_flags: bool,
     /// Whether smaps counts failed pages in Rss (`is_pfn_swap_entry` in include/linux/swapops.h, since Linux 6.9).
     pub have_counts_failed: bool,
+    /// Whether some region of the process may be locked. The flag of a frame may come from a lock of another process,
+    /// as after a fork: children do not inherit locks.
+    pub may_lock: bool,
 }
 
 /// Who else maps a page of a file or of shared memory.
@@ -120,7 +123,8 @@ impl CountingRules {
         let flags = page.flags.filter(|flags| self.tails_show_flags || !flags.contains(PageFlags::COMPOUND_TAIL));
         let flagged = |flag| flags.map(|flags| flags.contains(flag));
         note(Marks::HUGE, page.huge);
-        note(Marks::LOCKED, flagged(PageFlags::MLOCKED));
+        // Smaps tells later which regions are locked.
+        note(Marks::LOCKED, if self.may_lock { flagged(PageFlags::MLOCKED) } else { Some(false) });
         if is_file {
             note(Marks::DIRTY, flagged(PageFlags::DIRTY));
         }

@@ -160,3 +160,17 @@ fn settle_marks(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
         }
     }
 }
+
+/// Counts locked frames only in regions that are locked: in others, another mapping of the frame is.
+pub(super) fn settle_locked(account: &mut Account, smaps: Option<&Smaps>) {
+    let is_locked = smaps.filter(|smaps| !smaps.vm_flags.is_empty()).map(|smaps| smaps.has_flag("lo"));
+    for &class in AccountClass::ALL {
+        let Amount { known, unknown } = account.amount(class, AccountMark::Locked);
+        let settled = match is_locked {
+            Some(true) => continue,
+            Some(false) => Amount::default(),
+            None => Amount { known: 0, unknown: known + unknown },
+        };
+        account.set_amount(class, AccountMark::Locked, settled);
+    }
+}

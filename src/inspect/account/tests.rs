@@ -210,3 +210,25 @@ fn only_what_both_have_is_compared() {
         assert_eq!(found.iter().any(|check| check.field == "KSM"), is_compared, "{merged} {zeros}");
     }
 }
+
+/// The flag of a frame does not tell which process has locked it.
+#[test]
+fn locked_frames_count_only_in_locked_regions() {
+    let locked = |vm_flags: Option<&[&str]>| {
+        let memory = region(0x100, 4);
+        let mut world = World::new([memory.clone()]);
+        world.maps(0x100, 4, 500);
+        (500..504).for_each(|frame| _ = world.flags.insert(frame, (PageFlags::ANON | PageFlags::MLOCKED).bits()));
+        world.smaps = vm_flags
+            .into_iter()
+            .map(|codes| Smaps {
+                vm_flags: codes.iter().map(|&code| code.into()).collect(),
+                ..smaps(&memory, &[("Rss", 4)])
+            })
+            .collect();
+        account(world).0.all_marked(AccountMark::Locked).map(pages)
+    };
+    assert_eq!(locked(Some(&["rd", "wr", "lo"])), Some(4));
+    assert_eq!(locked(Some(&["rd", "wr"])), Some(0));
+    assert_eq!(locked(None), None);
+}

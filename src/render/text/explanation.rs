@@ -61,7 +61,14 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
         lines.field("moves").prose(role, moves(movable, page.kind));
     }
     if page.words.flags.as_ref().is_ok_and(|flags| flags.contains(PageFlags::MLOCKED)) {
-        lines.field("locked").prose(Role::Plain, "by mlock: it stays in memory, but may move to another frame");
+        let told = match explanation.region_locked {
+            Some(true) => "by mlock: it stays in memory, but may move to another frame",
+            Some(false) => {
+                "the frame, by another mapping of it, for example in a parent or child process; this region is not locked"
+            }
+            None => "the frame, by mlock here or in another process",
+        };
+        lines.field("locked").prose(Role::Plain, told);
     }
     block::place(lines, &page.place);
     behind(lines, explanation);

@@ -280,6 +280,17 @@ pub fn locked_memory() {
     let target = puppet.0.attach();
     assert_eq!(marked(&target, memory, 10, Locked), Some(4));
     assert_eq!(classes(&target, memory, 10), [(Anonymous, 6)]);
+    // A child does not inherit the lock, and the frames stay locked.
+    let child = Child::of(&mut puppet, memory + 5 * page_bytes(), 1);
+    let in_child = child.attach();
+    assert_eq!(classes(&in_child, memory, 10), [(Anonymous, 1), (Forked, 5)]);
+    assert_eq!(marked(&in_child, memory, 10, Locked), Some(0));
+    let region_locked = |target: &pmdb::Target| {
+        let (space, detail) = AddressSpace::detail_at(target, support::at(memory)).expect("a page");
+        assert!(detail.page.flags.expect("flags").contains(pmdb::kernel::PageFlags::MLOCKED));
+        space.consequences(&detail, &mut pmdb::budget::Budget::unlimited()).expect("an answer").region_locked
+    };
+    assert_eq!((region_locked(&target), region_locked(&in_child)), (Some(true), Some(false)));
 }
 
 pub fn zeros_in_huge_pages() {

@@ -255,6 +255,20 @@ fn explain_says_what_is_special_of_a_page() {
 }
 
 #[test]
+fn explain_says_which_mapping_is_locked() {
+    for (region_locked, words) in [
+        (Some(true), "by mlock: it stays in memory"),
+        (Some(false), "this region is not locked"),
+        (None, "by mlock here or in another process"),
+    ] {
+        let mut page = present();
+        page.words.flags = Ok(PageFlags::ANON | PageFlags::LRU | PageFlags::MLOCKED);
+        let told = text(None, &[Box::new(Explanation { region_locked, ..explained(page) })]);
+        assert!(told.replace("\n            ", " ").contains(words), "{told}");
+    }
+}
+
+#[test]
 fn a_copy_of_a_page_of_a_huge_mapping_is_small_and_splits_it() {
     let write_to = |huge, kind| {
         let page = Translation { huge: Ok(huge), kind: Some(kind), ..present() };

@@ -445,14 +445,16 @@ fn relation(one: Option<SampledPage>, two: Option<SampledPage>) -> PageRelation 
 
 /// Anonymous memory that is not exclusive to one process is copied by the next write (`wp_can_reuse_anon_folio` in
 /// mm/memory.c, since Linux 5.19 by PG_anon_exclusive, which bit 56 shows). Inside what one PMD maps that bit is wrong
-/// (see [`Page::exclusive`]), but a frame that both map is neither's alone.
+/// (see [`Page::exclusive`]), but a frame that both map is neither's alone. So is a slot in swap that both have:
+/// `do_swap_page` makes a page exclusive only if nobody else has its slot. Only anonymous memory has entries of slots.
 ///
 /// [`Page::exclusive`]: crate::inspect::Page::exclusive
 fn is_copied_by_next_write(seen: SampledPage, relation: PageRelation) -> bool {
     let entry = seen.entry;
     let is_exclusive =
         entry.is_exclusive() && !(seen.is_huge && matches!(relation, PageRelation::Shared | PageRelation::Elsewhere));
-    entry.is_present() && !entry.is_file_or_shared() && !is_exclusive
+    let is_in_one_slot = !entry.is_present() && relation == PageRelation::Shared;
+    !entry.is_file_or_shared() && (is_in_one_slot || entry.is_present() && !is_exclusive)
 }
 
 /// The frames that another process may map too.
@@ -508,5 +510,23 @@ mod tests {
             !frames.contains_frame_of(page(0, false))
                 && !SharedFrames::default().contains_frame_of(page(PRESENT | 4, false))
         );
+    }
+
+    #[test]
+    fn what_both_have_is_copied_in_memory_and_in_swap() {
+        const SWAP: u64 = 1 << 62;
+        const FILE: u64 = 1 << 61;
+        use PageRelation::{Different, OnlyFirst, Shared};
+        for (raw, relation, is_copied) in [
+            (PRESENT | 4, Shared, true),
+            (PRESENT | EXCLUSIVE | 4, Shared, false),
+            (PRESENT | FILE | 4, Shared, false),
+            (SWAP | 50, Shared, true),
+            (SWAP | FILE | 50, Shared, false),
+            (SWAP | 50, Different, false),
+            (SWAP | 50, OnlyFirst, false),
+        ] {
+            assert_eq!(is_copied_by_next_write(page(raw, false), relation), is_copied, "{raw:#x} {relation:?}");
+        }
     }
 }

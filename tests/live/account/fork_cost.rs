@@ -229,3 +229,34 @@ pub fn sums_over_time_are_of_the_last_sample() {
     assert_eq!(pages(value, "as_number"), until, "{value}");
     end(stays);
 }
+
+/// Pages that a fork left in the same slots of swap: the next write copies them too.
+pub fn pages_in_one_slot_are_still_to_copy() {
+    const NAME: &str = "account::pages_in_one_slot_are_still_to_copy";
+    if !support::shows_frames() {
+        return skip(NAME, "only root sees frame numbers");
+    }
+    let swap = match crate::system::swap() {
+        Ok(swap) => swap,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 16);
+    puppet.writes(memory, 16);
+    if !puppet.pages_out(memory, 16) {
+        return skip(NAME, "the kernel kept the page");
+    }
+    let child = puppet.does("fork", &[memory, 0]);
+    let command = format!("compare {child} in {memory:#x}, +{}", 16 * page_bytes());
+    let sums = |pid| {
+        let all = super::command::records(pid, &command);
+        let [sums] = of_type(&all, "comparison-summary")[..] else { panic!("{all:?}") };
+        (pages(sums, "shared"), pages(sums, "about_to_copy"), pages(sums, "copied"))
+    };
+    assert_eq!(sums(puppet.0.pid()), (16, 16, 0));
+    puppet.writes(memory, 5);
+    assert_eq!(sums(puppet.0.pid()), (11, 11, 5));
+    _ = puppet.does("kill", &[child]);
+    drop(puppet);
+    drop(swap);
+}

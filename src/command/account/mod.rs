@@ -130,6 +130,9 @@ of all mappings and descriptors, and the deletion of the file, free shared memor
   top N         the N largest groups
   limit N       the first N groups
 
+In the rows of `by`, `own` is anonymous memory and copies of files only here, and `forked` is what is shared since a fork. \
+`other` is merged pages, pages of the kernel, pages without memory here, and what cannot be split.
+
 Amounts under `of which` overlap: huge pages may also be locked. `locked` counts regions that this process has locked \
 itself: a child does not inherit locks. `lazily freed` is the mark of MADV_FREE. It stays if memory \
 is written again, so the summary adds how much the kernel can reclaim now. Clean file pages can be dropped at any time; \

@@ -159,12 +159,19 @@ static CLASSES: Table<AccountRow> = Table::of(&[
 static GROUPS: Table<AccountGroup> = Table::of(&[
     bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
     SHARE.rank(1).cell(|_, row| share(row.bytes, row.of)),
-    bytes("own").cell(|_, row| sum(row, &[Anonymous, PrivateCopies])),
-    bytes("forked").cell(|_, row| sum(row, &[Forked, Merged, PrivateUnclear])),
-    bytes("shmem").cell(|_, row| sum(row, &[ShmemHere, ShmemOthers, ShmemUnclear])),
-    bytes("file").cell(|_, row| sum(row, &[FileHere, FileOthers, FileUnclear])),
-    bytes("other").rank(2).cell(|_, row| sum(row, &[Kernel, Elsewhere, Unclear])),
+    bytes("own").cell(|_, row| sum(row, OWN)),
+    bytes("forked").cell(|_, row| sum(row, FORKED)),
+    bytes("shmem").cell(|_, row| sum(row, SHMEM)),
+    bytes("file").cell(|_, row| sum(row, FILE)),
+    bytes("other").rank(2).cell(|_, row| sum(row, OTHER)),
 ]);
+
+/// The classes of each column.
+const OWN: &[AccountClass] = &[Anonymous, PrivateCopies];
+const FORKED: &[AccountClass] = &[Forked];
+const SHMEM: &[AccountClass] = &[ShmemHere, ShmemOthers, ShmemUnclear];
+const FILE: &[AccountClass] = &[FileHere, FileOthers, FileUnclear];
+const OTHER: &[AccountClass] = &[Merged, PrivateUnclear, Kernel, Elsewhere, Unclear];
 
 const SHARE: Column = Column::number("share", 6, Role::Plain);
 
@@ -428,5 +435,20 @@ pub(in crate::command) mod samples {
             cut_short: true,
             ..account_summary()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Merged pages need no fork.
+    #[test]
+    fn each_class_is_in_one_column() {
+        let columns = [OWN, FORKED, SHMEM, FILE, OTHER];
+        for class in AccountClass::ALL {
+            assert_eq!(columns.iter().filter(|column| column.contains(class)).count(), 1, "{class:?}");
+        }
+        assert_eq!(FORKED, [Forked]);
     }
 }

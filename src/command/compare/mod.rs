@@ -98,8 +98,8 @@ Of several processes only the sums of each are shown, with the kernel's own uss 
 sums of all. In these a page of the attached process counts once, and so does each copied frame. A copy that the parent \
 made is one copy, however many children have the old page. $_shared, $_copied and $_about_to_copy are the bytes of all.
 
-The Private_Dirty of a child in smaps, which redis reports as rdb_last_cow_size, is `copied` and `there` together: pages \
-that the child kept when the parent freed them are its own as well.
+In anonymous memory that was never in swap, `copied` and `there` of an only child add up to its Private_Dirty in smaps. \
+redis reports that as rdb_last_cow_size. Pages that the parent has freed belong to the child alone.
 
 Pages of a file never count as `to copy`: the first write copies them even without a fork. Regions match by address, \
 and files also by offset. A frame that the other process maps only at another address counts as shared, and so does \

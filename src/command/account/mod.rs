@@ -140,7 +140,7 @@ dirty ones are written to disk first. The last words of a row name the action th
 only when the allocator returns it to the kernel: that is a setting of most allocators, and malloc_trim in glibc.
 
 Rss does not count hugetlb pages, page tables, swap, pages of zeros, guard pages, memory of drivers, and data of the \
-kernel ([vvar]). The summary lists them apart.
+kernel ([vvar]). The summary lists them apart. A core does not show which pages are pages of zeros: its sum is `at most`.
 
 For a whole process, the sums are compared with smaps_rollup, which is read before and after. They are equal if the \
 process is stopped. In a running process they may differ by what changed in between.

@@ -72,6 +72,8 @@ record! {
         process: Name,
         /// The bytes of all classes.
         bytes: u64,
+        /// Of these, bytes of an unknown kind that may be pages of zeros, which Rss does not count.
+        [optional] may_be_zeros: Option<u64>,
         /// Bytes of the different frames among them.
         distinct: Fact<u64>,
         /// Bytes that Rss does not count. Those of drivers and of kernel data are the addresses that they span.
@@ -252,7 +254,15 @@ fn of_which(row: &AccountRow) -> Cell<'static> {
 /// The sum and its proof, the frames, and what stands beside.
 fn summary(lines: &mut Lines, summary: &AccountSummary) {
     let line = lines.line();
-    line.indent(2).plain(format!("{} ({}): {}", summary.pid, summary.process, size(summary.bytes)));
+    let at_most = if summary.may_be_zeros.is_some() { "at most " } else { "" };
+    line.indent(2).plain(format!("{} ({}): {at_most}{}", summary.pid, summary.process, size(summary.bytes)));
+    if let Some(bytes) = summary.may_be_zeros {
+        lines.line().indent(2).word(
+            "",
+            Role::Note,
+            format!("{} of unknown kind may be pages of zeros, which Rss does not count", size(bytes)),
+        );
+    }
     if let Ok(kernel) = &summary.kernel {
         proof(lines, summary, kernel);
     }
@@ -390,6 +400,7 @@ pub(in crate::command) mod samples {
             pid: 812,
             process: Name::from("redis-server"),
             bytes: 6 << 30,
+            may_be_zeros: None,
             distinct: Ok((6 << 30) - (100 << 20)),
             beside: Numbers(vec![(BesideRss::Hugetlb, 0), (BesideRss::Swapped, 3 << 20), (BesideRss::ZeroPages, 4096)]),
             page_tables: Ok(12 << 20),
@@ -415,6 +426,7 @@ pub(in crate::command) mod samples {
     fn account_summary_differing() -> AccountSummary {
         let check = |field, counted, kernel| AccountCheck { field, counted, kernel };
         AccountSummary {
+            may_be_zeros: Some(164 << 10),
             distinct: Err(Reason::FrameHidden),
             beside: Numbers(Vec::new()),
             page_tables: Err(Reason::NotOnThisKernel("/proc/PID/status does not show it".into())),

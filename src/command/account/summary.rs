@@ -5,7 +5,7 @@ use super::records::{AccountCheck, AccountProof, AccountSummary};
 use crate::inspect::account::{Accounting, checks};
 use crate::kernel::smaps::Smaps;
 use crate::process::Target;
-use crate::report::{AccountMark, BesideRss, Fact, Numbers, Reason};
+use crate::report::{AccountClass, AccountMark, BesideRss, Fact, Numbers, Reason};
 
 impl AccountSum<'_> {
     pub(super) fn summary(
@@ -29,10 +29,12 @@ impl AccountSum<'_> {
             BesideRss::Swapped => all.beside(what).max(in_swap),
             _ => all.beside(what),
         };
+        let is_as_rss = kernel.as_ref().is_ok_and(|(_, after)| after.field("Rss") == Some(all.total()));
         AccountSummary {
             pid: identity.pid,
             process: identity.name,
             bytes: all.total(),
+            may_be_zeros: Some(all.of(AccountClass::Unclear)).filter(|&bytes| bytes > 0 && !is_as_rss),
             distinct: accounting.distinct(all),
             beside: Numbers(BesideRss::ALL.iter().map(|&what| (what, beside(what))).collect()),
             page_tables: is_whole.clone().and_then(|()| {

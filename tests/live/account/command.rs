@@ -140,3 +140,26 @@ pub fn a_range_is_not_compared() {
     assert_eq!(summary["why"]["kernel"], "only a whole process is compared");
     assert!(AccountClass::words().count() > 10);
 }
+
+/// A core has the page map, and no flags that tell the page of zeros.
+pub fn a_core_has_pages_that_may_be_zeros() {
+    let (mut puppet, zeros) = (Puppet::start(), 7);
+    let memory = puppet.maps("anonymous", 12);
+    puppet.reads(memory, zeros);
+    puppet.0.stop();
+    let rss = rollup(puppet.0.pid())["Rss"];
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("core");
+    let file = file.to_str().expect("a path");
+    records(puppet.0.pid(), &format!("export core {file}"));
+    let output = Command::new(env!("CARGO_BIN_EXE_pmdb"))
+        .args(["-nx", "-q", "-batch", "--json", "-c", file, "-ex", "account"])
+        .output()
+        .expect("pmdb runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
+    let [summary] = of_type(&records, "account-summary")[..] else { panic!("{text}") };
+    let may_be_zeros = summary["may_be_zeros"].as_u64().unwrap_or_default();
+    assert!(may_be_zeros >= zeros * page_bytes(), "{summary}");
+    assert!((bytes(summary) - may_be_zeros..=bytes(summary) - zeros * page_bytes()).contains(&rss), "{summary}");
+}

@@ -37,6 +37,7 @@ pub const TESTS: &[Test] = &[
     ("account::rows_add_up_to_rss", command::rows_add_up_to_rss),
     ("account::by_region_as_smaps", command::by_region_as_smaps),
     ("account::it_fits_a_screen", command::it_fits_a_screen),
+    ("account::a_core_has_pages_that_may_be_zeros", command::a_core_has_pages_that_may_be_zeros),
     ("account::a_range_is_not_compared", command::a_range_is_not_compared),
     ("account::a_family_is_counted_once", family::is_counted_once),
     ("account::one_address_space_is_one_member", family::one_address_space_is_one_member),

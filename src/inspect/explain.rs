@@ -70,6 +70,7 @@ impl AddressSpace {
             is_writable: None,
             is_dirty: is_dirty(page.flags, of_file),
             has_key: protection_key.is_some_and(|key| key != 0),
+            reads_code: self.reads_code(protection_key),
             may_lack_page: viewed.is_some_and(|viewed| self.may_lack_page(&viewed.region, detail.address)),
             flags: page.flags,
             head_flags: self.head_flags(detail),
@@ -183,6 +184,15 @@ impl AddressSpace {
         // Then the entries that are not marked dirty either have not been written to.
         let mut is_written = || self.smaps_at(detail.address, budget).and_then(|smaps| bytes(smaps, CLEAN)) == Some(0);
         (!is_marked && (!by_read || is_written())).then_some(true)
+    }
+
+    /// Whether the processor lets reads pass in memory that only permits execution, in a region with this key. x86-64
+    /// refuses them only by a key (execute_only_pkey in arch/x86/mm/pkeys.c).
+    fn reads_code(&self, protection_key: Option<u64>) -> Option<bool> {
+        let machine = &self.target().machine;
+        let is_known = cfg!(target_arch = "x86_64") && !machine.is_captured();
+        let has_no_key = machine.has_protection_keys() == Some(false) || protection_key == Some(0);
+        (is_known && has_no_key).then_some(true)
     }
 
     /// Whether it is a page of `[vvar]` that the kernel has only for what the machine has (time namespaces, clocks of

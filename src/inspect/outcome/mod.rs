@@ -37,6 +37,8 @@ pub struct AccessFacts {
     pub is_dirty: Option<bool>,
     /// Whether its region has a protection key other than 0: each thread has its own rights for it, in a register.
     pub has_key: bool,
+    /// Whether the processor lets reads pass in memory that only permits execution.
+    pub reads_code: Option<bool>,
     /// Whether it is one of the pages of `[vvar]` that the kernel has on some machines only.
     pub may_lack_page: bool,
     /// The first two numbers of the kernel's release.
@@ -156,11 +158,13 @@ pub fn outcome(facts: &AccessFacts, access: Access) -> AccessOutcome {
         }
         return outcome;
     }
-    // Execute-only memory: with protection keys (or on arm64) the processor refuses a load. An execute-only [vsyscall]
-    // has no page: the kernel emulates jumps to it, and nothing else.
+    // Execute-only memory: with protection keys (or on arm64) the processor refuses a load. x86-64 without such keys
+    // lets it pass. An execute-only [vsyscall] has no page: the kernel emulates jumps to it, and nothing else.
     if access == Access::Read && permissions.execute && facts.state != State::Outside {
         let mut outcome = permitted_outcome(facts, permissions, access);
-        outcome.effects.insert(0, Effect::Protection);
+        if facts.reads_code != Some(true) {
+            outcome.effects.insert(0, Effect::Protection);
+        }
         return outcome;
     }
     AccessOutcome::of(&[Effect::Protection])

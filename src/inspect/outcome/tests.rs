@@ -31,6 +31,7 @@ fn page(state: State, kind: Kind) -> AccessFacts {
         is_writable: Some(true),
         is_dirty: None,
         has_key: false,
+        reads_code: None,
         may_lack_page: false,
         kernel: (6, 18),
         flags: None,
@@ -302,6 +303,8 @@ fn accesses_that_the_region_does_not_permit() {
     check(rights(true, false, false), &[Nothing], &[Protection]);
     check(rights(false, true, false), &[Nothing], &[Nothing]);
     check(rights(false, false, true), &[Protection, Nothing], &[Protection]);
+    let without_keys = AccessFacts { reads_code: Some(true), ..rights(false, false, true) };
+    check(without_keys, &[Nothing], &[Protection]);
     // The region's permissions are checked before the page.
     let guard = AccessFacts { state: State::Poisoned, ..rights(false, false, false) };
     check(guard, &[Protection], &[Protection]);

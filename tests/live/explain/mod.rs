@@ -233,6 +233,17 @@ fn what_is_not_permitted() {
     puppet.does("protect", &[memory, page_bytes(), libc::PROT_READ as u64]);
     makes(&mut puppet, "read-only", memory, Read, Effect::Nothing);
     makes(&mut puppet, "read-only", memory, Write, Effect::Protection);
+    // On x86-64 only a protection key refuses reads of memory that can be executed.
+    let has_keys = std::fs::read_to_string("/proc/self/smaps").is_ok_and(|smaps| smaps.contains("ProtectionKey:"));
+    if cfg!(target_arch = "x86_64") && !has_keys {
+        let mut puppet = Puppet::start();
+        let memory = puppet.maps("anonymous", 2);
+        puppet.writes(memory, 1);
+        puppet.does("protect", &[memory, 2 * page_bytes(), libc::PROT_EXEC as u64]);
+        makes(&mut puppet, "execute-only", memory, Read, Effect::Nothing);
+        makes(&mut puppet, "execute-only, untouched", memory + page_bytes(), Read, Effect::Zeros);
+        makes(&mut puppet, "execute-only", memory, Write, Effect::Protection);
+    }
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 3);
     puppet.unmaps(memory + page_bytes(), 1);

@@ -46,7 +46,7 @@ flags! {
     ERROR = 1, "error", "failed in I/O (never set since Linux 6.12)";
     REFERENCED = 2, "referenced", "used since the last scan by reclaim";
     UPTODATE = 3, "uptodate", "has valid contents";
-    DIRTY = 4, "dirty", "written since it was last saved";
+    DIRTY = 4, "dirty", "written since it was last saved (anonymous memory: marked by reclaim)";
     LRU = 5, "lru", "on a list of reclaimable pages";
     ACTIVE = 6, "active", "on the active list";
     SLAB = 7, "slab", "part of a kernel object allocator";

@@ -212,11 +212,15 @@ impl DrawnPart {
     ) -> Option<Self> {
         let size = space.page();
         let viewed = region.and_then(|index| space.regions().get(index));
-        let asked = ranges.iter().find(|range| range.contains(page.address));
+        // The first page may begin before the range does.
+        let is_in = |range: &AddressRange| size.floor(range.start()) <= page.address && page.address < range.end();
+        let asked = ranges.iter().copied().find(is_in);
         let own = page.range(size);
-        let bounds = [viewed.map(|viewed| viewed.range()), asked.copied()];
+        let bounds = [viewed.map(|viewed| viewed.range()), asked];
         let start = bounds.iter().flatten().map(|one| one.start()).max();
         let end = bounds.iter().flatten().map(|one| one.end()).min();
+        // Cells are of whole pages.
+        let end = end.and_then(|end| end.get().checked_next_multiple_of(size.bytes())).map(VirtualAddress::new);
         let whole = start.zip(end).and_then(|(start, end)| AddressRange::new(size.floor(start), end));
         // A hole is as long as its page record.
         let range = match viewed {

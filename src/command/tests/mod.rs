@@ -165,6 +165,17 @@ fn records(line: &str, target: Target) -> Vec<Box<dyn Record>> {
     records
 }
 
+/// Cells are of whole pages, also of a range that ends within one.
+#[test]
+fn a_map_of_a_part_of_a_page_has_whole_pages() {
+    for (line, pages) in [("map 0x1000010, +16", 1), ("map 0x1000008, +8192", 3)] {
+        let records = records(line, World::new([region(0x1000, 4)]).target().1);
+        let drawn: &super::map::MapRegion = first(&records);
+        assert_eq!((drawn.start.get(), drawn.end.get()), (0x1000 << 12, (0x1000 + pages) << 12), "{line}");
+        assert_eq!((drawn.pages, drawn.cell_pages), (pages, 1), "{line}");
+    }
+}
+
 /// A page that is there, three whose entries are hidden and may be in swap, and one of which it is certain that it is
 /// in none.
 fn hidden_entries() -> Target {

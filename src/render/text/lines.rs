@@ -179,6 +179,11 @@ impl Footnotes {
             fields.sort_by_key(|name| words::rank(name));
             let mut names: Vec<&str> = fields.iter().map(|name| words::field(name)).collect();
             names.dedup();
+            if names.iter().all(|name| name.ends_with(words::IN_ROWS)) {
+                let all_but_last = names.len().saturating_sub(1);
+                let named = names.iter_mut().take(all_but_last);
+                named.for_each(|name| *name = name.trim_end_matches(words::IN_ROWS));
+            }
             let (label, role) = match reason {
                 Reason::FrameHidden => ("hidden", Role::Warn),
                 Reason::NotApplicable(_) => ("none", Role::Dim),

@@ -103,6 +103,9 @@ pub fn rank(name: &str) -> usize {
     ORDER.iter().position(|field| *field == name).unwrap_or(ORDER.len())
 }
 
+/// The end of the names of [fields](field) that other rows or the sum may have. Of several names it is said once.
+pub const IN_ROWS: &str = " in some rows";
+
 /// What a field of a record is called in text.
 pub fn field(name: &str) -> &str {
     match name {
@@ -122,7 +125,10 @@ pub fn field(name: &str) -> &str {
         "alone" => "only here",
         "ends" => "freed at exit",
         "to_copy" => "to copy",
-        "lazily_freed" => "lazily freed",
+        // Of all rows together, smaps may show it.
+        "lazily_freed" => "lazily freed in some rows",
+        "locked" => "locked in some rows",
+        "dirty" => "dirty in some rows",
         "lazy_free" => "LazyFree",
         "page_tables" => "page tables",
         "free_blocks" => "free blocks",

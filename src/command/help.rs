@@ -122,9 +122,12 @@ fn show(context: &mut Context, all: impl IntoIterator<Item = Help>) -> Outcome {
 fn other_word(context: &mut Context, topic: &Spanned<String>, words: &str) -> Outcome {
     let mut rows = Subject::rows_about(words).peekable();
     let is_a_word = rows.peek().is_some();
-    show(context, rows)?;
-    // A word of another program.
+    // A word of another program, or for a task.
     let habit = habits::of(words).filter(|habit| habit.words == words);
+    if let Some((habit, Does::Point { hint, .. })) = habit.map(|habit| (habit, habit.does)) {
+        context.sink.note(habit.hint(hint))?;
+    }
+    show(context, rows)?;
     match habit.map(|habit| (habit, habit.does)) {
         Some((_, Does::Run(ours, _))) => return help_of_habit(context, words, ours),
         Some((habit, Does::Refuse(hint))) if is_a_word => {
@@ -134,7 +137,11 @@ fn other_word(context: &mut Context, topic: &Spanned<String>, words: &str) -> Ou
             let error = eval::Error::new(topic.at, format!("pmdb has no `{words}`"));
             return Err(error.hint(habit.hint(hint)).into());
         }
-        Some((_, Does::Nothing)) | None => {}
+        Some((_, Does::Point { to, .. })) if !is_a_word => {
+            let about = context.commands.abouts().find(|about| about.name.name == to);
+            return show(context, about.map(command_help));
+        }
+        Some((_, Does::Point { .. } | Does::Nothing)) | None => {}
     }
     if is_a_word {
         return Ok(Flow::Done);

@@ -1,5 +1,5 @@
 //! The commands of gdb, pwndbg, gef, crash, page-types, pmap and vmtouch, and what pmdb does with each: run a command
-//! of its own, ignore it, or refuse it with a hint.
+//! of its own, ignore it, or refuse it with a hint. Words for a task, such as `fork`, are refused with a hint too.
 //!
 //! They count only in a line that does not parse, and only when they are typed whole: this table never changes the
 //! meaning of a command or of an abbreviation.
@@ -27,6 +27,13 @@ pub enum Does {
     Nothing,
     /// It refuses the line; the hint says what to type instead. `{}` in it is the words themselves.
     Refuse(&'static str),
+    /// It refuses a word for a task in the same way. `help` names the command for it.
+    Point {
+        /// The command.
+        to: &'static str,
+        /// What to type instead.
+        hint: &'static str,
+    },
 }
 
 const fn run(command: &'static str, words: &'static [&'static str]) -> Habit {
@@ -41,6 +48,11 @@ const fn run_or(command: &'static str, hint: &'static str, words: &'static [&'st
 
 const fn refuse(hint: &'static str, words: &'static [&'static str]) -> Habit {
     let does = Does::Refuse(hint);
+    Habit { words, does }
+}
+
+const fn point(to: &'static str, hint: &'static str, words: &'static [&'static str]) -> Habit {
+    let does = Does::Point { to, hint };
     Habit { words, does }
 }
 
@@ -66,7 +78,7 @@ pub static HABITS: &[Habit] = &[
     run("info symbol", &["sym"]),
     run("info registers", &["info register", "info reg", "info r", "i r", "regs", "registers"]),
     run("info threads", &["info thr", "info th"]),
-    run("translate", &["vtop", "v2p", "virt2phys", "pagewalk"]),
+    run("translate", &["vtop", "v2p", "virt2phys", "pagewalk", "physical"]),
     run_or("region", "add an address: `xinfo $sp`", &["xinfo"]),
     run_or("x/64xb", "put the count in the format: `x/64xb ADDRESS`", &["hexdump", "db", "xxd", "hd"]),
     run_or("x/2xg", "put the count in the format: `x/8xg ADDRESS`", &["rd", "mem"]),
@@ -179,7 +191,7 @@ pub static HABITS: &[Habit] = &[
     refuse("pmdb shows pages (`walk heap`, `summary heap`), not the blocks of malloc: use pwndbg or gef for these", &[
         "heap", "arena", "arenas", "bins", "fastbins", "smallbins", "largebins", "unsortedbin", "tcache", "tcachebins", "vis_heap_chunks", "vis",
         "malloc_chunk", "malloc-chunk", "mp", "find_fake_fast", "heap-info", "heap_config", "top_chunk", "try_free", "jemalloc_heap", "mallocng-explain",
-        "slab", "slub", "kmalloc", "ptmalloc",
+        "ptmalloc",
     ]),
     refuse("`x/gx NAME@got` shows an entry of the table, and `info symbols @got` lists all entries by name", &["got", "gotplt", "plt", "tracegot"]),
     refuse("`regions` shows the permissions of each region; for the file, use `checksec --file=PROGRAM` or `readelf -lW PROGRAM`", &[
@@ -213,13 +225,30 @@ pub static HABITS: &[Habit] = &[
 
     // ---- Other programs of the shell.
     refuse("`walk all by flags` counts pages by their flags, as page-types does; `walk RANGE where FILTER` selects pages, and `flags ADDRESS` explains them", &[
-        "page-types", "pagetypes", "pagemap", "kpageflags", "kpagecount",
+        "page-types", "pagetypes", "kpageflags", "kpagecount",
     ]),
+    refuse("`translate ADDRESS` explains the page-map entry of an address, and `walk all by flags` counts all pages by their flags", &["pagemap"]),
     refuse("`regions` shows the facts of pmap, and `region ADDRESS full` those of pmap -X and smaps; `regions by rss` begins with the largest", &[
         "pmap", "smaps", "cat", "smem", "info mem", "maps_dump", "procmem",
     ]),
     refuse("`walk RANGE where cached` counts untouched pages that are in the page cache, and `walk RANGE where not_cached` those that are not", &["vmtouch", "fincore", "pcstat", "mincore"]),
     refuse("`walk all by node` counts the pages of each node", &["numastat", "numactl", "numa_maps", "numa-maps"]),
+
+    // ---- Words for a task.
+    point("walk", "`walk pfn:A..pfn:B where flags(slab)` lists the frames of the kernel's slab allocator; pmdb does not show the blocks of malloc", &[
+        "slab", "slub", "kmalloc",
+    ]),
+    point("pins", "`pins RANGE` lists the pages that are pinned, and who may have pinned them", &["pinned"]),
+    point("pins", "`pins RANGE` lists who holds pages, and `explain ADDRESS` the references to one page", &["refs"]),
+    point("who", "`who ADDRESS` lists the processes that map a page", &["sharers"]),
+    point("regions", "`regions where swapped > 0` lists regions with pages in swap, and `walk all where swapped` these pages", &["swapped"]),
+    point("explain", "`explain huge` lists why memory is not on huge pages, and `walk RANGE where thp` the pages that are", &[
+        "huge page", "huge pages", "hugepage", "hugepages", "thp",
+    ]),
+    point("diff", "`source ':leak'` lists the memory that grows, by region; from a shell: `pmdb -batch -x :leak PID`", &["leak", "leaks"]),
+    point("compare", "`compare children` lists what a fork copied and what it still shares", &["fork"]),
+
+    // ---- Commands of the shell.
     refuse("run it in the shell: `!{}`", &["ls", "free", "vmstat", "top", "htop", "slabtop", "clear", "less", "vi", "vim", "sudo", "bash"]),
 ];
 

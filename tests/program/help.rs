@@ -212,3 +212,17 @@ fn an_error_lists_six_alternatives_and_names_the_help_with_the_others() {
         home.run(&["help", topic]).is_fine();
     }
 }
+
+#[test]
+fn a_word_for_a_task_names_the_command_first() {
+    let home = Home::new();
+    for (words, note, shown) in [
+        ("fork", "note: `compare children` ", "compare: compare the memory of two processes"),
+        ("huge pages", "note: `explain huge` ", "explain (e"),
+        ("thp", "note: `explain huge` ", "the same as pmd_mapped"),
+        ("slab", "note: `walk pfn:A..pfn:B where flags(slab)` ", "flags: the flags of page frames"),
+    ] {
+        let help = home.run(&["help", words]).is_fine().out.clone();
+        assert!(help.starts_with(note) && help.contains(shown), "{words}: {help}");
+    }
+}

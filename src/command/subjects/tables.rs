@@ -241,7 +241,7 @@ fn habits() -> String {
             let theirs = habit.words.iter().take(4).copied().collect::<Vec<_>>();
             Some(row(ours, 22, &theirs.join(", ")))
         }
-        Does::Nothing | Does::Refuse(_) => None,
+        Does::Nothing | Does::Refuse(_) | Does::Point { .. } => None,
     });
     rows.collect()
 }

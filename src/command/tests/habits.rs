@@ -39,7 +39,7 @@ fn what_runs_is_a_line_of_ours_and_its_words_are_found_whole_only() {
         assert_eq!(of(&format!("{words}x")).filter(|one| one.words == words), None);
         match does {
             Does::Nothing => assert_eq!(LANGUAGE.parse_line(&format!("{words} on")), LANGUAGE.parse_line("#")),
-            Does::Refuse(hint) => {
+            Does::Refuse(hint) | Does::Point { hint, .. } => {
                 for line in [words.to_owned(), format!("{words} something 0x10")] {
                     let error = LANGUAGE.parse_line(&line).expect_err(&line);
                     assert_eq!(error.hint, Some(hint.replace("{}", words)), "{line}");

@@ -50,8 +50,8 @@ impl Language {
             match found.does {
                 Does::Nothing => Ok(ParsedLine::Comment),
                 // A row that is pasted alone, such as lldb's `frame #0: …`, has an address.
-                Does::Refuse(_) if lexer::pasted_row(line.trim_start()).is_some() => Err(error),
-                Does::Refuse(hint) => Err(found.refusal(hint)),
+                Does::Refuse(_) | Does::Point { .. } if lexer::pasted_row(line.trim_start()).is_some() => Err(error),
+                Does::Refuse(hint) | Does::Point { hint, .. } => Err(found.refusal(hint)),
                 Does::Run(ours, hint) => parse_tokens(self, line, &found.replace_words(self, ours, &tokens))
                     .map_err(|error| error.or_hint(hint)),
             }

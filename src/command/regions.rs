@@ -165,7 +165,13 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
             return Err(Error::refused(message, format!("to sort: `regions by {order}`")));
         }
         if let Some(part) = part.as_deref().filter(|_| within.is_none() && !space.regions().iter().any(is_named)) {
-            context.sink.note(format!("no region has `{part}` in its name; for a symbol: `region {part}`"))?;
+            let parses = |filter: &&String| context.commands.language.parse_line(filter).is_ok();
+            let conditions = [format!("regions where {part}"), format!("regions where {part} > 0")];
+            let instead = match conditions.iter().find(parses) {
+                Some(condition) => format!("as a condition: `{condition}`"),
+                None => format!("for a symbol: `region {part}`"),
+            };
+            context.sink.note(format!("no region has `{part}` in its name; {instead}"))?;
         }
         if filter.as_ref().is_some_and(|filter| filter.needs_stats()) || order.is_some_and(RegionOrder::needs_stats) {
             target.process.require_page_map()?;

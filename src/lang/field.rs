@@ -53,6 +53,11 @@ pub enum FilterSubject {
 }
 
 impl FilterSubject {
+    /// Whether a field of this name is a condition by itself.
+    pub fn has_condition(self, name: &str) -> bool {
+        self.fields().contains(&(name, ValueType::Boolean))
+    }
+
     /// The names of its fields, with what each holds. A condition and a number may share one.
     pub(super) fn fields(self) -> Vec<(&'static str, ValueType)> {
         fn of<F: FilterField>() -> Vec<(&'static str, ValueType)> {

@@ -9,6 +9,7 @@ use crate::eval;
 use crate::inspect;
 use crate::inspect::account::{Family, FamilyStep, FamilySums};
 use crate::lang::display::write_quoted;
+use crate::lang::field::FilterSubject;
 use crate::lang::parser::{Parsed, Tokens, pattern, text, word};
 use crate::lang::{self, Expected, Expression, Spanned};
 use crate::process::{self, CgroupMemory, Machine, ProcessHandle};
@@ -270,6 +271,9 @@ pub(super) fn meant(range: &Spanned<lang::Range>, error: eval::Error) -> eval::E
         return error.hint(hint);
     }
     match process::processes_called(&name) {
+        _ if FilterSubject::Page.has_condition(&name) => error.hint(format!(
+            "`{name}` is a condition on pages: `walk all where {name}`; `account by mapping` lists files and (anonymous)"
+        )),
         Ok(found) if !found.is_empty() => error.hint(format!(
             "for processes of this name: `account \"{name}\"`, in a shell with 'single quotes' around it"
         )),

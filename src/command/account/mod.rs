@@ -21,7 +21,7 @@ use crate::inspect::{AddressSpace, Facts, GroupKey as Key, OfFrame, Page};
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Region};
 use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, one_of, range, snapshot_file, split_text, word};
-use crate::lang::{self, Range, Spanned, display};
+use crate::lang::{self, Expression, Range, Spanned, display};
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
@@ -230,7 +230,7 @@ what the processes use otherwise.",
             None => None,
             Some(range) => {
                 let subject = eval::subject(range, context.state).map_err(|error| family::meant(range, error))?;
-                Some(subject.spans(range.at, "`account heap`, `account A..B`")?)
+                Some(subject.spans(range.at, &range_meant(range))?)
             }
         };
         let space = AddressSpace::of(&target)?;
@@ -278,6 +278,19 @@ impl AccountFor {
             Some(AccountKey::Cgroup) => Facts::CGROUPS,
             _ => Facts::empty(),
         }
+    }
+}
+
+/// The largest number that the kernel gives a process (PID_MAX_LIMIT). It is no address of a process in practice.
+const LARGEST_PID: i128 = 4 << 20;
+
+/// The hint for one address in the place of a range: a small number is probably a process, as in `compare PID`.
+fn range_meant(range: &Spanned<Range>) -> String {
+    match range.node {
+        Range::Expression(Expression::Integer(pid @ 1..=LARGEST_PID)) => {
+            format!("for process {pid} `attach {pid}`, then `account`; for all of one name `account \"NAME\"`")
+        }
+        _ => "`account heap`, `account A..B`".to_owned(),
     }
 }
 

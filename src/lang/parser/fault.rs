@@ -89,7 +89,8 @@ fn paste_hint(language: Language, line: &str, tokens: &[Token<'_>], error: &Synt
             let is_behind = lexer::only_number(line.get(error.at.start..)?).is_some();
             let is_filter = error.expected.contains(&Expected::Comparison.describe());
             let in_place = lexer::only_number(line.get(error.at.start..error.at.end)?);
-            let is_explained = in_place.as_ref() == Some(&shown) && error.hint.is_some();
+            let is_range = line.get(error.at.start..error.at.end) == Some("..");
+            let is_explained = is_range || in_place.as_ref() == Some(&shown) && error.hint.is_some();
             let is_said = is_behind || error.hint.is_none();
             let needed = is_behind || is_said && !matches!(shown, PastedNumber::Address(_));
             (needed && !is_filter && !is_explained).then(|| use_alone(command.text, name, &shown))

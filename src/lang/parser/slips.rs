@@ -3,6 +3,7 @@
 
 use super::failure::{Failure, short};
 use super::of_c::of_c;
+use crate::kernel::PageFlags;
 use crate::kernel::words::Worded;
 use crate::lang::expected::Expected;
 use crate::lang::expression::{ChangeFunction, Function, NumberType};
@@ -18,6 +19,8 @@ pub(super) fn hint(failed: &Failure<'_>) -> Option<String> {
         .or_else(|| of_c(failed))
         .or_else(|| of_perl(failed))
         .or_else(|| trailing_comma(failed))
+        .or_else(|| range_for_address(failed))
+        .or_else(|| condition_on_regions(failed))
         .or_else(|| filter_word_in_value(failed))
         .or_else(|| field_without_comparison(failed))
         .or_else(|| failed.hint.clone())
@@ -107,6 +110,54 @@ pub(super) fn trailing_comma(failed: &Failure<'_>) -> Option<String> {
     let command = failed.tokens.first().filter(|_| failed.tokens.len() > 2)?;
     let is_address = matches!(before.kind, TokenKind::Number(number) if number >= LEAST_ADDRESS);
     (is_last && is_address).then(|| format!("leave the last comma out: `{} {}`", command.text, before.text))
+}
+
+/// A range in a command that takes one address: `who A, +64K`. The hint is a command that answers for a range.
+fn range_for_address(failed: &Failure<'_>) -> Option<String> {
+    let command = failed.command()?;
+    let (clause, answer) = match command {
+        "who" => (" by mapcount", "counts the mappings of its pages"),
+        "flags" => (" by flags", "counts its pages by their flags"),
+        "region" => (" by region", "lists its regions"),
+        "explain" => (" by state", "counts its pages by their states"),
+        _ => return None,
+    };
+    if !matches!(failed.token()?.text, "," | "..") {
+        return None;
+    }
+    let is_behind = |token: &&Token<'_>| {
+        ["where", "by", "limit", "top", "full"].contains(&token.text)
+            || matches!(token.kind, TokenKind::Pipe { .. } | TokenKind::Redirect { .. } | TokenKind::Comment)
+    };
+    let behind = failed.tokens.get(failed.position..)?.iter().find(is_behind);
+    let end = behind.map_or(failed.line.len(), |token| token.at.start);
+    let range = failed.line.get(failed.tokens.get(1)?.at.start..end)?.trim_end();
+    let parses = |line: &str| failed.language.parse_line(line).is_ok();
+    let whole = format!("walk {range}{clause}");
+    let huge = format!("explain huge {range}");
+    let more = match command {
+        "explain" if parses(&huge) => format!(", and `{huge}` is about huge pages"),
+        _ => String::new(),
+    };
+    parses(&whole).then(|| format!("`{command}` is for one address; for a range `{whole}` {answer}{more}"))
+}
+
+/// `regions (anonymous)`, as the name of such a region is shown, and `regions where anon`, a flag of frames.
+fn condition_on_regions(failed: &Failure<'_>) -> Option<String> {
+    failed.command().filter(|command| *command == "regions")?;
+    let is_condition = |word: &str| failed.language.parse_line(&format!("regions where {word}")).is_ok();
+    match failed.tokens {
+        [_, open, name, ..] if failed.position == 1 && open.text == "(" && is_condition(name.text) => {
+            Some(format!("as a condition: `regions where {}`", name.text))
+        }
+        _ => {
+            let word = failed.token()?.text;
+            PageFlags::from_flag_name(word).filter(|_| failed.expects(Expected::RegionField))?;
+            let mut longer = RegionField::all().map(RegionField::name).filter(|name| name.starts_with(word));
+            let name = longer.find(|name| *name != word && is_condition(name))?;
+            Some(format!("for regions `regions where {name}`, for frames `walk all where flags({word})`"))
+        }
+    }
 }
 
 /// The first field of a line of maps: two addresses with `-` between them.

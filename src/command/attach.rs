@@ -189,7 +189,7 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
                     format!("{what}; as a command it is {ours}: pmdb {process}{ours}")
                 }
                 None if language.is_alone(first, rest.split(' ').next()) => {
-                    let rest = if rest.contains('"') { format!("'{rest}'") } else { rest.to_owned() };
+                    let rest = for_a_shell(rest);
                     format!("{what}; a command without a process is not quoted as a whole: `pmdb {first} {rest}`")
                 }
                 Some((_, Does::Nothing)) => what,
@@ -211,6 +211,19 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
         }
         resolved => Ok(resolved?),
     }
+}
+
+/// The words of a line as they are typed in a shell: those between the first and the last that it would change are in
+/// quotes.
+fn for_a_shell(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || " _-+=:,./@%^".contains(c);
+    let (Some(first), Some(last)) = (text.find(|c| !is_plain(c)), text.rfind(|c| !is_plain(c))) else {
+        return text.to_owned();
+    };
+    let start = text.get(..first).and_then(|before| before.rfind(' ')).map_or(0, |blank| blank + 1);
+    let end = text.get(last..).and_then(|behind| behind.find(' ')).map_or(text.len(), |blank| last + blank);
+    let (before, quoted, behind) = (&text[..start], &text[start..end], &text[end..]);
+    format!("{before}'{}'{behind}", quoted.replace('\'', "'\\''"))
 }
 
 /// The end of an error about a name: the names that contain it.
@@ -259,5 +272,24 @@ impl Command for Detach {
             remarks: Vec::new(),
         })?;
         Ok(Flow::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_quoted_where_a_shell_would_change_it() {
+        for (line, typed) in [
+            ("pfn:0..pfn:0x640000 by zone", "pfn:0..pfn:0x640000 by zone"),
+            ("pfn:0..pfn:9 where flags(buddy) by zone", "pfn:0..pfn:9 where 'flags(buddy)' by zone"),
+            (r#""x""#, r#"'"x"'"#),
+            ("pfn:1 where a > 1 and (b or c) limit 2", "pfn:1 where a '> 1 and (b or c)' limit 2"),
+            (r#""a  b" top 2"#, r#"'"a  b"' top 2"#),
+            ("'a'", r"''\''a'\'''"),
+        ] {
+            assert_eq!(for_a_shell(line), typed, "{line}");
+        }
     }
 }

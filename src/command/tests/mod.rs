@@ -431,6 +431,8 @@ fn who_without_the_right_to_frames_is_a_refusal() {
         let mut sink = Kept { records: Vec::new(), stop_at: usize::MAX };
         let error = run_line(&mut state, line, None, &mut sink).expect_err("no frame");
         assert_eq!(error.status(), status, "{line}: {error:?}");
+        let is_untouched = format!("{error:?}").contains("`walk 0x1000000..0x1002000 where present limit 1`");
+        assert_eq!(is_untouched, status == 1, "{line}: {error:?}");
     }
 }
 

@@ -188,7 +188,19 @@ fn by_address(
             eval::Error::unknown(place.at, what, &reason)
         } else {
             let message = format!("there is no frame to look for at {address}: its page is {state}");
-            hint_frame(context, "who", place, detail.page.state(), eval::Error::new(place.at, message))
+            let error = eval::Error::new(place.at, message);
+            match (detail.page.state(), &detail.region) {
+                (State::Untouched, Some(region)) => {
+                    let pages = match &place.node {
+                        Expression::Name(_) | Expression::BracketedRegion(_) | Expression::ModuleRegion { .. } => {
+                            place.node.to_string()
+                        }
+                        _ => region.range.to_string(),
+                    };
+                    error.hint(format!("for a page with a frame: `walk {pages} where present limit 1`"))
+                }
+                (state, _) => hint_frame(context, "who", place, state, error),
+            }
         }
     })?;
     Ok(FrameQuestion {

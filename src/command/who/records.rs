@@ -206,6 +206,11 @@ fn of(summary: &WhoSummary) -> String {
 /// The result of a search through everything.
 fn search_result(summary: &WhoSummary, looked_at: String) -> String {
     if let Some(because) = &summary.because {
+        if summary.counts.mappings == 0 && matches!(summary.words.map_count, Ok(0)) {
+            return format!(
+                "{looked_at}: a map count of 0 does not prove that nobody maps the frame, because {because}"
+            );
+        }
         return format!("{looked_at}; the kernel's count does not show when all are found: {because}");
     }
     let Some(missing) = mappings_not_found(summary) else {

@@ -53,7 +53,11 @@ impl Evaluator<'_> {
         let name = &name.0;
         let symbols = self.symbols_called(name, at);
         match symbols {
-            Ok(found) if !found.is_empty() => return self.one(name, found, at).map(NamedThing::from),
+            Ok(found) if !found.is_empty() => {
+                let symbol = self.one(name, found, at)?;
+                self.note_region_of_name(name, &symbol, at);
+                return Ok(symbol.into());
+            }
             Err(error) if error.cause.is_some() || self.scope.target().is_none() => {
                 return Err(without_target(error, name));
             }
@@ -67,6 +71,18 @@ impl Evaluator<'_> {
         }
         // A thread-local symbol has no address, but it is what was meant.
         symbols.and_then(|_| Err(self.no_such_name(name, at)))
+    }
+
+    /// Notes, for `heap` or `stack` that is a symbol of a library, how to write the region.
+    fn note_region_of_name(&self, name: &str, symbol: &SymbolAt, at: Span) {
+        let executable = self.scope.target().and_then(|target| target.process.executable());
+        if matches!(name, "heap" | "stack")
+            && executable.as_ref() != Some(&symbol.module)
+            && self.bracketed(name, at).is_ok()
+        {
+            let module = symbol.module.file_name();
+            self.scope.note(format!("`{name}` is a symbol of {module} here; the region is `[{name}]`"));
+        }
     }
 
     fn no_such_name(&self, name: &str, at: Span) -> Error {

@@ -113,6 +113,33 @@ fn the_programs_own_symbol_comes_first_and_the_others_are_mentioned() {
 }
 
 #[test]
+fn a_symbol_of_a_library_with_the_name_of_a_region_is_noted() {
+    let library =
+        Builder::with(vec![entry("stack", 0x2200, 8, GLOBAL, OBJECT), entry("heap", 0x2300, 8, GLOBAL, OBJECT)]);
+    let fake = || {
+        let fake = Fake::new()
+            .region(0x7100_1000, 0x7100_2000, "r-xp", 8, "/lib.so")
+            .region(0x7100_2000, 0x7100_3000, "rw-p", 8, "/lib.so")
+            .region(0x7ffe_0000, 0x7ffe_8000, "rw-p", 0, "[stack]");
+        fake.file("/lib.so", library.bytes())
+    };
+    let world = World::of(fake());
+    assert_eq!(world.print("stack"), "address 0x71002200");
+    assert_eq!(world.notes.take(), ["`stack` is a symbol of lib.so here; the region is `[stack]`"]);
+    // There is no such region, the region is meant, or the module is named.
+    assert_eq!(world.print("heap"), "address 0x71002300");
+    world.print("[stack]");
+    world.print("lib.so!stack");
+    assert!(world.notes.take().is_empty());
+    // The program's own is what its user means.
+    let mut fake = fake();
+    fake.executable = Some(Name::from("/lib.so"));
+    let world = World::of(fake);
+    assert_eq!(world.print("stack"), "address 0x71002200");
+    assert!(world.notes.take().is_empty());
+}
+
+#[test]
 fn libraries_of_one_name_are_told_apart_by_their_paths() {
     let mut fake = process();
     let copy = fake.files.values().last().cloned().unwrap_or_default();

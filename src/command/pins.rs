@@ -176,7 +176,7 @@ fn list_without_records(
     Ok(Flow::Done)
 }
 
-/// What the kernel counts as pinned by the process.
+/// What drivers account as pinned by the process.
 fn vm_pin(target: &Target) -> Option<u64> {
     let status = target.process.status().ok()?;
     status.memory.iter().find(|(name, _)| name == "VmPin").map(|(_, bytes)| *bytes)
@@ -405,7 +405,8 @@ record! {
         unknown: u64,
         /// Pages that are or may be pinned, but are in no registered buffer that was found.
         unlisted: u64,
-        /// Bytes that the kernel counts as pinned by the process (VmPin), where the pages are unknown.
+        /// Bytes that drivers account as pinned by the process (VmPin), where the pages are unknown. Pins of vmsplice,
+        /// O_DIRECT and many drivers are not among them.
         [optional] vm_pin: Option<u64>,
         /// Number of buffers and file descriptors that may have pinned them.
         holders: u64,
@@ -491,7 +492,11 @@ fn summary(lines: &mut Lines, summary: &PinsSummary) {
         part(Role::Warn, format!("{} unknown", count(summary.unknown)));
     }
     if let Some(bytes) = summary.vm_pin {
-        lines.line().indent(2).plain(format!("in the whole process: {} pinned (VmPin)", size(bytes)));
+        let text = format!(
+            "drivers account for {} in the whole process (VmPin); vmsplice, O_DIRECT and many drivers do not account",
+            size(bytes)
+        );
+        lines.line().indent(2).prose(Role::Plain, &text);
     }
     if summary.holders == 0 && summary.unlisted > 0 {
         lines.line().indent(2).prose(Role::Note, "nothing that the kernel lists has pinned them");

@@ -149,7 +149,7 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
     let identity = || if has_identity { Ok(()) } else { Err(Reason::NotInFile("not in this core".to_owned())) };
     let device = why.take("device", identity().map(|()| region.device));
     let inode = why.take("inode", identity().map(|()| region.inode));
-    let uncertain = stats.and_then(|stats| stats.uncertain);
+    let uncertain = stats.and_then(RegionStats::uncertainly_swapped);
     if let Some(reason) = uncertain.and_then(StateSet::uncertainty) {
         why.note("swapped", &reason);
     }

@@ -272,7 +272,7 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
                 if holds != Some(true) {
                     continue;
                 }
-                uncertain = uncertain.or(stats.uncertain);
+                uncertain = uncertain.or(stats.uncertainly_swapped());
                 let mut report = Box::new(region::report(viewed, Some(stats)));
                 if wants_pss {
                     report.pss = report.why.take("pss", stats.pss.clone());

@@ -57,11 +57,15 @@ pub struct RegionStats {
 impl RegionStats {
     /// `swapped`, unless it is only the most likely number.
     pub fn certainly_swapped(&self) -> Fact<u64> {
-        let uncertain = self.uncertain.filter(|states| states.may_be(State::Swapped));
-        match uncertain.and_then(StateSet::uncertainty) {
+        match self.uncertainly_swapped().and_then(StateSet::uncertainty) {
             Some(reason) => Err(reason),
             None => self.swapped.clone(),
         }
+    }
+
+    /// The uncertain states, if `swapped` is one of them: a page of the hugetlb pool never is.
+    pub fn uncertainly_swapped(&self) -> Option<StateSet> {
+        self.uncertain.filter(|states| states.may_be(State::Swapped))
     }
 
     /// Why the page map hides the pages of the region, if it does. The numbers are then meaningless.

@@ -166,6 +166,24 @@ fn sums_with_the_kernels_names_leave_out_the_hugetlb_pool() {
     }
 }
 
+/// What an empty entry of the pool stands for is unknown without a scan, but it is never in swap.
+#[test]
+fn the_swapped_bytes_of_the_hugetlb_pool_are_certain() {
+    let mut session = Session::new(|world| {
+        let device = Device { major: 0, minor: 40 };
+        let mut pool = region(0x8000, 512);
+        (pool.name, pool.inode, pool.device) = ("/anon_hugepage".into(), 7, device);
+        world.regions.get_mut().expect("a lock").push(pool);
+        world.hugetlbfs = Some(device);
+        world.scans = false;
+    });
+    let records = session.run("region 0x8000000").unwrap();
+    let whys: Vec<_> = all(&records).map(|row: &RegionReport| (row.why.of("swapped"), row.why.of("states"))).collect();
+    assert!(matches!(whys[..], [(None, Some(_))]), "{whys:?}");
+    let records = session.run("regions").unwrap();
+    assert!(notes(&records).iter().all(|note| !note.contains("swapped")));
+}
+
 #[test]
 fn the_last_address_is_that_of_the_last_row() {
     let mut session = Session::new(|_| {});

@@ -10,6 +10,7 @@ use crate::lang::parser::{Parsed, Tokens, address, word};
 use crate::lang::{Expression, Span, Spanned, display};
 use crate::process::Target;
 use crate::render::Sink;
+use crate::render::units::size;
 use crate::report::{Fact, Hex, Numbers, Reason, RegionPlace, RegionReport, VmFlag, Why};
 use nom::Parser;
 use nom::combinator::opt;
@@ -110,6 +111,16 @@ For `full`, and where map counts cannot be read, the kernel walks the whole proc
             }
         }
         context.sink.emit(&report)?;
+        // A large variable without initial values begins in the last page of the file, and continues in memory.
+        if let Some((name, bytes)) = eval::variable(expression, context.state)
+            && let Some(end) = address.checked_add(bytes)
+            && end > viewed.range().end()
+        {
+            let behind = size(end.get() - viewed.range().end().get());
+            let message =
+                format!("`{name}` continues after this region for {behind}: `walk {name} by region` lists all of it");
+            context.sink.note(message)?;
+        }
         Ok(Flow::Done)
     }
 }

@@ -437,6 +437,24 @@ fn who_without_the_right_to_frames_is_a_refusal() {
 }
 
 #[test]
+fn a_variable_that_passes_the_end_of_its_region_is_noted() {
+    use crate::process::fake::Fake;
+    use crate::symbol::tests::builder::{Builder, GLOBAL, OBJECT, entry};
+    let file =
+        Builder::with(vec![entry("buf", 0x2100, 0x2f00, GLOBAL, OBJECT), entry("one", 0x2000, 8, GLOBAL, OBJECT)]);
+    let fake = || {
+        let fake = Fake::new()
+            .region(0x40_1000, 0x40_2000, "r-xp", 7, "/usr/bin/program")
+            .region(0x40_2000, 0x40_3000, "rw-p", 7, "/usr/bin/program")
+            .region(0x40_3000, 0x40_6000, "rw-p", 0, "");
+        fake.file("/usr/bin/program", file.bytes()).target()
+    };
+    let said = notes(&records("region buf", fake())).concat();
+    assert_eq!(said, "`buf` continues after this region for 8 KiB: `walk buf by region` lists all of it");
+    assert!(notes(&records("region one", fake())).is_empty());
+}
+
+#[test]
 fn lines_of_all_functions_of_a_name_and_modules_whose_file_is_gone() {
     use crate::process::fake::Fake;
     use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};

@@ -29,6 +29,8 @@ LEFT_OUT = {"print", "display", "undisplay", "info display"}
 FAMILY = ["children", "cgroup"]
 # Commands that take a range and not one address.
 RANGES_ONLY = {"patched", "account", "soft-dirty"}
+# Commands that take a range, and explain one address in detail.
+ABOUT_ADDRESSES = {"translate", "decode"}
 # Commands that would leave the inferior or end the server.
 REFUSED = {"attach", "detach", "quit", "source"}
 PROTOCOL = 1
@@ -202,25 +204,30 @@ def address(text):
 
 
 def span(text, keeps_size=False):
-    """The first address of an expression, and its size: None for an address alone.
+    """The first address of an expression, and its size: None for an address alone."""
+    return span_of(text, keeps_size)[:2]
+
+
+def span_of(text, keeps_size=False):
+    """The same, and whether it has a size at all.
 
     An object within one page becomes an address, so that pmdb shows all facts of that page, unless its size is kept."""
     text = without_brackets(text)
     comma, dots, at = find(text, ","), find(text, ".."), find(text, "@")
     if comma >= 0 and text[comma + 1:].lstrip().startswith("+"):
-        return sized(address(text[:comma]), length(text[comma + 1:].lstrip()[1:]))
+        return (*sized(address(text[:comma]), length(text[comma + 1:].lstrip()[1:])), True)
     if comma >= 0:
         raise gdb.GdbError("a length follows a comma as +LENGTH: {}, +{}".format(text[:comma].strip(), text[comma + 1:].strip()))
     if dots >= 0:
         start, end = address(text[:dots]), address(text[dots + 2:])
-        return sized(start, end - start)
+        return (*sized(start, end - start), True)
     if at >= 0:
         value = evaluated(text[:at])
-        return sized(location(value), value.type.sizeof * number(text[at + 1:]))
+        return (*sized(location(value), value.type.sizeof * number(text[at + 1:])), True)
     start, size = addressed(text)
     page = os.sysconf("SC_PAGE_SIZE")
     is_one_page = start // page == (start + max(size, 1) - 1) // page
-    return start, size if size and (keeps_size or not is_one_page) else None
+    return start, size if size and (keeps_size or not is_one_page) else None, bool(size)
 
 
 def sized(start, size):
@@ -231,9 +238,12 @@ def sized(start, size):
     return start, size
 
 
-def ranged(text, keeps_size=False):
-    start, size = span(text, keeps_size)
+def written(start, size):
     return "{:#x}".format(start) if size is None else "{:#x}, +{:#x}".format(start, size)
+
+
+def ranged(text, keeps_size=False):
+    return written(*span(text, keeps_size))
 
 
 def filled(text):
@@ -605,7 +615,10 @@ class Looking(gdb.Command):
 
     @plainly
     def invoke(self, argument, from_tty):
+        self.about_one = None
         run(self.line(argument), from_tty)
+        if self.about_one:
+            write("note: this is one address, so the answer is about one page; for more: pmdb {} {}, +LENGTH\n".format(self.name, self.about_one))
 
     def line(self, argument):
         """The line for pmdb."""
@@ -635,8 +648,12 @@ class Looking(gdb.Command):
             return self.within(argument)
         refuse_shell(expression)
         is_range = self.kind == "RANGE"
-        where = ranged(expression, self.name in RANGES_ONLY) if is_range else "{:#x}".format(self.single(expression))
-        return where + " " + filled(clauses)
+        if not is_range:
+            return "{:#x} {}".format(self.single(expression), filled(clauses))
+        start, size, is_object = span_of(expression, self.name in RANGES_ONLY)
+        if not is_object and self.name not in ABOUT_ADDRESSES:
+            self.about_one = expression.strip()
+        return "{} {}".format(written(start, size), filled(clauses))
 
     def is_alone(self, argument, is_optional):
         """Whether there is no expression, only clauses, if anything."""

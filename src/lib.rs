@@ -67,7 +67,7 @@
 //!         let mut search = who(&target.machine, &FrameQuestion::of(frame))?;
 //!         while let Some(step) = search.next()? {
 //!             if let SearchEvent::Found(mapper) = step {
-//!                 println!("{} has it at {}", mapper.target.process.identity().name, mapper.address);
+//!                 println!("{} has it at {}", mapper.process.name, mapper.address);
 //!             }
 //!         }
 //!     }

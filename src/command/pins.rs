@@ -304,8 +304,10 @@ impl ListedPins {
         while let Some(step) = search.next()? {
             match step {
                 SearchEvent::Visited { done, total } => sink.progress(done, total, "processes")?,
-                SearchEvent::Found(mapper) if !mapper.target.process.identity().is_same_process(&own.identity()) => {
-                    let process = &mapper.target.process;
+                SearchEvent::Found(mapper) if !mapper.process.is_same_process(&own.identity()) => {
+                    // A process that has exited holds nothing.
+                    let Ok(target) = mapper.target() else { continue };
+                    let process = &target.process;
                     let page = AddressRange::of_length(mapper.address, self.size.bytes());
                     let has_it = |buffer: &AddressRange| page.is_some_and(|page| page.intersection(*buffer).is_some());
                     self.add(process, process.pinning_descriptors(), has_it, sink)?;

@@ -8,13 +8,20 @@ use crate::source::{OwnerDetail, RecordParts, RecordedMapper, Result, SwappedRan
 
 impl Machine {
     /// The processes that may map a frame, each address space once, by the kernel's own records. They are no proof: a
-    /// page counts only if the page map of the process has the frame there. Each mapping looked at is a step.
+    /// page counts if the page map of the process has the frame there, or if all entries that the records show are as
+    /// many as the kernel counts. Each mapping looked at is a step. Calls `meanwhile` with them; if that returns true,
+    /// the result is those that are still there then.
     ///
     /// # Errors
     /// As [`require_records`](Self::require_records); the kernel keeps no such record of the frame; the budget is over.
-    pub fn mappers(&self, frame: FrameNumber, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+    pub fn mappers(
+        &self,
+        frame: FrameNumber,
+        meanwhile: &mut dyn FnMut(&[RecordedMapper]) -> bool,
+        budget: &mut Budget,
+    ) -> Result<Vec<RecordedMapper>> {
         self.require_records(RecordParts::OWNER)?;
-        self.source().mappers(frame.get(), budget)
+        self.source().mappers(frame.get(), meanwhile, budget)
     }
 
     /// What the kernel's own records lead to from a frame: the file that it is a page of, the free block that it is in,

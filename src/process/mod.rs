@@ -30,7 +30,7 @@ pub(crate) use crate::source::parts_in_words;
 pub use crate::source::{
     BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, FrameOwner, FrameRecord, FreeBlock,
     Held, Identity, InMemory, Liveness, MissingProcess, NamedFile, OwnerDetail, PageOfFile, ProcessEntry, ReadAt,
-    RecordParts, RecordedMapper, Result, SlabCache, SwappedRange, WordFile, covered_pages,
+    RecordParts, RecordedMapper, RecordedPage, Result, SlabCache, SwappedRange, WordFile, covered_pages,
 };
 pub use cgroups::CgroupMemory;
 pub use huge::{HugeSettings, HugeSize};

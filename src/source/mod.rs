@@ -12,6 +12,7 @@ pub mod capture;
 pub mod core;
 mod error;
 mod feature;
+mod identity;
 pub mod live;
 pub mod memory;
 mod question;
@@ -25,14 +26,15 @@ pub(crate) use error::when_capturing;
 pub use error::{Error, ProcessEntry, Result, words};
 pub use feature::{Credentials, Feature, Finding, SourceAccess};
 pub(crate) use feature::{available, by_trying, unavailable, undetermined};
+pub use identity::{Identity, Liveness};
 pub use question::{
     Answer, BackingContent, BackingRun, Categories, Cgroup, CgroupQuery, ConfigPlace, File, FileLocation, GroupFile,
     Held, InMemory, KernelSetting, List, Listed, Mapping, PageRegion, Probe, Query, ReadAt, Scan, WordFile,
     covered_pages,
 };
 pub use records::{
-    FrameOwner, FrameRecord, FreeBlock, NamedFile, OwnerDetail, PageOfFile, RecordParts, RecordedMapper, SlabCache,
-    SwappedRange,
+    FrameOwner, FrameRecord, FreeBlock, Meanwhile, NamedFile, OwnerDetail, PageOfFile, RecordParts, RecordedMapper,
+    RecordedPage, SlabCache, SwappedRange,
 };
 pub use sys::{Word, as_words};
 
@@ -40,31 +42,6 @@ use crate::budget::Budget;
 use crate::kernel::mounts::{self, Mount};
 use crate::kernel::{AddressRange, Name, PageSize, Region, TableEntry, VirtualAddress};
 use std::sync::Arc;
-
-/// The identity of a process: more than its number, as numbers are reused.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct Identity {
-    /// Process id.
-    pub pid: u32,
-    /// When it started, in clock ticks since boot (`/proc/PID/stat` field 22); 0 in a core, which does not have it.
-    pub start_time: u64,
-    /// The short name the kernel keeps (`comm`).
-    pub name: Name,
-}
-
-impl Identity {
-    /// Whether both are of one process, even if its name has changed.
-    pub fn is_same_process(&self, other: &Identity) -> bool {
-        (self.pid, self.start_time) == (other.pid, other.start_time)
-    }
-
-    /// Whether the start time is known. The first process of a machine may have a start time of 0 too.
-    #[cfg(feature = "cli")]
-    pub(crate) fn has_start_time(&self) -> bool {
-        self.start_time != 0
-    }
-}
 
 /// A process of a family that its capture does not have, or has only in part.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -86,17 +63,6 @@ impl MissingProcess {
     pub(crate) fn new(pid: u32, name: Name, why: impl Into<String>) -> Self {
         MissingProcess { pid, name, why: why.into(), is_in_part: false }
     }
-}
-
-/// The state of the target since it was attached to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Liveness {
-    /// Still the same program.
-    Alive,
-    /// The same process now runs another program: reopened, and everything known before is void.
-    Executed,
-    /// It has exited (or is a zombie): nothing is left to inspect.
-    Exited,
 }
 
 /// How long the address space that a process had at some time exists.
@@ -267,9 +233,9 @@ pub trait Source: Send + Sync {
         lacks("the kernel's own records of frames")
     }
 
-    /// The processes that may map a frame, by the kernel's own records. Nothing is locked: a page counts only if the
-    /// page map has the frame there. Each mapping looked at is a step.
-    fn mappers(&self, _frame: u64, _budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+    /// The processes that may map a frame, by the kernel's own records. Nothing is locked: they are no proof. Each
+    /// mapping looked at is a step.
+    fn mappers(&self, _frame: u64, _meanwhile: Meanwhile<'_>, _budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
         lacks("the kernel's own records of frames")
     }
 

@@ -93,7 +93,7 @@ struct Heard<'a> {
 
 impl Heard<'_> {
     fn found(&mut self, mapper: &Mapper) {
-        let pid = mapper.target.process.identity().pid;
+        let pid = mapper.process.pid;
         for nth in 0..mapper.pages {
             let place = (pid, mapper.address.get() + nth * page_bytes());
             assert!(self.places.insert(place), "{place:x?} twice");

@@ -51,7 +51,7 @@ The search begins at the likely places:
   anonymous memory  the same address in related processes, then in the others
 
 If the kernel's own records can be read (/proc/kcore), they name the processes that may map the frame, and only \
-those are read.
+those are read. Of many mappings that are alike, as after forks, pmdb reads one: the records show the others.
 
 The search ends when it has found as many mappings as the kernel counts. Otherwise it scans all resident memory of the \
 processes. The last lines show how the search ended, and how many processes could not be read.
@@ -254,7 +254,7 @@ struct Listener<'a> {
 
 impl Listener<'_> {
     fn row(&mut self, mapper: who::Mapper) -> MapperRow {
-        let identity = mapper.target.process.identity();
+        let identity = mapper.process.clone();
         let address = VirtualAddress::new(mapper.address.get() + self.offset);
         if Some(identity.pid) == self.target {
             self.last = Some(address);
@@ -280,11 +280,16 @@ impl Listener<'_> {
         if let Some(known) = place.and_then(|place| self.of_files.get(&place)) {
             return known.clone();
         }
-        let regions = match place {
-            Some(_) => Cow::Owned(mapper.target.process.regions().ok()?),
-            None => Cow::Borrowed(&**mapper.regions.as_ref()?),
+        let regions = mapper.regions.as_deref().map(Cow::Borrowed);
+        if place.is_none() && regions.is_none() {
+            return None;
+        }
+        let target = mapper.target().ok()?;
+        let regions = match regions {
+            Some(regions) if place.is_none() => regions,
+            _ => Cow::Owned(target.process.regions().ok()?),
         };
-        let symbol = translate::symbol_at(self.symbols, &mapper.target, &regions, address);
+        let symbol = translate::symbol_at(self.symbols, &target, &regions, address);
         if let Some(place) = place {
             self.of_files.insert(place, symbol.clone());
         }

@@ -8,7 +8,8 @@
 //!
 //! Where the kernel's own records can be read, they lead to the mappings: the reverse map, by which the kernel itself
 //! finds them. It is read while it changes, so each page that it leads to is read too, and the rest of the search
-//! follows unless as many mappings are found as the kernel counts.
+//! follows unless as many mappings are found as the kernel counts. Of many mappings, of which most are alike, only some
+//! are read in `/proc`.
 //!
 //! A search goes in rounds through the candidates, all processes. A clue is where the first mapping found leads; a
 //! round that follows it reads a few entries of each candidate, and a round that searches scans them. Worker threads
@@ -16,6 +17,7 @@
 //! are reported as the kernel counts, a recheck reads them again.
 
 mod question;
+mod recorded;
 mod reported;
 mod scan;
 mod search;

@@ -1,7 +1,10 @@
 //! The question, what comes while the search goes on, and the answer.
 
+use super::visit::open;
+use crate::budget::Budget;
+use crate::inspect::{Error, Result};
 use crate::kernel::{FrameNumber, PageFlags, Region, VirtualAddress};
-use crate::process::Target;
+use crate::process::{Identity, Machine, ProcessHandle, Target};
 use crate::report::{Fact, Reason, WhoCounts};
 use std::sync::Arc;
 
@@ -42,8 +45,8 @@ pub struct KnownMapping {
 /// A mapping of the frame.
 #[non_exhaustive]
 pub struct Mapper {
-    /// The process that has it, opened.
-    pub target: Target,
+    /// The process that has it.
+    pub process: Identity,
     /// The first byte of the first page.
     pub address: VirtualAddress,
     /// Neighbouring pages that all map it: more than one only for pages of zeros and merged pages.
@@ -52,6 +55,36 @@ pub struct Mapper {
     pub region: Option<Region>,
     /// All regions of the process, if memory without a file may have a symbol here.
     pub regions: Option<Arc<[Region]>>,
+    pub(super) opened: Opened,
+}
+
+/// The process of a mapping.
+pub(super) enum Opened {
+    /// It was opened to find the mapping.
+    Already(Target),
+    /// The kernel's own records named it.
+    Later {
+        machine: Arc<Machine>,
+        /// Whether PROCMAP_QUERY may be used.
+        scan: bool,
+    },
+}
+
+impl Mapper {
+    /// The process that has it, opened.
+    ///
+    /// # Errors
+    /// It has exited, or may not be opened.
+    pub fn target(&self) -> Result<Target> {
+        let (machine, scan) = match &self.opened {
+            Opened::Already(target) => return Ok(target.clone()),
+            Opened::Later { machine, scan } => (machine, *scan),
+        };
+        let handle = ProcessHandle::of_numbers(self.process.pid, 0);
+        let target = open(machine, &handle, scan, &Budget::unlimited())?;
+        let is_same = target.process.identity().is_same_process(&self.process);
+        is_same.then_some(target).ok_or(Error::Exited)
+    }
 }
 
 /// What a search has come to.

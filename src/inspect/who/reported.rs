@@ -1,14 +1,15 @@
 //! The mappings that were reported, each once, and the processes that they are of. They are read again: pages leave
 //! their frames while others are searched.
 
-use super::question::{Mapper, SearchEvent};
+use super::question::{Mapper, Opened, SearchEvent};
+use super::recorded::Kinds;
 use super::scan::{FrameScanner, PageSet, ScanBuffer};
 use super::visit::{CandidateState, Hit, state_after};
 use crate::budget::Budget;
 use crate::inspect::ordered_pool::{Pool, Spread, TaskSize, Work};
 use crate::inspect::{Error, Result};
 use crate::kernel::{Region, VirtualAddress};
-use crate::process::{Machine, ProcessHandle, Target};
+use crate::process::{Machine, ProcessHandle, RecordedMapper, Target};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -162,12 +163,40 @@ impl ReportedMappings {
             self.first = Some((hit.address, hit.region.clone()));
         }
         self.events.push_back(SearchEvent::Found(Mapper {
-            target: target.clone(),
+            process: target.process.identity(),
             address: hit.address,
             pages: hit.pages,
             region: hit.region,
             regions: regions.cloned(),
+            opened: Opened::Already(target.clone()),
         }));
+    }
+
+    /// Reports all pages of a process that the kernel's own records show, with regions of these kinds. Returns it as a
+    /// candidate.
+    pub fn report_recorded(
+        &mut self,
+        RecordedMapper { process, pages, .. }: RecordedMapper,
+        kinds: &Kinds,
+        scan: bool,
+    ) -> Candidate {
+        let mut candidate = Candidate::new(ProcessHandle::of_numbers(process.pid, 0));
+        candidate.state = CandidateState::Read;
+        candidate.is_mapper = true;
+        for page in pages {
+            let kind = page.kind.and_then(|kind| kinds.get(&kind));
+            self.mappings += 1;
+            candidate.reported.insert(page.address);
+            self.events.push_back(SearchEvent::Found(Mapper {
+                process: process.clone(),
+                address: page.address,
+                pages: 1,
+                region: kind.map(|kind| Region { range: page.range, ..kind.clone() }),
+                regions: None,
+                opened: Opened::Later { machine: Arc::clone(&self.machine), scan },
+            }));
+        }
+        candidate
     }
 
     /// Whether no process that maps the frame shares the memory of the process `pid`; `None` if the kernel cannot

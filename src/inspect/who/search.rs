@@ -3,6 +3,7 @@
 //! that the kernel counts is found.
 
 use super::question::{EndCause, FrameQuestion, SearchEvent, SearchSummary};
+use super::recorded::RecordReader;
 use super::reported::{Candidate, ReportedMappings, recheck};
 use super::scan::{self, FrameClass, FrameScanner, ScanBuffer};
 use super::visit::{CandidateState, Clue, Findings, Visit, VisitMode, Visitor};
@@ -11,7 +12,7 @@ use crate::inspect::frames::{count_of, flags_of};
 use crate::inspect::ordered_pool::{Pool, TaskSize};
 use crate::inspect::{Error, Result};
 use crate::kernel::{PageFlags, Region, VirtualAddress};
-use crate::process::{self, Machine, ProcessHandle, ProcessHandles, RecordParts, RecordedMapper, Target};
+use crate::process::{Machine, ProcessHandle, ProcessHandles, RecordParts, RecordedMapper, Target};
 use crate::report::{Fact, WhoCounts};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -115,20 +116,30 @@ impl Search {
 
     /// Makes the processes candidates that the kernel's own records name, or all if these say nothing.
     fn ask_records(&mut self) -> Result<()> {
-        match self.machine.mappers(self.question.frame, &mut self.budget) {
-            Ok(mappers) if !mappers.is_empty() => {
-                let near = self.question.near;
-                let candidate = |RecordedMapper { pid, pages, .. }| {
-                    let handle = ProcessHandle::of_numbers(pid, 0);
-                    Candidate { places: pages, ..Candidate::new(handle) }
-                };
-                self.candidates = mappers.into_iter().map(candidate).collect();
-                self.candidates.sort_by_key(|one| Some(one.handle.pid) != near);
-                Ok(())
-            }
-            Err(error @ process::Error::OutOfBudget(_)) => Err(error.into()),
-            _ => self.list(),
+        let (near, scan, limit) = (self.question.near, self.question.scan, self.question.limit);
+        let reader = RecordReader { machine: &self.machine, scanner: self.scanner, scan, limit };
+        let (mut mappers, kinds) = match reader.read(&mut self.budget) {
+            Err(error @ Error::OutOfBudget(_)) => return Err(error),
+            read => read.unwrap_or_default(),
+        };
+        if mappers.is_empty() {
+            return self.list();
         }
+        mappers.sort_by_key(|one| Some(one.process.pid) != near);
+        let reports = &mut self.reports;
+        let candidate = |mapper: RecordedMapper| match &kinds {
+            Some(kinds) => reports.report_recorded(mapper, kinds, scan),
+            None => Candidate {
+                places: mapper.pages.iter().map(|page| page.address).collect(),
+                ..Candidate::new(ProcessHandle::of_numbers(mapper.process.pid, 0))
+            },
+        };
+        self.candidates = mappers.into_iter().map(candidate).collect();
+        if kinds.is_some() {
+            self.map_count = Ok(self.reports.mappings);
+            self.end_cause = Some(EndCause::Counted);
+        }
+        Ok(())
     }
 
     /// Makes all processes candidates, and begins with the best clue. What was found so far stays.
@@ -174,6 +185,9 @@ impl Search {
             None => {
                 if matches!(self.how, VisitMode::Records) && self.candidates.is_empty() {
                     self.ask_records()?;
+                    if self.end_cause.is_some() {
+                        return Ok(());
+                    }
                 }
                 self.rounds += 1;
                 self.begin()

@@ -41,12 +41,14 @@ struct Town {
     count: u64,
     /// What the kernel's own records say of the frame: processes and pages.
     recorded: Option<Vec<(u32, Vec<u64>)>>,
+    /// Whether they have the kinds of regions too.
+    kinds: bool,
     processes: Vec<(ProcessHandle, Option<Arc<World>>)>,
 }
 
 impl Town {
     fn new(flags: PageFlags, count: u64) -> Self {
-        Town { flags, count, recorded: None, processes: Vec::new() }
+        Town { flags, count, recorded: None, kinds: false, processes: Vec::new() }
     }
 
     fn with(mut self, world: World, parent: u32) -> Self {
@@ -120,7 +122,7 @@ impl Town {
         {
             match event {
                 SearchEvent::Found(mapper) => {
-                    let pid = mapper.target.process.identity().pid;
+                    let pid = mapper.process.pid;
                     let region = mapper.region.expect("a region");
                     assert!(region.range.contains(mapper.address));
                     mappers.push((pid, mapper.address.get() / PAGE, mapper.pages));
@@ -140,6 +142,7 @@ impl Town {
         if let Some(recorded) = &self.recorded {
             machine.records = Some(HashMap::new());
             machine.mappers = Some(HashMap::from([(FRAME, recorded.clone())]));
+            machine.mapper_kinds = self.kinds;
         }
         machine.processes = self.processes.clone();
         machine.target().1.machine
@@ -446,7 +449,7 @@ fn a_search_is_whole_or_given_up_within_a_budget() {
                 match search.next() {
                     Ok(Some(SearchEvent::Found(one))) => {
                         let region = one.region.map(|region| region.range);
-                        found.push((one.target.process.identity().pid, one.address, one.pages, region));
+                        found.push((one.process.pid, one.address, one.pages, region));
                     }
                     Ok(Some(SearchEvent::Visited { .. })) => {}
                     Ok(None) => break,
@@ -502,6 +505,77 @@ fn records_name_the_processes_to_be_read() {
     // The target is first.
     let (found, _) = recorded(20, all).who(Some((15, 0x101)));
     assert_eq!(found.first(), Some(&(15, 0x101, 1)));
+}
+
+#[test]
+fn of_many_mappings_that_are_alike_one_is_read() {
+    let all = || (10..30).map(|pid| (pid, 0x101));
+    let kinds = |town: Town| Town { kinds: true, ..town };
+    let read = |town: &Town| (10..30).map(|pid| town.read_of(pid).0).sum::<u64>();
+    for seen in [None, Some((15, 0x101))] {
+        let town = kinds(recorded(20, all()));
+        let (mut found, summary) = town.who(seen);
+        assert_eq!(found.first().map(|one| one.0), Some(seen.map_or(10, |seen| seen.0)));
+        found.sort_unstable();
+        assert_eq!(found, relatives());
+        assert_eq!((summary.end_cause, summary.by_records), (EndCause::Counted, true));
+        assert_eq!((summary.counts.mappings, summary.counts.processes, summary.counts.looked_at), (20, 20, 20));
+        assert_eq!((read(&town), summary.has_moved), (1, false));
+    }
+    // The region is that of the process, with its own range.
+    let mut town = Town::new(CACHED, 20);
+    for pid in 10..30 {
+        let first = 0x100 * u64::from(pid);
+        let entries = [(first + 1, FILE | FRAME)];
+        town = town.with(process(pid, vec![file_region(first, 3, 9, 4)], &entries), 1);
+    }
+    let recorded_at = (10..30).map(|pid: u32| (pid, vec![0x100 * u64::from(pid) + 1]));
+    let town = kinds(Town { recorded: Some(recorded_at.collect()), ..town });
+    let mut search = who(&town.machine(), &town.asked(None)).expect("a search");
+    let mut found = 0;
+    while let Some(SearchEvent::Found(mapper)) = search.next().expect("a step") {
+        let pid = mapper.process.pid;
+        assert_eq!(mapper.region, Some(file_region(0x100 * u64::from(pid), 3, 9, 4)));
+        let target = mapper.target().expect("a process");
+        assert_eq!(target.process.identity(), mapper.process);
+        found += 1;
+    }
+    assert_eq!((found, read(&town)), (20, 1));
+}
+
+#[test]
+fn records_that_differ_from_proc_or_from_the_count_are_no_answer() {
+    let all = || (10..30).map(|pid| (pid, 0x101));
+    let sorted = |town: &Town| {
+        let (mut found, summary) = town.who(None);
+        found.sort_unstable();
+        (found, summary)
+    };
+    // The kernel counts more.
+    let (found, summary) = sorted(&Town { kinds: true, ..recorded(21, all()) });
+    assert_eq!((found, summary.end_cause, summary.by_records), (relatives(), EndCause::Searched, false));
+    // One of them has no entry for the frame: each is read.
+    let town = Town { kinds: true, ..recorded(20, all().chain([(40, 0x101)])) };
+    let (found, summary) = sorted(&town);
+    assert_eq!((found, summary.end_cause, summary.by_records), (relatives(), EndCause::Counted, true));
+    assert!((10..30).all(|pid| town.read_of(pid) == (2, 0)));
+    // Few are read too, and those in memory that may have symbols.
+    let few = |pid: u32| process(pid, vec![region(0x100, 4)], &[(0x101, FRAME)]);
+    let town = (10..13).fold(Town::new(ANONYMOUS, 3), |town, pid| town.with(few(pid), 1));
+    let pages = (10..13).map(|pid| (pid, vec![0x101]));
+    let town = Town { recorded: Some(pages.collect()), kinds: true, ..town };
+    assert_eq!(sorted(&town).1.end_cause, EndCause::Counted);
+    assert!((10..13).all(|pid| town.read_of(pid) == (2, 0)));
+    let code = |pid: u32| {
+        let mut jit = region(0x100, 4);
+        jit.permissions.execute = true;
+        process(pid, vec![jit], &[(0x101, FRAME)])
+    };
+    let town = (10..30).fold(Town::new(ANONYMOUS, 20), |town, pid| town.with(code(pid), 1));
+    let pages = all().map(|(pid, page)| (pid, vec![page]));
+    let town = Town { recorded: Some(pages.collect()), kinds: true, ..town };
+    assert_eq!(sorted(&town).0, relatives());
+    assert!((11..30).all(|pid| town.read_of(pid) == (2, 0)));
 }
 
 #[test]

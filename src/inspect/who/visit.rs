@@ -9,6 +9,8 @@ use crate::process::{self, Machine, Process, ProcessHandle, Target};
 use crate::report::Reason;
 #[cfg(feature = "symbols")]
 use crate::symbol::may_have_names;
+#[cfg(feature = "symbols")]
+pub use crate::symbol::may_have_names_among;
 use std::sync::Arc;
 
 /// What one mapping tells about the place of others.
@@ -123,13 +125,10 @@ impl Visitor {
         buffer: &mut ScanBuffer,
         budget: &mut Budget,
     ) -> Result<Findings> {
-        let opened = self.machine.open(listed)?;
-        let process = opened.process.within(budget.clone());
-        if process.are_frames_hidden() {
+        let target = open(&self.machine, listed, self.scan, budget)?;
+        if target.process.are_frames_hidden() {
             return Err(Error::Unknown { what: "frame numbers", reason: Reason::FrameHidden });
         }
-        process.set_scan(self.scan);
-        let target = Target { process, machine: Arc::clone(&self.machine), modules: opened.modules };
         let findings = match self.how {
             VisitMode::Records => self.look_at(places, &target, budget)?,
             VisitMode::Follow(clue) => {
@@ -188,6 +187,14 @@ impl Visitor {
     }
 }
 
+/// Opens a process.
+pub fn open(machine: &Arc<Machine>, handle: &ProcessHandle, scan: bool, budget: &Budget) -> Result<Target> {
+    let opened = machine.open(handle)?;
+    let process = opened.process.within(budget.clone());
+    process.set_scan(scan);
+    Ok(Target { process, machine: Arc::clone(machine), modules: opened.modules })
+}
+
 /// Adds regions to what a scan found.
 fn with_regions(target: &Target, scanned: ScanHits, rest: Vec<AddressRange>, budget: &mut Budget) -> Result<Findings> {
     let process = &target.process;
@@ -227,18 +234,27 @@ fn may_have_names(_: &Target, _: &Region) -> bool {
     false
 }
 
+/// The same.
+#[cfg(not(feature = "symbols"))]
+pub fn may_have_names_among(_: &[Region], _: &Region) -> bool {
+    false
+}
+
 /// All regions, if a hit may have a symbol that takes them. They are read by the worker threads, not where hits are
 /// reported.
 fn regions(hits: &[Hit], target: &Target) -> Result<Option<Arc<[Region]>>> {
     let mut regions = hits.iter().filter_map(|hit| hit.region.as_ref());
-    let asks = regions.any(|region| {
-        // Executable memory may be JIT-compiled code with names.
-        region.inode == 0 && (region.permissions.execute || may_have_names(target, region))
-    });
+    let asks = regions.any(|region| asks_regions(region, target));
     match asks.then(|| target.process.regions()) {
         Some(Err(error @ process::Error::OutOfBudget(_))) => Err(error.into()),
         read => Ok(read.and_then(Result::ok).map(Arc::from)),
     }
+}
+
+/// Whether a symbol in this region takes all regions of the process.
+pub fn asks_regions(region: &Region, target: &Target) -> bool {
+    // Executable memory may be JIT-compiled code with names.
+    region.inode == 0 && (region.permissions.execute || may_have_names(target, region))
 }
 
 /// The pages of a process that the clue leads to.

@@ -51,6 +51,8 @@ pub struct World {
     pub mappers: Option<HashMap<u64, Vec<MapperPages>>>,
     /// What these records lead to.
     pub owners: HashMap<u64, OwnerDetail>,
+    /// These records have the kinds of regions.
+    pub mapper_kinds: bool,
     /// Slots of shared memory in swap by page index; `None` where they cannot be read.
     pub slots: Option<BTreeMap<u64, SwapEntry>>,
     /// Each question for them fails.
@@ -168,6 +170,7 @@ impl World {
             records: None,
             mappers: None,
             owners: HashMap::new(),
+            mapper_kinds: false,
             slots: None,
             slots_fail: false,
             tables: None,

@@ -9,8 +9,8 @@ use crate::kernel::text::{unescape_newline, unescape_octal};
 use crate::kernel::{AddressRange, Name, Region, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
-    Listed, Mapping, NamedFile, OwnerDetail, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result,
-    Scan, Source, SourceAccess, SwappedRange, WordFile, add_piece, passed_on,
+    Listed, Mapping, Meanwhile, NamedFile, OwnerDetail, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper,
+    Result, Scan, Source, SourceAccess, SwappedRange, WordFile, add_piece, passed_on,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -235,6 +235,12 @@ impl Nameless {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A process with a number for its name.
+    fn numbered(&self, identity: Identity) -> Identity {
+        let number = self.names().number(identity.name.as_bytes()).to_string();
+        Identity { name: Name::new(number.into_bytes()), ..identity }
+    }
+
     /// The region under its name.
     fn original(&self, region: &Region) -> Region {
         let name = self.names().regions.get(region.name.as_bytes()).cloned();
@@ -259,9 +265,7 @@ impl Source for Nameless {
     passed_on!();
 
     fn identity(&self) -> Identity {
-        let identity = self.source.identity();
-        let number = self.names().number(identity.name.as_bytes()).to_string();
-        Identity { name: Name::new(number.into_bytes()), ..identity }
+        self.numbered(self.source.identity())
     }
 
     fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
@@ -321,8 +325,14 @@ impl Source for Nameless {
         self.source.records(first, parts, into)
     }
 
-    fn mappers(&self, frame: u64, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
-        self.source.mappers(frame, budget)
+    fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+        let numbered = |mappers: &[RecordedMapper]| {
+            let mut mappers = mappers.to_vec();
+            mappers.iter_mut().for_each(|mapper| mapper.process = self.numbered(std::mem::take(&mut mapper.process)));
+            mappers
+        };
+        let mappers = self.source.mappers(frame, &mut |found| meanwhile(&numbered(found)), budget)?;
+        Ok(numbered(&mappers))
     }
 
     fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {

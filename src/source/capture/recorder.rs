@@ -8,8 +8,8 @@ use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List, Listed,
-    Mapping, OwnerDetail, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source,
-    SourceAccess, SwappedRange, WordFile, passed_on,
+    Mapping, Meanwhile, OwnerDetail, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan,
+    Source, SourceAccess, SwappedRange, WordFile, passed_on,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -305,8 +305,8 @@ impl Source for Recorder {
     }
 
     // Not kept, as records are not.
-    fn mappers(&self, frame: u64, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
-        self.source.mappers(frame, budget)
+    fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+        self.source.mappers(frame, meanwhile, budget)
     }
 
     // Not kept, as records are not.

@@ -9,8 +9,8 @@ use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
 use crate::source::live::installed_debug_file;
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
-    Listed, Liveness, Mapping, MemoryLifetime, MissingProcess, OwnerDetail, PageRegion, Probe, Query, ReadAt,
-    RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile, parts_in_words,
+    Listed, Liveness, Mapping, Meanwhile, MemoryLifetime, MissingProcess, OwnerDetail, PageRegion, Probe, Query,
+    ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile, parts_in_words,
 };
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -255,7 +255,7 @@ impl Source for Replay {
         lacks("the kernel's own records of frames")
     }
 
-    fn mappers(&self, _: u64, _: &mut Budget) -> Result<Vec<RecordedMapper>> {
+    fn mappers(&self, _: u64, _: Meanwhile<'_>, _: &mut Budget) -> Result<Vec<RecordedMapper>> {
         lacks("the kernel's own records of frames")
     }
 

@@ -21,8 +21,8 @@ use super::feature::by_trying;
 use super::question::ConfigPlace;
 use super::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, Feature, File, FileLocation, Finding, FrameRecord, GroupFile, Held,
-    Identity, List, Listed, Liveness, Mapping, MemoryLifetime, MissingProcess, OwnerDetail, PageRegion, Probe, Query,
-    ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile, sys,
+    Identity, List, Listed, Liveness, Mapping, Meanwhile, MemoryLifetime, MissingProcess, OwnerDetail, PageRegion,
+    Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile, sys,
 };
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, PageMapEntry, Region, TableEntry, VirtualAddress};
@@ -159,8 +159,8 @@ impl Source for Live {
         Ok(())
     }
 
-    fn mappers(&self, frame: u64, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
-        kernel_records::records()?.mappers(frame, budget)
+    fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+        kernel_records::records()?.mappers(frame, meanwhile, budget)
     }
 
     fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {

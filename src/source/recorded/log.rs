@@ -221,7 +221,7 @@ pub(super) fn records(first: u64, parts: RecordParts, answer: &Result<()>, found
 /// The reverse map of a frame. As with records, no address of the kernel is logged.
 pub(super) fn mappers(frame: u64, answer: &Result<Vec<RecordedMapper>>) -> LoggedRead {
     let found = result_words(answer, |mappers| count_of(mappers.len(), "process", "processes"));
-    let members = "anon_vma.rb_root or address_space.i_mmap, vm_area_struct.vm_mm, mm_struct.owner";
+    let members = "anon_vma.rb_root or address_space.i_mmap, vm_area_struct.vm_mm, mm_struct.owner, mm_struct.pgd";
     let what = format!("the kernel's records of the mappings of frame {frame:#x}: {members}");
     LoggedRead { file: "/proc/kcore".to_owned(), what, found: Some(found), ..LoggedRead::default() }
 }

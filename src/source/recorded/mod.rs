@@ -9,8 +9,8 @@ pub use log::{Log, LoggedRead, Reads, dump_of_any};
 
 use super::{
     Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List, Listed,
-    Mapping, OwnerDetail, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source,
-    SourceAccess, SwappedRange, WordFile, passed_on,
+    Mapping, Meanwhile, OwnerDetail, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan,
+    Source, SourceAccess, SwappedRange, WordFile, passed_on,
 };
 use crate::budget::Budget;
 use crate::kernel::mounts;
@@ -144,8 +144,8 @@ impl Source for RecordedSource {
         answer
     }
 
-    fn mappers(&self, frame: u64, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
-        let answer = self.source.mappers(frame, budget);
+    fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+        let answer = self.source.mappers(frame, meanwhile, budget);
         self.log.add("kcore", log::mappers(frame, &answer));
         answer
     }

@@ -12,6 +12,7 @@ mod free;
 mod ground;
 mod image;
 mod layout;
+mod mapper;
 mod mapping;
 mod names;
 mod pages;
@@ -29,13 +30,16 @@ pub(super) use ground::{Ground, OWN_FILE, OwnFile, RandomBytes};
 pub(super) use image::{Image, ReadCore};
 pub(super) use tables::{AddressView, PageTables};
 
-pub use record::{FrameOwner, FrameRecord, FreeBlock, NamedFile, OwnerDetail, PageOfFile, RecordParts, SlabCache};
-pub use reverse::RecordedMapper;
+pub use record::{
+    FrameOwner, FrameRecord, FreeBlock, Meanwhile, NamedFile, OwnerDetail, PageOfFile, RecordParts, RecordedMapper,
+    RecordedPage, SlabCache,
+};
 pub use swapped::SwappedRange;
 
 use super::{Error, Result, WordFile};
 use crate::budget::Budget;
 use crate::kernel::btf::Layout;
+use crate::kernel::page_table::TableShape;
 use crate::kernel::{AddressRange, PageFlags, Region, TableEntry};
 use free::{FreeBlocks, FreeLayout};
 use layout::PageLayout;
@@ -52,6 +56,8 @@ pub(super) struct Records {
     pages: PageRecords,
     /// `None` if this kernel has another way to page tables.
     tables: Option<TableLayout>,
+    /// The shape of page tables, if the kernel tells it.
+    shape: Option<TableShape>,
     /// `None` if this kernel has another way from pages to processes.
     reverse: Option<ReverseLayout>,
     /// `None` if this kernel has another way from processes to shared memory.
@@ -80,6 +86,7 @@ impl Records {
         let pages = PageRecords::find(image, PageLayout::of(layout)?, &*ground)?;
         let proved = proof::prove(&pages, &*ground)?;
         Ok(Records {
+            shape: PageTables::shape(&pages),
             pages,
             tables: TableLayout::of(layout),
             reverse: ReverseLayout::of(layout),
@@ -123,11 +130,16 @@ impl Records {
     }
 
     /// The processes that may map a frame.
-    pub(super) fn mappers(&self, frame: u64, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+    pub(super) fn mappers(
+        &self,
+        frame: u64,
+        meanwhile: Meanwhile<'_>,
+        budget: &mut Budget,
+    ) -> Result<Vec<RecordedMapper>> {
         self.require(RecordParts::OWNER)?;
         let unknown = || Error::not_available("this kernel's layout of the way to processes is unknown to pmdb");
         let layout = self.reverse.as_ref().ok_or_else(unknown)?;
-        ReverseMap { pages: &self.pages, layout }.mappers(frame, budget)
+        ReverseMap { pages: &self.pages, layout, shape: self.shape }.mappers(frame, meanwhile, budget)
     }
 
     /// What the records of a frame lead to, if they lead to more than its owner.

@@ -1,6 +1,9 @@
 //! What is recorded of a frame.
 
-use crate::kernel::{Device, FrameNumber, PageFlags};
+#[cfg(test)]
+use crate::kernel::Region;
+use crate::kernel::{AddressRange, Device, FrameNumber, PageFlags, Permissions, VirtualAddress};
+use crate::source::Identity;
 use bitflags::bitflags;
 use std::fmt;
 
@@ -55,6 +58,51 @@ pub enum FrameOwner {
     File(PageOfFile),
     /// The record names neither. Pages of the kernel, of drivers and free ones are like that.
     Unrecorded,
+}
+
+/// A process that may map a frame, and the pages at which it may.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct RecordedMapper {
+    /// The process.
+    pub process: Identity,
+    /// The pages, in address order.
+    pub pages: Vec<RecordedPage>,
+}
+
+impl RecordedMapper {
+    /// A process that may map a frame at these pages.
+    #[cfg(test)]
+    pub(crate) fn new(process: Identity, pages: Vec<RecordedPage>) -> Self {
+        RecordedMapper { process, pages }
+    }
+}
+
+/// Is called with the mappers that were found. If it returns true, the answer is those that are still there then.
+pub type Meanwhile<'a> = &'a mut dyn FnMut(&[RecordedMapper]) -> bool;
+
+/// A page that may map a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct RecordedPage {
+    /// Its first byte.
+    pub address: VirtualAddress,
+    /// Whether its entry in the page tables leads to the frame.
+    pub is_mapped: bool,
+    /// The range of the region that holds it.
+    pub range: AddressRange,
+    /// The permissions of that region.
+    pub permissions: Permissions,
+    /// Regions with the same number differ only in their ranges; `None` if that is not known.
+    pub kind: Option<u64>,
+}
+
+impl RecordedPage {
+    /// A page of a region.
+    #[cfg(test)]
+    pub(crate) fn new(address: VirtualAddress, is_mapped: bool, region: &Region, kind: Option<u64>) -> Self {
+        RecordedPage { address, is_mapped, range: region.range, permissions: region.permissions, kind }
+    }
 }
 
 /// A page of a file.

@@ -2,36 +2,21 @@
 //! memory has a tree of the mappings that may have its pages. The page cache of a file has a tree of the mappings of
 //! that file.
 //!
-//! The walk takes no locks. It checks back pointers, but its result is a hint. The caller reads the page-map entry of
-//! each page, and compares the number of mappings with the map count of the frame.
+//! The walk takes no locks. It checks back pointers and reads the entry of each page in the page tables, but its result
+//! is a hint. The caller compares the number of mappings with the map count of the frame, and reads some of it in `/proc`.
 
 use super::layout::member_list;
 use super::pages::{PageRecords, RawPage, unproved};
 use crate::budget::Budget;
-use crate::kernel::VirtualAddress;
-use crate::source::{Error, Result};
+use crate::kernel::btf::Layout;
+use crate::kernel::page_table::TableShape;
+use crate::source::Result;
 use std::collections::BTreeMap;
-
-/// An address space that may map a frame, by its process, and the pages at which it may.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct RecordedMapper {
-    /// The process.
-    pub pid: u32,
-    /// The first bytes of the pages.
-    pub pages: Vec<VirtualAddress>,
-}
-
-impl RecordedMapper {
-    /// A process that may map a frame at these pages.
-    pub fn new(pid: u32, pages: Vec<VirtualAddress>) -> Self {
-        RecordedMapper { pid, pages }
-    }
-}
+use std::hash::RandomState;
 
 member_list! {
     /// A member on the way from a page to the processes that may map it.
-    ReverseMember, ReverseLayout {
+    ReverseMember, ReverseMembers {
         /// The first node of the tree of anonymous memory.
         AnonymousRoot: "anon_vma"."rb_root.rb_root.rb_node";
         /// Where a node of it is in its entry.
@@ -56,31 +41,61 @@ member_list! {
         FirstPage: "vm_area_struct"."vm_pgoff";
         /// The address space of a mapping.
         Space: "vm_area_struct"."vm_mm";
+        /// What a mapping allows.
+        Flags: "vm_area_struct"."vm_flags";
+        /// Zero for memory without a file, unless it is of the kernel or a driver.
+        Operations: "vm_area_struct"."vm_ops";
         /// The open file of a mapping.
         OpenFile: "vm_area_struct"."vm_file";
         /// The page cache of an open file.
         PageCache: "file"."f_mapping";
+        /// The first table of an address space.
+        Top: "mm_struct"."pgd";
+        HeapStart: "mm_struct"."start_brk";
+        HeapEnd: "mm_struct"."brk";
+        StackStart: "mm_struct"."start_stack";
         /// The thread that an address space belongs to.
         Owner: "mm_struct"."owner";
         /// The address space of a thread.
         SpaceOfThread: "task_struct"."mm";
         /// The process of a thread.
         Process: "task_struct"."tgid";
+        /// The first thread of a process: its name and start time are those of the process.
+        Leader: "task_struct"."group_leader";
+        StartTime: "task_struct"."start_boottime";
+        ThreadName: "task_struct"."comm";
     }
 }
 
 use ReverseMember::*;
 
-/// No member of a mapping or of an entry lies farther into it.
-const FARTHEST: u64 = 1 << 10;
+/// What is read of one structure is no longer.
+const LONGEST: u64 = 1 << 12;
 /// The most nodes of one tree. With more, to read each is no longer cheaper than to ask every process.
 const MOST_NODES: u32 = if cfg!(test) { 1 << 10 } else { 1 << 18 };
 
+/// Where the members are.
+pub(super) struct ReverseLayout {
+    members: ReverseMembers,
+    /// Where a mapping has the name that its process gave it; `None` if this kernel keeps none.
+    given_name: Option<u64>,
+    /// Makes numbers of kinds of mappings that tell no address.
+    pub(super) kinds: RandomState,
+}
+
 impl ReverseLayout {
-    /// How many bytes have all of these members of one structure.
-    fn length_with(&self, members: &[ReverseMember]) -> usize {
-        let last = members.iter().map(|&member| self.at(member)).max().unwrap_or_default();
-        (last.min(FARTHEST) + 8) as usize
+    /// The layout that the kernel describes; `None` if it describes another way.
+    pub(super) fn of(layout: &Layout) -> Option<Self> {
+        let given_name = layout.member("vm_area_struct", "anon_name");
+        Some(Self::new(ReverseMembers::of(layout)?, given_name.and_then(|member| member.byte_offset())))
+    }
+
+    pub(super) fn new(members: ReverseMembers, given_name: Option<u64>) -> Self {
+        ReverseLayout { members, given_name, kinds: RandomState::new() }
+    }
+
+    pub(super) fn at(&self, member: ReverseMember) -> u64 {
+        self.members.at(member)
     }
 }
 
@@ -88,31 +103,46 @@ impl ReverseLayout {
 pub(super) struct ReverseMap<'a> {
     pub(super) pages: &'a PageRecords,
     pub(super) layout: &'a ReverseLayout,
+    /// The shape of page tables, if it is known.
+    pub(super) shape: Option<TableShape>,
 }
 
 /// The tree of one page.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Tree {
+pub(super) enum Tree {
     /// Of anonymous memory.
     Anonymous(u64),
     /// Of a page cache.
     File(u64),
 }
 
-/// The first bytes of a structure.
-struct Bytes<'a> {
+/// A part of a structure.
+pub(super) struct Bytes<'a> {
     map: &'a ReverseMap<'a>,
+    /// Where it begins in the structure.
+    first: u64,
     bytes: Vec<u8>,
 }
 
 impl Bytes<'_> {
-    fn word(&self, offset: u64) -> Option<u64> {
-        self.map.pages.image.number(&self.bytes, usize::try_from(offset).ok()?, 8)
+    pub(super) fn number(&self, offset: u64, size: usize) -> Option<u64> {
+        let at = usize::try_from(offset.checked_sub(self.first)?).ok()?;
+        self.map.pages.image.number(&self.bytes, at, size)
     }
 
-    fn member(&self, member: ReverseMember) -> Option<u64> {
+    fn word(&self, offset: u64) -> Option<u64> {
+        self.number(offset, 8)
+    }
+
+    pub(super) fn member(&self, member: ReverseMember) -> Option<u64> {
         self.word(self.map.layout.at(member))
     }
+}
+
+/// Where a mapping has a page.
+pub(super) struct Place {
+    pub(super) address: u64,
+    pub(super) mapping: FoundMapping,
 }
 
 /// A node of a tree.
@@ -121,41 +151,28 @@ struct Node {
     last: u64,
     left: u64,
     right: u64,
-    /// The first page of its mapping. What begins later is to its right.
-    first: u64,
-    /// Its mapping, if that is of this tree.
-    mapping: Option<FoundMapping>,
+    /// Its mapping. What begins later is to its right.
+    mapping: FoundMapping,
+    /// Whether its mapping is of this tree.
+    is_of_tree: bool,
 }
 
 #[derive(Clone, Copy)]
-struct FoundMapping {
-    start: u64,
-    end: u64,
-    space: u64,
+pub(super) struct FoundMapping {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) space: u64,
+    /// The first page of its object.
+    pub(super) first: u64,
+    pub(super) flags: u64,
+    pub(super) operations: u64,
+    pub(super) file: u64,
+    pub(super) given_name: u64,
 }
 
 impl ReverseMap<'_> {
-    /// Processes that may map a frame, each address space once. Each mapping in the tree is a step.
-    pub(super) fn mappers(&self, frame: u64, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
-        let (tree, index) =
-            self.tree(frame).ok_or_else(|| Error::not_available("the kernel records no mappings of this frame"))?;
-        let spaces = self.spaces(tree, index, budget)?;
-        let mut processes: BTreeMap<u32, Vec<VirtualAddress>> = BTreeMap::new();
-        for (space, pages) in spaces {
-            budget.go_on()?;
-            if let Some(process) = self.process(space) {
-                processes.entry(process).or_default().extend(pages);
-            }
-        }
-        let mapper = |(pid, mut pages): (u32, Vec<VirtualAddress>)| {
-            pages.sort_unstable();
-            RecordedMapper { pid, pages }
-        };
-        Ok(processes.into_iter().map(mapper).collect())
-    }
-
     /// The tree that has the mappings of a frame, and the index of its page there.
-    fn tree(&self, frame: u64) -> Option<(Tree, u64)> {
+    pub(super) fn tree(&self, frame: u64) -> Option<(Tree, u64)> {
         let head = self.pages.with(frame, |page: RawPage<'_>| page.head(frame))?;
         let folio = self.pages.folio(head)?;
         let index = folio.index.checked_add(frame - head)?;
@@ -168,24 +185,27 @@ impl ReverseMap<'_> {
         Some((tree, index))
     }
 
-    fn word(&self, structure: u64, member: ReverseMember) -> Option<u64> {
+    pub(super) fn word(&self, structure: u64, member: ReverseMember) -> Option<u64> {
         self.pages.image.word(structure.checked_add(self.layout.at(member))?)
     }
 
-    /// The first bytes of a structure, with all of these members.
-    fn structure(&self, address: u64, members: &[ReverseMember], more: u64) -> Option<Bytes<'_>> {
-        let mut bytes = vec![0; self.layout.length_with(members) + more as usize];
-        self.pages.image.read(address, &mut bytes)?;
-        Some(Bytes { map: self, bytes })
+    /// The part of a structure that has all of these members, and `more` bytes.
+    pub(super) fn structure(&self, address: u64, members: &[ReverseMember], more: u64) -> Option<Bytes<'_>> {
+        let offsets = || members.iter().map(|&member| self.layout.at(member));
+        let (first, last) = (offsets().min()?, offsets().max()?);
+        let length = (last - first).checked_add(more)?.checked_add(8).filter(|&length| length <= LONGEST)?;
+        let mut bytes = vec![0; length as usize];
+        self.pages.image.read(address.checked_add(first)?, &mut bytes)?;
+        Some(Bytes { map: self, first, bytes })
     }
 
     /// The address spaces with a mapping of the page with this index, and the addresses of the page in them.
-    fn spaces(&self, tree: Tree, index: u64, budget: &mut Budget) -> Result<BTreeMap<u64, Vec<VirtualAddress>>> {
+    pub(super) fn spaces(&self, tree: Tree, index: u64, budget: &mut Budget) -> Result<BTreeMap<u64, Vec<Place>>> {
         let root = match tree {
             Tree::Anonymous(map) => self.word(map, AnonymousRoot),
             Tree::File(mapping) => self.word(mapping, FileRoot),
         };
-        let mut spaces: BTreeMap<u64, Vec<VirtualAddress>> = BTreeMap::new();
+        let mut spaces: BTreeMap<u64, Vec<Place>> = BTreeMap::new();
         let mut left: Vec<u64> = root.into_iter().filter(|&node| node != 0).collect();
         let mut seen = 0;
         while let Some(node) = left.pop() {
@@ -197,37 +217,39 @@ impl ReverseMap<'_> {
             let Some(node) = self.node(tree, node).filter(|node| node.last >= index) else {
                 continue;
             };
-            let right = Some(node.right).filter(|_| node.first <= index);
+            let right = Some(node.right).filter(|_| node.mapping.first <= index);
             left.extend([Some(node.left), right].into_iter().flatten().filter(|&child| child != 0));
-            if let Some((space, address)) = node.mapping.and_then(|mapping| self.place(mapping, node.first, index)) {
-                spaces.entry(space).or_default().push(address);
+            if let Some(place) = self.place(node.mapping, index).filter(|_| node.is_of_tree) {
+                spaces.entry(node.mapping.space).or_default().push(place);
             }
         }
         Ok(spaces)
     }
 
-    /// Where a mapping that begins with page `first` has the page `index`.
-    fn place(&self, mapping: FoundMapping, first: u64, index: u64) -> Option<(u64, VirtualAddress)> {
-        let offset = index.checked_sub(first)?.checked_mul(self.pages.page_bytes)?;
+    /// Where a mapping has the page `index`.
+    fn place(&self, mapping: FoundMapping, index: u64) -> Option<Place> {
+        let offset = index.checked_sub(mapping.first)?.checked_mul(self.pages.page_bytes)?;
         let address = mapping.start.checked_add(offset).filter(|&address| address < mapping.end)?;
-        Some((mapping.space, VirtualAddress::new(address)))
+        Some(Place { address, mapping })
     }
 
     fn node(&self, tree: Tree, node: u64) -> Option<Node> {
-        const OF_MAPPING: [ReverseMember; 5] = [Start, End, FirstPage, Space, OpenFile];
-        let links = self.layout.at(Left).max(self.layout.at(Right)).min(FARTHEST);
+        const OF_MAPPING: [ReverseMember; 7] = [Start, End, FirstPage, Space, Flags, Operations, OpenFile];
+        let links = self.layout.at(Left).max(self.layout.at(Right));
         let at = |member| self.layout.at(member);
+        // How far it lies after the others.
+        let given_name = self.layout.given_name.map_or(0, |name| name.saturating_sub(at(OpenFile)));
         let (entry, mapping);
         let (of_node, place, last) = match tree {
             Tree::Anonymous(_) => {
                 let members = [EntryNode, EntryLast, EntryOf, EntryMapping];
                 entry = self.structure(node.checked_sub(at(EntryNode))?, &members, links)?;
-                mapping = self.structure(entry.member(EntryMapping)?, &OF_MAPPING, 0)?;
+                mapping = self.structure(entry.member(EntryMapping)?, &OF_MAPPING, given_name)?;
                 (&entry, EntryNode, EntryLast)
             }
             Tree::File(_) => {
                 let members = [&OF_MAPPING[..], &[MappingNode, MappingLast]].concat();
-                mapping = self.structure(node.checked_sub(at(MappingNode))?, &members, links)?;
+                mapping = self.structure(node.checked_sub(at(MappingNode))?, &members, links.max(given_name))?;
                 (&mapping, MappingNode, MappingLast)
             }
         };
@@ -236,22 +258,22 @@ impl ReverseMap<'_> {
             Tree::File(cache) => self.word(mapping.member(OpenFile)?, PageCache) == Some(cache),
         };
         let child = |side| of_node.word(at(place).checked_add(at(side))?);
-        let found =
-            FoundMapping { start: mapping.member(Start)?, end: mapping.member(End)?, space: mapping.member(Space)? };
+        let member = |member| mapping.member(member);
         Some(Node {
             last: of_node.member(last)?,
             left: child(Left)?,
             right: child(Right)?,
-            first: mapping.member(FirstPage)?,
-            mapping: Some(found).filter(|_| is_of_tree),
+            mapping: FoundMapping {
+                start: member(Start)?,
+                end: member(End)?,
+                space: member(Space)?,
+                first: member(FirstPage)?,
+                flags: member(Flags)?,
+                operations: member(Operations)?,
+                file: member(OpenFile)?,
+                given_name: self.layout.given_name.map_or(Some(0), |at| mapping.word(at))?,
+            },
+            is_of_tree,
         })
-    }
-
-    /// The process of an address space, if that process still has it.
-    fn process(&self, space: u64) -> Option<u32> {
-        let thread = self.word(space, Owner).filter(|&thread| thread != 0)?;
-        let has_it = self.word(thread, SpaceOfThread)? == space;
-        let number = self.pages.image.half(thread.checked_add(self.layout.at(Process))?)?;
-        has_it.then_some(number)
     }
 }

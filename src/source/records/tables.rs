@@ -36,6 +36,24 @@ pub(crate) struct PageTables {
     pub(super) shape: TableShape,
 }
 
+/// Where the entry of a page is.
+#[derive(Clone, Copy)]
+pub(super) struct EntryPlace {
+    address: u64,
+    level: u8,
+    shape: TableShape,
+    /// The first frame of its block.
+    first: u64,
+}
+
+impl EntryPlace {
+    /// Whether it leads to the frame now. The kernel clears entries before it frees their table.
+    pub(super) fn maps(&self, pages: &PageRecords) -> bool {
+        let step = pages.image.word(self.address).map(|raw| self.shape.step(raw, self.level));
+        matches!(step, Some(TableStep::Leaf(entry)) if entry.frame.get() == self.first)
+    }
+}
+
 /// So many pages are read at each end of a region: its first pages are in use, or, of a stack, its last.
 const AT_AN_END: u64 = 32;
 /// Of so many regions, and so many pages of each are compared.
@@ -67,6 +85,31 @@ impl SamplePage {
 }
 
 impl PageTables {
+    /// The shapes that tables may have on this machine, the usual ones first.
+    fn shapes(pages: &PageRecords) -> Vec<TableShape> {
+        let bits = AddressBits {
+            // AMD's memory encryption.
+            encryption: pages.image.info("NUMBER(sme_mask)", 10).unwrap_or_default(),
+            // 64 - 52. The kernel uses 52 bits for virtual and physical addresses, or for neither.
+            is_wide: pages.image.info("NUMBER(TCR_EL1_T1SZ)", 16) == Some(12),
+        };
+        let page = PageSize::from_bytes(pages.page_bytes);
+        page.map_or_else(Vec::new, |page| TableShape::of_machine(pages.image.machine(), page, bits))
+    }
+
+    /// The shape of all tables of this machine, if the kernel tells how many levels they have.
+    pub(super) fn shape(pages: &PageRecords) -> Option<TableShape> {
+        let levels = match pages.image.info("NUMBER(pgtable_l5_enabled)", 10) {
+            Some(has_fifth) => 4 + has_fifth,
+            None => {
+                let page = u64::from(PageSize::from_bytes(pages.page_bytes)?.shift());
+                let unused = pages.image.info("NUMBER(TCR_EL1_T1SZ)", 16)?;
+                64u64.checked_sub(unused)?.checked_sub(page)?.div_ceil(page - 3)
+            }
+        };
+        Self::shapes(pages).into_iter().find(|shape| u64::from(shape.levels) == levels)
+    }
+
     /// The tables of the process that `space` shows.
     pub(super) fn find(
         pages: &PageRecords,
@@ -76,13 +119,7 @@ impl PageTables {
         let unknown = || Error::not_available("this kernel's layout of the way to page tables is unknown to pmdb");
         let layout = layout.ok_or_else(unknown)?;
         let page = PageSize::from_bytes(pages.page_bytes).ok_or_else(unknown)?;
-        let bits = AddressBits {
-            // AMD's memory encryption.
-            encryption: pages.image.info("NUMBER(sme_mask)", 10).unwrap_or_default(),
-            // 64 - 52. The kernel uses 52 bits for virtual and physical addresses, or for neither.
-            is_wide: pages.image.info("NUMBER(TCR_EL1_T1SZ)", 16) == Some(12),
-        };
-        let shapes = TableShape::of_machine(pages.image.machine(), page, bits);
+        let shapes = Self::shapes(pages);
         if shapes.is_empty() {
             return Err(Error::not_available("the page tables of this processor are unknown to pmdb"));
         }
@@ -149,6 +186,24 @@ impl PageTables {
             }
         }
         agreed
+    }
+
+    /// Where the entry is that maps this frame at a page, if one does.
+    pub(super) fn place(&self, pages: &PageRecords, page: u64, frame: u64) -> Option<EntryPlace> {
+        let mut table = self.top;
+        for level in (1..=self.shape.levels).rev().filter(|_| self.shape.reaches(page)) {
+            let address = table.checked_add(self.shape.slot(level, page) * 8)?;
+            match self.shape.step(pages.image.word(address)?, level) {
+                TableStep::Table(physical) => table = pages.memory_at(physical)?,
+                TableStep::Leaf(entry) => {
+                    let first = frame.checked_sub(page % self.shape.pages(level))?;
+                    let place = EntryPlace { address, level, shape: self.shape, first };
+                    return (entry.frame.get() == first).then_some(place);
+                }
+                TableStep::Empty | TableStep::Unused => return None,
+            }
+        }
+        None
     }
 
     /// What the tables say of one page.

@@ -1,17 +1,24 @@
 //! The reverse map in the memory of a made kernel.
 
 use super::super::layout::Member;
-use super::super::reverse::{RecordedMapper, ReverseLayout, ReverseMap, ReverseMember};
-use super::tables::{Kernel, MEMORY, PAGE, RECORDS, X86_64};
+use super::super::reverse::{ReverseLayout, ReverseMap, ReverseMember, ReverseMembers};
+use super::super::{RecordedMapper, RecordedPage};
+use super::tables::{Changes, Kernel, MEMORY, PAGE, RECORDS, X86_64};
 use super::tapes;
 use crate::budget::Budget;
-use crate::kernel::{PageFlags, VirtualAddress};
+use crate::kernel::{AddressRange, PageFlags, VirtualAddress};
+use crate::source::Identity;
 use ReverseMember::*;
 
 const COUNT: usize = ReverseMember::ALL.len();
 
 /// Where the structures of a kernel have the members, in the order of [`ReverseMember::ALL`].
-const OFFSETS: [u64; COUNT] = [64, 32, 56, 8, 0, 72, 104, 128, 16, 8, 0, 8, 88, 16, 96, 40, 1024, 2048, 2416];
+const OFFSETS: [u64; COUNT] = [
+    64, 32, 56, 8, 0, 72, 104, 128, 16, 8, 0, 8, 88, 16, 32, 80, 96, 40, 120, 320, 328, 336, 1024, 2048, 2416, 2440,
+    2600, 2904,
+];
+/// Where a mapping has the name that its process gave it.
+const GIVEN_NAME: u64 = 144;
 
 const FRAME: u64 = 0x2000;
 const INDEX: u64 = 1000;
@@ -31,6 +38,12 @@ struct Page {
     nodes: Vec<u64>,
     mappings: Vec<u64>,
     spaces: Vec<u64>,
+    /// The first tables.
+    tops: Vec<u64>,
+}
+
+fn layout(offsets: [u64; COUNT]) -> ReverseLayout {
+    ReverseLayout::new(ReverseMembers(offsets), Some(GIVEN_NAME))
 }
 
 fn at(member: ReverseMember) -> u64 {
@@ -43,23 +56,32 @@ impl Page {
         all.sort_by_key(|mapped| mapped.3);
         let mut kernel = Kernel::new(X86_64);
         let map = kernel.page(0x1234_5678);
-        let mut page = Page { kernel, map, is_file, nodes: Vec::new(), mappings: Vec::new(), spaces: Vec::new() };
+        let [nodes, mappings, spaces, tops] = [(); 4].map(|()| Vec::new());
+        let mut page = Page { kernel, map, is_file, nodes, mappings, spaces, tops };
         for Mapped(process, first, pages, index) in &all {
             let [entry, mapping, space, thread, open] = [(); 5].map(|()| page.kernel.page(0x1234_5678));
+            let top = page.kernel.page(0);
             page.put(mapping, Start, first * PAGE);
             page.put(mapping, End, (first + pages) * PAGE);
             page.put(mapping, FirstPage, *index);
             page.put(mapping, Space, space);
-            page.put(mapping, OpenFile, open);
+            page.put(mapping, OpenFile, if is_file { open } else { 0 });
+            page.put(mapping, Operations, 0);
             page.put(open, PageCache, if is_file { map } else { 0 });
+            page.put(space, Top, top);
             page.put(space, Owner, thread);
             page.put(thread, SpaceOfThread, space);
             page.put(thread, Process, u64::from(*process));
+            page.put(thread, Leader, thread);
+            page.put(thread, StartTime, u64::from(*process) * 10_000_000 + 7);
+            page.put(thread, ThreadName, u64::from_le_bytes(*b"relative"));
+            page.kernel.words.insert(thread + at(ThreadName) + 8, 0);
             page.put(entry, EntryOf, map);
             page.put(entry, EntryMapping, mapping);
             page.nodes.push(if is_file { mapping + at(MappingNode) } else { entry + at(EntryNode) });
             page.mappings.push(mapping);
             page.spaces.push(space);
+            page.tops.push(top);
         }
         let root = page.link(&all, 0..all.len()).0;
         page.put(map, if is_file { FileRoot } else { AnonymousRoot }, root);
@@ -101,14 +123,22 @@ impl Page {
 
     fn mappers_within(&self, offsets: [u64; COUNT], mut budget: Budget) -> crate::source::Result<Vec<RecordedMapper>> {
         let pages = self.kernel.pages();
-        ReverseMap { pages: &pages, layout: &ReverseLayout(offsets) }.mappers(FRAME, &mut budget)
+        let shape = Some(self.kernel.shape(4));
+        ReverseMap { pages: &pages, layout: &layout(offsets), shape }.mappers(FRAME, &mut |_| false, &mut budget)
     }
 
     /// The processes, with the page numbers.
     fn mappers(&self) -> Vec<(u32, Vec<u64>)> {
         let found = self.mappers_within(OFFSETS, Budget::unlimited()).expect("mappers");
-        let pages = |pages: &[VirtualAddress]| pages.iter().map(|page| page.get() / PAGE).collect::<Vec<_>>();
-        found.iter().map(|one| (one.pid, pages(&one.pages))).collect()
+        let pages = |pages: &[RecordedPage]| pages.iter().map(|page| page.address.get() / PAGE).collect::<Vec<_>>();
+        found.iter().map(|one| (one.process.pid, pages(&one.pages))).collect()
+    }
+
+    /// Maps the frame at a page of the process whose mapping is the `nth`.
+    fn map(&mut self, nth: usize, page: u64) {
+        let shape = self.kernel.shape(4);
+        let raw = self.kernel.raw(FRAME, 1, true);
+        self.kernel.map(shape, self.tops[nth], page, 1, raw);
     }
 }
 
@@ -170,6 +200,108 @@ fn what_does_not_point_back_is_left_out() {
 }
 
 #[test]
+fn only_pages_whose_entries_lead_to_the_frame_are_named() {
+    for is_file in [false, true] {
+        let mut page = Page::new(is_file, (10..20).map(|process| Mapped(process, 0x555, 4, INDEX - 1)).collect());
+        page.map(3, 0x556);
+        page.map(7, 0x556);
+        // Of another page.
+        page.map(8, 0x557);
+        let found = page.mappers_within(OFFSETS, Budget::unlimited()).expect("mappers");
+        let processes: Vec<&Identity> = found.iter().map(|one| &one.process).collect();
+        let relative = |pid: u32| Identity { pid, start_time: pid.into(), name: "relative".into() };
+        assert_eq!(processes, [&relative(13), &relative(17)], "{is_file}");
+        let address = |page: u64| VirtualAddress::new(page * PAGE);
+        let range = AddressRange::new(address(0x555), address(0x559)).expect("pages");
+        for mapper in found {
+            let [RecordedPage { address: at, is_mapped: true, range: of, kind: Some(_), .. }] = mapper.pages[..] else {
+                panic!("{mapper:?}");
+            };
+            assert_eq!((at, of), (address(0x556), range));
+        }
+    }
+}
+
+#[test]
+fn mappings_that_leave_meanwhile_are_left_out() {
+    let mut page = Page::new(false, (10..110).map(|process| Mapped(process, 0x555, 4, INDEX - 1)).collect());
+    (0..100).for_each(|nth| page.map(nth, 0x556));
+    let words = page.kernel.words.clone();
+    let entry = |raw: &&u64| **raw == page.kernel.raw(FRAME, 1, true);
+    let (&entry, _) = words.iter().find(|(_, raw)| entry(raw)).expect("an entry");
+    let owner = page.spaces[1] + at(Owner);
+    let space_of_thread = words[&(page.spaces[2] + at(Owner))] + at(SpaceOfThread);
+    for (leaves, expected) in [(None, 100), (Some(entry), 99), (Some(owner), 99), (Some(space_of_thread), 99)] {
+        let changed = Changes::default();
+        let pages = page.kernel.changing_pages(changed.clone());
+        let map = ReverseMap { pages: &pages, layout: &layout(OFFSETS), shape: Some(page.kernel.shape(4)) };
+        let mut leave = |found: &[RecordedMapper]| {
+            assert_eq!(found.len(), 100);
+            changed.lock().expect("a lock").extend(leaves.map(|place| (place, 0)));
+            true
+        };
+        let found = map.mappers(FRAME, &mut leave, &mut Budget::unlimited()).expect("mappers");
+        assert_eq!(found.len(), expected, "{leaves:x?}");
+    }
+}
+
+#[test]
+fn the_first_thread_has_the_name_and_the_start_time() {
+    let mut page = Page::new(false, vec![Mapped(7, 0x100, 1, INDEX), Mapped(8, 0x100, 1, INDEX)]);
+    let thread = |page: &Page, nth: usize| page.kernel.words[&(page.spaces[nth] + at(Owner))];
+    let (one, other) = (thread(&page, 0), thread(&page, 1));
+    page.put(one, Leader, other);
+    let found = page.mappers_within(OFFSETS, Budget::unlimited()).expect("mappers");
+    assert_eq!((found[0].process.pid, found[0].process.start_time), (7, 8));
+}
+
+/// Regions of one kind differ only in their ranges.
+#[test]
+fn a_kind_has_all_that_is_shown_of_a_region() {
+    for is_file in [false, true] {
+        let kinds = |change: &dyn Fn(&mut Page)| -> [Option<u64>; 2] {
+            let mut page = Page::new(is_file, vec![Mapped(7, 0x100, 1, INDEX), Mapped(8, 0x900, 2, INDEX)]);
+            for space in page.spaces.clone() {
+                let far = [(HeapStart, 0x5000), (HeapEnd, 0x6000), (StackStart, 0x7000)];
+                far.into_iter().for_each(|(member, at)| page.put(space, member, at * PAGE));
+            }
+            if is_file {
+                let open = page.kernel.words[&(page.mappings[0] + at(OpenFile))];
+                page.put(page.mappings[1], OpenFile, open);
+            }
+            change(&mut page);
+            let found = page.mappers_within(OFFSETS, Budget::unlimited()).expect("mappers");
+            [0, 1].map(|nth| found[nth].pages[0].kind)
+        };
+        let [one, other] = kinds(&|_| ());
+        assert!(one.is_some() && one == other, "{is_file}");
+        let differs = |member: ReverseMember, value: u64| {
+            let change = |page: &mut Page| {
+                let of_space = [HeapStart, HeapEnd, StackStart].contains(&member);
+                let structure = if of_space { page.spaces[1] } else { page.mappings[1] };
+                page.put(structure, member, value);
+            };
+            let [one, other] = kinds(&change);
+            one != other
+        };
+        for bit in [1, 2, 4, 0x80] {
+            assert!(differs(Flags, 0x1234_5678 ^ bit), "{is_file} {bit:#x}");
+        }
+        // VM_LOCKED is not shown.
+        assert!(!differs(Flags, 0x1234_5678 ^ 0x2000), "{is_file}");
+        assert!(differs(HeapStart, 0x901 * PAGE) && differs(HeapEnd, 0x800 * PAGE), "{is_file}");
+        assert!(differs(StackStart, 0x901 * PAGE), "{is_file}");
+        let named = |page: &mut Page| _ = page.kernel.words.insert(page.mappings[1] + GIVEN_NAME, 5);
+        let [one, other] = kinds(&named);
+        assert_ne!(one, other, "{is_file}");
+        if !is_file {
+            // The vdso and its kin.
+            assert!(differs(Operations, 9) && kinds(&|page| page.put(page.mappings[1], Operations, 9))[1].is_none());
+        }
+    }
+}
+
+#[test]
 fn a_tree_without_end_is_left() {
     for is_file in [false, true] {
         let mut page = Page::new(is_file, family());
@@ -204,7 +336,12 @@ fn wrong_offsets_lead_to_an_end() {
                 let mut offsets = OFFSETS;
                 offsets[member as usize] = wrong;
                 let mut budget = Budget::unlimited().at_most(10_000);
-                _ = ReverseMap { pages: &pages, layout: &ReverseLayout(offsets) }.mappers(FRAME, &mut budget);
+                let layout = layout(offsets);
+                _ = ReverseMap { pages: &pages, layout: &layout, shape: None }.mappers(
+                    FRAME,
+                    &mut |_| false,
+                    &mut budget,
+                );
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::kernel::VirtualAddress;
 use crate::kernel::page_table::{AddressBits, TableShape};
 use crate::kernel::{AddressRange, FrameNumber, Name, PageFlags, PageSize, Permissions, Region, TableBits, TableEntry};
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 
 pub(super) const PAGE: u64 = 4096;
 pub(super) const MEMORY: u64 = 0xffff_8880_0000_0000;
@@ -38,6 +38,9 @@ pub(super) struct Kernel {
     /// The next free physical address.
     free: u64,
 }
+
+/// Words that have changed since.
+pub(super) type Changes = Arc<Mutex<BTreeMap<u64, u64>>>;
 
 /// A process: its page map and its first table.
 #[derive(Clone, Default)]
@@ -103,13 +106,13 @@ impl Kernel {
         MEMORY + physical
     }
 
-    fn shape(&self, levels: u8) -> TableShape {
+    pub(super) fn shape(&self, levels: u8) -> TableShape {
         let all = TableShape::of_machine(self.machine, PageSize::FOUR_KIB, AddressBits::default());
         all.into_iter().find(|shape| shape.levels == levels).expect("a shape")
     }
 
     /// Puts an entry into a table of this level, and makes the tables on the way.
-    fn map(&mut self, shape: TableShape, top: u64, page: u64, level: u8, raw: u64) {
+    pub(super) fn map(&mut self, shape: TableShape, top: u64, page: u64, level: u8, raw: u64) {
         let mut table = top;
         for upper in (level + 1..=shape.levels).rev() {
             let place = table + shape.slot(upper, page) * 8;
@@ -123,7 +126,7 @@ impl Kernel {
     }
 
     /// The entry of a page that was written to, and of one that was only read.
-    fn raw(&self, frame: u64, level: u8, is_written: bool) -> u64 {
+    pub(super) fn raw(&self, frame: u64, level: u8, is_written: bool) -> u64 {
         let address = frame * PAGE;
         match (self.machine, level) {
             (X86_64, 1) if is_written => 1 << 63 | address | 0x867,
@@ -135,12 +138,16 @@ impl Kernel {
         }
     }
 
-    fn image(&self) -> Image {
-        Image::open(self.core()).expect("headers")
+    fn image(&self, changes: Changes) -> Image {
+        Image::open(self.changing_core(changes)).expect("headers")
     }
 
     /// The file of its memory.
     pub(super) fn core(&self) -> ReadCore {
+        self.changing_core(Changes::default())
+    }
+
+    fn changing_core(&self, changes: Changes) -> ReadCore {
         let header = |kind: u32, start: u64, physical: u64, offset: u64, length: u64| {
             let mut bytes = [kind.to_le_bytes(), 0u32.to_le_bytes()].concat();
             let numbers = [offset, start, physical, length, length, PAGE];
@@ -167,7 +174,9 @@ impl Kernel {
                     Some(at) if at < RAM => MEMORY + at,
                     Some(at) => RECORDS + at - RAM,
                 };
-                let word = words.get(&(address & !7)).copied().unwrap_or_default();
+                let changes = changes.lock().expect("a lock");
+                let word = changes.get(&(address & !7)).or_else(|| words.get(&(address & !7)));
+                let word = word.copied().unwrap_or_default();
                 *byte = word.to_le_bytes()[(address & 7) as usize];
             }
             true
@@ -175,7 +184,12 @@ impl Kernel {
     }
 
     pub(super) fn pages(&self) -> PageRecords {
-        Self::pages_of(self.image())
+        self.changing_pages(Changes::default())
+    }
+
+    /// The same of a kernel that changes.
+    pub(super) fn changing_pages(&self, changes: Changes) -> PageRecords {
+        Self::pages_of(self.image(changes))
     }
 
     /// The records of the pages of a made kernel.
@@ -441,5 +455,14 @@ fn many_records_are_as_each_alone() {
         let folio = if (FOLIO..FOLIO + 8).contains(&frame) { (FOLIO, 3) } else { (frame, 0) };
         assert_eq!((record.head.map(FrameNumber::get), record.order), (Some(folio.0), Some(folio.1)), "{frame:#x}");
         assert_eq!(record.references, Some((folio.0 % 7) as u32), "{frame:#x}");
+    }
+}
+
+#[test]
+fn the_kernel_tells_how_many_levels_tables_have() {
+    for (kernel, tape) in tapes() {
+        let image = Image::open(tape.core()).expect(kernel);
+        let pages = PageRecords::find(image, tape.layout(), &tape.ground()).expect(kernel);
+        assert_eq!(PageTables::shape(&pages).map(|shape| shape.levels), Some(5), "{kernel}");
     }
 }

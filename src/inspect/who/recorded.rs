@@ -1,0 +1,107 @@
+//! Many mappings by the kernel's own records alone. Each entry of the page tables is read, the map count, and each entry
+//! again. Of each kind of regions one mapping is read in `/proc`, and has to be what the records say of it: the regions
+//! of the others differ from that one only in their ranges.
+
+use super::scan::FrameScanner;
+use super::visit::{asks_regions, may_have_names_among, open};
+use crate::budget::Budget;
+use crate::inspect::frames::count_of;
+use crate::inspect::{Error, Result};
+use crate::kernel::Region;
+use crate::process::{Machine, ProcessHandle, RecordedMapper, RecordedPage};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Fewer mappings are read in `/proc`, each by itself.
+const MANY: usize = 16;
+/// There have to be so many mappings of each kind on average. Otherwise to read each by itself takes no longer.
+const OF_A_KIND: usize = 4;
+/// Processes come and go, so that two readings may differ.
+const TRIES: u32 = 3;
+
+/// A region of each kind.
+pub type Kinds = HashMap<u64, Region>;
+
+/// Reads the mappings of one frame.
+pub struct RecordReader<'a> {
+    pub machine: &'a Arc<Machine>,
+    pub scanner: FrameScanner,
+    /// Whether PROCMAP_QUERY may be used.
+    pub scan: bool,
+    /// A search with a limit rather reads few in `/proc`.
+    pub limit: Option<u64>,
+}
+
+impl RecordReader<'_> {
+    /// The processes that may map the frame; and a region of each kind, if these map it, are many, and are all that the
+    /// kernel counts.
+    pub fn read(&self, budget: &mut Budget) -> Result<(Vec<RecordedMapper>, Option<Kinds>)> {
+        let frame = self.scanner.frame;
+        let mut mappers = Vec::new();
+        for _ in 0..TRIES {
+            let mut of_kinds = budget.clone();
+            let (mut kinds, mut counted) = (Ok(None), None);
+            let mut prove = |found: &[RecordedMapper]| {
+                kinds = self.kinds(found, &mut of_kinds);
+                let is_proved = matches!(kinds, Ok(Some(_)));
+                counted = count_of(self.machine, frame).ok().filter(|&all| is_proved && all == count(found));
+                counted.is_some()
+            };
+            mappers = self.machine.mappers(frame, &mut prove, budget)?;
+            match kinds? {
+                Some(kinds) if counted == Some(count(&mappers)) => return Ok((mappers, Some(kinds))),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        Ok((mappers, None))
+    }
+
+    /// A region of each kind, from `/proc`; `None` if the mappings are few or of too many kinds, or if `/proc` differs.
+    fn kinds(&self, mappers: &[RecordedMapper], budget: &mut Budget) -> Result<Option<Kinds>> {
+        let pages = || mappers.iter().flat_map(|mapper| mapper.pages.iter().map(move |page| (mapper, page)));
+        let mut firsts: HashMap<u64, (&RecordedMapper, &RecordedPage)> = HashMap::new();
+        for (mapper, page) in pages() {
+            let Some(kind) = page.kind.filter(|_| page.is_mapped) else {
+                return Ok(None);
+            };
+            firsts.entry(kind).or_insert((mapper, page));
+        }
+        let count = pages().count();
+        if self.limit.is_some() || count < MANY || count < OF_A_KIND * firsts.len() {
+            return Ok(None);
+        }
+        let mut kinds = Kinds::new();
+        for (kind, (mapper, page)) in firsts {
+            budget.go_on()?;
+            let region = match self.region(mapper, page, budget) {
+                Ok(Some(region)) => region,
+                Ok(None) | Err(Error::Target(_)) => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            kinds.insert(kind, region);
+        }
+        Ok(Some(kinds))
+    }
+
+    /// The region of a recorded page, if `/proc` says the same of it, and if no symbol needs the regions around it.
+    fn region(&self, mapper: &RecordedMapper, page: &RecordedPage, budget: &Budget) -> Result<Option<Region>> {
+        let target = open(self.machine, &ProcessHandle::of_numbers(mapper.process.pid, 0), self.scan, budget)?;
+        let process = &target.process;
+        if process.identity() != mapper.process || !self.scanner.is_at(process, page.address)? {
+            return Ok(None);
+        }
+        let region = process.region_at(page.address)?;
+        let Some(region) = region.filter(|one| (one.range, one.permissions) == (page.range, page.permissions)) else {
+            return Ok(None);
+        };
+        let asks_regions = asks_regions(&region, &target)
+            && (region.permissions.execute || may_have_names_among(&process.regions()?, &region));
+        Ok(Some(region).filter(|_| !asks_regions))
+    }
+}
+
+/// The pages of all.
+fn count(mappers: &[RecordedMapper]) -> u64 {
+    mappers.iter().map(|mapper| mapper.pages.len() as u64).sum()
+}

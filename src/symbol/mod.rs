@@ -46,7 +46,7 @@ pub use capture::read_tables;
 pub use files::NamesFrom;
 pub use jit::JitSurvey;
 pub use lines::{Frame, LineAt, LinePlace, LineSearch, SourcesOf};
-pub use module::{Module, bss, may_have_names, may_have_names_among, modules};
+pub use module::{Module, bss, may_have_names, modules};
 pub use module_symbols::SymbolAt;
 pub use reason::{Error, NoBuildId, NoLines, NoPart, NoSeparate, NoSymbols};
 pub use survey::{MatchStep, Survey, SurveyMatches, Surveys};

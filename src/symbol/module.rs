@@ -91,22 +91,6 @@ pub fn may_have_names(target: &Target, region: &Region) -> bool {
         }
 }
 
-/// The same, judged by the list of all regions, in address order.
-pub fn may_have_names_among(all: &[Region], region: &Region) -> bool {
-    let mut start = region.range.start();
-    let below = all.partition_point(|one| one.range.start() < start);
-    for one in all.get(..below).into_iter().flatten().rev().take(MOST_BSS_REGIONS) {
-        if start.get().saturating_sub(one.range.end().get()) >= WIDEST_GAP {
-            return false;
-        }
-        if belongs_to_module(one) {
-            return true;
-        }
-        start = one.range.start();
-    }
-    belongs_to_module(region)
-}
-
 /// The modules among `regions` (which are in address order), in order of their first address.
 pub fn modules(regions: &[Region]) -> Vec<Module> {
     group(regions).0

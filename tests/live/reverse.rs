@@ -6,9 +6,9 @@ use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::budget::Budget;
 use pmdb::inspect::who::{EndCause, FrameQuestion, SearchEvent, SearchSummary, who};
-use pmdb::kernel::FrameNumber;
-use pmdb::process::{FrameOwner, FrameRecord, Machine, RecordParts};
-use std::collections::BTreeSet;
+use pmdb::kernel::{FrameNumber, Region};
+use pmdb::process::{FrameOwner, FrameRecord, Identity, Machine, RecordParts};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
@@ -61,7 +61,7 @@ fn forks_all_the_time(_: &[String]) {
         loop {
             // They have copies of some pages.
             alive.push_back(fork(own, alive.len() % 8) as i32);
-            if alive.len() > 12 {
+            if alive.len() > 24 {
                 let oldest = alive.pop_front().expect("a child");
                 // SAFETY: a child of our own.
                 unsafe {
@@ -88,18 +88,22 @@ fn refusal() -> Option<String> {
     machine(true).require_records(RecordParts::OWNER).err().map(|error| error.to_string())
 }
 
-fn search(machine: &Arc<Machine>, frame: u64) -> (BTreeSet<Place>, SearchSummary, Duration) {
+/// Each place, with its process and its region.
+type Mappings = BTreeMap<Place, (Identity, Option<Region>)>;
+
+fn search(machine: &Arc<Machine>, frame: u64) -> (Mappings, SearchSummary, Duration) {
     let began = Instant::now();
     let mut search = who(machine, &FrameQuestion::of(FrameNumber::new(frame))).expect("a search");
-    let mut places = BTreeSet::new();
+    let mut mappings = Mappings::new();
     while let Some(step) = search.next().expect("a step") {
         if let SearchEvent::Found(mapper) = step {
             let place = (mapper.process.pid, mapper.address.get());
-            assert!(places.insert(place), "{place:x?} twice");
+            let before = mappings.insert(place, (mapper.process, mapper.region));
+            assert_eq!(before, None, "{place:x?} twice");
         }
     }
     let summary = search.summary();
-    (places, summary, began.elapsed())
+    (mappings, summary, began.elapsed())
 }
 
 const FRAME: u64 = (1 << 55) - 1;

@@ -8,7 +8,7 @@ use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, e
 use crate::eval::{self, Location};
 use crate::inspect::who::{self, EndCause, FrameQuestion, KnownMapping, SearchEvent, SearchSummary};
 use crate::inspect::{AddressSpace, frame_words, kernel_record};
-use crate::kernel::{Device, FrameNumber, Name, State, VirtualAddress};
+use crate::kernel::{Device, FrameNumber, Name, Region, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, after, count};
 use crate::lang::{Count, Expression, Spanned, display};
 use crate::process::Machine;
@@ -20,9 +20,9 @@ use crate::symbol::Symbols;
 use nom::Parser;
 use nom::combinator::opt;
 use records::{MapperRow, SearchEnd, WhoSummary};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::{self, Formatter};
+use std::sync::Arc;
 
 /// `who PLACE [limit N]`: an address, `pfn:N` or `phys:N`.
 #[derive(Debug)]
@@ -120,6 +120,7 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
             named: BTreeMap::new(),
             symbols: &context.state.symbols,
             of_files: HashMap::new(),
+            of_relatives: None,
             offset,
         };
         let sink = &mut *context.sink;
@@ -249,6 +250,8 @@ struct Listener<'a> {
     named: BTreeMap<Name, BTreeSet<u32>>,
     symbols: &'a Symbols,
     of_files: HashMap<FilePosition, Option<SymbolBrief>>,
+    /// The symbol of the last mapping without a file, and where it was found: relatives have the same.
+    of_relatives: Option<(Arc<[Region]>, VirtualAddress, Option<SymbolBrief>)>,
     offset: u64,
 }
 
@@ -280,16 +283,25 @@ impl Listener<'_> {
         if let Some(known) = place.and_then(|place| self.of_files.get(&place)) {
             return known.clone();
         }
-        let regions = mapper.regions.as_deref().map(Cow::Borrowed);
-        if place.is_none() && regions.is_none() {
+        let shared = mapper.regions.as_ref().filter(|_| place.is_none());
+        if let (Some(regions), Some((last, at, symbol))) = (shared, &self.of_relatives)
+            && Arc::ptr_eq(regions, last)
+            && *at == address
+        {
+            return symbol.clone();
+        }
+        if place.is_none() && shared.is_none() {
             return None;
         }
         let target = mapper.target().ok()?;
-        let regions = match regions {
-            Some(regions) if place.is_none() => regions,
-            _ => Cow::Owned(target.process.regions().ok()?),
+        let regions = match shared {
+            Some(regions) => Arc::clone(regions),
+            None => target.process.regions().ok()?.into(),
         };
         let symbol = translate::symbol_at(self.symbols, &target, &regions, address);
+        if place.is_none() {
+            self.of_relatives = Some((regions, address, symbol.clone()));
+        }
         if let Some(place) = place {
             self.of_files.insert(place, symbol.clone());
         }

@@ -53,7 +53,8 @@ pub struct Mapper {
     pub pages: u64,
     /// The region that holds it; `None` if it has gone meanwhile.
     pub region: Option<Region>,
-    /// All regions of the process, if memory without a file may have a symbol here.
+    /// All regions of the process, if memory without a file may have a symbol here; or those of a process that it
+    /// shares this region with since a fork.
     pub regions: Option<Arc<[Region]>>,
     pub(super) opened: Opened,
 }

@@ -3,7 +3,7 @@
 //! of the others differ from that one only in their ranges.
 
 use super::scan::FrameScanner;
-use super::visit::{asks_regions, may_have_names_among, open};
+use super::visit::{asks_regions, open};
 use crate::budget::Budget;
 use crate::inspect::frames::count_of;
 use crate::inspect::{Error, Result};
@@ -20,7 +20,14 @@ const OF_A_KIND: usize = 4;
 const TRIES: u32 = 3;
 
 /// A region of each kind.
-pub type Kinds = HashMap<u64, Region>;
+pub type Kinds = HashMap<u64, KnownRegion>;
+
+/// A region, and all of its process, if memory without a file may have a symbol in it. Processes that share such memory
+/// at one place have it from a fork, and so the symbol too.
+pub struct KnownRegion {
+    pub region: Region,
+    pub regions: Option<Arc<[Region]>>,
+}
 
 /// Reads the mappings of one frame.
 pub struct RecordReader<'a> {
@@ -81,23 +88,33 @@ impl RecordReader<'_> {
             };
             kinds.insert(kind, region);
         }
-        Ok(Some(kinds))
+        let is_known = |page: &RecordedPage| {
+            let kind = page.kind.and_then(|kind| kinds.get(&kind));
+            kind.is_some_and(|kind| kind.regions.is_none() || kind.region.range == page.range)
+        };
+        let are_known = pages().all(|(_, page)| is_known(page));
+        Ok(Some(kinds).filter(|_| are_known))
     }
 
-    /// The region of a recorded page, if `/proc` says the same of it, and if no symbol needs the regions around it.
-    fn region(&self, mapper: &RecordedMapper, page: &RecordedPage, budget: &Budget) -> Result<Option<Region>> {
+    /// The region of a recorded page, if `/proc` says the same of it.
+    fn region(&self, mapper: &RecordedMapper, page: &RecordedPage, budget: &Budget) -> Result<Option<KnownRegion>> {
         let target = open(self.machine, &ProcessHandle::of_numbers(mapper.process.pid, 0), self.scan, budget)?;
         let process = &target.process;
         if process.identity() != mapper.process || !self.scanner.is_at(process, page.address)? {
             return Ok(None);
         }
         let region = process.region_at(page.address)?;
-        let Some(region) = region.filter(|one| (one.range, one.permissions) == (page.range, page.permissions)) else {
+        let is_same = |one: &Region| (one.range, one.permissions) == (page.range, page.permissions);
+        let Some(region) = region.filter(is_same) else {
             return Ok(None);
         };
-        let asks_regions = asks_regions(&region, &target)
-            && (region.permissions.execute || may_have_names_among(&process.regions()?, &region));
-        Ok(Some(region).filter(|_| !asks_regions))
+        let regions = match asks_regions(&region, &target) {
+            // JIT-compiled code has names of its own in each process.
+            true if region.permissions.execute => return Ok(None),
+            true => Some(process.regions()?.into()),
+            false => None,
+        };
+        Ok(Some(KnownRegion { region, regions }))
     }
 }
 

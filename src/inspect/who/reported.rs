@@ -191,8 +191,8 @@ impl ReportedMappings {
                 process: process.clone(),
                 address: page.address,
                 pages: 1,
-                region: kind.map(|kind| Region { range: page.range, ..kind.clone() }),
-                regions: None,
+                region: kind.map(|kind| Region { range: page.range, ..kind.region.clone() }),
+                regions: kind.and_then(|kind| kind.regions.clone()),
                 opened: Opened::Later { machine: Arc::clone(&self.machine), scan },
             }));
         }

@@ -9,8 +9,6 @@ use crate::process::{self, Machine, Process, ProcessHandle, Target};
 use crate::report::Reason;
 #[cfg(feature = "symbols")]
 use crate::symbol::may_have_names;
-#[cfg(feature = "symbols")]
-pub use crate::symbol::may_have_names_among;
 use std::sync::Arc;
 
 /// What one mapping tells about the place of others.
@@ -231,12 +229,6 @@ fn with_regions(target: &Target, scanned: ScanHits, rest: Vec<AddressRange>, bud
 /// Without symbols no memory has a name.
 #[cfg(not(feature = "symbols"))]
 fn may_have_names(_: &Target, _: &Region) -> bool {
-    false
-}
-
-/// The same.
-#[cfg(not(feature = "symbols"))]
-pub fn may_have_names_among(_: &[Region], _: &Region) -> bool {
     false
 }
 

@@ -1,6 +1,6 @@
-//! Many mappings by the kernel's own records alone. Each entry of the page tables is read, the map count, and each entry
-//! again. Of each kind of regions one mapping is read in `/proc`, and has to be what the records say of it: the regions
-//! of the others differ from that one only in their ranges.
+//! Many mappings by the kernel's own records alone: each entry of the page tables is read, then the map count, and each
+//! entry again. Of each kind of regions one mapping is read in `/proc`, and has to be what the records say of it. The
+//! regions of the others differ from that one only in their ranges.
 
 use super::scan::FrameScanner;
 use super::visit::{asks_regions, open};

@@ -2,6 +2,7 @@
 //! read.
 
 mod builder;
+mod mappers;
 mod source;
 
 pub(crate) use builder::Fake;

@@ -1,13 +1,12 @@
 //! The bytes and words of a world.
 
-use super::{HUGE, MapperPages, PAGE, PRESENT, World, region};
+use super::{HUGE, PAGE, PRESENT, World, mappers, region};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, SwapEntry, TableEntry, VirtualAddress};
 use crate::process::{ProcessHandle, Target};
 use crate::source::{
     Answer, ConfigPlace, File, FileLocation, FrameRecord, Held, InMemory, KernelSetting, List, Listed, Mapping,
-    Meanwhile, OwnerDetail, PageRegion, Probe, Query, RecordParts, RecordedMapper, RecordedPage, Scan, Source,
-    WordFile,
+    Meanwhile, OwnerDetail, PageRegion, Probe, Query, RecordParts, RecordedMapper, Scan, Source, WordFile,
 };
 use crate::source::{BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result, SwappedRange};
 use std::sync::Arc;
@@ -299,34 +298,7 @@ impl Source for FakeSource {
     }
 
     fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
-        let Some(mappers) = self.0.mappers.as_ref().and_then(|mappers| mappers.get(&frame)) else {
-            return none();
-        };
-        // As `maps` and the page map of the process have it.
-        let known = |pid, page: u64| {
-            let mut all = self.0.processes.iter();
-            let world = all.find_map(|(one, world)| world.as_ref().filter(|_| one.pid == pid))?;
-            let address = VirtualAddress::new(page * PAGE);
-            let regions = world.regions.lock().expect("a lock");
-            let region = regions.iter().find(|one| one.range.contains(address))?;
-            let kind = u64::from(region.permissions.write) << 32 | region.inode;
-            let is_mapped = world.entries.get(&page).is_some_and(|entry| entry & ((1 << 55) - 1) == frame);
-            Some(RecordedPage::new(address, is_mapped, region, Some(kind).filter(|_| self.0.mapper_kinds)))
-        };
-        let unknown = |page| RecordedPage::new(VirtualAddress::new(page * PAGE), false, &region(page, 1), None);
-        let mapper = |(pid, pages): &MapperPages| {
-            budget.go_on()?;
-            let process = Identity { pid: *pid, start_time: World::new([]).start_time, name: "fake".into() };
-            let pages = pages.iter().map(|&page| known(*pid, page).unwrap_or_else(|| unknown(page)));
-            Ok(RecordedMapper::new(process, pages.collect()))
-        };
-        let mut mappers: Vec<RecordedMapper> = mappers.iter().map(mapper).collect::<Result<_>>()?;
-        if meanwhile(&mappers) {
-            let world = |pid| self.0.processes.iter().find(|(one, _)| one.pid == pid).and_then(|one| one.1.as_ref());
-            let has_exited = |world: &World| *world.watched.liveness.lock().expect("a lock") == Some(Liveness::Exited);
-            mappers.retain(|mapper| world(mapper.process.pid).is_some_and(|world| !has_exited(world)));
-        }
-        Ok(mappers)
+        mappers::read(&self.0, frame, meanwhile, budget)
     }
 
     fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {

@@ -3,7 +3,7 @@
 //! that file.
 //!
 //! The walk takes no locks. It checks back pointers and reads the entry of each page in the page tables, but its result
-//! is a hint. The caller compares the number of mappings with the map count of the frame, and reads some of it in `/proc`.
+//! is a hint. The caller compares the number of mappings with the map count of the frame, and reads some in `/proc`.
 
 use super::layout::member_list;
 use super::pages::{PageRecords, RawPage, unproved};

@@ -11,8 +11,10 @@ use crate::budget::Budget;
 use crate::inspect::frames::{count_of, flags_of};
 use crate::inspect::ordered_pool::{Pool, TaskSize};
 use crate::inspect::{Error, Result};
-use crate::kernel::{PageFlags, Region, VirtualAddress};
-use crate::process::{Machine, ProcessHandle, ProcessHandles, RecordParts, RecordedMapper, Target};
+use crate::kernel::{FrameNumber, PageFlags, Region, VirtualAddress};
+use crate::process::{
+    FrameOwner, FrameRecord, Machine, ProcessHandle, ProcessHandles, RecordParts, RecordedMapper, Target,
+};
 use crate::report::{Fact, WhoCounts};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -84,7 +86,10 @@ impl Search {
             machine: Arc::clone(machine),
             question: question.clone(),
             budget: Budget::unlimited(),
-            class: FrameClass::of(&flags),
+            class: match FrameClass::of(&flags) {
+                FrameClass::SharedConstant if is_not_merged(machine, question.frame, &flags) => FrameClass::Anonymous,
+                class => class,
+            },
             reports: ReportedMappings::new(machine, counted.is_ok(), question.limit),
             counted,
             flags,
@@ -389,6 +394,16 @@ impl Search {
     }
 }
 
+/// Whether the kernel's own record of a frame says that it is not merged. Linux 6.12 sets KPF_KSM on every anonymous
+/// page.
+fn is_not_merged(machine: &Machine, frame: FrameNumber, flags: &Fact<PageFlags>) -> bool {
+    let mut record = [FrameRecord::default()];
+    let may_be_merged = flags.as_ref().is_ok_and(|flags| !flags.contains(PageFlags::ZERO_PAGE));
+    may_be_merged
+        && machine.frame_records(frame, RecordParts::OWNER, &mut record).is_ok()
+        && record[0].owner == Some(FrameOwner::Anonymous)
+}
+
 /// Every process that can be listed, the relatives of `near` first, and whether these are all.
 fn candidates(machine: &Machine, near: Option<u32>) -> Result<(Vec<Candidate>, bool)> {
     let ProcessHandles { processes: mut handles, are_all } = machine.process_handles()?;
@@ -425,7 +440,6 @@ fn plan(candidates: &[Candidate], round: u32, next: &mut usize, visit: &mut Visi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::FrameNumber;
     use crate::process::fake::World;
 
     #[test]

@@ -8,7 +8,7 @@ use crate::budget::{Budget, OutOfBudget};
 use crate::inspect::Error;
 use crate::kernel::{Device, FrameNumber, PageFlags, Region, VirtualAddress};
 use crate::process::fake::{FILE, PAGE, PRESENT, World, region};
-use crate::process::{Liveness, ProcessHandle};
+use crate::process::{FrameOwner, FrameRecord, Liveness, ProcessHandle};
 use crate::report::Reason;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -45,12 +45,14 @@ struct Town {
     recorded: Option<Vec<(u32, Vec<u64>)>>,
     /// Whether they have the kinds of regions too.
     kinds: bool,
+    /// What they have the frame for.
+    owner: Option<FrameOwner>,
     processes: Vec<(ProcessHandle, Option<Arc<World>>)>,
 }
 
 impl Town {
     fn new(flags: PageFlags, count: u64) -> Self {
-        Town { flags, count, recorded: None, kinds: false, processes: Vec::new() }
+        Town { flags, count, recorded: None, kinds: false, owner: None, processes: Vec::new() }
     }
 
     fn with(mut self, world: World, parent: u32) -> Self {
@@ -142,7 +144,8 @@ impl Town {
         machine.flags.insert(FRAME, self.flags.bits());
         machine.counts.insert(FRAME, self.count);
         if let Some(recorded) = &self.recorded {
-            machine.records = Some(HashMap::new());
+            let record = FrameRecord { owner: self.owner, ..FrameRecord::default() };
+            machine.records = Some(HashMap::from([(FRAME, record)]));
             machine.mappers = Some(HashMap::from([(FRAME, recorded.clone())]));
             machine.mapper_kinds = self.kinds;
         }

@@ -128,13 +128,38 @@ fn what_records_leave_out_is_searched() {
 
 #[test]
 fn records_are_not_asked_where_the_count_says_nothing() {
+    let all = || (10..30).map(|pid| (pid, 0x101));
+    let ksm = ANONYMOUS | PageFlags::KSM;
+    for (flags, owner) in [
+        (ksm, None),
+        (ksm, Some(FrameOwner::Merged)),
+        (ksm, Some(FrameOwner::Unrecorded)),
+        (ksm | PageFlags::ZERO_PAGE, Some(FrameOwner::Anonymous)),
+    ] {
+        let town = Town { flags, owner, ..recorded(20, all()) };
+        let (mut found, summary) = town.who(None);
+        found.sort_unstable();
+        assert_eq!(found, relatives(), "{flags:?} {owner:?}");
+        assert!(!summary.by_records, "{flags:?} {owner:?}");
+        assert!((10..30).any(|pid| town.read_of(pid).1 > 0), "{flags:?} {owner:?}");
+    }
+}
+
+/// Linux 6.12 sets KPF_KSM on every anonymous page.
+#[test]
+fn the_record_of_a_frame_shows_that_it_is_not_merged() {
     let all = (10..30).map(|pid| (pid, 0x101));
-    let merged = Town { flags: ANONYMOUS | PageFlags::KSM, ..recorded(20, all) };
-    let (mut found, summary) = merged.who(None);
-    found.sort_unstable();
+    let flags = ANONYMOUS | PageFlags::KSM;
+    let town = Town { flags, owner: Some(FrameOwner::Anonymous), kinds: true, ..recorded(20, all) };
+    let (found, summary) = town.who(None);
     assert_eq!(found, relatives());
-    assert!(!summary.by_records);
-    assert!((10..30).any(|pid| merged.read_of(pid).1 > 0));
+    assert_eq!((summary.end_cause, summary.by_records), (EndCause::Counted, true));
+    assert!((10..30).all(|pid| town.read_of(pid).1 == 0));
+    // Without records it may be merged.
+    let town = Town { recorded: None, ..town };
+    let (mut found, summary) = town.who(None);
+    found.sort_unstable();
+    assert_eq!((found, summary.by_records), (relatives(), false));
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub struct Mapper {
     /// All regions of the process, if memory without a file may have a symbol here; or those of a process that it
     /// shares this region with since a fork.
     pub regions: Option<Arc<[Region]>>,
-    pub(super) opened: Opened,
+    pub(super) opened: Box<Opened>,
 }
 
 /// The process of a mapping.
@@ -77,7 +77,7 @@ impl Mapper {
     /// # Errors
     /// It has exited, or may not be opened.
     pub fn target(&self) -> Result<Target> {
-        let (machine, scan) = match &self.opened {
+        let (machine, scan) = match &*self.opened {
             Opened::Already(target) => return Ok(target.clone()),
             Opened::Later { machine, scan } => (machine, *scan),
         };

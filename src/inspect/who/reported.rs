@@ -168,7 +168,7 @@ impl ReportedMappings {
             pages: hit.pages,
             region: hit.region,
             regions: regions.cloned(),
-            opened: Opened::Already(target.clone()),
+            opened: Box::new(Opened::Already(target.clone())),
         }));
     }
 
@@ -193,7 +193,7 @@ impl ReportedMappings {
                 pages: 1,
                 region: kind.map(|kind| Region { range: page.range, ..kind.region.clone() }),
                 regions: kind.and_then(|kind| kind.regions.clone()),
-                opened: Opened::Later { machine: Arc::clone(&self.machine), scan },
+                opened: Box::new(Opened::Later { machine: Arc::clone(&self.machine), scan }),
             }));
         }
         candidate

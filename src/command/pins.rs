@@ -10,7 +10,7 @@ use crate::inspect::{self, AddressSpace, Facts, Page, Pins};
 use crate::kernel::{AddressRange, FrameNumber, Name, PageSize, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, range};
 use crate::lang::{Range, Spanned};
-use crate::process::{self, Machine, PinningDescriptor, Process, Target};
+use crate::process::{self, Identity, Machine, PinningDescriptor, Process, Target};
 use crate::render::columns::{Cell, Column, PAGES, PID, START, Table, none, optional, reason as reason_cell};
 use crate::render::text::lines::Lines;
 use crate::render::text::{Text, pages, words};
@@ -97,7 +97,7 @@ of the range are in such a buffer.",
         let mut listing =
             ListedPins { size: space.page(), unproved, found: Vec::new(), summary: PinsSummary::default() };
         let own = target.process.pinning_descriptors();
-        listing.add(&target.process, own, |_| true, context.sink)?;
+        listing.add(&target.process.identity(), own, |_| true, context.sink)?;
         let mut shared = Vec::new();
         let (mut rows, facts) = (HeldRows(space.page(), None), Facts::PINS | Facts::KINDS | spans.holes());
         let mut ended = rows::sweep(&space, spans.ranges(), facts, context.sink, |sweep, sink| {
@@ -146,7 +146,7 @@ fn list_without_records(
     let size = space.page();
     let mut listing = ListedPins { size, unproved: None, found: Vec::new(), summary: PinsSummary::default() };
     let is_wanted = |buffer: &AddressRange| spans.ranges().iter().any(|range| range.intersection(*buffer).is_some());
-    listing.add(&target.process, target.process.pinning_descriptors(), is_wanted, context.sink)?;
+    listing.add(&target.process.identity(), target.process.pinning_descriptors(), is_wanted, context.sink)?;
     let buffers = listing.found.iter().filter_map(|(_, holder)| holder.buffer());
     let buffers = whole_pages(buffers.collect(), size);
     let mut summary = PinsSummary { vm_pin: vm_pin(target), ..PinsSummary::default() };
@@ -199,12 +199,11 @@ impl ListedPins {
     /// Adds the descriptors of a process, and of its buffers those that are wanted.
     fn add(
         &mut self,
-        process: &Process,
+        identity: &Identity,
         descriptors: process::Result<Vec<PinningDescriptor>>,
         is_wanted: impl Fn(&AddressRange) -> bool,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
-        let identity = process.identity();
         let descriptors = match descriptors {
             Ok(descriptors) => descriptors,
             Err(error) => {
@@ -306,11 +305,11 @@ impl ListedPins {
                 SearchEvent::Visited { done, total } => sink.progress(done, total, "processes")?,
                 SearchEvent::Found(mapper) if !mapper.process.is_same_process(&own.identity()) => {
                     // A process that has exited holds nothing.
-                    let Ok(target) = mapper.target() else { continue };
-                    let process = &target.process;
+                    let Some(target) = mapper.target().transpose() else { continue };
+                    let descriptors = target.and_then(|target| target.process.pinning_descriptors());
                     let page = AddressRange::of_length(mapper.address, self.size.bytes());
                     let has_it = |buffer: &AddressRange| page.is_some_and(|page| page.intersection(*buffer).is_some());
-                    self.add(process, process.pinning_descriptors(), has_it, sink)?;
+                    self.add(&mapper.process, descriptors, has_it, sink)?;
                 }
                 SearchEvent::Found(_) => {}
             }

@@ -293,7 +293,7 @@ impl Listener<'_> {
         if place.is_none() && shared.is_none() {
             return None;
         }
-        let target = mapper.target().ok()?;
+        let target = mapper.target().ok()??;
         let regions = match shared {
             Some(regions) => Arc::clone(regions),
             None => target.process.regions().ok()?.into(),

@@ -2,9 +2,8 @@
 
 use super::visit::open;
 use crate::budget::Budget;
-use crate::inspect::{Error, Result};
 use crate::kernel::{FrameNumber, PageFlags, Region, VirtualAddress};
-use crate::process::{Identity, Machine, ProcessHandle, Target};
+use crate::process::{self, Identity, Machine, ProcessHandle, Target};
 use crate::report::{Fact, Reason, WhoCounts};
 use std::sync::Arc;
 
@@ -72,19 +71,21 @@ pub(super) enum Opened {
 }
 
 impl Mapper {
-    /// The process that has it, opened.
+    /// The process that has it, opened; `None` if it has exited.
     ///
     /// # Errors
-    /// It has exited, or may not be opened.
-    pub fn target(&self) -> Result<Target> {
+    /// It may not be opened.
+    pub fn target(&self) -> process::Result<Option<Target>> {
         let (machine, scan) = match &*self.opened {
-            Opened::Already(target) => return Ok(target.clone()),
+            Opened::Already(target) => return Ok(Some(target.clone())),
             Opened::Later { machine, scan } => (machine, *scan),
         };
         let handle = ProcessHandle::of_numbers(self.process.pid, 0);
-        let target = open(machine, &handle, scan, &Budget::unlimited())?;
-        let is_same = target.process.identity().is_same_process(&self.process);
-        is_same.then_some(target).ok_or(Error::Exited)
+        match open(machine, &handle, scan, &Budget::unlimited()) {
+            Ok(target) => Ok(Some(target).filter(|one| one.process.identity().is_same_process(&self.process))),
+            Err(process::Error::Gone { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -186,7 +186,7 @@ impl Visitor {
 }
 
 /// Opens a process.
-pub fn open(machine: &Arc<Machine>, handle: &ProcessHandle, scan: bool, budget: &Budget) -> Result<Target> {
+pub fn open(machine: &Arc<Machine>, handle: &ProcessHandle, scan: bool, budget: &Budget) -> process::Result<Target> {
     let opened = machine.open(handle)?;
     let process = opened.process.within(budget.clone());
     process.set_scan(scan);

@@ -63,7 +63,7 @@ fn of_many_mappings_that_are_alike_one_is_read() {
     while let Some(SearchEvent::Found(mapper)) = search.next().expect("a step") {
         let pid = mapper.process.pid;
         assert_eq!(mapper.region, Some(file_region(0x100 * u64::from(pid), 3, 9, 4)));
-        let target = mapper.target().expect("a process");
+        let target = mapper.target().expect("an open process").expect("a process");
         assert_eq!(target.process.identity(), mapper.process);
         found += 1;
     }

@@ -67,33 +67,32 @@ impl RecordReader<'_> {
     /// A region of each kind, from `/proc`; `None` if the mappings are few or of too many kinds, or if `/proc` differs.
     fn kinds(&self, mappers: &[RecordedMapper], budget: &mut Budget) -> Result<Option<Kinds>> {
         let pages = || mappers.iter().flat_map(|mapper| mapper.pages.iter().map(move |page| (mapper, page)));
-        let mut firsts: HashMap<u64, (&RecordedMapper, &RecordedPage)> = HashMap::new();
-        for (mapper, page) in pages() {
-            let Some(kind) = page.kind.filter(|_| page.is_mapped) else {
-                return Ok(None);
-            };
-            firsts.entry(kind).or_insert((mapper, page));
-        }
-        let count = pages().count();
-        if self.limit.is_some() || count < MANY || count < OF_A_KIND * firsts.len() {
+        let numbers = pages().map(|(_, page)| page.kind.filter(|_| page.is_mapped)).collect::<Option<Vec<u64>>>();
+        let Some(mut numbers) = numbers.filter(|all| self.limit.is_none() && all.len() >= MANY) else {
+            return Ok(None);
+        };
+        let count = numbers.len();
+        numbers.sort_unstable();
+        numbers.dedup();
+        if count < OF_A_KIND * numbers.len() {
             return Ok(None);
         }
         let mut kinds = Kinds::new();
-        for (kind, (mapper, page)) in firsts {
-            budget.go_on()?;
-            let region = match self.region(mapper, page, budget) {
-                Ok(Some(region)) => region,
+        for (mapper, page) in pages() {
+            let Some(kind) = page.kind else { continue };
+            let is_known = |kind: &KnownRegion| kind.regions.is_none() || kind.region.range == page.range;
+            match kinds.get(&kind) {
+                Some(known) if is_known(known) => continue,
+                Some(_) => return Ok(None),
+                None => budget.go_on()?,
+            }
+            match self.region(mapper, page, budget) {
+                Ok(Some(region)) => _ = kinds.insert(kind, region),
                 Ok(None) | Err(Error::Target(_)) => return Ok(None),
                 Err(error) => return Err(error),
-            };
-            kinds.insert(kind, region);
+            }
         }
-        let is_known = |page: &RecordedPage| {
-            let kind = page.kind.and_then(|kind| kinds.get(&kind));
-            kind.is_some_and(|kind| kind.regions.is_none() || kind.region.range == page.range)
-        };
-        let are_known = pages().all(|(_, page)| is_known(page));
-        Ok(Some(kinds).filter(|_| are_known))
+        Ok(Some(kinds))
     }
 
     /// The region of a recorded page, if `/proc` says the same of it.

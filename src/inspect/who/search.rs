@@ -130,7 +130,10 @@ impl Search {
         if mappers.is_empty() {
             return self.list();
         }
-        mappers.sort_by_key(|one| Some(one.process.pid) != near);
+        if let Some(at) = mappers.iter().position(|one| Some(one.process.pid) == near) {
+            let first = mappers.remove(at);
+            mappers.insert(0, first);
+        }
         let reports = &mut self.reports;
         let candidate = |mapper: RecordedMapper| match &kinds {
             Some(kinds) => reports.report_recorded(mapper, kinds, scan),

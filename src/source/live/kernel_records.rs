@@ -5,7 +5,7 @@ use super::memory::{self, FrameFile};
 use crate::budget::Budget;
 use crate::kernel::btf::Layout;
 use crate::kernel::{Device, FrameNumber};
-use crate::source::records::{Ground, Image, OWN_FILE, OwnFile, RandomBytes, ReadCore, Records};
+use crate::source::records::{Ground, Image, OWN_FILE, OwnFile, READERS, RandomBytes, ReadCore, Records};
 use crate::source::sys::own::{self, OwnMemory, Sharer};
 use crate::source::{Error, Result, WordFile};
 use rustix::fd::OwnedFd;
@@ -27,12 +27,10 @@ fn open() -> Result<Records> {
 }
 
 fn core() -> Result<ReadCore> {
-    /// So many threads can read at the same time.
-    const FILES: usize = 4;
     // Reads through one open file share a buffer in the kernel, which does not lock it (`private_data` in
     // fs/proc/kcore.c): what one thread reads may be what another one asked for.
     let first = open_core()?;
-    let more = (1..FILES).map_while(|_| open_core().ok());
+    let more = (1..READERS).map_while(|_| open_core().ok());
     let files: Vec<Mutex<OwnedFd>> = std::iter::once(first).chain(more).map(Mutex::new).collect();
     Ok(Box::new(move |offset: u64, into: &mut [u8]| {
         let free = files.iter().find_map(|file| match file.try_lock() {

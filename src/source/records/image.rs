@@ -5,6 +5,9 @@ use crate::source::{Error, Result};
 /// Reads at an offset of the file, all of `into` or nothing.
 pub(crate) type ReadCore = Box<dyn Fn(u64, &mut [u8]) -> bool + Send + Sync>;
 
+/// So many threads can read it at the same time.
+pub(crate) const READERS: usize = 4;
+
 /// The most segments. A machine has one for each range of its memory, and one more for the records of that.
 const MOST_SEGMENTS: u16 = 16_384;
 /// The most bytes of notes.

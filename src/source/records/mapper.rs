@@ -1,6 +1,7 @@
 //! The processes that may map a frame: from its reverse map to address spaces, and from each of them to its process
 //! and to the pages at which it may map the frame.
 
+use super::image::READERS;
 use super::record::{Meanwhile, RecordedMapper, RecordedPage};
 use super::reverse::ReverseMember::{self, *};
 use super::reverse::{Bytes, FoundMapping, Place, ReverseMap};
@@ -8,9 +9,10 @@ use super::tables::{EntryPlace, PageTables};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Name, Permissions, VirtualAddress};
 use crate::source::{Error, Identity, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
-use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, available_parallelism};
 
 /// `TASK_COMM_LEN` in include/linux/sched.h.
@@ -23,6 +25,7 @@ const TOGETHER: usize = 1 << 10;
 
 /// What led to the pages of a process. It stays in this room.
 struct Traces {
+    process: u32,
     space: u64,
     thread: u64,
     entries: Vec<EntryPlace>,
@@ -40,35 +43,39 @@ impl ReverseMap<'_> {
     ) -> Result<Vec<RecordedMapper>> {
         let (tree, index) =
             self.tree(frame).ok_or_else(|| Error::not_available("the kernel records no mappings of this frame"))?;
-        let mut found: BTreeMap<u32, (RecordedMapper, Traces)> = BTreeMap::new();
-        let spaces: Vec<(u64, Vec<Place>)> = self.spaces(tree, index, budget)?.into_iter().collect();
-        for some in spaces.chunks(TOGETHER) {
-            budget.look()?;
-            let all = on_cores(some, |(space, places)| self.mapper(*space, places, frame));
-            found.extend(all.into_iter().flatten().map(|found| (found.0.process.pid, found)));
-        }
-        let (mut mappers, mut traces): (Vec<RecordedMapper>, Vec<Traces>) = found.into_values().unzip();
+        let found = Mutex::new(BTreeMap::new());
+        let places = self.places(tree, index, budget)?;
+        let spaces: Vec<&[Place]> = places.chunk_by(|one, next| one.mapping.space == next.mapping.space).collect();
+        on_cores(spaces.len(), budget, &|nth| {
+            let mapper = spaces.get(nth).and_then(|places| self.mapper(places, frame));
+            if let Some((mapper, traces)) = mapper {
+                locked(&found).insert(mapper.process.pid, (mapper, traces));
+            }
+        })?;
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (mut mappers, traces): (Vec<RecordedMapper>, Vec<Traces>) = found.into_values().unzip();
         let is_mapped = |page: &RecordedPage| page.is_mapped;
         if mappers.iter().flat_map(|mapper| &mapper.pages).any(is_mapped) {
             mappers.iter_mut().for_each(|mapper| mapper.pages.retain(is_mapped));
-            traces.retain(|traces| !traces.entries.is_empty());
             mappers.retain(|mapper| !mapper.pages.is_empty());
         }
         if meanwhile(&mappers) {
-            let mut still = Vec::new();
-            for some in traces.chunks(TOGETHER) {
-                budget.look()?;
-                still.extend(on_cores(some, |traces| self.is_still_there(traces)));
-            }
-            let mut still = still.into_iter();
-            mappers.retain(|_| still.next() == Some(true));
+            let left = Mutex::new(BTreeSet::new());
+            on_cores(traces.len(), budget, &|nth| {
+                if let Some(traces) = traces.get(nth).filter(|traces| !self.are_still_there(traces)) {
+                    locked(&left).insert(traces.process);
+                }
+            })?;
+            let left = locked(&left);
+            mappers.retain(|mapper| !left.contains(&mapper.process.pid));
         }
         Ok(mappers)
     }
 
     /// The process of an address space, if that process still has it, and the pages at which it may map the frame.
-    fn mapper(&self, space: u64, places: &[Place], frame: u64) -> Option<(RecordedMapper, Traces)> {
+    fn mapper(&self, places: &[Place], frame: u64) -> Option<(RecordedMapper, Traces)> {
         const OF_THREAD: [ReverseMember; 5] = [SpaceOfThread, Process, Leader, StartTime, ThreadName];
+        let space = places.first()?.mapping.space;
         let of_space = self.structure(space, &[Top, HeapStart, HeapEnd, StackStart, Owner], 0)?;
         let owner = of_space.member(Owner).filter(|&owner| owner != 0)?;
         let thread = self.structure(owner, &OF_THREAD, NAME_BYTES)?;
@@ -78,8 +85,8 @@ impl ReverseMap<'_> {
         let leader = if leader == owner { thread } else { self.structure(leader, &OF_THREAD, NAME_BYTES)? };
         let process = Identity { pid, start_time: leader.member(StartTime)? / TICK, name: self.name(&leader)? };
         let top = of_space.member(Top)?;
-        let mut traces = Traces { space, thread: owner, entries: Vec::new() };
-        let mut page = |place: &Place| {
+        let mut traces = Traces { process: pid, space, thread: owner, entries: Vec::new() };
+        let page = |place: &Place| {
             let Place { address, mapping } = *place;
             let entry = self.shape.and_then(|shape| {
                 let tables = PageTables { top, space, shape };
@@ -95,13 +102,12 @@ impl ReverseMap<'_> {
                 kind: self.kind(&mapping, &of_space),
             })
         };
-        let mut pages: Vec<RecordedPage> = places.iter().filter_map(&mut page).collect();
-        pages.sort_unstable_by_key(|page| page.address);
+        let pages: Vec<RecordedPage> = places.iter().filter_map(page).collect();
         Some((RecordedMapper { process, pages }, traces))
     }
 
     /// Whether the process still has its address space, and all entries still lead to the frame.
-    fn is_still_there(&self, traces: &Traces) -> bool {
+    fn are_still_there(&self, traces: &Traces) -> bool {
         self.word(traces.space, Owner) == Some(traces.thread)
             && self.word(traces.thread, SpaceOfThread) == Some(traces.space)
             && traces.entries.iter().all(|entry| entry.maps(self.pages))
@@ -144,27 +150,30 @@ fn permissions(flags: u64) -> Permissions {
     }
 }
 
-/// Does `work` for each, on several cores if they are many.
-fn on_cores<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// Does `work` for each number below `all`, on several cores if they are many.
+fn on_cores(all: usize, budget: &mut Budget, work: &(dyn Fn(usize) + Sync)) -> Result<()> {
     /// Less work takes less time than starting a thread.
     const FEW: usize = 64;
-    /// `/proc/kcore` is open so many times.
-    const MOST: usize = 4;
-    let cores = available_parallelism().map_or(1, |cores| cores.get().min(MOST));
-    let share = all.len().div_ceil(cores).max(FEW);
-    let do_all = |share: &[T]| share.iter().map(&work).collect::<Vec<R>>();
-    let (own, others) = all.split_at(share.min(all.len()));
-    std::thread::scope(|scope| {
-        let start = |share| (share, Builder::new().spawn_scoped(scope, move || do_all(share)));
-        let others: Vec<_> = others.chunks(share).map(start).collect();
-        let mut done = do_all(own);
-        for (share, helper) in others {
-            done.extend(match helper {
-                Ok(helper) => helper.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                // This user may have no more threads: this one does the work.
-                Err(_) => do_all(share),
-            });
-        }
-        done
-    })
+    let cores = available_parallelism().map_or(1, |cores| cores.get().min(READERS));
+    for first in (0..all).step_by(TOGETHER) {
+        budget.look()?;
+        let end = all.min(first + TOGETHER);
+        let next = AtomicUsize::new(first);
+        let work = || {
+            while let Some(nth) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&nth| nth < end) {
+                work(nth);
+            }
+        };
+        std::thread::scope(|scope| {
+            let helpers = cores.min((end - first).div_ceil(FEW)) - 1;
+            // This user may have no more threads: then this one does the work.
+            (0..helpers).all(|_| Builder::new().spawn_scoped(scope, work).is_ok());
+            work();
+        });
+    }
+    Ok(())
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

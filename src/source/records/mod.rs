@@ -27,7 +27,7 @@ pub(super) mod tests;
 mod way;
 
 pub(super) use ground::{Ground, OWN_FILE, OwnFile, RandomBytes};
-pub(super) use image::{Image, ReadCore};
+pub(super) use image::{Image, READERS, ReadCore};
 pub(super) use tables::{AddressView, PageTables};
 
 pub use record::{

@@ -199,13 +199,14 @@ impl ReverseMap<'_> {
         Some(Bytes { map: self, first, bytes })
     }
 
-    /// The address spaces with a mapping of the page with this index, and the addresses of the page in them.
-    pub(super) fn spaces(&self, tree: Tree, index: u64, budget: &mut Budget) -> Result<BTreeMap<u64, Vec<Place>>> {
+    /// Where address spaces have the page with this index: by address space, and by address in each. A walk may meet a
+    /// mapping twice while the tree changes.
+    pub(super) fn places(&self, tree: Tree, index: u64, budget: &mut Budget) -> Result<Vec<Place>> {
         let root = match tree {
             Tree::Anonymous(map) => self.word(map, AnonymousRoot),
             Tree::File(mapping) => self.word(mapping, FileRoot),
         };
-        let mut spaces: BTreeMap<u64, Vec<Place>> = BTreeMap::new();
+        let mut places = BTreeMap::new();
         let mut left: Vec<u64> = root.into_iter().filter(|&node| node != 0).collect();
         let mut seen = 0;
         while let Some(node) = left.pop() {
@@ -220,10 +221,10 @@ impl ReverseMap<'_> {
             let right = Some(node.right).filter(|_| node.mapping.first <= index);
             left.extend([Some(node.left), right].into_iter().flatten().filter(|&child| child != 0));
             if let Some(place) = self.place(node.mapping, index).filter(|_| node.is_of_tree) {
-                spaces.entry(node.mapping.space).or_default().push(place);
+                places.insert((place.mapping.space, place.address), place);
             }
         }
-        Ok(spaces)
+        Ok(places.into_values().collect())
     }
 
     /// Where a mapping has the page `index`.

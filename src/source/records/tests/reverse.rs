@@ -222,6 +222,18 @@ fn only_pages_whose_entries_lead_to_the_frame_are_named() {
     }
 }
 
+/// The kernel turns the tree while it is walked.
+#[test]
+fn a_mapping_that_is_met_twice_is_named_once() {
+    for is_file in [false, true] {
+        let mut page = Page::new(is_file, (10..17).map(|process| Mapped(process, 0x555, 4, INDEX - 1)).collect());
+        let (first, last) = (page.nodes[0], page.nodes[6]);
+        page.put(first, Left, last);
+        let once: Vec<(u32, Vec<u64>)> = (10..17).map(|process| (process, vec![0x556])).collect();
+        assert_eq!(page.mappers(), once, "{is_file}");
+    }
+}
+
 #[test]
 fn mappings_that_leave_meanwhile_are_left_out() {
     let mut page = Page::new(false, (10..110).map(|process| Mapped(process, 0x555, 4, INDEX - 1)).collect());

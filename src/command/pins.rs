@@ -1,6 +1,7 @@
 //! `pins RANGE`: the references to pages by holder, their pins, and who may have pinned them.
 
 mod buffers;
+mod held_rows;
 
 use super::rows::{self, finish};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
@@ -20,6 +21,7 @@ use crate::render::{Record, Sink};
 use crate::report::record::record;
 use crate::report::{Declared, Fact, Holders, Reason, Shape, Why};
 use buffers::whole_pages;
+use held_rows::HeldRows;
 use nom::Parser;
 use nom::combinator::map;
 use std::fmt::{self, Formatter};
@@ -99,7 +101,7 @@ of the range are in such a buffer.",
         let own = target.process.pinning_descriptors();
         listing.add(&target.process.identity(), own, |_| true, context.sink)?;
         let mut shared = Vec::new();
-        let (mut rows, facts) = (HeldRows(space.page(), None), Facts::PINS | Facts::KINDS | spans.holes());
+        let (mut rows, facts) = (HeldRows::new(space.page()), Facts::PINS | Facts::KINDS | spans.holes());
         let mut ended = rows::sweep(&space, spans.ranges(), facts, context.sink, |sweep, sink| {
             while let Some(kept) = sweep.next(sink)? {
                 for page in kept.pages {
@@ -111,7 +113,7 @@ of the range are in such a buffer.",
             }
             Ok(())
         })?;
-        if let Some((row, _)) = rows.1.take() {
+        if let Some(row) = rows.take_last() {
             ended.add_stop(context.sink.emit(&listing.row(&row, &mut shared)));
         }
         if ended.stopped.is_none() {
@@ -328,27 +330,6 @@ impl PinHolder {
     /// The buffer, if the kernel lists one.
     fn buffer(&self) -> Option<AddressRange> {
         AddressRange::of_length(self.start?, self.bytes?)
-    }
-}
-
-/// Puts neighbours together that are held alike, whatever their frames.
-struct HeldRows(PageSize, Option<(Page, Option<usize>)>);
-
-impl HeldRows {
-    /// Takes the next page. Returns the finished row if the page starts a new one.
-    fn push(&mut self, page: &Page, region: Option<usize>) -> Option<Page> {
-        match &mut self.1 {
-            Some((row, of))
-                if *of == region
-                    && row.end(self.0) == page.address
-                    && row.states == page.states
-                    && row.holders == page.holders =>
-            {
-                row.pages += page.pages;
-                None
-            }
-            row => row.replace((*page, region)).map(|(row, _)| row),
-        }
     }
 }
 

@@ -153,7 +153,7 @@ fn of_shared_memory() {
     let pid = target.pid();
     let mut by_smaps = swapped_by_smaps(pid);
     if attached.machine.kernel().number < (5, 17) {
-        // Their smaps counts other pages of a file than those of a private mapping (commit 10c848c8b480).
+        // There smaps_pte_hole takes addresses for offsets in the file, so smaps counts other pages.
         by_smaps.insert(starts[3], by_smaps[&starts[1]]);
     }
     let space = AddressSpace::of(&attached).expect("its regions");

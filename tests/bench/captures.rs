@@ -15,7 +15,7 @@ pub fn captures(size: &Size, table: &mut Table) {
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("one.capture");
     let path = file.to_str().expect("a path");
-    for (order, scenario, most) in [("in order", "small", 4), ("shuffled", "shuffled", 12)] {
+    for (order, scenario, most) in [("in order", "in_order", 4), ("shuffled", "shuffled", 12)] {
         let subject = Subject::start(scenario, &[size.of(4 * GIB, 2 * MIB)]);
         let (pid, whole) = (subject.pid(), subject.range());
         let runs = floor::frame_runs(pid, whole);

@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 pub const SCENARIOS: &[Scenario] = &[
     ("library", |arguments| library(&arguments[0])),
     ("small", |arguments| small(number(arguments, 0))),
+    ("in_order", |arguments| in_order(number(arguments, 0))),
     ("shuffled", |arguments| shuffled(number(arguments, 0))),
     ("huge", |arguments| huge(number(arguments, 0))),
     ("partly", |arguments| partly(number(arguments, 0))),
@@ -94,6 +95,21 @@ fn small(len: usize) {
     wait();
 }
 
+/// The same, with frames that follow each other: huge pages that the page tables map by small ones. A machine that has
+/// run for a while has no frames in order for small pages.
+fn in_order(len: usize) {
+    let memory = huge_memory(len);
+    let page = page_bytes() as usize;
+    for offset in (0..len).step_by(HUGE) {
+        // SAFETY: within the mapping.
+        let first = unsafe { memory.add(offset) };
+        protect(first, page, libc::PROT_READ);
+        protect(first, page, libc::PROT_READ | libc::PROT_WRITE);
+    }
+    say(memory, len);
+    wait();
+}
+
 /// The same, written to in no order: neighbouring pages have frames far from each other.
 fn shuffled(len: usize) {
     let memory = map(len);
@@ -116,14 +132,21 @@ fn shuffled(len: usize) {
     wait();
 }
 
-/// Memory in huge pages. When told to fork, it has a child that writes to a page of every third one.
-fn huge(len: usize) {
-    const HUGE: usize = 2 << 20;
+const HUGE: usize = 2 << 20;
+
+/// Memory in huge pages.
+fn huge_memory(len: usize) -> *mut u8 {
     let memory = map(len + HUGE);
     // SAFETY: within the mapping, which is so much larger.
     let memory = unsafe { memory.add(memory.align_offset(HUGE)) };
     advise(memory, len, libc::MADV_HUGEPAGE);
     write(memory, len, page_bytes() as usize);
+    memory
+}
+
+/// Memory in huge pages. When told to fork, it has a child that writes to a page of every third one.
+fn huge(len: usize) {
+    let memory = huge_memory(len);
     say(memory, len);
     if wait().is_none() {
         return;

@@ -24,6 +24,7 @@ const APART: &[(&str, &str)] = &[
     ("target capture ", "it chooses the target"),
     ("capture ", "a capture is not captured"),
     ("export core ", "of a capture no core is written"),
+    ("snapshot before to ", "a capture is not captured"),
     ("ps", "other processes of the machine are not in a capture"),
     ("who ", "mappings of other processes are not in a capture"),
     ("walk pfn:", "frames of other processes are not in a capture"),

@@ -43,7 +43,7 @@ const PAGES: u64 = 5;
 
 /// The frame of a page of a file, which is mapped for a moment.
 fn frame_of(file: &File, index: u64) -> u64 {
-    let (page, offset) = (page_bytes() as usize, (index * page_bytes()) as i64);
+    let (page, offset) = (page_bytes() as usize, (index * page_bytes()) as libc::off_t);
     // SAFETY: a new mapping at an address of the kernel's choice.
     let start =
         unsafe { libc::mmap(std::ptr::null_mut(), page, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), offset) };

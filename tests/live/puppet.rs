@@ -345,17 +345,24 @@ fn ring(events: usize) -> i64 {
     }
 }
 
+// The crate does not have the numbers of ppc64le.
+#[cfg(not(any(target_arch = "s390x", target_arch = "powerpc64")))]
+const PKEY: [libc::c_long; 2] = [libc::SYS_pkey_alloc, libc::SYS_pkey_mprotect];
+#[cfg(target_arch = "powerpc64")]
+const PKEY: [libc::c_long; 2] = [384, 386];
+
 /// Gives memory a new protection key, for which this thread has rights without those of `denied`; or the error number.
 #[cfg(not(target_arch = "s390x"))]
 fn keyed(start: usize, bytes: usize, denied: usize) -> i64 {
     let rw = libc::PROT_READ | libc::PROT_WRITE;
+    let [alloc, protect] = PKEY;
     // SAFETY: a system call without memory.
-    let key = unsafe { libc::syscall(libc::SYS_pkey_alloc, 0, denied) };
+    let key = unsafe { libc::syscall(alloc, 0, denied) };
     if key < 0 {
         return answer(-1);
     }
     // SAFETY: memory of the test's own.
-    match unsafe { libc::syscall(libc::SYS_pkey_mprotect, start, bytes, rw, key) } {
+    match unsafe { libc::syscall(protect, start, bytes, rw, key) } {
         0 => key as i64,
         _ => answer(-1),
     }

@@ -3,6 +3,7 @@
 use super::Scenario;
 use super::states::MADV_COLLAPSE;
 use super::support::{at, huge_page_bytes, page_bytes, plain_entry};
+use super::system::{self, Changed};
 use super::target::{Target, announce, command, wait};
 use pmdb::inspect::AddressSpace;
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
@@ -116,6 +117,19 @@ impl Puppet {
 
     pub fn unmaps(&mut self, address: u64, pages: u64) {
         self.does("unmap", &[address, pages * page_bytes()]);
+    }
+
+    /// A puppet with `pages` written pages of anonymous memory, of which the first `out` are in swap; or why there is
+    /// none. The swap area is on until the last value is dropped: drop the puppet before it.
+    pub fn in_swap(pages: u64, out: u64) -> Result<(Puppet, u64, Changed), String> {
+        let swap = system::swap()?;
+        let mut puppet = Puppet::start();
+        let memory = puppet.maps("anonymous", pages);
+        puppet.writes(memory, pages);
+        if !puppet.pages_out(memory, out) {
+            return Err("the kernel kept the page".to_owned());
+        }
+        Ok((puppet, memory, swap))
     }
 
     /// Pages out `pages` pages, and returns whether all are out. A page in another processor's batch for the LRU list

@@ -341,16 +341,10 @@ pub fn the_pool_is_beside() {
 
 pub fn swap_is_beside() {
     const NAME: &str = "account::swap_is_beside";
-    let swap = match crate::system::swap() {
-        Ok(swap) => swap,
+    let (puppet, memory, swap) = match Puppet::in_swap(16, 10) {
+        Ok(found) => found,
         Err(reason) => return skip(NAME, &reason),
     };
-    let mut puppet = Puppet::start();
-    let memory = puppet.maps("anonymous", 16);
-    puppet.writes(memory, 16);
-    if !puppet.pages_out(memory, 10) {
-        return skip(NAME, "the kernel kept the page");
-    }
     let target = puppet.0.attach();
     let (all, _) = account(&target, Some((memory, 16)), false);
     assert_eq!(all.of(Anonymous), 6 * page_bytes());

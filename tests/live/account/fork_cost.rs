@@ -236,16 +236,10 @@ pub fn pages_in_one_slot_are_still_to_copy() {
     if !support::shows_frames() {
         return skip(NAME, "only root sees frame numbers");
     }
-    let swap = match crate::system::swap() {
-        Ok(swap) => swap,
+    let (mut puppet, memory, swap) = match Puppet::in_swap(16, 16) {
+        Ok(found) => found,
         Err(reason) => return skip(NAME, &reason),
     };
-    let mut puppet = Puppet::start();
-    let memory = puppet.maps("anonymous", 16);
-    puppet.writes(memory, 16);
-    if !puppet.pages_out(memory, 16) {
-        return skip(NAME, "the kernel kept the page");
-    }
     let child = puppet.does("fork", &[memory, 0]);
     let command = format!("compare {child} in {memory:#x}, +{}", 16 * page_bytes());
     let sums = |pid| {

@@ -7,7 +7,6 @@ use super::super::answers::program;
 use super::super::behind::DiskFile;
 use super::super::puppet::Puppet;
 use super::super::support::{self, at, page_bytes, skip};
-use super::super::system;
 use super::Access::{Read, Write};
 use super::{Who, makes, may_make, said};
 use pmdb::budget::Budget;
@@ -47,16 +46,10 @@ fn writes_to_shared_files() {
 /// The pages that come back are write-protected.
 fn the_end_of_a_swap_area() {
     const NAME: &str = "explain::the_end_of_a_swap_area";
-    let swap = match system::swap() {
-        Ok(swap) => swap,
+    let (mut puppet, memory, swap) = match Puppet::in_swap(1, 1) {
+        Ok(found) => found,
         Err(reason) => return skip(NAME, &reason),
     };
-    let mut puppet = Puppet::start();
-    let memory = puppet.maps("anonymous", 1);
-    puppet.writes(memory, 1);
-    if !puppet.pages_out(memory, 1) {
-        return skip(NAME, "the kernel kept the page");
-    }
     drop(swap);
     may_make(&mut puppet, Who::Itself, "brought back", memory, Write, Effect::Reuse);
 }

@@ -90,6 +90,11 @@ fn why_not_exclusive(is_huge_known: bool, is_average: bool, counts: &Fact<()>) -
     }
 }
 
+/// Shared memory in swap leaves an empty entry. `remedy` is where it shows.
+pub fn swap_hidden(remedy: &str) -> Reason {
+    Reason::NotOnThisKernel(format!("the page map does not show which shared memory is in swap; {remedy}"))
+}
+
 /// There is no PAGEMAP_SCAN.
 pub fn no_scan() -> Reason {
     Reason::NotOnThisKernel("only PAGEMAP_SCAN of Linux 6.7 or later shows it, and no core has its results".into())

@@ -81,7 +81,7 @@ pub(crate) use core_file::{CoreContents, write_core};
 pub use detail::PageDetail;
 pub use error::{Availability, Error, Result};
 #[doc(hidden)]
-pub use error::{exclusive_unknown, exclusive_unknown_of_some, kind_unknown, no_scan};
+pub use error::{exclusive_unknown, exclusive_unknown_of_some, kind_unknown, no_scan, swap_hidden};
 pub use explain::Consequences;
 #[doc(hidden)]
 pub use filter::require_cgroup_paths;

@@ -2,7 +2,7 @@
 
 use super::Result;
 use super::address_space::AddressSpace;
-use super::error::no_scan;
+use super::error::{no_scan, swap_hidden};
 use super::filter::{Filter, Question};
 use super::folio::FolioTotals;
 use super::page::{Facts, Page, StateSet};
@@ -342,9 +342,7 @@ impl RegionTally {
             zero,
             uncertain: self.uncertain,
             swapped: if self.totals.state(State::Untouched) > 0 && space.hides_swapped(viewed) {
-                Err(Reason::NotOnThisKernel(
-                    "the page map does not show which shared memory is in swap; use `region ADDR full`".into(),
-                ))
+                Err(swap_hidden("use `region ADDR full`"))
             } else {
                 Ok(bytes(State::Swapped))
             },

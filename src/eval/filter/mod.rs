@@ -239,8 +239,7 @@ impl Answers<PageField> for PageAnswers<'_> {
     }
     fn why_unknown(&self, field: PageField) -> Option<Reason> {
         if self.is_hidden_swap(field) {
-            let what = "the page map does not show which shared memory is in swap; `maybe_swapped` finds it";
-            return Some(Reason::NotOnThisKernel(what.to_owned()));
+            return Some(inspect::swap_hidden("`maybe_swapped` finds it"));
         }
         let reason = field::why_unknown(field, self.page, self.region, self.names, &self.known.counts);
         // A free frame has no map count, and is in no folio.

@@ -43,7 +43,7 @@ member_list! {
         Space: "vm_area_struct"."vm_mm";
         /// What a mapping allows.
         Flags: "vm_area_struct"."vm_flags";
-        /// Zero for memory without a file, unless it is of the kernel or a driver.
+        /// The functions that a file, the kernel or a driver has for a mapping. Anonymous memory has none: zero.
         Operations: "vm_area_struct"."vm_ops";
         /// The open file of a mapping.
         OpenFile: "vm_area_struct"."vm_file";

@@ -199,7 +199,7 @@ fn mapped_frames(pids: &[u32]) -> Vec<u64> {
 
 fn while_processes_come_and_go() {
     const NAME: &str = "reverse::while_processes_come_and_go";
-    const FRAMES: usize = 300;
+    const FRAMES: usize = 1000;
     const TRIES: usize = 12;
     if let Some(reason) = refusal() {
         return skip(NAME, &reason);

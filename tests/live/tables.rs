@@ -4,15 +4,18 @@
 use super::Test;
 use super::answers::program;
 use super::puppet::Puppet;
-use super::support::{at, page, page_bytes, plain_entry, skip};
+use super::support::{at, page, page_bytes, plain_entries, plain_entry, plain_maps, skip};
+use super::{huge, system};
 use pmdb::kernel::{TableBits, TableEntry};
 use pmdb::process::Target;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
 
 pub const TESTS: &[Test] = &[
     ("tables::entries_are_those_of_the_page_map", entries_are_those_of_the_page_map),
     ("tables::bits_follow_the_process", bits_follow_the_process),
     ("tables::of_a_parent_and_its_child", of_a_parent_and_its_child),
+    ("tables::of_a_process_in_swap", of_a_process_in_swap),
 ];
 
 /// Why page tables cannot be read here, as an error says it.
@@ -144,4 +147,74 @@ fn of_a_parent_and_its_child() {
     let same: Vec<bool> = frames[0].iter().zip(&frames[1]).map(|(parent, child)| parent == child).collect();
     assert_eq!(same, [false, false, true, true, true, true, true, true]);
     puppet.does("kill", &[child.into()]);
+}
+
+/// Pages out all memory of a process that stands still; on this processor, whose batch for the LRU list is then empty.
+fn page_out_all(pid: u32, processor: usize) {
+    let mut set = CpuSet::new();
+    set.set(processor);
+    sched_setaffinity(None, &set).expect("a processor");
+    let [process, no_flags] = [pid as usize, 0];
+    // SAFETY: the process of a test; ranges of its memory, which stays as it is.
+    unsafe {
+        let process = libc::syscall(libc::SYS_pidfd_open, process, no_flags);
+        assert!(process >= 0, "a handle for process {pid}");
+        for (start, end, _) in plain_maps(pid) {
+            let part = libc::iovec {
+                iov_base: std::ptr::without_provenance_mut(start as usize),
+                iov_len: (end - start) as usize,
+            };
+            // The kernel refuses it for mappings of its own.
+            libc::syscall(libc::SYS_process_madvise, process, &raw const part, 1, libc::MADV_PAGEOUT, no_flags);
+        }
+        libc::close(process as i32);
+    }
+}
+
+/// The entries of present pages: of anonymous ones, and of the others.
+fn present(pid: u32) -> [Vec<(u64, u64)>; 2] {
+    const MOST: u64 = 1 << 16;
+    const OF_FILE: u64 = 1 << 61;
+    const ZERO_PAGE: u64 = 1 << 24;
+    let maps = plain_maps(pid).into_iter().filter(|(start, end, _)| end - start <= MOST * page_bytes());
+    let entries = maps.flat_map(|(start, end, _)| plain_entries(pid, start, end));
+    let entries = entries.filter(|(_, word)| word & PRESENT != 0);
+    let (others, anonymous): (Vec<_>, Vec<_>) = entries
+        .partition(|(_, word)| word & OF_FILE != 0 || huge::word("/proc/kpageflags", word & FRAME) & ZERO_PAGE != 0);
+    [anonymous, others]
+}
+
+/// No page of it has a reverse map that leads to the process: the list of processes does.
+fn of_a_process_in_swap() {
+    const NAME: &str = "tables::of_a_process_in_swap";
+    let mut puppet = Puppet::start();
+    if let Some(reason) = refusal(&puppet.0.attach()) {
+        return skip(NAME, &reason);
+    }
+    let swap = match system::swap() {
+        Ok(swap) => swap,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let memory = puppet.maps("anonymous", 8);
+    puppet.writes(memory, 8);
+    puppet.0.stop();
+    let pid = puppet.0.pid();
+    let processors = sched_getaffinity(None).expect("processors");
+    let mut each = (0..CpuSet::MAX_CPU).filter(|&one| processors.is_set(one)).cycle().take(20);
+    let is_out = each.any(|processor| {
+        std::thread::scope(|scope| _ = scope.spawn(|| page_out_all(pid, processor)));
+        present(pid)[0].is_empty()
+    });
+    let [anonymous, others] = present(pid);
+    assert!(is_out, "the kernel kept {anonymous:x?}");
+    let target = puppet.0.attach();
+    for &(page, word) in &others {
+        let entry = table_entries(&target, page * page_bytes(), 1)[0].expect("an entry");
+        assert_eq!(entry.frame.get(), word & FRAME, "page {page:#x}");
+    }
+    assert!(others.len() > 1, "{others:x?}");
+    assert_eq!(table_entries(&target, memory, 8), [None; 8]);
+    println!("compared {} entries of a process without anonymous pages in memory", others.len());
+    drop(puppet);
+    drop(swap);
 }

@@ -194,7 +194,7 @@ impl Records {
 
     /// The page tables of a process, proved by its page map.
     pub(super) fn tables(&self, space: &dyn AddressView) -> Result<PageTables> {
-        PageTables::find(&self.pages, self.tables.as_ref(), space)
+        PageTables::find(&self.pages, self.tables.as_ref(), space, &*self.ground)
     }
 
     /// The entries that map the pages from `first` on in these tables.

@@ -1,14 +1,16 @@
 //! The page tables of a process. No symbol of the kernel is needed to find them: a page of the process leads to its
-//! reverse map, and that to the address spaces that may map it.
+//! reverse map, and that to the address spaces that may map it. Where no page does, as in a process that is in swap, the
+//! list of processes leads to them.
 //!
 //! The tables are those of the process if they map pages that the page map says nobody else maps. Where there are no such
 //! pages, the address space has to name the process as its owner. And they are proved: their entries have to be those
 //! of the page map on pages of all its regions.
 
+use super::ground::Ground;
 use super::pages::PageRecords;
 use super::way::{TableLayout, Way};
 use crate::kernel::page_table::{AddressBits, TableShape, TableStep};
-use crate::kernel::{PageMapEntry, PageSize, Region, TableEntry};
+use crate::kernel::{FrameNumber, PageMapEntry, PageSize, Region, TableEntry};
 use crate::source::{Error, Result};
 
 /// What `/proc` says of the address space of a process.
@@ -115,6 +117,7 @@ impl PageTables {
         pages: &PageRecords,
         layout: Option<&TableLayout>,
         space: &dyn AddressView,
+        ground: &dyn Ground,
     ) -> Result<PageTables> {
         let unknown = || Error::not_available("this kernel's layout of the way to page tables is unknown to pmdb");
         let layout = layout.ok_or_else(unknown)?;
@@ -125,25 +128,30 @@ impl PageTables {
         }
         let samples = samples(page, space);
         let has_own = samples.iter().any(SamplePage::is_own);
+        let number = space.number();
         // Right after a fork the entries of two processes are the same. Only the owners differ.
-        let of = if has_own { None } else { Some(space.number().ok_or_else(all_shared)?) };
+        let of = if has_own { None } else { Some(number.ok_or_else(all_shared)?) };
         let way = Way { pages, layout, page, of };
-        let mut tried = Vec::new();
         let is_first = |one: &&SamplePage| if has_own { one.is_own() } else { one.is_anonymous() };
-        for own in samples.iter().filter(is_first).take(MOST_WAYS) {
-            for (top, address_space) in own.word.frame().map_or_else(Vec::new, |frame| way.tops(own.page, frame)) {
-                if tried.contains(&top) {
-                    continue;
-                }
-                tried.push(top);
-                let all = shapes.iter().map(|&shape| PageTables { top, space: address_space, shape });
-                if let Some(found) = all.into_iter().find(|tables| tables.are_of(pages, space, &samples)) {
-                    return Ok(found);
-                }
+        let by_pages = samples.iter().filter(is_first).take(MOST_WAYS).flat_map(|own| {
+            let frame = own.word.frame();
+            frame.map_or_else(Vec::new, |frame| way.tops(own.page, frame))
+        });
+        let listed = std::iter::once_with(|| {
+            let own = ground.sample()?;
+            way.listed(number?, FrameNumber::new(own.frame))
+        });
+        let mut tried = Vec::new();
+        let found = by_pages.chain(listed.flatten()).find_map(|(top, space_of_them)| {
+            if tried.contains(&top) {
+                return None;
             }
-        }
+            tried.push(top);
+            let all = shapes.iter().map(|&shape| PageTables { top, space: space_of_them, shape });
+            all.into_iter().find(|tables| tables.are_of(pages, space, &samples))
+        });
         let differs = "the kernel's records did not lead to page tables that agree with the page map";
-        Err(if has_own { Error::not_available(differs) } else { all_shared() })
+        found.ok_or_else(|| Error::not_available(differs))
     }
 
     /// Whether their entries are those of the page map.

@@ -1,5 +1,6 @@
-//! The way from a page of a process to page tables that may be its own: by the reverse map of the page, which leads to
-//! the mappings that have it, and their address spaces.
+//! The ways to page tables that may be those of a process. A page of the process has a reverse map, which leads to the
+//! mappings that have the page, and to their address spaces. A process without such a page is in the kernel's list of
+//! processes, as is pmdb, whose own page leads to it.
 
 use super::image::Image;
 use super::layout::member_list;
@@ -38,6 +39,12 @@ member_list! {
         Space: "task_struct"."mm";
         /// The number of its process, in the first pid namespace.
         Process: "task_struct"."tgid";
+        /// The first thread of that process, the one in the list of processes.
+        Leader: "task_struct"."group_leader";
+        /// The node of a process in that list.
+        Listed: "task_struct"."tasks";
+        Next: "list_head"."next";
+        Previous: "list_head"."prev";
     }
 }
 
@@ -58,6 +65,10 @@ impl TableLayout {
 
 /// The most entries of one reverse map.
 const MOST_NODES: usize = 4096;
+/// `PID_MAX_LIMIT` in include/linux/threads.h.
+const MOST_PROCESSES: u32 = 4 << 20;
+/// A list that changed on the way is followed again from its start.
+const TRIES: u32 = 4;
 
 /// From a page to the first tables of the address spaces that may map it.
 pub(super) struct Way<'a> {
@@ -117,28 +128,74 @@ impl Way<'_> {
     /// The first table of the address space of a node, if the node is of this reverse map and its mapping has this
     /// address.
     fn top(&self, node: u64, map: u64, address: u64) -> Option<(u64, u64)> {
-        let entry = node.checked_sub(self.layout.members.at(TableMember::Node))?;
-        if self.follow(entry, TableMember::Of)? != map {
-            return None;
-        }
-        let mapping = self.follow(entry, TableMember::Mapping)?;
+        let mapping = self.mapping(node, map)?;
         let range = self.follow(mapping, TableMember::Start)?..self.follow(mapping, TableMember::End)?;
         let space = self.follow(mapping, TableMember::Space)?;
         let top = self.follow(space, TableMember::Top)?;
-        (range.contains(&address) && self.is_wanted(space)).then_some((top, space))
+        let is_wanted = self.of.is_none_or(|process| self.is_of(space, process));
+        (range.contains(&address) && is_wanted).then_some((top, space))
     }
 
-    /// Whether an address space may be that of the process: it names a thread of it, which has this address space.
-    fn is_wanted(&self, space: u64) -> bool {
-        let Some(process) = self.of else {
-            return true;
-        };
-        let is_of = |layout: &OwnerLayout| {
-            let owner = self.image().word(space.checked_add(layout.at(OwnerMember::Owner))?)?;
-            let back = self.image().word(owner.checked_add(layout.at(OwnerMember::Space))?)?;
-            let number = self.image().half(owner.checked_add(layout.at(OwnerMember::Process))?)?;
-            Some(back == space && number == process)
-        };
-        self.layout.owner.as_ref().and_then(is_of) == Some(true)
+    /// The mapping of a node, if the node is of this reverse map.
+    fn mapping(&self, node: u64, map: u64) -> Option<u64> {
+        let entry = node.checked_sub(self.layout.members.at(TableMember::Node))?;
+        (self.follow(entry, TableMember::Of)? == map).then_some(())?;
+        self.follow(entry, TableMember::Mapping)
+    }
+
+    /// Whether an address space is that of the process: it names a thread of it, which has this address space.
+    fn is_of(&self, space: u64, process: u32) -> bool {
+        self.thread(space).is_some_and(|thread| self.process(thread) == Some(process))
+    }
+
+    fn of_thread(&self, structure: u64, member: OwnerMember) -> Option<u64> {
+        self.image().word(structure.checked_add(self.layout.owner.as_ref()?.at(member))?)
+    }
+
+    /// The thread that an address space names, if that thread has this address space.
+    fn thread(&self, space: u64) -> Option<u64> {
+        let thread = self.of_thread(space, OwnerMember::Owner)?;
+        (self.of_thread(thread, OwnerMember::Space)? == space).then_some(thread)
+    }
+
+    fn process(&self, thread: u64) -> Option<u32> {
+        self.image().half(thread.checked_add(self.layout.owner.as_ref()?.at(OwnerMember::Process))?)
+    }
+
+    /// The same as `tops` of the process `number`, by the list of processes. `frame` is of an anonymous page of any
+    /// process.
+    pub(super) fn listed(&self, number: u32, frame: FrameNumber) -> Option<(u64, u64)> {
+        let map = self.reverse_map(frame)?;
+        let spaces = self.nodes(map).into_iter().filter_map(|node| {
+            let mapping = self.mapping(node, map)?;
+            self.follow(mapping, TableMember::Space)
+        });
+        let known = spaces.filter_map(|space| self.thread(space)).next()?;
+        let leader = self.of_thread(known, OwnerMember::Leader)?;
+        let thread = (0..TRIES).find_map(|_| self.in_list(leader, number))?;
+        let space = self.of_thread(thread, OwnerMember::Space)?;
+        // The first thread may have ended before the others. Then it has no address space.
+        let top = self.follow(space, TableMember::Top)?;
+        self.is_of(space, number).then_some((top, space))
+    }
+
+    /// The first thread of a process, found in the list that `leader` is in; `None` also if the list changed on the way.
+    fn in_list(&self, leader: u64, number: u32) -> Option<u64> {
+        let listed = self.layout.owner.as_ref()?.at(OwnerMember::Listed);
+        let first = leader.checked_add(listed)?;
+        let mut node = first;
+        for _ in 0..MOST_PROCESSES {
+            let thread = node.checked_sub(listed)?;
+            if self.process(thread)? == number {
+                return Some(thread);
+            }
+            let next = self.of_thread(node, OwnerMember::Next)?;
+            // The kernel frees what it has removed from the list.
+            if next == first || self.of_thread(next, OwnerMember::Previous)? != node {
+                return None;
+            }
+            node = next;
+        }
+        None
     }
 }

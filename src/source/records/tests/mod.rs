@@ -1,5 +1,6 @@
 //! The reader on the bytes of real kernels. The tapes beside this file were recorded in the guests of `scripts/guests`.
 
+mod kernel;
 mod owners;
 mod reverse;
 mod swapped;

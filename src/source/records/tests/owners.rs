@@ -8,7 +8,7 @@ use super::super::names::{FileNames, NameLayout, NameMember};
 use super::super::pages::PageRecords;
 use super::super::slab::{SlabCaches, SlabLayout, SlabMember};
 use super::super::{FreeBlock, NamedFile, PageOfFile, SlabCache};
-use super::tables::{Kernel, MEMORY, PAGE, RECORDS, X86_64};
+use super::kernel::{Kernel, MEMORY, PAGE, RECORDS, X86_64};
 use super::tapes;
 use crate::kernel::{Device, PageFlags};
 use crate::source::{Error, WordFile};
@@ -29,11 +29,12 @@ fn in_record(frame: u64, member: Member) -> u64 {
     RECORDS + frame * 64 + layout().at(member).expect("a member")
 }
 
-/// `/proc/kpageflags` of some frames, and pages of files of pmdb's own.
+/// `/proc/kpageflags` of some frames, and pages of pmdb's own: an anonymous one, and those of files.
 #[derive(Default)]
-struct Known {
-    flags: BTreeMap<u64, PageFlags>,
-    own_files: Vec<u64>,
+pub(super) struct Known {
+    pub(super) flags: BTreeMap<u64, PageFlags>,
+    pub(super) own_page: Option<u64>,
+    pub(super) own_files: Vec<u64>,
 }
 
 impl Ground for Known {
@@ -42,7 +43,7 @@ impl Ground for Known {
     }
 
     fn sample(&self) -> Option<RandomBytes> {
-        None
+        self.own_page.map(|frame| RandomBytes { frame, offset: 0, bytes: Vec::new(), _page: Box::new(()) })
     }
 
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Option<()> {

@@ -3,7 +3,7 @@
 use super::super::layout::Member;
 use super::super::reverse::{ReverseLayout, ReverseMap, ReverseMember, ReverseMembers};
 use super::super::{RecordedMapper, RecordedPage};
-use super::tables::{Changes, Kernel, MEMORY, PAGE, RECORDS, X86_64};
+use super::kernel::{Changes, Kernel, MEMORY, PAGE, RECORDS, X86_64};
 use super::tapes;
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, PageFlags, VirtualAddress};

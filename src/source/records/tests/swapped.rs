@@ -6,7 +6,7 @@ use super::super::mapping::{
 };
 use super::super::pages::PageRecords;
 use super::super::swapped::{CacheLayout, CacheMember, CacheMembers, PageCache, SwappedRun};
-use super::tables::{Kernel, MEMORY, PAGE, RECORDS, X86_64, region};
+use super::kernel::{Kernel, MEMORY, PAGE, RECORDS, X86_64, region};
 use super::tapes;
 use crate::budget::Budget;
 use crate::kernel::{Device, Region, SwapEntry};
@@ -294,7 +294,7 @@ fn a_region_leads_to_the_page_cache_of_its_file() {
             assert_eq!(space.cache(&tree, &Region { inode: 7, ..region.clone() }), None);
             let first = region.range.start().get() / PAGE;
             assert_eq!(
-                space.cache(&tree, &Region { range: super::tables::region(first..first + 3).range, ..region.clone() }),
+                space.cache(&tree, &Region { range: super::kernel::region(first..first + 3).range, ..region.clone() }),
                 None
             );
         }

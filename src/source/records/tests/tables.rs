@@ -1,46 +1,27 @@
 //! Page tables in the memory of a made kernel: the structures lie where a real one has them, the tables are built for
 //! each processor.
 
-use super::super::bases::Bases;
-use super::super::layout::{Member, PageLayout};
+use super::super::layout::Member;
 use super::super::pages::PageRecords;
 use super::super::tables::{AddressView, PageTables};
 use super::super::way::{OwnerLayout, OwnerMember, TableLayout, TableMember, TableMembers};
-use super::super::{FrameRecord, Image, ReadCore, RecordParts};
+use super::super::{FrameRecord, Image, RecordParts};
+use super::kernel::{AARCH64, Kernel, MEMORY, PAGE, RECORDS, X86_64, region};
+use super::owners::Known;
 use super::tapes;
-use crate::kernel::VirtualAddress;
-use crate::kernel::page_table::{AddressBits, TableShape};
-use crate::kernel::{AddressRange, FrameNumber, Name, PageFlags, PageSize, Permissions, Region, TableBits, TableEntry};
+use crate::kernel::page_table::TableShape;
+use crate::kernel::{FrameNumber, PageFlags, Region, TableBits, TableEntry};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock};
 
-pub(super) const PAGE: u64 = 4096;
-pub(super) const MEMORY: u64 = 0xffff_8880_0000_0000;
-pub(super) const RECORDS: u64 = 0xffff_ea00_0000_0000;
-const RAM: u64 = 1 << 30;
 const PRESENT: u64 = 1 << 63;
 const FILE: u64 = 1 << 61;
 const OWN: u64 = 1 << 56;
-pub(super) const X86_64: u16 = 62;
-const AARCH64: u16 = 183;
 
 /// Where the structures of Linux 6.12 have the members, in the order of [`TableMember::ALL`].
 const OFFSETS: [u64; TableMember::ALL.len()] = [64, 32, 16, 8, 8, 0, 0, 8, 16, 72];
 
 /// The same, in the order of [`OwnerMember::ALL`].
-const OWNER: OwnerLayout = OwnerLayout([800, 1200, 1300]);
-
-/// A kernel with the memory that tests write into it.
-#[derive(Clone, Default)]
-pub(super) struct Kernel {
-    pub(super) words: BTreeMap<u64, u64>,
-    machine: u16,
-    /// The next free physical address.
-    free: u64,
-}
-
-/// Words that have changed since.
-pub(super) type Changes = Arc<Mutex<BTreeMap<u64, u64>>>;
+const OWNER: [u64; OwnerMember::ALL.len()] = [800, 1200, 1300, 1400, 1416, 0, 8];
 
 /// A process: its page map and its first table.
 #[derive(Clone, Default)]
@@ -68,149 +49,20 @@ impl AddressView for Process {
     }
 }
 
-pub(super) fn region(pages: std::ops::Range<u64>) -> Region {
-    let [start, end] = [pages.start, pages.end].map(|page| VirtualAddress::new(page * PAGE));
-    Region {
-        range: AddressRange::new(start, end).expect("pages"),
-        permissions: Permissions::default(),
-        offset: 0,
-        device: Default::default(),
-        inode: 0,
-        name: Name::default(),
-        deleted: false,
-    }
-}
-
-impl Kernel {
-    pub(super) fn new(machine: u16) -> Kernel {
-        Kernel { machine, free: 0x10_0000, ..Kernel::default() }
-    }
-
-    /// Puts bytes at an address.
-    pub(super) fn put(&mut self, address: u64, bytes: &[u8]) {
-        for (at, byte) in (address..).zip(bytes) {
-            let word = self.words.entry(at & !7).or_default();
-            let mut whole = word.to_le_bytes();
-            whole[(at & 7) as usize] = *byte;
-            *word = u64::from_le_bytes(whole);
-        }
-    }
-
-    /// Memory for a structure or a table, full of numbers that lead nowhere.
-    pub(super) fn page(&mut self, filling: u64) -> u64 {
-        let physical = self.free;
-        self.free += PAGE;
-        for at in (0..PAGE).step_by(8) {
-            self.words.insert(MEMORY + physical + at, filling);
-        }
-        MEMORY + physical
-    }
-
-    pub(super) fn shape(&self, levels: u8) -> TableShape {
-        let all = TableShape::of_machine(self.machine, PageSize::FOUR_KIB, AddressBits::default());
-        all.into_iter().find(|shape| shape.levels == levels).expect("a shape")
-    }
-
-    /// Puts an entry into a table of this level, and makes the tables on the way.
-    pub(super) fn map(&mut self, shape: TableShape, top: u64, page: u64, level: u8, raw: u64) {
-        let mut table = top;
-        for upper in (level + 1..=shape.levels).rev() {
-            let place = table + shape.slot(upper, page) * 8;
-            if self.words.get(&place).copied().unwrap_or_default() == 0 {
-                let next = self.page(0) - MEMORY;
-                self.words.insert(place, next | if self.machine == X86_64 { 0x67 } else { 3 });
-            }
-            table = MEMORY + (self.words[&place] & 0xf_ffff_f000);
-        }
-        self.words.insert(table + shape.slot(level, page) * 8, raw);
-    }
-
-    /// The entry of a page that was written to, and of one that was only read.
-    pub(super) fn raw(&self, frame: u64, level: u8, is_written: bool) -> u64 {
-        let address = frame * PAGE;
-        match (self.machine, level) {
-            (X86_64, 1) if is_written => 1 << 63 | address | 0x867,
-            (X86_64, 1) => address | 0x25,
-            (X86_64, _) => address | 0xe7,
-            (_, 1) if is_written => 1 << 51 | 1 << 54 | 1 << 55 | address | 0xf43,
-            (_, 1) => 1 << 54 | address | 0xfc3,
-            _ => 1 << 51 | 1 << 55 | address | 0xf41,
-        }
-    }
-
-    fn image(&self, changes: Changes) -> Image {
-        Image::open(self.changing_core(changes)).expect("headers")
-    }
-
-    /// The file of its memory.
-    pub(super) fn core(&self) -> ReadCore {
-        self.changing_core(Changes::default())
-    }
-
-    fn changing_core(&self, changes: Changes) -> ReadCore {
-        let header = |kind: u32, start: u64, physical: u64, offset: u64, length: u64| {
-            let mut bytes = [kind.to_le_bytes(), 0u32.to_le_bytes()].concat();
-            let numbers = [offset, start, physical, length, length, PAGE];
-            bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-            bytes
-        };
-        let records = RAM / PAGE * 64;
-        let mut head = vec![0; 64];
-        head[..6].copy_from_slice(b"\x7fELF\x02\x01");
-        head[18..20].copy_from_slice(&self.machine.to_le_bytes());
-        head[32] = 64;
-        head[54] = 56;
-        head[56] = 2;
-        head.extend(header(1, MEMORY, 0, PAGE, RAM));
-        head.extend(header(1, RECORDS, u64::MAX, PAGE + RAM, records));
-        let words = self.words.clone();
-        Box::new(move |offset, into| {
-            for (at, byte) in (offset..).zip(into) {
-                let address = match at.checked_sub(PAGE) {
-                    None => {
-                        *byte = head.get(at as usize).copied().unwrap_or_default();
-                        continue;
-                    }
-                    Some(at) if at < RAM => MEMORY + at,
-                    Some(at) => RECORDS + at - RAM,
-                };
-                let changes = changes.lock().expect("a lock");
-                let word = changes.get(&(address & !7)).or_else(|| words.get(&(address & !7)));
-                let word = word.copied().unwrap_or_default();
-                *byte = word.to_le_bytes()[(address & 7) as usize];
-            }
-            true
-        })
-    }
-
-    pub(super) fn pages(&self) -> PageRecords {
-        self.changing_pages(Changes::default())
-    }
-
-    /// The same of a kernel that changes.
-    pub(super) fn changing_pages(&self, changes: Changes) -> PageRecords {
-        Self::pages_of(self.image(changes))
-    }
-
-    /// The records of the pages of a made kernel.
-    pub(super) fn pages_of(image: Image) -> PageRecords {
-        static LAYOUT: OnceLock<PageLayout> = OnceLock::new();
-        let layout = LAYOUT.get_or_init(|| tapes().next().expect("a tape").1.layout()).clone();
-        let bases = Bases { memory: MEMORY, records: RECORDS };
-        PageRecords { image, layout, page_bytes: PAGE, bases }
-    }
-}
-
 /// A parent and its child after a fork: both have the same mapping of anonymous memory. Its reverse map has a node for
-/// each, and one for a third process between them.
+/// each, and one for a third process between them. All three are in the list of processes.
 struct Family {
     kernel: Kernel,
     shape: TableShape,
     members: [Process; 2],
+    /// The nodes of that list.
+    listed: Vec<u64>,
 }
 
 /// Pages of the heap, the first of which both members share.
 const HEAP: std::ops::Range<u64> = 0x555_5558..0x555_5568;
+/// Its frame.
+const SHARED: u64 = 0x2000;
 const HUGE: u64 = 0x7ff_0000;
 const GIGANTIC: u64 = 0x7c0_0000;
 
@@ -221,10 +73,11 @@ impl Family {
         let (_, tape) = tapes().next().expect("a tape");
         let mapping = tape.layout().at(Member::Mapping).expect("a member");
         let at = |member: TableMember| OFFSETS[member as usize];
+        let of_owner = |member: OwnerMember| OWNER[member as usize];
         let junk = 0x1234_5678;
         let map = kernel.page(junk);
         let mut members = [Process::default(), Process::default()];
-        let mut nodes = Vec::new();
+        let (mut nodes, mut listed) = (Vec::new(), Vec::new());
         for number in 0..3 {
             let [entry, place, space, thread] = [(); 4].map(|()| kernel.page(junk));
             let top = kernel.page(0);
@@ -235,14 +88,16 @@ impl Family {
                 (place + 512 + at(TableMember::End), HEAP.end * PAGE),
                 (place + 512 + at(TableMember::Space), space + 512),
                 (space + 512 + at(TableMember::Top), top),
-                (space + 512 + OWNER.at(OwnerMember::Owner), thread),
-                (thread + OWNER.at(OwnerMember::Space), space + 512),
-                (thread + OWNER.at(OwnerMember::Process) - 4, (70 + number as u64) << 32 | 9),
+                (space + 512 + of_owner(OwnerMember::Owner), thread),
+                (thread + of_owner(OwnerMember::Space), space + 512),
+                (thread + of_owner(OwnerMember::Process) - 4, (70 + number as u64) << 32 | 9),
                 (entry + at(TableMember::Node) + at(TableMember::Left), 0),
                 (entry + at(TableMember::Node) + at(TableMember::Right), 0),
             ];
             kernel.words.extend(facts);
+            kernel.words.insert(thread + of_owner(OwnerMember::Leader), thread);
             nodes.push(entry + at(TableMember::Node));
+            listed.push(thread + of_owner(OwnerMember::Listed));
             let Some(process) = members.get_mut(number) else {
                 continue;
             };
@@ -250,7 +105,7 @@ impl Family {
             process.regions = vec![region(HEAP), region(HUGE..HUGE + 512), region(GIGANTIC..GIGANTIC + 512 * 512)];
             for page in HEAP.start..HEAP.start + 6 {
                 let is_shared = page == HEAP.start;
-                let frame = 0x2000 + (page - HEAP.start) + if is_shared { 0 } else { number as u64 * 0x100 };
+                let frame = SHARED + (page - HEAP.start) + if is_shared { 0 } else { number as u64 * 0x100 };
                 kernel.words.insert(RECORDS + frame * 64 + mapping, map | 1);
                 let raw = kernel.raw(frame, 1, !is_shared);
                 kernel.map(shape, top, page, 1, raw);
@@ -270,12 +125,26 @@ impl Family {
             (side(TableMember::Right), nodes[1]),
         ];
         kernel.words.extend(tree);
-        Family { kernel, shape, members }
+        for (&node, &next) in listed.iter().zip(listed.iter().cycle().skip(1)) {
+            kernel.words.insert(node + of_owner(OwnerMember::Next), next);
+            kernel.words.insert(next + of_owner(OwnerMember::Previous), node);
+        }
+        Family { kernel, shape, members, listed }
     }
 
     fn find(&self, member: usize, offsets: [u64; TableMember::ALL.len()]) -> crate::source::Result<PageTables> {
-        let layout = TableLayout { members: TableMembers(offsets), owner: Some(OWNER) };
-        PageTables::find(&self.kernel.pages(), Some(&layout), &self.members[member])
+        self.find_by(member, offsets, OWNER)
+    }
+
+    fn find_by(
+        &self,
+        member: usize,
+        offsets: [u64; TableMember::ALL.len()],
+        owner: [u64; OwnerMember::ALL.len()],
+    ) -> crate::source::Result<PageTables> {
+        let layout = TableLayout { members: TableMembers(offsets), owner: Some(OwnerLayout(owner)) };
+        let ground = Known { own_page: Some(SHARED), ..Known::default() };
+        PageTables::find(&self.kernel.pages(), Some(&layout), &self.members[member], &ground)
     }
 }
 
@@ -366,7 +235,7 @@ fn tables_that_differ_from_the_page_map_are_not_believed() {
     assert!(shared.expect("a refusal").contains("every page of the process is shared"));
     let machine = refusal(&|family| family.kernel.machine = 22);
     assert_eq!(machine.as_deref(), Some("the page tables of this processor are unknown to pmdb"));
-    let layout = PageTables::find(&Family::new(X86_64, 4).kernel.pages(), None, &Process::default());
+    let layout = PageTables::find(&Family::new(X86_64, 4).kernel.pages(), None, &Process::default(), &Known::default());
     assert!(layout.err().expect("a refusal").to_string().contains("layout"));
 }
 
@@ -390,8 +259,67 @@ fn the_owner_tells_tables_of_a_fork_apart() {
     assert!(family.find(0, OFFSETS).is_err());
     family.members[0].number = Some(70);
     let back = family.kernel.words.iter().find(|(_, word)| **word == 70 << 32 | 9).map(|(place, _)| place + 4);
-    let thread = back.expect("a thread") - OWNER.at(OwnerMember::Process);
-    family.kernel.words.insert(thread + OWNER.at(OwnerMember::Space), 0);
+    let thread = back.expect("a thread") - OWNER[OwnerMember::Process as usize];
+    family.kernel.words.insert(thread + OWNER[OwnerMember::Space as usize], 0);
+    assert!(family.find(0, OFFSETS).is_err());
+}
+
+/// Only its files are in memory, so no page of it has a reverse map.
+fn in_swap() -> Family {
+    let mut family = Family::new(X86_64, 4);
+    for (process, number) in family.members.iter_mut().zip([70, 71]) {
+        process.number = Some(number);
+        process.words.retain(|page, _| !HEAP.contains(page));
+    }
+    family
+}
+
+#[test]
+fn the_list_of_processes_leads_to_one_that_is_in_swap() {
+    let mut family = in_swap();
+    for number in [0, 1] {
+        assert_eq!(family.find(number, OFFSETS).expect("tables").top, family.members[number].top);
+    }
+    // The entries have to agree all the same.
+    family.members[0].words.insert(HUGE, PRESENT | FILE | 0x4001);
+    assert!(family.find(0, OFFSETS).is_err());
+    let mut family = in_swap();
+    family.members[0].number = Some(80);
+    assert!(family.find(0, OFFSETS).is_err());
+    // Another pid namespace has other numbers.
+    family.members[0].number = None;
+    assert!(family.find(0, OFFSETS).is_err());
+}
+
+#[test]
+fn a_list_that_proves_nothing_leads_nowhere() {
+    for &(member, places) in OwnerMember::ALL {
+        let (structure, name) = places[0];
+        for by in [-16, -8, 8, 16] {
+            let mut owner = OWNER;
+            let Some(wrong) = owner[member as usize].checked_add_signed(by) else {
+                continue;
+            };
+            owner[member as usize] = wrong;
+            let family = in_swap();
+            let found = [0, 1].map(|number| family.find_by(number, OFFSETS, owner).ok().map(|tables| tables.top));
+            assert!(found.contains(&None), "{structure}.{name} at {wrong} is believed");
+            let right = family.members.each_ref().map(|process| process.top);
+            let is_wrong = found.iter().zip(right).any(|(found, right)| found.is_some_and(|found| found != right));
+            assert!(!is_wrong, "{structure}.{name} at {wrong}: the tables of another process");
+        }
+    }
+    // A node that the kernel has removed, and a list that does not come back to its start.
+    let (next, previous) = (OWNER[OwnerMember::Next as usize], OWNER[OwnerMember::Previous as usize]);
+    let mut family = in_swap();
+    for node in family.listed.clone() {
+        family.kernel.words.insert(node + previous, 0xdead_0000_0000_0122);
+    }
+    assert!([0, 1].iter().all(|&number| family.find(number, OFFSETS).is_err()));
+    let mut family = in_swap();
+    family.members[0].number = Some(80);
+    let last = family.listed[2];
+    family.kernel.words.extend([(last + next, last), (last + previous, last)]);
     assert!(family.find(0, OFFSETS).is_err());
 }
 

@@ -216,7 +216,7 @@ pub static HABITS: &[Habit] = &[
     refuse("`print pfn(ADDRESS)` shows the frame, and `print phys(ADDRESS)` the physical address", &["btop", "ptob", "pfn", "phys"]),
     refuse("`flags phys:ADDRESS` explains a page frame, and `summary frames` counts all frames of the machine", &["kmem", "page_owner", "buddydump", "pcplist", "page"]),
     refuse("`regions by {}` lists the largest regions first, and `info process` shows the sums of the process", &["rss", "pss"]),
-    refuse("`walk all where swapped` lists the pages in swap, and `regions where swapped > 0` their regions", &["swap", "swaps", "swapon"]),
+    refuse("`walk all where swapped or maybe_swapped` lists pages in swap, and `regions where swapped > 0` their regions", &["swap", "swaps", "swapon"]),
     refuse("`who ADDRESS` lists the processes that map a page", &["fuser", "lsof", "files", "filemap"]),
     refuse("pmdb examines the memory of processes: for the kernel, use `{}` in crash, or drgn", &[
         "bpf", "dev", "irq", "log", "dmesg", "kdmesg", "mach", "mount", "net", "runq", "sig", "sys", "timer", "waitq", "ipcs", "ascii", "repeat", "sbitmapq",
@@ -241,7 +241,7 @@ pub static HABITS: &[Habit] = &[
     point("pins", "`pins RANGE` lists the pages that are pinned, and who may have pinned them", &["pinned"]),
     point("pins", "`pins RANGE` lists who holds pages, and `explain ADDRESS` the references to one page", &["refs"]),
     point("who", "`who ADDRESS` lists the processes that map a page", &["sharers"]),
-    point("regions", "`regions where swapped > 0` lists regions with pages in swap, and `walk all where swapped` these pages", &["swapped"]),
+    point("regions", "`regions where swapped > 0` lists regions with pages in swap, and `walk all where swapped or maybe_swapped` these pages", &["swapped"]),
     point("explain", "`explain huge` lists why memory is not on huge pages, and `walk RANGE where thp` the pages that are", &[
         "huge page", "huge pages", "hugepage", "hugepages", "thp",
     ]),

@@ -249,7 +249,7 @@ pub(in crate::command) mod samples {
     use super::*;
     use crate::command::tests::records::pages::{pa, pfn, place, va};
     use crate::kernel::{Device, Name};
-    use crate::report::{CgroupPath, FilePage, Holders};
+    use crate::report::{CgroupPath, FilePage, Holders, RecordedOwner};
 
     pub fn all() -> Vec<Box<dyn Record>> {
         vec![Box::new(flags())]
@@ -269,7 +269,7 @@ pub(in crate::command) mod samples {
                 holders: Ok(Holders { mappings: 0, page_cache: 512, swap_cache: 0, filesystem: 1, pins: 2, others: 2 }),
                 pins: Ok(2),
                 pins_at_most: None,
-                owner: Ok("file"),
+                owner: Ok(RecordedOwner::File),
                 file_page: Some(FilePage {
                     device: Device { major: 8, minor: 1 },
                     inode: 131_074,

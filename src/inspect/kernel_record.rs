@@ -4,7 +4,7 @@ use super::holders::{FrameHolders, holders, not_shown, small_page_pins, with_pin
 use super::page::Facts;
 use crate::kernel::{FrameNumber, Name, PageFlags};
 use crate::process::{self, FrameOwner, FrameRecord, Machine, OwnerDetail, PageOfFile, RecordParts};
-use crate::report::{Fact, FilePage, FreeBlock, KernelRecord, Reason, SlabPage};
+use crate::report::{Fact, FilePage, FreeBlock, KernelRecord, Reason, RecordedOwner, SlabPage};
 
 /// Why a frame has no flags if there is no such memory.
 pub(super) const BEYOND_MEMORY: Reason = Reason::NotApplicable("the frame number is beyond physical memory");
@@ -52,7 +52,7 @@ pub fn kernel_record(machine: &Machine, frame: FrameNumber, flags: &Fact<PageFla
 
 /// Adds what the record leads to: the file, the free block or the cache. What of it is unknown has the reason.
 fn add_detail(machine: &Machine, frame: FrameNumber, owner: Option<FrameOwner>, record: &mut KernelRecord) {
-    if !matches!(record.owner, Ok("file" | "free" | "slab")) {
+    if !matches!(record.owner, Ok(RecordedOwner::File | RecordedOwner::Free | RecordedOwner::Slab)) {
         return;
     }
     let detail = match machine.owner_detail(frame) {
@@ -77,7 +77,7 @@ fn add_detail(machine: &Machine, frame: FrameNumber, owner: Option<FrameOwner>, 
                 path: file.ok_or_else(why).and_then(|file| file.path.map(Name::new).ok_or(NO_NAME)),
             });
         }
-        (_, Ok("free"), detail) => {
+        (_, Ok(RecordedOwner::Free), detail) => {
             let block = if let Some(OwnerDetail::Free(block)) = detail { Some(block) } else { None };
             record.free_block = Some(FreeBlock {
                 order: block.map(|block| block.order).ok_or_else(why),
@@ -149,14 +149,14 @@ fn describe_record(machine: &Machine, record: &FrameRecord, flags: Option<PageFl
     let holders = holders.map(|holders| with_pins(holders, pins.as_ref().map_or(0, |&pins| pins), is_large));
     let has = |flag| flags.is_some_and(|flags| flags.contains(flag));
     let owner = record.owner.map(|owner| match owner {
-        FrameOwner::Anonymous => "anonymous",
-        FrameOwner::Merged => "merged",
-        FrameOwner::File(_) => "file",
-        _ if has(PageFlags::BUDDY) => "free",
-        _ if has(PageFlags::SLAB) => "slab",
-        _ if has(PageFlags::PGTABLE) => "page_table",
-        _ if has(PageFlags::HUGE) => "hugetlb_pool",
-        _ => "unrecorded",
+        FrameOwner::Anonymous => RecordedOwner::Anonymous,
+        FrameOwner::Merged => RecordedOwner::Merged,
+        FrameOwner::File(_) => RecordedOwner::File,
+        _ if has(PageFlags::BUDDY) => RecordedOwner::Free,
+        _ if has(PageFlags::SLAB) => RecordedOwner::Slab,
+        _ if has(PageFlags::PGTABLE) => RecordedOwner::PageTable,
+        _ if has(PageFlags::HUGE) => RecordedOwner::HugetlbPool,
+        _ => RecordedOwner::Unrecorded,
     });
     let owner = require(RecordParts::OWNER).and_then(|()| owner.ok_or_else(not_shown));
     KernelRecord { references, holders, pins, pins_at_most, owner, file_page: None, free_block: None, slab: None }
@@ -247,7 +247,7 @@ mod tests {
         let of_file = |detail| {
             let record = record_of(FrameOwner::File(page), PageFlags::UPTODATE, detail);
             let file = record.file_page.expect("a page of a file");
-            assert_eq!((record.owner, file.inode, file.index), (Ok("file"), 77, 5));
+            assert_eq!((record.owner, file.inode, file.index), (Ok(RecordedOwner::File), 77, 5));
             (file.path.map(|path| path.to_string()), file.filesystem.map(|name| name.to_string()), file.deleted)
         };
         assert_eq!(of_file(Some(file(77))), (Ok("/a\\x1b".to_owned()), Ok("sda1".to_owned()), true));
@@ -259,22 +259,22 @@ mod tests {
             let block = record.free_block.expect("a free block");
             (record.owner, block.order, block.head.map(FrameNumber::get))
         };
-        assert_eq!(free(Some(OwnerDetail::Free(block))), (Ok("free"), Ok(4), Ok(0x800)));
-        assert_eq!(free(None), (Ok("free"), Err(Reason::Changed), Err(Reason::Changed)));
+        assert_eq!(free(Some(OwnerDetail::Free(block))), (Ok(RecordedOwner::Free), Ok(4), Ok(0x800)));
+        assert_eq!(free(None), (Ok(RecordedOwner::Free), Err(Reason::Changed), Err(Reason::Changed)));
         let slab = |detail| {
             let record = record_of(FrameOwner::Unrecorded, PageFlags::SLAB, detail);
             let slab = record.slab.expect("a slab");
             (record.owner, slab.cache.map(|name| name.to_string()), slab.object_bytes)
         };
-        assert_eq!(slab(Some(OwnerDetail::Slab(cache))), (Ok("slab"), Ok("dentry".to_owned()), Ok(192)));
-        assert_eq!(slab(None), (Ok("slab"), Err(Reason::Changed), Err(Reason::Changed)));
+        assert_eq!(slab(Some(OwnerDetail::Slab(cache))), (Ok(RecordedOwner::Slab), Ok("dentry".to_owned()), Ok(192)));
+        assert_eq!(slab(None), (Ok(RecordedOwner::Slab), Err(Reason::Changed), Err(Reason::Changed)));
         let without = |flags| {
             let record = record_of(FrameOwner::Unrecorded, flags, Some(file(77)));
             assert!(record.file_page.is_none() && record.free_block.is_none() && record.slab.is_none());
             record.owner
         };
-        assert_eq!(without(PageFlags::PGTABLE), Ok("page_table"));
-        assert_eq!(without(PageFlags::HUGE), Ok("hugetlb_pool"));
-        assert_eq!(without(PageFlags::empty()), Ok("unrecorded"));
+        assert_eq!(without(PageFlags::PGTABLE), Ok(RecordedOwner::PageTable));
+        assert_eq!(without(PageFlags::HUGE), Ok(RecordedOwner::HugetlbPool));
+        assert_eq!(without(PageFlags::empty()), Ok(RecordedOwner::Unrecorded));
     }
 }

@@ -7,7 +7,7 @@ use crate::report::{KernelRecord, Movable};
 pub fn movable(kind: Option<Kind>, flags: Option<PageFlags>, record: &KernelRecord) -> Option<Movable> {
     let has = |flag| flags.is_some_and(|flags| flags.intersects(flag));
     let is_kernel_s = matches!(kind, Some(Kind::Zero | Kind::HugeZero | Kind::Vdso | Kind::DeviceMemory));
-    let has_owner = !matches!(record.owner, Ok("unrecorded" | "free" | "slab" | "page_table" | "hugetlb_pool"));
+    let has_owner = record.owner.as_ref().ok().is_none_or(|owner| owner.has_contents());
     if is_kernel_s || has(PageFlags::RESERVED) || !has_owner {
         return Some(Movable::Never);
     }
@@ -28,7 +28,7 @@ pub fn movable(kind: Option<Kind>, flags: Option<PageFlags>, record: &KernelReco
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Holders, Reason};
+    use crate::report::{Holders, Reason, RecordedOwner};
 
     #[test]
     fn what_holds_a_page_decides() {
@@ -47,17 +47,26 @@ mod tests {
         let anonymous = Some(Kind::Anonymous);
         let of = |kind, flags, record: &KernelRecord| movable(kind, Some(flags), record);
         let (none, locked) = (PageFlags::empty(), PageFlags::MLOCKED | PageFlags::UNEVICTABLE);
-        let quiet = record(Some(0), None, Some(0), "anonymous");
+        let quiet = record(Some(0), None, Some(0), RecordedOwner::Anonymous);
         assert_eq!(of(anonymous, none, &quiet), Some(Movable::Freely));
         assert_eq!(of(anonymous, locked, &quiet), Some(Movable::Unreclaimable));
         assert_eq!(of(Some(Kind::Hugetlb), none, &quiet), Some(Movable::Unreclaimable));
         assert_eq!(of(Some(Kind::Zero), none, &quiet), Some(Movable::Never));
         assert_eq!(of(anonymous, PageFlags::RESERVED, &quiet), Some(Movable::Never));
-        assert_eq!(of(anonymous, locked, &record(Some(2), None, Some(0), "anonymous")), Some(Movable::Pinned));
-        assert_eq!(of(anonymous, none, &record(None, Some(1), Some(2000), "file")), Some(Movable::PossiblyPinned));
-        assert_eq!(of(anonymous, none, &record(Some(0), None, Some(1), "anonymous")), Some(Movable::Held));
-        assert_eq!(of(Some(Kind::File), none, &record(Some(0), None, Some(7), "unrecorded")), Some(Movable::Never));
-        assert_eq!(of(anonymous, none, &record(None, None, Some(0), "anonymous")), None);
-        assert_eq!(of(anonymous, none, &record(Some(0), None, None, "anonymous")), None);
+        assert_eq!(
+            of(anonymous, locked, &record(Some(2), None, Some(0), RecordedOwner::Anonymous)),
+            Some(Movable::Pinned)
+        );
+        assert_eq!(
+            of(anonymous, none, &record(None, Some(1), Some(2000), RecordedOwner::File)),
+            Some(Movable::PossiblyPinned)
+        );
+        assert_eq!(of(anonymous, none, &record(Some(0), None, Some(1), RecordedOwner::Anonymous)), Some(Movable::Held));
+        assert_eq!(
+            of(Some(Kind::File), none, &record(Some(0), None, Some(7), RecordedOwner::Unrecorded)),
+            Some(Movable::Never)
+        );
+        assert_eq!(of(anonymous, none, &record(None, None, Some(0), RecordedOwner::Anonymous)), None);
+        assert_eq!(of(anonymous, none, &record(Some(0), None, None, RecordedOwner::Anonymous)), None);
     }
 }

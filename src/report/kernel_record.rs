@@ -2,10 +2,43 @@
 
 use super::Fact;
 use super::record::record;
+use crate::kernel::words::worded;
 use crate::kernel::{Device, FrameNumber, Name, TableBits, TableEntry};
 
 /// A pin of a page that is no large folio is so many references (GUP_PIN_COUNTING_BIAS in include/linux/mm.h).
 pub const REFERENCES_OF_A_PIN: u64 = 1024;
+
+worded! {
+    /// The owner of a frame, as the kernel records it.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+    #[non_exhaustive]
+    pub enum RecordedOwner, word {
+        /// Anonymous memory.
+        Anonymous = "anonymous",
+        /// Anonymous memory that was merged (KSM).
+        Merged = "merged",
+        /// A file in the page cache.
+        File = "file",
+        /// Nobody: the frame is free.
+        Free = "free",
+        /// A cache of the slab allocator.
+        Slab = "slab",
+        /// A page table.
+        PageTable = "page_table",
+        /// The hugetlb pool, in no file and no mapping.
+        HugetlbPool = "hugetlb_pool",
+        /// No record: other memory of the kernel and of drivers.
+        Unrecorded = "unrecorded",
+    }
+}
+
+impl RecordedOwner {
+    /// Whether the frame has memory of processes or of files.
+    pub fn has_contents(self) -> bool {
+        matches!(self, RecordedOwner::Anonymous | RecordedOwner::Merged | RecordedOwner::File)
+    }
+}
 
 record! {
     /// `struct page` of a frame, read from `/proc/kcore`, with the counts of its folio.
@@ -19,9 +52,8 @@ record! {
         pins: Fact<u64>,
         /// For a page that is no large folio: the most pins that its references allow, if the number is not known.
         [optional] pins_at_most: Option<u64>,
-        /// `anonymous`, `merged`, `file`, `free`, `slab`, `page_table`, `hugetlb_pool` (in no file and no mapping), or
-        /// `unrecorded`: other pages of the kernel and of drivers have no record of an owner.
-        owner: Fact<&'static str>,
+        /// Owner of the frame.
+        owner: Fact<RecordedOwner>,
         /// The page of a file, for the owner `file`.
         [optional] file_page: Option<FilePage>,
         /// The free block that it is in, for the owner `free`.

@@ -27,7 +27,9 @@ pub use facts::{
 };
 pub use flag_names::FlagNames;
 pub use huge::{HugeBy, HugePast, HugeRefusal};
-pub use kernel_record::{FilePage, FreeBlock, Holders, KernelRecord, REFERENCES_OF_A_PIN, SlabPage, TableEntryReport};
+pub use kernel_record::{
+    FilePage, FreeBlock, Holders, KernelRecord, REFERENCES_OF_A_PIN, RecordedOwner, SlabPage, TableEntryReport,
+};
 pub use reason::{Fact, PagesByReason, Reason, Stopped};
 pub use record::Why;
 pub use words::{

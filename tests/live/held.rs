@@ -13,6 +13,7 @@ use super::system;
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test, huge::word};
 use pmdb::inspect::PageDetail;
+use pmdb::report::RecordedOwner;
 use pmdb::{AddressRange, AddressSpace, Facts, VirtualAddress};
 use serde_json::Value;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -427,7 +428,7 @@ fn is_recorded(way: &str, holder: &Holder, is_held: bool) {
     assert_eq!(holders.mappings, now.mappings, "{way}: {now:?}, {holders:?}");
     let is_lent = way == "spliced" || way == "read" && now.pins == 0;
     assert!(holders.others <= 1 + u64::from(is_lent), "{way}: {now:?}, {holders:?}");
-    let owner = if way == "cached" { "file" } else { "anonymous" };
+    let owner = if way == "cached" { RecordedOwner::File } else { RecordedOwner::Anonymous };
     assert_eq!(record.owner, Ok(owner), "{way}");
     let pid = holder.target.pid();
     let said = program(&[], pid, true, &[format!("pins {:#x}, +{}", now.address, page_bytes())]);

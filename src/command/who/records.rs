@@ -256,7 +256,7 @@ pub(in crate::command) mod samples {
     use super::*;
     use crate::command::tests::records::pages::{counter, data, pfn, va};
     use crate::kernel::{Device, PageFlags};
-    use crate::report::{FilePage, FreeBlock, Holders, Reason, SlabPage};
+    use crate::report::{FilePage, FreeBlock, Holders, Reason, RecordedOwner, SlabPage};
 
     pub fn all() -> Vec<Box<dyn Record>> {
         vec![
@@ -420,7 +420,7 @@ pub(in crate::command) mod samples {
     }
 
     /// A record with an owner, and nothing that holds the frame.
-    fn record(references: u64, owner: &'static str) -> KernelRecord {
+    fn record(references: u64, owner: RecordedOwner) -> KernelRecord {
         let holders = Holders { mappings: 0, page_cache: 0, swap_cache: 0, filesystem: 0, pins: 0, others: references };
         KernelRecord {
             references: Ok(references),
@@ -436,7 +436,10 @@ pub(in crate::command) mod samples {
 
     fn who_free() -> WhoSummary {
         let free_block = Some(FreeBlock { order: Ok(9), head: Ok(pfn(0x1a4e00)) });
-        WhoSummary { kernel_record: Some(KernelRecord { free_block, ..record(0, "free") }), ..who_nobody() }
+        WhoSummary {
+            kernel_record: Some(KernelRecord { free_block, ..record(0, RecordedOwner::Free) }),
+            ..who_nobody()
+        }
     }
 
     /// Its cache was not proved.
@@ -446,7 +449,7 @@ pub(in crate::command) mod samples {
         WhoSummary {
             words: FrameWords { flags: Ok(PageFlags::SLAB), ..who_nobody().words },
             because: Some("it belongs to the kernel's object allocator".to_owned()),
-            kernel_record: Some(KernelRecord { slab, ..record(1, "slab") }),
+            kernel_record: Some(KernelRecord { slab, ..record(1, RecordedOwner::Slab) }),
             ..who_nobody()
         }
     }
@@ -465,13 +468,13 @@ pub(in crate::command) mod samples {
             counts: WhoCounts { looked_at: 113, listed: 113, ..WhoCounts::default() },
             ended: SearchEnd::Searched,
             because: None,
-            kernel_record: Some(KernelRecord { file_page, ..record(1, "file") }),
+            kernel_record: Some(KernelRecord { file_page, ..record(1, RecordedOwner::File) }),
             ..who_nobody()
         }
     }
 
     fn who_unrecorded() -> WhoSummary {
         let words = FrameWords { flags: Ok(PageFlags::empty()), ..who_cached().words };
-        WhoSummary { words, kernel_record: Some(record(1, "unrecorded")), ..who_cached() }
+        WhoSummary { words, kernel_record: Some(record(1, RecordedOwner::Unrecorded)), ..who_cached() }
     }
 }

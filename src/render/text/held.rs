@@ -4,7 +4,7 @@ use super::block::REMARK;
 use super::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
-use crate::report::{FilePage, Holders, KernelRecord};
+use crate::report::{FilePage, Holders, KernelRecord, RecordedOwner};
 
 /// Writes the references and the pins.
 pub fn write(lines: &mut Lines, record: &KernelRecord) {
@@ -13,7 +13,9 @@ pub fn write(lines: &mut Lines, record: &KernelRecord) {
     };
     let line = lines.field("held");
     line.plain(counted(references, "reference")).indent_at(REMARK);
-    if let (Ok(holders), Ok("anonymous" | "merged" | "file")) = (&record.holders, &record.owner) {
+    if let (Ok(holders), Ok(owner)) = (&record.holders, &record.owner)
+        && owner.has_contents()
+    {
         for part in parts(holders) {
             line.word(", ", Role::Plain, part);
         }
@@ -70,23 +72,26 @@ pub fn write_owner(lines: &mut Lines, record: &KernelRecord) {
 pub fn owner(record: &KernelRecord) -> Option<(String, String)> {
     let short = |words: &str| (words.to_owned(), String::new());
     Some(match *record.owner.as_ref().ok()? {
-        "anonymous" => short("anonymous memory"),
-        "merged" => short("merged anonymous memory"),
-        "page_table" => short("a page table"),
-        "hugetlb_pool" => short("the hugetlb pool, in no file"),
-        "file" => of_file(record.file_page.as_ref()?),
-        "free" => match record.free_block.as_ref().map(|block| (block.order.as_ref(), block.head.as_ref())) {
-            Some((Ok(order), Ok(head))) => (format!("free block of order {order}"), format!("first frame {head}")),
-            _ => short("free block"),
-        },
-        "slab" => match record.slab.as_ref().map(|slab| (slab.cache.as_ref(), slab.object_bytes.as_ref())) {
+        RecordedOwner::Anonymous => short("anonymous memory"),
+        RecordedOwner::Merged => short("merged anonymous memory"),
+        RecordedOwner::PageTable => short("a page table"),
+        RecordedOwner::HugetlbPool => short("the hugetlb pool, in no file"),
+        RecordedOwner::File => of_file(record.file_page.as_ref()?),
+        RecordedOwner::Free => {
+            match record.free_block.as_ref().map(|block| (block.order.as_ref(), block.head.as_ref())) {
+                Some((Ok(order), Ok(head))) => (format!("free block of order {order}"), format!("first frame {head}")),
+                _ => short("free block"),
+            }
+        }
+        RecordedOwner::Slab => match record.slab.as_ref().map(|slab| (slab.cache.as_ref(), slab.object_bytes.as_ref()))
+        {
             Some((Ok(cache), Ok(&bytes))) => {
                 (format!("slab cache {cache}"), format!("objects of {}", counted(bytes, "byte")))
             }
             _ => short("a slab cache"),
         },
-        _ if record.references == Ok(0) => short("no owner recorded, no references"),
-        _ => short("allocated; no owner recorded"),
+        RecordedOwner::Unrecorded if record.references == Ok(0) => short("no owner recorded, no references"),
+        RecordedOwner::Unrecorded => short("allocated; no owner recorded"),
     })
 }
 

@@ -5,7 +5,7 @@ use super::{FieldDescription, JsonForm, Words};
 use crate::kernel::huge::HugeChoice;
 use crate::report::{
     AccessOutcome, AccountClass, BesideRss, CgroupPath, EventKind, FamilyClass, FlagNames, HowMapped, HugeBy, HugePast,
-    HugeRefusal, MapKey, Movable, Owner, Reason,
+    HugeRefusal, MapKey, Movable, Owner, Reason, RecordedOwner,
 };
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -26,6 +26,7 @@ leaf! {
     AccessOutcome => JsonForm::Object(OUTCOME),
     Movable => JsonForm::Text,
     Owner => JsonForm::Text,
+    RecordedOwner => JsonForm::word::<RecordedOwner>("recorded_owner"),
 }
 
 /// The fields of an [`AccessOutcome`].

@@ -179,7 +179,7 @@ impl Way<'_> {
         self.is_of(space, number).then_some((top, space))
     }
 
-    /// The first thread of a process, found in the list that `leader` is in; `None` also if the list changed on the way.
+    /// The first thread of a process, from the list that `leader` is in; `None` also if the list changed on the way.
     fn in_list(&self, leader: u64, number: u32) -> Option<u64> {
         let listed = self.layout.owner.as_ref()?.at(OwnerMember::Listed);
         let first = leader.checked_add(listed)?;

@@ -139,7 +139,7 @@ pub fn present() -> Translation {
             holders: Ok(Holders { mappings: 15, page_cache: 0, swap_cache: 0, filesystem: 0, pins: 1, others: 1 }),
             pins: Ok(1),
             pins_at_most: None,
-            owner: Ok("anonymous"),
+            owner: Ok(RecordedOwner::Anonymous),
             file_page: None,
             free_block: None,
             slab: None,

@@ -50,11 +50,21 @@ fn commit() -> Option<String> {
     if let Some((_, behind)) = in_package.as_deref().and_then(|text| text.split_once("\"sha1\"")) {
         return behind.split('"').nth(1).map(str::to_owned);
     }
-    println!("cargo:rerun-if-changed=.git/HEAD");
-    println!("cargo:rerun-if-changed=.git/logs/HEAD");
-    let output = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output().ok()?;
-    let commit = String::from_utf8(output.stdout).ok()?;
-    Some(commit.trim().to_owned()).filter(|commit| output.status.success() && !commit.is_empty())
+    // In a second working tree they are elsewhere. For a file that is not there cargo would build anew each time.
+    for name in ["HEAD", "logs/HEAD"] {
+        let path = git(&["--git-path", name])?;
+        if Path::new(&path).exists() {
+            println!("cargo:rerun-if-changed={path}");
+        }
+    }
+    git(&["--short=12", "HEAD"])
+}
+
+/// What `git rev-parse` says.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").arg("rev-parse").args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    Some(text.trim().to_owned()).filter(|text| output.status.success() && !text.is_empty())
 }
 
 /// The archive, if there is one.

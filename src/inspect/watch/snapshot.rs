@@ -206,8 +206,8 @@ pub struct SharedPages {
 impl Snapshot {
     /// Begins a snapshot of `spans`. In `extra`, [`Facts::FLAGS`] and [`Facts::COUNTS`] keep flags and map counts, and
     /// [`Facts::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`AddressSpace::require`] first.
-    /// [`Facts::KINDS`] tells pages of zeros, where the kernel can be asked for them. With `contents`, resident pages
-    /// are read and hashed.
+    /// [`Facts::KINDS`] tells pages of zeros, where flags or the scan can be read. With `contents`, resident pages are
+    /// read and hashed.
     pub fn begin(space: &AddressSpace, spans: Vec<AddressRange>, extra: Facts, contents: bool) -> OpenSnapshot {
         let total = spans.iter().map(|span| span.pages(space.page())).sum();
         OpenSnapshot {

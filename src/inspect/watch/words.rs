@@ -47,7 +47,7 @@ struct ExtentWords {
     counts: Vec<u64>,
     /// Entries that huge mappings cover, as pairs of indices.
     huge: Vec<(usize, usize)>,
-    /// Entries of the page of zeros, as pairs of indices; empty when the scan was not asked for them.
+    /// Entries of the page of zeros, as pairs of indices; empty when neither flags nor the scan were read for them.
     zero: Vec<(usize, usize)>,
     /// A hash of the contents of each page; `None` where they were not read. Empty when contents are not compared.
     contents: Vec<Option<NonZeroU64>>,
@@ -90,7 +90,7 @@ pub(super) struct SampledPage {
     pub flags: Option<PageFlags>,
     pub map_count: Option<u64>,
     pub is_huge: bool,
-    /// Whether it is the page of zeros, where the scan was asked for that.
+    /// Whether it is the page of zeros, where flags or the scan were read for that.
     pub is_zero: bool,
     /// A hash of the contents, where they were asked for and read.
     pub contents: Option<NonZeroU64>,
@@ -106,6 +106,19 @@ fn marked_entries(words: &EntryWords<'_>, category: Categories) -> impl Iterator
     let marks = words.marks.unwrap_or_default().iter();
     let marks = marks.filter(move |mark| mark.categories.contains(category));
     marks.map(|mark| (mark.first, mark.end))
+}
+
+/// Which entries are of the page of zeros: by their flags, or by the scan where no flags were read.
+fn zero_entries(words: &EntryWords<'_>) -> impl Iterator<Item = (usize, usize)> {
+    let is_zero = |word: &u64| *word != UNREAD && PageFlags::from_bits_retain(*word).contains(PageFlags::ZERO_PAGE);
+    let alike = words.flags.chunk_by(move |one, next| is_zero(one) == is_zero(next));
+    let by_flags = alike.scan(0, |end, run| {
+        let first = *end;
+        *end += run.len();
+        Some((first, *end, run.first()))
+    });
+    let by_flags = by_flags.filter_map(move |(first, end, word)| word.is_some_and(is_zero).then_some((first, end)));
+    by_flags.chain(marked_entries(words, Categories::ZERO))
 }
 
 /// Whether `index` is in one of these stretches, which are in order.
@@ -126,7 +139,7 @@ impl ExtentWords {
             flags: words_if_asked(words.flags, keep, Facts::FLAGS).to_vec(),
             counts: words_if_asked(words.counts, keep, Facts::COUNTS).to_vec(),
             huge: marked_entries(&words, Categories::HUGE).collect(),
-            zero: marked_entries(&words, Categories::ZERO).collect(),
+            zero: zero_entries(&words).collect(),
             contents: Vec::new(),
         })
     }
@@ -142,7 +155,7 @@ impl ExtentWords {
             && self.flags == words_if_asked(words.flags, keep, Facts::FLAGS)
             && self.counts == words_if_asked(words.counts, keep, Facts::COUNTS)
             && self.huge.iter().copied().eq(marked_entries(&words, Categories::HUGE))
-            && self.zero.iter().copied().eq(marked_entries(&words, Categories::ZERO))
+            && self.zero.iter().copied().eq(zero_entries(&words))
     }
 
     fn end(&self) -> u64 {
@@ -343,8 +356,12 @@ impl OpenSample {
     pub fn new(space: AddressSpace, spans: Vec<AddressRange>, [extra, more]: [Facts; 2], before: &PageWords) -> Self {
         // Where frames are hidden, only the scan shows that a write has replaced the page of zeros.
         let hides_zeros = space.availability().frames.is_err();
-        let tells_zeros = hides_zeros || extra.contains(Facts::KINDS) && space.target().process.has_scan();
-        let zeros = if tells_zeros { Facts::KINDS } else { Facts::empty() };
+        let zeros = match (extra.contains(Facts::KINDS), space.target().process.has_scan()) {
+            (true, false) => Facts::KINDS | Facts::FLAGS,
+            (true, true) => Facts::KINDS,
+            (false, _) if hides_zeros => Facts::KINDS,
+            (false, _) => Facts::empty(),
+        };
         let extra = extra & (Facts::FLAGS | Facts::COUNTS);
         let need = space.obtainable(Facts::HUGE | Facts::OWNERS | zeros | more) | extra | Facts::ENTRIES;
         let pages = space.pages(&spans, need);

@@ -241,16 +241,45 @@ pub fn pages_in_one_slot_are_still_to_copy() {
         Err(reason) => return skip(NAME, &reason),
     };
     let child = puppet.does("fork", &[memory, 0]);
-    let command = format!("compare {child} in {memory:#x}, +{}", 16 * page_bytes());
-    let sums = |pid| {
-        let all = super::command::records(pid, &command);
-        let [sums] = of_type(&all, "comparison-summary")[..] else { panic!("{all:?}") };
-        (pages(sums, "shared"), pages(sums, "about_to_copy"), pages(sums, "copied"))
-    };
+    let sums = |pid| fork_sums(pid, child, memory, 16);
     assert_eq!(sums(puppet.0.pid()), (16, 16, 0));
     puppet.writes(memory, 5);
     assert_eq!(sums(puppet.0.pid()), (11, 11, 5));
     _ = puppet.does("kill", &[child]);
     drop(puppet);
     drop(swap);
+}
+
+/// Pages that are shared, that the next write copies, and that are copied.
+fn fork_sums(pid: u32, child: u64, memory: u64, size: u64) -> (u64, u64, u64) {
+    let command = format!("compare {child} in {memory:#x}, +{}", size * page_bytes());
+    let all = super::command::records(pid, &command);
+    let [sums] = of_type(&all, "comparison-summary")[..] else { panic!("{all:?}") };
+    (pages(sums, "shared"), pages(sums, "about_to_copy"), pages(sums, "copied"))
+}
+
+/// Pages of zeros are nobody's, whether the scan tells them or, where anything is merged on the machine, flags do.
+pub fn pages_of_zeros_are_not_shared() {
+    const NAME: &str = "account::pages_of_zeros_are_not_shared";
+    let Some((mut puppet, written)) = with_written_pages(NAME) else {
+        return;
+    };
+    let zeros = puppet.maps("anonymous", 50);
+    puppet.reads(zeros, 50);
+    let child = puppet.does("fork", &[written, 0]);
+    let pid = puppet.0.pid();
+    let check = |when: &str| {
+        assert_eq!(fork_sums(pid, child, written, 100), (100, 100, 0), "{when}");
+        assert_eq!(fork_sums(pid, child, zeros, 50), (0, 0, 0), "{when}");
+    };
+    check("as the machine is");
+    match super::super::states::merged() {
+        Ok((merging, merged, _)) => {
+            check("with merged pages elsewhere");
+            drop(merged);
+            drop(merging);
+        }
+        Err(reason) => skip(&format!("{NAME} (merged)"), &reason),
+    }
+    _ = puppet.does("kill", &[child]);
 }

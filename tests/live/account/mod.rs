@@ -45,6 +45,7 @@ pub const TESTS: &[Test] = &[
     ("account::copies_are_seen_as_they_come", fork_cost::copies_are_seen_as_they_come),
     ("account::a_copy_counts_once_for_all_children", fork_cost::a_copy_counts_once_for_all_children),
     ("account::pages_in_one_slot_are_still_to_copy", fork_cost::pages_in_one_slot_are_still_to_copy),
+    ("account::pages_of_zeros_are_not_shared", fork_cost::pages_of_zeros_are_not_shared),
     ("account::sums_over_time_are_of_the_last_sample", fork_cost::sums_over_time_are_of_the_last_sample),
     ("account::a_cgroup_with_page_cache", family::a_cgroup_with_page_cache),
     ("account::a_cgroup_that_is_charged_less", family::a_cgroup_that_is_charged_less),

@@ -128,7 +128,7 @@ fn report(machine: &Machine, pfn: Fact<FrameNumber>, address: Option<VirtualAddr
 
 /// What each set flag means together with the others.
 pub(super) fn meanings(flags: PageFlags, machine: &Machine) -> Vec<FlagMeaning> {
-    let context = FlagContext { kernel: machine.kernel().number, false_flags: machine.false_flags() };
+    let context = FlagContext { kernel: machine.kernel().number, false_flags: machine.mistaken_flags() };
     flags
         .each()
         .map(|(bit, flag)| FlagMeaning {

@@ -475,7 +475,7 @@ fn summary(lines: &mut Lines, summary: &PinsSummary) {
     }
     if let Some(bytes) = summary.vm_pin {
         let text = format!(
-            "drivers account for {} in the whole process (VmPin); vmsplice, O_DIRECT and many drivers do not account",
+            "VmPin of the process is {}; vmsplice, O_DIRECT and many drivers hold pages that are not in it",
             size(bytes)
         );
         lines.line().indent(2).prose(Role::Plain, &text);

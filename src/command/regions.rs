@@ -197,7 +197,8 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
                 || wants(RegionOrder::Rss, RegionField::Rss) && stats.rss.is_err()
                 || wants(RegionOrder::Shared, RegionField::SharedBytes) && stats.shared.is_err()
                 || wants(RegionOrder::Private, RegionField::PrivateBytes) && stats.private.is_err()
-                || wants(RegionOrder::Swapped, RegionField::Swapped) && stats.swapped.is_err()
+                || wants(RegionOrder::Swapped, RegionField::Swapped)
+                    && (stats.swapped.is_err() || stats.uncertainly_swapped().is_some())
         };
         let mut smaps = full.then(|| region::smaps(&target, context.sink)).transpose()?;
         let mut summary = RegionsSummary {

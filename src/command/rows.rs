@@ -4,11 +4,11 @@
 use super::Error;
 use crate::eval;
 use crate::inspect::{
-    self, AddressSpace, GroupBy, GroupKey as Key, InZone, Keys, Neighbours, OfFrame, Page, Question, Selection,
+    self, AddressSpace, Facts, GroupBy, GroupKey as Key, InZone, Keys, Neighbours, OfFrame, Page, Question, Selection,
     StateSet, Sweep, Totals,
 };
 use crate::kernel::words::worded;
-use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
+use crate::kernel::{AddressRange, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Which};
 use crate::process::Machine;
 use crate::render::text::block::{DELETED, region_name};
@@ -34,6 +34,8 @@ pub(super) struct SweepEnd {
     pub are_runs: bool,
     /// What is uncertain about the pages that the filter keeps and leaves out.
     pub selection: Selection,
+    /// Whether pages in the totals count as untouched that may be in swap.
+    pub hides_swapped: bool,
     /// Why it was stopped, if it was.
     pub stopped: Option<Stopped>,
 }
@@ -65,6 +67,9 @@ impl SweepEnd {
             }
         }
         let undecided = say_left_out_pages(&self.selection, sink)?;
+        if self.hides_swapped {
+            sink.note("untouched pages of shared memory may be in swap: `walk RANGE where maybe_swapped` lists those")?;
+        }
         let physical = self.totals.physical_extent().filter(|_| self.are_runs);
         let zeros = self.totals.zeros();
         if let Some(note) = eval::perhaps_zeros(&self.totals).filter(|_| self.are_runs) {
@@ -139,12 +144,16 @@ pub(super) fn states_are(states: StateSet) -> String {
 
 /// The pages of a sweep that its question keeps.
 pub(super) struct PageSweep {
+    space: AddressSpace,
     pages: Sweep,
     question: Question,
     done: u64,
     total: u64,
     totals: Totals,
     selection: Selection,
+    /// Untouched pages in the totals before those of a region that hides which pages are in swap.
+    untouched: Option<u64>,
+    hides_swapped: bool,
 }
 
 /// Pages of one region or hole.
@@ -162,13 +171,21 @@ impl PageSweep {
         &'s mut self,
         sink: &mut dyn Sink,
     ) -> Result<Option<RegionPages<'s, impl Iterator<Item = Page> + use<'s>>>, Error> {
+        self.end_chunk();
         let Some(chunk) = self.pages.next()? else {
             return Ok(None);
         };
+        let hides = |viewed| !self.question.need().contains(Facts::SHARED_CONTENT) && self.space.hides_swapped(viewed);
+        self.untouched = chunk.region.is_some_and(hides).then(|| self.totals.state(State::Untouched));
         sink.progress(self.done, self.total, "pages")?;
         self.done = self.done.saturating_add(chunk.pages);
         let pages = self.selection.matching_pages(chunk, &self.question);
         Ok(Some(RegionPages { region: chunk.region_index, pages, totals: &mut self.totals }))
+    }
+
+    /// Looks at what the last pages added to the totals.
+    fn end_chunk(&mut self) {
+        self.hides_swapped |= self.untouched.take().is_some_and(|before| self.totals.state(State::Untouched) > before);
     }
 }
 
@@ -184,16 +201,21 @@ pub(super) fn sweep(
     space.target().process.require_page_map()?;
     let question = question.into();
     let mut sweep = PageSweep {
+        space: space.clone(),
         pages: space.pages(spans, question.clone()).within(sink.budget()),
         totals: Totals::new(space.page(), question.need()),
         question,
         done: 0,
         total: spans.iter().map(|span| span.pages(space.page())).sum(),
         selection: Selection::default(),
+        untouched: None,
+        hides_swapped: false,
     };
     let stopped = stop_of_sweep(pull(&mut sweep, sink), sink)?;
+    sweep.end_chunk();
     let changed = !sweep.pages.changed_ranges().is_empty();
-    Ok(SweepEnd { totals: sweep.totals, changed, are_runs: false, selection: sweep.selection, stopped })
+    let PageSweep { totals, selection, hides_swapped, .. } = sweep;
+    Ok(SweepEnd { totals, changed, are_runs: false, selection, hides_swapped, stopped })
 }
 
 /// Why a sweep was stopped, if it was. Other errors are passed on.

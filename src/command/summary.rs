@@ -54,7 +54,8 @@ The most frequent combination comes first.
   frames            all frames of physical memory; no target is needed
   limit N, top N    only the N most frequent combinations
 
-A row shows the number of pages, their size, and their flags as letters (those of page-types) and by name. Pages \
+A row shows the number of pages, their size, and their flags as letters (those of page-types) and by name. Names that \
+do not fit on the screen are letters too (`help flags`). Pages \
 without a frame are counted by their state. The flag thp is set in every large folio, even if no huge page is mapped.
 
 Frames without any flag are memory that the kernel itself uses, memory that was never used, or frame numbers without \

@@ -99,6 +99,9 @@ impl Evaluator<'_> {
         if name == "all" {
             return error.hint("`all` is a range, not a value; to write a file: `walk all > ./FILE`");
         }
+        if name == "frames" {
+            return error.hint("`walk pfn:A..pfn:B` lists frames, and `summary frames` counts those of the machine");
+        }
         let mut near = self.similar_mappings(name);
         near.extend(self.similar_symbols(None, name));
         let condition = lang::field::as_value(name).filter(|_| near.is_empty());

@@ -25,8 +25,8 @@ pub struct Consequences {
     pub discardable: Fact<bool>,
     /// The protection key of its region, where the machine has such keys.
     pub protection_key: Option<u64>,
-    /// Whether its region is locked, if its frame is. Otherwise another mapping is, for example that of the parent:
-    /// children do not inherit locks.
+    /// Whether its region is locked, if its frame is or may be. Otherwise another mapping is, for example that of the
+    /// parent: children do not inherit locks.
     pub region_locked: Option<bool>,
 }
 
@@ -57,7 +57,8 @@ impl AddressSpace {
         let of_missing = smaps_if(is_missing);
         let of_pool = smaps_if(kind == Some(Kind::Hugetlb));
         let of_file = smaps_if(is_clean);
-        let of_locked = smaps_if(page.flags.is_some_and(|flags| flags.contains(PageFlags::MLOCKED)));
+        let may_be_locked = page.flags.is_none_or(|flags| flags.contains(PageFlags::MLOCKED));
+        let of_locked = smaps_if(is_present && may_be_locked);
         let vm_flag = |smaps: Option<&Smaps>, code: &str| Some(smaps?.has_flag(code));
         let mut facts = AccessFacts {
             state: page.state(),

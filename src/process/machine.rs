@@ -41,7 +41,7 @@ struct MachineCache {
     iomem: OnceLock<Result<Arc<Resources>>>,
     /// The configuration, and the file that it is from.
     config: OnceLock<Option<(Config, Name)>>,
-    false_flags: OnceLock<Option<PageFlags>>,
+    mistaken_flags: OnceLock<Option<PageFlags>>,
     huge_page_bytes: OnceLock<Option<u64>>,
     soft_dirty: OnceLock<Option<bool>>,
     protection_keys: OnceLock<Option<bool>>,
@@ -155,20 +155,23 @@ impl Machine {
         Machine { records: Arc::clone(&self.records), ..Machine::new(source) }
     }
 
-    /// Flags that this kernel sets on pages where they do not hold: KSM where nothing is merged
-    /// (`/sys/kernel/mm/ksm/pages_shared`) or where a page of pmdb's own has it. `None` when neither could be looked
-    /// at. For [`FlagContext`](crate::kernel::page_flags::FlagContext).
+    /// Flags that this kernel sets where they do not hold: KSM if a page of pmdb's own has it. `None` when that could
+    /// not be looked at.
+    #[doc(hidden)]
+    pub fn mistaken_flags(&self) -> Option<PageFlags> {
+        let look = || Some(PageFlags::from_bits_retain(self.source.word(Probe::OwnFlags)?) & PageFlags::KSM);
+        *self.cache.mistaken_flags.get_or_init(look)
+    }
+
+    /// Flags that hold for no page now: also KSM while nothing is merged (`/sys/kernel/mm/ksm/pages_shared`). `None`
+    /// when neither could be looked at.
     #[doc(hidden)]
     pub fn false_flags(&self) -> Option<PageFlags> {
-        let look = || {
-            let own = PageFlags::from_bits_retain(self.source.word(Probe::OwnFlags)?);
-            Some(own & PageFlags::KSM)
-        };
-        let found = *self.cache.false_flags.get_or_init(look);
+        let mistaken = self.mistaken_flags();
         // Merging may begin at any time; a kernel's mistake stays.
         match self.setting(KernelSetting::MergedPages) {
-            Some(0) => Some(found.unwrap_or_default() | PageFlags::KSM),
-            _ => found,
+            Some(0) => Some(mistaken.unwrap_or_default() | PageFlags::KSM),
+            _ => mistaken,
         }
     }
 

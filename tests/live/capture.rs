@@ -980,5 +980,5 @@ fn sums_are_compared_with_those_of_captures() {
     let libc = mappings.iter().find(|row| row["key"].as_str().is_some_and(|key| key.contains("libc")));
     assert!(libc.is_none_or(|row| number(row, "before") > 0 && number(row, "bytes") > 0), "{mappings:?}");
     let refused = pmdb(&[&process[..], &["account", "[stack]", "from", before]].concat());
-    assert!(text(&refused).contains("`from` compares whole processes"), "{}", text(&refused));
+    assert!(text(&refused).contains("`from` compares all memory of one process"), "{}", text(&refused));
 }

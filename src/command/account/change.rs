@@ -19,8 +19,8 @@ impl AccountFor {
     /// Compares the attached process with the one of a capture.
     pub(super) fn run_change(&self, file: &Spanned<String>, cut: Option<RowLimit>, context: &mut Context) -> Outcome {
         if self.of.is_some() {
-            let hint = "leave the range out: addresses of two processes do not belong together";
-            return Err(Error::refused("`from` compares whole processes", hint));
+            let message = "`from` compares all memory of one process, not a range and not several processes";
+            return Err(Error::refused(message, "leave the rest out: `account from FILE`"));
         }
         let target = context.target()?;
         let earlier = capture::open(&file.node)?;

@@ -220,6 +220,7 @@ fn summary(family: &Family, sums: &FamilySums, (listed, done): (u64, u64), stopp
         lower_bound: sums.is_lower_bound,
         rss: sums.rss,
         outside: sums.outside.clone(),
+        hugetlb: sums.members.iter().map(|member| member.hugetlb).sum(),
         hidden: sums.hidden.is_some(),
         refused: left_out.refused,
         ended: left_out.ended,

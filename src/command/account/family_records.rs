@@ -60,6 +60,8 @@ record! {
         rss: u64,
         /// Of `bytes`, memory that other processes map too.
         outside: Fact<u64>,
+        /// Memory of the hugetlb pool, which is not in `bytes` and not in `rss`; shared pages count for each process.
+        hugetlb: u64,
         /// Whether frame numbers are hidden.
         hidden: bool,
         /// Processes that may not be examined.
@@ -229,6 +231,9 @@ fn family(lines: &mut Lines, sums: &AccountFamily) {
             .indent(2)
             .plain(format!("{} of this is also mapped by processes that are not counted here", size(outside)));
     }
+    if sums.hugetlb > 0 {
+        lines.line().indent(2).plain(format!("not in these sums: hugetlb {}", size(sums.hugetlb)));
+    }
     for (count, what) in [
         (sums.refused, "left out: permission denied"),
         (sums.ended, "ended before or during the count"),
@@ -264,7 +269,7 @@ fn cgroup(lines: &mut Lines, group: &AccountCgroup) {
     }
     if let Ok(peak) = &group.peak {
         let line = lines.line();
-        line.indent(4).plain(format!("at most {} so far", size(*peak)));
+        line.indent(4).plain(format!("peak {}", size(*peak)));
         if let Ok(killed) = group.killed
             && killed > 0
         {
@@ -309,6 +314,7 @@ pub(super) mod samples {
             lower_bound: false,
             rss: 490 << 20,
             outside: Ok(2 << 20),
+            hugetlb: 6 << 20,
             hidden: false,
             refused: 0,
             ended: 1,

@@ -236,6 +236,7 @@ fn suggestions() {
         ("bufer[3]", "bufer", "did you mean `buffer`?"),
         ("c0ffee", "c0ffee", "write a hexadecimal number as `0xc0ffee`"),
         ("nothing_like_it", "nothing_like_it", NOWHERE),
+        ("frames", "frames", "`walk pfn:A..pfn:B` lists frames, and `summary frames` counts those of the machine"),
     ] {
         let (meant, error) = world.error(text);
         assert_eq!(meant, part, "{text}: {error}");

@@ -60,7 +60,11 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
         let role = if movable == Movable::Pinned { Role::Note } else { Role::Plain };
         lines.field("moves").prose(role, moves(movable, page.kind));
     }
-    if page.words.flags.as_ref().is_ok_and(|flags| flags.contains(PageFlags::MLOCKED)) {
+    let is_locked = match &page.words.flags {
+        Ok(flags) => flags.contains(PageFlags::MLOCKED),
+        Err(_) => explanation.region_locked == Some(true),
+    };
+    if is_locked {
         let told = match explanation.region_locked {
             Some(true) => "by mlock: it stays in memory, but may move to another frame",
             Some(false) => {

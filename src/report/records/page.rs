@@ -491,7 +491,7 @@ record! {
         /// The protection key of its region, where the machine has such keys: 0 is that of all memory without one of
         /// its own.
         [optional] protection_key: Option<u64>,
-        /// Whether its region is locked (mlock), if the frame is; otherwise another mapping of the frame is locked.
+        /// Whether its region is locked (mlock), if the frame is or may be; otherwise another mapping of the frame is.
         [optional] region_locked: Option<bool>,
         /// The effects of the target's next read here.
         next_read: Fact<AccessOutcome>,

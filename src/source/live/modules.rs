@@ -117,15 +117,21 @@ impl LiveModules {
     fn refusal_error(&self, region: &Region, refusal: Refusal) -> Error {
         let name = &region.name;
         match refusal {
-            Refusal::Replaced | Refusal::Failed(Errno::NOENT) if region.is_without_path() => Error::not_available(
-                format!("{name} is memory without a path: only CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE can open it"),
+            Refusal::Replaced | Refusal::Failed(Errno::NOENT) if region.is_without_path() => {
+                Error::not_permitted(format!("may not open {name}, memory without a path"), by_mapping())
+            }
+            Refusal::Replaced | Refusal::Failed(Errno::NOENT) => Error::not_permitted(
+                format!("may not open the file of {name}, which was removed or replaced"),
+                by_mapping(),
             ),
-            Refusal::Replaced | Refusal::Failed(Errno::NOENT) => Error::not_available(format!(
-                "the file of {name} was removed or replaced: only CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE can still open it"
-            )),
             refusal => not_opened(&Name::new([b"the file behind ", name.as_bytes()].concat()), refusal),
         }
     }
+}
+
+/// How a file can be opened that no path leads to.
+fn by_mapping() -> String {
+    format!("run pmdb with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE: with sudo, or {SETCAP}")
 }
 
 /// Why an existing file was not opened.

@@ -335,6 +335,9 @@ pub fn the_pool_is_beside() {
     let (all, _) = account(&target, Some((memory, 2 * bytes / page_bytes())), false);
     assert_eq!((all.total(), all.beside(BesideRss::Hugetlb)), (0, bytes));
     adds_up(&puppet.0);
+    let family = super::command::records(puppet.0.pid(), "account children");
+    let [sums] = super::command::of_type(&family, "account-family")[..] else { panic!("{family:?}") };
+    assert_eq!(sums["hugetlb"], bytes, "{sums}");
     drop(puppet);
     drop(pool);
 }

@@ -19,6 +19,7 @@ use std::process::{Command, Output, Stdio};
 pub const TESTS: &[Test] = &[
     ("answers::in_a_user_namespace", in_a_user_namespace),
     ("answers::without_rights", without_rights),
+    ("answers::swapped_and_locked_without_rights", swapped_and_locked_without_rights),
     ("answers::with_file_capabilities", with_file_capabilities),
     ("answers::where_yama_refuses", where_yama_refuses),
     ("answers::huge_pages_of_an_ordinary_user", huge_pages_of_an_ordinary_user),
@@ -67,6 +68,37 @@ fn without_rights() {
     let truth = Truth::present("written, asked without CAP_SYS_ADMIN", "anonymous");
     let said = says_to(&without, puppet.0.pid(), memory, &truth);
     hides_frames(&said.translation);
+}
+
+/// smaps needs no rights: it confirms what may be in swap, and shows what is locked.
+fn swapped_and_locked_without_rights() {
+    const NAME: &str = "answers::swapped_and_locked_without_rights";
+    if !support::is_root() {
+        return skip(NAME, "only root has rights to lose");
+    }
+    let (mut puppet, memory, swap) = match Puppet::in_swap(16, 10) {
+        Ok(found) => found,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let pid = puppet.0.pid();
+    let says = |line: &str| -> Vec<Value> {
+        let mut command = Command::new("setpriv");
+        command.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin", env!("CARGO_BIN_EXE_pmdb")]);
+        let output = command.args(at(pid, line)).output().expect("setpriv");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    };
+    let regions = says("regions where swapped > 0");
+    let address = |one: &Value, end: &str| one[end].as_str().and_then(|text| u64::from_str_radix(&text[2..], 16).ok());
+    let has_it = |one: &&Value| address(one, "start") <= Some(memory) && Some(memory) < address(one, "end");
+    let found = regions.iter().find(|one| one["type"] == "region" && has_it(one)).expect("its region");
+    assert!(found["swapped"].as_u64() >= Some(10 * support::page_bytes()), "{found}");
+    let kept = memory + 12 * support::page_bytes();
+    assert_eq!(says(&format!("explain {kept:#x}"))[0]["region_locked"], false);
+    puppet.does("lock", &[kept, support::page_bytes()]);
+    assert_eq!(says(&format!("explain {kept:#x}"))[0]["region_locked"], true);
+    drop(puppet);
+    drop(swap);
 }
 
 /// `nobody`, as nearly every system has it.

@@ -42,6 +42,8 @@ pub struct FamilyMember {
     pub ends: Fact<u64>,
     /// Pss, where frame numbers are hidden.
     pub pss: Option<u64>,
+    /// Bytes of the hugetlb pool that it maps. Rss has none of them.
+    pub hugetlb: u64,
     /// Whether smaps counts shared memory in it, where frame numbers are hidden.
     counts_shared: bool,
     /// Bytes that are moving to other frames, on devices, or failed.
@@ -180,6 +182,7 @@ impl Family {
             alone: Ok(0),
             ends: Ok(0),
             pss: None,
+            hugetlb: 0,
             counts_shared: false,
             elsewhere: 0,
         };
@@ -189,6 +192,7 @@ impl Family {
             member.alone = Ok(rollup.uss());
             member.ends = Err(crate::report::Reason::FrameHidden);
             member.pss = rollup.field("Pss");
+            member.hugetlb = field(&rollup, &["Shared_Hugetlb", "Private_Hugetlb"]);
             member.counts_shared = field(&rollup, &["Shared_Clean", "Shared_Dirty"]) > 0;
         } else if self.members.len() < MOST_MEMBERS {
             let space = AddressSpace::of(&target)?;
@@ -211,7 +215,11 @@ impl Family {
         let size = space.page();
         let backing = chunk.region.map(|viewed| viewed.backing);
         let is_kernel = backing == Some(Backing::Kernel);
-        if backing != Some(Backing::Hugetlb) {
+        if backing == Some(Backing::Hugetlb) {
+            let present = chunk.pages().filter(|page| page.state() == State::Present);
+            let bytes: u64 = present.map(|page| page.bytes(size)).sum();
+            self.members.last_mut().into_iter().for_each(|member| member.hugetlb += bytes);
+        } else {
             for page in chunk.pages() {
                 match (page.state(), page.frame()) {
                     // The page map shows an ordinary page of the kernel as it shows one of a file.

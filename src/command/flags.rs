@@ -7,7 +7,7 @@ use crate::inspect::{AddressSpace, frame_detail, frame_words};
 use crate::kernel::page_flags::{FlagContext, explain};
 use crate::kernel::{FrameNumber, PageFlags, PhysicalAddress, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address};
-use crate::lang::{Expression, Spanned};
+use crate::lang::{Expression, Spanned, WrittenName};
 use crate::process::Machine;
 use crate::render::Record;
 use crate::render::text::block::{self, REMARK};
@@ -66,7 +66,7 @@ ADDRESS is an address of the target, or a frame as pfn:N or phys:N. Frames need 
         let Flags(place) = self;
         let machine = context.state.machine().clone();
         let mut own_mappings = Ok(0);
-        let (frame, address) = match eval::location(place, context.state)? {
+        let (frame, address) = match eval::location(place, context.state).map_err(|error| about_flag(error, place))? {
             Location::Frame(frame) => (Ok(frame), None),
             Location::Physical(physical) => (Ok(physical.frame(machine.page())), None),
             Location::Address(address) => {
@@ -83,6 +83,16 @@ ADDRESS is an address of the target, or a frame as pfn:N or phys:N. Frames need 
         }
         context.sink.emit(&report)?;
         Ok(Flow::Done)
+    }
+}
+
+/// The error for a place, with a hint if this is the name of a flag.
+fn about_flag(error: eval::Error, place: &Spanned<Expression>) -> eval::Error {
+    match &place.node {
+        Expression::Name(WrittenName(name)) if PageFlags::from_flag_name(name).is_some() => {
+            error.hint(format!("`flags ADDRESS` shows the flags of a page; `help {name}` explains this one"))
+        }
+        _ => error,
     }
 }
 

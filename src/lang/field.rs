@@ -77,10 +77,20 @@ impl FilterSubject {
     }
 }
 
-/// The hint for a condition on pages where a value is wanted.
+/// The hint for a condition on pages, or a flag of frames, where a value or a range is wanted.
 pub fn as_value(word: &str) -> Option<String> {
-    PageField::from_name(word)?;
-    Some(format!("`{word}` is a condition on pages: count(RANGE where {word}) > 0"))
+    if FilterSubject::Page.has_condition(word) {
+        return Some(format!(
+            "`{word}` is a condition on pages: `walk all where {word}` lists them, `print count(all where {word})` counts them"
+        ));
+    }
+    match (PageField::from_name(word), PageFlags::from_flag_name(word)) {
+        (Some(_), _) => Some(format!("`{word}` is a field of pages: `help {word}` explains it")),
+        (None, Some(_)) => {
+            Some(format!("`{word}` is a flag of frames: `walk all where flags({word})` lists their pages"))
+        }
+        (None, None) => None,
+    }
 }
 
 macro_rules! fields {

@@ -238,6 +238,7 @@ pub static HABITS: &[Habit] = &[
     point("walk", "`walk pfn:A..pfn:B where flags(slab)` lists the frames of the kernel's slab allocator; pmdb does not show the blocks of malloc", &[
         "slab", "slub", "kmalloc",
     ]),
+    point("watch", "`watch RANGE as timeline` draws the states of pages over time", &["timeline"]),
     point("pins", "`pins RANGE` lists the pages that are pinned, and who may have pinned them", &["pinned"]),
     point("pins", "`pins RANGE` lists who holds pages, and `explain ADDRESS` the references to one page", &["refs"]),
     point("who", "`who ADDRESS` lists the processes that map a page", &["sharers"]),

@@ -35,6 +35,10 @@ fn a_hundred_thousand_of_anything_is_an_answer_and_no_crash() {
             }
         }
     }
+    // Hints try other lines, and these no further ones.
+    for words in ["timeline ", "kind by ", "heap in "] {
+        assert!(error(&format!("watch heap {}", words.repeat(200))).message.starts_with("unexpected"), "{words}");
+    }
     assert!(error(&format!("print {}", "(".repeat(200_000))).message.contains("nested more than"));
     assert!(error(&format!("print 1{}", "+1".repeat(1_000))).message.contains("operators"));
 }

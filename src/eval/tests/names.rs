@@ -348,6 +348,23 @@ fn words_in_brackets_are_the_kernels() {
 }
 
 #[test]
+fn the_hint_for_a_condition_or_a_flag_is_a_command() {
+    let world = World::of(process());
+    for (text, hint) in [
+        (
+            "present",
+            "`present` is a condition on pages: `walk all where present` lists them, `print count(all where present)` counts them",
+        ),
+        ("lru", "`lru` is a flag of frames: `walk all where flags(lru)` lists their pages"),
+        ("mapcount", "`mapcount` is a field of pages: `help mapcount` explains it"),
+    ] {
+        let (_, error) = world.error(text);
+        let given = error.hint.unwrap_or_default();
+        assert!(given.starts_with(hint), "{text}: {given}");
+    }
+}
+
+#[test]
 fn the_address_of_a_name_is_not_a_count() {
     let world = World::of(process());
     let value = "`(long)stack` is its value, and `&stack` is its address";

@@ -1,16 +1,17 @@
 //! Makes an error message of the furthest failure.
 
-use super::command::is_clause;
 use super::failure::{Failure, short};
 use super::input::{Language, Notes};
+use super::operands::second_operand;
+use super::paste::{alone_in, behind_row, paste_hint};
 use super::slips;
 use crate::kernel::PageFlags;
 use crate::kernel::words::Worded;
 use crate::lang::error::{Span, Spanned, SyntaxError};
 use crate::lang::expected::{Expected, describe_all};
-use crate::lang::expression::{ChangeFunction, WrittenName, is_operator_word};
+use crate::lang::expression::{ChangeFunction, is_operator_word};
 use crate::lang::field::{FilterField, PageField, RegionField};
-use crate::lang::lexer::{self, NumberFault, PastedNumber, PastedText, Token, TokenKind};
+use crate::lang::lexer::{self, NumberFault, Token, TokenKind};
 use crate::lang::syntax::Resolved;
 
 /// The error of a line that failed.
@@ -56,110 +57,6 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
     SyntaxError { at: token.at, message, expected: describe_all(&failed.expected), hint }
 }
 
-/// Commands that take an address, which is often pasted with other text around it.
-const TAKE_ADDRESSES: &[&str] = &[
-    "translate",
-    "region",
-    "walk",
-    "flags",
-    "explain",
-    "who",
-    "x",
-    "telescope",
-    "print",
-    "watch",
-    "map",
-    "summary",
-    "decode",
-];
-
-/// Those of them that take page frames too.
-const TAKE_FRAMES: &[&str] = &["flags", "who", "walk"];
-
-/// The hint for pasted text that does not parse: put a command before the row, or use the one number in the text.
-fn paste_hint(language: Language, line: &str, tokens: &[Token<'_>], error: &SyntaxError) -> Option<String> {
-    let command = tokens.first()?;
-    match language.resolve_first(command.text) {
-        Resolved::One(name) if TAKE_ADDRESSES.contains(&name) => {
-            let arguments = line.get(tokens.get(1)?.at.start..)?;
-            if let Some(hint) = frame_without_address(command.text, arguments) {
-                return Some(hint);
-            }
-            let shown = lexer::only_number(arguments)?;
-            let is_behind = lexer::only_number(line.get(error.at.start..)?).is_some();
-            let is_filter = error.expected.contains(&Expected::Comparison.describe());
-            let in_place = lexer::only_number(line.get(error.at.start..error.at.end)?);
-            let is_range = line.get(error.at.start..error.at.end) == Some("..");
-            let is_explained = is_range || in_place.as_ref() == Some(&shown) && error.hint.is_some();
-            let is_said = is_behind || error.hint.is_none();
-            let needed = is_behind || is_said && !matches!(shown, PastedNumber::Address(_));
-            (needed && !is_filter && !is_explained).then(|| use_alone(command.text, name, &shown))
-        }
-        Resolved::One(_) => None,
-        _ => match argument(line, tokens) {
-            Some(argument) => Some(format!("put a command before pasted text: `translate {argument}`")),
-            // A command with a typing error is no paste.
-            None if error.hint.is_some() => None,
-            None => lexer::only_number(line).map(|shown| use_alone("translate", "translate", &shown)),
-        },
-    }
-}
-
-/// The hint for a frame that gdb prints without its address: the numbers in the line are arguments of the function.
-fn frame_without_address(typed: &str, pasted: &str) -> Option<String> {
-    let (number, rest) = pasted.strip_prefix('#')?.split_once(' ')?;
-    let (number, rest) = (number.parse::<u32>().ok()?, rest.trim_start());
-    // Not the frames of sanitizers: `#1 main /tmp/t.c:5 (t+0x11560)`.
-    let is_function = rest.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        && rest.split_once(" (").is_some_and(|(function, _)| !function.contains('/'));
-    is_function.then(|| match number {
-        0 => format!("frame 0 has no address in this line: use `{typed} $pc`"),
-        number => format!("frame {number} has no address in this line, because its function is inlined"),
-    })
-}
-
-/// What a line shows that begins as another program prints.
-fn argument(line: &str, tokens: &[Token<'_>]) -> Option<String> {
-    match tokens.first()?.kind {
-        TokenKind::PastedValue(address) | TokenKind::PastedAddress(address) | TokenKind::PastedCast { address, .. } => {
-            Some(format!("{address:#x}"))
-        }
-        _ => lexer::pasted_row(line.trim_start()).map(|pasted| alone_in(&pasted)),
-    }
-}
-
-/// What a pasted row shows, as it is typed.
-fn alone_in(row: &PastedText) -> String {
-    match row {
-        PastedText::Address(address) => format!("{address:#x}"),
-        PastedText::Span(start, end) => format!("{start:#x}..{end:#x}"),
-        PastedText::Length { start, length } => format!("{start:#x}, +{length}"),
-        PastedText::Symbol { module, name, offset } => {
-            let module = module.as_ref().map_or_else(String::new, |module| format!("{}!", WrittenName(module.clone())));
-            let offset = if *offset == 0 { String::new() } else { format!(" + {offset}") };
-            format!("{module}{}{offset}", WrittenName(name.clone()))
-        }
-    }
-}
-
-/// The hint to use the number in a text alone, in a command that takes what it is.
-fn use_alone(typed: &str, command: &str, shown: &PastedNumber) -> String {
-    let frames = if TAKE_FRAMES.contains(&command) { typed } else { "flags" };
-    match shown {
-        PastedNumber::Address(address) => format!("use the one address in this line: `{typed} {address:#x}`"),
-        PastedNumber::InFile { module, address } => {
-            format!("this is an address in a file: `{typed} {}!{address:#x}`", WrittenName(module.clone()))
-        }
-        PastedNumber::Frame(frame) => format!("this is the number of a page frame: `{frames} pfn:{frame:#x}`"),
-        PastedNumber::Entry(frame) => {
-            format!("`pte:` is an entry of the processor's page table; for its frame on x86: `{frames} pfn:{frame:#x}`")
-        }
-        PastedNumber::Pointer => {
-            "`page:` is a pointer of the kernel, often hashed; frame numbers follow `pfn:`".to_owned()
-        }
-    }
-}
-
 /// Letters that are short for other commands in gdb, where a number follows them.
 const LETTERS: &[(&str, &str)] = &[("f", "selects a frame of the stack"), ("t", "selects a thread")];
 
@@ -181,24 +78,6 @@ pub(super) fn meant_for_gdb(language: Language, line: &str) -> Option<String> {
         return None;
     };
     Some(format!("in gdb `{letter} {number}` {does}; here `{letter}` is `{ours}`, and {number} is an address"))
-}
-
-/// The hint for an operator behind a pasted row: use the address that the row shows.
-fn behind_row(failed: &Failure<'_>) -> Option<String> {
-    let (line, row, operator) = (failed.line, failed.before()?, failed.token()?);
-    let TokenKind::PastedRow(pasted) = &row.kind else {
-        return None;
-    };
-    if operator.kind != TokenKind::Mark {
-        return None;
-    }
-    let shown = match pasted {
-        PastedText::Span(start, _) | PastedText::Length { start, .. } => format!("{start:#x}"),
-        other => alone_in(other),
-    };
-    let command = line.get(..row.at.start)?;
-    let goes_on = short(line.get(row.at.end..)?);
-    Some(format!("operators need the address alone, not the pasted row: `{command}{shown}{goes_on}`"))
 }
 
 /// What to type for commands without the argument that they need.
@@ -258,65 +137,6 @@ fn path_without_quotes(failed: &Failure<'_>) -> Option<String> {
     let is_format = |c: char| c.is_ascii_digit() || "xduotaczsfbhwg-".contains(c);
     let is_path = path.len() > 1 && !path.contains('\'') && !path.chars().skip(1).all(is_format);
     is_path.then(|| format!("put a path in 'single quotes': `'{path}'`"))
-}
-
-/// Commands in which two names without `..` probably mean a range.
-const TAKE_RANGES: [&str; 4] = ["translate", "walk", "watch", "find"];
-
-/// The hint for two values with nothing between them.
-fn second_operand(failed: &Failure<'_>) -> Option<String> {
-    let (command, token, before) = (failed.command()?, failed.token()?, failed.before()?);
-    let is_value = |token: &Token<'_>| match token.kind {
-        TokenKind::Number(_) | TokenKind::Pages(_) | TokenKind::Variable => true,
-        // More words are a sentence.
-        TokenKind::Name => TAKE_RANGES.contains(&command) && failed.tokens.len() == 3 && !is_clause(token.text),
-        _ => false,
-    };
-    if before.text == "," && failed.expects(Expected::Mark("+")) {
-        let first = failed.line.get(..token.at.start)?;
-        let length = failed.tokens.get(failed.position + 1).filter(|_| token.text == "-");
-        return Some(match (length, failed.tokens.get(1)) {
-            (Some(length), Some(start)) => {
-                let start = failed.line.get(start.at.start..before.at.start)?;
-                format!("for what is before it, write a range: `{command} {start}-{}..{start}`", length.text)
-            }
-            _ => format!("write a length with a plus: `{first}+{}`", token.text),
-        });
-    }
-    let is_condition = |word: &str| PageField::all().any(|field| field.name() == word);
-    if failed.expects_word("where") && is_condition(token.text) {
-        let (pages, filter) = failed.line.split_at_checked(token.at.start)?;
-        return Some(format!("a filter follows `where`: `{pages}where {filter}`"));
-    }
-    if !is_value(token) || token.is_glued {
-        return None;
-    }
-    if command == "find" && failed.expects(Expected::Mark(",")) {
-        // pwndbg: `search -8 VALUE`.
-        if let [_, _, comma, minus, size, _] = failed.tokens
-            && (comma.text, minus.text) == (",", "-")
-            && let Some(letter) =
-                [("1", 'b'), ("2", 'h'), ("4", 'w'), ("8", 'g')].iter().find(|(of, _)| *of == size.text)
-        {
-            return Some(format!("the size of a number follows a slash: `find/{} all, {}`", letter.1, token.text));
-        }
-        return Some(format!("put a comma between the values: `\u{2026}, {}`", token.text));
-    }
-    // A size is no address, nor is a number in the first page, which is never mapped.
-    let is_length = match token.kind {
-        TokenKind::Pages(_) => true,
-        TokenKind::Number(number) => {
-            number < 0x1000 || token.text.trim_end_matches("iB").ends_with(['K', 'M', 'G', 'T'])
-        }
-        _ => false,
-    };
-    (failed.expects(Expected::Mark("..")) && is_value(before)).then(|| {
-        if is_length {
-            format!("put a comma before a length: `{}, +{}`", before.text, token.text)
-        } else {
-            format!("write a range as A..B: `{}..{}`", before.text, token.text)
-        }
-    })
 }
 
 /// The hint for `else if`, which gdb does not have either.

@@ -7,6 +7,8 @@ mod fault;
 pub(super) mod input;
 mod names;
 mod of_c;
+mod operands;
+mod paste;
 mod slips;
 
 use super::error::{Span, Spanned, SyntaxError};
@@ -56,6 +58,14 @@ impl Language {
                     .map_err(|error| error.or_hint(hint)),
             }
         })
+    }
+
+    /// Whether a line with these words of pmdb parses. Hints call it: it makes no hint itself, so it never leads to
+    /// another one.
+    fn accepts(self, line: &str) -> bool {
+        let tokens = lexer::tokens(self, line);
+        let notes = Notes::new(self, line, tokens.len());
+        whole_line(notes.input(&tokens)).is_ok()
     }
 
     /// What to say of a typed line that parses, and was meant for gdb or is its output: `#1 0x401136 in main ()`,

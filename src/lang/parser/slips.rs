@@ -97,7 +97,7 @@ fn of_perl(failed: &Failure<'_>) -> Option<String> {
 }
 
 /// Smaller numbers are seldom meant as addresses: nothing is mapped there (`vm.mmap_min_addr`).
-const LEAST_ADDRESS: u64 = 0x1_0000;
+pub(super) const LEAST_ADDRESS: u64 = 0x1_0000;
 
 /// A comma behind an address, as in a list.
 pub(super) fn trailing_comma(failed: &Failure<'_>) -> Option<String> {

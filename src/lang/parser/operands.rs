@@ -1,0 +1,97 @@
+//! Hints for a value, a word or a comma too few between two operands.
+
+use super::command::is_clause;
+use super::failure::{Failure, short};
+use crate::lang::expected::Expected;
+use crate::lang::field::{FilterField, PageField};
+use crate::lang::lexer::{Token, TokenKind};
+
+/// Commands in which two names without `..` probably mean a range.
+const TAKE_RANGES: [&str; 4] = ["translate", "walk", "watch", "find"];
+
+/// The hint for two values with nothing between them.
+pub(super) fn second_operand(failed: &Failure<'_>) -> Option<String> {
+    let (command, token, before) = (failed.command()?, failed.token()?, failed.before()?);
+    let is_value = |token: &Token<'_>| match token.kind {
+        TokenKind::Number(_) | TokenKind::Pages(_) | TokenKind::Variable => true,
+        // More words are a sentence.
+        TokenKind::Name => TAKE_RANGES.contains(&command) && failed.tokens.len() == 3 && !is_clause(token.text),
+        _ => false,
+    };
+    if before.text == "," && failed.expects(Expected::Mark("+")) {
+        let first = failed.line.get(..token.at.start)?;
+        let length = failed.tokens.get(failed.position + 1).filter(|_| token.text == "-");
+        if matches!(token.kind, TokenKind::Name | TokenKind::Quoted(_)) {
+            let one = failed.line.get(..before.at.start)?;
+            return Some(format!("one range at a time: `{one}`"));
+        }
+        return Some(match (length, failed.tokens.get(1)) {
+            (Some(length), Some(start)) => {
+                let start = failed.line.get(start.at.start..before.at.start)?;
+                format!("for what is before it, write a range: `{command} {start}-{}..{start}`", length.text)
+            }
+            _ => format!("write a length with a plus: `{first}+{}`", token.text),
+        });
+    }
+    let is_condition = |word: &str| PageField::all().any(|field| field.name() == word);
+    if failed.expects_word("where") && is_condition(token.text) {
+        let (pages, filter) = failed.line.split_at_checked(token.at.start)?;
+        let meant = format!("{pages}where {filter}");
+        if failed.language.accepts(&meant) {
+            return Some(format!("a filter follows `where`: `{meant}`"));
+        }
+    }
+    if let Some(hint) = without_keyword(failed) {
+        return Some(hint);
+    }
+    let is_pattern = command == "find" && matches!(token.kind, TokenKind::Text(_) | TokenKind::HexBytes(_));
+    if !(is_value(token) || is_pattern) || token.is_glued {
+        return None;
+    }
+    if command == "find" && failed.expects(Expected::Mark(",")) {
+        // pwndbg: `search -8 VALUE`.
+        if let [_, _, comma, minus, size, _] = failed.tokens
+            && (comma.text, minus.text) == (",", "-")
+            && let Some(letter) =
+                [("1", 'b'), ("2", 'h'), ("4", 'w'), ("8", 'g')].iter().find(|(of, _)| *of == size.text)
+        {
+            return Some(format!("the size of a number follows a slash: `find/{} all, {}`", letter.1, token.text));
+        }
+        let (before, value) = failed.line.split_at_checked(token.at.start)?;
+        let is_value = failed.tokens.iter().take(failed.position).any(|token| token.text == ",");
+        let between = if is_value { "the values" } else { "the range and the value" };
+        return Some(format!("put a comma between {between}: `{}, {}`", before.trim_end(), short(value)));
+    }
+    // A size is no address, nor is a number in the first page, which is never mapped.
+    let is_length = match token.kind {
+        TokenKind::Pages(_) => true,
+        TokenKind::Number(number) => {
+            number < 0x1000 || token.text.trim_end_matches("iB").ends_with(['K', 'M', 'G', 'T'])
+        }
+        _ => false,
+    };
+    (failed.expects(Expected::Mark("..")) && is_value(before)).then(|| {
+        if is_length {
+            format!("put a comma before a length: `{}, +{}`", before.text, token.text)
+        } else {
+            format!("write a range as A..B: `{}..{}`", before.text, token.text)
+        }
+    })
+}
+
+/// The hint for a word whose keyword was left out: `watch heap timeline` for `as timeline`. It is the only keyword with
+/// which the line parses, and which does not precede any name, as `in` does.
+fn without_keyword(failed: &Failure<'_>) -> Option<String> {
+    let token = failed.token().filter(|token| token.kind == TokenKind::Name)?;
+    let (before, rest) = failed.line.split_at_checked(token.at.start)?;
+    let accepts = |line: &str| failed.language.accepts(line);
+    let mut lines = failed.expected.iter().filter_map(|one| match one {
+        Expected::Word(keyword) => {
+            let line = Some(format!("{before}{keyword} {rest}")).filter(|line| accepts(line))?;
+            (!accepts(&format!("{before}{keyword} {}x", token.text))).then_some(line)
+        }
+        _ => None,
+    });
+    let line = lines.next()?;
+    lines.next().is_none().then(|| format!("did you mean `{line}`?"))
+}

@@ -240,6 +240,7 @@ fn prepare(
 fn demonstrate(demonstration: &Demonstration, session: &mut Session, arguments: &Arguments) -> LineOutcome {
     let outcome = session.attach(TargetName::Id(demonstration.pid));
     let state = session.state_mut();
+    state.set_demonstration(true);
     for area in &demonstration.areas {
         let spans = Spans::one(area.range, eval::Origin::Written);
         state.variables.insert(area.name.clone(), Value::Range(spans));

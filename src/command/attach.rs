@@ -183,7 +183,10 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
             let (first, rest) = asked.split_once(' ').unwrap_or((asked, ""));
             let habit = habits::of(asked).filter(|habit| habit.words == asked);
             let what = match habit.map(|habit| (habit, habit.does)) {
-                Some((habit, Does::Refuse(hint) | Does::Point { hint, .. })) => format!("{what}. {}", habit.hint(hint)),
+                Some((habit, Does::Refuse(hint) | Does::Point { hint, .. })) => format!("{what}; {}", habit.hint(hint)),
+                Some((_, Does::Run("source ':tour'", _))) => {
+                    format!("{what}; the tour needs the demonstration: `pmdb demo {asked}`")
+                }
                 Some((_, Does::Run(ours, _))) => {
                     let process = if language.is_alone(ours, None) { "" } else { "PID " };
                     format!("{what}; as a command it is {ours}: pmdb {process}{ours}")

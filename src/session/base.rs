@@ -121,6 +121,7 @@ impl Session {
         source::live::heed(interrupts.flag());
         state.interrupted = interrupts.flag();
         state.variables.insert("_failed".to_owned(), Value::Integer(Integer::from(0_u64)));
+        state.set_demonstration(false);
         let progress = Rc::new(RefCell::new(Progress::new(true)));
         let shown = Rc::clone(&progress);
         state.progress = ProgressListener::new(move |done, total, what| shown.borrow_mut().show(done, total, what));

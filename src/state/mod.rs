@@ -275,8 +275,14 @@ impl DebugState {
         }
     }
 
+    /// Sets `$_demo`: whether the target is the demonstration that pmdb has started.
+    pub fn set_demonstration(&mut self, is: bool) {
+        self.variables.insert("_demo".to_owned(), Value::Integer(Integer::from(u64::from(is))));
+    }
+
     /// Forgets what was known of the program that the target ran.
     fn forget_program(&mut self) {
+        self.set_demonstration(false);
         self.last_address = None;
         self.examined.next = None;
         self.symbols.forget();

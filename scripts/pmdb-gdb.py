@@ -625,6 +625,8 @@ class Looking(gdb.Command):
         head = self.name
         options = re.match(r"(/\S+\s*)?(--(how|fault)(\s+|$))*", argument) if self.has_options else None
         if options:
+            if self.name == "x" and re.match(r"/\d*[a-z]*i", argument):
+                raise gdb.GdbError("pmdb does not decode instructions; gdb's own command does: x" + argument)
             head += ("" if argument.startswith("/") else " ") + options.group()
             argument = argument[options.end():]
         if self.has_star and argument.startswith("*"):

@@ -8,7 +8,7 @@ use super::printer::{Destination, OutputEnd, SharedDestination};
 use super::script;
 use super::shell::{self, ShellIo};
 use super::view::refuse_several;
-use crate::command::{self, Assert, Flow, Resume, Set, SourceScript, expand_home};
+use crate::command::{self, Assert, Flow, LANGUAGE, Resume, Set, SourceScript, expand_home};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::Name;
 use crate::lang::{Output, ParsedCommand, Spanned};
@@ -233,11 +233,15 @@ impl Session {
         let Some(remark) = shell::remark(status) else {
             return LineOutcome::Done;
         };
+        let operator = Some(input.text).filter(|_| status.code() == Some(shell::NOT_FOUND)).and_then(as_operator);
         if self.is_at_the_prompt() || !self.state.settings.shell_errors || shell::lost_its_reader(status) {
-            self.note(remark);
+            self.note(match operator {
+                Some(hint) => format!("{remark}; {hint}"),
+                None => remark,
+            });
             return LineOutcome::Done;
         }
-        let hint = Some("`set shell errors off` makes it a remark".to_owned());
+        let hint = operator.or_else(|| Some("`set shell errors off` makes it a remark".to_owned()));
         let report = input.about_line(remark);
         self.fail(ErrorReport { hint, code: ErrorCode::Shell, ..report })
     }
@@ -376,4 +380,13 @@ fn resolve_beside(file: Option<&Name>, path: PathBuf) -> PathBuf {
         Some(directory) if !script::is_built_in(&path) => directory.join(path),
         _ => path,
     }
+}
+/// The hint for `print 5 | 8`, where `|` was meant as an operator.
+fn as_operator(line: &str) -> Option<String> {
+    let (command, value) = line.trim().split_once(' ')?;
+    let (_, right) = value.rsplit_once('|')?;
+    let meant = format!("{command} ({value})");
+    let is_operand = right.trim_start().starts_with(|first: char| first.is_ascii_digit());
+    (is_operand && LANGUAGE.parse_line(&meant).is_ok())
+        .then(|| format!("`|` begins a shell command; as an operator it needs parentheses: `{meant}`"))
 }

@@ -85,6 +85,9 @@ pub fn remark(status: ExitStatus) -> Option<String> {
     }
 }
 
+/// The status of a shell for a command that it does not find.
+pub const NOT_FOUND: i32 = 127;
+
 /// Whether a command ended because its reader was gone: by SIGPIPE, or with the status that a shell makes of it.
 pub fn lost_its_reader(status: ExitStatus) -> bool {
     let signal = signal_hook::consts::SIGPIPE;

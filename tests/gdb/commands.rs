@@ -97,6 +97,7 @@ fn errors_are_those_of_gdb_in_one_line() {
         ("pmdb walk nowhere", "No symbol \"nowhere\" in current context."),
         ("pmdb walk pool frob", "A syntax error in expression"),
         ("pmdb walk", "expected an address or a range"),
+        ("pmdb x/2i tick", "gdb's own command does: x/2i tick"),
         ("pmdb walk pool where frob", "unexpected `frob`"),
         ("pmdb walk 1.5", "a value of type double is not an address"),
         ("pmdb walk \"text\"", "is not in memory"),

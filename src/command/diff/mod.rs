@@ -300,7 +300,15 @@ fn captured(
     file: &Spanned<String>,
     range: Option<&Spanned<Range>>,
 ) -> Result<(NamedSnapshot, Option<String>), Error> {
-    let earlier = capture::open(&file.node)?;
+    let is_snapshot = context.state.snapshots.iter().any(|snapshot| snapshot.name == file.node);
+    let earlier = match capture::open(&file.node) {
+        Err(error) if is_snapshot && !std::path::Path::new(&file.node).exists() => {
+            let hint = format!("a file follows `from`; for the snapshot: `diff {}`", file.node);
+            let refused = eval::Error::new(file.at, error.message()).hint(hint);
+            return Err(eval::Error { code: error.code(), ..refused }.into());
+        }
+        earlier => earlier?,
+    };
     let spans = range.map(|range| snapshot::spans(range, context.state)).transpose()?;
     let is_file = target.machine.is_captured();
     let has_memory = |target: &Target| inspect::has_memory(&AddressSpace::of(target)?);

@@ -93,3 +93,20 @@ fn contents_are_read_with_progress_and_ctrl_c_says_what_is_kept() {
     assert_eq!(sink.records.len(), 1);
     run("diff a", None, false).0.expect("a comparison");
 }
+
+#[test]
+fn a_snapshot_that_is_taken_for_a_file_is_named() {
+    let (_, target) = World::new([region(0x1000, 1)]).target();
+    let mut state = attached(target);
+    let mut remedy = |line: &str| {
+        let outcome = run_line(&mut state, line, None, &mut Shown::default());
+        outcome.err().and_then(|error| error.remedy().map(str::to_owned))
+    };
+    assert_eq!(remedy("diff from absent_file"), None);
+    assert_eq!(remedy("snapshot absent_file"), None);
+    assert_eq!(
+        remedy("diff from absent_file").as_deref(),
+        Some("a file follows `from`; for the snapshot: `diff absent_file`")
+    );
+    assert_eq!(remedy("diff absent_file"), None);
+}

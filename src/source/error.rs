@@ -39,7 +39,7 @@ pub enum Error {
     #[error(transparent)]
     Malformed(#[from] crate::kernel::text::BadLine),
     /// Several processes match a name. Exit status 1: there is a target, but which is not clear.
-    #[error("{} processes are called '{name}', or run a program file of that name", candidates.len())]
+    #[error("{} processes have the name or the program file '{name}'", candidates.len())]
     Ambiguous {
         /// The name.
         name: String,
@@ -123,7 +123,7 @@ impl Error {
     pub fn remedy(&self) -> Option<&str> {
         match self {
             Error::NotPermitted { remedy, .. } => Some(&**remedy).filter(|remedy| !remedy.is_empty()),
-            Error::Ambiguous { .. } => Some("give its process id instead"),
+            Error::Ambiguous { .. } => Some("attach one of them by its process id"),
             _ => None,
         }
     }

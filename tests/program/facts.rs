@@ -112,6 +112,23 @@ fn a_beginner_finds_the_tour_and_the_words_of_the_help() {
     home.run(&["-batch", "-ex", "help demo"]).failed(1, "`pmdb demo` starts the demonstration process");
     let run = home.run(&["-batch", "-ex", "help tour"]);
     assert!(run.is_fine().out.contains("source FILE"), "{run:?}");
+    let needed = "the tour needs the demonstration: in a shell `pmdb demo`, then `tour`";
+    for asked in [&["-batch", "-x", ":tour"][..], &["-batch", "-ex", "tour"], &["self", "-batch", "-ex", "tour"]] {
+        let run = home.run(asked);
+        assert!(!run.failed(1, needed).out.contains("demonstration:"), "{run:?}");
+    }
+    demo("print $_demo").is_fine();
+    demo("explain present").failed(1, "`walk all where present` lists them, `print count(all where present)` counts");
+    demo("print count(all where present)").is_fine();
+    for flag in ["dirty", "lru"] {
+        let line = format!("flags {flag}");
+        demo(&line).failed(1, &format!("`flags ADDRESS` shows the flags of a page; `help {flag}` explains this one"));
+        demo(&format!("help {flag}")).is_fine();
+    }
+    for words in ["fault", "page fault", "minor fault", "major fault"] {
+        let run = home.run(&["-batch", "-ex", &format!("help {words}")]);
+        assert!(run.is_fine().out.contains("I/O"), "{words}: {run:?}");
+    }
     let found = home.run(&["-batch", "-ex", "apropos ping"]);
     assert!(!found.is_fine().out.contains("map"), "not mapping: {found:?}");
     for words in ["endian", "big-endian", "byte order"] {

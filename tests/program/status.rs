@@ -47,7 +47,7 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     let mut one = Command::new(&program).arg("600").spawn().unwrap();
     let mut two = Command::new(&program).arg("600").spawn().unwrap();
     let (first, second) = (one.id().to_string(), two.id().to_string());
-    home.run(&["-p", &name, "-batch"]).failed(1, &format!("2 processes are called '{name}'"));
+    home.run(&["-p", &name, "-batch"]).failed(1, &format!("2 processes have the name or the program file '{name}'\n"));
     two.kill().unwrap();
     // It stays a zombie: kill only sends the signal, so wait until it has ended without reaping it.
     let ended = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
@@ -91,6 +91,8 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     let run = home.run(&["-batch", "self", "translate", "--how", "$nothing"]);
     assert!(!run.failed(1, "`show areas` those of `pmdb demo`").out.contains("0 reads"), "{run:?}");
     home.run(&["-batch", "vmmap"]).failed(3, "as a command it is regions: pmdb PID regions");
+    home.run(&["-batch", "tour"]).failed(3, "that name; the tour needs the demonstration: `pmdb demo tour`\n");
+    home.run(&["-p", "demo", "-batch"]).failed(3, "of that name; in a shell, `pmdb demo` starts");
     home.run(&["-batch", "man"]).failed(3, "as a command it is help: pmdb help");
     home.run(&["-batch", "track"]).failed(3, "is a command of the gdb plugin");
 }

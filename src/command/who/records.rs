@@ -211,7 +211,7 @@ fn search_result(summary: &WhoSummary, looked_at: String) -> String {
                 "{looked_at}: a map count of 0 does not prove that nobody maps the frame, because {because}"
             );
         }
-        return format!("{looked_at}; the kernel's count does not show when all are found: {because}");
+        return format!("{looked_at}; {because}, so there may be more");
     }
     let Some(missing) = mappings_not_found(summary) else {
         return looked_at;
@@ -362,7 +362,7 @@ pub(in crate::command) mod samples {
     }
 
     pub fn who_zero() -> WhoSummary {
-        let because = "it leaves out mappings of the page of zeros";
+        let because = "the kernel does not count mappings of the page of zeros";
         WhoSummary {
             words: FrameWords {
                 flags: Ok(PageFlags::ZERO_PAGE | PageFlags::RESERVED),

@@ -242,14 +242,16 @@ pub fn is_counted(flags: &Fact<PageFlags>, count: &Fact<u64>, machine: &Machine)
     let count = count.clone()?;
     let flags = flags.clone()?;
     if flags.contains(PageFlags::ZERO_PAGE) {
-        Err(Reason::NotApplicable("it leaves out mappings of the page of zeros"))
+        Err(Reason::NotApplicable("the kernel does not count mappings of the page of zeros"))
     } else if count == 0 {
-        Err(Reason::NotApplicable("it leaves out mappings by the kernel itself"))
+        Err(Reason::NotApplicable("the kernel does not count its own mappings"))
     } else if flags.contains(PageFlags::HUGE) && !flags.contains(PageFlags::ANON) {
         // Since 2.6.20 (CONFIG_ARCH_WANT_HUGE_PMD_SHARE): one page table, and one count, for several processes.
-        Err(Reason::NotApplicable("it counts processes that share page tables of hugetlb memory as one"))
+        Err(Reason::NotApplicable("the kernel counts processes that share page tables of hugetlb memory as one"))
     } else if is_average(machine, Some(flags), Some(count)) {
-        Err(Reason::NotOnThisKernel("it may be an average over a large folio (CONFIG_NO_PAGE_MAPCOUNT)".to_owned()))
+        Err(Reason::NotOnThisKernel(
+            "the map count may be an average over a large folio (CONFIG_NO_PAGE_MAPCOUNT)".to_owned(),
+        ))
     } else {
         Ok(())
     }

@@ -151,7 +151,7 @@ fn whose(owner: Owner, map_count: Option<u64>) -> String {
     match (owner, map_count) {
         (Owner::Sole, _) => "mapped only here".into(),
         (Owner::CopyOnWrite, _) => {
-            format!("copy-on-write, not yet broken: {others} share it until one of them writes")
+            format!("copy-on-write: {others} share it until one of them writes")
         }
         (Owner::LeftOver, _) => "mapped only here now (it was shared after a fork)".into(),
         (Owner::Merged, _) => format!("merged with equal pages: {others} share it until one of them writes"),

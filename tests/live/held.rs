@@ -31,6 +31,7 @@ pub const TESTS: &[Test] = &[
     ("held::shared_by_a_fork", || shows("held::shared_by_a_fork", "forked")),
     ("held::locked", || shows("held::locked", "locked")),
     ("held::as_the_kernel_records_it", as_the_kernel_records_it),
+    ("held::recorded_where_huge_pages_are_off", recorded_where_huge_pages_are_off),
 ];
 
 pub const SCENARIOS: &[Scenario] = &[("holds", holds)];
@@ -504,4 +505,23 @@ fn is_recorded_throughout(way: &str) -> Result<(), String> {
     holder.go_on().map_err(refused)?;
     is_recorded(way, &holder, false);
     Ok(())
+}
+
+/// There may be no large folios then but those of slab caches, on which the layout has to be proved all the same.
+fn recorded_where_huge_pages_are_off() {
+    const NAME: &str = "held::recorded_where_huge_pages_are_off";
+    if let Err(error) = pmdb::process::machine().require_records(pmdb::process::RecordParts::FOLIO) {
+        return skip(NAME, &error.to_string());
+    }
+    let off = match system::transparent(&["enabled=never"]) {
+        Ok(off) => off,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    let holder = Holder::start("spliced").unwrap_or_else(refused);
+    // A program of its own proves the layout anew.
+    let said = program(&[], holder.target.pid(), true, &[format!("flags {:#x}", holder.now.address)]);
+    let flags: Value = serde_json::from_str(said.lines().last().expect("a record")).expect("JSON");
+    let references = flags["kernel_record"]["references"].as_u64();
+    assert!(references == Some(holder.now.references) || references == Some(holder.now.references + 1), "{flags}");
+    drop(off);
 }

@@ -150,6 +150,8 @@ impl LiveGround {
         let begin = usize::try_from(memory.address().next_multiple_of(huge as u64) - memory.address()).ok()?;
         memory.advise_huge(begin, huge).ok()?;
         memory.write(begin, &[1]).ok()?;
+        // Without effect if the page is huge already.
+        _ = memory.collapse(begin, huge);
         Some((memory, begin, huge))
     }
 }

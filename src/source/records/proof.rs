@@ -56,7 +56,8 @@ pub(super) fn prove(pages: &PageRecords, ground: &dyn Ground) -> Result<RecordPa
         is_shared: false,
         anonymous: ProofTally::default(),
     };
-    for frame in proof.frames() {
+    let frames = proof.frames();
+    for &frame in &frames {
         proof.compare(frame, SHARED);
     }
     let mut files = ProofTally::default();
@@ -65,6 +66,13 @@ pub(super) fn prove(pages: &PageRecords, ground: &dyn Ground) -> Result<RecordPa
         files.add(proof.compare_file(&own));
     });
     ground.huge_page(&mut |frame, by_two| proof.compare(frame, if by_two { 2 } else { SHARED }));
+    // Where huge pages are switched off, slab caches may have the only large folios.
+    if !proof.orders.proves(1) {
+        for &frame in &frames {
+            let order = proof.compare_order(frame);
+            proof.orders.add(order);
+        }
+    }
     let is_folio_proved = proof.flags.proves(4) && proof.tails.proves(2) && proof.orders.proves(1);
     if !is_folio_proved {
         return Err(unproved("its flags of frames are not those of /proc/kpageflags"));
@@ -192,8 +200,7 @@ impl Proof<'_> {
         let anonymous = if has_owner { self.compare_until_stable(&anonymous, &twin_anonymous) } else { None };
         let (mut order, mut large) = (None, None);
         if is_large && !is_slab {
-            let ours = || Some(u64::from(pages.folio(head()?)?.order));
-            order = self.compare_until_stable(&ours, &|| self.order_of(head()?));
+            order = self.compare_order(frame);
             let folio = || pages.folio(head()?);
             let is_small_enough = folio().is_some_and(|folio| folio.order <= 11);
             if is_small_enough && !twin.contains(PageFlags::HUGE) {
@@ -212,6 +219,14 @@ impl Proof<'_> {
         self.anonymous.add(anonymous);
         self.orders.add(order);
         self.large.add(large);
+    }
+
+    /// Compares the order of the folio of a frame, if that is a large one.
+    fn compare_order(&self, frame: u64) -> Option<(u64, u64)> {
+        let head = || self.pages.with(frame, |page| page.head(frame));
+        let ours = || Some(u64::from(self.pages.folio(head()?)?.order));
+        let is_large = self.kpageflags(frame)?.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL);
+        if is_large { self.compare_until_stable(&ours, &|| self.order_of(head()?)) } else { None }
     }
 
     /// Compares the record of a page of a file of pmdb's own.

@@ -55,6 +55,14 @@ impl OwnMemory {
         unsafe { mm::madvise(start.cast(), length, mm::Advice::LinuxHugepage) }
     }
 
+    /// Makes huge pages of a part that was written to, even where they are switched off. Linux 6.1 and later can do that.
+    pub(crate) fn collapse(&self, offset: usize, length: usize) -> Result<()> {
+        let start = self.at(offset, length)?;
+        // SAFETY: pages that nobody else uses; what they hold stays.
+        let answer = unsafe { libc::madvise(start.cast(), length, libc::MADV_COLLAPSE) };
+        if answer == 0 { Ok(()) } else { Err(last_error()) }
+    }
+
     /// Makes a part read-only, for good.
     pub(crate) fn protect(&self, offset: usize, length: usize) -> Result<()> {
         let start = self.at(offset, length)?;

@@ -97,6 +97,13 @@ impl ReverseLayout {
     pub(super) fn at(&self, member: ReverseMember) -> u64 {
         self.members.at(member)
     }
+
+    /// Where a mapping has its name. From Linux 5.17 to 6.1 that is the place of the node in the tree of a file:
+    /// only mappings without a file have a name there.
+    fn name_of(&self, has_file: bool) -> Option<u64> {
+        let node = self.at(MappingNode)..=self.at(MappingLast);
+        self.given_name.filter(|name| !(has_file && node.contains(name)))
+    }
 }
 
 /// The reverse map of pages.
@@ -272,7 +279,10 @@ impl ReverseMap<'_> {
                 flags: member(Flags)?,
                 operations: member(Operations)?,
                 file: member(OpenFile)?,
-                given_name: self.layout.given_name.map_or(Some(0), |at| mapping.word(at))?,
+                given_name: match self.layout.name_of(member(OpenFile)? != 0) {
+                    Some(at) => mapping.word(at)?,
+                    None => 0,
+                },
             },
             is_of_tree,
         })

@@ -13,6 +13,9 @@ use unicode_width::UnicodeWidthChar;
 
 const QUESTION: &str = "--Type <RET> for more, q to quit, c to continue without paging--";
 
+/// The remark for a line that is no answer.
+const NOT_RUN: &str = "This was not run: type q first, then the command at the prompt.";
+
 /// Counts rows, and asks when the screen is full.
 #[derive(Debug)]
 pub struct Pager<'a> {
@@ -55,14 +58,20 @@ impl<'a> Pager<'a> {
     }
 
     fn ask(&mut self, output: &mut dyn Write) -> io::Result<()> {
-        write!(output, "{}", question(self.width))?;
-        output.flush()?;
-        match read_answer(io::stdin().as_fd(), self.interrupts)? {
-            PagerKey::More => self.rows = 0,
-            PagerKey::Rest => self.is_paging = false,
-            PagerKey::Leave => return Err(io::ErrorKind::BrokenPipe.into()),
+        loop {
+            write!(output, "{}", question(self.width))?;
+            output.flush()?;
+            match read_answer(io::stdin().as_fd(), self.interrupts)? {
+                Some(PagerKey::More) => self.rows = 0,
+                Some(PagerKey::Rest) => self.is_paging = false,
+                Some(PagerKey::Leave) => return Err(io::ErrorKind::BrokenPipe.into()),
+                None => {
+                    writeln!(output, "{NOT_RUN}")?;
+                    continue;
+                }
+            }
+            return Ok(());
         }
-        Ok(())
     }
 }
 
@@ -75,10 +84,9 @@ pub fn ask_yes_or_no(question: &str, interrupts: &Interrupts) -> io::Result<bool
         let mut output = io::stdout();
         write!(output, "{question} (y or n) ")?;
         output.flush()?;
-        match read_line(io::stdin().as_fd(), interrupts)? {
-            None => return Ok(false),
+        match read_line(io::stdin().as_fd(), interrupts)?.as_deref().map(<[u8]>::first) {
+            None | Some(Some(b'n' | b'N')) => return Ok(false),
             Some(Some(b'y' | b'Y')) => return Ok(true),
-            Some(Some(b'n' | b'N')) => return Ok(false),
             Some(_) => writeln!(output, "Please answer y or n.")?,
         }
     }
@@ -94,25 +102,36 @@ pub fn wait_for_enter(interrupts: &Interrupts) -> io::Result<bool> {
         write!(output, "--Type <RET> for the next step, q to quit--")?;
         output.flush()?;
         match read_line(io::stdin().as_fd(), interrupts)? {
-            None | Some(Some(b'q' | b'Q')) => return Ok(false),
-            Some(None) => return Ok(true),
-            Some(_) => writeln!(output, "This was not run: type q first, then the command at the prompt.")?,
+            Some(line) if line.is_empty() => return Ok(true),
+            Some(line) if !is_letter(&line, b'q') => writeln!(output, "{NOT_RUN}")?,
+            _ => return Ok(false),
         }
     }
 }
 
-fn read_answer(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<PagerKey> {
-    Ok(match read_line(input, interrupts)? {
-        None | Some(Some(b'q' | b'Q')) => PagerKey::Leave,
-        Some(Some(b'c' | b'C')) => PagerKey::Rest,
-        Some(_) => PagerKey::More,
+/// Whether an answer is this letter.
+fn is_letter(line: &[u8], letter: u8) -> bool {
+    line.trim_ascii().eq_ignore_ascii_case(&[letter])
+}
+
+/// The answer; `None` for anything else, such as a command.
+fn read_answer(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Option<PagerKey>> {
+    let Some(line) = read_line(input, interrupts)? else {
+        return Ok(Some(PagerKey::Leave));
+    };
+    Ok(match &line {
+        line if line.trim_ascii().is_empty() => Some(PagerKey::More),
+        line if is_letter(line, b'q') => Some(PagerKey::Leave),
+        line if is_letter(line, b'c') => Some(PagerKey::Rest),
+        _ => None,
     })
 }
 
-/// Reads a line byte by byte, as gdb does: the rest of the input is for the prompt. Returns the first byte of the line,
-/// if it has one; `None` at the end of the input.
-fn read_line(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Option<Option<u8>>> {
-    let mut first = None;
+/// Reads a line byte by byte, as gdb does: the rest of the input is for the prompt. Returns the line,
+/// without what is too long for an answer; `None` at the end of the input.
+fn read_line(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Option<Vec<u8>>> {
+    const LONGEST: usize = 80;
+    let mut line = Vec::new();
     loop {
         if let Err(Stopped::Interrupted | Stopped::Closed) = interrupts.wait_readable(input) {
             return Err(io::ErrorKind::Interrupted.into());
@@ -120,8 +139,9 @@ fn read_line(input: BorrowedFd<'_>, interrupts: &Interrupts) -> io::Result<Optio
         let mut byte = [0];
         match rustix::io::read(input, &mut byte) {
             Ok(0) => return Ok(None),
-            Ok(_) if byte == *b"\n" => return Ok(Some(first)),
-            Ok(_) => _ = first.get_or_insert(byte[0]),
+            Ok(_) if byte == *b"\n" => return Ok(Some(line)),
+            Ok(_) if line.len() < LONGEST => line.push(byte[0]),
+            Ok(_) => {}
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -239,10 +259,14 @@ mod tests {
             drop(keys);
             read_answer(input.as_fd(), &interrupts).unwrap()
         };
-        assert_eq!(answer("\n"), PagerKey::More);
-        assert_eq!(answer("q\n"), PagerKey::Leave);
-        assert_eq!(answer("c\nmore"), PagerKey::Rest);
-        assert_eq!(answer(""), PagerKey::Leave);
+        assert_eq!(answer("\n"), Some(PagerKey::More));
+        assert_eq!(answer("q\n"), Some(PagerKey::Leave));
+        assert_eq!(answer("c\nmore"), Some(PagerKey::Rest));
+        assert_eq!(answer(""), Some(PagerKey::Leave));
+        // A command is no answer, whatever its first letter is.
+        for command in ["compare children\n", "quit\n", "pmap\n"] {
+            assert_eq!(answer(command), None, "{command}");
+        }
     }
 
     #[test]

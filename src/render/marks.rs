@@ -287,6 +287,8 @@ pub(crate) struct DrawnRow<'a> {
     pub last: &'a TimelineRow,
     /// How many rows without pages in any sample are folded into this one.
     pub folded: u64,
+    /// Regions in it besides the one that it is named after.
+    others: u64,
     pub cells: Vec<PictureCell>,
 }
 
@@ -296,10 +298,15 @@ impl DrawnRow<'_> {
         self.cells.iter().all(|cell| cell.mark >= Mark::Untouched && !cell.is_repeated)
     }
 
-    /// The name of its region, unless the row above has the same, and how many rows are folded into it.
+    /// The name of its region, unless the row above has the same; how many other regions are in it, and how many rows
+    /// are folded into it.
     pub fn label(&self, above: Option<&DrawnRow<'_>>) -> String {
         let name = self.name(above).map(|name| name.file_name().to_string());
         let name = name.filter(|name| !name.is_empty()).unwrap_or_default();
+        if self.others > 0 {
+            let more = format!(" +{}", self.others);
+            return format!("{}{more}", cut(&name, NAME.saturating_sub(more.len()))).trim_start().to_owned();
+        }
         match self.folded {
             0 | 1 => name,
             rows if name.is_empty() => format!("({rows} rows)"),
@@ -310,7 +317,7 @@ impl DrawnRow<'_> {
     /// The name of its region, unless the row above has the same.
     fn name(&self, above: Option<&DrawnRow<'_>>) -> Option<&Name> {
         let name = self.row.region.as_ref()?;
-        let same = above.is_some_and(|above| above.last.region.as_ref() == Some(name));
+        let same = self.others == 0 && above.is_some_and(|above| above.last.region.as_ref() == Some(name));
         (!same).then_some(name)
     }
 }
@@ -379,12 +386,14 @@ impl Timeline {
                 let is_same = above.replace(cell) == Some(cell);
                 PictureCell { is_repeated: changed && is_same && !cell.is_blank(), ..cell }
             });
-            Some(DrawnRow { row: rows.first()?, last: rows.last()?, folded: 1, cells: cells.collect() })
+            let (row, last, others) = (rows.first()?, rows.last()?, other_regions(rows));
+            Some(DrawnRow { row, last, folded: 1, others, cells: cells.collect() })
         });
         for row in drawn {
             match folded.last_mut() {
                 Some(last) if last.is_quiet() && row.cells == last.cells && row.row.region == last.last.region => {
                     last.folded += 1;
+                    last.others += row.others;
                     last.last = row.last;
                 }
                 _ => folded.push(row),
@@ -397,6 +406,17 @@ impl Timeline {
     pub fn rows(&self) -> usize {
         self.rows.len()
     }
+
+    /// Whether regions share rows, if so many rows are drawn as one.
+    fn has_shared_rows(&self, together: usize) -> bool {
+        self.rows.chunks(together).any(|rows| other_regions(rows) > 0)
+    }
+}
+
+/// Regions in neighbouring rows, without the first.
+fn other_regions(rows: &[TimelineRow]) -> u64 {
+    let differ = rows.windows(2).filter(|pair| matches!(pair, [row, next] if row.region != next.region)).count();
+    differ as u64 + rows.iter().map(|row| row.regions.saturating_sub(1)).sum::<u64>()
 }
 
 impl DrawnSample {
@@ -553,6 +573,9 @@ pub(crate) fn head(lines: &mut Lines, timeline: &Timeline, together: usize) {
         regions => counted(regions.saturating_mul(together as u64), "region"),
     };
     line.word("; ", Role::Dim, format!("at most {told} per row"));
+    if timeline.has_shared_rows(together) {
+        line.word("; ", Role::Dim, "+N: so many other regions in the row");
+    }
 }
 
 #[cfg(test)]

@@ -181,6 +181,10 @@ Needs frame numbers (CAP_SYS_ADMIN).",
         let is_single = others.len() == 1;
         let mut is_any = false;
         let is_shown = self.by.is_some() || is_single;
+        if !is_shown && self.cut.is_some() {
+            let rows = "of several processes only the sums are shown: `by region` adds the rows that the limit counts";
+            context.sink.note(rows)?;
+        }
         let space = AddressSpace::of(&round.target)?;
         let mut sample = round.sample(&space, &others, None, context.state, context.sink)?;
         while let Some(found) = sample.next(context.sink)? {

@@ -100,7 +100,7 @@ fn units(style: &Style, memory: &MemoryRow, is_narrow: bool) -> Line {
             tab(&mut line);
             absent(&mut line, memory.state, memory.kind, memory.unread, uncertain);
             if memory.length > memory.unit.into() {
-                line.push(Role::Dim, format!("  ({} of it)", size(memory.length)));
+                line.push(Role::Dim, format!("  ({})", size(memory.length)));
             }
             let reasons = ["kind", "source"].map(|field| memory.why.of(field));
             for reason in reasons.into_iter().flatten() {

@@ -4,8 +4,8 @@ use super::huge_records::{HugePages, HugePiece, HugeRow, HugeSizeRow, HugeZerosR
 use crate::command::rows::{Largest, RowLimit, finish, note_hidden_rows, show_largest, stop_of_sweep};
 use crate::command::{Context, Error, Flow, Outcome};
 use crate::eval::{self, AddressOrRange, Origin};
-use crate::inspect::AddressSpace;
 use crate::inspect::huge::{HugeReason, HugeReport, HugeStep, HugeSweep, HugeZeros};
+use crate::inspect::{AddressSpace, ViewedRegion};
 use crate::kernel::AddressRange;
 use crate::kernel::huge::HugeChoice;
 use crate::lang::parser::{Parsed, Tokens, clause, cut_to, range, word};
@@ -95,7 +95,10 @@ impl ExplainHuge {
             }
             sizes(&report, sink)?;
         }
-        finish(&summary(&space, &target, &sweep, &report, stopped.is_some()), stopped, sink)?;
+        let is_inside = |viewed: &&ViewedRegion| viewed.range().within(&ranges).next().is_some();
+        let hides_swapped = space.regions().iter().filter(is_inside).any(|viewed| space.hides_swapped(viewed));
+        let summary = summary(&space, &target, &sweep, &report, stopped.is_some());
+        finish(&HugePages { hides_swapped, ..summary }, stopped, sink)?;
         Ok(Flow::Done)
     }
 }
@@ -212,6 +215,7 @@ fn summary(
         huge_zeros: report.counts.huge_zeros,
         small: report.counts.small,
         swapped: report.counts.swapped,
+        hides_swapped: false,
         untouched: report.counts.untouched,
         zeros,
         unread,

@@ -90,6 +90,8 @@ record! {
         small: u64,
         /// Bytes in swap.
         swapped: u64,
+        /// Whether shared memory in swap is not among them: the page map has nothing for it.
+        [optional] hides_swapped: bool,
         /// Accessible bytes that nobody has touched.
         untouched: u64,
         /// Bytes of all-zero pieces of huge pages, with `with content`.
@@ -209,6 +211,9 @@ fn summary(lines: &mut Lines, pages: &HugePages) {
             parts.push(format!("{} {what}", size(bytes)));
         }
     }
+    if pages.hides_swapped {
+        parts.push("without shared memory in swap, which the page map does not show".to_owned());
+    }
     let parts = parts.join(", ");
     lines.line().indent(2).plain(format!("{} ({}): {parts}", pages.pid, pages.process));
     if let Ok(zeros) = pages.zeros {
@@ -288,6 +293,7 @@ pub(in crate::command) mod samples {
             huge_zeros: 0,
             small: 300 << 20,
             swapped: 4096,
+            hides_swapped: false,
             untouched: 7 << 30,
             zeros: Err(Reason::NotApplicable("contents were not looked at")),
             unread: 0,
@@ -315,6 +321,7 @@ pub(in crate::command) mod samples {
             max_shared: None,
             changed: true,
             cut_short: true,
+            hides_swapped: true,
             ..summary.clone()
         };
         vec![

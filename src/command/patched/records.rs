@@ -106,7 +106,7 @@ impl Record for PatchedSummary {
     }
 }
 
-/// `3 private copies of code pages: 2 stretches differ (2 B, 1 breakpoint), 1 page is the same as the file`
+/// `3 code pages are private copies; 2 stretches differ from the file (2 B), 1 breakpoint; 1 of them is the same …`
 fn patched_summary(lines: &mut Lines, summary: &PatchedSummary) {
     let line = lines.line();
     line.indent(2);
@@ -138,8 +138,11 @@ fn patched_summary(lines: &mut Lines, summary: &PatchedSummary) {
         line.word("; ", Role::Note, text);
     }
     if summary.equal > 0 {
-        let verb = if summary.equal == 1 { "is" } else { "are" };
-        let text = format!("{} {verb} the same as the file", counted(summary.equal, "page"));
+        let text = match (summary.private_copies, summary.equal) {
+            (1, 1) => "it is the same as the file".to_owned(),
+            (_, 1) => "1 of them is the same as the file".to_owned(),
+            (_, equal) => format!("{} of them are the same as the file", count(equal)),
+        };
         line.word("; ", Role::Note, text);
     }
     if summary.uncompared > 0 {

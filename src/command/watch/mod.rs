@@ -200,6 +200,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
         let mut blind = unobservable(&space, &ranges, wanted);
         blind.extend(writes_in_place(&space, wanted));
         blind.extend(copies_elsewhere(&space, &ranges, wanted, context.sink)?);
+        let hides_writes = blind.iter().any(|blind| blind.kind == EventKind::Written);
         let start = WatchStart { pages: pages.sum(), every: every.as_secs_f64(), blind };
         let extra = space.obtainable(wanted);
         context.sink.emit(&start)?;
@@ -235,6 +236,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             rows: Numbers(watch.tally.rows.into_iter().collect()),
             effect: watch.tally.effect,
             ended: ended.word(),
+            hides_writes,
         })?;
         ended.outcome(self.until.is_some())
     }

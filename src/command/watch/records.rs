@@ -5,7 +5,9 @@ use crate::render::Record;
 use crate::render::columns::{Cell, Column, Table, none, optional};
 use crate::render::text::Text;
 use crate::render::text::block::symbols_text;
-use crate::render::text::changes::{TIME, blind, by_kind, kind, net, net_figures, numbers, states, story, time};
+use crate::render::text::changes::{
+    NO_CHANGE, TIME, WITHOUT_WRITES, blind, by_kind, kind, net, net_figures, numbers, states, story, time,
+};
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration};
@@ -89,6 +91,8 @@ record! {
         rows: Numbers<EventKind>,
         /// Why it ended: `interrupted`, `count`, `duration`, `until`, `exited`.
         ended: &'static str,
+        /// Whether writes in place did not show.
+        hides_writes: bool,
     }
 }
 
@@ -226,7 +230,10 @@ fn summary(lines: &mut Lines, summary: &WatchSummary) {
     }
     line.plain(format!("watched for {} in {samples}; ", duration(summary.seconds))).indent(2);
     if summary.events.is_empty() {
-        line.plain("no change seen");
+        line.plain(NO_CHANGE);
+        if summary.hides_writes {
+            line.plain(WITHOUT_WRITES);
+        }
     }
     numbers(line, &summary.events);
     net_figures(line, &summary.effect);
@@ -354,6 +361,7 @@ pub(in crate::command) mod samples {
             rows: Numbers(vec![(EventKind::Came, 2), (EventKind::CopiedOnWrite, 1), (EventKind::RegionGrew, 1)]),
             effect: NetEffect { came: 12 << 10, ..NetEffect::default() },
             ended: "interrupted",
+            hides_writes: true,
         }
     }
 

@@ -35,12 +35,12 @@ pub fn page_filter(
     space: &AddressSpace,
     scope: &dyn Scope,
 ) -> Result<inspect::Filter> {
-    let mut fields = PageFields { space, need: Facts::empty(), asks_lock: false };
+    let mut fields = PageFields { space, need: Facts::empty(), flags: PageFlags::empty() };
     let predicate = predicate(filter, &mut fields, scope)?;
-    if fields.asks_lock {
-        scope.note(
-            "`locked` is the kernel's lock of a page during I/O; what mlock keeps in memory is `mlocked`".to_owned(),
-        );
+    for (flag, note) in EASILY_MISTAKEN {
+        if fields.flags.contains(flag) {
+            scope.note(note.to_owned());
+        }
     }
     let machine = space.target().machine.clone();
     let known = Known {
@@ -50,6 +50,15 @@ pub fn page_filter(
     };
     Ok(compile(predicate, fields.need, machine, known))
 }
+
+/// Flags that are not what they are called, with what they are.
+const EASILY_MISTAKEN: [(PageFlags, &str); 2] = [
+    (PageFlags::LOCKED, "`locked` is the kernel's lock of a page during I/O; what mlock keeps in memory is `mlocked`"),
+    (
+        PageFlags::DIRTY,
+        "`dirty` is a flag of the frame: in anonymous memory reclaim sets it, not the write (`help filters`)",
+    ),
+];
 
 /// A filter over page frames without a process, for `walk pfn:A..pfn:B`. Frames of `machine` have flags, a map count, a
 /// number, an address, a zone, and a cgroup; what belongs to pages of a process is refused.
@@ -145,15 +154,17 @@ impl RegionFilter {
 struct PageFields<'v> {
     space: &'v AddressSpace,
     need: Facts,
-    /// Whether it uses the kernel's lock of a page.
-    asks_lock: bool,
+    /// Flags that it uses by name.
+    flags: PageFlags,
 }
 
 impl Fields<PageField> for PageFields<'_> {
     fn ask(&mut self, field: PageField, at: Span) -> Result<()> {
         self.need |= field::require(field, self.space)
             .map_err(|cause| Error::inspection(at, format_args!("'{}'", field.name()), cause))?;
-        self.asks_lock |= field == PageField::Flag(PageFlags::LOCKED);
+        if let PageField::Flag(flag) = field {
+            self.flags |= flag;
+        }
         Ok(())
     }
 

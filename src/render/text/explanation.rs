@@ -133,6 +133,7 @@ fn what(page: &Translation) -> Cow<'static, str> {
             Kind::Cached => "not mapped here, but its contents are in the page cache",
             Kind::NotCached => "not mapped here, and its contents are not in the page cache",
             Kind::PastEnd => "beyond the end of the file",
+            Kind::MaybeSwapped => "not mapped here: shared memory that is swapped out",
             other => return words::untouched(other),
         },
         (State::Unmapped, _) => "in no region",

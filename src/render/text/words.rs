@@ -120,7 +120,7 @@ pub fn field(name: &str) -> &str {
         "table_entry" => "page-table entry",
         "movable" => "moves",
         "own_mappings" => "mappings by pmdb",
-        "several" => "mapped several times here",
+        "several" => "pages with several mappings here",
         "with_pmdb" => "shared only with pmdb",
         "alone" => "only here",
         "ends" => "freed at exit",

@@ -293,7 +293,7 @@ impl Source for Replay {
                 None => 0,
             };
             match (read, done) {
-                (0, 0) if answers.memory.is_empty() && self.end().is_none() => {
+                (0, 0) if self.end().is_none() => {
                     let kept = "`capture FILE with memory` keeps it";
                     return Err(Error::not_available(format!("memory at {address} is not in this capture: {kept}")));
                 }

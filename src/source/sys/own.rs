@@ -55,7 +55,7 @@ impl OwnMemory {
         unsafe { mm::madvise(start.cast(), length, mm::Advice::LinuxHugepage) }
     }
 
-    /// Makes huge pages of a part that was written to, even where they are switched off. Linux 6.1 and later can do that.
+    /// Makes huge pages of a part that was written to, even where they are switched off (Linux 6.1 and later).
     pub(crate) fn collapse(&self, offset: usize, length: usize) -> Result<()> {
         let start = self.at(offset, length)?;
         // SAFETY: pages that nobody else uses; what they hold stays.

@@ -137,7 +137,7 @@ fn backward_it_is_what_is_before_an_address_and_the_next_goes_on_before_that() {
         // What cannot be read ends it, and counts.
         (
             "x/-4s 0x505008",
-            "0x504000:       <not resident: untouched>  (4 KiB of it)\n0x505000:       \"hi\"\n\
+            "0x504000:       <not resident: untouched>  (4 KiB)\n0x505000:       \"hi\"\n\
              0x505003:       \"caf\u{e9}\\n\\377\"",
         ),
         // No text is where nothing can be read; and one is cut where gdb cuts it.
@@ -182,10 +182,10 @@ fn what_is_not_resident_is_not_touched() {
     let watched = fake.watched.clone();
     let mut session = Session::on(fake);
     for (line, said) in [
-        ("x/8xb 0x502000", "0x502000:       <not resident: swapped>  (8 B of it)"),
-        ("x/8xb 0x503ff8", "0x503ff8:       <not resident: guard>  (8 B of it)"),
+        ("x/8xb 0x502000", "0x502000:       <not resident: swapped>  (8 B)"),
+        ("x/8xb 0x503ff8", "0x503ff8:       <not resident: guard>  (8 B)"),
         ("x/xg 0x504000", "0x504000:       <not resident: untouched>"),
-        ("x/s 0x504000", "0x504000:       <not resident: untouched>  (4 KiB of it)"),
+        ("x/s 0x504000", "0x504000:       <not resident: untouched>  (4 KiB)"),
     ] {
         assert_eq!(session.says(line), said, "{line}");
     }
@@ -223,7 +223,7 @@ fn a_unit_across_two_pages_needs_both() {
     // A text that runs into what is not there: as much of it as is.
     assert_eq!(
         session.says("x/2s 0x505ffa - 2"),
-        "0x505ff8:       \"xxcross\"\n0x506000:       <not resident: untouched>  (8 KiB of it)"
+        "0x505ff8:       \"xxcross\"\n0x506000:       <not resident: untouched>  (8 KiB)"
     );
 }
 
@@ -254,7 +254,7 @@ fn only_an_explicit_word_reads_through() {
     // What a fault would bring in.
     fake.pages.insert(0x504, vec![7; 4096]);
     let mut session = Session::on(fake);
-    assert_eq!(session.says("x/2xb 0x504000"), "0x504000:       <not resident: untouched>  (2 B of it)");
+    assert_eq!(session.says("x/2xb 0x504000"), "0x504000:       <not resident: untouched>  (2 B)");
     let said = session.says("x/2xb --fault 0x504000");
     assert!(
         said.starts_with("0x504000:       0x07    0x07  (faulted in: was untouched)\nnote: --fault: 1 page "),
@@ -324,7 +324,7 @@ fn bytes_of_several_sources_are_one_answer_and_the_weaker_source_is_named() {
         (
             "x/2s 0x601ffd",
             "0x601ffd:       \"xyz\"<not resident: untouched>  (file)\n\
-             0x602000:       <not resident: untouched, not_cached>  (8 KiB of it)",
+             0x602000:       <not resident: untouched, not_cached>  (8 KiB)",
         ),
         ("x/s 0x501ff0", "0x501ff0:       \"\""),
         ("telescope 0x601010 1", "0x601010        +0x000  0x601018 (file)  file r--p (file) \u{2192} \"a text\""),

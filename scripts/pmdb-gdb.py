@@ -30,9 +30,12 @@ FAMILY = ["children", "cgroup"]
 # Commands that take a range and not one address.
 RANGES_ONLY = {"patched", "account", "soft-dirty"}
 # Commands that take a range, and explain one address in detail.
-ABOUT_ADDRESSES = {"translate", "decode"}
+ABOUT_ADDRESSES = {"translate"}
+# Addresses of physical memory, which gdb does not have.
+PHYSICAL = re.compile(r"(pfn|phys):(?!:)")
 # Commands that would leave the inferior or end the server.
 REFUSED = {"attach", "detach", "quit", "source"}
+NOT_IN_GDB = "pmdb in gdb has no {}: it examines the inferior, one line at a time"
 PROTOCOL = 1
 # Seconds to wait for answers that take milliseconds; pmdb hangs if it takes longer.
 PATIENCE = 5
@@ -179,6 +182,15 @@ def number(text):
     if value.type.strip_typedefs().code not in NUMBERS:
         raise gdb.GdbError("{} is not a number".format(text.strip()))
     return int(value)
+
+
+def bits(text):
+    """The bits of a number or a pointer."""
+    value = evaluated(text)
+    kind = value.type.strip_typedefs()
+    if kind.code != gdb.TYPE_CODE_PTR and kind.code not in NUMBERS:
+        raise gdb.GdbError("a value of type {} is not a number".format(value.type))
+    return int(value) % (1 << 8 * kind.sizeof)
 
 
 def length(text):
@@ -598,7 +610,7 @@ class Looking(gdb.Command):
         self.has_star = bool(parts.group("star"))
         # Of `(A | B)` and `[A | B]`, each may stand first.
         firsts = (first[1:closing(first, 0)] if first[:1] in ("(", "[") else first).split(" | ")
-        kinds = [re.match(r"\[?(RANGE ,|RANGE|ADDRESS)", one) for one in firsts]
+        kinds = [re.match(r"\[?(RANGE ,|RANGE|ADDRESS|VALUE|SUMMED)", one) for one in firsts]
         self.kind = next((kind.group(1) for kind in kinds if kind), None)
         self.is_optional = first.startswith("[") or any(kind and kind.group().startswith("[") for kind in kinds)
         self.has_number = first.endswith("ADDRESS [N] ")
@@ -608,6 +620,9 @@ class Looking(gdb.Command):
         self.has_family = "FAMILY" in first
         if self.has_family:
             self.literal += FAMILY
+        if self.kind == "SUMMED":
+            self.kind = "RANGE"
+            self.literal.append("frames")
         self.has_in = "in RANGE" in usage
         self.clauses = CLAUSES | {word for words in re.findall(r"\[([a-z|]+)", usage) for word in words.split("|")}
         self.__doc__ = text
@@ -646,9 +661,13 @@ class Looking(gdb.Command):
             refuse_shell(expression)
             return "{} {} {}".format(first, ranged(expression), filled(clauses))
         is_text = self.has_family and argument.startswith('"')
-        if self.kind is None or first in self.literal or is_text or self.is_alone(argument, self.is_optional):
+        is_filled = self.kind == "VALUE" and "{" in expression
+        is_of_pmdb = first in self.literal or is_text or is_filled or PHYSICAL.match(argument)
+        if self.kind is None or is_of_pmdb or self.is_alone(argument, self.is_optional):
             return self.within(argument)
         refuse_shell(expression)
+        if self.kind == "VALUE":
+            return "{:#x} {}".format(bits(expression), filled(clauses))
         is_range = self.kind == "RANGE"
         if not is_range:
             return "{:#x} {}".format(self.single(expression), filled(clauses))
@@ -737,7 +756,7 @@ refused: use gdb's own shell, pipe and set logging."""
     def invoke(self, argument, from_tty):
         word = re.match(r"\s*(\w*)", argument).group(1)
         if any(len(word) > 2 and name.startswith(word) for name in REFUSED) or word == "q":
-            raise gdb.GdbError("pmdb in gdb has no {}: it examines the inferior, one line at a time".format(word))
+            raise gdb.GdbError(NOT_IN_GDB.format(word))
         run(filled(argument).strip(), from_tty)
 
     def complete(self, text, word):
@@ -782,6 +801,10 @@ of a gdbserver on this machine."""
             return
         if not word:
             raise gdb.GdbError("pmdb wants a command: help pmdb lists them")
+        if word in REFUSED:
+            raise gdb.GdbError(NOT_IN_GDB.format(word))
+        if word in ELSEWHERE:
+            raise gdb.GdbError("`{0}` is not available as `pmdb {0}` in gdb: write `pmdb -- {0} ...`".format(word))
         near = difflib.get_close_matches(word, COMMANDS, 1)
         meant = "did you mean pmdb {}? ".format(near[0]) if near else ""
         message = "pmdb has no command {} in gdb: {}help pmdb lists them, pmdb -- COMMAND runs any other"
@@ -1136,6 +1159,8 @@ def is_machine_interface():
 
 # The defined commands, by name.
 COMMANDS = {}
+# The names of pmdb's other commands, and their short forms.
+ELSEWHERE = set()
 
 
 def load():
@@ -1157,6 +1182,8 @@ def load():
                 COMMANDS[name] = Looking(name, record["usage"][0], about)
                 for short in record["short"]:
                     gdb.execute("alias -- pmdb {} = pmdb {}".format(short, name))
+            elif record["topic"] == "command" and name not in COMMANDS:
+                ELSEWHERE.update([name.split()[0], *record["short"]])
     except (Lost, Failed) as error:
         raise gdb.GdbError("pmdb does not list its commands: {}".format(error or "it has ended"))
     finally:

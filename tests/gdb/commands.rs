@@ -1,6 +1,7 @@
 //! The commands of pmdb in gdb, and what their arguments mean.
 
-use crate::session::{PMDB, compiled, plugin};
+use crate::session::{PMDB, compiled, is_root, plugin};
+use crate::skips::skip;
 use std::process::Command;
 
 /// Stops in the last of eight turns that touch a page each: seven pages are present.
@@ -54,13 +55,46 @@ fn expressions_mean_what_they_mean_to_x() {
             ("pmdb account children", "freed at exit"),
             ("pmdb account \"program\"", "freed at exit"),
             ("pmdb account pool", "one address is not a range"),
-            (
-                "pmdb walk pool by state",
-                "note: this is one address, so the answer is about one page; for more: pmdb walk pool, +LENGTH\n",
-            ),
             ("pmdb explain huge *pool@16", "small pages are there already"),
             ("pmdb explain huge pool[7] with content", "small pages are there already"),
             ("pmdb explain huge with content", " in small pages"),
+        ],
+    );
+}
+
+#[test]
+fn summary_and_decode_evaluate_expressions_too() {
+    let test = "summary_and_decode_evaluate_expressions_too";
+    let Some(program) = compiled(test, "pages.c") else {
+        return;
+    };
+    program.check(
+        AT_WORK,
+        &[
+            // A value, and what it is read as.
+            ("pmdb decode turns + 0x860 as flags", "flags     0x0000000000000867"),
+            ("pmdb decode object.first", "entry     0x0000000000000000"),
+            ("pmdb decode (char)-1", "entry     0x00000000000000ff"),
+            ("pmdb decode 0x8180000000123456 as entry", "frame     0x123456"),
+            ("pmdb decode {turns} + 1 as flags", "flags     0x0000000000000008"),
+            ("pmdb decode object", "a value of type nested is not a number"),
+            ("pmdb decode", "expected an address, a number or a name"),
+        ],
+    );
+    if !is_root() {
+        return skip(test, "flags are hidden from this user");
+    }
+    program.check(
+        AT_WORK,
+        &[
+            ("pmdb summary bytes, +16*page", "16 pages, 64 KiB: 7 present, 9 untouched"),
+            ("pmdb summary *pool@16 top 1", "16 pages, 64 KiB: 7 present, 9 untouched"),
+            ("pmdb summary object.inner.bytes", "4 pages, 16 KiB"),
+            ("pmdb summary pool", "for more: pmdb summary pool, +LENGTH"),
+            ("pmdb summary top 1", "more rows"),
+            ("pmdb summary frames limit 1", "frames, "),
+            ("pmdb summary pfn:0x1000..pfn:{0x1000 + 16}", "16 frames, 64 KiB"),
+            ("pmdb summary phys:0x1000000..phys:0x1010000", "16 frames, 64 KiB"),
         ],
     );
 }
@@ -110,6 +144,9 @@ fn errors_are_those_of_gdb_in_one_line() {
         ("pmdb walk pool[1]..pool[0]", "its end must be above its start"),
         ("pmdb walk pool, 4096", "a length follows a comma as +LENGTH"),
         ("pmdb frobnicate", "pmdb has no command frobnicate"),
+        ("pmdb print *pool", "`print` is not available as `pmdb print` in gdb: write `pmdb -- print ...`"),
+        ("pmdb ps", "`ps` is not available as `pmdb ps` in gdb: write `pmdb -- ps ...`"),
+        ("pmdb attach 1", "pmdb in gdb has no attach"),
         ("pmdb wlak pool", "did you mean pmdb walk?"),
         ("pmdb", "help pmdb lists them"),
         ("set pmdb program pmdb", "absolute path"),

@@ -298,6 +298,9 @@ impl Arguments {
             Ok(ParsedLine::Command { output: Output::Screen | Output::File { .. }, .. })
             | Ok(ParsedLine::Empty | ParsedLine::Comment)
             | Err(_) => Ok(Some(text)),
+            Ok(ParsedLine::Control(_)) => {
+                refused(format!("`{text}` needs a block of several lines: write the block into a command file for -x"))
+            }
             Ok(_) => refused(format!(
                 "`{text}` is not a single command: use the shell for pipes and shell commands, as in `pmdb 812 regions | less`"
             )),

@@ -15,6 +15,9 @@ fn a_process_and_a_command_give_one_answer() {
     let run = home.run(&["self", "regions", "|", "cat"]);
     assert_eq!(run.status, Some(2));
     assert!(run.err.contains("use the shell"), "{}", run.err);
+    for block in ["if 1", "while 1", "foreach $i in 1, 2", "define x"] {
+        home.run(&["self", block]).failed(2, "a block of several lines: write the block into a command file for -x");
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::inspect::AddressSpace;
 use crate::kernel::Name;
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, many, one_of, place, range, text, time, word};
 use crate::lang::{self, Expected, Expression, Spanned, Time, display};
+use crate::process;
 #[cfg(test)]
 use crate::render::Record;
 use crate::report::Shape;
@@ -233,7 +234,12 @@ fn pid(value: &Spanned<lang::Expression>, context: &mut Context) -> Result<u32, 
             let message = format!("no process is found by its name in a capture: {}", Name::from(&*name));
             return Err(Error::refused(message, "`ps` lists the processes of a capture by number"));
         }
-        return Ok(attach::resolve(&name, context)?.pid);
+        return match attach::resolve(&name, context) {
+            Err(Error::Target(error @ process::Error::Ambiguous { .. })) => {
+                Err(eval::Error::target(value.at, error).hint("`compare PID` compares with one of them").into())
+            }
+            found => Ok(found?.pid),
+        };
     }
     let number = eval::integer(value, context.state)?.get();
     u32::try_from(number).map_err(|_| {

@@ -18,7 +18,7 @@ impl Evaluator<'_> {
     pub(super) fn cast(&self, to: &Spanned<CType>, operand: &Spanned<Expression>, at: Span) -> Result<Value> {
         let value = match self.resolve_name(&operand.node, operand.at)? {
             Some(NamedThing::Symbol(symbol)) if symbol.kind == SymbolKind::Object => {
-                return self.variable_as(&symbol, to, at);
+                return self.variable_as(&symbol, &operand.node.to_string(), to, at);
             }
             Some(named) => Spanned::new(named.value(), operand.at),
             None => self.value_with_place(operand)?,
@@ -27,10 +27,14 @@ impl Evaluator<'_> {
     }
 
     /// A variable of the program as a type. Only its size is known: an array is its address.
-    fn variable_as(&self, symbol: &SymbolAt, to: &Spanned<CType>, at: Span) -> Result<Value> {
+    fn variable_as(&self, symbol: &SymbolAt, written: &str, to: &Spanned<CType>, at: Span) -> Result<Value> {
         let size = self.size_of(&to.node);
         if symbol.size == 0 || size == Some(symbol.size) {
-            return self.contents(symbol.start, &to.node, at);
+            let value = self.contents(symbol.start, &to.node, at)?;
+            if let Value::Pointer { address, .. } = value {
+                self.note_array(&to.node, written, address);
+            }
+            return Ok(value);
         }
         if let CType::Pointer(_) | CType::Other(_) = to.node {
             return self.convert(&Spanned::new(Value::Address(symbol.start), at), to);
@@ -39,6 +43,11 @@ impl Evaluator<'_> {
         let message = format!("`{name}` has {has} bytes, and `{}` {}", to.node, size.unwrap_or(0));
         let hint = format!("to read its first bytes: `*({} *)&{name}`", to.node);
         Err(Error::new(at, message).hint(hint))
+    }
+
+    /// Whether a cast to a pointer reads this variable, of whose type only the size is known.
+    pub(super) fn is_like_pointer(&self, symbol: &SymbolAt) -> bool {
+        symbol.kind == SymbolKind::Object && [0, self.pointer_bytes().into()].contains(&symbol.size)
     }
 
     /// A value as a type: cut to its size, with its sign.

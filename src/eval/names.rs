@@ -228,8 +228,15 @@ impl Evaluator<'_> {
         let found = self.symbols_called(name, symbol.at).ok()?;
         found.first()?;
         let message = format!("'{name}' is a symbol; the type and the size of its elements are unknown");
-        let first = lang::pointer_to("int", &symbol.node.to_string());
+        let name = symbol.node.to_string();
+        let first = lang::pointer_to("int", &name);
         let hint = format!("if an element is an int, it is `({first})[{index}]` at `{first} + {index}`");
+        let hint = if found.iter().any(|one| self.is_like_pointer(one)) {
+            let of_array = lang::pointer_to("int", &format!("&{name}"));
+            format!("{hint} for a pointer, and `({of_array})[{index}]` at `{of_array} + {index}` for an array")
+        } else {
+            hint
+        };
         Some(Error::new(symbol.at, message).hint(hint))
     }
 

@@ -7,7 +7,8 @@ use super::evaluator::Evaluator;
 use super::scope::{Scope, Slip};
 use super::value::Value;
 use crate::kernel::VirtualAddress;
-use crate::lang::{BinaryOperator, Expression, Function, Range, Span, Spanned, SymbolName, UnaryOperator};
+use crate::lang::{BinaryOperator, CType, Expression, Function, Range, Span, Spanned, SymbolName, UnaryOperator};
+use crate::process::Target;
 use crate::symbol::SymbolKind;
 
 /// The smallest number that is taken for a length.
@@ -96,6 +97,16 @@ impl Evaluator<'_> {
             (_, Range::Expression(place)) => note_place(&Spanned::new(place.clone(), argument.at), self.scope),
             _ => {}
         }
+    }
+
+    /// Notes, for `(T *)NAME` of a variable that holds no mapped address, that it was read as a pointer.
+    pub(super) fn note_array(&self, to: &CType, name: &str, pointer: VirtualAddress) {
+        let is_mapped = |target: &Target| target.process.region_at(pointer).is_ok_and(|region| region.is_some());
+        if pointer.get() == 0 || self.scope.target().is_none_or(is_mapped) {
+            return;
+        }
+        let cause = format!("`{name}` has the size of a pointer, so it is read as one: for an array, write");
+        self.scope.note_slip(Slip { cause, written: format!("({to}){name}"), meant: format!("({to})&{name}") });
     }
 
     /// Notes, for `*&NAME` of a variable that is no pointer, that the bytes of an address were read.

@@ -225,6 +225,12 @@ fn suggestions() {
         ("&bufer", "bufer", "did you mean `buffer`?"),
         ("buffer[3]", "buffer", "if an element is an int, it is `((int *)buffer)[3]` at `(int *)buffer + 3`"),
         (
+            "table[3]",
+            "table",
+            "if an element is an int, it is `((int *)table)[3]` at `(int *)table + 3` for a pointer, and \
+             `((int *)&table)[3]` at `(int *)&table + 3` for an array",
+        ),
+        (
             "vector[3]",
             "vector",
             "`MODULE[N]` is a region of a module; an element of an array of int is `((int *)NAME)[3]`",

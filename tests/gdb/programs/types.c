@@ -21,6 +21,8 @@ int many[300];
 char greeting[16] = "hello";
 char dashes[40] = "a----------------b";
 unsigned char bytes[4] = {1, 200, '"', '\n'};
+char tag[8] = "abcdefg";
+int pair[2] = {5, 6};
 short sevens[10] = {7, 7, 7, 7, 7, 7, 7, 7, 7, 7};
 
 struct { int *base; long length; } ring = {many, 300}, *ring_pointer = &ring;

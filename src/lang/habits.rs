@@ -138,7 +138,7 @@ pub static HABITS: &[Habit] = &[
         "br", "brea", "b", "tbreak", "tb", "hbreak", "thbreak", "rbreak", "rwatch", "awatch", "catch", "tcatch", "condition", "commands",
         "ignore", "enable", "disable", "delete", "del", "d", "clear breakpoints", "trace", "ftrace", "strace", "tstart", "tstop", "tstatus", "collect",
         "actions", "save", "dprintf", "info breakpoints", "info break", "info b", "i b", "info watchpoints", "info catchpoints", "info signals",
-        "info handle", "info record", "info checkpoints", "info tracepoints", "info skip", "info tvariables", "breakrva", "brva", "name-break", "memory",
+        "info handle", "info record", "info checkpoints", "info tracepoints", "info skip", "info tvariables", "breakrva", "brva", "name-break",
         "trace-run",
     ]),
     refuse("pmdb does not unwind the stack: use `{}` in `gdb -p PID`. Here `telescope $sp` shows the contents of the stack, and `info line $pc` the source line", &[
@@ -180,9 +180,11 @@ pub static HABITS: &[Habit] = &[
         "layout", "tui", "focus", "refresh", "winheight", "winwidth", "winname", "winsize", "update", "tmux-setup",
     ]),
     refuse("command files have `if`, `while`, `foreach` and `define` (`help scripts`); for programs, `pmdb --serve` is a server (`help serve`)", &[
-        "python", "py", "python-interactive", "guile", "gu", "gr", "guile-repl", "make", "extend", "gdb", "gef", "pwndbg", "maintenance",
+        "python", "py", "python-interactive", "guile", "gu", "gr", "guile-repl", "make", "extend", "gef", "pwndbg", "maintenance",
         "mt", "maint", "with", "add-auto-load-safe-path", "memoize", "reload", "plugins", "theme", "config", "info guile", "interpreter-exec",
     ]),
+    refuse("`x ADDRESS` shows memory, and `regions` lists it", &["memory"]),
+    refuse("`help gdb` explains how to use pmdb together with gdb", &["gdb"]),
     refuse("`print EXPRESSION` shows a value, and `echo TEXT` a text", &["po", "p2p", "probeleak", "leakfind", "xaddr", "hex2ptr"]),
     refuse("subtract the addresses: `print B - A`", &["distance", "dist", "offset"]),
     refuse("`print start(NAME)` shows where a module begins, and `info modules` lists all modules", &["piebase", "codebase", "libcbase", "kbase", "rebase"]),

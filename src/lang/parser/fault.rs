@@ -5,8 +5,8 @@ use super::input::{Language, Notes};
 use super::operands::second_operand;
 use super::paste::{alone_in, behind_row, paste_hint};
 use super::slips;
-use crate::kernel::PageFlags;
 use crate::kernel::words::Worded;
+use crate::kernel::{PageFlags, State};
 use crate::lang::error::{Span, Spanned, SyntaxError};
 use crate::lang::expected::{Expected, describe_all};
 use crate::lang::expression::{ChangeFunction, is_operator_word};
@@ -179,6 +179,9 @@ fn message_and_hint(failed: &Failure<'_>, token: &Token<'_>) -> (String, Option<
         }
         (TokenKind::Name, word) if expected == [Expected::Command] => {
             let words = failed.language.words(Expected::Command);
+            if slips::called(failed).is_some() {
+                return (format!("unexpected parenthesis after `{word}`"), None);
+            }
             (format!("there is no command `{word}`"), SyntaxError::did_you_mean(word, words))
         }
         (_, text) => (format!("unexpected `{}`", short(text)), hint_for(failed, token)),
@@ -237,6 +240,9 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
                     } else {
                         format!("`{word}` is a flag of frames: `walk all where {flag}`")
                     })
+                }
+                Some((_, _, regions)) if word == "resident" => {
+                    Some(format!("did you mean `{}`?", if regions { "rss" } else { State::Present.word() }))
                 }
                 Some((_, _, false)) if ChangeFunction::from_word(word).is_some() => Some(format!(
                     "`{word}` is a change, not a state of a page: use `diff by change` or `print {word}(SNAPSHOT, now)`"

@@ -112,6 +112,17 @@ fn count_of_elements(failed: &Failure<'_>) -> Option<String> {
         _ if end.text == ")" => (opening(failed.tokens, last)?, "", 0),
         _ => return None,
     };
+    // `&NAME` is an address already.
+    let addressed = first.checked_sub(1).filter(|&at| {
+        matches!(end.kind, TokenKind::Name) && failed.tokens.get(at).is_some_and(|sign| sign.text == "&")
+    });
+    let name = match addressed {
+        Some(at) => {
+            first = at;
+            text_of(failed, at, last)?
+        }
+        None => name,
+    };
     // A cast before it, or first in the parentheses.
     let cast_before =
         || cast_at(failed, opening(failed.tokens, first.checked_sub(1)?)?).filter(|cast| cast.1 + 1 == first);

@@ -62,19 +62,24 @@ pub(super) fn second_operand(failed: &Failure<'_>) -> Option<String> {
         let between = if is_value { "the values" } else { "the range and the value" };
         return Some(format!("put a comma between {between}: `{}, {}`", before.trim_end(), short(value)));
     }
-    // A size is no address, nor is a number in the first page, which is never mapped.
+    // A size is no address, nor is a number in the first page, which is never mapped, or one far below the first.
     let is_length = match token.kind {
         TokenKind::Pages(_) => true,
         TokenKind::Number(number) => {
-            number < 0x1000 || token.text.trim_end_matches("iB").ends_with(['K', 'M', 'G', 'T'])
+            let is_below = matches!(before.kind, TokenKind::Number(start) if number < start / 2);
+            number < 0x1000 || is_below || token.text.trim_end_matches("iB").ends_with(['K', 'M', 'G', 'T'])
         }
         _ => false,
+    };
+    let (start, end) = match (&before.kind, &token.kind) {
+        (TokenKind::Number(first), TokenKind::Number(second)) if second < first => (token, before),
+        _ => (before, token),
     };
     (failed.expects(Expected::Mark("..")) && is_value(before)).then(|| {
         if is_length {
             format!("put a comma before a length: `{}, +{}`", before.text, token.text)
         } else {
-            format!("write a range as A..B: `{}..{}`", before.text, token.text)
+            format!("write a range as A..B: `{}..{}`", start.text, end.text)
         }
     })
 }

@@ -12,7 +12,8 @@ use crate::lang::lexer::{Token, TokenKind};
 
 /// A hint how to write what stands at `position` or in front of it.
 pub(super) fn hint(failed: &Failure<'_>) -> Option<String> {
-    pasted_prompt(failed)
+    called(failed)
+        .or_else(|| pasted_prompt(failed))
         .or_else(|| size_with_unit(failed))
         .or_else(|| name_with_colon(failed))
         .or_else(|| maps_range(failed))
@@ -35,6 +36,18 @@ fn pasted_prompt(failed: &Failure<'_>) -> Option<String> {
     let mut prompts = PROMPTS.iter().filter(|_| failed.position == 0);
     let command = prompts.find_map(|prompt| rest.strip_prefix(prompt))?.trim();
     (!command.is_empty()).then(|| format!("leave the prompt out: `{command}`"))
+}
+
+/// `exit()`, `quit(0)`: a command that is called like a function of C.
+pub(super) fn called(failed: &Failure<'_>) -> Option<String> {
+    let [name, open, .., close] = failed.tokens else {
+        return None;
+    };
+    let is_call = name.kind == TokenKind::Name && open.is_glued && (open.text, close.text) == ("(", ")");
+    let inside = failed.line.get(open.at.end..close.at.start).filter(|_| is_call)?;
+    let meant = format!("{} {}", name.text, inside.trim());
+    let meant = meant.trim_end();
+    failed.language.parse_line(meant).is_ok().then(|| format!("write it without parentheses: `{meant}`"))
 }
 
 /// A unit that is no part of its number: `8 MiB`, `1.5G`, `4096 kB`.
@@ -233,7 +246,9 @@ fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
         ("compare", 1, "parent") => Some("`info process` shows the PID of the parent, for `compare PID`".to_owned()),
         ("compare", 1, "from") => Some("`diff from FILE` shows the changes since a capture".to_owned()),
         ("compare", 1, word) if first.kind == TokenKind::Name => {
-            Some(format!("write the name of a process as a text: `compare \"{word}\"`"))
+            let name = failed.line.get(first.at.start..)?.split_whitespace().next().unwrap_or(word);
+            let name = if name.contains(['"', '\\']) { word } else { name };
+            Some(format!("write the name of a process as a text: `compare \"{name}\"`"))
         }
         ("display", 2.., "p" | "print" | "inspect" | "output") => {
             let value = failed.line.get(first.at.end..)?.trim_start();

@@ -172,7 +172,7 @@ fn breakpoints_in_code_are_seen_and_so_is_that_they_are_gone() {
             ("pmdb patched turn", "1 breakpoint"),
             ("delete", ""),
             ("pmdb patched turn", "private, the same as the file"),
-            ("pmdb patched turn", "1 page is the same as the file"),
+            ("pmdb patched turn", "is a private copy; it is the same as the file"),
             ("pmdb patched pool", "one address is not a range"),
         ],
     );

@@ -183,6 +183,7 @@ fn without_admin(arguments: &[String]) {
                 announce(byte[0]);
             }
             Err(Error::NotAvailable { .. }) => announce("not available"),
+            Err(Error::NotPermitted { .. }) => announce("not permitted"),
             Err(error) => announce(format_args!("{error:?}")),
         }
     }
@@ -205,7 +206,7 @@ fn by_path_the_same_file_is_found() {
     let said = observe_without_admin(&files.target, &files.starts);
     // A moved file has its new name; a deleted one has no path.
     let expected = (1..=NAMES.len()).map(|number| match number {
-        2 => "not available".to_owned(),
+        2 => "not permitted".to_owned(),
         number => number.to_string(),
     });
     assert_eq!(said, expected.collect::<Vec<_>>());

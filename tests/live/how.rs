@@ -33,6 +33,10 @@ pub const TESTS: &[Test] = &[
 /// Flags that change by themselves: by reclaim, batches of the LRU, and idle page tracking.
 pub const RESTLESS: u64 = 1 << 2 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 25;
 
+/// Bits of page-map entries.
+const OF_FILE: u64 = 1 << 61;
+const EXCLUSIVE: u64 = 1 << 56;
+
 /// The output of pmdb for some lines, and whether it succeeded.
 fn asked(pid: u32, lines: &str) -> (Vec<Value>, bool) {
     let output = Command::new(env!("CARGO_BIN_EXE_pmdb"))
@@ -220,10 +224,6 @@ fn every_word_is_what_stands_in_the_file() {
         for read in &reads {
             let file = read["file"].as_str().expect("a file");
             seen_page_map |= file == page_map;
-            let restless = match file {
-                "/proc/kpageflags" => RESTLESS,
-                _ => 0,
-            };
             // Pages of other processes, and frames that they share, keep changing.
             let still = file == page_map || file.starts_with("/proc/kpage");
             if !still || words(read).is_empty() {
@@ -235,6 +235,12 @@ fn every_word_is_what_stands_in_the_file() {
                 let mut bytes = [0; 8];
                 opened.read_exact_at(&mut bytes, offset).expect("a word");
                 let now = u64::from_ne_bytes(bytes);
+                let restless = match file {
+                    "/proc/kpageflags" => RESTLESS,
+                    // Other processes map and unmap the pages of files: then one of several mappings is left.
+                    _ if file == page_map && now & OF_FILE != 0 => EXCLUSIVE,
+                    _ => 0,
+                };
                 if file == page_map || own.contains(&(offset / 8)) {
                     compared.insert(file.to_owned());
                     let same = now & !restless == hexadecimal(word) & !restless;

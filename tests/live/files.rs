@@ -124,7 +124,7 @@ fn a_file_that_was_replaced_is_not_taken() {
                 assert_eq!(bytes, [number; 4]);
             }
             Err(error) => {
-                assert!(matches!(error, Error::NotAvailable { .. }), "{error:?}");
+                assert!(matches!(error, Error::NotPermitted { .. }), "{error:?}");
                 assert!(!support::is_root(), "{error}");
             }
         }

@@ -55,6 +55,10 @@ fn expressions_mean_what_they_mean_to_x() {
             ("pmdb account children", "freed at exit"),
             ("pmdb account \"program\"", "freed at exit"),
             ("pmdb account pool", "one address is not a range"),
+            (
+                "pmdb walk pool by state",
+                "note: this is one address, so the answer is about one page; for more: pmdb walk pool, +LENGTH\n",
+            ),
             ("pmdb explain huge *pool@16", "small pages are there already"),
             ("pmdb explain huge pool[7] with content", "small pages are there already"),
             ("pmdb explain huge with content", " in small pages"),

@@ -4,7 +4,7 @@ use super::directory::{self, Directory};
 use super::memory::{self, FrameFile};
 use crate::budget::Budget;
 use crate::kernel::btf::Layout;
-use crate::kernel::{Device, FrameNumber};
+use crate::kernel::{Device, FrameNumber, PageFlags};
 use crate::source::records::{Ground, Image, OWN_FILE, OwnFile, READERS, RandomBytes, ReadCore, Records};
 use crate::source::sys::own::{self, OwnMemory, Sharer};
 use crate::source::{Error, Result, WordFile};
@@ -150,8 +150,12 @@ impl LiveGround {
         let begin = usize::try_from(memory.address().next_multiple_of(huge as u64) - memory.address()).ok()?;
         memory.advise_huge(begin, huge).ok()?;
         memory.write(begin, &[1]).ok()?;
-        // Without effect if the page is huge already.
-        _ = memory.collapse(begin, huge);
+        let mut flags = [0];
+        self.words(WordFile::FrameFlags, frame_of(memory.address() + begin as u64)?, &mut flags)?;
+        if !PageFlags::from_bits_retain(flags[0]).contains(PageFlags::COMPOUND_HEAD) {
+            // It empties the batches of all processors first (`madvise_collapse` in mm/khugepaged.c).
+            _ = memory.collapse(begin, huge);
+        }
         Some((memory, begin, huge))
     }
 }

@@ -225,6 +225,11 @@ fn add_shares(report: &mut RegionReport, viewed: &ViewedRegion, smaps: &Smaps) {
 /// Takes the numbers of a region that cannot be counted from smaps: those of map counts, of the page of zeros, and of
 /// shared memory in swap (since Linux 4.5). If smaps counts as many pages in swap as may be there, all of them are.
 pub(super) fn take_from_smaps(stats: &mut RegionStats, smaps: &Smaps) {
+    if stats.uncertainly_swapped().is_some()
+        && stats.swapped.as_ref().is_ok_and(|&at_most| smaps.field("Swap") == Some(at_most))
+    {
+        stats.uncertain = None;
+    }
     let numbers = [
         (&mut stats.rss, smaps.field("Rss")),
         (&mut stats.pss, smaps.field("Pss")),
@@ -236,9 +241,6 @@ pub(super) fn take_from_smaps(stats: &mut RegionStats, smaps: &Smaps) {
         if let (Err(_), Some(bytes)) = (&fact, bytes) {
             *fact = Ok(bytes);
         }
-    }
-    if stats.uncertainly_swapped().is_some() && stats.swapped.as_ref().ok() == smaps.field("Swap").as_ref() {
-        stats.uncertain = None;
     }
 }
 

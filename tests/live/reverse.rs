@@ -1,7 +1,7 @@
 //! The mappings of a frame by the kernel's own records: they are those that a search through all processes finds.
 
 use super::puppet::{each_page, fork, memfd};
-use super::support::{Numbers, page_bytes, plain_entries, plain_entry, plain_maps, skip};
+use super::support::{Numbers, page_bytes, plain_entry, plain_present_entries, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::budget::Budget;
@@ -184,17 +184,8 @@ fn several_threads_read_records() {
 /// Frames that processes map, each as often as it was found.
 fn mapped_frames(pids: &[u32]) -> Vec<u64> {
     const MOST: u64 = 1 << 12;
-    let mut frames = Vec::new();
-    for &pid in pids {
-        for (start, end, _) in plain_maps(pid) {
-            if end - start <= MOST * page_bytes() {
-                let entries = plain_entries(pid, start, end);
-                let present = entries.into_iter().filter(|(_, word)| word >> 63 == 1);
-                frames.extend(present.map(|(_, word)| word & FRAME));
-            }
-        }
-    }
-    frames
+    let entries = pids.iter().flat_map(|&pid| plain_present_entries(pid, MOST));
+    entries.map(|(_, word)| word & FRAME).collect()
 }
 
 fn while_processes_come_and_go() {

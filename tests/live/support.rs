@@ -152,6 +152,13 @@ pub fn plain_entries(pid: u32, start: u64, end: u64) -> Vec<(u64, u64)> {
     (first..).zip(words.map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")))).collect()
 }
 
+/// Those of present pages, without regions of more than `most` pages.
+pub fn plain_present_entries(pid: u32, most: u64) -> impl Iterator<Item = (u64, u64)> {
+    let maps = plain_maps(pid).into_iter().filter(move |(start, end, _)| end - start <= most * page_bytes());
+    let entries = maps.flat_map(move |(start, end, _)| plain_entries(pid, start, end));
+    entries.filter(|(_, word)| word >> 63 == 1)
+}
+
 /// Numbers that look random and are the same each time (SplitMix64).
 pub struct Numbers(pub u64);
 

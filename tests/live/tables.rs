@@ -4,7 +4,7 @@
 use super::Test;
 use super::answers::program;
 use super::puppet::Puppet;
-use super::support::{at, page, page_bytes, plain_entries, plain_entry, plain_maps, skip};
+use super::support::{at, page, page_bytes, plain_entry, plain_maps, plain_present_entries, skip};
 use super::{huge, system};
 use pmdb::kernel::{TableBits, TableEntry};
 use pmdb::process::Target;
@@ -176,10 +176,7 @@ fn present(pid: u32) -> [Vec<(u64, u64)>; 2] {
     const MOST: u64 = 1 << 16;
     const OF_FILE: u64 = 1 << 61;
     const ZERO_PAGE: u64 = 1 << 24;
-    let maps = plain_maps(pid).into_iter().filter(|(start, end, _)| end - start <= MOST * page_bytes());
-    let entries = maps.flat_map(|(start, end, _)| plain_entries(pid, start, end));
-    let entries = entries.filter(|(_, word)| word & PRESENT != 0);
-    let (others, anonymous): (Vec<_>, Vec<_>) = entries
+    let (others, anonymous): (Vec<_>, Vec<_>) = plain_present_entries(pid, MOST)
         .partition(|(_, word)| word & OF_FILE != 0 || huge::word("/proc/kpageflags", word & FRAME) & ZERO_PAGE != 0);
     [anonymous, others]
 }

@@ -8,7 +8,7 @@ use super::super::support::{self, page_bytes, skip};
 use super::super::system;
 use super::super::target::{Target, command_as, command_by};
 use super::super::undisturbed::looks;
-use super::{Truth, says_to};
+use super::{Truth, hexadecimal, says_to};
 use crate::executable;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
@@ -89,8 +89,10 @@ fn swapped_and_locked_without_rights() {
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     };
     let regions = says("regions where swapped > 0");
-    let address = |one: &Value, end: &str| one[end].as_str().and_then(|text| u64::from_str_radix(&text[2..], 16).ok());
-    let has_it = |one: &&Value| address(one, "start") <= Some(memory) && Some(memory) < address(one, "end");
+    let has_it = |one: &&Value| {
+        let [start, end] = ["start", "end"].map(|name| hexadecimal(&one[name]).expect("an address"));
+        (start..end).contains(&memory)
+    };
     let found = regions.iter().find(|one| one["type"] == "region" && has_it(one)).expect("its region");
     assert!(found["swapped"].as_u64() >= Some(10 * support::page_bytes()), "{found}");
     let kept = memory + 12 * support::page_bytes();

@@ -176,6 +176,11 @@ impl AddressSpace {
         &self.0.regions
     }
 
+    /// Those of them that are in `ranges`, at least in part. The ranges are in order, and none overlap.
+    pub(crate) fn regions_in<'s>(&'s self, ranges: &'s [AddressRange]) -> impl Iterator<Item = &'s ViewedRegion> {
+        self.regions().iter().filter(|viewed| viewed.range().within(ranges).next().is_some())
+    }
+
     /// The same as `maps` gives them, for lookups of names.
     pub fn maps(&self) -> impl Iterator<Item = &Region> {
         self.0.regions.iter().map(|viewed| &viewed.region)

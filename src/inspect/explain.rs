@@ -57,7 +57,8 @@ impl AddressSpace {
         let of_missing = smaps_if(is_missing);
         let of_pool = smaps_if(kind == Some(Kind::Hugetlb));
         let of_file = smaps_if(is_clean);
-        let may_be_locked = page.flags.map_or_else(|| self.has_locked(), |flags| flags.contains(PageFlags::MLOCKED));
+        let has_locked = || self.target().process.locked_bytes().is_some_and(|bytes| bytes > 0);
+        let may_be_locked = page.flags.map_or_else(has_locked, |flags| flags.contains(PageFlags::MLOCKED));
         let of_locked = smaps_if(is_present && may_be_locked);
         let vm_flag = |smaps: Option<&Smaps>, code: &str| Some(smaps?.has_flag(code));
         let mut facts = AccessFacts {
@@ -114,12 +115,6 @@ impl AddressSpace {
     pub fn outcome_of_region(&self, address: VirtualAddress, access: Access) -> Option<AccessOutcome> {
         let permissions = self.region(address).map(|viewed| viewed.region.permissions);
         outcome::without_page(permissions, access)
-    }
-
-    /// Whether the process has locked any memory.
-    fn has_locked(&self) -> bool {
-        let status = self.target().process.status();
-        status.is_ok_and(|status| status.memory.iter().any(|(name, bytes)| name == "VmLck" && *bytes > 0))
     }
 
     /// What smaps says of the region at `address`.

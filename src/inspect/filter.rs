@@ -240,8 +240,7 @@ impl AddressSpace {
     /// [`Facts::DEVICE_FRAMES`], if a device is mapped in `ranges` and its frames can be known. The ranges are in
     /// order, and none overlap.
     pub fn device_frames(&self, ranges: &[AddressRange]) -> Facts {
-        let is_inside = |viewed: &&ViewedRegion| viewed.range().within(ranges).next().is_some();
-        let has_device = self.regions().iter().filter(is_inside).any(|viewed| self.is_of_device(viewed));
+        let has_device = self.regions_in(ranges).any(|viewed| self.is_of_device(viewed));
         if has_device { self.obtainable(Facts::DEVICE_FRAMES) } else { Facts::empty() }
     }
 

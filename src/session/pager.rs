@@ -58,20 +58,20 @@ impl<'a> Pager<'a> {
     }
 
     fn ask(&mut self, output: &mut dyn Write) -> io::Result<()> {
-        loop {
+        let key = loop {
             write!(output, "{}", question(self.width))?;
             output.flush()?;
-            match read_answer(io::stdin().as_fd(), self.interrupts)? {
-                Some(PagerKey::More) => self.rows = 0,
-                Some(PagerKey::Rest) => self.is_paging = false,
-                Some(PagerKey::Leave) => return Err(io::ErrorKind::BrokenPipe.into()),
-                None => {
-                    writeln!(output, "{NOT_RUN}")?;
-                    continue;
-                }
+            if let Some(key) = read_answer(io::stdin().as_fd(), self.interrupts)? {
+                break key;
             }
-            return Ok(());
+            writeln!(output, "{NOT_RUN}")?;
+        };
+        match key {
+            PagerKey::More => self.rows = 0,
+            PagerKey::Rest => self.is_paging = false,
+            PagerKey::Leave => return Err(io::ErrorKind::BrokenPipe.into()),
         }
+        Ok(())
     }
 }
 

@@ -5,9 +5,7 @@ use crate::render::Record;
 use crate::render::columns::{Cell, Column, MakeCell, PAGES, REGION, SIZE, START, Table, length, region_file};
 use crate::render::text::Text;
 use crate::render::text::block::symbols_text;
-use crate::render::text::changes::{
-    NO_CHANGE, WITHOUT_WRITES, blind, by_kind, kind, net, net_figures, numbers, states, story,
-};
+use crate::render::text::changes::{blind, by_kind, kind, net, net_figures, no_change, numbers, states, story};
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::{counted, duration};
@@ -169,12 +167,9 @@ fn summary(lines: &mut Lines, summary: &DiffSummary) {
     line.indent(2).plain(format!("from {} to {}, {distance}: ", summary.from, summary.to));
     if summary.changes.is_empty() {
         let hides_writes = summary.blind.iter().any(|blind| blind.kind == EventKind::Written);
-        line.plain(match summary.blind.as_slice() {
-            [] => "nothing changed",
-            _ => NO_CHANGE,
-        });
-        if hides_writes {
-            line.plain(WITHOUT_WRITES);
+        match summary.blind.as_slice() {
+            [] => _ = line.plain("nothing changed"),
+            _ => no_change(line, hides_writes),
         }
     }
     numbers(line, &summary.changes);

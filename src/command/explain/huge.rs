@@ -4,13 +4,12 @@ use super::huge_records::{HugePages, HugePiece, HugeRow, HugeSizeRow, HugeZerosR
 use crate::command::rows::{Largest, RowLimit, finish, note_hidden_rows, show_largest, stop_of_sweep};
 use crate::command::{Context, Error, Flow, Outcome};
 use crate::eval::{self, AddressOrRange, Origin};
+use crate::inspect::AddressSpace;
 use crate::inspect::huge::{HugeReason, HugeReport, HugeStep, HugeSweep, HugeZeros};
-use crate::inspect::{AddressSpace, ViewedRegion};
 use crate::kernel::AddressRange;
 use crate::kernel::huge::HugeChoice;
 use crate::lang::parser::{Parsed, Tokens, clause, cut_to, range, word};
 use crate::lang::{self, Range, Spanned, display};
-use crate::process::Target;
 use crate::render::Sink;
 use crate::report::{HugeBy, HugePast, Reason, RegionBrief, Stopped};
 use nom::Parser;
@@ -95,10 +94,9 @@ impl ExplainHuge {
             }
             sizes(&report, sink)?;
         }
-        let is_inside = |viewed: &&ViewedRegion| viewed.range().within(&ranges).next().is_some();
-        let hides_swapped = space.regions().iter().filter(is_inside).any(|viewed| space.hides_swapped(viewed));
-        let summary = summary(&space, &target, &sweep, &report, stopped.is_some());
-        finish(&HugePages { hides_swapped, ..summary }, stopped, sink)?;
+        let hides_swapped = space.regions_in(&ranges).any(|viewed| space.hides_swapped(viewed));
+        let summary = summary(&space, &sweep, &report, hides_swapped, stopped.is_some());
+        finish(&summary, stopped, sink)?;
         Ok(Flow::Done)
     }
 }
@@ -189,11 +187,12 @@ fn sizes(report: &HugeReport, sink: &mut dyn Sink) -> Result<(), Stopped> {
 
 fn summary(
     space: &AddressSpace,
-    target: &Target,
     sweep: &HugeSweep,
     report: &HugeReport,
+    hides_swapped: bool,
     cut_short: bool,
 ) -> HugePages {
+    let target = space.target();
     let settings = sweep.settings();
     let identity = target.process.identity();
     let size = space.huge_bytes();
@@ -215,7 +214,7 @@ fn summary(
         huge_zeros: report.counts.huge_zeros,
         small: report.counts.small,
         swapped: report.counts.swapped,
-        hides_swapped: false,
+        hides_swapped,
         untouched: report.counts.untouched,
         zeros,
         unread,

@@ -6,7 +6,7 @@ use crate::render::columns::{Cell, Column, Table, none, optional};
 use crate::render::text::Text;
 use crate::render::text::block::symbols_text;
 use crate::render::text::changes::{
-    NO_CHANGE, TIME, WITHOUT_WRITES, blind, by_kind, kind, net, net_figures, numbers, states, story, time,
+    TIME, blind, by_kind, kind, net, net_figures, no_change, numbers, states, story, time,
 };
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
@@ -230,10 +230,7 @@ fn summary(lines: &mut Lines, summary: &WatchSummary) {
     }
     line.plain(format!("watched for {} in {samples}; ", duration(summary.seconds))).indent(2);
     if summary.events.is_empty() {
-        line.plain(NO_CHANGE);
-        if summary.hides_writes {
-            line.plain(WITHOUT_WRITES);
-        }
+        no_change(line, summary.hides_writes);
     }
     numbers(line, &summary.events);
     net_figures(line, &summary.effect);

@@ -108,7 +108,8 @@ fn marked_entries(words: &EntryWords<'_>, category: Categories) -> impl Iterator
     marks.map(|mark| (mark.first, mark.end))
 }
 
-/// Which entries are of the page of zeros: by their flags, or by the scan where no flags were read.
+/// The stretches of entries that map the page of zeros. The flags of their frames tell them; the scan does where no
+/// flags were read.
 fn zero_entries(words: &EntryWords<'_>) -> impl Iterator<Item = (usize, usize)> {
     let is_zero = |word: &u64| *word != UNREAD && PageFlags::from_bits_retain(*word).contains(PageFlags::ZERO_PAGE);
     let alike = words.flags.chunk_by(move |one, next| is_zero(one) == is_zero(next));
@@ -356,12 +357,9 @@ impl OpenSample {
     pub fn new(space: AddressSpace, spans: Vec<AddressRange>, [extra, more]: [Facts; 2], before: &PageWords) -> Self {
         // Where frames are hidden, only the scan shows that a write has replaced the page of zeros.
         let hides_zeros = space.availability().frames.is_err();
-        let zeros = match (extra.contains(Facts::KINDS), space.target().process.has_scan()) {
-            (true, false) => Facts::KINDS | Facts::FLAGS,
-            (true, true) => Facts::KINDS,
-            (false, _) if hides_zeros => Facts::KINDS,
-            (false, _) => Facts::empty(),
-        };
+        let asks_kinds = extra.contains(Facts::KINDS);
+        let mut zeros = if asks_kinds || hides_zeros { Facts::KINDS } else { Facts::empty() };
+        zeros.set(Facts::FLAGS, asks_kinds && !space.target().process.has_scan());
         let extra = extra & (Facts::FLAGS | Facts::COUNTS);
         let need = space.obtainable(Facts::HUGE | Facts::OWNERS | zeros | more) | extra | Facts::ENTRIES;
         let pages = space.pages(&spans, need);

@@ -103,9 +103,12 @@ pub fn blind(lines: &mut Lines, blind: &[Blind]) {
 }
 
 /// What the totals say if there was no change.
-pub const NO_CHANGE: &str = "no change seen";
-/// What they add where writes are hidden.
-pub const WITHOUT_WRITES: &str = " (writes in place do not show)";
+pub fn no_change(line: &mut Line, hides_writes: bool) {
+    line.plain("no change seen");
+    if hides_writes {
+        line.plain(" (writes in place do not show)");
+    }
+}
 
 /// The number of each kind of change.
 pub fn numbers(line: &mut Line, numbers: &Numbers<EventKind>) {

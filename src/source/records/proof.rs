@@ -68,9 +68,10 @@ pub(super) fn prove(pages: &PageRecords, ground: &dyn Ground) -> Result<RecordPa
     ground.huge_page(&mut |frame, by_two| proof.compare(frame, if by_two { 2 } else { SHARED }));
     // Where huge pages are switched off, slab caches may have the only large folios.
     if !proof.orders.proves(1) {
-        for &frame in &frames {
-            let order = proof.compare_order(frame);
-            proof.orders.add(order);
+        for frame in frames {
+            if proof.kpageflags(frame).is_some_and(is_large) {
+                proof.orders.add(proof.compare_order(frame));
+            }
         }
     }
     let is_folio_proved = proof.flags.proves(4) && proof.tails.proves(2) && proof.orders.proves(1);
@@ -188,7 +189,7 @@ impl Proof<'_> {
         let flags = if tail == Some((0, 0)) { self.compare_until_stable(&word, &twin_word) } else { None };
         let count = |frame| self.word(WordFile::FrameCounts, frame);
         let is_slab = twin.contains(PageFlags::SLAB);
-        let is_large = twin.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL);
+        let is_large = is_large(twin);
         let maps = || pages.with(frame, |page| page.maps());
         let maps = if is_slab || is_large { None } else { self.compare_until_stable(&maps, &|| count(frame)) };
         let anonymous = || {
@@ -221,12 +222,11 @@ impl Proof<'_> {
         self.large.add(large);
     }
 
-    /// Compares the order of the folio of a frame, if that is a large one.
+    /// Compares the order of the large folio of a frame.
     fn compare_order(&self, frame: u64) -> Option<(u64, u64)> {
         let head = || self.pages.with(frame, |page| page.head(frame));
         let ours = || Some(u64::from(self.pages.folio(head()?)?.order));
-        let is_large = self.kpageflags(frame)?.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL);
-        if is_large { self.compare_until_stable(&ours, &|| self.order_of(head()?)) } else { None }
+        self.compare_until_stable(&ours, &|| self.order_of(head()?))
     }
 
     /// Compares the record of a page of a file of pmdb's own.
@@ -261,6 +261,11 @@ impl Proof<'_> {
         let mappings = sum.checked_sub(of_all).unwrap_or(u64::MAX);
         Some(FolioCounts { mappings, most: counts.into_iter().max().unwrap_or_default() })
     }
+}
+
+/// Whether a frame with these flags is part of a large folio.
+fn is_large(flags: PageFlags) -> bool {
+    flags.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL)
 }
 
 /// How often a folio is mapped.

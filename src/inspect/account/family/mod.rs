@@ -218,7 +218,9 @@ impl Family {
         if backing == Some(Backing::Hugetlb) {
             let present = chunk.pages().filter(|page| page.state() == State::Present);
             let bytes: u64 = present.map(|page| page.bytes(size)).sum();
-            self.members.last_mut().into_iter().for_each(|member| member.hugetlb += bytes);
+            if let Some(member) = self.members.last_mut() {
+                member.hugetlb += bytes;
+            }
         } else {
             for page in chunk.pages() {
                 match (page.state(), page.frame()) {

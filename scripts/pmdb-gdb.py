@@ -259,7 +259,9 @@ def ranged(text, keeps_size=False):
 
 
 def filled(text):
-    """Text of pmdb with each {gdb expression} replaced by its address or number. A type in braces stays."""
+    """Text of pmdb with each {gdb expression} replaced by its address, its number or, for L@N and the like, its range.
+
+    A type in braces stays."""
     parts, at = [], 0
     quoted = re.compile(r"(['\"])(?:\\.|(?!\1).)*\1?")
     while at < len(text):
@@ -268,22 +270,28 @@ def filled(text):
             end = closing(text, at) + 1
             if end == 0:
                 raise gdb.GdbError("a { has no }; {gdb expression} is replaced by its address or number")
-            try:
-                value = evaluated(text[at + 1:end - 1])
-            except gdb.error as error:
-                # {int[4]}ADDRESS means the same in both.
-                if "type name" not in str(error):
-                    raise
-                parts.append(text[at:end])
-            else:
-                is_number = value.type.strip_typedefs().code in NUMBERS
-                parts.append(str(int(value)) if is_number else "{:#x}".format(place(value)[0]))
+            parts.append(filling(text[at + 1:end - 1]))
         else:
             if text[at] in "\"'":
                 end = quoted.match(text, at).end()
             parts.append(text[at:end])
         at = end
     return "".join(parts)
+
+
+def filling(inner):
+    """What takes the place of braces and the text in them."""
+    if any(find(inner, mark) >= 0 for mark in ("@", ",", "..")):
+        return ranged(inner, keeps_size=True)
+    try:
+        value = evaluated(inner)
+    except gdb.error as error:
+        # {int[4]}ADDRESS means the same in both.
+        if "type name" not in str(error):
+            raise
+        return "{" + inner + "}"
+    is_number = value.type.strip_typedefs().code in NUMBERS
+    return str(int(value)) if is_number else "{:#x}".format(place(value)[0])
 
 
 # ---- The server
@@ -741,9 +749,10 @@ class PassedOn(gdb.Command):
 Usage: pmdb -- COMMAND
 
 A pointer, an array, a structure and a function are replaced by an address, a
-number by that number:
+number by that number, and L@N by a range. For all of an array, write
+{buf[0]@N} or {buf}, +{sizeof(buf)}:
 
-  pmdb -- print count({buf}..{buf + 1} where present)
+  pmdb -- print count({*p@n} where present)
   pmdb -- walk heap where mapcount > {limit}
 
 Names outside of braces are pmdb's. Shell commands, pipes and files are

@@ -61,11 +61,11 @@ pub(super) fn copies_elsewhere(
     }))
 }
 
-/// Notes that a page that was not shared before a fork looks moved when it is copied, if the process has children.
-pub(super) fn note_copies_as_moved(target: &Target, since: &str, sink: &mut dyn Sink) -> Result<(), Error> {
+/// Notes when a copy after a fork looks like a move, if the process has children.
+pub(super) fn note_copies_as_moved(target: &Target, between: &str, sink: &mut dyn Sink) -> Result<(), Error> {
     if target.machine.has_children(target.process.identity().pid)? {
-        let pages = format!("pages that were not shared {since} and were copied after a fork show as moved");
-        sink.note(format!("{pages}: `compare children` shows how many were copied"))?;
+        let moved = format!("if a fork and a copy both fell between {between}, the copied page shows as `moved`");
+        sink.note(format!("{moved}: `compare children` counts the copies"))?;
     }
     Ok(())
 }

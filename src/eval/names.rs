@@ -5,8 +5,9 @@ use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Origin, Spans, Value};
 use crate::kernel::text::unescape;
+use crate::kernel::words::Worded;
 use crate::kernel::{AddressRange, Device, Name, Region};
-use crate::lang::{self, Expression, Span, Spanned};
+use crate::lang::{self, Expression, Function, Span, Spanned};
 use crate::symbol::SymbolAt;
 
 /// What a name turned out to be.
@@ -101,6 +102,9 @@ impl Evaluator<'_> {
         }
         if name == "frames" {
             return error.hint("`walk pfn:A..pfn:B` lists frames, and `summary frames` counts those of the machine");
+        }
+        if let Some(function) = Function::from_word(name).filter(|one| one.adds_up()) {
+            return error.hint(format!("`{}` is a function of a range: `{0}(all)`", function.name()));
         }
         let mut near = self.similar_mappings(name);
         near.extend(self.similar_symbols(None, name));
@@ -230,13 +234,12 @@ impl Evaluator<'_> {
         let message = format!("'{name}' is a symbol; the type and the size of its elements are unknown");
         let name = symbol.node.to_string();
         let first = lang::pointer_to("int", &name);
-        let hint = format!("if an element is an int, it is `({first})[{index}]` at `{first} + {index}`");
-        let hint = if found.iter().any(|one| self.is_like_pointer(one)) {
-            let of_array = lang::pointer_to("int", &format!("&{name}"));
-            format!("{hint} for a pointer, and `({of_array})[{index}]` at `{of_array} + {index}` for an array")
-        } else {
-            hint
-        };
+        let element = format!("its address is `{first} + {index}`, and its value `({first})[{index}]`");
+        let mut hint = format!("if an element is an int, {element}");
+        let is_pointer = self.mapped_pointer(&Spanned::new(Expression::Name(symbol.node.clone()), symbol.at)).is_some();
+        if !is_pointer && found.iter().any(|one| self.is_like_pointer(one)) {
+            hint.push_str(&format!("; if `{name}` is an array, write `&{name}` for `{name}`"));
+        }
         Some(Error::new(symbol.at, message).hint(hint))
     }
 

@@ -17,19 +17,19 @@ const SMALLEST_LENGTH: i128 = 4096;
 /// What is to be written after the place where there is no length.
 const ANY_LENGTH: &str = ", +LENGTH";
 
-/// Notes both for the range of a command.
-pub(super) fn note_range(range: &Spanned<Range>, scope: &dyn Scope) {
+/// Notes both for the range of a command. Returns whether there was one.
+pub(super) fn note_range(range: &Spanned<Range>, scope: &dyn Scope) -> bool {
     let expression = match &range.node {
         Range::Expression(expression) => expression,
         Range::Length { start, length } => return note(start, &format!(", +{}", length.node), scope),
-        _ => return,
+        _ => return false,
     };
     if is_sum_like_length(expression) {
         let cause = "a sum is one address: for a range, put a comma before the length, as in".to_owned();
         scope.note_slip(Slip { cause, written: expression.to_string(), meant: "A, +4M".to_owned() });
-        return;
+        return true;
     }
-    note(&Spanned::new(expression.clone(), range.at), ANY_LENGTH, scope);
+    note(&Spanned::new(expression.clone(), range.at), ANY_LENGTH, scope)
 }
 
 /// Notes, for the name of a variable that holds a mapped address, that the answer is about the variable.
@@ -37,7 +37,7 @@ pub(super) fn note_place(place: &Spanned<Expression>, scope: &dyn Scope) {
     note(place, "", scope);
 }
 
-fn note(place: &Spanned<Expression>, length: &str, scope: &dyn Scope) {
+fn note(place: &Spanned<Expression>, length: &str, scope: &dyn Scope) -> bool {
     // In C, `pointer + 4096` is an address in the memory that it points to.
     let (variable, sum) = match &place.node {
         Expression::Binary { operator, left, right }
@@ -48,13 +48,14 @@ fn note(place: &Spanned<Expression>, length: &str, scope: &dyn Scope) {
         _ => (place, String::new()),
     };
     let Some((name, pointer)) = Evaluator::new(scope).mapped_pointer(variable) else {
-        return;
+        return false;
     };
     scope.note_slip(Slip {
         cause: format!("`{name}` points to {pointer}: for the memory there, write"),
         written: place.node.to_string() + if length == ANY_LENGTH { "" } else { length },
         meant: format!("*{name}{sum}{length}"),
     });
+    true
 }
 
 /// Notes, for the name of a variable that `print` gives the address of, how to read its value.
@@ -88,14 +89,29 @@ impl Evaluator<'_> {
     }
 
     /// Notes, for a function about the pages of its argument, that this is a pointer.
-    pub(super) fn note_argument(&self, function: Function, argument: &Spanned<Range>) {
+    pub(super) fn note_argument(&self, function: Function, argument: &Spanned<Range>, is_filtered: bool) {
         use Function as F;
         match (function, &argument.node) {
             (F::Start | F::End | F::Size, _) => {}
-            (F::Count | F::Bytes | F::Runs | F::Longest | F::First | F::Last, _)
-            | (F::Rss | F::Pss | F::Uss | F::Swapped | F::Huge, _) => note_range(argument, self.scope),
+            _ if function.adds_up() => {
+                if !note_range(argument, self.scope) && !is_filtered {
+                    self.note_one_page(function, argument);
+                }
+            }
             (_, Range::Expression(place)) => note_place(&Spanned::new(place.clone(), argument.at), self.scope),
             _ => {}
+        }
+    }
+
+    /// Notes, for a function that adds up the pages of a range, that its argument is one address.
+    fn note_one_page(&self, function: Function, argument: &Spanned<Range>) {
+        let Range::Expression(expression) = &argument.node else {
+            return;
+        };
+        if matches!(self.evaluate_at(expression, argument.at), Ok(Value::Address(_) | Value::Integer(_))) {
+            let cause = "one address is one page: for more, put a comma before a length, as in".to_owned();
+            let written = format!("{}({expression})", function.name());
+            self.scope.note_slip(Slip { cause, written, meant: format!("{}({expression}, +4M)", function.name()) });
         }
     }
 

@@ -354,6 +354,13 @@ impl Function {
             Function::Count | Function::Bytes | Function::Runs | Function::Longest | Function::First | Function::Last
         )
     }
+
+    /// Whether it adds up the pages of a range.
+    pub fn adds_up(self) -> bool {
+        let is_amount =
+            matches!(self, Function::Rss | Function::Pss | Function::Uss | Function::Swapped | Function::Huge);
+        is_amount || self.takes_filter()
+    }
 }
 
 worded! {

@@ -215,6 +215,8 @@ fn x_notes_what_gdb_would_follow() {
             // Functions, and the addresses of variables.
             ("pmdb -- print count(text)", ": for the memory there, write `*text, +LENGTH`"),
             ("pmdb -- assert count(text) == 1", ": for the memory there, write `*text, +LENGTH`"),
+            ("pmdb -- assert runs(*text) == 1", "one address is one page: for more, put a comma before a length"),
+            ("pmdb -- assert runs(*text) == 1", ", as in `assert runs(*text, +4M) == 1`"),
             ("pmdb -- print state(text)", ": for the memory there, write `*text`"),
             ("pmdb -- region text", ": for the memory there, write `region *text`"),
             ("pmdb -- print global_int", "address of `global_int`: for its value, write `print (int)global_int`"),
@@ -245,10 +247,10 @@ fn hints_for_elements_and_members_are_right_for_pointers_and_for_arrays() {
     program.check(
         &["break done", "run"],
         &[
-            ("pmdb -- print pointer[1]", "it is `((int *)pointer)[1]` at `(int *)pointer + 1`"),
+            ("pmdb -- print pointer[1]", "its address is `(int *)pointer + 1`, and its value `((int *)pointer)[1]`"),
             ("pmdb -- print ((int *)pointer)[1] + 0x1000", "(0x1003)"),
             ("pmdb -- print (int *)pointer + 1", "<array+8>"),
-            ("pmdb -- print pair[1]", "and `((int *)&pair)[1]` at `(int *)&pair + 1` for an array"),
+            ("pmdb -- print pair[1]", "if `pair` is an array, write `&pair` for `pair`"),
             ("pmdb -- print ((int *)&pair)[1]", "6"),
             ("pmdb -- print (int *)&pair + 1", "<pair+4>"),
             ("pmdb -- print (char *)tag", "so it is read as one: for an array, write `print (char *)&tag`"),

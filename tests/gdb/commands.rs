@@ -36,6 +36,8 @@ fn expressions_mean_what_they_mean_to_x() {
             ("pmdb find bytes, +8*page, 0x01", "7 matches"),
             ("pmdb -- print {page} + 1", "4097"),
             ("pmdb -- print count({pool}..{bytes + 16*page} where present) + 0x1000", "(0x1007)"),
+            ("pmdb -- print count({*pool@16} where present) + 0x1000", "(0x1007)"),
+            ("pmdb -- print count({pool, +2*page}) + 0x1000", "(0x1002)"),
             ("pmdb -- walk all where state == present by state limit {turns}", "present"),
             // Clauses begin outside of brackets and after an operand.
             ("pmdb walk *pool@16 where present limit 2", " present"),

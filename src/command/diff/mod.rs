@@ -199,7 +199,7 @@ copied page is shown as moved: it was not shared before.",
         let changes = totals(&rows);
         let has_moved = changes.iter().any(|(kind, _)| *kind == EventKind::Moved);
         if has_moved && !target.machine.is_captured() {
-            note_copies_as_moved(&target, "in the first state", context.sink)?;
+            note_copies_as_moved(&target, "the two states", context.sink)?;
         }
         let flags_changed = changes.iter().any(|(kind, _)| *kind == EventKind::FlagsChanged);
         if flags_changed && [from, to].iter().any(|one| one.snapshot.has_contents()) {

@@ -9,7 +9,7 @@ use huge_records::{HugePages, HugeRow, HugeSizeRow, HugeZerosRow};
 
 use super::translate::{self, note_shorter, translation};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
-use crate::eval;
+use crate::eval::{self, Value};
 use crate::inspect::{self, Access, AddressSpace, Facts, OwnerUnknown, PageDetail, kind_unknown, movable};
 use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, split_text, word};
@@ -153,6 +153,11 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             next_write: Ok(consequences.write),
         };
         context.sink.emit(&explanation)?;
+        if let Value::Range(spans) = eval::evaluate(place, context.state)?
+            && spans.size() > space.page().bytes()
+        {
+            context.sink.note(format!("this is only the first page: `walk {} by state` counts all", place.node))?;
+        }
         if is_outside {
             note_shorter(context, &target, address)?;
         }

@@ -226,7 +226,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             context.sink.emit(&group)?;
         }
         if watch.tally.events.contains_key(&EventKind::Moved) {
-            note_copies_as_moved(&target, "in the sample before", context.sink)?;
+            note_copies_as_moved(&target, "two samples", context.sink)?;
         }
         context.sink.emit(&WatchSummary {
             samples: watch.samples,

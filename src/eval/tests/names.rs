@@ -223,12 +223,16 @@ fn suggestions() {
         ("libd.so.6!malloc", "libd.so.6", "did you mean `libc.so.6`?"),
         ("libc.so.6!maloc", "maloc", "did you mean `malloc`?"),
         ("&bufer", "bufer", "did you mean `buffer`?"),
-        ("buffer[3]", "buffer", "if an element is an int, it is `((int *)buffer)[3]` at `(int *)buffer + 3`"),
+        (
+            "buffer[3]",
+            "buffer",
+            "if an element is an int, its address is `(int *)buffer + 3`, and its value `((int *)buffer)[3]`",
+        ),
         (
             "table[3]",
             "table",
-            "if an element is an int, it is `((int *)table)[3]` at `(int *)table + 3` for a pointer, and \
-             `((int *)&table)[3]` at `(int *)&table + 3` for an array",
+            "if an element is an int, its address is `(int *)table + 3`, and its value `((int *)table)[3]`; \
+             if `table` is an array, write `&table` for `table`",
         ),
         (
             "vector[3]",
@@ -242,6 +246,7 @@ fn suggestions() {
         ("bufer[3]", "bufer", "did you mean `buffer`?"),
         ("c0ffee", "c0ffee", "write a hexadecimal number as `0xc0ffee`"),
         ("nothing_like_it", "nothing_like_it", NOWHERE),
+        ("rss < 1M", "rss", "`rss` is a function of a range: `rss(all)`"),
         ("frames", "frames", "`walk pfn:A..pfn:B` lists frames, and `summary frames` counts those of the machine"),
     ] {
         let (meant, error) = world.error(text);

@@ -2,6 +2,7 @@
 
 use super::command::is_clause;
 use super::failure::{Failure, short};
+use super::slips::LEAST_ADDRESS;
 use crate::lang::expected::Expected;
 use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::{Token, TokenKind};
@@ -62,12 +63,12 @@ pub(super) fn second_operand(failed: &Failure<'_>) -> Option<String> {
         let between = if is_value { "the values" } else { "the range and the value" };
         return Some(format!("put a comma between {between}: `{}, {}`", before.trim_end(), short(value)));
     }
-    // A size is no address, nor is a number in the first page, which is never mapped, or one far below the first.
+    // A size is no address, nor is a number below the least address, or one far below the first.
     let is_length = match token.kind {
         TokenKind::Pages(_) => true,
         TokenKind::Number(number) => {
             let is_below = matches!(before.kind, TokenKind::Number(start) if number < start / 2);
-            number < 0x1000 || is_below || token.text.trim_end_matches("iB").ends_with(['K', 'M', 'G', 'T'])
+            number < LEAST_ADDRESS || is_below || token.text.trim_end_matches("iB").ends_with(['K', 'M', 'G', 'T'])
         }
         _ => false,
     };
@@ -79,7 +80,9 @@ pub(super) fn second_operand(failed: &Failure<'_>) -> Option<String> {
         if is_length {
             format!("put a comma before a length: `{}, +{}`", before.text, token.text)
         } else {
-            format!("write a range as A..B: `{}..{}`", start.text, end.text)
+            let may_be_filter = token.kind == TokenKind::Name && failed.expects_word("where");
+            let filter = if may_be_filter { ", and a filter after `where`" } else { "" };
+            format!("write a range as A..B: `{}..{}`{filter}", start.text, end.text)
         }
     })
 }

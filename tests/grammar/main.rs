@@ -69,16 +69,33 @@ fn check_line(recogniser: &Recogniser, line: &str) -> Result<bool, String> {
     }
 }
 
-#[test]
-fn parser_and_grammar_agree() {
+/// How many sentences were derived and damaged, and what became of them.
+#[derive(Default)]
+struct Tally {
+    derived: u64,
+    accepted: u64,
+    mutated: u64,
+    rejected: u64,
+    wrong: Vec<String>,
+}
+
+impl Tally {
+    fn add(&mut self, more: Tally) {
+        self.derived += more.derived;
+        self.accepted += more.accepted;
+        self.mutated += more.mutated;
+        self.rejected += more.rejected;
+        self.wrong.extend(more.wrong);
+    }
+}
+
+/// Checks these sentences, each with three mutations.
+fn check_sentences(seed: u64, numbers: impl Iterator<Item = u64>) -> Tally {
     let grammar = grammar();
     let recogniser = Recogniser::new(&grammar);
     let deriver = Deriver::new(&grammar);
-    let seed = from_environment("PMDB_GRAMMAR_SEED", 1);
-    let sentences = from_environment("PMDB_GRAMMAR_SENTENCES", 8_000);
-    let (mut derived, mut accepted, mut mutated, mut rejected) = (0, 0, 0, 0);
-    let mut wrong = Vec::new();
-    for number in 0..sentences {
+    let mut tally = Tally::default();
+    for number in numbers {
         let seed = seed.wrapping_mul(0x1_0000_0001).wrapping_add(number);
         let mut random = Random::new(seed);
         let tokens = deriver.sentence(&mut random);
@@ -86,27 +103,43 @@ fn parser_and_grammar_agree() {
         if line.len() > LONGEST {
             continue;
         }
+        let wrong = &mut tally.wrong;
         let mut check = |line: &str| {
             check_line(&recogniser, line).unwrap_or_else(|fault| {
                 wrong.push(format!("(sentence {number}) {fault}"));
                 false
             })
         };
-        derived += 1;
-        accepted += usize::from(check(&line));
+        tally.derived += 1;
+        tally.accepted += u64::from(check(&line));
         let mut damaged = tokens;
         for _ in 0..3 {
             damaged = mutate(&damaged, &deriver, &mut random);
             let line = join(&damaged, &mut random);
             if line.len() <= LONGEST {
-                mutated += 1;
-                rejected += usize::from(!check(&line));
+                tally.mutated += 1;
+                tally.rejected += u64::from(!check(&line));
             }
         }
-        if wrong.len() > 5 {
+        if tally.wrong.len() > 5 {
             break;
         }
     }
+    tally
+}
+
+#[test]
+fn parser_and_grammar_agree() {
+    let seed = from_environment("PMDB_GRAMMAR_SEED", 1);
+    let sentences = from_environment("PMDB_GRAMMAR_SENTENCES", 8_000);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut tally = Tally::default();
+    std::thread::scope(|scope| {
+        let shares = (0..threads).map(|first| (first as u64..sentences).step_by(threads));
+        let running: Vec<_> = shares.map(|share| scope.spawn(move || check_sentences(seed, share))).collect();
+        running.into_iter().for_each(|one| tally.add(one.join().expect("a tally")));
+    });
+    let Tally { derived, accepted, mutated, rejected, wrong } = tally;
     println!("{derived} derived, {accepted} of them accepted; {mutated} mutated, {rejected} of them rejected");
     assert!(wrong.is_empty(), "PMDB_GRAMMAR_SEED={seed}\n{}", wrong.join("\n\n"));
     // Joined without a blank, cut by a comment or at a pipe, some derived sentences are none.

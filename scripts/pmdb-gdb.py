@@ -479,7 +479,7 @@ def check_target(inferior, line):
     if "core" in names:
         core = re.search(r"core dump file:\s*`(.*)', file type", gdb.execute("info files", to_string=True))
         command = [program(), "-c", core.group(1) if core else "CORE", line.strip()]
-        raise gdb.GdbError("pmdb in gdb needs a process; for this core file: shell " + " ".join(map(shlex.quote, command)))
+        raise gdb.GdbError("pmdb in gdb needs a process; a core file has no states and frames, but regions and memory; for this core file: shell " + " ".join(map(shlex.quote, command)))
     if "native" in names:
         return
     is_remote = "remote" in names or "extended-remote" in names
@@ -1028,7 +1028,10 @@ pages that are read as used. `info pmdb track` lists the ranges."""
         if not expression.strip():
             raise gdb.GdbError("pmdb track needs a range, as in pmdb track buf; info pmdb track lists the tracked ranges")
         refuse_shell(expression)
-        track = Track(live_process(), ranged(expression), expression.strip(), bool(options))
+        inferior, where = live_process(), ranged(expression)
+        if any((one.where, one.with_content) == (where, bool(options)) for one in tracked_in(inferior.num)):
+            raise gdb.GdbError("{} is tracked already: info pmdb track".format(expression.strip()))
+        track = Track(inferior, where, expression.strip(), bool(options))
         TRACKED.append(track)
         write("tracking {} ({})\n".format(track.text, track.where))
 

@@ -228,7 +228,7 @@ facts kept besides the page map, and the memory that it uses.",
             context.sink.emit(&row(snapshot))?;
         }
         if context.state.snapshots.iter().next().is_none() {
-            return Err(Error::refused("there is no snapshot", "make one with `snapshot NAME`"));
+            return Err(Error::refused("there is no snapshot", eval::NO_SNAPSHOT_HINT));
         }
         Ok(Flow::Done)
     }

@@ -6,6 +6,7 @@ use crate::kernel::AddressRange;
 use crate::process::Target;
 use crate::render::Sink;
 use crate::report::{Blind, EventKind};
+use std::time::Duration;
 
 /// The kinds of change that cannot be seen, each with the reason.
 pub(super) fn unobservable(space: &AddressSpace, ranges: &[AddressRange], wanted: Facts) -> Vec<Blind> {
@@ -61,11 +62,11 @@ pub(super) fn copies_elsewhere(
     }))
 }
 
-/// Notes when a copy after a fork looks like a move, if the process has children.
-pub(super) fn note_copies_as_moved(target: &Target, between: &str, sink: &mut dyn Sink) -> Result<(), Error> {
-    if target.machine.has_children(target.process.identity().pid)? {
+/// Notes how copies may show if the process forked within this time: as moves, and those of a child not at all.
+pub(super) fn note_forks(target: &Target, within: Duration, between: &str, sink: &mut dyn Sink) -> Result<(), Error> {
+    if target.machine.has_forked(target.process.identity().pid, within)? {
         let moved = format!("if a fork and a copy both fell between {between}, the copied page shows as `moved`");
-        sink.note(format!("{moved}: `compare children` counts the copies"))?;
+        sink.note(format!("{moved}, and a copy by the child may not show: `compare children` counts all copies"))?;
     }
     Ok(())
 }

@@ -117,14 +117,14 @@ impl<'a> Evaluator<'a> {
     }
 }
 
+/// The hint where there is no snapshot.
+pub const NO_SNAPSHOT_HINT: &str = "`snapshot NAME` makes one, which is lost when pmdb ends; \
+    `snapshot NAME to FILE` keeps it for a later `diff from FILE`";
+
 /// No snapshot has that name.
 pub fn unknown_snapshot(name: &Spanned<String>, all: &[NamedSnapshot]) -> Error {
     let names: Vec<&str> = all.iter().map(|one| &*one.name).collect();
-    let hint = if names.is_empty() {
-        "make one with `snapshot NAME`".to_owned()
-    } else {
-        format!("there is {}", names.join(", "))
-    };
+    let hint = if names.is_empty() { NO_SNAPSHOT_HINT.to_owned() } else { format!("there is {}", names.join(", ")) };
     Error::new(name.at, format!("no snapshot is called '{}'", name.node)).hint(hint)
 }
 

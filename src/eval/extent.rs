@@ -293,7 +293,7 @@ impl AddressOrRange {
     pub fn spans(self, at: Span, hint: &str) -> Result<Spans> {
         match self {
             AddressOrRange::Sized(spans) | AddressOrRange::Range(spans) => Ok(spans),
-            AddressOrRange::Address(_) => Err(Error::new(at, "one address is not a range to search").hint(hint)),
+            AddressOrRange::Address(_) => Err(Error::new(at, "one address is not a range").hint(hint)),
         }
     }
 }

@@ -16,7 +16,7 @@ impl Evaluator<'_> {
         filter: Option<&Spanned<FilterExpression<PageField>>>,
     ) -> Result<Value> {
         let at = argument.at;
-        self.note_argument(function, argument, filter.is_some());
+        self.note_argument(function, argument);
         match function {
             Function::Start => Ok(self.range_argument(argument)?.start()),
             Function::End => Ok(match self.range_argument(argument)? {

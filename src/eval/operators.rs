@@ -382,7 +382,12 @@ pub(super) fn space_of_binary(
     let op = operator.node;
     let refuse = |who: String| {
         let message = format!("{who} cannot be {}", participle(op));
-        Err(Error::new(operator.at, message))
+        let error = Error::new(operator.at, message);
+        Err(if op == Op::Multiply && [left, right].contains(&Some(Space::Virtual)) {
+            error.hint("a variable by its name is its address: `(int)NAME` is the value of an int")
+        } else {
+            error
+        })
     };
     match (left, right) {
         (None, None) => Ok(None),

@@ -89,30 +89,28 @@ impl Evaluator<'_> {
     }
 
     /// Notes, for a function about the pages of its argument, that this is a pointer.
-    pub(super) fn note_argument(&self, function: Function, argument: &Spanned<Range>, is_filtered: bool) {
+    pub(super) fn note_argument(&self, function: Function, argument: &Spanned<Range>) {
         use Function as F;
         match (function, &argument.node) {
             (F::Start | F::End | F::Size, _) => {}
-            _ if function.adds_up() => {
-                if !note_range(argument, self.scope) && !is_filtered {
-                    self.note_one_page(function, argument);
-                }
-            }
+            _ if function.adds_up() => _ = note_range(argument, self.scope) || self.note_one_page(function, argument),
             (_, Range::Expression(place)) => note_place(&Spanned::new(place.clone(), argument.at), self.scope),
             _ => {}
         }
     }
 
-    /// Notes, for a function that adds up the pages of a range, that its argument is one address.
-    fn note_one_page(&self, function: Function, argument: &Spanned<Range>) {
+    /// Notes, for a function that adds up the pages of a range, that its argument is one address, if it is.
+    fn note_one_page(&self, function: Function, argument: &Spanned<Range>) -> bool {
         let Range::Expression(expression) = &argument.node else {
-            return;
+            return false;
         };
-        if matches!(self.evaluate_at(expression, argument.at), Ok(Value::Address(_) | Value::Integer(_))) {
+        let is_one = matches!(self.evaluate_at(expression, argument.at), Ok(Value::Address(_) | Value::Integer(_)));
+        if is_one {
             let cause = "one address is one page: for more, put a comma before a length, as in".to_owned();
             let written = format!("{}({expression})", function.name());
             self.scope.note_slip(Slip { cause, written, meant: format!("{}({expression}, +4M)", function.name()) });
         }
+        is_one
     }
 
     /// Notes, for `(T *)NAME` of a variable that holds no mapped address, that it was read as a pointer.
@@ -121,7 +119,9 @@ impl Evaluator<'_> {
         if pointer.get() == 0 || self.scope.target().is_none_or(is_mapped) {
             return;
         }
-        let cause = format!("`{name}` has the size of a pointer, so it is read as one: for an array, write");
+        let cause = format!(
+            "`{name}` has the size of a pointer, so it is read as one: its own value is `(long){name}`; for an array, write"
+        );
         self.scope.note_slip(Slip { cause, written: format!("({to}){name}"), meant: format!("({to})&{name}") });
     }
 

@@ -42,7 +42,7 @@ macro_rules! flags {
 }
 
 flags! {
-    LOCKED = 0, "locked", "being read, written or migrated";
+    LOCKED = 0, "locked", "held during I/O or migration; mlock sets mlocked";
     ERROR = 1, "error", "failed in I/O (never set since Linux 6.12)";
     REFERENCED = 2, "referenced", "used since the last scan by reclaim";
     UPTODATE = 3, "uptodate", "has valid contents";
@@ -166,6 +166,11 @@ pub fn believable(all: PageFlags, context: FlagContext) -> PageFlags {
         .map(|info| info.flag)
         .filter(|&flag| all.contains(flag) && why_false(flag, all, context).is_some())
         .fold(all, PageFlags::difference)
+}
+
+/// Whether a frame with the flags `all` has `flag`, and nothing in them shows that it is other data.
+pub fn holds(flag: PageFlags, all: PageFlags) -> bool {
+    all.contains(flag) && why_false(flag, all, FlagContext::default()).is_none()
 }
 
 /// What `flag` means for a page frame with the flags `all`.
@@ -381,6 +386,9 @@ mod tests {
             let context = FlagContext { kernel, false_flags };
             assert_eq!(believable(all, context), expected, "{all:?}");
         }
+        assert!(
+            holds(F::SLAB, F::SLAB | F::KSM) && !holds(F::KSM, F::SLAB | F::KSM) && holds(F::KSM, anonymous | F::KSM)
+        );
         assert!(said(F::KSM, F::ANON, (6, 12), Some(F::KSM)).contains("no information"));
         assert!(said(F::KSM, F::ANON, (6, 12), None).contains("unless"));
         assert!(said(F::KSM, F::ANON, (6, 1), None).contains("one frame for equal pages"));

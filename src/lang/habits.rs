@@ -241,9 +241,12 @@ pub static HABITS: &[Habit] = &[
         "slab", "slub", "kmalloc",
     ]),
     point("watch", "`watch RANGE as timeline` draws the states of pages over time", &["timeline"]),
+    point("walk", "`walk RANGE by run` lists the physical pieces, and `assert runs(RANGE) == 1` checks that there is one", &[
+        "fragmentation", "fragmented", "contiguous", "contiguity",
+    ]),
     point("pins", "`pins RANGE` lists the pages that are pinned, and who may have pinned them", &["pinned"]),
     point("pins", "`pins RANGE` lists who holds pages, and `explain ADDRESS` the references to one page", &["refs"]),
-    point("who", "`who ADDRESS` lists the processes that map a page", &["sharers"]),
+    point("who", "`who ADDRESS` lists the processes that map a page", &["sharers", "sharing"]),
     point("regions", "`regions where swapped > 0` lists regions with pages in swap, and `walk all where swapped or maybe_swapped` these pages", &["swapped"]),
     point("explain", "`explain huge` lists why memory is not on huge pages, and `walk RANGE where thp` the pages that are", &[
         "huge page", "huge pages", "hugepage", "hugepages", "thp",

@@ -2,8 +2,9 @@
 
 use super::cgroups::{CgroupMemory, Cgroups};
 use super::findings::{self, MachineFacts};
+use super::handles::{ProcessHandle, ProcessHandles};
 use super::modules::Modules;
-use super::status::read_command_line;
+use super::status::{age, read_command_line};
 use super::target_process::{Abilities, Process};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::mounts::{MemoryFiles, Mount};
@@ -22,6 +23,7 @@ use std::cmp;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// A machine, decoded from what its source gives.
 pub struct Machine {
@@ -439,23 +441,27 @@ impl Machine {
         let mut relations = ProcessHandles { processes: Vec::new(), are_all: false };
         for Listed { pid, stat, held, .. } in self.source.list(List::Held)? {
             let stat = Stat::parse(&stat)?;
-            let parent = stat.parent;
+            let Stat { parent, start_time, .. } = stat;
             if stat.is_kernel_thread {
                 relations.are_all = true;
             } else {
-                relations.processes.push(ProcessHandle { pid, parent, held });
+                relations.processes.push(ProcessHandle { pid, parent, start_time, held });
             }
         }
         relations.processes.sort_unstable_by_key(|one| one.pid);
         Ok(relations)
     }
 
-    /// Whether a process has children.
+    /// Whether a process has a child that was born within this time.
     ///
     /// # Errors
     /// Processes cannot be listed.
-    pub fn has_children(&self, parent: u32) -> Result<bool> {
-        Ok(self.process_handles()?.processes.iter().any(|one| one.parent == parent))
+    pub fn has_forked(&self, parent: u32, within: Duration) -> Result<bool> {
+        /// Two clock ticks: both times are cut to them.
+        const INEXACT: f64 = 0.02;
+        let (handles, most) = (self.process_handles()?, within.as_secs_f64() + INEXACT);
+        let mut births = handles.processes.iter().filter(|one| one.parent == parent).map(|one| one.start_time);
+        Ok(births.any(|birth| age(&*self.source, birth).is_none_or(|age| age <= most)))
     }
 
     /// Opens one of these, as attaching does.
@@ -522,35 +528,6 @@ impl Machine {
     pub(super) fn setting(&self, setting: KernelSetting) -> Option<u64> {
         let text = self.source.whole(File::Setting(setting)).ok()?;
         std::str::from_utf8(&text).ok()?.trim().parse().ok()
-    }
-}
-
-/// Processes that may have memory of their own.
-#[derive(Debug)]
-pub struct ProcessHandles {
-    /// Each with its parent, by number.
-    pub processes: Vec<ProcessHandle>,
-    /// Whether kernel threads are listed too. They are of the initial pid namespace and of root, so a `/proc` without
-    /// them shows only the processes of another namespace, or those of one user (`hidepid`).
-    pub are_all: bool,
-}
-
-/// A process and whose child it is.
-#[derive(Clone, Debug)]
-pub struct ProcessHandle {
-    /// Process id.
-    pub pid: u32,
-    /// Its parent's; 0 for none.
-    pub parent: u32,
-    /// A handle on it.
-    held: Held,
-}
-
-impl ProcessHandle {
-    /// A process without a handle.
-    pub fn of_numbers(pid: u32, parent: u32) -> Self {
-        let held = Held::default();
-        ProcessHandle { pid, parent, held }
     }
 }
 

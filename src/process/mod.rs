@@ -10,6 +10,7 @@ mod cgroups;
 pub(crate) mod fake;
 mod findings;
 mod frame_records;
+mod handles;
 mod huge;
 mod machine;
 mod maps_text;
@@ -33,8 +34,9 @@ pub use crate::source::{
     RecordParts, RecordedMapper, RecordedPage, Result, SlabCache, SwappedRange, WordFile, covered_pages,
 };
 pub use cgroups::CgroupMemory;
+pub use handles::{ProcessHandle, ProcessHandles};
 pub use huge::{HugeSettings, HugeSize};
-pub use machine::{KernelVersion, KsmCounts, Machine, OpenedProcess, ProcessHandle, ProcessHandles};
+pub use machine::{KernelVersion, KsmCounts, Machine, OpenedProcess};
 #[doc(hidden)]
 pub use maps_text::MapsText;
 pub use modules::{Modules, OpenedFile, WordLayout};

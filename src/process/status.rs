@@ -271,7 +271,7 @@ fn joined_by_blanks(bytes: &[u8]) -> Name {
 }
 
 /// Seconds since a process started, from its start in clock ticks since boot.
-fn age(source: &dyn Source, start_time: u64) -> Option<f64> {
+pub(super) fn age(source: &dyn Source, start_time: u64) -> Option<f64> {
     let uptime = source.whole(File::Uptime).ok()?;
     let uptime = procfs::Uptime::from_read(&uptime[..]).ok()?.uptime;
     let ticks = source.word(Probe::TicksPerSecond)?;

@@ -27,7 +27,9 @@ pub enum NoSymbols {
     #[error("the file has no symbol table (stripped)")]
     Stripped,
     /// Its symbol table is not loaded, and only memory is there.
-    #[error("its symbols are not in this core, and no debug file of its build-id is installed here")]
+    #[error(
+        "its symbols are not in this core, and /usr/lib/debug/.build-id has no file of its build-id; pmdb opens no file that a core names"
+    )]
     NotInCore,
     /// It has so many names, or so complex ones, that a search was given up.
     #[error("it has too many names to search in time")]

@@ -253,7 +253,10 @@ fn hints_for_elements_and_members_are_right_for_pointers_and_for_arrays() {
             ("pmdb -- print pair[1]", "if `pair` is an array, write `&pair` for `pair`"),
             ("pmdb -- print ((int *)&pair)[1]", "6"),
             ("pmdb -- print (int *)&pair + 1", "<pair+4>"),
-            ("pmdb -- print (char *)tag", "so it is read as one: for an array, write `print (char *)&tag`"),
+            (
+                "pmdb -- print (char *)tag",
+                "as one: its own value is `(long)tag`; for an array, write `print (char *)&tag`",
+            ),
             ("pmdb -- print (char *)&tag", "<tag>"),
             ("pmdb -- print ((int *)array)[1]", "-2"),
             ("pmdb -- explain &text[4096]", "if an element is a char: `explain (char *)text + 4096`"),

@@ -2,6 +2,7 @@
 
 use super::Test;
 use super::answers::large::huge_page;
+use super::answers::program;
 use super::puppet::Puppet;
 use super::states::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE};
 use super::support::{self, page_bytes, plain_entry, skip};
@@ -10,6 +11,7 @@ use pmdb::inspect::{AddressSpace, Change, Facts, Snapshot, Watcher};
 use pmdb::kernel::AddressRange;
 use pmdb::process::Target;
 use pmdb::report::{EventKind, NetEffect};
+use std::time::Duration;
 
 pub const TESTS: &[Test] = &[
     ("changes::pages_go_with_their_region", pages_go_with_their_region),
@@ -18,6 +20,7 @@ pub const TESTS: &[Test] = &[
     ("changes::pages_in_swap", pages_in_swap),
     ("changes::guards_over_pages", guards_over_pages),
     ("changes::a_copy_inside_a_huge_page", a_copy_inside_a_huge_page),
+    ("changes::a_fork_shows_by_its_child", a_fork_shows_by_its_child),
 ];
 
 const MADV_DONTNEED: i32 = 4;
@@ -301,5 +304,22 @@ fn a_copy_inside_a_huge_page() {
     let changes: Vec<(EventKind, u64)> = kinds(&changes).into_iter().filter(|(kind, _)| *kind != Split).collect();
     assert_eq!(changes, [(CopiedOnWrite, 2)]);
     assert_eq!(sum, NetEffect::default());
+    puppet.does("kill", &[child]);
+}
+
+/// Of two states, one before a fork and one after it.
+fn a_fork_shows_by_its_child() {
+    let mut puppet = Puppet::start();
+    let (pid, memory) = (puppet.0.pid(), puppet.maps("anonymous", 1));
+    puppet.writes(memory, 1);
+    let has_forked = |puppet: &Puppet| {
+        let machine = puppet.0.attach().machine;
+        machine.has_forked(pid, Duration::from_secs(3600)).expect("a list of processes")
+    };
+    assert!(!has_forked(&puppet));
+    let child = puppet.does("fork", &[memory, 1]);
+    assert!(has_forked(&puppet));
+    let later = program(&[], pid, false, &["snapshot a".to_owned(), "diff a".to_owned()]);
+    assert!(!later.contains("if a fork and a copy"), "{later}");
     puppet.does("kill", &[child]);
 }

@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     ("memory::looking_changes_nothing", looking_changes_nothing),
     ("memory::a_page_that_is_read_counts_as_referenced", a_page_that_is_read_counts_as_referenced),
     ("memory::the_page_cache_is_read_and_not_filled", the_page_cache_is_read_and_not_filled),
+    ("memory::a_file_that_ends_within_its_page", a_file_that_ends_within_its_page),
     ("memory::fault_reads_through", fault_reads_through),
     ("memory::rows_are_gdb_s", rows_are_gdb_s),
     ("memory::words_are_the_machine_s", words_are_the_machine_s),
@@ -168,6 +169,18 @@ fn what_only_others_have_touched_is_read(pid: u32, start: u64) {
         assert_eq!(row["state"], "untouched", "{row}");
         assert_eq!(row["kind"], "shmem", "{row}");
     }
+}
+
+/// The page cache has no bytes after the end of a file: that is no failure of `find`.
+fn a_file_that_ends_within_its_page() {
+    const REST: u64 = 1360;
+    let file = DiskFile::of(page_bytes() + REST);
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps_file(&file, 2, libc::PROT_READ, libc::MAP_PRIVATE);
+    let found = records(puppet.0.pid(), &[format!("find {memory:#x}, +2p, \"no such text\"")]);
+    let summary = found.last().expect("a summary");
+    assert_eq!((&summary["cached"], &summary["cache_unread"]), (&2.into(), &0.into()), "{summary}");
+    assert_eq!(summary["searched"], page_bytes() + REST, "{summary}");
 }
 
 fn looking_changes_nothing() {

@@ -232,7 +232,10 @@ fn family(lines: &mut Lines, sums: &AccountFamily) {
             .plain(format!("{} of this is also mapped by processes that are not counted here", size(outside)));
     }
     if sums.hugetlb > 0 {
-        lines.line().indent(2).plain(format!("not in these sums: hugetlb {}", size(sums.hugetlb)));
+        lines
+            .line()
+            .indent(2)
+            .plain(format!("not in these sums: hugetlb {}, as each process maps it", size(sums.hugetlb)));
     }
     for (count, what) in [
         (sums.refused, "left out: permission denied"),

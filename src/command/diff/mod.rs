@@ -6,7 +6,7 @@ use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
 use super::rows::{self, RowLimit, name_of_region, say_left_out_pages};
 use super::snapshot::{self, SnapshotPart, or_say, seconds, snapshot_called};
 use super::translate::brief;
-use super::unobserved::{note_copies_as_moved, unobservable};
+use super::unobserved::{note_forks, unobservable};
 use super::watch::{detail, tally, with_average_mark};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, capture, example};
 use crate::eval::{self, CommonSpans, Origin, Spans};
@@ -197,9 +197,10 @@ copied page is shown as moved: it was not shared before.",
         }
         let shared = from.snapshot.extra() & to.snapshot.extra();
         let changes = totals(&rows);
-        let has_moved = changes.iter().any(|(kind, _)| *kind == EventKind::Moved);
-        if has_moved && !target.machine.is_captured() {
-            note_copies_as_moved(&target, "the two states", context.sink)?;
+        let perhaps_copied = |kind| matches!(kind, EventKind::Moved | EventKind::CopiedOnWrite);
+        if changes.iter().any(|(kind, _)| perhaps_copied(*kind)) && !target.machine.is_captured() {
+            let within = from.time.min(to.time).elapsed().unwrap_or_default();
+            note_forks(&target, within, "the two states", context.sink)?;
         }
         let flags_changed = changes.iter().any(|(kind, _)| *kind == EventKind::FlagsChanged);
         if flags_changed && [from, to].iter().any(|one| one.snapshot.has_contents()) {
@@ -286,7 +287,7 @@ fn earlier<'a>(state: &'a crate::state::DebugState, asked: &Diff) -> Result<&'a 
 }
 
 fn no_snapshot() -> Error {
-    Error::refused("there is no snapshot", "make one with `snapshot NAME`; later, `diff` shows the changes since then")
+    Error::refused("there is no snapshot", eval::NO_SNAPSHOT_HINT)
 }
 
 /// What is said after Ctrl-C.

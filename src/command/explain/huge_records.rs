@@ -147,16 +147,16 @@ impl Record for HugePages {
 static REASONS: Table<HugeRow> = Table::of(&[
     Column::word("by", 10, Role::Plain).cell(|_, row| Cell::new(row.by.word())),
     Column::number("bytes", 8, Role::Size).cell(|_, row| Cell::size(row.bytes)),
-    Column::number("only", 8, Role::Size).cell(|_, row| amount(row.only)),
+    Column::number("only this", 9, Role::Size).cell(|_, row| amount(row.only)),
     Column::name("most in", 14, Role::Address).rank(1).cell(|_, row| most_in(row)),
-    Column::word("not huge because", 35, Role::Plain).cell(|_, row| reason(row)),
+    Column::word("not huge because", 34, Role::Plain).cell(|_, row| reason(row)),
 ]);
 
 static SIZES: Table<HugeSizeRow> = Table::of(&[
     Column::number("huge page", 9, Role::Size).cell(|_, row| Cell::size(row.size)),
     Column::word("setting", 8, Role::Plain).cell(|_, row| choice(row.memory)),
     Column::word("for shared memory", 17, Role::Plain).cell(|_, row| choice(row.shared)),
-    Column::number("allowed in", 10, Role::Size).cell(|_, row| amount(row.allowed)),
+    Column::number("memory where allowed", 20, Role::Size).cell(|_, row| amount(row.allowed)),
 ]);
 
 static ZEROS: Table<HugeZerosRow> = Table::of(&[
@@ -216,6 +216,10 @@ fn summary(lines: &mut Lines, pages: &HugePages) {
     }
     let parts = parts.join(", ");
     lines.line().indent(2).plain(format!("{} ({}): {parts}", pages.pid, pages.process));
+    if pages.small > 0 {
+        let text = "several reasons may concern the same memory: without one of them, only `only this` may become huge";
+        lines.line().indent(2).word("", Role::Dim, text);
+    }
     if let Ok(zeros) = pages.zeros {
         let unread = match pages.unread {
             0 => String::new(),

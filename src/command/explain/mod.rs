@@ -64,9 +64,9 @@ key may refuse any access, because the rights of a thread are in registers that 
 memory (fault), or later by a thread of the kernel (khugepaged). Each row is a reason why one of them would not make \
 it now, in the order of this kernel's checks:
 
-  bytes    the memory that the reason concerns; several reasons may concern the same memory
-  only     the memory without another reason: a change here has an effect
-  most in  the region with most of this memory
+  bytes      the memory that the reason concerns; several reasons may concern the same memory
+  only this  the memory without another reason: a change here has an effect
+  most in    the region with most of this memory
 
 If nothing is in the way, the summary lists what may have been in the past. Free blocks are no reason: the kernel can \
 make some by compaction. A second table lists the sizes that a setting allows, and how much memory allows each.

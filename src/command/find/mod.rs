@@ -430,7 +430,11 @@ impl MemorySearch<'_> {
                             Reason::Changed => 1,
                             _ => (page.offset(from) + wanted as u64).div_ceil(page.bytes()),
                         };
-                        self.cache_unread.add(pages, reason);
+                        // What was read just now ended within its page, as the file does.
+                        let is_end = self.next == Some(from) && page.offset(from) > 0 && reason == Reason::Changed;
+                        if !is_end {
+                            self.cache_unread.add(pages, reason);
+                        }
                         let behind = page.floor(from).checked_add(pages * page.bytes());
                         (self.next, from) = (None, behind.unwrap_or(range.end()));
                         continue;

@@ -10,7 +10,7 @@ use super::schedule::{SamplesEnd, Schedule};
 use super::snapshot::seconds;
 use super::timeline::TimelineBuilder;
 use super::translate::brief;
-use super::unobserved::{copies_elsewhere, note_copies_as_moved, unobservable, writes_in_place};
+use super::unobserved::{copies_elsewhere, note_forks, unobservable, writes_in_place};
 use super::until::{self, Quantifier, Until};
 use super::{About, Command, CommandName, Context, Error, Group, Nature, Outcome, example};
 use crate::eval::{self, Spans, Value, current_ranges};
@@ -225,8 +225,9 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
         for group in watch.sums.into_iter().flat_map(Sums::finish) {
             context.sink.emit(&group)?;
         }
-        if watch.tally.events.contains_key(&EventKind::Moved) {
-            note_copies_as_moved(&target, "two samples", context.sink)?;
+        let perhaps_copied = |kind| watch.tally.events.contains_key(kind);
+        if [EventKind::Moved, EventKind::CopiedOnWrite].iter().any(perhaps_copied) {
+            note_forks(&target, began.elapsed(), "two samples", context.sink)?;
         }
         context.sink.emit(&WatchSummary {
             samples: watch.samples,

@@ -8,7 +8,7 @@ use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, e
 use crate::eval::{self, Location};
 use crate::inspect::who::{self, EndCause, FrameQuestion, KnownMapping, SearchEvent, SearchSummary};
 use crate::inspect::{AddressSpace, frame_words, kernel_record};
-use crate::kernel::{Device, FrameNumber, Name, Region, State, VirtualAddress};
+use crate::kernel::{Device, FrameNumber, Kind, Name, Region, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, after, count};
 use crate::lang::{Count, Expression, Spanned, display};
 use crate::process::Machine;
@@ -60,8 +60,8 @@ A frame that nobody maps may still have an owner, which these records show: a fi
 slab allocator.
 
 The kernel does not count mappings of the page of zeros: the search for it covers every process. Threads share one \
-address space, which is shown once. A process that has not touched the page, such as a child after `fork`, does not \
-map it, although it has the same region. Processes that share a name are listed with their command lines, if there are at \
+address space, which is shown once. After `fork` a child maps the private pages of its parent. A process maps a page of \
+a file or of shared memory only after its own first access. Processes that share a name are listed with their command lines, if there are at \
 most 50.
 
 Needs the right to see frame numbers (CAP_SYS_ADMIN).",
@@ -198,7 +198,13 @@ fn by_address(
                         }
                         _ => region.range.to_string(),
                     };
-                    error.hint(format!("for a page with a frame: `walk {pages} where present limit 1`"))
+                    let other = format!("for another page with a frame: `walk {pages} where present limit 1`");
+                    error.hint(match detail.page.kind {
+                        Some(Kind::File | Kind::Shmem) => {
+                            format!("use `who` in a process that has touched it; {other}")
+                        }
+                        _ => other,
+                    })
                 }
                 (state, _) => hint_frame(context, "who", place, state, error),
             }

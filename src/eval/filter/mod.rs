@@ -35,12 +35,10 @@ pub fn page_filter(
     space: &AddressSpace,
     scope: &dyn Scope,
 ) -> Result<inspect::Filter> {
-    let mut fields = PageFields { space, need: Facts::empty(), flags: PageFlags::empty() };
+    let mut fields = PageFields { space, need: Facts::empty(), used: Vec::new() };
     let predicate = predicate(filter, &mut fields, scope)?;
-    for (flag, note) in EASILY_MISTAKEN {
-        if fields.flags.contains(flag) {
-            scope.note(note.to_owned());
-        }
+    for (_, note) in EASILY_MISTAKEN.iter().filter(|(field, _)| fields.used.contains(field)) {
+        scope.note((*note).to_owned());
     }
     let machine = space.target().machine.clone();
     let known = Known {
@@ -51,12 +49,19 @@ pub fn page_filter(
     Ok(compile(predicate, fields.need, machine, known))
 }
 
-/// Flags that are not what they are called, with what they are.
-const EASILY_MISTAKEN: [(PageFlags, &str); 2] = [
-    (PageFlags::LOCKED, "`locked` is the kernel's lock of a page during I/O; what mlock keeps in memory is `mlocked`"),
+/// Fields that are not what they are called, with what they are.
+const EASILY_MISTAKEN: [(PageField, &str); 3] = [
     (
-        PageFlags::DIRTY,
+        PageField::Flag(PageFlags::LOCKED),
+        "`locked` is the kernel's lock of a page during I/O; what mlock keeps in memory is `mlocked`",
+    ),
+    (
+        PageField::Flag(PageFlags::DIRTY),
         "`dirty` is a flag of the frame: in anonymous memory reclaim sets it, not the write (`help filters`)",
+    ),
+    (
+        PageField::Shared,
+        "`shared` selects the regions mapped with MAP_SHARED; `present and not exclusive` selects pages that others map too",
     ),
 ];
 
@@ -154,17 +159,15 @@ impl RegionFilter {
 struct PageFields<'v> {
     space: &'v AddressSpace,
     need: Facts,
-    /// Flags that it uses by name.
-    flags: PageFlags,
+    /// The fields that it uses.
+    used: Vec<PageField>,
 }
 
 impl Fields<PageField> for PageFields<'_> {
     fn ask(&mut self, field: PageField, at: Span) -> Result<()> {
         self.need |= field::require(field, self.space)
             .map_err(|cause| Error::inspection(at, format_args!("'{}'", field.name()), cause))?;
-        if let PageField::Flag(flag) = field {
-            self.flags |= flag;
-        }
+        self.used.push(field);
         Ok(())
     }
 

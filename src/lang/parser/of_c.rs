@@ -24,6 +24,14 @@ pub(super) fn of_c(failed: &Failure<'_>) -> Option<String> {
         }
         // &NAME[N], MODULE!NAME[N]
         ("&" | "!", _) => element(failed),
+        // NAME[I][J], (POINTER)[I + J]
+        _ if is_index(token) => Some(match before.kind {
+            TokenKind::Indexed { .. } => ARRAY_OF_ARRAYS.to_owned(),
+            _ => format!(
+                "an index is one number; for a sum, write `*(POINTER + {})`",
+                token.text.trim_matches(['[', ']'])
+            ),
+        }),
         // (TYPE)VALUE
         (")", _) if matches!(token.kind, TokenKind::Number(_) | TokenKind::Name | TokenKind::Variable) => {
             let [open, name] = failed.tokens.get(failed.position.checked_sub(3)?..failed.position - 1)? else {
@@ -38,6 +46,14 @@ pub(super) fn of_c(failed: &Failure<'_>) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// What leads to an element of an array of arrays.
+const ARRAY_OF_ARRAYS: &str = "an array of arrays is only in gdb: paste the address that gdb prints for `&NAME[I][J]`";
+
+/// Brackets right after what they are an index of.
+fn is_index(token: &Token<'_>) -> bool {
+    token.kind == TokenKind::Bracketed && token.is_glued
 }
 
 /// The first element of what is called `name`, as an address with a type. A cast takes the contents of a pointer, and
@@ -172,6 +188,9 @@ fn element(failed: &Failure<'_>) -> Option<String> {
     };
     let (first, whole) = name_before(failed, failed.position)?;
     let (name, _) = whole.rsplit_once('[')?;
+    if failed.tokens.get(failed.position + 1).is_some_and(is_index) {
+        return Some(ARRAY_OF_ARRAYS.to_owned());
+    }
     if let Some((structure, _)) = name.split_once('.').filter(|_| !name.contains(['!', '\''])) {
         return Some(member_of(&format!("&{structure}")));
     }

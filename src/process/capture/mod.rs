@@ -3,7 +3,8 @@
 mod folios;
 mod pages;
 
-use super::machine::{Machine, OpenedProcess, ProcessHandle};
+use super::handles::ProcessHandle;
+use super::machine::{Machine, OpenedProcess};
 use super::{Process, Result, Target};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress};

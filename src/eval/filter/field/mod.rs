@@ -6,7 +6,7 @@ use crate::inspect::{
     AddressSpace, Backing, Facts, KernelBehaviour as _, Page, RegionStats, Result, ViewedRegion, cgroup_path,
     exclusive_unknown, kind_unknown, no_scan, require_cgroup_paths, require_of_frames,
 };
-use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State, TableBits};
+use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State, TableBits, page_flags};
 use crate::lang::{PageField, RegionField};
 use crate::process::{BackingContent, Machine};
 use crate::report::{Fact, Reason};
@@ -142,7 +142,7 @@ const fn of_content(kind: Kind) -> bool {
 /// Whether the frame has `flag`; `None` without a frame, and when its flags are not known.
 #[inline]
 pub fn flag(flag: PageFlags, page: &Page) -> Option<bool> {
-    page.flags.map(|flags| flags.contains(flag))
+    page.flags.map(|flags| page_flags::holds(flag, flags))
 }
 
 /// Why a field without a value is unknown; `None` if the page has no such fact. `counts` is whether map counts can be

@@ -1,0 +1,34 @@
+//! Handles on processes: for those that want each process, but few facts of it.
+
+use crate::source::Held;
+
+/// Processes that may have memory of their own.
+#[derive(Debug)]
+pub struct ProcessHandles {
+    /// Each with its parent, by number.
+    pub processes: Vec<ProcessHandle>,
+    /// Whether kernel threads are listed too. They are of the initial pid namespace and of root, so a `/proc` without
+    /// them shows only the processes of another namespace, or those of one user (`hidepid`).
+    pub are_all: bool,
+}
+
+/// A process and whose child it is.
+#[derive(Clone, Debug)]
+pub struct ProcessHandle {
+    /// Process id.
+    pub pid: u32,
+    /// Its parent's; 0 for none.
+    pub parent: u32,
+    /// When it started, in clock ticks since boot; 0 if it was not listed.
+    pub(super) start_time: u64,
+    /// A handle on it.
+    pub(super) held: Held,
+}
+
+impl ProcessHandle {
+    /// A process without a handle.
+    pub fn of_numbers(pid: u32, parent: u32) -> Self {
+        let held = Held::default();
+        ProcessHandle { pid, parent, start_time: 0, held }
+    }
+}

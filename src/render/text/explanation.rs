@@ -246,10 +246,18 @@ fn access(lines: &mut Lines, label: &str, outcome: &Fact<AccessOutcome>, page: &
         line.plain("; or ").prose(role, fault);
         line.plain(": ").prose(Role::Plain, told(effect));
     }
-    if label == "write" && is_mark_hidden(outcome, page) {
-        let why = "(its own mark decides, and the kernel shows only that of the first page of a folio)";
-        line.plain(" ").prose(Role::Note, why);
-    }
+    let why = match label {
+        "write" if is_mark_hidden(outcome, page) => {
+            "(its own mark decides, and the kernel shows only that of the first page of a folio)"
+        }
+        "write"
+            if outcome.effects.contains(&Effect::Copy) && outcome.effects.len() > 1 && page.words.flags.is_err() =>
+        {
+            "(the flags of its frame decide, and they are hidden here)"
+        }
+        _ => return,
+    };
+    line.plain(" ").prose(Role::Note, why);
 }
 
 /// Whether it is unknown if a later page of a folio is copied, because its own PG_anon_exclusive is not visible.

@@ -33,9 +33,9 @@ impl ViewedRegion {
     /// Whether the kernel counts its pages in Rss, Pss and the like. It counts the hugetlb pool apart.
     pub fn is_in_rss(&self) -> Fact<()> {
         match self.backing {
-            Backing::Hugetlb => Err(Reason::NotApplicable(
-                "rss, pss and uss leave out the hugetlb pool, as the kernel does (huge counts it)",
-            )),
+            Backing::Hugetlb => {
+                Err(Reason::NotApplicable("rss, pss and uss leave out the hugetlb pool; `huge` counts it"))
+            }
             _ => Ok(()),
         }
     }

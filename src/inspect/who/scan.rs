@@ -244,7 +244,7 @@ pub fn is_counted(flags: &Fact<PageFlags>, count: &Fact<u64>, machine: &Machine)
     if flags.contains(PageFlags::ZERO_PAGE) {
         Err(Reason::NotApplicable("the kernel does not count mappings of the page of zeros"))
     } else if count == 0 {
-        Err(Reason::NotApplicable("the kernel does not count its own mappings"))
+        Err(Reason::NotApplicable("the kernel does not count mappings by a driver, such as those of /dev/mem"))
     } else if flags.contains(PageFlags::HUGE) && !flags.contains(PageFlags::ANON) {
         // Since 2.6.20 (CONFIG_ARCH_WANT_HUGE_PMD_SHARE): one page table, and one count, for several processes.
         Err(Reason::NotApplicable("the kernel counts processes that share page tables of hugetlb memory as one"))

@@ -92,6 +92,22 @@ impl PageRecords {
         ram.filter(|range| range.start < range.end).collect()
     }
 
+    /// The first frames of places that are spread over all memory.
+    pub(super) fn places(&self, places: u64) -> Vec<u64> {
+        let ranges = self.frame_ranges();
+        let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        let first = |place: u64| {
+            let mut skipped = all / places * place;
+            ranges.iter().find_map(|range| {
+                let length = range.end - range.start;
+                let here = (skipped < length).then_some(range.start + skipped);
+                skipped = skipped.saturating_sub(length);
+                here
+            })
+        };
+        (0..places).filter_map(first).collect()
+    }
+
     /// The address of the record of a frame.
     pub(super) fn address(&self, frame: u64) -> Option<u64> {
         self.bases.records.checked_add(frame.checked_mul(self.layout.page)?)
@@ -314,14 +330,17 @@ impl PageRecords {
 }
 
 impl RawPage<'_> {
+    /// The number of `size` bytes at this place.
+    pub(super) fn number(&self, at: u64, size: usize) -> Option<u64> {
+        self.pages.image.number(self.bytes, usize::try_from(at).ok()?, size)
+    }
+
     pub(super) fn word(&self, member: Member) -> Option<u64> {
-        let at = usize::try_from(self.pages.layout.at(member)?).ok()?;
-        self.pages.image.number(self.bytes, at, 8)
+        self.number(self.pages.layout.at(member)?, 8)
     }
 
     pub(super) fn half(&self, member: Member) -> Option<u32> {
-        let at = usize::try_from(self.pages.layout.at(member)?).ok()?;
-        Some(self.pages.image.number(self.bytes, at, 4)? as u32)
+        Some(self.number(self.pages.layout.at(member)?, 4)? as u32)
     }
 
     pub(super) fn flags(&self) -> Option<PageFlags> {

@@ -111,18 +111,7 @@ impl Proof<'_> {
     fn frames(&self) -> Vec<u64> {
         let mut alike: BTreeMap<(u64, u64), u32> = BTreeMap::new();
         let mut frames = self.ground.own_frames();
-        let ranges = self.pages.frame_ranges();
-        let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
-        for place in 0..PLACES {
-            let mut skipped = all / PLACES * place;
-            let Some(first) = ranges.iter().find_map(|range| {
-                let length = range.end - range.start;
-                let here = (skipped < length).then_some(range.start + skipped);
-                skipped = skipped.saturating_sub(length);
-                here
-            }) else {
-                continue;
-            };
+        for first in self.pages.places(PLACES) {
             let (mut flags, mut counts) = ([0; FRAMES], [0; FRAMES]);
             let read = self.ground.words(WordFile::FrameFlags, first, &mut flags);
             if read.and_then(|()| self.ground.words(WordFile::FrameCounts, first, &mut counts)).is_none() {

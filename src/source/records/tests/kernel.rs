@@ -126,19 +126,24 @@ impl Kernel {
         head.extend(header(1, RECORDS, u64::MAX, PAGE + RAM, records));
         let words = self.words.clone();
         Box::new(move |offset, into| {
-            for (at, byte) in (offset..).zip(into) {
-                let address = match at.checked_sub(PAGE) {
-                    None => {
-                        *byte = head.get(at as usize).copied().unwrap_or_default();
-                        continue;
+            into.fill(0);
+            let start = match offset.checked_sub(PAGE) {
+                None => {
+                    for (byte, of_head) in into.iter_mut().zip(head.iter().skip(offset as usize)) {
+                        *byte = *of_head;
                     }
-                    Some(at) if at < RAM => MEMORY + at,
-                    Some(at) => RECORDS + at - RAM,
-                };
-                let changes = changes.lock().expect("a lock");
-                let word = changes.get(&(address & !7)).or_else(|| words.get(&(address & !7)));
-                let word = word.copied().unwrap_or_default();
-                *byte = word.to_le_bytes()[(address & 7) as usize];
+                    return true;
+                }
+                Some(at) if at < RAM => MEMORY + at,
+                Some(at) => RECORDS + at - RAM,
+            };
+            let here = start & !7..start + into.len() as u64;
+            let changes = changes.lock().expect("a lock");
+            for (&address, word) in words.range(here.clone()).chain(changes.range(here)) {
+                for (address, byte) in (address..).zip(word.to_le_bytes()) {
+                    let place = address.checked_sub(start).and_then(|at| into.get_mut(at as usize));
+                    place.into_iter().for_each(|place| *place = byte);
+                }
             }
             true
         })

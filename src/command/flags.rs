@@ -38,8 +38,8 @@ Also shows the map count, the zone, the node, and the entries of /proc/iomem for
 cgroup that the frame is charged to: its path, or @INODE if its directory was removed.
 
 The kernel's own records (/proc/kcore) name the owner of the frame, where they can be read. It is a file with its path, \
-a free block with its order, or a cache of the slab allocator. A path begins with … because the place where its \
-filesystem is mounted is unknown.
+a free block with its order, a cache of the slab allocator, or a page pool, whose pages are buffers of network \
+drivers. A path begins with … because the place where its filesystem is mounted is unknown.
 
 ADDRESS is an address of the target, or a frame as pfn:N or phys:N. Frames need no target.",
         examples: &[

@@ -50,9 +50,11 @@ pub fn kernel_record(machine: &Machine, frame: FrameNumber, flags: &Fact<PageFla
     })
 }
 
-/// Adds what the record leads to: the file, the free block or the cache. What of it is unknown has the reason.
+/// Adds what the record leads to: the file, the free block, the cache or the page pool. What of it is unknown has the
+/// reason.
 fn add_detail(machine: &Machine, frame: FrameNumber, owner: Option<FrameOwner>, record: &mut KernelRecord) {
-    if !matches!(record.owner, Ok(RecordedOwner::File | RecordedOwner::Free | RecordedOwner::Slab)) {
+    use RecordedOwner::{File, Free, PagePool, Slab, Unrecorded};
+    if !matches!(record.owner, Ok(File | Free | Slab | Unrecorded)) {
         return;
     }
     let detail = match machine.owner_detail(frame) {
@@ -77,7 +79,9 @@ fn add_detail(machine: &Machine, frame: FrameNumber, owner: Option<FrameOwner>, 
                 path: file.ok_or_else(why).and_then(|file| file.path.map(Name::new).ok_or(NO_NAME)),
             });
         }
-        (_, Ok(RecordedOwner::Free), detail) => {
+        (_, Ok(Unrecorded), Some(OwnerDetail::PagePool)) => record.owner = Ok(PagePool),
+        (_, Ok(Unrecorded), _) => {}
+        (_, Ok(Free), detail) => {
             let block = if let Some(OwnerDetail::Free(block)) = detail { Some(block) } else { None };
             record.free_block = Some(FreeBlock {
                 order: block.map(|block| block.order).ok_or_else(why),
@@ -273,6 +277,10 @@ mod tests {
             assert!(record.file_page.is_none() && record.free_block.is_none() && record.slab.is_none());
             record.owner
         };
+        let pool = |owner, flags| record_of(owner, flags, Some(OwnerDetail::PagePool)).owner;
+        assert_eq!(pool(FrameOwner::Unrecorded, PageFlags::empty()), Ok(RecordedOwner::PagePool));
+        assert_eq!(pool(FrameOwner::Unrecorded, PageFlags::PGTABLE), Ok(RecordedOwner::PageTable));
+        assert_eq!(pool(FrameOwner::Anonymous, PageFlags::empty()), Ok(RecordedOwner::Anonymous));
         assert_eq!(without(PageFlags::PGTABLE), Ok(RecordedOwner::PageTable));
         assert_eq!(without(PageFlags::HUGE), Ok(RecordedOwner::HugetlbPool));
         assert_eq!(without(PageFlags::empty()), Ok(RecordedOwner::Unrecorded));

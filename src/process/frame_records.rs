@@ -25,7 +25,7 @@ impl Machine {
     }
 
     /// What the kernel's own records lead to from a frame: the file that it is a page of, the free block that it is in,
-    /// or the slab cache that it belongs to. `None` if they lead to none of these.
+    /// the slab cache or the page pool that it belongs to. `None` if they lead to none of these.
     ///
     /// # Errors
     /// As [`require_records`](Self::require_records); what they lead to was not proved, or changed during the read.

@@ -28,6 +28,8 @@ worded! {
         PageTable = "page_table",
         /// The hugetlb pool, in no file and no mapping.
         HugetlbPool = "hugetlb_pool",
+        /// A page pool of the network stack: a buffer of a network driver.
+        PagePool = "page_pool",
         /// No record: other memory of the kernel and of drivers.
         Unrecorded = "unrecorded",
     }

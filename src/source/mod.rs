@@ -239,8 +239,8 @@ pub trait Source: Send + Sync {
         lacks("the kernel's own records of frames")
     }
 
-    /// What the kernel's own records lead to from a frame: the file, the free block, or the slab cache; `None` if they
-    /// lead to none of these.
+    /// What the kernel's own records lead to from a frame: the file, the free block, the slab cache, or a page pool;
+    /// `None` if they lead to none of these.
     fn owner_detail(&self, _frame: u64) -> Result<Option<OwnerDetail>> {
         lacks("the kernel's own records of frames")
     }

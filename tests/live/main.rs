@@ -135,6 +135,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     held::SCENARIOS,
     identity::SCENARIOS,
     memory::SCENARIOS,
+    owners::SCENARIOS,
     page_map::SCENARIOS,
     patched::SCENARIOS,
     puppet::SCENARIOS,

@@ -1,12 +1,13 @@
-//! Frames that no process maps: the files, free blocks and slab caches that the kernel's own records lead to, compared
-//! with what `/proc` and `/sys` say.
+//! Frames that no process maps: the files, free blocks, slab caches and page pools that the kernel's own records lead
+//! to, compared with what `/proc` and `/sys` say.
 
-use super::Test;
 use super::answers::program;
 use super::huge::word;
 use super::puppet::mapped;
 use super::support::{page_bytes, plain_entry, skip};
 use super::system;
+use super::target::{Target, announce};
+use super::{Scenario, Test};
 use pmdb::kernel::{FrameNumber, PageFlags};
 use pmdb::process::{Machine, OwnerDetail, RecordParts};
 use serde_json::Value;
@@ -23,7 +24,10 @@ pub const TESTS: &[Test] = &[
     ("owners::free_blocks", free_blocks),
     ("owners::slab_caches", slab_caches),
     ("owners::page_tables_and_the_pool", page_tables_and_the_pool),
+    ("owners::pages_of_a_page_pool", pages_of_a_page_pool),
 ];
+
+pub const SCENARIOS: &[Scenario] = &[("has-a-page-pool", has_a_page_pool)];
 
 /// The machine; `None` if its records cannot be read, which is a skip.
 fn machine(name: &str) -> Option<Arc<Machine>> {
@@ -282,4 +286,114 @@ fn page_tables_and_the_pool() {
         Ok(_pool) => all_are(PageFlags::HUGE, "hugetlb_pool"),
         Err(reason) => skip(&format!("{NAME} (pool)"), &reason),
     }
+}
+
+/// An instruction of a BPF program.
+#[repr(C)]
+#[derive(Default)]
+struct Instruction {
+    operation: u8,
+    registers: u8,
+    offset: i16,
+    number: i32,
+}
+
+/// The arguments of bpf(2) that load a program. Addresses have 64 bits in 32-bit programs too.
+#[repr(C)]
+struct LoadProgram {
+    kind: u32,
+    instructions: u32,
+    first: u64,
+    license: u64,
+}
+
+/// Those that run it on a packet.
+#[repr(C)]
+#[derive(Default)]
+struct TestProgram {
+    program: u32,
+    returned: u32,
+    data_bytes: [u32; 2],
+    data: [u64; 2],
+    repeat: u32,
+    duration: u32,
+    context_bytes: [u32; 2],
+    context: [u64; 2],
+    flags: u32,
+    processor: u32,
+    batch: u32,
+    /// The kernel refuses what it does not know.
+    padding: u32,
+}
+
+fn bpf<T>(command: i32, arguments: &mut T) -> std::io::Result<u32> {
+    // SAFETY: the arguments of the command, whose pointers are those of living memory.
+    match unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut *arguments, size_of::<T>()) } {
+        -1 => Err(std::io::Error::last_os_error()),
+        done => Ok(done as u32),
+    }
+}
+
+/// Drops packets that the kernel makes in pages of a page pool, until the process is killed.
+fn has_a_page_pool(_: &[String]) {
+    const LOAD: i32 = 5;
+    const TEST_RUN: i32 = 10;
+    const XDP: u32 = 6;
+    const LIVE_FRAMES: u32 = 1 << 1;
+    /// Older kernels ignore the flag, but refuse a batch.
+    const BATCH: u32 = 64;
+    // `r0 = XDP_DROP; exit`.
+    let code =
+        [(0xb7, 1), (0x95, 0)].map(|(operation, number)| Instruction { operation, number, ..Instruction::default() });
+    let [first, license] = [code.as_ptr().addr(), c"GPL".as_ptr().addr()].map(|address| address as u64);
+    let mut load = LoadProgram { kind: XDP, instructions: 2, first, license };
+    let packet = [0u8; 64];
+    let run = |program: u32, repeat| {
+        let mut test = TestProgram { program, repeat, flags: LIVE_FRAMES, batch: BATCH, ..TestProgram::default() };
+        (test.data_bytes[0], test.data[0]) = (packet.len() as u32, packet.as_ptr().addr() as u64);
+        bpf(TEST_RUN, &mut test).map(|_| program)
+    };
+    match bpf(LOAD, &mut load).and_then(|program| run(program, 1)) {
+        Err(error) => announce(format!("bpf does not run a program on live frames: {error}")),
+        Ok(program) => {
+            announce("ready");
+            while run(program, u32::MAX / 2).is_ok() {}
+        }
+    }
+}
+
+/// The frames of page pools.
+fn of_pools(machine: &Machine) -> BTreeSet<u64> {
+    let others = PageFlags::BUDDY | PageFlags::SLAB | PageFlags::LRU | PageFlags::NOPAGE | PageFlags::RESERVED;
+    let is_of_pool =
+        |frame: &u64| matches!(machine.owner_detail(FrameNumber::new(*frame)), Ok(Some(OwnerDetail::PagePool)));
+    let frames = (0..).zip(all_flags()).filter(|(_, flags)| !flags.intersects(others)).map(|(frame, _)| frame);
+    frames.filter(is_of_pool).collect()
+}
+
+fn pages_of_a_page_pool() {
+    const NAME: &str = "owners::pages_of_a_page_pool";
+    let Some(machine) = machine(NAME) else {
+        return;
+    };
+    let before = of_pools(&machine);
+    let mut user = Target::start("has-a-page-pool", &[]);
+    match user.line().as_str() {
+        "ready" => {}
+        refusal => return skip(NAME, refusal),
+    }
+    let new = &of_pools(&machine) - &before;
+    println!("{} frames in page pools before, {} more then", before.len(), new.len());
+    assert!(!new.is_empty());
+    for &frame in &new {
+        assert_eq!(word("/proc/kpagecount", frame), 0, "{frame:#x}");
+        let others = PageFlags::BUDDY | PageFlags::SLAB | PageFlags::LRU | PageFlags::PGTABLE;
+        assert!(!now(frame).intersects(others), "{frame:#x}: {:?}", now(frame));
+    }
+    for one in said(*new.first().expect("a frame")) {
+        assert_eq!(one["kernel_record"]["owner"], "page_pool", "{one}");
+    }
+    drop(user);
+    let after = of_pools(&machine);
+    assert!(new.is_disjoint(&after), "{new:x?} {after:x?}");
 }

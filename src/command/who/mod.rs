@@ -56,8 +56,8 @@ those are read. Of many mappings that are alike, as after forks, pmdb reads one:
 The search ends when it has found as many mappings as the kernel counts. Otherwise it scans all resident memory of the \
 processes. The last lines show how the search ended, and how many processes could not be read.
 
-A frame that nobody maps may still have an owner, which these records show: a file, a free block, or a cache of the \
-slab allocator.
+A frame that nobody maps may still have an owner, which these records show. It is a file, a free block, a cache of \
+the slab allocator, or a page pool of the network stack.
 
 The kernel does not count mappings of the page of zeros: the search for it covers every process. Threads share one \
 address space, which is shown once. After `fork` a child maps the private pages of its parent. A process maps a page of \

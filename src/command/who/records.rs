@@ -275,6 +275,7 @@ pub(in crate::command) mod samples {
             Box::new(who_slab()),
             Box::new(who_cached()),
             Box::new(who_unrecorded()),
+            Box::new(WhoSummary { kernel_record: Some(record(1, RecordedOwner::PagePool)), ..who_unrecorded() }),
         ]
     }
 

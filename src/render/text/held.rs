@@ -76,6 +76,7 @@ pub fn owner(record: &KernelRecord) -> Option<(String, String)> {
         RecordedOwner::Merged => short("merged anonymous memory"),
         RecordedOwner::PageTable => short("a page table"),
         RecordedOwner::HugetlbPool => short("the hugetlb pool, in no file"),
+        RecordedOwner::PagePool => short("a page pool of the network stack"),
         RecordedOwner::File => of_file(record.file_page.as_ref()?),
         RecordedOwner::Free => {
             match record.free_block.as_ref().map(|block| (block.order.as_ref(), block.head.as_ref())) {

@@ -345,7 +345,7 @@ impl Source for Nameless {
                 ..file
             }),
             // What the kernel itself has named.
-            detail @ (OwnerDetail::Free(_) | OwnerDetail::Slab(_)) => detail,
+            detail @ (OwnerDetail::Free(_) | OwnerDetail::Slab(_) | OwnerDetail::PagePool) => detail,
         }))
     }
 

@@ -235,11 +235,13 @@ pub(super) fn owner_detail(frame: u64, answer: &Result<Option<OwnerDetail>>) -> 
         },
         Some(OwnerDetail::Free(block)) => format!("a free block of order {} at frame {}", block.order, block.first),
         Some(OwnerDetail::Slab(cache)) => Name::copied(&cache.name).to_string(),
+        Some(OwnerDetail::PagePool) => "a page pool".to_owned(),
         None => "nothing".to_owned(),
     });
     let members = match answer {
         Ok(Some(OwnerDetail::Free(_))) => "page.private",
         Ok(Some(OwnerDetail::Slab(_))) => "slab.slab_cache, kmem_cache.name",
+        Ok(Some(OwnerDetail::PagePool) | None) => "page.pp_magic",
         _ => "inode.i_dentry, dentry.d_name, dentry.d_parent",
     };
     let what = format!("the kernel's records of the owner of frame {frame:#x}: {members}");

@@ -16,6 +16,7 @@ mod mapper;
 mod mapping;
 mod names;
 mod pages;
+mod pool;
 mod proof;
 mod record;
 mod reverse;
@@ -45,6 +46,7 @@ use free::{FreeBlocks, FreeLayout};
 use layout::PageLayout;
 use names::{FileNames, NameLayout};
 use pages::PageRecords;
+use pool::PoolLayout;
 use reverse::{ReverseLayout, ReverseMap};
 use slab::{SlabCaches, SlabLayout};
 use std::sync::OnceLock;
@@ -67,6 +69,8 @@ pub(super) struct Records {
     owners: OwnerLayouts,
     /// Whether pmdb's own files have their names.
     names: OnceLock<bool>,
+    /// The number of the architecture in the signature of page pools, if it was proved.
+    delta: OnceLock<Option<u64>>,
     proved: RecordParts,
     /// Pins are proved when they are first asked for, because the proof pins a page.
     pins: OnceLock<Option<bool>>,
@@ -78,6 +82,7 @@ struct OwnerLayouts {
     name: Option<NameLayout>,
     free: Option<FreeLayout>,
     slab: Option<SlabLayout>,
+    pool: Option<PoolLayout>,
 }
 
 impl Records {
@@ -96,8 +101,10 @@ impl Records {
                 name: NameLayout::of(layout),
                 free: FreeLayout::of(layout),
                 slab: SlabLayout::of(layout),
+                pool: PoolLayout::of(layout),
             },
             names: OnceLock::new(),
+            delta: OnceLock::new(),
             proved,
             pins: OnceLock::new(),
             ground,
@@ -163,9 +170,17 @@ impl Records {
                 return Err(unknown());
             }
             OwnerDetail::File(names.of_frame(frame)?)
+        } else if self.is_of_pool(frame) == Some(true) {
+            OwnerDetail::PagePool
         } else {
             return Ok(None);
         }))
+    }
+
+    fn is_of_pool(&self, frame: u64) -> Option<bool> {
+        let layout = self.owners.pool.as_ref()?;
+        let delta = self.delta.get_or_init(|| layout.delta(&self.pages));
+        layout.has(&self.pages, (*delta)?, frame)
     }
 
     /// Whether the slots of shared memory in swap can be believed here.

@@ -126,6 +126,8 @@ pub enum OwnerDetail {
     Free(FreeBlock),
     /// The cache of the slab allocator that it belongs to.
     Slab(SlabCache),
+    /// A page pool of the network stack.
+    PagePool,
 }
 
 /// A file with its name. Somebody else chose its bytes.

@@ -2,6 +2,7 @@
 
 mod kernel;
 mod owners;
+mod pool;
 mod reverse;
 mod swapped;
 mod tables;

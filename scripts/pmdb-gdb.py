@@ -786,7 +786,7 @@ its bytes if the command takes a range.
 
 Each part is evaluated once, and its memory is not read. EXPR ends before the
 first of the words where, by, limit, top, every, for, until, with, and those of
-the command's own usage; in brackets they are names of the program. The rest is
+the command's own usage; in parentheses they are names of the program. The rest is
 pmdb's, with {gdb expression} replaced by its address or number. Braces around
 EXPR are allowed too.
 

@@ -206,7 +206,7 @@ fn offset_words(meaning: SwapMeaning) -> &'static str {
         SwapMeaning::Hwpoison | SwapMeaning::Migration | SwapMeaning::Device | SwapMeaning::Special => {
             "a page frame number"
         }
-        SwapMeaning::Marker => "marks: 1 userfaultfd write-protection, 2 poisoned, 4 guard",
+        SwapMeaning::Marker => "a mark: 1 is userfaultfd write-protection, 2 poisoned, 4 guard",
         SwapMeaning::ReadError => "nothing",
     }
 }

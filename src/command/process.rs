@@ -71,7 +71,7 @@ fn meaning(field: &str) -> &'static str {
         "VmPeak" => "peak address space",
         "VmSize" => "address space, touched or not",
         "VmLck" => "locked by mlock",
-        "VmPin" => "pinned by drivers that account; vmsplice and O_DIRECT do not",
+        "VmPin" => "pinned, as counted by drivers; vmsplice and O_DIRECT are not counted",
         "VmHWM" => "peak resident memory",
         "VmRSS" => "resident: the three Rss fields below",
         "RssAnon" => "resident anonymous memory",

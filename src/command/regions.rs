@@ -96,7 +96,7 @@ Lists the regions of the process with addresses, permissions, size, resident, sh
   top N         the N largest rows, by size or by the column of `by`
   full          also the fields that only smaps has
 
-The totals cover all regions, also with `limit` and `top`. `rss` is `present` without the hugetlb pool.
+The totals cover all regions, also with `limit` and `top`. `rss` is `present` without pages of zeros and the hugetlb pool.
 
 In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compares the bytes in that column, and \
 `shared` alone selects shared mappings. `private` works in the same way.
@@ -339,7 +339,7 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
         }
         // The same for every process, so the note appears once a session.
         if of_the_kernel > 0 && !std::mem::replace(&mut context.state.kernel_regions_noted, true) {
-            let message = "left out: the kernel's own regions whose pages decide, such as [vvar], which the page map does not show";
+            let message = "left out: the kernel's own regions such as [vvar], if the filter needs their pages (the page map does not show them)";
             context.sink.note(message)?;
         }
         if let Some(reason) = uncertain.and_then(StateSet::uncertainty) {

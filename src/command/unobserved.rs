@@ -20,7 +20,9 @@ pub(super) fn writes_in_place(space: &AddressSpace, wanted: Facts) -> Option<Bli
     let reason = match &space.availability().soft_dirty {
         Ok(()) if wanted.contains(Facts::SOFT_DIRTY) => return None,
         Ok(()) => "writes in place show only with `with soft_dirty`".to_owned(),
-        Err(reason) => format!("writes in place do not show: {reason}"),
+        Err(reason) => {
+            format!("writes in place do not show: {reason}; `snapshot NAME with content` and a later `diff` show them")
+        }
     };
     Some(Blind { kind: EventKind::Written, reason })
 }

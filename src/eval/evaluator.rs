@@ -307,8 +307,17 @@ pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
         Value::Float(_) | Value::Array(_) => {
             Err(Error::new(value.at, format!("{} is not an address", value.node.phrase())))
         }
-        Value::Text(text) => Err(Error::new(value.at, format!("the text \"{text}\" is not an address"))
-            .hint(format!("if a region, module or symbol has this name, write `{}`", lang::escape('\'', text)))),
+        Value::Text(text) => {
+            let error = Error::new(value.at, format!("the text \"{text}\" is not an address"));
+            Err(error.hint(match text.ends_with(',') {
+                true => {
+                    "blanks separate arguments; for a range: `set $r = A, +LENGTH`, and `$r` as the argument".to_owned()
+                }
+                false => {
+                    format!("if a region, module or symbol has this name, write `{}`", lang::escape('\'', text))
+                }
+            }))
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::error::{Error, Result};
 use super::evaluator::{Evaluator, as_range, to_address};
 use super::names::{NamedThing, spans_of};
+use super::slips;
 use super::{Origin, Spans, Value};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PhysicalAddress, VirtualAddress};
 use crate::lang::{BinaryOperator, Expression, Range, Span, Spanned, UnaryOperator};
@@ -125,7 +126,11 @@ impl Evaluator<'_> {
     fn length(&self, start: Spanned<Value>, length: &Spanned<Expression>, at: Span) -> Result<Extent> {
         let value = self.evaluate(length)?;
         let Some(bytes) = value.integer() else {
-            return Err(Error::new(length.at, format!("a length must be an integer, not {}", value.phrase())));
+            let error = Error::new(length.at, format!("a length must be an integer, not {}", value.phrase()));
+            return Err(match slips::variable(length, self.scope) {
+                Some((name, _)) => error.hint(format!("`(long){name}` is its value, if it is a long")),
+                None => error,
+            });
         };
         let bytes = bytes.to_u64().filter(|&bytes| bytes > 0);
         let bytes = bytes.ok_or_else(|| Error::new(length.at, "a length must be more than zero"))?;

@@ -237,11 +237,11 @@ fields! {
         --
         /// Length in bytes.
         Size "size" Integer;
-        /// Resident bytes, without the hugetlb pool.
+        /// Resident bytes, without pages of zeros and the hugetlb pool.
         Rss "rss" Integer;
         /// Resident bytes.
         Present "present" Integer;
-        /// Proportional share in bytes, without the hugetlb pool: each page divided by the number of its mappings.
+        /// Proportional share of `rss` in bytes: each page divided by the number of its mappings.
         Pss "pss" Integer;
         /// Bytes in swap.
         Swapped "swapped" Integer;

@@ -104,7 +104,7 @@ pub static HABITS: &[Habit] = &[
     run("source ':tour'", &["tour"]),
     refuse("in a shell, `pmdb demo` starts the demonstration process, and `tour` at its prompt shows the main commands", &["demo"]),
     refuse("`{}` is a command of the gdb plugin (`help gdb`); here `watch RANGE` reports changes, and `diff` the changes since a snapshot", &["track", "until-change"]),
-    refuse("this is the prompt of pmdb: leave the word out", &["pmdb"]),
+    refuse("this is the prompt of pmdb: leave the word out, or attach to a process with `attach PID`", &["pmdb"]),
 
     // ---- Settings of a ~/.gdbinit, ignored.
     Habit {

@@ -48,11 +48,11 @@ worded! {
         Copies = "copies",
         /// This file cannot be collapsed.
         File = "file",
-        /// A fault maps what the cache holds.
+        /// Mapped as the page cache holds it.
         PageCache = "page_cache",
         /// THPeligible is 0, cause not visible.
         Unseen = "unseen",
-        /// Small pages are there already.
+        /// Small pages are beside it already.
         Occupied = "occupied",
         /// A userfaultfd handler fills pages.
         Userfault = "userfault",

@@ -136,7 +136,7 @@ fn groups(group: &ChangeGroup) -> Table<ChangeGroup> {
     table.by([Some(key), is_by_region.then_some(changes)])
 }
 
-const REGION_CHANGES: &str = "region changes";
+const REGION_CHANGES: &str = "regions";
 
 /// `diff … by KEY`
 static CHANGE_GROUPS: Table<ChangeGroup> = Table::of(&[

@@ -155,8 +155,8 @@ static REASONS: Table<HugeRow> = Table::of(&[
 static SIZES: Table<HugeSizeRow> = Table::of(&[
     Column::number("huge page", 9, Role::Size).cell(|_, row| Cell::size(row.size)),
     Column::word("setting", 8, Role::Plain).cell(|_, row| choice(row.memory)),
-    Column::word("for shared memory", 17, Role::Plain).cell(|_, row| choice(row.shared)),
-    Column::number("memory where allowed", 20, Role::Size).cell(|_, row| amount(row.allowed)),
+    Column::word("shmem setting", 13, Role::Plain).cell(|_, row| choice(row.shared)),
+    Column::number("allowed for", 11, Role::Size).cell(|_, row| amount(row.allowed)),
 ]);
 
 static ZEROS: Table<HugeZerosRow> = Table::of(&[
@@ -217,7 +217,7 @@ fn summary(lines: &mut Lines, pages: &HugePages) {
     let parts = parts.join(", ");
     lines.line().indent(2).plain(format!("{} ({}): {parts}", pages.pid, pages.process));
     if pages.small > 0 {
-        let text = "several reasons may concern the same memory: without one of them, only `only this` may become huge";
+        let text = "memory may have several reasons: removing one helps only the bytes in its `only this`";
         lines.line().indent(2).word("", Role::Dim, text);
     }
     if let Ok(zeros) = pages.zeros {

@@ -64,7 +64,7 @@ key may refuse any access, because the rights of a thread are in registers that 
 memory (fault), or later by a thread of the kernel (khugepaged). Each row is a reason why one of them would not make \
 it now, in the order of this kernel's checks:
 
-  bytes      the memory that the reason concerns; several reasons may concern the same memory
+  bytes      the memory that the reason concerns: untouched for `fault`, resident for `khugepaged`
   only this  the memory without another reason: a change here has an effect
   most in    the region with most of this memory
 

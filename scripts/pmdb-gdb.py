@@ -207,7 +207,9 @@ def addressed(text):
     value = evaluated(text)
     kind = value.type.strip_typedefs()
     if kind.code in NUMBERS and kind.sizeof < gdb.lookup_type("char").pointer().sizeof and value.address is not None:
-        write("note: the value of {0} is taken as an address; the address of the variable is &{0}\n".format(text.strip()))
+        text = text.strip()
+        place_of = text[1:].strip() if text.startswith("*") else "&" + text
+        write("note: the value of {} is taken as an address; for the memory there, write {}\n".format(text, place_of))
     return place(value)
 
 

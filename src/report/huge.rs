@@ -48,7 +48,7 @@ worded! {
         Copies = "copies",
         /// This file cannot be collapsed.
         File = "file",
-        /// Mapped as the page cache holds it.
+        /// The page cache decides the size.
         PageCache = "page_cache",
         /// THPeligible is 0, cause not visible.
         Unseen = "unseen",

@@ -6,6 +6,7 @@ use crate::render::Record;
 use crate::render::columns::{Cell, Column, MakeCell, Table, amount};
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
+use crate::render::text::words::key_heading;
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::record::record;
@@ -47,7 +48,7 @@ record! {
 impl Record for AccountChange {
     fn write(&self, text: &mut Text) {
         let key: MakeCell<AccountChange> = |_, row| Cell::new(&row.key);
-        text.row(&CHANGES.by([Some(Column::word(self.by, 26, Role::Plain).cell(key)), None]), self);
+        text.row(&CHANGES.by([Some(Column::word(key_heading(self.by), 26, Role::Plain).cell(key)), None]), self);
     }
 }
 

@@ -4,6 +4,7 @@ use crate::kernel::{Name, PageSize};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, MakeCell, Table, amount};
 use crate::render::text::lines::Lines;
+use crate::render::text::words::key_heading;
 use crate::render::text::{Text, pages};
 use crate::render::theme::Role;
 use crate::render::units::{percent, size};
@@ -186,7 +187,7 @@ fn groups(group: &AccountGroup) -> Table<AccountGroup> {
     let key: MakeCell<AccountGroup> = |_, group| Cell::new(&group.key);
     // The range of a region is never cut.
     let width = if group.by == "region" { "0x7fffdeadb000..0x7fffdeadc000".len() } else { 20 };
-    GROUPS.by([Some(Column::word(group.by, width, Role::Plain).cell(key)), None])
+    GROUPS.by([Some(Column::word(key_heading(group.by), width, Role::Plain).cell(key)), None])
 }
 
 pub(super) fn share(part: u64, whole: u64) -> Cell<'static> {

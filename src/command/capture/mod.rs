@@ -448,6 +448,8 @@ fn lines(lines: &mut Lines, report: &CaptureReport) {
         if report.left_out > 0 {
             line.plain(format!(", {} left out (with dontdump)", counted(report.left_out, "region")));
         }
+    } else {
+        lines.line().word("", Role::Dim, "no memory: it cannot follow `*pointer` (see `with memory`)");
     }
     for sentence in LostProcess::sentences(&report.lost, "the capture") {
         lines.line().plain(sentence);

@@ -7,6 +7,7 @@ use crate::render::columns::{Cell, Column, END, REGION, START, Table, amount, re
 use crate::render::text::Text;
 use crate::render::text::changes::{TIME, time};
 use crate::render::text::lines::{Line, Lines};
+use crate::render::text::words::PAGE_BEGINS_IN;
 use crate::render::theme::Role;
 use crate::render::units::{counted, size};
 use crate::report::record::record;
@@ -158,7 +159,7 @@ static COMPARISON_GROUPS: Table<ComparisonGroup> = Table::of(&[
     of_bytes("copied").cell(|_, row| bytes(row.page_size, row.counts.copied)),
     of_bytes("here").cell(|_, row| bytes(row.page_size, row.counts.only_here)),
     of_bytes("there").cell(|_, row| bytes(row.page_size, row.counts.only_there)),
-    Column::word("symbol", 20, Role::Plain).cell(|_, row| Cell::new(&row.symbol)),
+    Column::word(PAGE_BEGINS_IN, 20, Role::Plain).cell(|_, row| Cell::new(&row.symbol)),
 ]);
 
 impl Record for ComparisonSample {

@@ -7,6 +7,7 @@ use crate::render::text::Text;
 use crate::render::text::block::symbols_text;
 use crate::render::text::changes::{blind, by_kind, kind, net, net_figures, no_change, numbers, states, story};
 use crate::render::text::lines::Lines;
+use crate::render::text::words::key_heading;
 use crate::render::theme::Role;
 use crate::render::units::{counted, duration};
 use crate::report::record::record;
@@ -127,7 +128,7 @@ impl Record for ChangeGroup {
 /// The table of a group of changes.
 fn groups(group: &ChangeGroup) -> Table<ChangeGroup> {
     let key: MakeCell<ChangeGroup> = |_, group| Cell::new(&group.key);
-    let key = Column::word(group.by, 20, Role::Plain).cell(key);
+    let key = Column::word(key_heading(group.by), 20, Role::Plain).cell(key);
     let changes: MakeCell<ChangeGroup> = |_, group| by_kind(&group.changes);
     let changes = Column::word("changes", 30, Role::Plain).cell(changes);
     let is_by_region = group.by == "region";

@@ -24,6 +24,10 @@ pub(super) fn of_c(failed: &Failure<'_>) -> Option<String> {
         }
         // &NAME[N], MODULE!NAME[N]
         ("&" | "!", _) => element(failed),
+        // $RANGE.MEMBER
+        (variable, ".") if before.kind == TokenKind::Variable && token.is_glued => {
+            Some(format!("a range has no members: `name({variable})`, `start({variable})`, `rss({variable})`"))
+        }
         // NAME[I][J], (POINTER)[I + J]
         _ if is_index(token) => Some(match before.kind {
             TokenKind::Indexed { .. } => ARRAY_OF_ARRAYS.to_owned(),

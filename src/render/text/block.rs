@@ -28,7 +28,7 @@ pub fn symbols_text(first: Option<&SymbolBrief>, last: Option<&SymbolBrief>) -> 
         (None, None) => return None,
         (Some(first), Some(last)) if is_same(first, last) => symbol_text(first),
         (Some(first), Some(last)) => format!("{} to {}", symbol_text(first), symbol_text(last)),
-        (Some(first), None) => format!("from {} on", symbol_text(first)),
+        (Some(first), None) => format!("begins in {}", symbol_text(first)),
         (None, Some(last)) => format!("up to {}", symbol_text(last)),
     })
 }

@@ -94,7 +94,7 @@ static GROUPS: Table<PageGroup> =
 /// The table of a group. Keys come last: they may be long, and are never cut.
 pub fn groups(group: &PageGroup) -> Table<PageGroup> {
     let width = if group.second_by.is_some() { 14 } else { 20 };
-    let key = |by, cell: MakeCell<PageGroup>| Column::word(by, width, Role::Plain).cell(cell);
+    let key = |by, cell: MakeCell<PageGroup>| Column::word(words::key_heading(by), width, Role::Plain).cell(cell);
     let first = key(group.by, |_, group| group_key(group.by, &group.key));
     let second = group.second_by.map(|by| {
         key(by, |_, group| {

@@ -106,19 +106,27 @@ pub fn rank(name: &str) -> usize {
 /// The end of the names of [fields](field) that other rows or the sum may have. Of several names it is said once.
 pub const IN_ROWS: &str = " in some rows";
 
+/// The heading of a column of groups by this key. Of the variables in a page, only the one that it begins in has it.
+pub fn key_heading(by: &'static str) -> &'static str {
+    if by == "symbol" { PAGE_BEGINS_IN } else { by }
+}
+
+/// The heading of a column of symbols in which pages begin.
+pub const PAGE_BEGINS_IN: &str = "page begins in";
+
 /// What a field of a record is called in text.
 pub fn field(name: &str) -> &str {
     match name {
         "pfn" => "frame",
         "flags_raw" => "flags",
         "map_count" => "map count",
-        "kernel_record" => "holders and pins",
+        "kernel_record" => "who holds or pins it",
         "kernel_record.file_page.path" => "path",
         "kernel_record.file_page.filesystem" => "filesystem",
         "kernel_record.free_block.order" | "kernel_record.free_block.head" => "free block",
         "kernel_record.slab.cache" | "kernel_record.slab.object_bytes" => "slab cache",
         "table_entry" => "page-table entry",
-        "movable" => "moves",
+        "movable" => "whether it may move",
         "own_mappings" => "mappings by pmdb",
         "several" => "pages with several mappings here",
         "with_pmdb" => "shared only with pmdb",

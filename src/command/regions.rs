@@ -339,7 +339,7 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
         }
         // The same for every process, so the note appears once a session.
         if of_the_kernel > 0 && !std::mem::replace(&mut context.state.kernel_regions_noted, true) {
-            let message = "left out: the kernel's own regions such as [vvar], if the filter needs their pages (the page map does not show them)";
+            let message = "left out: the kernel's own regions for which the filter is unknown, such as [vvar] (the page map does not show their pages)";
             context.sink.note(message)?;
         }
         if let Some(reason) = uncertain.and_then(StateSet::uncertainty) {

@@ -60,7 +60,7 @@ pub(super) fn copies_elsewhere(
     }
     Ok(Some(Blind {
         kind: EventKind::CopiedOnWrite,
-        reason: "copies by another process show only with `with mapcount`".to_owned(),
+        reason: "a copy by another process leaves the page in its place, and shows only `with mapcount`".to_owned(),
     }))
 }
 

@@ -108,6 +108,8 @@ impl Evaluator<'_> {
         match self.evaluate_at(expression, argument.at)? {
             Value::Range(spans) | Value::Symbol(spans) => Ok(Extent::Addresses(spans)),
             Value::Frames(frames) => Ok(Extent::Frames(frames)),
+            Value::Text(text) => Err(Error::new(argument.at, format!("the text \"{text}\" is no range"))
+                .hint(format!("`print {text}` shows what is wrong with it"))),
             other => Err(Error::new(argument.at, format!("{} has no size: a range is expected", other.phrase()))
                 .hint("`region(ADDRESS)` is the region of an address; `A..B` and `A, +LENGTH` are ranges")),
         }

@@ -238,7 +238,7 @@ fn of_which(row: &AccountRow) -> Cell<'static> {
     let marks: [(&Fact<u64>, &str); 8] = [
         (&row.huge, "huge"),
         (&row.zeros, "all-zero pieces of these"),
-        (&row.to_copy, "to be copied by the next writes"),
+        (&row.to_copy, "to copy on write"),
         (&row.lazily_freed, "lazily freed"),
         (&row.locked, "locked"),
         (&row.dirty, "dirty"),

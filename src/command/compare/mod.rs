@@ -91,8 +91,8 @@ With one of these options it compares again and again, and prints a line for eac
   as timeline            a picture: a row for each stretch of private memory, a column for each sample
 
 A line has the sums of all processes, and the bytes copied in a second. `children` are listed anew for each sample, so \
-that it can start before a fork. The rows of `by` and the sums of each process follow at the end, first of those that \
-have ended. The sums of all are then of the last sample alone. A timeline shows the copied share of the pages that both \
+that it can start before a fork. At the end come the rows of `by` and the sums of each process, ended processes \
+first. The sums of all then count only the processes of the last sample. A timeline shows the copied share of the pages that both \
 processes have: a digit is so many tenths, # is all. With several processes, the pages of each of them count.
 
 Of several processes only the sums of each are shown, with the kernel's own uss and pss (smaps_rollup), and then the \

@@ -120,7 +120,7 @@ pub fn it_fits_a_screen() {
     let text = shown("account");
     assert!(text.contains("shared since a fork") && text.contains("smaps_rollup"), "{text}");
     if support::is_root() {
-        assert!(text.contains("to be copied by the next writes"), "{text}");
+        assert!(text.contains("to copy on write"), "{text}");
     }
     let text = shown("account by region");
     assert!(text.lines().any(|line| line.ends_with("[heap]")), "{text}");

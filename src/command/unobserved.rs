@@ -60,7 +60,7 @@ pub(super) fn copies_elsewhere(
     }
     Ok(Some(Blind {
         kind: EventKind::CopiedOnWrite,
-        reason: "a copy by another process leaves the page in its place, and shows only `with mapcount`".to_owned(),
+        reason: "a copy by another process leaves the frame here as it is, and shows only `with mapcount`".to_owned(),
     }))
 }
 

@@ -1,6 +1,6 @@
 //! The records of `who`, and how they are written.
 
-use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
+use crate::kernel::{FrameNumber, Name, PageFlags, PhysicalAddress, VirtualAddress};
 use crate::render::Record;
 use crate::render::columns::{self, Cell, Column, PERMISSIONS, PID, Table};
 use crate::render::text::lines::{Footnotes, Lines};
@@ -153,6 +153,11 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
         SearchEnd::Searched | SearchEnd::Nobody => (Role::Note, search_result(summary, looked_at)),
     };
     prose(lines, role, &text);
+    let is_shared_memory =
+        |flags: &PageFlags| flags.contains(PageFlags::SWAPBACKED) && !flags.contains(PageFlags::ANON);
+    if summary.words.flags.as_ref().is_ok_and(is_shared_memory) {
+        prose(lines, Role::Dim, "shared memory: a process that has not touched this page yet is not among them");
+    }
     let counts = &summary.counts;
     let mut remark = |role, number, noun, what: &str| {
         if number > 0 {
@@ -255,7 +260,7 @@ fn prose(lines: &mut Lines, role: Role, text: &str) {
 pub(in crate::command) mod samples {
     use super::*;
     use crate::command::tests::records::pages::{counter, data, pfn, va};
-    use crate::kernel::{Device, PageFlags};
+    use crate::kernel::Device;
     use crate::report::{FilePage, FreeBlock, Holders, Reason, RecordedOwner, SlabPage};
 
     pub fn all() -> Vec<Box<dyn Record>> {

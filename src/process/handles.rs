@@ -7,8 +7,9 @@ use crate::source::Held;
 pub struct ProcessHandles {
     /// Each with its parent, by number.
     pub processes: Vec<ProcessHandle>,
-    /// Whether kernel threads are listed too. They are of the initial pid namespace and of root, so a `/proc` without
-    /// them shows only the processes of another namespace, or those of one user (`hidepid`).
+    /// Whether `/proc` lists the processes of all namespaces and users. It does if it lists kernel threads, which
+    /// belong to the initial pid namespace and to root. Otherwise it is of another namespace, or hides other users
+    /// (`hidepid`).
     pub are_all: bool,
 }
 

@@ -459,9 +459,11 @@ impl Machine {
     pub fn has_forked(&self, parent: u32, within: Duration) -> Result<bool> {
         /// Two clock ticks: both times are cut to them.
         const INEXACT: f64 = 0.02;
-        let (handles, most) = (self.process_handles()?, within.as_secs_f64() + INEXACT);
-        let mut births = handles.processes.iter().filter(|one| one.parent == parent).map(|one| one.start_time);
-        Ok(births.any(|birth| age(&*self.source, birth).is_none_or(|age| age <= most)))
+        let handles = self.process_handles()?;
+        let children = handles.processes.iter().filter(|one| one.parent == parent);
+        let youngest = children.map(|one| one.start_time).max();
+        let is_young = |birth| age(&*self.source, birth).is_none_or(|age| age <= within.as_secs_f64() + INEXACT);
+        Ok(youngest.is_some_and(is_young))
     }
 
     /// Opens one of these, as attaching does.

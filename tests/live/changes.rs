@@ -11,7 +11,7 @@ use pmdb::inspect::{AddressSpace, Change, Facts, Snapshot, Watcher};
 use pmdb::kernel::AddressRange;
 use pmdb::process::Target;
 use pmdb::report::{EventKind, NetEffect};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub const TESTS: &[Test] = &[
     ("changes::pages_go_with_their_region", pages_go_with_their_region),
@@ -319,6 +319,11 @@ fn a_fork_shows_by_its_child() {
     assert!(!has_forked(&puppet));
     let child = puppet.does("fork", &[memory, 1]);
     assert!(has_forked(&puppet));
+    // Afterwards the child is older than the time that is asked about.
+    let begin = Instant::now();
+    while puppet.0.attach().machine.has_forked(pid, Duration::ZERO).expect("a list of processes") {
+        assert!(begin.elapsed() < Duration::from_secs(60));
+    }
     let later = program(&[], pid, false, &["snapshot a".to_owned(), "diff a".to_owned()]);
     assert!(!later.contains("if a fork and a copy"), "{later}");
     puppet.does("kill", &[child]);

@@ -70,7 +70,7 @@ pub(super) struct Records {
     /// Whether pmdb's own files have their names.
     names: OnceLock<bool>,
     /// The number of the architecture in the signature of page pools, if it was proved.
-    delta: OnceLock<Option<u64>>,
+    pool_delta: OnceLock<Option<u64>>,
     proved: RecordParts,
     /// Pins are proved when they are first asked for, because the proof pins a page.
     pins: OnceLock<Option<bool>>,
@@ -104,7 +104,7 @@ impl Records {
                 pool: PoolLayout::of(layout),
             },
             names: OnceLock::new(),
-            delta: OnceLock::new(),
+            pool_delta: OnceLock::new(),
             proved,
             pins: OnceLock::new(),
             ground,
@@ -179,7 +179,7 @@ impl Records {
 
     fn is_of_pool(&self, frame: u64) -> Option<bool> {
         let layout = self.owners.pool.as_ref()?;
-        let delta = self.delta.get_or_init(|| layout.delta(&self.pages));
+        let delta = self.pool_delta.get_or_init(|| layout.delta(&self.pages));
         layout.has(&self.pages, (*delta)?, frame)
     }
 

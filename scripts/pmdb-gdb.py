@@ -481,7 +481,8 @@ def check_target(inferior, line):
     if "core" in names:
         core = re.search(r"core dump file:\s*`(.*)', file type", gdb.execute("info files", to_string=True))
         command = [program(), "-c", core.group(1) if core else "CORE", line.strip()]
-        raise gdb.GdbError("pmdb in gdb needs a process; a core file has no states and frames, but regions and memory; for this core file: shell " + " ".join(map(shlex.quote, command)))
+        raise gdb.GdbError("pmdb in gdb needs a process; a core file has no states and frames, but regions and memory; "
+                           "for this core file: shell " + " ".join(map(shlex.quote, command)))
     if "native" in names:
         return
     is_remote = "remote" in names or "extended-remote" in names
@@ -788,9 +789,9 @@ its bytes if the command takes a range.
 
 Each part is evaluated once, and its memory is not read. EXPR ends before the
 first of the words where, by, limit, top, every, for, until, with, and those of
-the command's own usage; in parentheses they are names of the program. The rest is
-pmdb's, with {gdb expression} replaced by its address or number. Braces around
-EXPR are allowed too.
+the command's own usage; in parentheses they are names of the program. The rest
+is pmdb's, with {gdb expression} replaced by its address or number. Braces
+around EXPR are allowed too.
 
   pmdb translate buf                    where it physically lives
   pmdb walk p, +n*sizeof(*p) by state   the pages of an allocation

@@ -141,8 +141,12 @@ impl<'a> Evaluator<'a> {
 
     /// The value as an address. A number that is not negative is one; a range stands for its first address.
     pub(super) fn address(&self, expression: &Spanned<Expression>) -> Result<VirtualAddress> {
-        let value = self.value_with_place(expression)?;
-        to_address(&value).map_err(|error| as_range(&expression.node, error))
+        Self::to_place(&self.value_with_place(expression)?, expression)
+    }
+
+    /// A value as the address that was written.
+    pub(super) fn to_place(value: &Spanned<Value>, written: &Spanned<Expression>) -> Result<VirtualAddress> {
+        to_address(value).map_err(|error| as_range(&written.node, error))
     }
 
     /// `4p`, in bytes.

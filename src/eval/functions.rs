@@ -3,7 +3,7 @@
 use super::error::{Error, Result};
 use super::evaluator::{Evaluator, to_address};
 use super::extent::Extent;
-use super::{Integer, Origin, Spans, Value};
+use super::{Integer, Origin, Spans, Value, slips};
 use crate::kernel::{AddressRange, FrameNumber, PhysicalAddress, VirtualAddress};
 use crate::lang::{FilterExpression, Function, PageField, Range, Span, Spanned};
 
@@ -16,7 +16,12 @@ impl Evaluator<'_> {
         filter: Option<&Spanned<FilterExpression<PageField>>>,
     ) -> Result<Value> {
         let at = argument.at;
-        self.note_argument(function, argument);
+        let is_noted = self.note_argument(function, argument);
+        let note_one_page = |spans: &Spans| {
+            if !is_noted {
+                slips::note_one_page(argument, spans, Some(function), self.scope);
+            }
+        };
         match function {
             Function::Start => Ok(self.range_argument(argument)?.start()),
             Function::End => Ok(match self.range_argument(argument)? {
@@ -46,6 +51,7 @@ impl Evaluator<'_> {
             }
             Function::Rss | Function::Pss | Function::Uss | Function::Swapped | Function::Huge => {
                 let spans = self.spans(argument, function)?;
+                note_one_page(&spans);
                 self.amount(function, &spans, at)
             }
             Function::Count
@@ -54,7 +60,10 @@ impl Evaluator<'_> {
             | Function::Longest
             | Function::First
             | Function::Last => match self.extent(argument)? {
-                Extent::Addresses(spans) => self.count_pages(function, &spans, filter, at),
+                Extent::Addresses(spans) => {
+                    note_one_page(&spans);
+                    self.count_pages(function, &spans, filter, at)
+                }
                 Extent::Frames(frames) => self.counted_frames(function, frames, filter, at),
             },
         }

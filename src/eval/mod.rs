@@ -146,8 +146,23 @@ pub fn address(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Vi
 /// # Errors
 /// As [`address`].
 pub fn place(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<VirtualAddress> {
+    place_and_spans(expression, scope).map(|(address, _)| address)
+}
+
+/// The same, with the range whose first address it is, if it is one.
+///
+/// # Errors
+/// As [`address`].
+pub fn place_and_spans(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<(VirtualAddress, Option<Spans>)> {
     slips::note_place(expression, scope);
-    address(expression, scope)
+    let value = Evaluator::new(scope).value_with_place(expression)?;
+    let address = Evaluator::to_place(&value, expression)?;
+    Ok((address, if let Value::Range(spans) = value.node { Some(spans) } else { None }))
+}
+
+/// Notes, for a command about the pages of a range, that the range is one address.
+pub fn note_one_page(range: &Spanned<lang::Range>, spans: &Spans, scope: &dyn Scope) {
+    slips::note_one_page(range, spans, None, scope);
 }
 
 /// The value of an expression as an integer. Addresses and frames count as their number.

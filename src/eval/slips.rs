@@ -6,6 +6,7 @@ use super::cast::LARGEST_ARRAY;
 use super::evaluator::Evaluator;
 use super::scope::{Scope, Slip};
 use super::value::Value;
+use super::{Origin, Spans};
 use crate::kernel::VirtualAddress;
 use crate::lang::{BinaryOperator, CType, Expression, Function, Range, Span, Spanned, SymbolName, UnaryOperator};
 use crate::process::Target;
@@ -17,7 +18,7 @@ const SMALLEST_LENGTH: i128 = 4096;
 /// What is to be written after the place where there is no length.
 const ANY_LENGTH: &str = ", +LENGTH";
 
-/// Notes both for the range of a command. Returns whether there was one.
+/// Notes both for the range of a command. Returns whether there was a note.
 pub(super) fn note_range(range: &Spanned<Range>, scope: &dyn Scope) -> bool {
     let expression = match &range.node {
         Range::Expression(expression) => expression,
@@ -58,6 +59,21 @@ fn note(place: &Spanned<Expression>, length: &str, scope: &dyn Scope) -> bool {
     true
 }
 
+/// Notes that the range of a command, or of a function, is one address where the pages of a range are wanted.
+pub(super) fn note_one_page(range: &Spanned<Range>, spans: &Spans, of: Option<Function>, scope: &dyn Scope) {
+    let Range::Expression(expression) = &range.node else {
+        return;
+    };
+    if spans.size() == 1 && *spans.origin() == Origin::Written {
+        let cause = "one address is one page: for more, put a comma before a length, as in".to_owned();
+        let [written, meant] = ["", ", +4M"].map(|length| match of {
+            Some(function) => format!("{}({expression}{length})", function.name()),
+            None => format!("{expression}{length}"),
+        });
+        scope.note_slip(Slip { cause, written, meant });
+    }
+}
+
 /// Notes, for the name of a variable that `print` gives the address of, how to read its value.
 pub fn note_address(written: &Spanned<Expression>, scope: &dyn Scope) {
     let Some((name, size)) = variable(written, scope) else {
@@ -88,29 +104,15 @@ impl Evaluator<'_> {
         process.region_at(pointer).is_ok_and(|region| region.is_some()).then_some((name, pointer))
     }
 
-    /// Notes, for a function about the pages of its argument, that this is a pointer.
-    pub(super) fn note_argument(&self, function: Function, argument: &Spanned<Range>) {
+    /// Notes, for a function about the pages of its argument, that this is a pointer. Returns whether there was a note.
+    pub(super) fn note_argument(&self, function: Function, argument: &Spanned<Range>) -> bool {
         use Function as F;
         match (function, &argument.node) {
-            (F::Start | F::End | F::Size, _) => {}
-            _ if function.adds_up() => _ = note_range(argument, self.scope) || self.note_one_page(function, argument),
-            (_, Range::Expression(place)) => note_place(&Spanned::new(place.clone(), argument.at), self.scope),
-            _ => {}
+            (F::Start | F::End | F::Size, _) => false,
+            _ if function.adds_up() => note_range(argument, self.scope),
+            (_, Range::Expression(place)) => note(&Spanned::new(place.clone(), argument.at), "", self.scope),
+            _ => false,
         }
-    }
-
-    /// Notes, for a function that adds up the pages of a range, that its argument is one address, if it is.
-    fn note_one_page(&self, function: Function, argument: &Spanned<Range>) -> bool {
-        let Range::Expression(expression) = &argument.node else {
-            return false;
-        };
-        let is_one = matches!(self.evaluate_at(expression, argument.at), Ok(Value::Address(_) | Value::Integer(_)));
-        if is_one {
-            let cause = "one address is one page: for more, put a comma before a length, as in".to_owned();
-            let written = format!("{}({expression})", function.name());
-            self.scope.note_slip(Slip { cause, written, meant: format!("{}({expression}, +4M)", function.name()) });
-        }
-        is_one
     }
 
     /// Notes, for `(T *)NAME` of a variable that holds no mapped address, that it was read as a pointer.

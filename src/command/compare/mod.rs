@@ -92,8 +92,8 @@ With one of these options it compares again and again, and prints a line for eac
 
 A line has the sums of all processes, and the bytes copied in a second. `children` are listed anew for each sample, so \
 that it can start before a fork. At the end come the rows of `by` and the sums of each process, ended processes \
-first. The sums of all then count only the processes of the last sample. A timeline shows the copied share of the pages that both \
-processes have: a digit is so many tenths, # is all. With several processes, the pages of each of them count.
+first. The sums of all then count only the processes of the last sample. A timeline shows the copied share of the \
+pages that both processes have: a digit is so many tenths, # is all. With several processes, the pages of each of them count.
 
 Of several processes only the sums of each are shown, with the kernel's own uss and pss (smaps_rollup), and then the \
 sums of all. In these a page of the attached process counts once, and so does each copied frame. A copy that the parent \

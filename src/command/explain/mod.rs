@@ -9,7 +9,7 @@ use huge_records::{HugePages, HugeRow, HugeSizeRow, HugeZerosRow};
 
 use super::translate::{self, note_shorter, translation};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
-use crate::eval::{self, Value};
+use crate::eval;
 use crate::inspect::{self, Access, AddressSpace, Facts, OwnerUnknown, PageDetail, kind_unknown, movable};
 use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, split_text, word};
@@ -112,7 +112,7 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             ExplainSubject::Page(place) => place,
             ExplainSubject::Huge(huge) => return huge.run(context),
         };
-        let address = eval::place(place, context.state)?;
+        let (address, spans) = eval::place_and_spans(place, context.state)?;
         let target = context.target()?;
         context.state.last_address = Some(address);
         if let Err(error) = target.process.require_page_map() {
@@ -153,9 +153,7 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             next_write: Ok(consequences.write),
         };
         context.sink.emit(&explanation)?;
-        if let Value::Range(spans) = eval::evaluate(place, context.state)?
-            && spans.size() > space.page().bytes()
-        {
+        if spans.is_some_and(|spans| spans.size() > space.page().bytes()) {
             context.sink.note(format!("this is only the first page: `walk {} by state` counts all", place.node))?;
         }
         if is_outside {

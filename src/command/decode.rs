@@ -130,7 +130,7 @@ fn entry(entry: PageMapEntry, machine: &Machine) -> DecodedEntry {
         bits.push(BitMeaning {
             bits: "5-54".to_owned(),
             name: "offset",
-            meaning: format!("{:#x}, {}", swap.offset, offset_words(layout.meaning(swap.kind))),
+            meaning: format!("{:#x}, {}", swap.offset, offset_words(layout.meaning(swap.kind), swap.offset)),
         });
         bits.push(BitMeaning {
             bits: "0-4".to_owned(),
@@ -200,14 +200,24 @@ fn type_words(meaning: SwapMeaning) -> &'static str {
     }
 }
 
-fn offset_words(meaning: SwapMeaning) -> &'static str {
+fn offset_words(meaning: SwapMeaning, offset: u64) -> String {
     match meaning {
-        SwapMeaning::Area => "the page slot in the area",
+        SwapMeaning::Area => "the page slot in the area".to_owned(),
         SwapMeaning::Hwpoison | SwapMeaning::Migration | SwapMeaning::Device | SwapMeaning::Special => {
-            "a page frame number"
+            "a page frame number".to_owned()
         }
-        SwapMeaning::Marker => "a mark: 1 is userfaultfd write-protection, 2 poisoned, 4 guard",
-        SwapMeaning::ReadError => "nothing",
+        SwapMeaning::Marker => marker_words(offset),
+        SwapMeaning::ReadError => "nothing".to_owned(),
+    }
+}
+
+/// The bits of a marker (`PTE_MARKER_UFFD_WP` and the next ones in include/linux/swapops.h).
+fn marker_words(bits: u64) -> String {
+    let known = [(1, "userfaultfd write-protection"), (2, "poisoned"), (4, "guard page")];
+    let set: Vec<&str> = known.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, words)| *words).collect();
+    match set.as_slice() {
+        [] => "an unknown marker".to_owned(),
+        set => format!("the marker: {}", set.join(", ")),
     }
 }
 

@@ -214,6 +214,19 @@ fields! {
     }
 }
 
+impl PageField {
+    /// The field that a heading of a table of pages shows under another word.
+    pub fn from_heading(heading: &str) -> Option<Self> {
+        Some(match heading {
+            "maps" => Self::MapCount,
+            "frame" => Self::Pfn,
+            "physical" => Self::Phys,
+            "start" => Self::Address,
+            _ => return None,
+        })
+    }
+}
+
 /// The flags that are fields of their own; `flags(NAME)` tests any flag.
 const FLAGS: &[PageFlags] = &[
     PageFlags::DIRTY,

@@ -229,8 +229,11 @@ impl TableLayout {
                     let short = cell.short.as_deref().filter(|_| !fits(text));
                     let (text, width) = printable_and_width(short.unwrap_or(text));
                     line.pad_to(first(width));
-                    // Wrap under itself if there is room.
-                    match self.width.filter(|whole| line.column() + LEAST <= *whole) {
+                    // Wrap under itself if there is room, also for its longest word. A path breaks anywhere.
+                    let whole_words = || text.split(' ').filter(|word| !word.contains('/'));
+                    let longest = || whole_words().map(columns).fold(LEAST, usize::max);
+                    let needs = |whole: &usize| if line.column() + width <= *whole { LEAST } else { longest() };
+                    match self.width.filter(|whole| line.column() + needs(whole) <= *whole) {
                         None => line.indent(INDENT),
                         Some(_) => line.indent_here(),
                     };

@@ -94,7 +94,7 @@ static CHANGES: Table<ChangeRow> = Table::of(&[
     SIZE.cell(|_, change| length(change.start, change.end)),
     PAGES.rank(1).cell(|_, change| Cell::count(change.pages)),
     REGION.cell(|style, change| region_file(style, change.region.as_ref())),
-    Column::name("symbol, before → after", 24, Role::Plain).cell(|_, change| change_cell(change)),
+    Column::word("symbol, before → after", 24, Role::Plain).cell(|_, change| change_cell(change)),
 ]);
 
 /// Where the change is, and what changed.

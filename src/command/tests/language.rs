@@ -84,6 +84,9 @@ fn newcomers_get_the_way_out() {
     for (line, out) in [
         ("compare parent", "`info process` shows the PID"),
         ("compare from one.capture", "`diff from FILE`"),
+        ("12124", "`attach 12124`"),
+        ("walk all by maps", "did you mean `mapcount`?"),
+        ("walk all where frame > 1", "did you mean `pfn`?"),
         ("walk buffer, -4K", "`walk buffer-4K..buffer`"),
         ("walk pfn:0x1000..pfn:0x1010 where anon", "`flags(anon)`"),
         ("set pager off", "set pagination off"),

@@ -203,6 +203,9 @@ fn no_format(text: &str) -> (String, Option<String>) {
     (format!("`{}` is not a format", short(text)), hint)
 }
 
+/// No process has a larger number (`PID_MAX_LIMIT` in include/linux/threads.h).
+const MOST_PROCESSES: u64 = 1 << 22;
+
 /// The hint for a token that cannot stand here.
 fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
     let expected = failed.expected.as_slice();
@@ -226,7 +229,11 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
         }
         (TokenKind::Name, word) => {
             let words: Vec<&str> = expected.iter().flat_map(|one| failed.language.words(*one)).collect();
+            let wants_page = matches!(in_filter, Some((_, _, false)));
+            let of_heading = PageField::from_heading(word).map(FilterField::name);
+            let meant = of_heading.filter(|field| wants_page || words.contains(field));
             match in_filter {
+                _ if meant.is_some() => meant.map(|field| format!("did you mean `{field}`?")),
                 Some((_, _, false)) if RegionField::from_name(word).is_some() => {
                     Some(format!("`{word}` is a field of regions: `regions where {word} …`"))
                 }
@@ -265,8 +272,13 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
         (_, "=") if wanted(Expected::Comparison) || wanted(Expected::Mark("==")) || wanted(Expected::Operator) => {
             slips::row_with_value(failed).or_else(|| Some("write a test for equality as `==`".into()))
         }
-        (TokenKind::Number(_), number) if wanted(Expected::Command) => {
-            Some(format!("to translate an address: `translate {number}`"))
+        (TokenKind::Number(value), number) if wanted(Expected::Command) => {
+            let is_process = *value <= MOST_PROCESSES && number.bytes().all(|digit| digit.is_ascii_digit());
+            Some(if is_process {
+                format!("`attach {number}` attaches to a process, and `translate {number}` translates an address")
+            } else {
+                format!("to translate an address: `translate {number}`")
+            })
         }
         (_, "|" | "&") if wanted(Expected::Word("or")) => Some("join conditions with `and`, `or`".into()),
         (_, sign @ ("&" | "^" | "|")) if wanted(Expected::Comparison) => {

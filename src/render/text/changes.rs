@@ -45,11 +45,10 @@ pub fn story(before: Option<&PageFacts>, after: Option<&PageFacts>) -> Vec<Strin
     };
     let mut parts = Vec::new();
     if before.state != after.state || before.pfn != after.pfn {
-        let is = match after.pfn {
-            Some(frame) if before.state == after.state => frame.to_string(),
-            _ => side(after),
-        };
-        parts.push(format!("{} → {is}", side(before)));
+        parts.push(match (before.pfn, after.pfn) {
+            (Some(was), Some(is)) if before.state == after.state => format!("{was} → {is}"),
+            _ => format!("{} → {}", side(before), side(after)),
+        });
     }
     if let (Some(FlagNames(was)), Some(FlagNames(is))) = (before.flags, after.flags)
         && was != is

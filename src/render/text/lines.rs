@@ -423,6 +423,8 @@ impl Line {
                 if self.column > self.indent && !self.has_room(" ", added) {
                     self.new_line();
                 }
+            } else if piece.is_empty() {
+                // The line was broken at the first of two blanks.
             } else if self.has_room(" ", width + 1 + added) {
                 piece.push(' ');
                 width += 1;

@@ -314,3 +314,24 @@ fn cut_short(lines: &mut Lines) {
     let line = lines.line();
     line.push(Role::Note, "stopped early: the totals cover only the rows above");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lang::field::{FilterField, PageField};
+
+    fn titles<T>(table: &Table<T>) -> Vec<&'static str> {
+        table.columns().iter().map(|column| column.title).collect()
+    }
+
+    /// What a heading shows can be asked for: by the same word, or by another one that the error names.
+    #[test]
+    fn headings_of_pages_lead_to_a_field() {
+        let of_more_than_a_page = ["end", "size", "pages", "frames", "region", "flags"];
+        let headings = [titles(&PAGE_ROWS), titles(&FRAME_ROWS)].concat();
+        for heading in headings.iter().filter(|heading| !of_more_than_a_page.contains(heading)) {
+            let field = PageField::from_name(heading).or_else(|| PageField::from_heading(heading));
+            assert!(field.is_some(), "{heading}");
+        }
+    }
+}

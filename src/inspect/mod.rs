@@ -48,6 +48,7 @@
 pub mod account;
 mod address_space;
 pub mod classify;
+mod contents;
 #[cfg(feature = "cli")]
 mod core_file;
 mod detail;
@@ -76,6 +77,7 @@ pub mod who;
 
 pub use address_space::AddressSpace;
 pub use classify::{Backing, KernelBehaviour};
+pub use contents::{Absent, ByteSource, Contents};
 #[cfg(feature = "cli")]
 pub(crate) use core_file::{CoreContents, write_core};
 pub use detail::PageDetail;
@@ -95,7 +97,7 @@ pub use holders::not_shown as record_not_shown;
 pub use holders::{FrameHolders, Pins};
 #[cfg(feature = "cli")]
 pub(crate) use kernel_record::kernel_record;
-pub use memory::{Absent, ByteSource, Contents, MemoryRead, ReadEnd, Unread, first_absent, read_resident};
+pub use memory::{MemoryRead, ReadEnd, Unread, first_absent, read_resident};
 #[cfg(feature = "cli")]
 pub(crate) use memory::{ResidentMemory, has_memory, is_resident};
 #[doc(hidden)]

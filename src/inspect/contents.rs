@@ -268,10 +268,16 @@ impl AddressSpace {
             Err(error) => return Ok(Err(error.into())),
         };
         let end = start.checked_add(read as u64);
-        let Some(range) = end.and_then(|end| AddressRange::new(start, end)) else {
-            return Ok(Err(Reason::Changed));
-        };
         let page = self.page();
+        let Some(range) = end.and_then(|end| AddressRange::new(start, end)) else {
+            let runs = modules.backing_content(&viewed.region, wanted);
+            let first = runs.ok().and_then(|runs| runs.into_iter().next()?.content.ok());
+            return Ok(Err(match first {
+                // The page is still there, but has no bytes here.
+                Some(BackingContent::Contents { cached: true }) => Reason::NotApplicable("after the end of the file"),
+                _ => Reason::Changed,
+            }));
+        };
         let after = entries(self.target(), page.index(start), range.pages(page))?;
         // The process may have made copies of its own meanwhile.
         let untouched = after.iter().take_while(|entry| entry.is_empty()).count() as u64;

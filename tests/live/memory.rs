@@ -171,7 +171,7 @@ fn what_only_others_have_touched_is_read(pid: u32, start: u64) {
     }
 }
 
-/// The page cache has no bytes after the end of a file: that is no failure of `find`.
+/// The page cache has no bytes after the end of a file: that is no failure of `find`, and no change.
 fn a_file_that_ends_within_its_page() {
     const REST: u64 = 1360;
     let file = DiskFile::of(page_bytes() + REST);
@@ -181,6 +181,11 @@ fn a_file_that_ends_within_its_page() {
     let summary = found.last().expect("a summary");
     assert_eq!((&summary["cached"], &summary["cache_unread"]), (&2.into(), &0.into()), "{summary}");
     assert_eq!(summary["searched"], page_bytes() + REST, "{summary}");
+    let end = memory + page_bytes() + REST;
+    let rows = records(puppet.0.pid(), &[format!("x/8xb {:#x}", end - 4)]);
+    let lengths: Vec<_> = rows.iter().map(|row| (&row["length"], &row["source"])).collect();
+    assert_eq!(lengths, [(&4.into(), &"file".into()), (&4.into(), &Value::Null)], "{rows:?}");
+    assert_eq!(rows[1]["why"]["source"], "after the end of the file", "{rows:?}");
 }
 
 fn looking_changes_nothing() {

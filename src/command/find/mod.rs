@@ -425,14 +425,12 @@ impl MemorySearch<'_> {
                 ByteSource::File => match self.space.read_cached(from, into)? {
                     Ok(read) => (read, false),
                     Err(reason) => {
-                        // A change meanwhile may concern this page only.
+                        // A change meanwhile, and the end of a file, concern this page only.
                         let pages = match reason {
-                            Reason::Changed => 1,
+                            Reason::Changed | Reason::NotApplicable(_) => 1,
                             _ => (page.offset(from) + wanted as u64).div_ceil(page.bytes()),
                         };
-                        // What was read just now ended within its page, as the file does.
-                        let is_end = self.next == Some(from) && page.offset(from) > 0 && reason == Reason::Changed;
-                        if !is_end {
+                        if !matches!(reason, Reason::NotApplicable(_)) {
                             self.cache_unread.add(pages, reason);
                         }
                         let behind = page.floor(from).checked_add(pages * page.bytes());

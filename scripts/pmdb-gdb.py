@@ -193,9 +193,12 @@ def bits(text):
     return int(value) % (1 << 8 * kind.sizeof)
 
 
+SUFFIXED = re.compile(r"\s*(\d+)([KMGTp])\s*")
+
+
 def length(text):
     """A number of bytes, also with a suffix of pmdb: 32M, 8p."""
-    with_suffix = re.fullmatch(r"\s*(\d+)([KMGTp])\s*", text)
+    with_suffix = SUFFIXED.fullmatch(text)
     if with_suffix:
         size, suffix = int(with_suffix.group(1)), with_suffix.group(2)
         return size * os.sysconf("SC_PAGE_SIZE") if suffix == "p" else size << 10 * (1 + "KMGT".index(suffix))
@@ -236,6 +239,8 @@ def span_of(text, keeps_size=False):
         start, end = address(text[:dots]), address(text[dots + 2:])
         return (*sized(start, end - start), True)
     if at >= 0:
+        if SUFFIXED.fullmatch(text[at + 1:]):
+            raise gdb.GdbError("L@N counts elements; for a number of bytes write {}, +{}".format(text[:at].strip(), text[at + 1:].strip()))
         value = evaluated(text[:at])
         return (*sized(location(value), value.type.sizeof * number(text[at + 1:])), True)
     start, size = addressed(text)

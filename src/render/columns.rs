@@ -43,12 +43,24 @@ pub struct Column {
     pub uncut: usize,
     /// Whether another column has the same facts.
     pub is_repetition: bool,
+    /// Whether flags are letters here where the terminal is narrow.
+    pub has_letters: bool,
 }
 
 impl Column {
     /// A column of words that must stay whole.
     pub const fn word(title: &'static str, width: usize, role: Role) -> Self {
-        Column { title, width, align: Align::Left, role, rank: 0, may_cut: false, uncut: width, is_repetition: false }
+        Column {
+            title,
+            width,
+            align: Align::Left,
+            role,
+            rank: 0,
+            may_cut: false,
+            uncut: width,
+            is_repetition: false,
+            has_letters: false,
+        }
     }
     /// A column of numbers, right-aligned.
     pub const fn number(title: &'static str, width: usize, role: Role) -> Self {
@@ -65,6 +77,10 @@ impl Column {
     /// Not named among the columns that were left out: another one has the same facts.
     pub const fn repeats(self) -> Self {
         Column { is_repetition: true, ..self }
+    }
+    /// Whose flags are letters where the terminal is narrow.
+    pub const fn letters(self) -> Self {
+        Column { has_letters: true, ..self }
     }
     /// Left out in narrow terminals, higher ranks first.
     pub const fn rank(self, rank: u8) -> Self {
@@ -187,6 +203,11 @@ impl TableLayout {
     pub fn left_out(&self) -> Vec<&'static str> {
         let columns = self.columns.iter().zip(&self.ends);
         columns.filter(|(column, end)| end.is_none() && !column.is_repetition).map(|(column, _)| column.title).collect()
+    }
+
+    /// Whether a column that fits the terminal may have letters for flags.
+    pub fn has_letters(&self) -> bool {
+        self.columns.iter().zip(&self.ends).any(|(column, end)| end.is_some() && column.has_letters)
     }
 
     /// Writes the titles.

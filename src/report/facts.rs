@@ -46,7 +46,7 @@ record! {
         bytes: u64,
         /// Of these, bytes of folios that are only partly mapped, or not in one piece.
         partly: u64,
-        /// Of these, bytes at addresses where no single entry can map their folio.
+        /// Of these, bytes of folios whose virtual address is no multiple of their size: no single entry can map them.
         unaligned: u64,
     }
 }

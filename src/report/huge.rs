@@ -52,7 +52,7 @@ worded! {
         PageCache = "page_cache",
         /// THPeligible is 0, cause not visible.
         Unseen = "unseen",
-        /// Small pages are beside it already.
+        /// Another part of the huge page has small pages already.
         Occupied = "occupied",
         /// A userfaultfd handler fills pages.
         Userfault = "userfault",

@@ -61,8 +61,8 @@ fn expressions_mean_what_they_mean_to_x() {
                 "pmdb walk pool by state",
                 "note: this is one address, so the answer is about one page; for more: pmdb walk pool, +LENGTH\n",
             ),
-            ("pmdb explain huge *pool@16", "small pages are beside it already"),
-            ("pmdb explain huge pool[7] with content", "small pages are beside it already"),
+            ("pmdb explain huge *pool@16", "has small pages already"),
+            ("pmdb explain huge pool[7] with content", "has small pages already"),
             ("pmdb explain huge with content", " in small pages"),
         ],
     );

@@ -73,8 +73,8 @@ Compares the attached process with another one, region by region, and adds up pa
   there    only the other process maps the page
 
 After a fork, `copied` is the cost of copy-on-write so far, and `to copy` the cost still possible. Without a fork \
-between the two, pages in different frames count under `here` and `there`. A page of a file, or of shared memory, \
-also counts there as long as only one of the two has accessed it. Its next access by the other maps the same frame.
+between the two, pages in different frames count under `here` and `there`. A page of a file or of shared memory \
+that only one of the two has accessed also counts under one of them. The first access of the other one maps the same frame.
 
   PROCESS    a process id, or a name as a text
   children   all child processes

@@ -57,7 +57,7 @@ const EASILY_MISTAKEN: [(PageField, &str); 3] = [
     ),
     (
         PageField::Flag(PageFlags::DIRTY),
-        "`dirty` is a flag of the frame: in anonymous memory reclaim sets it, not the write (`help filters`)",
+        "pages of a file are `dirty` until they are written back; in anonymous memory reclaim sets this flag, not the write (`help filters`)",
     ),
     (
         PageField::Shared,

@@ -112,7 +112,7 @@ pub fn folio(lines: &mut Lines, folio: &FolioReport, huge: Option<bool>) {
         };
         line.word(", ", Role::Dim, text);
         if !mapping.aligned {
-            line.prose(Role::Note, "(not aligned: no single entry can map it)");
+            line.prose(Role::Note, "(not aligned to its size)");
         }
     }
 }

@@ -32,6 +32,8 @@ pub struct Text {
     drawing: TimelineDrawing,
     /// Columns of the open table that do not fit the terminal, until a note names them.
     left_out: Vec<&'static str>,
+    /// Whether the open table has letters for flags, until a note tells what explains them.
+    has_letters: bool,
     /// The titles of columns that are left out last.
     named: Vec<&'static str>,
 }
@@ -60,6 +62,7 @@ impl Text {
             legend: Legend::default(),
             drawing: TimelineDrawing::default(),
             left_out: Vec::new(),
+            has_letters: false,
             named: Vec::new(),
         }
     }
@@ -106,6 +109,7 @@ impl Text {
             let missing = |title: &&str| !self.left_out.contains(title);
             let left_out: Vec<_> = layout.left_out().into_iter().filter(missing).collect();
             self.left_out.extend(left_out);
+            self.has_letters = self.lines.style.is_narrow() && layout.has_letters();
         }
         layout.row(&cells, self.lines.text());
     }
@@ -148,6 +152,9 @@ impl Text {
             let names = left_out.join(", ");
             let line = self.lines.field("not shown");
             line.prose(Role::Dim, format!("{noun} {names}: widen the terminal, or use a pipe"));
+        }
+        if std::mem::take(&mut self.has_letters) && self.lines.style.is_news("letters", "flags") {
+            self.lines.field("letters").prose(Role::Dim, "`help flags` explains flags and their letters");
         }
         self.footnotes.write(&mut self.lines);
     }

@@ -50,9 +50,9 @@ pub const FRAME: Column = Column::word("frame", 9, Role::Frame);
 pub const MANY_PAGES: Column = Column::number("pages", 10, Role::Size);
 pub const PHYSICAL: Column = Column::word("physical", 13, Role::Physical);
 const COUNT: Column = Column::number("maps", 5, Role::Size);
-pub const FLAGS: Column = Column::name("flags", 17, Role::Flag);
+pub const FLAGS: Column = Column::name("flags", 17, Role::Flag).letters();
 /// The same as letters where the terminal is narrow.
-const LETTERS: Column = Column::name("flags", 6, Role::Flag).uncut(17).rank(3);
+const LETTERS: Column = Column::name("flags", 6, Role::Flag).uncut(17).rank(3).letters();
 
 /// `walk`
 pub static PAGE_ROWS: Table<PagesRow> = Table::of(&[

@@ -1038,7 +1038,8 @@ pages that are read as used. `info pmdb track` lists the ranges."""
         refuse_shell(expression)
         inferior, where = live_process(), ranged(expression)
         if any((one.where, one.with_content) == (where, bool(options)) for one in tracked_in(inferior.num)):
-            raise gdb.GdbError("{} is tracked already: info pmdb track".format(expression.strip()))
+            write("{} is tracked already: its changes are listed at each stop\n".format(expression.strip()))
+            return
         track = Track(inferior, where, expression.strip(), bool(options))
         TRACKED.append(track)
         write("tracking {} ({})\n".format(track.text, track.where))

@@ -69,7 +69,9 @@ ADDRESS is an address of the target, or a frame as pfn:N or phys:N. Frames need 
         let (frame, address) = match eval::location(place, context.state).map_err(|error| about_flag(error, place))? {
             Location::Frame(frame) => (Ok(frame), None),
             Location::Physical(physical) => (Ok(physical.frame(machine.page())), None),
-            Location::Address(address) => {
+            Location::Address(address, spans) => {
+                let more = |place: &Expression| format!("`walk {place} by flags` counts all by their flags");
+                eval::note_first_page(place, spans.as_ref(), more, context.state);
                 context.state.last_address = Some(address);
                 let (frame, own) = frame_at(context, place, address)?;
                 own_mappings = own;

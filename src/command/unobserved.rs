@@ -60,15 +60,15 @@ pub(super) fn copies_elsewhere(
     }
     Ok(Some(Blind {
         kind: EventKind::CopiedOnWrite,
-        reason: "a copy by another process leaves the frame here as it is, and shows only `with mapcount`".to_owned(),
+        reason: "if another process copies a page that it shares with this one, only the map count changes here (`with mapcount`)".to_owned(),
     }))
 }
 
 /// Notes how copies may show if the process forked within this time: as moves, and those of a child not at all.
 pub(super) fn note_forks(target: &Target, within: Duration, between: &str, sink: &mut dyn Sink) -> Result<(), Error> {
     if target.machine.has_forked(target.process.identity().pid, within)? {
-        let moved = format!("if a fork and a copy both fell between {between}, the copied page shows as `moved`");
-        sink.note(format!("{moved}, and a copy by the child may not show: `compare children` counts all copies"))?;
+        let moved = format!("after a fork between {between}, a page that this process copies shows as `moved`");
+        sink.note(format!("{moved}, and copies by the child may not show: `compare children` counts all copies"))?;
     }
     Ok(())
 }

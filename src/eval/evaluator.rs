@@ -2,7 +2,7 @@
 //! most once.
 
 use super::error::{Error, Result};
-use super::{Float, Integer, Scope, Value, operators};
+use super::{Float, Integer, Scope, Spans, Value, operators};
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::lang::{self, BinaryOperator, CType, Expression, NumberType, Register, Span, Spanned, UnaryOperator, Width};
 use crate::process::{FEW_REGIONS, Target};
@@ -141,12 +141,19 @@ impl<'a> Evaluator<'a> {
 
     /// The value as an address. A number that is not negative is one; a range stands for its first address.
     pub(super) fn address(&self, expression: &Spanned<Expression>) -> Result<VirtualAddress> {
-        Self::to_place(&self.value_with_place(expression)?, expression)
+        Ok(Self::to_place(self.value_with_place(expression)?, expression)?.0)
     }
 
-    /// A value as the address that was written.
-    pub(super) fn to_place(value: &Spanned<Value>, written: &Spanned<Expression>) -> Result<VirtualAddress> {
-        to_address(value).map_err(|error| as_range(&written.node, error))
+    /// A value as the address that was written, with the range that it is the first of, if it is one.
+    pub(super) fn to_place(
+        value: Spanned<Value>,
+        written: &Spanned<Expression>,
+    ) -> Result<(VirtualAddress, Option<Spans>)> {
+        let address = to_address(&value).map_err(|error| as_range(&written.node, error))?;
+        let (Value::Range(spans) | Value::Symbol(spans)) = value.node else {
+            return Ok((address, None));
+        };
+        Ok((address, Some(spans)))
     }
 
     /// `4p`, in bytes.

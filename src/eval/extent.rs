@@ -269,10 +269,10 @@ impl Evaluator<'_> {
 }
 
 /// WHERE: an address of the target, or a frame by number or physical address.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Location {
-    /// An address of the target.
-    Address(VirtualAddress),
+    /// An address of the target, with the range that it is the first of, if it is one.
+    Address(VirtualAddress, Option<Spans>),
     /// A page frame.
     Frame(FrameNumber),
     /// A physical address.
@@ -310,7 +310,10 @@ impl Evaluator<'_> {
             Value::Frame(frame) => Location::Frame(frame),
             Value::Frames(frames) => Location::Frame(frames.start()),
             Value::Physical(address) => Location::Physical(address),
-            _ => Location::Address(to_address(&value).map_err(|error| as_range(&expression.node, error))?),
+            _ => {
+                let (address, spans) = Self::to_place(value, expression)?;
+                Location::Address(address, spans)
+            }
         })
     }
 

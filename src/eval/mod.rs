@@ -155,9 +155,22 @@ pub fn place(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<Virt
 /// As [`address`].
 pub fn place_and_spans(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<(VirtualAddress, Option<Spans>)> {
     slips::note_place(expression, scope);
-    let value = Evaluator::new(scope).value_with_place(expression)?;
-    let address = Evaluator::to_place(&value, expression)?;
-    Ok((address, if let Value::Range(spans) = value.node { Some(spans) } else { None }))
+    Evaluator::to_place(Evaluator::new(scope).value_with_place(expression)?, expression)
+}
+
+/// Notes, for a command that answers for one page of what was written, that it goes on after this page; `more` is what
+/// answers for all of it.
+pub fn note_first_page(
+    expression: &Spanned<Expression>,
+    spans: Option<&Spans>,
+    more: impl FnOnce(&Expression) -> String,
+    scope: &dyn Scope,
+) {
+    let page = scope.page_size();
+    let goes_on = |spans: &&Spans| spans.end().get() - page.floor(spans.start()).get() > page.bytes();
+    if spans.filter(goes_on).is_some() {
+        scope.note(format!("this is only the first page: {}", more(&expression.node)));
+    }
 }
 
 /// Notes, for a command about the pages of a range, that the range is one address.

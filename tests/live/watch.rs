@@ -385,7 +385,7 @@ fn copies_that_a_child_makes_are_said_not_to_show() {
     let pid = puppet.0.pid();
     let is_said = |clause: &str| {
         let line = format!("watch {memory:#x}, +4p every 1ms for 2ms{clause}");
-        program(&[], pid, true, &[line]).contains("a copy by another process")
+        program(&[], pid, true, &[line]).contains("if another process copies a page")
     };
     assert!(!is_said(""));
     puppet.does("fork", &[memory, 0]);

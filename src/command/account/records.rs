@@ -236,14 +236,14 @@ pub(super) fn freed_by(class: AccountClass) -> &'static str {
 /// `1.2 GiB huge, 300 MiB lazily freed; free or munmap`
 fn of_which(row: &AccountRow) -> Cell<'static> {
     let marks: [(&Fact<u64>, &str); 8] = [
-        (&row.huge, "huge"),
+        (&row.huge, "on huge pages"),
         (&row.zeros, "all-zero pieces of these"),
         (&row.to_copy, "to copy on write"),
         (&row.lazily_freed, "lazily freed"),
         (&row.locked, "locked"),
         (&row.dirty, "dirty"),
         (&row.several, "mapped several times here"),
-        (&row.with_pmdb, "shared only with pmdb"),
+        (&row.with_pmdb, "that only pmdb itself maps too"),
     ];
     let known = marks.iter().filter_map(|(bytes, what)| Some((*bytes.as_ref().ok()?, what)));
     let parts: Vec<String> =

@@ -156,7 +156,10 @@ static SIZES: Table<HugeSizeRow> = Table::of(&[
     Column::number("huge page", 9, Role::Size).cell(|_, row| Cell::size(row.size)),
     Column::word("setting", 8, Role::Plain).cell(|_, row| choice(row.memory)),
     Column::word("shmem setting", 13, Role::Plain).cell(|_, row| choice(row.shared)),
-    Column::number("allowed for", 11, Role::Size).cell(|_, row| amount(row.allowed)),
+    Column::number("allowed for", 11, Role::Size).cell(|_, row| match row.allowed {
+        0 => Cell::new("no memory"),
+        bytes => Cell::size(bytes),
+    }),
 ]);
 
 static ZEROS: Table<HugeZerosRow> = Table::of(&[
@@ -217,8 +220,12 @@ fn summary(lines: &mut Lines, pages: &HugePages) {
     let parts = parts.join(", ");
     lines.line().indent(2).plain(format!("{} ({}): {parts}", pages.pid, pages.process));
     if pages.small > 0 {
-        let text = "memory may have several reasons: removing one helps only the bytes in its `only this`";
-        lines.line().indent(2).word("", Role::Dim, text);
+        for text in [
+            "rows of `fault` count untouched memory, and rows of `khugepaged` resident memory",
+            "memory may have several reasons: removing one helps only the bytes in its `only this`",
+        ] {
+            lines.line().indent(2).word("", Role::Dim, text);
+        }
     }
     if let Ok(zeros) = pages.zeros {
         let unread = match pages.unread {

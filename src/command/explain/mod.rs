@@ -153,9 +153,8 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             next_write: Ok(consequences.write),
         };
         context.sink.emit(&explanation)?;
-        if spans.is_some_and(|spans| spans.size() > space.page().bytes()) {
-            context.sink.note(format!("this is only the first page: `walk {} by state` counts all", place.node))?;
-        }
+        let more = |place: &Expression| format!("`walk {place} by state` counts all");
+        eval::note_first_page(place, spans.as_ref(), more, context.state);
         if is_outside {
             note_shorter(context, &target, address)?;
         }

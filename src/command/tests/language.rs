@@ -129,10 +129,10 @@ fn hints_for_expressions_of_c_can_be_typed() {
         assert!(matches!(parsed(out), ParsedLine::Command { .. }), "{out}");
     }
     for (line, out) in [
-        ("print r->count", "an int there `u32(*r + OFFSET)`"),
-        ("walk *$r->slots@64", "a pointer `*($r + OFFSET)`"),
-        ("explain &r->next->in.gain", "its address is `*r + OFFSET`"),
-        ("p &R.inl[1].len", "its address is `&R + OFFSET`"),
+        ("print r->count", "an int there is `u32(*r + OFFSET)`"),
+        ("walk *$r->slots@64", "points to is at `*($r + OFFSET)`"),
+        ("explain &r->next->in.gain", "the member is at `*r + OFFSET`"),
+        ("p &R.inl[1].len", "the member is at `&R + OFFSET`"),
         ("walk buf where fys > 4G", "a symbol of this name is `&fys`"),
         ("p sizeof(struct ring)", "types are only in gdb"),
     ] {

@@ -51,7 +51,8 @@ The search begins at the likely places:
   anonymous memory  the same address in related processes, then in the others
 
 If the kernel's own records can be read (/proc/kcore), they name the processes that may map the frame, and only \
-those are read. Of many mappings that are alike, as after forks, pmdb reads one: the records show the others.
+those are read. After forks many processes map the frame alike: of these, pmdb reads one, and the records are enough \
+for the others.
 
 The search ends when it has found as many mappings as the kernel counts. Otherwise it scans all resident memory of the \
 processes. The last lines show how the search ended, and how many processes could not be read.
@@ -105,7 +106,9 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
                 let question = by_frame(context, physical.frame(page));
                 (question, physical.offset(page))
             }
-            Location::Address(address) => {
+            Location::Address(address, spans) => {
+                let more = |place: &Expression| format!("`walk {place} by mapcount` counts the mappings of all");
+                eval::note_first_page(place, spans.as_ref(), more, context.state);
                 let question = by_address(context, place, address)?;
                 (question, page.offset(address))
             }

@@ -207,8 +207,8 @@ fn overloaded_functions_are_told_with_their_parameters() {
     }
 }
 
-const MEMBER_OF_BUFFER: &str = "add the member's offset, which gdb's `ptype /o` shows: its address is \
-    `&buffer + OFFSET`, an int there `u32(&buffer + OFFSET)`, a pointer `*(&buffer + OFFSET)`";
+const MEMBER_OF_BUFFER: &str = "the member is at `&buffer + OFFSET`; an int there is `u32(&buffer + OFFSET)`, \
+    and what a pointer there points to is at `*(&buffer + OFFSET)` (gdb's `ptype /o` shows the offset)";
 
 const NOWHERE: &str = "`regions` lists the mapped regions; local variables, constants and types are only in gdb";
 

@@ -69,7 +69,7 @@ pub fn pointer_to(element: &str, name: &str) -> String {
 /// How to get at a member of the structure at `base`.
 pub fn member_of(base: &str) -> String {
     format!(
-        "add the member's offset, which gdb's `ptype /o` shows: its address is `{base} + OFFSET`, an int there `u32({base} + OFFSET)`, a pointer `*({base} + OFFSET)`"
+        "the member is at `{base} + OFFSET`; an int there is `u32({base} + OFFSET)`, and what a pointer there points to is at `*({base} + OFFSET)` (gdb's `ptype /o` shows the offset)"
     )
 }
 

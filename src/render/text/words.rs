@@ -129,7 +129,7 @@ pub fn field(name: &str) -> &str {
         "movable" => "whether it may move",
         "own_mappings" => "mappings by pmdb",
         "several" => "pages with several mappings here",
-        "with_pmdb" => "shared only with pmdb",
+        "with_pmdb" => "mapped only here and by pmdb",
         "alone" => "only here",
         "ends" => "freed at exit",
         "to_copy" => "to copy",

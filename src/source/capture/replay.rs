@@ -354,7 +354,8 @@ impl Source for Replay {
         }
         let index = &self.capture.index;
         if matches!(which, List::One(_)) || index.family == 0 {
-            return lacks(which.what());
+            let kept = "`capture FILE children` keeps a process and its children";
+            return Err(Error::not_available(format!("{} are not in this capture: {kept}", which.what())));
         }
         // Those of a family, each as it was listed alone.
         let members = index.processes.iter().take(index.family);

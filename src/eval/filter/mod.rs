@@ -15,7 +15,7 @@ use super::{Integer, Scope, Value};
 use crate::inspect::{self, AddressSpace, Facts, Page, RegionStats, ViewedRegion};
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::text::{escape, unescape, unescape_quoted};
-use crate::kernel::{Name, PageFlags, PageSize, State};
+use crate::kernel::{Kind, Name, PageFlags, PageSize, State};
 use crate::lang::{
     self, BinaryOperator as Op, Expression, FilterField, PageField, RegionField, Span, Spanned, UnaryOperator,
     ValueType,
@@ -37,7 +37,8 @@ pub fn page_filter(
 ) -> Result<inspect::Filter> {
     let mut fields = PageFields { space, need: Facts::empty(), used: Vec::new() };
     let predicate = predicate(filter, &mut fields, scope)?;
-    for (_, note) in EASILY_MISTAKEN.iter().filter(|(field, _)| fields.used.contains(field)) {
+    let is_used = |field: &PageField| fields.used.contains(field);
+    for (_, _, note) in EASILY_MISTAKEN.iter().filter(|(field, other, _)| is_used(field) && !is_used(other)) {
         scope.note((*note).to_owned());
     }
     let machine = space.target().machine.clone();
@@ -49,18 +50,27 @@ pub fn page_filter(
     Ok(compile(predicate, fields.need, machine, known))
 }
 
-/// Fields that are not what they are called, with what they are.
-const EASILY_MISTAKEN: [(PageField, &str); 3] = [
+/// Fields that are not what they are called, the field that is meant mostly, and what they are: not noted where both
+/// are used.
+const EASILY_MISTAKEN: [(PageField, PageField, &str); 4] = [
     (
         PageField::Flag(PageFlags::LOCKED),
+        PageField::Flag(PageFlags::MLOCKED),
         "`locked` is the kernel's lock of a page during I/O; what mlock keeps in memory is `mlocked`",
     ),
     (
         PageField::Flag(PageFlags::DIRTY),
+        PageField::TableDirty,
         "pages of a file are `dirty` until they are written back; in anonymous memory reclaim sets this flag, not the write (`help filters`)",
     ),
     (
+        PageField::Kind(Kind::Cached),
+        PageField::Kind(Kind::File),
+        "`cached` pages are in the page cache but not mapped here; `cached or file and present` adds the mapped ones",
+    ),
+    (
         PageField::Shared,
+        PageField::Exclusive,
         "`shared` selects the regions mapped with MAP_SHARED; `present and not exclusive` selects pages that others map too",
     ),
 ];

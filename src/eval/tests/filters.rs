@@ -17,13 +17,21 @@ fn holds(fake: Fake, text: &str, page: &Page) -> Result<bool, Error> {
 }
 
 #[test]
-fn the_lock_of_a_page_is_not_that_of_mlock() {
-    for (text, notes) in [("not locked", 1), ("mlocked or flags(locked)", 0)] {
+fn a_field_that_is_easily_mistaken_comes_with_a_note() {
+    for (text, words, notes) in [
+        ("not locked", "`mlocked`", 1),
+        ("mlocked or flags(locked)", "`mlocked`", 0),
+        ("cached", "not mapped here", 1),
+        ("cached or file and present", "not mapped here", 0),
+        ("dirty", "until they are written back", 1),
+        ("shared", "MAP_SHARED", 1),
+        ("shared and not exclusive", "MAP_SHARED", 0),
+    ] {
         let world = World::of(process());
         let space = AddressSpace::of(world.target.as_ref().unwrap()).unwrap();
         eval::page_filter(&page_filter(text), &space, &world).unwrap();
         let noted = world.notes.take();
-        assert_eq!(noted.iter().filter(|note| note.contains("`mlocked`")).count(), notes, "{text}: {noted:?}");
+        assert_eq!(noted.iter().filter(|note| note.contains(words)).count(), notes, "{text}: {noted:?}");
     }
 }
 

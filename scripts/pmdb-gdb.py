@@ -241,8 +241,12 @@ def span_of(text, keeps_size=False):
     if at >= 0:
         if SUFFIXED.fullmatch(text[at + 1:]):
             raise gdb.GdbError("L@N counts elements; for a number of bytes write {}, +{}".format(text[:at].strip(), text[at + 1:].strip()))
-        value = evaluated(text[:at])
-        return (*sized(location(value), value.type.sizeof * number(text[at + 1:])), True)
+        value, count = evaluated(text[:at]), number(text[at + 1:])
+        if value.type.strip_typedefs().code == gdb.TYPE_CODE_PTR and count > 1:
+            name = text[:at].strip()
+            write("note: {} is a pointer, and {}@{} are pointers; for what it points to, write *{}@{}\n".format(
+                name, name, count, name, count))
+        return (*sized(location(value), value.type.sizeof * count), True)
     start, size = addressed(text)
     page = os.sysconf("SC_PAGE_SIZE")
     is_one_page = start // page == (start + max(size, 1) - 1) // page
@@ -251,7 +255,7 @@ def span_of(text, keeps_size=False):
 
 def sized(start, size):
     if size is None:
-        raise gdb.GdbError("one address is not a range; write L@N, A, +LENGTH or A..B")
+        raise gdb.GdbError("one address is not a range; write L@N, or A, +LENGTH, or A..B")
     if size <= 0:
         raise gdb.GdbError("a range of {} bytes: its end must be above its start".format(size))
     return start, size

@@ -61,7 +61,11 @@ subjects! {
 impl Subject {
     /// The subject of this name, or of the name that other programs give it.
     pub fn find(name: &str) -> Option<&'static Subject> {
-        let name = if name == "glossary" { TERMS } else { name };
+        let name = match name {
+            "glossary" => TERMS,
+            "functions" | "expressions" => "values",
+            name => name,
+        };
         SUBJECTS.iter().find(|subject| subject.name == name)
     }
 

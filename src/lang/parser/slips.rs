@@ -226,10 +226,14 @@ pub(super) fn field_without_comparison(failed: &Failure<'_>) -> Option<String> {
 
 /// A range behind the name of a snapshot, without `in`.
 fn missing_in(failed: &Failure<'_>) -> Option<String> {
-    let token = failed.token()?;
-    let is_range = !matches!(token.kind, TokenKind::Mark | TokenKind::Other) && !["from", "to"].contains(&token.text);
-    (is_range && failed.expects(Expected::Word("in")))
-        .then(|| format!("to limit a snapshot to a range: `snapshot NAME in {}`", short(token.text)))
+    let token = failed.token().filter(|_| failed.expects(Expected::Word("in")))?;
+    let range = match token.text {
+        "from" | "to" => return None,
+        "of" | "over" => failed.line.get(token.at.end..)?.trim(),
+        text if !matches!(token.kind, TokenKind::Mark | TokenKind::Other) => text,
+        _ => return None,
+    };
+    Some(format!("to limit a snapshot to a range: `snapshot NAME in {}`", short(range)))
 }
 
 /// Mistakes that belong to one command.
@@ -266,6 +270,9 @@ fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
         ("find", _, _) if failed.expects(Expected::Mark(",")) => unit_as_option(failed),
         (name @ ("walk" | "watch"), 2, word) if failed.expects_word(word) => {
             Some(format!("put the range first: `{name} all {word} \u{2026}`"))
+        }
+        ("assert", 2.., word) if failed.language.first_words().chain(Function::words()).any(|known| known == word) => {
+            Some("it tests an expression, as in `assert count(RANGE where swapped) == 0`".to_owned())
         }
         ("snapshot", 2.., _) => missing_in(failed),
         ("watch", 2.., _) if failed.expects(Expected::Word("every")) => {
@@ -305,6 +312,7 @@ pub(super) fn of_other_words(function: &str) -> Option<String> {
         "contiguous" | "is_contiguous" | "contig" => {
             "`runs(RANGE) == 1` is for contiguous memory, and `longest(RANGE)` is the longest part"
         }
+        "pages" | "npages" | "num_pages" => "`count(RANGE where FILTER)` counts pages",
         "sizeof" => "`size(NAME)` is the size of a variable; types are only in gdb",
         "lazy" | "lazy_free" | "lazyfree" | "lazily_freed" => {
             "memory that was freed with MADV_FREE: `bytes(RANGE where anonymous and not flags(swapbacked))`"

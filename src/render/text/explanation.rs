@@ -66,7 +66,7 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
     };
     if is_locked {
         let told = match explanation.region_locked {
-            Some(true) => "by mlock: it stays in memory, but may move to another frame",
+            Some(true) => "by mlock: it stays in memory; mlock does not keep it in its frame",
             Some(false) => {
                 "the frame, by another mapping of it, for example in a parent or child process; this region is not locked"
             }

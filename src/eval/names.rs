@@ -109,7 +109,7 @@ impl Evaluator<'_> {
         let mut near = self.similar_mappings(name);
         near.extend(self.similar_symbols(None, name));
         let condition = lang::field::as_value(name).filter(|_| near.is_empty());
-        let hints: Vec<String> = condition.into_iter().chain(self.why_unknown(None, near)).collect();
+        let hints: Vec<String> = condition.into_iter().chain(self.why_unknown(None, name, near)).collect();
         let hint = (!hints.is_empty()).then(|| hints.join("; "));
         let elsewhere = "`regions` lists the mapped regions; local variables, constants and types are only in gdb";
         error.hint(hint.unwrap_or_else(|| elsewhere.to_owned()))

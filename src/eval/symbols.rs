@@ -212,15 +212,20 @@ impl Evaluator<'_> {
         );
         let of = module.map(|module| module.node.0.as_str());
         let near = self.similar_symbols(of, name);
-        let hint = self.why_unknown(of, near);
+        let hint = self.why_unknown(of, name, near);
         Error { hint, ..error }
     }
 
     /// Names like the one that is unknown, and a reason why it may be unknown. In a core most names are missing: there
     /// the reason is likelier.
-    pub(super) fn why_unknown(&self, module: Option<&str>, near: Vec<String>) -> Option<String> {
+    pub(super) fn why_unknown(&self, module: Option<&str>, name: &str, near: Vec<String>) -> Option<String> {
         let is_core = self.scope.target().is_some_and(|target| target.process.is_core());
-        let guess = (!near.is_empty()).then(|| did_you_mean(near));
+        // A word that others only begin with is hardly misspelled.
+        let is_whole = module.is_none() && near.iter().all(|other| other.starts_with(name));
+        let guess = (!near.is_empty()).then(|| {
+            let elsewhere = if is_whole { " (local variables are only in gdb)" } else { "" };
+            did_you_mean(near) + elsewhere
+        });
         let silent = || if module.is_none() { self.silent_modules() } else { None };
         let stripped = self.stripped_program(module);
         if is_core && let Some(reason) = stripped.clone().or_else(silent) {

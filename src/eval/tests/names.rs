@@ -223,6 +223,7 @@ fn suggestions() {
         ("libd.so.6!malloc", "libd.so.6", "did you mean `libc.so.6`?"),
         ("libc.so.6!maloc", "maloc", "did you mean `malloc`?"),
         ("&bufer", "bufer", "did you mean `buffer`?"),
+        ("buff", "buff", "did you mean `buffer`? (local variables are only in gdb)"),
         (
             "buffer[3]",
             "buffer",
@@ -290,7 +291,11 @@ fn a_stripped_program_is_named_where_a_name_is_unknown() {
     for (program, text, hint) in [
         (Some("/usr/bin/program"), "bounce", silent.to_owned()),
         (Some("/usr/bin/program"), "program!bounce", silent.to_owned()),
-        (Some("/usr/bin/program"), "main", format!("did you mean `main_arena`? {silent}")),
+        (
+            Some("/usr/bin/program"),
+            "main",
+            format!("did you mean `main_arena`? (local variables are only in gdb) {silent}"),
+        ),
         // That of a library is what nearly all have.
         (None, "bounce", NOWHERE.to_owned()),
     ] {

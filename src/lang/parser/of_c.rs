@@ -198,10 +198,11 @@ fn element(failed: &Failure<'_>) -> Option<String> {
     if let Some((structure, _)) = name.split_once('.').filter(|_| !name.contains(['!', '\''])) {
         return Some(member_of(&format!("&{structure}")));
     }
-    let element = usual_element(failed);
-    let pointer = pointer_to(element, name);
     let typed = typed_before(failed, first, "&")?;
     let is_address = failed.tokens.get(first.checked_sub(1)?)?.text == "&";
-    let shown = if is_address { format!("{pointer} + {index}") } else { format!("({pointer})[{index}]") };
-    Some(format!("if an element is {} {element}: `{typed}{shown}`", if element == "int" { "an" } else { "a" }))
+    let of = |element| match (pointer_to(element, name), is_address) {
+        (pointer, true) => format!("`{typed}{pointer} + {index}`"),
+        (pointer, false) => format!("`{typed}({pointer})[{index}]`"),
+    };
+    Some(format!("if an element is an int: {}, and if it is a char, {}", of("int"), of("char")))
 }

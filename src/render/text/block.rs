@@ -106,13 +106,13 @@ pub fn folio(lines: &mut Lines, folio: &FolioReport, huge: Option<bool>) {
     if let Some(mapping) = folio.mapped {
         let text = match (mapping.mapped_pages == pages, huge) {
             (true, Some(true)) => "mapped by one entry".to_owned(),
-            (true, Some(false)) => "mapped whole, page by page".to_owned(),
-            (true, None) => "mapped whole".to_owned(),
+            (true, Some(false)) => "all of them mapped, page by page".to_owned(),
+            (true, None) => "all of them mapped".to_owned(),
             (false, _) => format!("{} of them mapped in this region", count(mapping.mapped_pages)),
         };
         line.word(", ", Role::Dim, text);
         if !mapping.aligned {
-            line.prose(Role::Note, "(not aligned to its size)");
+            line.prose(Role::Note, "(its virtual address is not aligned to its size)");
         }
     }
 }

@@ -43,24 +43,12 @@ pub struct Column {
     pub uncut: usize,
     /// Whether another column has the same facts.
     pub is_repetition: bool,
-    /// Whether flags are letters here where the terminal is narrow.
-    pub has_letters: bool,
 }
 
 impl Column {
     /// A column of words that must stay whole.
     pub const fn word(title: &'static str, width: usize, role: Role) -> Self {
-        Column {
-            title,
-            width,
-            align: Align::Left,
-            role,
-            rank: 0,
-            may_cut: false,
-            uncut: width,
-            is_repetition: false,
-            has_letters: false,
-        }
+        Column { title, width, align: Align::Left, role, rank: 0, may_cut: false, uncut: width, is_repetition: false }
     }
     /// A column of numbers, right-aligned.
     pub const fn number(title: &'static str, width: usize, role: Role) -> Self {
@@ -77,10 +65,6 @@ impl Column {
     /// Not named among the columns that were left out: another one has the same facts.
     pub const fn repeats(self) -> Self {
         Column { is_repetition: true, ..self }
-    }
-    /// Whose flags are letters where the terminal is narrow.
-    pub const fn letters(self) -> Self {
-        Column { has_letters: true, ..self }
     }
     /// Left out in narrow terminals, higher ranks first.
     pub const fn rank(self, rank: u8) -> Self {
@@ -101,6 +85,8 @@ pub struct Cell<'a> {
     words: CellText<'a>,
     short: Option<Cow<'a, str>>,
     role: Option<Role>,
+    /// Whether its shortest text has letters for flags.
+    has_letters: bool,
 }
 
 /// The text of a cell. Numbers become text only in the line itself, because long tables have very many.
@@ -118,7 +104,7 @@ pub enum CellText<'a> {
 impl<'a> Cell<'a> {
     /// In the column's own role.
     pub fn new(words: impl Into<CellText<'a>>) -> Self {
-        Cell { words: words.into(), short: None, role: None }
+        Cell { words: words.into(), short: None, role: None, has_letters: false }
     }
     /// A number of things, as [`count`](super::units::count) writes it.
     pub fn count(number: u64) -> Self {
@@ -135,6 +121,10 @@ impl<'a> Cell<'a> {
     /// With a shorter text for too little room, in a column that may be cut or in the last one.
     pub fn or(self, short: impl Into<Cow<'a, str>>) -> Self {
         Cell { short: Some(short.into()), ..self }
+    }
+    /// Whose shortest text has letters for flags.
+    pub fn letters(self) -> Self {
+        Cell { has_letters: true, ..self }
     }
 }
 
@@ -169,6 +159,8 @@ pub struct TableLayout {
     width: Option<usize>,
     /// The current row; its memory is reused.
     line: Line,
+    /// Whether a row had letters for flags.
+    has_letters: bool,
 }
 
 impl TableLayout {
@@ -179,7 +171,7 @@ impl TableLayout {
                 column.width = column.uncut;
             }
         }
-        TableLayout { ends: ends(&columns, width), columns, width, line: Line::new(theme, None) }
+        TableLayout { ends: ends(&columns, width), columns, width, line: Line::new(theme, None), has_letters: false }
     }
 
     /// Makes room for the addresses of this row. Returns whether columns have moved, so that the titles must be written
@@ -205,9 +197,9 @@ impl TableLayout {
         columns.filter(|(column, end)| end.is_none() && !column.is_repetition).map(|(column, _)| column.title).collect()
     }
 
-    /// Whether a column that fits the terminal may have letters for flags.
-    pub fn has_letters(&self) -> bool {
-        self.columns.iter().zip(&self.ends).any(|(column, end)| end.is_some() && column.has_letters)
+    /// Whether a row had letters for flags since the last time.
+    pub fn take_letters(&mut self) -> bool {
+        std::mem::take(&mut self.has_letters)
     }
 
     /// Writes the titles.
@@ -268,17 +260,20 @@ impl TableLayout {
                 }
                 CellText::Text(text) => {
                     let (mut text, mut width) = printable_and_width(text);
+                    let mut is_shortest = cell.short.is_none();
                     if let Some(whole) = self.width.filter(|_| column.may_cut) {
                         let limit =
                             if Some(index) == last { whole.saturating_sub(line.column()) } else { column.width };
                         if let Some(short) = cell.short.as_deref().filter(|_| width > limit) {
                             (text, width) = printable_and_width(short);
+                            is_shortest = true;
                         }
                         if width > limit.max(1) {
                             text = Cow::Owned(cut(&text, limit.max(1)).into_owned());
                             width = columns(&text);
                         }
                     }
+                    self.has_letters |= cell.has_letters && is_shortest;
                     line.pad_to(first(width)).push_measured(role, &text, width);
                 }
             }

@@ -109,9 +109,9 @@ impl Text {
             let missing = |title: &&str| !self.left_out.contains(title);
             let left_out: Vec<_> = layout.left_out().into_iter().filter(missing).collect();
             self.left_out.extend(left_out);
-            self.has_letters = self.lines.style.is_narrow() && layout.has_letters();
         }
         layout.row(&cells, self.lines.text());
+        self.has_letters |= layout.take_letters();
     }
 
     /// Whether a record needs more lines than in a wide terminal.

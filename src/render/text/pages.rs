@@ -50,9 +50,9 @@ pub const FRAME: Column = Column::word("frame", 9, Role::Frame);
 pub const MANY_PAGES: Column = Column::number("pages", 10, Role::Size);
 pub const PHYSICAL: Column = Column::word("physical", 13, Role::Physical);
 const COUNT: Column = Column::number("maps", 5, Role::Size);
-pub const FLAGS: Column = Column::name("flags", 17, Role::Flag).letters();
+pub const FLAGS: Column = Column::name("flags", 17, Role::Flag);
 /// The same as letters where the terminal is narrow.
-const LETTERS: Column = Column::name("flags", 6, Role::Flag).uncut(17).rank(3).letters();
+const LETTERS: Column = Column::name("flags", 6, Role::Flag).uncut(17).rank(3);
 
 /// `walk`
 pub static PAGE_ROWS: Table<PagesRow> = Table::of(&[
@@ -173,7 +173,7 @@ const EVERYDAY: PageFlags = PageFlags::UPTODATE
 fn letters<'a>(flags: &Fact<PageFlags>) -> Cell<'a> {
     match flags {
         Ok(flags) if flags.is_empty() => Cell::of(Role::Dim, "none set"),
-        Ok(flags) => Cell::new(flags.set_letters()),
+        Ok(flags) => Cell::new(flags.set_letters()).letters(),
         Err(why) => reason(why),
     }
 }
@@ -189,7 +189,7 @@ pub fn flags<'a>(flags: &Fact<PageFlags>, pmd_mapped: bool) -> Cell<'a> {
     if flags.is_empty() {
         return Cell::of(Role::Dim, "none set");
     }
-    Cell::new([telling.as_slice(), &everyday].concat().join(" ")).or(flags.set_letters())
+    Cell::new([telling.as_slice(), &everyday].concat().join(" ")).or(flags.set_letters()).letters()
 }
 
 impl Record for WalkSummary {

@@ -240,13 +240,13 @@ def span_of(text, keeps_size=False):
         return (*sized(start, end - start), True)
     if at >= 0:
         if SUFFIXED.fullmatch(text[at + 1:]):
-            raise gdb.GdbError("L@N counts elements; for a number of bytes write {}, +{}".format(text[:at].strip(), text[at + 1:].strip()))
+            raise gdb.GdbError("L@N counts elements; for a number of bytes write &{}, +{}".format(text[:at].strip(), text[at + 1:].strip()))
         value, count = evaluated(text[:at]), number(text[at + 1:])
+        start = location(value)
         if value.type.strip_typedefs().code == gdb.TYPE_CODE_PTR and count > 1:
-            name = text[:at].strip()
-            write("note: {} is a pointer, and {}@{} are pointers; for what it points to, write *{}@{}\n".format(
-                name, name, count, name, count))
-        return (*sized(location(value), value.type.sizeof * count), True)
+            write("note: these are {} pointers; for what the first one points to, write *({})@{}\n".format(
+                count, text[:at].strip(), count))
+        return (*sized(start, value.type.sizeof * count), True)
     start, size = addressed(text)
     page = os.sysconf("SC_PAGE_SIZE")
     is_one_page = start // page == (start + max(size, 1) - 1) // page

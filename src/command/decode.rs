@@ -5,7 +5,7 @@ use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example,
 use crate::eval;
 use crate::inspect::classify::{PageObservation, classify};
 use crate::inspect::{KernelBehaviour, StateSet};
-use crate::kernel::swaps::{SwapLayout, SwapMeaning};
+use crate::kernel::swaps::{MARKER_BITS, SwapLayout, SwapMeaning};
 use crate::kernel::words::worded;
 use crate::kernel::{FrameNumber, PageFlags, PageMapEntry, PhysicalAddress, State};
 use crate::lang::parser::{Parsed, Tokens, one_of, value, word};
@@ -211,14 +211,18 @@ fn offset_words(meaning: SwapMeaning, offset: u64) -> String {
     }
 }
 
-/// The bits of a marker (`PTE_MARKER_UFFD_WP` and the next ones in include/linux/swapops.h).
+/// The bits of a marker.
 fn marker_words(bits: u64) -> String {
-    let known = [(1, "userfaultfd write-protection"), (2, "poisoned"), (4, "guard page")];
-    let set: Vec<&str> = known.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, words)| *words).collect();
-    match set.as_slice() {
-        [] => "an unknown marker".to_owned(),
-        set => format!("the marker: {}", set.join(", ")),
+    let mut unknown = bits;
+    let mut words = Vec::new();
+    for (bit, meaning) in MARKER_BITS.into_iter().filter(|(bit, _)| bits & bit != 0) {
+        unknown &= !bit;
+        words.push(meaning);
     }
+    if unknown != 0 || words.is_empty() {
+        words.push("unknown");
+    }
+    format!("the marker: {}", words.join(", "))
 }
 
 shapes! {

@@ -67,7 +67,7 @@ pub(super) fn copies_elsewhere(
 /// Notes how copies may show if the process forked within this time: as moves, and those of a child not at all.
 pub(super) fn note_forks(target: &Target, within: Duration, between: &str, sink: &mut dyn Sink) -> Result<(), Error> {
     if target.machine.has_forked(target.process.identity().pid, within)? {
-        let moved = format!("after a fork between {between}, a page that this process copies shows as `moved`");
+        let moved = format!("if a fork and then a copy fall between {between}, the page shows as `moved`");
         sink.note(format!("{moved}, and copies by the child may not show: `compare children` counts all copies"))?;
     }
     Ok(())

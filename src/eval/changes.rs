@@ -119,7 +119,7 @@ impl<'a> Evaluator<'a> {
 
 /// The hint where there is no snapshot.
 pub const NO_SNAPSHOT_HINT: &str = "`snapshot NAME` makes one, which is lost when pmdb ends; \
-    `snapshot NAME to FILE` keeps it for a later `diff from FILE`";
+    `diff from FILE` compares with a capture, or with a snapshot that `snapshot NAME to FILE` kept";
 
 /// No snapshot has that name.
 pub fn unknown_snapshot(name: &Spanned<String>, all: &[NamedSnapshot]) -> Error {

@@ -15,6 +15,9 @@ use crate::report::{Fact, Reason, Why};
 /// Pages of the same kind that are reported together, where each costs a query: some milliseconds of work.
 const MOST_ALIKE: u64 = 1 << 16;
 
+/// Why the page cache has no bytes in the rest of the page in which a file ends.
+pub const AFTER_END: Reason = Reason::NotApplicable("after the end of the file");
+
 /// Where bytes of memory come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -270,13 +273,10 @@ impl AddressSpace {
         let end = start.checked_add(read as u64);
         let page = self.page();
         let Some(range) = end.and_then(|end| AddressRange::new(start, end)) else {
-            let runs = modules.backing_content(&viewed.region, wanted);
-            let first = runs.ok().and_then(|runs| runs.into_iter().next()?.content.ok());
-            return Ok(Err(match first {
-                // The page is still there, but has no bytes here.
-                Some(BackingContent::Contents { cached: true }) => Reason::NotApplicable("after the end of the file"),
-                _ => Reason::Changed,
-            }));
+            // A page that has bytes, but not here, is the last one of its file.
+            let mut before = vec![0; usize::try_from(page.offset(start)).unwrap_or(0)];
+            let read = modules.read_cached(&viewed.region, page.floor(start), &mut before);
+            return Ok(Err(if matches!(read, Ok(1..)) { AFTER_END } else { Reason::Changed }));
         };
         let after = entries(self.target(), page.index(start), range.pages(page))?;
         // The process may have made copies of its own meanwhile.

@@ -77,7 +77,7 @@ pub mod who;
 
 pub use address_space::AddressSpace;
 pub use classify::{Backing, KernelBehaviour};
-pub use contents::{Absent, ByteSource, Contents};
+pub use contents::{AFTER_END, Absent, ByteSource, Contents};
 #[cfg(feature = "cli")]
 pub(crate) use core_file::{CoreContents, write_core};
 pub use detail::PageDetail;

@@ -82,7 +82,7 @@ pub enum SwapMeaning {
     Migration,
     /// Device-private or device-exclusive memory.
     Device,
-    /// A PTE marker; the offset is a set of bits: 1 uffd-wp, 2 poisoned, 4 guard.
+    /// A PTE marker; the offset is a set of [`MARKER_BITS`].
     Marker,
     /// Reading it back from swap failed (a type of its own from Linux 5.19 to 6.1): any access is SIGBUS.
     ReadError,
@@ -90,6 +90,17 @@ pub enum SwapMeaning {
     /// configuration.
     Special,
 }
+
+/// The bits in the offset of a PTE marker, each with its meaning (`PTE_MARKER_UFFD_WP` and the next ones in
+/// include/linux/swapops.h). The guard bit came with Linux 6.13, two releases before bit 58 of the page map.
+pub const MARKER_BITS: [(u64, &str); 3] =
+    [(MARKER_UFFD_WP, "userfaultfd write-protection"), (MARKER_POISONED, "poisoned"), (MARKER_GUARD, "guard page")];
+/// The marker of a page that userfaultfd protects from writes.
+pub const MARKER_UFFD_WP: u64 = 1;
+/// The marker of a poisoned page.
+pub const MARKER_POISONED: u64 = 2;
+/// The marker of a guard page.
+pub const MARKER_GUARD: u64 = 4;
 
 /// The swap types that there are (MAX_SWAPFILES_SHIFT is 5).
 const TYPES: u8 = 32;

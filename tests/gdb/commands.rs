@@ -61,6 +61,11 @@ fn expressions_mean_what_they_mean_to_x() {
                 "pmdb walk pool by state",
                 "note: this is one address, so the answer is about one page; for more: pmdb walk pool, +LENGTH\n",
             ),
+            ("pmdb walk *pool@4M by state", "for a number of bytes write &*pool, +4M"),
+            (
+                "pmdb walk pool@2 by state",
+                "note: these are 2 pointers; for what the first one points to, write *(pool)@2\n",
+            ),
             ("pmdb explain huge *pool@16", "has small pages already"),
             ("pmdb explain huge pool[7] with content", "has small pages already"),
             ("pmdb explain huge with content", " in small pages"),

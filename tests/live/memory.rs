@@ -21,6 +21,8 @@ pub const TESTS: &[Test] = &[
     ("memory::a_page_that_is_read_counts_as_referenced", a_page_that_is_read_counts_as_referenced),
     ("memory::the_page_cache_is_read_and_not_filled", the_page_cache_is_read_and_not_filled),
     ("memory::a_file_that_ends_within_its_page", a_file_that_ends_within_its_page),
+    ("memory::what_is_found_of_a_number", what_is_found_of_a_number),
+    ("memory::what_goes_on_after_its_first_page", what_goes_on_after_its_first_page),
     ("memory::fault_reads_through", fault_reads_through),
     ("memory::rows_are_gdb_s", rows_are_gdb_s),
     ("memory::words_are_the_machine_s", words_are_the_machine_s),
@@ -186,6 +188,38 @@ fn a_file_that_ends_within_its_page() {
     let lengths: Vec<_> = rows.iter().map(|row| (&row["length"], &row["source"])).collect();
     assert_eq!(lengths, [(&4.into(), &"file".into()), (&4.into(), &Value::Null)], "{rows:?}");
     assert_eq!(rows[1]["why"]["source"], "after the end of the file", "{rows:?}");
+}
+
+/// A number has four bytes unless it has a type, and a byte that is not found so is told about.
+fn what_is_found_of_a_number() {
+    let mut puppet = Puppet::start();
+    let memory = puppet.maps("anonymous", 1);
+    puppet.writes(memory, 1);
+    let contents = File::open(format!("/proc/{}/mem", puppet.0.pid())).expect("its memory");
+    let mut first = [0];
+    contents.read_exact_at(&mut first, memory).expect("a byte");
+    let byte = first[0];
+    let find = |how: &str, number: &str| {
+        program(&[], puppet.0.pid(), false, &[format!("find{how} {memory:#x}, +1, {number}")])
+    };
+    let note = "`find/b` searches for single bytes";
+    let plain = find("", &byte.to_string());
+    assert!(plain.contains("0 matches") && plain.contains(note), "{plain}");
+    for said in [find("/b", &byte.to_string()), find("", &format!("(char){byte}"))] {
+        assert!(said.contains("1 match ") && !said.contains(note), "{said}");
+    }
+}
+
+/// What answers for one page notes that what was named has more of them.
+fn what_goes_on_after_its_first_page() {
+    let puppet = Puppet::start();
+    let says = |line: &str| program(&[], puppet.0.pid(), false, &[line.to_owned()]).contains("only the first page");
+    assert!(says("explain [stack]"));
+    assert!(!says("explain start([stack])"));
+    if is_root() {
+        assert!(says("flags heap") && says("who heap"));
+        assert!(!says("flags start(heap)") && !says("who start(heap)"));
+    }
 }
 
 fn looking_changes_nothing() {

@@ -243,7 +243,7 @@ fn of_which(row: &AccountRow) -> Cell<'static> {
         (&row.locked, "locked"),
         (&row.dirty, "dirty"),
         (&row.several, "mapped several times here"),
-        (&row.with_pmdb, "that only pmdb itself maps too"),
+        (&row.with_pmdb, "mapped only here and by pmdb"),
     ];
     let known = marks.iter().filter_map(|(bytes, what)| Some((*bytes.as_ref().ok()?, what)));
     let parts: Vec<String> =

@@ -74,7 +74,7 @@ Compares the attached process with another one, region by region, and adds up pa
 
 After a fork, `copied` is the cost of copy-on-write so far, and `to copy` the cost still possible. Without a fork \
 between the two, pages in different frames count under `here` and `there`. A page of a file or of shared memory \
-that only one of the two has accessed also counts under one of them. The first access of the other one maps the same frame.
+counts under `here` or `there` until the other process accesses it too.
 
   PROCESS    a process id, or a name as a text
   children   all child processes
@@ -193,6 +193,9 @@ Needs frame numbers (CAP_SYS_ADMIN).",
             is_any = true;
             let memory = (!is_single).then(|| ps::memory(&round.target.machine, found.other.pid));
             round.show(found, is_shown, memory, context.sink)?;
+        }
+        if is_shown && is_any {
+            round.note_order(context.sink)?;
         }
         let sums = sample.into_sums();
         round.show_total(sums.processes(), 0, sums.finish().0, context.sink)?;

@@ -153,6 +153,9 @@ pub(super) fn run(
     for found in last {
         round.show(found, round.by.is_some(), None, context.sink)?;
     }
+    if round.by.is_some() && shown > 0 {
+        round.note_order(context.sink)?;
+    }
     round.show_total((shown - ended) as u64, ended as u64, last_sums, context.sink)?;
     reason.outcome(until.is_some())
 }

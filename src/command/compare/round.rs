@@ -116,6 +116,14 @@ impl ComparisonRound {
         sink.emit(&ComparisonTotal { pid: self.mine, processes, ended, page_size: self.page().bytes(), counts })
     }
 
+    /// Notes by what `top` chose the rows that were shown.
+    pub fn note_order(&self, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        match RowLimit::top(self.cut) {
+            Some(_) => sink.note("`top` prefers what was copied, then what is large"),
+            None => Ok(()),
+        }
+    }
+
     /// Shows the rows of a process, if asked for, and its sums.
     pub fn show(
         &self,
@@ -421,7 +429,7 @@ fn copied_first(counts: &SharedCounts) -> (u64, u64) {
 fn show_rows(mut rows: Vec<Comparison>, cut: Option<RowLimit>, sink: &mut dyn Sink) -> Result<(), Stopped> {
     let more = rows::keep_shown(&mut rows, cut, |row| copied_first(&row.counts));
     rows.iter().try_for_each(|row| sink.emit(row))?;
-    note_others(more, "region", cut, sink)
+    note_hidden_rows(more, "region", sink)
 }
 
 /// The rows of `by symbol`, the most copied or about to be copied first.
@@ -436,13 +444,5 @@ fn show_groups(
     let more = rows::keep_shown(&mut groups, cut, |(_, counts)| copied_first(counts));
     let mut groups = groups.into_iter();
     groups.try_for_each(|(symbol, counts)| sink.emit(&ComparisonGroup { other, symbol, page_size, counts }))?;
-    note_others(more, "symbol", cut, sink)
-}
-
-/// Notes how many rows are not shown, and by what `top` chose the others.
-fn note_others(more: usize, what: &str, cut: Option<RowLimit>, sink: &mut dyn Sink) -> Result<(), Stopped> {
-    if more > 0 && RowLimit::top(cut).is_some() {
-        sink.note(format!("`top` chose the {what}s of which most is copied"))?;
-    }
-    note_hidden_rows(more, what, sink)
+    note_hidden_rows(more, "symbol", sink)
 }

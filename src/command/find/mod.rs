@@ -6,7 +6,7 @@ use super::named_pages::names_in;
 use super::rows::{self, PageSweep, finish, say_undecided, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
-use crate::inspect::{self, AddressSpace, ByteSource, Facts, Page, Question, read_resident};
+use crate::inspect::{self, AFTER_END, AddressSpace, ByteSource, Facts, Page, Question, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::display::clause;
 use crate::lang::parser::{
@@ -68,7 +68,7 @@ Searches the resident pages of a range for a sequence of values. Matches may ove
   /U            the size of a number: b 1, h 2, w 4, g 8 bytes
   where FILTER  only pages that match, as in walk; the last line counts only those
 
-Without /U a number has 4 bytes, or 8 if it does not fit. An address has the size of a pointer. $_ is the last \
+Without /U a number has 4 bytes, or 8 if it does not fit; with a cast it has those of the type. An address has the size of a pointer. $_ is the last \
 match, $numfound the number of matches. For gdb's `find A, B, VALUE` write `find A..B, VALUE`.
 
 Does not touch pages that are not resident. The last line counts them by state. A page of a file or of shared memory \
@@ -154,6 +154,9 @@ are read as used: the flags referenced, active and idle of their frames may chan
         context.state.variables.insert("numfound".to_owned(), count);
         context.state.last_address = last;
         ended?;
+        if matches == 0 && layout.unit.is_none() && self.patterns.iter().any(is_like_byte) {
+            context.sink.note("each number was searched as 4 bytes: `find/b` searches for single bytes")?;
+        }
         Ok(Flow::Done)
     }
 }
@@ -257,6 +260,7 @@ fn bytes(
     let number = eval::integer(&expression, context.state)?.get();
     let usual = match value {
         Value::Address(_) | Value::Pointer { .. } | Value::Symbol(_) => words.pointer_bytes,
+        Value::Typed(typed) => typed.bytes(),
         _ if fits(number, 4) => 4,
         _ => 8,
     };
@@ -273,6 +277,11 @@ fn bytes(
         .into());
     }
     Ok(process::WordLayout::bytes(words, number as u64, size))
+}
+
+/// A number that one byte can hold, and that was written without a type.
+fn is_like_byte(pattern: &Spanned<Pattern>) -> bool {
+    matches!(pattern.node, Pattern::Value(Expression::Integer(number)) if fits(number, 1))
 }
 
 /// Adds a hint to an unknown name, which is probably meant as text.
@@ -427,10 +436,10 @@ impl MemorySearch<'_> {
                     Err(reason) => {
                         // A change meanwhile, and the end of a file, concern this page only.
                         let pages = match reason {
-                            Reason::Changed | Reason::NotApplicable(_) => 1,
+                            Reason::Changed | AFTER_END => 1,
                             _ => (page.offset(from) + wanted as u64).div_ceil(page.bytes()),
                         };
-                        if !matches!(reason, Reason::NotApplicable(_)) {
+                        if reason != AFTER_END {
                             self.cache_unread.add(pages, reason);
                         }
                         let behind = page.floor(from).checked_add(pages * page.bytes());

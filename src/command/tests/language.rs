@@ -85,7 +85,7 @@ fn newcomers_get_the_way_out() {
         ("compare parent", "`info process` shows the PID"),
         ("compare from one.capture", "`diff from FILE`"),
         ("12124", "`attach 12124`"),
-        ("translate ring.data, ring.size", "as in `translate ring.data, +ring.size`"),
+        ("translate ring.data, ring.size", "`translate ring.data, +LENGTH`"),
         ("assert walk *(&ring+16), +64K where not mlocked == 0", "`assert count(RANGE where swapped) == 0`"),
         ("assert count *(&ring+16), +64K where mlocked == 16", "`assert count(RANGE where swapped) == 0`"),
         ("assert pages(heap where mlocked) == 16", "`count(RANGE where FILTER)`"),

@@ -99,6 +99,7 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
         }
         let machine = context.state.machine().clone();
         let page = machine.page();
+        let mut spans = None;
         // The offset in the page is kept too.
         let (question, offset) = match eval::location(place, context.state)? {
             Location::Frame(frame) => (by_frame(context, frame), 0),
@@ -106,9 +107,8 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
                 let question = by_frame(context, physical.frame(page));
                 (question, physical.offset(page))
             }
-            Location::Address(address, spans) => {
-                let more = |place: &Expression| format!("`walk {place} by mapcount` counts the mappings of all");
-                eval::note_first_page(place, spans.as_ref(), more, context.state);
+            Location::Address(address, named) => {
+                spans = named;
                 let question = by_address(context, place, address)?;
                 (question, page.offset(address))
             }
@@ -155,6 +155,8 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
             list(&namesakes, &machine, context.sink)?;
         }
         finish(&summary, stopped, context.sink)?;
+        let more = |place: &Expression| format!("`walk {place} by mapcount` counts the mappings of all");
+        eval::note_first_page(place, spans.as_ref(), more, context.state);
         Ok(Flow::Done)
     }
 }

@@ -66,7 +66,7 @@ const EASILY_MISTAKEN: [(PageField, PageField, &str); 4] = [
     (
         PageField::Kind(Kind::Cached),
         PageField::Kind(Kind::File),
-        "`cached` pages are in the page cache but not mapped here; `cached or file and present` adds the mapped ones",
+        "`cached` pages are in the page cache but not mapped here; `cached or (file or shmem) and present` adds the mapped ones",
     ),
     (
         PageField::Shared,

@@ -22,7 +22,7 @@ fn a_field_that_is_easily_mistaken_comes_with_a_note() {
         ("not locked", "`mlocked`", 1),
         ("mlocked or flags(locked)", "`mlocked`", 0),
         ("cached", "not mapped here", 1),
-        ("cached or file and present", "not mapped here", 0),
+        ("cached or (file or shmem) and present", "not mapped here", 0),
         ("dirty", "until they are written back", 1),
         ("shared", "MAP_SHARED", 1),
         ("shared and not exclusive", "MAP_SHARED", 0),

@@ -137,7 +137,7 @@ fn a_range_stands_for_its_first_address() {
         };
         eval::location(&place, &world)
     };
-    assert!(matches!(location("buffer"), Ok(Location::Address(at, _)) if at.get() == 0x40_3010));
+    assert!(matches!(location("buffer"), Ok(Location::Address(at, Some(_))) if at.get() == 0x40_3010));
     assert!(matches!(location("heap"), Ok(Location::Address(at, Some(_))) if at.get() == 0x50_0000));
     assert!(matches!(location("pfn:0x12"), Ok(Location::Frame(frame)) if frame.get() == 0x12));
     assert!(matches!(location("phys:0x12"), Ok(Location::Physical(at)) if at.get() == 0x12));

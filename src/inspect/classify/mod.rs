@@ -2,7 +2,7 @@
 //! a page and of its region, and from what the kernel is known to do.
 
 use super::page::StateSet;
-use crate::kernel::swaps::SwapMeaning;
+use crate::kernel::swaps::{MARKER_GUARD, MARKER_POISONED, MARKER_UFFD_WP, SwapMeaning};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, SwapEntry};
 use crate::process::{BackingContent, Categories};
 
@@ -54,11 +54,6 @@ fn empty_states(entry: PageMapEntry, categories: Option<Categories>, place: Opti
 
 /// The possible states of an entry with bit 62, which alone does not mean that the page is in swap.
 fn non_present_states(entry: PageMapEntry, swap: SwapEntry, rules: &dyn KernelBehaviour) -> StateSet {
-    /// Bits of a PTE marker (include/linux/swapops.h); the guard bit came with Linux 6.13, two releases before bit 58.
-    const MARKER_UFFD_WP: u64 = 1;
-    const MARKER_POISONED: u64 = 2;
-    const MARKER_GUARD: u64 = 4;
-
     if entry.is_guard() {
         return State::Guard.into();
     }

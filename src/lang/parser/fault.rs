@@ -9,7 +9,7 @@ use crate::kernel::words::Worded;
 use crate::kernel::{PageFlags, State};
 use crate::lang::error::{Span, Spanned, SyntaxError};
 use crate::lang::expected::{Expected, describe_all};
-use crate::lang::expression::{ChangeFunction, is_operator_word};
+use crate::lang::expression::{ChangeFunction, Function, is_operator_word};
 use crate::lang::field::{FilterField, PageField, RegionField};
 use crate::lang::lexer::{self, NumberFault, Token, TokenKind};
 use crate::lang::syntax::Resolved;
@@ -53,6 +53,7 @@ fn without_pasted(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Syntax
         .or_else(|| slips::quotes_around(&failed))
         .or(hint)
         .or_else(|| slips::quotes_near(&failed))
+        .or_else(|| slips::command_in_assert(&failed))
         .or_else(|| second_operand(&failed));
     SyntaxError { at: token.at, message, expected: describe_all(&failed.expected), hint }
 }
@@ -203,8 +204,14 @@ fn no_format(text: &str) -> (String, Option<String>) {
     (format!("`{}` is not a format", short(text)), hint)
 }
 
+/// The function that adds up what this word is about.
+fn sum_of(word: &str) -> Option<&'static str> {
+    let word = if word == "resident" { Function::Rss.name() } else { word };
+    Function::from_word(word).filter(|function| function.adds_up()).map(Function::name)
+}
+
 /// No process has a larger number (`PID_MAX_LIMIT` in include/linux/threads.h).
-const MOST_PROCESSES: u64 = 1 << 22;
+const LARGEST_PID: u64 = 1 << 22;
 
 /// The hint for a token that cannot stand here.
 fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
@@ -234,6 +241,9 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
             let meant = of_heading.filter(|field| wants_page || words.contains(field));
             match in_filter {
                 _ if meant.is_some() => meant.map(|field| format!("did you mean `{field}`?")),
+                Some((_, _, false)) if failed.command() == Some("watch") && sum_of(word).is_some() => {
+                    sum_of(word).map(|sum| format!("`until {sum}(RANGE) > 1G` compares bytes"))
+                }
                 Some((_, _, false)) if RegionField::from_name(word).is_some() => {
                     Some(format!("`{word}` is a field of regions: `regions where {word} …`"))
                 }
@@ -269,11 +279,14 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
                 None => SyntaxError::did_you_mean(word, words),
             }
         }
+        (_, "<" | ">" | "<=" | ">=") if failed.command() == Some("watch") && wanted(Expected::Word("or")) => {
+            Some("`until rss(RANGE) > 1G` compares bytes".into())
+        }
         (_, "=") if wanted(Expected::Comparison) || wanted(Expected::Mark("==")) || wanted(Expected::Operator) => {
             slips::row_with_value(failed).or_else(|| Some("write a test for equality as `==`".into()))
         }
         (TokenKind::Number(value), number) if wanted(Expected::Command) => {
-            let is_process = *value <= MOST_PROCESSES && number.bytes().all(|digit| digit.is_ascii_digit());
+            let is_process = (1..=LARGEST_PID).contains(value) && number.bytes().all(|digit| digit.is_ascii_digit());
             Some(if is_process {
                 format!("`attach {number}` attaches to a process, and `translate {number}` translates an address")
             } else {

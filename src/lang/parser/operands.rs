@@ -24,10 +24,7 @@ pub(super) fn second_operand(failed: &Failure<'_>) -> Option<String> {
         let length = failed.tokens.get(failed.position + 1).filter(|_| token.text == "-");
         if matches!(token.kind, TokenKind::Name | TokenKind::Quoted(_)) {
             let one = failed.line.get(..before.at.start)?;
-            return Some(format!(
-                "one range at a time: `{one}`; a length follows a plus, as in `{first}+{}`",
-                token.text
-            ));
+            return Some(format!("one range at a time: `{one}`, or with a length `{one}, +LENGTH`"));
         }
         return Some(match (length, failed.tokens.get(1)) {
             (Some(length), Some(start)) => {

@@ -252,7 +252,8 @@ fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
         ("compare", 1, word) if first.kind == TokenKind::Name => {
             let name = failed.line.get(first.at.start..)?.split_whitespace().next().unwrap_or(word);
             let name = if name.contains(['"', '\\']) { word } else { name };
-            Some(format!("write the name of a process as a text: `compare \"{name}\"`"))
+            let of_file = if name.contains('.') { "; `diff from FILE` compares with a capture" } else { "" };
+            Some(format!("write the name of a process as a text: `compare \"{name}\"`{of_file}"))
         }
         ("display", 2.., "p" | "print" | "inspect" | "output") => {
             let value = failed.line.get(first.at.end..)?.trim_start();
@@ -271,9 +272,6 @@ fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
         (name @ ("walk" | "watch"), 2, word) if failed.expects_word(word) => {
             Some(format!("put the range first: `{name} all {word} \u{2026}`"))
         }
-        ("assert", 2.., word) if failed.language.first_words().chain(Function::words()).any(|known| known == word) => {
-            Some("it tests an expression, as in `assert count(RANGE where swapped) == 0`".to_owned())
-        }
         ("snapshot", 2.., _) => missing_in(failed),
         ("watch", 2.., _) if failed.expects(Expected::Word("every")) => {
             let time = failed.token()?;
@@ -288,6 +286,18 @@ fn mistake_in_command(failed: &Failure<'_>) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// `assert walk RANGE …`: a command, or a function without its parentheses, where an expression is tested.
+pub(super) fn command_in_assert(failed: &Failure<'_>) -> Option<String> {
+    let [assert, word, next, ..] = failed.tokens else {
+        return None;
+    };
+    let is_called = next.text == "(" && next.is_glued;
+    let is_word = |known: &str| known == word.text;
+    let is_command = failed.language.first_words().any(is_word) || Function::words().any(is_word);
+    (assert.text == "assert" && is_command && !is_called)
+        .then(|| "it tests an expression, as in `assert count(RANGE where swapped) == 0`".to_owned())
 }
 
 /// `search -8 VALUE`, as in pwndbg: the size of a number.

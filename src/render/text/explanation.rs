@@ -255,8 +255,8 @@ fn access(lines: &mut Lines, label: &str, outcome: &Fact<AccessOutcome>, page: &
         {
             "(the flags of its frame decide, and they are hidden here)"
         }
-        "write" if [Effect::Nothing, Effect::Reuse].iter().all(|effect| outcome.effects.contains(effect)) => {
-            "(the write bit of its page-table entry decides, and only /proc/kcore shows it)"
+        "write" if matches!(&*outcome.effects, [Effect::Nothing, Effect::Reuse] | [Effect::Reuse, Effect::Nothing]) => {
+            "(the write bit of its page-table entry decides)"
         }
         _ => return,
     };

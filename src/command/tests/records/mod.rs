@@ -304,6 +304,16 @@ fn a_later_page_of_a_folio_says_why_its_copy_is_uncertain() {
         let said = write_to(flags, effects);
         assert!(!said.contains("its own mark"), "{said}");
     }
+    let bit = "(the write bit of its page-table entry decides)";
+    for (effects, decides) in [
+        (&[Effect::Nothing, Effect::Reuse][..], true),
+        (&[Effect::Reuse, Effect::Nothing], true),
+        (&uncertain, false),
+        (&[Effect::Nothing], false),
+    ] {
+        let said = write_to(PageFlags::empty(), effects);
+        assert_eq!(said.contains(bit), decides, "{said}");
+    }
 }
 
 #[test]
@@ -341,6 +351,7 @@ start          end                size  pages  state     kind         frame     
 physical addresses 0xfffff000 to 0x4eb04ffff: some below 4 GiB, some not (4 pages of zeros left out)
 stopped early: the totals cover only the rows above
 the regions changed during the command: run it again for a consistent answer
+letters   `help flags` explains flags and their letters
 hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (attach or capture as root outside of containers, or
           give pmdb that capability with setcap)
 unknown   flags, map count, order: /proc/kpageflags may be read by root alone

@@ -23,6 +23,7 @@ impl Evaluator<'_> {
             Some(named) => Spanned::new(named.value(), operand.at),
             None => self.value_with_place(operand)?,
         };
+        self.note_cut_pointer(to, operand);
         self.convert(&value, to)
     }
 
@@ -219,7 +220,7 @@ impl Evaluator<'_> {
     }
 
     /// The bytes of a type, of which only pasted ones are not known. As in gdb, `void` counts as one.
-    fn size_of(&self, of: &CType) -> Option<u64> {
+    pub(super) fn size_of(&self, of: &CType) -> Option<u64> {
         Some(match of {
             CType::Void | CType::Bool | CType::Char => 1,
             CType::Integer { width, .. } => self.bytes(*width).into(),
@@ -239,7 +240,7 @@ impl Evaluator<'_> {
         }
     }
 
-    fn pointer_bytes(&self) -> u8 {
+    pub(super) fn pointer_bytes(&self) -> u8 {
         self.layout().pointer_bytes
     }
 

@@ -104,6 +104,22 @@ impl Evaluator<'_> {
         process.region_at(pointer).is_ok_and(|region| region.is_some()).then_some((name, pointer))
     }
 
+    /// Notes, for `(char)*NAME`, that this cuts the pointer: what it points to is written otherwise.
+    pub(super) fn note_cut_pointer(&self, to: &Spanned<CType>, operand: &Spanned<Expression>) {
+        let Expression::Unary { operator, operand: variable } = &operand.node else {
+            return;
+        };
+        let is_read = operator.node == UnaryOperator::Dereference;
+        let is_cut = self.size_of(&to.node).is_some_and(|size| size < u64::from(self.pointer_bytes()));
+        if let Some((name, pointer)) = self.mapped_pointer(variable).filter(|_| is_read && is_cut) {
+            self.scope.note_slip(Slip {
+                cause: format!("`*{name}` is the pointer {pointer}: for what it points to, write"),
+                written: format!("({}){}", to.node, operand.node),
+                meant: format!("*({} *){name}", to.node),
+            });
+        }
+    }
+
     /// Notes, for a function about the pages of its argument, that this is a pointer. Returns whether there was a note.
     pub(super) fn note_argument(&self, function: Function, argument: &Spanned<Range>) -> bool {
         use Function as F;

@@ -222,6 +222,12 @@ fn x_notes_what_gdb_would_follow() {
             ("pmdb -- print global_int", "address of `global_int`: for its value, write `print (int)global_int`"),
             ("pmdb -- print (int)global_int", "-5"),
             ("pmdb -- print pointer", "address of `pointer`: for its value, write `print *pointer`"),
+            ("pmdb -- print (char)*text", ": for what it points to, write `print *(char *)text`"),
+            ("pmdb -- print *(char *)text", "104"),
+            (
+                "pmdb -- explain &text[1024*4]",
+                "at `*text + 1024*4` if this is a pointer, and at `&text + 1024*4` if it is an array",
+            ),
             ("pmdb -- print *&global_int", "`global_int` has 4: for its value, write `print (int)global_int`"),
             ("pmdb -- print *&array", "`array` has 16: for its value, write `print {int[4]}&array`"),
             ("pmdb -- print {int[4]}&array", "{1, -2, 3, -4}"),

@@ -41,6 +41,10 @@ pub fn page_filter(
     for (_, _, note) in EASILY_MISTAKEN.iter().filter(|(field, other, _)| is_used(field) && !is_used(other)) {
         scope.note((*note).to_owned());
     }
+    if let Some(field) = predicate.of_no_huge_page() {
+        let name = field.name();
+        scope.note(format!("pages without a frame are neither `{name}` nor `not {name}`: add `or not present`"));
+    }
     let machine = space.target().machine.clone();
     let known = Known {
         of_frames: false,

@@ -1,7 +1,22 @@
 //! Pages of which a field is unknown, and with it whether the filter holds.
 
 use super::{Answers, Predicate, Quantity};
+use crate::lang::field::PageField;
 use crate::report::Reason;
+
+impl Predicate<PageField> {
+    /// The field, if the whole filter is `not FIELD` and the field is about huge pages: people take pages without a
+    /// frame for such pages.
+    pub(super) fn of_no_huge_page(&self) -> Option<PageField> {
+        match self {
+            Predicate::Not(inner) => match **inner {
+                Predicate::Is(field @ (PageField::Huge | PageField::PmdMapped | PageField::Thp)) => Some(field),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
 
 impl<F: Copy> Predicate<F> {
     /// Whether it may have the answer `wanted`, if unknown fields may have any value.

@@ -24,6 +24,8 @@ fn a_field_that_is_easily_mistaken_comes_with_a_note() {
         ("cached", "not mapped here", 1),
         ("cached or (file or shmem) and present", "not mapped here", 0),
         ("dirty", "until they are written back", 1),
+        ("not huge", "add `or not present`", 1),
+        ("not huge or not present", "add `or not present`", 0),
         ("shared", "MAP_SHARED", 1),
         ("shared and not exclusive", "MAP_SHARED", 0),
     ] {

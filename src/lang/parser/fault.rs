@@ -238,6 +238,7 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
             let words: Vec<&str> = expected.iter().flat_map(|one| failed.language.words(*one)).collect();
             let wants_page = matches!(in_filter, Some((_, _, false)));
             let of_heading = PageField::from_heading(word).map(FilterField::name);
+            let of_heading = of_heading.or(["huge", "thp"].contains(&word).then(|| PageField::PmdMapped.name()));
             let meant = of_heading.filter(|field| wants_page || words.contains(field));
             match in_filter {
                 _ if meant.is_some() => meant.map(|field| format!("did you mean `{field}`?")),
@@ -260,6 +261,14 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
                 }
                 Some((_, _, regions)) if word == "resident" => {
                     Some(format!("did you mean `{}`?", if regions { "rss" } else { State::Present.word() }))
+                }
+                Some((_, _, false)) if matches!(word, "cow" | "copy_on_write" | "forked") => {
+                    Some("`present and not exclusive` selects pages that others map too".into())
+                }
+                Some((_, _, false))
+                    if ChangeFunction::from_word(word).is_some() && failed.command() == Some("watch") =>
+                {
+                    Some(format!("`{word}` is a change: `watch RANGE count 1` ends after the first change"))
                 }
                 Some((_, _, false)) if ChangeFunction::from_word(word).is_some() => Some(format!(
                     "`{word}` is a change, not a state of a page: use `diff by change` or `print {word}(SNAPSHOT, now)`"

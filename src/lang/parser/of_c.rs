@@ -31,10 +31,15 @@ pub(super) fn of_c(failed: &Failure<'_>) -> Option<String> {
         // NAME[I][J], (POINTER)[I + J]
         _ if is_index(token) => Some(match before.kind {
             TokenKind::Indexed { .. } => ARRAY_OF_ARRAYS.to_owned(),
-            _ => format!(
-                "an index is one number; for a sum, write `*(POINTER + {})`",
-                token.text.trim_matches(['[', ']'])
-            ),
+            _ => {
+                let sum = token.text.trim_matches(['[', ']']);
+                match failed.position.checked_sub(1).and_then(|last| name_before(failed, last)) {
+                    Some((_, name)) if before.kind == TokenKind::Name => format!(
+                        "an index is one number; that byte is at `*{name} + {sum}` if this is a pointer, and at `&{name} + {sum}` if it is an array"
+                    ),
+                    _ => format!("an index is one number; for a sum, write `*(POINTER + {sum})`"),
+                }
+            }
         }),
         // (TYPE)VALUE
         (")", _) if matches!(token.kind, TokenKind::Number(_) | TokenKind::Name | TokenKind::Variable) => {

@@ -65,26 +65,25 @@ ADDRESS is an address of the target, or a frame as pfn:N or phys:N. Frames need 
     fn run(&self, context: &mut Context) -> Outcome {
         let Flags(place) = self;
         let machine = context.state.machine().clone();
-        let (mut own_mappings, mut spans) = (Ok(0), None);
-        let (frame, address) = match eval::location(place, context.state).map_err(|error| about_flag(error, place))? {
-            Location::Frame(frame) => (Ok(frame), None),
-            Location::Physical(physical) => (Ok(physical.frame(machine.page())), None),
-            Location::Address(address, named) => {
-                spans = named;
-                context.state.last_address = Some(address);
-                let (frame, own) = frame_at(context, place, address)?;
-                own_mappings = own;
-                (frame, Some(address))
-            }
-        };
+        let mut own_mappings = Ok(0);
+        let (frame, address, spans) =
+            match eval::location(place, context.state).map_err(|error| about_flag(error, place))? {
+                Location::Frame(frame) => (Ok(frame), None, None),
+                Location::Physical(physical) => (Ok(physical.frame(machine.page())), None, None),
+                Location::Address(address, spans) => {
+                    context.state.last_address = Some(address);
+                    let (frame, own) = frame_at(context, place, address)?;
+                    own_mappings = own;
+                    (frame, Some(address), spans)
+                }
+            };
         let mut report = report(&machine, frame, address);
         match own_mappings {
             Ok(own) => report.words.own_mappings = Some(own).filter(|&own| own > 0),
             Err(reason) => context.sink.note(walk::own_mappings_unknown(&reason))?,
         }
         context.sink.emit(&report)?;
-        let more = |place: &Expression| format!("`walk {place} by flags` counts all by their flags");
-        eval::note_first_page(place, spans.as_ref(), more, context.state);
+        eval::note_first_page("flags", place, spans.as_ref(), context.state);
         Ok(Flow::Done)
     }
 }

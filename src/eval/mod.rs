@@ -158,18 +158,12 @@ pub fn place_and_spans(expression: &Spanned<Expression>, scope: &dyn Scope) -> R
     Evaluator::to_place(Evaluator::new(scope).value_with_place(expression)?, expression)
 }
 
-/// Notes, for a command that answers for one page of what was written, that it goes on after this page; `more` is what
-/// answers for all of it.
-pub fn note_first_page(
-    expression: &Spanned<Expression>,
-    spans: Option<&Spans>,
-    more: impl FnOnce(&Expression) -> String,
-    scope: &dyn Scope,
-) {
+/// Notes, for a command that answers for one page, that what was written goes on after this page.
+pub fn note_first_page(command: &str, written: &Spanned<Expression>, spans: Option<&Spans>, scope: &dyn Scope) {
     let page = scope.page_size();
     let goes_on = |spans: &&Spans| spans.end().get() - page.floor(spans.start()).get() > page.bytes();
-    if spans.filter(goes_on).is_some() {
-        scope.note(format!("this is only the first page: {}", more(&expression.node)));
+    if let (Some(_), Some((clause, answer))) = (spans.filter(goes_on), lang::for_a_range(command)) {
+        scope.note(format!("this is only the first page: `walk {} {clause}` {answer}", written.node));
     }
 }
 

@@ -109,9 +109,11 @@ impl Evaluator<'_> {
         let Expression::Unary { operator, operand: variable } = &operand.node else {
             return;
         };
-        let is_read = operator.node == UnaryOperator::Dereference;
         let is_cut = self.size_of(&to.node).is_some_and(|size| size < u64::from(self.pointer_bytes()));
-        if let Some((name, pointer)) = self.mapped_pointer(variable).filter(|_| is_read && is_cut) {
+        if operator.node == UnaryOperator::Dereference
+            && is_cut
+            && let Some((name, pointer)) = self.mapped_pointer(variable)
+        {
             self.scope.note_slip(Slip {
                 cause: format!("`*{name}` is the pointer {pointer}: for what it points to, write"),
                 written: format!("({}){}", to.node, operand.node),

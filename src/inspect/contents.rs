@@ -273,10 +273,10 @@ impl AddressSpace {
         let end = start.checked_add(read as u64);
         let page = self.page();
         let Some(range) = end.and_then(|end| AddressRange::new(start, end)) else {
-            // A page that has bytes, but not here, is the last one of its file.
-            let mut before = vec![0; usize::try_from(page.offset(start)).unwrap_or(0)];
-            let read = modules.read_cached(&viewed.region, page.floor(start), &mut before);
-            return Ok(Err(if matches!(read, Ok(1..)) { AFTER_END } else { Reason::Changed }));
+            // A page that has its first byte, but none here, is the last one of its file.
+            let has_first =
+                || modules.read_cached(&viewed.region, page.floor(start), &mut [0]).is_ok_and(|read| read > 0);
+            return Ok(Err(if page.offset(start) > 0 && has_first() { AFTER_END } else { Reason::Changed }));
         };
         let after = entries(self.target(), page.index(start), range.pages(page))?;
         // The process may have made copies of its own meanwhile.

@@ -215,13 +215,14 @@ fields! {
 }
 
 impl PageField {
-    /// The field that a heading of a table of pages shows under another word.
-    pub fn from_heading(heading: &str) -> Option<Self> {
-        Some(match heading {
+    /// The field of another name: a heading of a table of pages, or a word for huge pages.
+    pub fn from_other_name(name: &str) -> Option<Self> {
+        Some(match name {
             "maps" => Self::MapCount,
             "frame" => Self::Pfn,
             "physical" => Self::Phys,
             "start" => Self::Address,
+            "huge" | "thp" => Self::PmdMapped,
             _ => return None,
         })
     }

@@ -36,7 +36,7 @@ mod syntax;
 pub use error::{SyntaxError, near};
 pub use expected::Expected;
 pub use lexer::{escape, joined_rows};
-pub use parser::{Language, Syntax, member_of, pointer_to, suffixes};
+pub use parser::{Language, Syntax, for_a_range, member_of, pointer_to, suffixes};
 pub use setting::SETTINGS;
 pub use syntax::*;
 

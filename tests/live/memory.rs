@@ -190,7 +190,7 @@ fn a_file_that_ends_within_its_page() {
     assert_eq!(rows[1]["why"]["source"], "after the end of the file", "{rows:?}");
 }
 
-/// A number has four bytes unless it has a type, and a byte that is not found so is told about.
+/// `find` searches a number without a type as four bytes. If that finds nothing, a note names the search for bytes.
 fn what_is_found_of_a_number() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 1);

@@ -153,8 +153,7 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             next_write: Ok(consequences.write),
         };
         context.sink.emit(&explanation)?;
-        let more = |place: &Expression| format!("`walk {place} by state` counts all");
-        eval::note_first_page(place, spans.as_ref(), more, context.state);
+        eval::note_first_page("explain", place, spans.as_ref(), context.state);
         if is_outside {
             note_shorter(context, &target, address)?;
         }

@@ -68,8 +68,8 @@ Searches the resident pages of a range for a sequence of values. Matches may ove
   /U            the size of a number: b 1, h 2, w 4, g 8 bytes
   where FILTER  only pages that match, as in walk; the last line counts only those
 
-Without /U a number has 4 bytes, or 8 if it does not fit; with a cast it has those of the type. An address has the size of a pointer. $_ is the last \
-match, $numfound the number of matches. For gdb's `find A, B, VALUE` write `find A..B, VALUE`.
+Without /U a number has 4 bytes, or 8 if it does not fit; with a cast it has those of the type. An address has the \
+size of a pointer. $_ is the last match, $numfound the number of matches. For gdb's `find A, B, VALUE` write `find A..B, VALUE`.
 
 Does not touch pages that are not resident. The last line counts them by state. A page of a file or of shared memory \
 that is only in the page cache is searched there (marked: file), without faulting it in. The kernel marks pages that \
@@ -155,7 +155,9 @@ are read as used: the flags referenced, active and idle of their frames may chan
         context.state.last_address = last;
         ended?;
         if matches == 0 && layout.unit.is_none() && self.patterns.iter().any(is_like_byte) {
-            context.sink.note("each number was searched as 4 bytes: `find/b` searches for single bytes")?;
+            context
+                .sink
+                .note("a number that fits a byte was searched as 4 bytes: `find/b` searches for single bytes")?;
         }
         Ok(Flow::Done)
     }

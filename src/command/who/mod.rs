@@ -99,18 +99,16 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
         }
         let machine = context.state.machine().clone();
         let page = machine.page();
-        let mut spans = None;
         // The offset in the page is kept too.
-        let (question, offset) = match eval::location(place, context.state)? {
-            Location::Frame(frame) => (by_frame(context, frame), 0),
+        let (question, offset, spans) = match eval::location(place, context.state)? {
+            Location::Frame(frame) => (by_frame(context, frame), 0, None),
             Location::Physical(physical) => {
                 let question = by_frame(context, physical.frame(page));
-                (question, physical.offset(page))
+                (question, physical.offset(page), None)
             }
-            Location::Address(address, named) => {
-                spans = named;
+            Location::Address(address, spans) => {
                 let question = by_address(context, place, address)?;
-                (question, page.offset(address))
+                (question, page.offset(address), spans)
             }
         };
         context.state.last_address = None;
@@ -155,8 +153,7 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
             list(&namesakes, &machine, context.sink)?;
         }
         finish(&summary, stopped, context.sink)?;
-        let more = |place: &Expression| format!("`walk {place} by mapcount` counts the mappings of all");
-        eval::note_first_page(place, spans.as_ref(), more, context.state);
+        eval::note_first_page("who", place, spans.as_ref(), context.state);
         Ok(Flow::Done)
     }
 }

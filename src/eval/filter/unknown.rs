@@ -8,11 +8,11 @@ impl Predicate<PageField> {
     /// The field, if the whole filter is `not FIELD` and the field is about huge pages: people take pages without a
     /// frame for such pages.
     pub(super) fn of_no_huge_page(&self) -> Option<PageField> {
-        match self {
-            Predicate::Not(inner) => match **inner {
-                Predicate::Is(field @ (PageField::Huge | PageField::PmdMapped | PageField::Thp)) => Some(field),
-                _ => None,
-            },
+        let Predicate::Not(inner) = self else {
+            return None;
+        };
+        match **inner {
+            Predicate::Is(field @ (PageField::Huge | PageField::PmdMapped | PageField::Thp)) => Some(field),
             _ => None,
         }
     }

@@ -237,14 +237,12 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
         (TokenKind::Name, word) => {
             let words: Vec<&str> = expected.iter().flat_map(|one| failed.language.words(*one)).collect();
             let wants_page = matches!(in_filter, Some((_, _, false)));
-            let of_heading = PageField::from_heading(word).map(FilterField::name);
-            let of_heading = of_heading.or(["huge", "thp"].contains(&word).then(|| PageField::PmdMapped.name()));
-            let meant = of_heading.filter(|field| wants_page || words.contains(field));
+            let other_name = PageField::from_other_name(word).map(FilterField::name);
+            let sum = sum_of(word).filter(|_| wants_page && failed.command() == Some("watch"));
+            let meant = other_name.filter(|field| wants_page || words.contains(field));
             match in_filter {
                 _ if meant.is_some() => meant.map(|field| format!("did you mean `{field}`?")),
-                Some((_, _, false)) if failed.command() == Some("watch") && sum_of(word).is_some() => {
-                    sum_of(word).map(|sum| format!("`until {sum}(RANGE) > 1G` compares bytes"))
-                }
+                _ if sum.is_some() => sum.map(|sum| format!("`until {sum}(RANGE) > 1G` compares bytes")),
                 Some((_, _, false)) if RegionField::from_name(word).is_some() => {
                     Some(format!("`{word}` is a field of regions: `regions where {word} …`"))
                 }

@@ -36,6 +36,7 @@ pub(crate) use input::{
 pub use input::{Language, Syntax};
 pub(crate) use names::{later, quoted_text, snapshot_name, symbol, text};
 pub use of_c::{member_of, pointer_to};
+pub use slips::for_a_range;
 
 impl Language {
     /// Parses one line: a command with its output, a shell line, a comment, or nothing. A line that does not parse may

@@ -125,16 +125,21 @@ pub(super) fn trailing_comma(failed: &Failure<'_>) -> Option<String> {
     (is_last && is_address).then(|| format!("leave the last comma out: `{} {}`", command.text, before.text))
 }
 
+/// The clause of `walk` that answers for a range as this command does for one address, and what it does.
+pub fn for_a_range(command: &str) -> Option<(&'static str, &'static str)> {
+    Some(match command {
+        "who" => ("by mapcount", "counts the mappings of its pages"),
+        "flags" => ("by flags", "counts its pages by their flags"),
+        "region" => ("by region", "lists its regions"),
+        "explain" => ("by state", "counts its pages by their states"),
+        _ => return None,
+    })
+}
+
 /// A range in a command that takes one address: `who A, +64K`. The hint is a command that answers for a range.
 fn range_for_address(failed: &Failure<'_>) -> Option<String> {
     let command = failed.command()?;
-    let (clause, answer) = match command {
-        "who" => (" by mapcount", "counts the mappings of its pages"),
-        "flags" => (" by flags", "counts its pages by their flags"),
-        "region" => (" by region", "lists its regions"),
-        "explain" => (" by state", "counts its pages by their states"),
-        _ => return None,
-    };
+    let (clause, answer) = for_a_range(command)?;
     if !matches!(failed.token()?.text, "," | "..") {
         return None;
     }
@@ -146,7 +151,7 @@ fn range_for_address(failed: &Failure<'_>) -> Option<String> {
     let end = behind.map_or(failed.line.len(), |token| token.at.start);
     let range = failed.line.get(failed.tokens.get(1)?.at.start..end)?.trim_end();
     let parses = |line: &str| failed.language.parse_line(line).is_ok();
-    let whole = format!("walk {range}{clause}");
+    let whole = format!("walk {range} {clause}");
     let huge = format!("explain huge {range}");
     let more = match command {
         "explain" if parses(&huge) => format!(", and `{huge}` is about huge pages"),

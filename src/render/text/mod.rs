@@ -32,8 +32,6 @@ pub struct Text {
     drawing: TimelineDrawing,
     /// Columns of the open table that do not fit the terminal, until a note names them.
     left_out: Vec<&'static str>,
-    /// Whether the open table has letters for flags, until a note tells what explains them.
-    has_letters: bool,
     /// The titles of columns that are left out last.
     named: Vec<&'static str>,
 }
@@ -62,7 +60,6 @@ impl Text {
             legend: Legend::default(),
             drawing: TimelineDrawing::default(),
             left_out: Vec::new(),
-            has_letters: false,
             named: Vec::new(),
         }
     }
@@ -111,7 +108,6 @@ impl Text {
             self.left_out.extend(left_out);
         }
         layout.row(&cells, self.lines.text());
-        self.has_letters |= layout.take_letters();
     }
 
     /// Whether a record needs more lines than in a wide terminal.
@@ -153,7 +149,8 @@ impl Text {
             let line = self.lines.field("not shown");
             line.prose(Role::Dim, format!("{noun} {names}: widen the terminal, or use a pipe"));
         }
-        if std::mem::take(&mut self.has_letters) && self.lines.style.is_news("letters", "flags") {
+        let has_letters = self.layout.as_mut().is_some_and(|(_, layout)| layout.take_letters());
+        if has_letters && self.lines.style.is_news("letters", "flags") {
             self.lines.field("letters").prose(Role::Dim, "`help flags` explains flags and their letters");
         }
         self.footnotes.write(&mut self.lines);

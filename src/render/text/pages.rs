@@ -330,7 +330,7 @@ mod tests {
         let of_more_than_a_page = ["end", "size", "pages", "frames", "region", "flags"];
         let headings = [titles(&PAGE_ROWS), titles(&FRAME_ROWS)].concat();
         for heading in headings.iter().filter(|heading| !of_more_than_a_page.contains(heading)) {
-            let field = PageField::from_name(heading).or_else(|| PageField::from_heading(heading));
+            let field = PageField::from_name(heading).or_else(|| PageField::from_other_name(heading));
             assert!(field.is_some(), "{heading}");
         }
     }

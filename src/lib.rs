@@ -314,6 +314,9 @@ pub mod render;
 #[doc(hidden)]
 pub mod repl;
 pub mod report;
+#[cfg(test)]
+#[path = "../tests/sample/mod.rs"]
+mod sample;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod session;

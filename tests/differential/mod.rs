@@ -8,10 +8,9 @@
 mod answers;
 mod compare;
 mod raw;
-#[path = "../skips/mod.rs"]
-mod skips;
 mod subject;
 
+use crate::skips::skip;
 use answers::Answers;
 use compare::Tally;
 use raw::Snapshot;
@@ -25,10 +24,11 @@ const TRIES: usize = 4;
 /// The least number of pages to compare, so that the test cannot pass without comparing.
 const LEAST_PAGES: usize = 5_000;
 
-#[test]
+pub const TESTS: &[crate::Test] = &[("differential::every_word_agrees", every_word_agrees)];
+
 fn every_word_agrees() {
     if !rustix::process::geteuid().is_root() {
-        return skips::skip("every_word_agrees", "the words of frames are for root");
+        return skip("differential::every_word_agrees", "the words of frames are for root");
     }
     // The folder of the build is on a disk, but may be closed to this user.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"));
@@ -37,7 +37,7 @@ fn every_word_agrees() {
         Some(programs) => PathBuf::from(programs),
         None => match build(folder.path()) {
             Ok(()) => folder.path().to_owned(),
-            Err(reason) => return skips::skip("every_word_agrees", &reason),
+            Err(reason) => return skip("differential::every_word_agrees", &reason),
         },
     };
     let pmdb = std::env::var("PMDB_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_pmdb").to_owned());

@@ -1,6 +1,6 @@
 //! Casts at pmdb's prompt mean what they mean in gdb.
 
-use crate::session::compiled;
+use super::session::compiled;
 
 /// Expressions of which gdb and pmdb have the same value.
 const SAME: &[&str] = &[

@@ -1,6 +1,6 @@
 //! Inferiors, unusual settings of gdb, and killed processes.
 
-use crate::session::{PLUGIN, PMDB, compiled};
+use super::session::{PLUGIN, PMDB, compiled};
 use crate::skips::skip;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};

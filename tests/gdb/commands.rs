@@ -1,6 +1,6 @@
 //! The commands of pmdb in gdb, and what their arguments mean.
 
-use crate::session::{PMDB, compiled, is_root, plugin};
+use super::session::{PMDB, compiled, is_root, plugin};
 use crate::skips::skip;
 use std::process::Command;
 

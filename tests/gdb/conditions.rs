@@ -1,6 +1,6 @@
 //! The convenience functions, in conditions and elsewhere.
 
-use crate::session::{compiled, is_root};
+use super::session::{compiled, is_root};
 
 const STOP: &str = "break turn if $_resident(pool, 16*4096) == 5";
 

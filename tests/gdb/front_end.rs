@@ -1,6 +1,6 @@
 //! gdb as front ends run it: its machine interface.
 
-use crate::session::{PLUGIN, Program, compiled};
+use super::session::{PLUGIN, Program, compiled};
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 

@@ -1,6 +1,6 @@
 //! Targets of gdb that pmdb cannot inspect.
 
-use crate::session::{compiled, is_there};
+use super::session::{compiled, is_there};
 use crate::skips::skip;
 
 #[test]

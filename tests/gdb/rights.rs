@@ -1,8 +1,8 @@
 //! gdb of an ordinary user, with a pmdb that has its capabilities.
 
+use super::session::{PLUGIN, PMDB, compiled, is_root};
 use crate::capabilities;
 use crate::executable;
-use crate::session::{PLUGIN, PMDB, compiled, is_root};
 use crate::skips::skip;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,6 +1,6 @@
 //! What changed between two stops.
 
-use crate::session::{compiled, is_root};
+use super::session::{compiled, is_root};
 use crate::skips::skip;
 
 #[test]

@@ -1,34 +1,35 @@
 //! A session of gdb at a terminal.
 
-use crate::session::{PLUGIN, Program, compiled};
-use rexpect::session::{PtySession, spawn_command};
+use super::session::{PLUGIN, Program, compiled};
+use crate::terminal::Session;
+use std::time::Duration;
 
 /// Reached only if the expected output does not come.
-const PATIENCE: Option<u64> = Some(60_000);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Printed after the answer to a line.
 const DONE: &str = "it is done";
 
 /// What gdb prints for a line.
-fn answer(session: &mut PtySession, line: &str) -> String {
-    session.send_line(line).expect("gdb reads");
-    session.send_line(&format!("echo {}\\n", DONE.replace(' ', "\\ "))).expect("gdb reads");
-    session.exp_string(&format!("{DONE}\r\n")).expect("an answer")
+fn answer(session: &mut Session, line: &str) -> String {
+    session.send_line(line);
+    session.send_line(&format!("echo {}\\n", DONE.replace(' ', "\\ ")));
+    session.expect(&format!("{DONE}\r\n")).expect("an answer")
 }
 
 /// gdb at a terminal, with the program stopped at a breakpoint.
-fn stopped_at(program: &Program, place: &str) -> PtySession {
+fn stopped_at(program: &Program, place: &str) -> Session {
     let mut gdb = program.gdb();
     gdb.env("TERM", "dumb")
         .args(["-ex", &format!("source {PLUGIN}"), "-ex", &format!("break {place}"), "-ex", "run"])
         .arg(&program.path);
-    let mut session = spawn_command(gdb, PATIENCE).expect("gdb starts");
-    session.exp_string("Breakpoint 1, ").expect("it stops");
+    let mut session = Session::start(gdb, PATIENCE);
+    session.expect("Breakpoint 1, ").expect("it stops");
     answer(&mut session, "delete");
     session
 }
 
 /// Has gdb print a text each time when it calls this function of the plugin, if this holds.
-fn announce(session: &mut PtySession, function: &str, text: &str, when: &str) {
+fn announce(session: &mut Session, function: &str, text: &str, when: &str) {
     let name = function.replace('.', "_");
     answer(session, &format!("python import os; {name} = {function}"));
     let said = format!("({when}) and os.write(1, b'{text}\\n')");
@@ -44,18 +45,18 @@ fn one_ctrl_c_ends_steps_and_questions() {
     announce(&mut session, "Steps.sample", "it steps", "given[0].count == 20");
     for _ in 0..5 {
         // It spins, and nothing changes.
-        session.send_line("pmdb until-change pool[3], +4096").expect("gdb reads");
-        session.exp_string("it steps").expect("it steps");
-        session.send_control('c').expect("gdb reads");
-        session.exp_string("stopped without a change after").expect("one Ctrl-C ends it");
+        session.send_line("pmdb until-change pool[3], +4096");
+        session.expect("it steps").expect("it steps");
+        session.send_interrupt();
+        session.expect("stopped without a change after").expect("one Ctrl-C ends it");
     }
     // While it waits for a pmdb that hangs.
     answer(&mut session, "python import signal; os.kill(server().child.pid, signal.SIGSTOP); PATIENCE = 0.1");
     announce(&mut session, "Server.record", "it waits", "True");
-    session.send_line("print $_resident(pool, 4096)").expect("gdb reads");
-    session.exp_string("it waits").expect("it waits");
-    session.send_control('c').expect("gdb reads");
-    session.exp_string("Quit").expect("an error as for gdb's own");
+    session.send_line("print $_resident(pool, 4096)");
+    session.expect("it waits").expect("it waits");
+    session.send_interrupt();
+    session.expect("Quit").expect("an error as for gdb's own");
     answer(&mut session, "python PATIENCE = 60; Server.record = Server_record");
     let alive = answer(&mut session, "print $_resident(pool, 4096)");
     assert!(alive.contains("= 1"), "{alive}");
@@ -69,16 +70,16 @@ fn enter_goes_on_where_a_command_stopped() {
     };
     let mut session = stopped_at(&program, "ready");
     for (line, address) in [("pmdb x/2xb pool", "000: "), ("", "002: "), ("", "004: "), ("pmdb x/2xb pool", "000: ")] {
-        session.send_line(line).expect("gdb reads");
-        session.exp_string(address).expect("the bytes from there on");
+        session.send_line(line);
+        session.expect(address).expect("the bytes from there on");
     }
     end(session);
 }
 
-fn end(mut session: PtySession) {
-    session.send_line("kill").expect("gdb reads");
-    session.send_line("quit").expect("gdb reads");
-    session.exp_eof().expect("gdb ends");
+fn end(mut session: Session) {
+    session.send_line("kill");
+    session.send_line("quit");
+    session.expect_end().expect("gdb ends");
 }
 
 #[test]
@@ -91,10 +92,10 @@ fn colours_tab_and_ctrl_c_work_at_a_terminal() {
         .args(["-ex", &format!("source {PLUGIN}")])
         .args(["-ex", "break turn if number == 7", "-ex", "run"])
         .arg(&program.path);
-    let mut session = spawn_command(gdb, PATIENCE).expect("gdb starts");
+    let mut session = Session::start(gdb, PATIENCE);
     let counted = "7 present";
     let walk = "pmdb walk *pool@16 by state";
-    session.exp_string("Breakpoint 1, ").expect("it stops");
+    session.expect("Breakpoint 1, ").expect("it stops");
     answer(&mut session, "set width 120");
     let shown = answer(&mut session, walk);
     assert!(shown.contains("\u{1b}[") && shown.contains("untouched"), "{shown}");
@@ -102,13 +103,13 @@ fn colours_tab_and_ctrl_c_work_at_a_terminal() {
     let piped = answer(&mut session, &format!("pipe {walk} | cat -v"));
     assert!(piped.contains(counted) && !piped.contains("^["), "{piped}");
     // Tab completes, and the completed line runs.
-    session.send("pmdb expl\t$sp\n").expect("gdb reads");
-    session.exp_string("[stack]").expect("the command was completed");
+    session.send("pmdb expl\t$sp\n");
+    session.expect("[stack]").expect("the command was completed");
     // Ctrl-C ends the watch alone.
-    session.send_line("pmdb watch *pool@16 every 1h").expect("gdb reads");
-    session.exp_string("Ctrl-C ends it").expect("it watches");
-    session.send_control('c').expect("gdb reads");
-    session.exp_string("watched for").expect("its last words");
+    session.send_line("pmdb watch *pool@16 every 1h");
+    session.expect("Ctrl-C ends it").expect("it watches");
+    session.send_interrupt();
+    session.expect("watched for").expect("its last words");
     let alive = answer(&mut session, walk);
     assert!(alive.contains("untouched"), "{alive}");
     end(session);

@@ -6,9 +6,10 @@ use std::path::Path;
 use pmdb::command::LANGUAGE;
 use pmdb::lang::script::{Block, Builder, Node};
 
-use crate::derive::Random;
-use crate::grammar;
-use crate::recognise::Recogniser;
+use super::derive::Random;
+use super::grammar;
+use super::recognise::Recogniser;
+use crate::sample::sample;
 
 /// Whether the lines form blocks, and each of them is in the language.
 fn is_put_together(text: &str) -> bool {
@@ -77,9 +78,9 @@ fn files_and_grammar_agree() {
     }
     let text = fs::read_to_string(folder.join("grammar/files/programs.pmdb")).expect("text");
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let mut random = Random::new(7);
     let (mut accepted, mut rejected) = (0, 0);
-    for _ in 0..400 {
+    for number in sample(0..400, 8) {
+        let mut random = Random::new(number);
         let mut lines = damaged(&lines, &mut random);
         if random.chance(30) {
             lines = damaged(&lines, &mut random);
@@ -89,5 +90,5 @@ fn files_and_grammar_agree() {
         assert_eq!(is_put_together(&text), expected, "{text}");
         if expected { accepted += 1 } else { rejected += 1 }
     }
-    assert!(accepted > 50 && rejected > 50, "{accepted} {rejected}");
+    assert!(accepted > 5 && rejected > 5, "{accepted} {rejected}");
 }

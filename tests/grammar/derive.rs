@@ -1,8 +1,8 @@
 //! Random sentences of the grammar, and random mutations of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use crate::ebnf::{Grammar, Node, is_token};
+use super::ebnf::{Grammar, Node, is_token};
 
 /// A small generator of random numbers (splitmix64): the same seed gives the same sentences everywhere.
 pub struct Random(u64);
@@ -36,6 +36,43 @@ impl Random {
 /// The characters for `any`: some with a meaning in the language, and some without.
 const CHARACTERS: &str = "abcxz059_ .,:;!?'\"\\|<>()[]{}#$&%*+-/=~^@\té世";
 
+/// A token, and whether it is glued to the one before.
+pub type Glued = (String, bool);
+
+/// A sentence that is being derived.
+#[derive(Default)]
+pub struct Derivation<'a> {
+    pub tokens: Vec<Glued>,
+    /// Whether the next token is glued to the last.
+    glue: bool,
+    /// The rules, and the parts of rules that could be left out, that it has.
+    pub productions: HashSet<ByPlace<'a>>,
+}
+
+impl Derivation<'_> {
+    fn add(&mut self, text: String) {
+        self.tokens.push((text, std::mem::take(&mut self.glue)));
+    }
+}
+
+/// A part of the grammar, equal only to itself.
+#[derive(Clone, Copy)]
+pub struct ByPlace<'a>(&'a Node);
+
+impl PartialEq for ByPlace<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for ByPlace<'_> {}
+
+impl std::hash::Hash for ByPlace<'_> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        std::ptr::hash(self.0, state);
+    }
+}
+
 /// Derives sentences.
 pub struct Deriver<'a> {
     grammar: &'a Grammar,
@@ -55,8 +92,8 @@ impl<'a> Deriver<'a> {
         deriver
     }
 
-    /// The tokens of a random sentence, and whether each is glued to the one before.
-    pub fn sentence(&self, random: &mut Random) -> Vec<(String, bool)> {
+    /// A random sentence.
+    pub fn sentence(&self, random: &mut Random) -> Derivation<'a> {
         // Most random lines would be comments and raw text: rules with more structure are chosen more often.
         const STARTS: &[&str] = &[
             "line",
@@ -71,10 +108,11 @@ impl<'a> Deriver<'a> {
             "print",
             "translate",
         ];
-        let mut tokens = Vec::new();
+        let mut sentence = Derivation::default();
         let depth = 24 + random.below(24);
-        self.derive(&Node::Rule((*random.pick(STARTS)).into()), depth, random, &mut tokens, &mut false);
-        tokens
+        let start = *random.pick(STARTS);
+        self.derive(self.grammar.rule(start), depth, random, &mut sentence);
+        sentence
     }
 
     /// A random literal of the syntax.
@@ -82,37 +120,26 @@ impl<'a> Deriver<'a> {
         random.pick(&self.literals).clone()
     }
 
-    fn derive(
-        &self,
-        node: &Node,
-        depth: usize,
-        random: &mut Random,
-        tokens: &mut Vec<(String, bool)>,
-        glue: &mut bool,
-    ) {
-        let mut add = |text: String| {
-            tokens.push((text, *glue));
-            *glue = false;
-        };
+    fn derive(&self, node: &'a Node, depth: usize, random: &mut Random, sentence: &mut Derivation<'a>) {
         match node {
-            Node::Literal(text) => add(text.clone()),
-            Node::Glue => *glue = true,
+            Node::Literal(text) => sentence.add(text.clone()),
+            Node::Glue => sentence.glue = true,
             Node::Command(command) => {
                 let words: Vec<&str> = command.name.split(' ').collect();
                 if !command.short.is_empty() && random.chance(30) {
-                    return add(random.pick(&command.short).clone());
+                    return sentence.add(random.pick(&command.short).clone());
                 }
                 for word in words {
                     let length =
                         if command.whole || random.chance(80) { word.len() } else { 1 + random.below(word.len()) };
-                    add(word[..length].to_owned());
+                    sentence.add(word[..length].to_owned());
                 }
             }
             Node::Rule(name) if name == "ANY" => {
                 let literal = random.chance(50).then(|| random.pick(&self.words).clone());
-                add(literal.unwrap_or_else(|| self.token("NAME", random)));
+                sentence.add(literal.unwrap_or_else(|| self.token("NAME", random)));
             }
-            Node::Rule(name) if is_token(name) => add(self.token(name, random)),
+            Node::Rule(name) if is_token(name) => sentence.add(self.token(name, random)),
             Node::Except(inner, without) => {
                 let Node::Rule(name) = &**inner else {
                     panic!("only a token may leave words out: {inner:?}");
@@ -123,38 +150,42 @@ impl<'a> Deriver<'a> {
                 };
                 let rule = if name == "ANY" { "NAME" } else { name };
                 let token = (0..200).map(|_| self.token(rule, random));
-                add(token.into_iter().find(|token| !is_out(token)).expect("something is left"));
+                sentence.add(token.into_iter().find(|token| !is_out(token)).expect("something is left"));
             }
             Node::Rule(name) => {
                 let node = self.grammar.rule(name);
-                self.derive(node, depth.saturating_sub(1), random, tokens, glue);
+                sentence.productions.insert(ByPlace(node));
+                self.derive(node, depth.saturating_sub(1), random, sentence);
             }
             Node::Sequence(nodes) => {
-                nodes.iter().for_each(|node| self.derive(node, depth, random, tokens, glue));
+                nodes.iter().for_each(|node| self.derive(node, depth, random, sentence));
             }
             Node::Choice(nodes) => {
-                let short: Vec<&Node> = nodes.iter().filter(|node| self.length(node) <= depth).collect();
+                let short: Vec<&'a Node> = nodes.iter().filter(|node| self.length(node) <= depth).collect();
                 let shortest = nodes.iter().min_by_key(|node| self.length(node)).expect("a choice of something");
                 let chosen = if short.is_empty() { shortest } else { *random.pick(&short) };
-                self.derive(chosen, depth, random, tokens, glue);
+                sentence.productions.insert(ByPlace(chosen));
+                self.derive(chosen, depth, random, sentence);
             }
             Node::Optional(inner) => {
                 if self.length(inner) <= depth && random.chance(45) {
-                    self.derive(inner, depth, random, tokens, glue);
+                    sentence.productions.insert(ByPlace(inner));
+                    self.derive(inner, depth, random, sentence);
                 }
             }
             Node::Repeat(inner) => {
                 let mut percent = 18;
                 while self.length(inner) <= depth && random.chance(percent) {
-                    self.derive(inner, depth, random, tokens, glue);
+                    sentence.productions.insert(ByPlace(inner));
+                    self.derive(inner, depth, random, sentence);
                     percent = 40;
                 }
             }
             Node::Interleave(parts) => {
-                let mut parts: Vec<&Node> = parts.iter().collect();
+                let mut parts: Vec<&'a Node> = parts.iter().collect();
                 while !parts.is_empty() {
                     let part = parts.remove(random.below(parts.len()));
-                    self.derive(part, depth, random, tokens, glue);
+                    self.derive(part, depth, random, sentence);
                 }
             }
             other => panic!("{other:?} in the syntax"),
@@ -262,7 +293,7 @@ impl<'a> Deriver<'a> {
 }
 
 /// Tokens as a line: glued where they must be, elsewhere with a blank and now and then without.
-pub fn join(tokens: &[(String, bool)], random: &mut Random) -> String {
+pub fn join(tokens: &[Glued], random: &mut Random) -> String {
     let mut line = String::new();
     for (text, glued) in tokens {
         if !line.is_empty() && !*glued && !random.chance(4) {
@@ -274,7 +305,7 @@ pub fn join(tokens: &[(String, bool)], random: &mut Random) -> String {
 }
 
 /// The tokens with one mutation, which may be valid too.
-pub fn mutate(tokens: &[(String, bool)], deriver: &Deriver<'_>, random: &mut Random) -> Vec<(String, bool)> {
+pub fn mutate(tokens: &[Glued], deriver: &Deriver<'_>, random: &mut Random) -> Vec<Glued> {
     let mut tokens = tokens.to_vec();
     let place = random.below(tokens.len());
     match random.below(8) {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use pmdb::command::LANGUAGE;
 
-use crate::grammar;
-use crate::recognise::Recogniser;
+use super::grammar;
+use super::recognise::Recogniser;
 
 fn files(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("grammar").join(folder);

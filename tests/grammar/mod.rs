@@ -13,11 +13,13 @@ mod operators;
 mod recognise;
 mod scan;
 
+use crate::sample;
 use derive::{Deriver, Random, join, mutate};
 use ebnf::Grammar;
 use pmdb::command::LANGUAGE;
 use proptest::prelude::*;
 use recognise::Recogniser;
+use std::collections::HashMap;
 
 const GRAMMAR: &str = include_str!("../../grammar/language.ebnf");
 
@@ -89,6 +91,35 @@ impl Tally {
     }
 }
 
+/// Each production is in so many sentences of a sample, if it is in so many at all.
+const OF_EACH_PRODUCTION: usize = 3;
+
+/// The seed of one sentence.
+fn seed_of(seed: u64, number: u64) -> u64 {
+    seed.wrapping_mul(0x1_0000_0001).wrapping_add(number)
+}
+
+/// Those of the first `sentences` that show each production of the grammar, or all.
+fn chosen(seed: u64, sentences: u64) -> Vec<u64> {
+    if sample::is_exhaustive() {
+        return (0..sentences).collect();
+    }
+    let grammar = grammar();
+    let deriver = Deriver::new(&grammar);
+    let mut seen: HashMap<_, usize> = HashMap::new();
+    let shows_more = |number: &u64| {
+        let sentence = deriver.sentence(&mut Random::new(seed_of(seed, *number)));
+        let mut is_needed = false;
+        for production in sentence.productions {
+            let seen = seen.entry(production).or_default();
+            *seen += 1;
+            is_needed |= *seen <= OF_EACH_PRODUCTION;
+        }
+        is_needed
+    };
+    (0..sentences).filter(shows_more).collect()
+}
+
 /// Checks these sentences, each with three mutations.
 fn check_sentences(seed: u64, numbers: impl Iterator<Item = u64>) -> Tally {
     let grammar = grammar();
@@ -96,9 +127,8 @@ fn check_sentences(seed: u64, numbers: impl Iterator<Item = u64>) -> Tally {
     let deriver = Deriver::new(&grammar);
     let mut tally = Tally::default();
     for number in numbers {
-        let seed = seed.wrapping_mul(0x1_0000_0001).wrapping_add(number);
-        let mut random = Random::new(seed);
-        let tokens = deriver.sentence(&mut random);
+        let mut random = Random::new(seed_of(seed, number));
+        let tokens = deriver.sentence(&mut random).tokens;
         let line = join(&tokens, &mut random);
         if line.len() > LONGEST {
             continue;
@@ -130,12 +160,12 @@ fn check_sentences(seed: u64, numbers: impl Iterator<Item = u64>) -> Tally {
 
 #[test]
 fn parser_and_grammar_agree() {
-    let seed = from_environment("PMDB_GRAMMAR_SEED", 1);
-    let sentences = from_environment("PMDB_GRAMMAR_SENTENCES", 8_000);
+    let seed = from_environment("PMDB_GRAMMAR_SEED", sample::number());
+    let numbers = chosen(seed, from_environment("PMDB_GRAMMAR_SENTENCES", 8_000));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut tally = Tally::default();
     std::thread::scope(|scope| {
-        let shares = (0..threads).map(|first| (first as u64..sentences).step_by(threads));
+        let shares = (0..threads).map(|first| numbers.iter().copied().skip(first).step_by(threads));
         let running: Vec<_> = shares.map(|share| scope.spawn(move || check_sentences(seed, share))).collect();
         running.into_iter().for_each(|one| tally.add(one.join().expect("a tally")));
     });

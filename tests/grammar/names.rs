@@ -6,8 +6,8 @@ use pmdb::command::LANGUAGE;
 use pmdb::lang::ValueType;
 use pmdb::lang::{FilterField, PageField, RegionField, SETTINGS};
 
-use crate::ebnf::CommandWord;
-use crate::grammar;
+use super::ebnf::CommandWord;
+use super::grammar;
 
 fn set(words: impl IntoIterator<Item = impl Into<String>>) -> BTreeSet<String> {
     words.into_iter().map(Into::into).collect()

@@ -2,7 +2,7 @@
 
 use pmdb::command::LANGUAGE;
 
-use crate::grammar;
+use super::grammar;
 
 const OPERATORS: &str = include_str!("../../grammar/operators");
 
@@ -16,7 +16,7 @@ fn rows(kind: &str) -> Vec<Vec<&'static str>> {
 }
 
 fn same(left: &str, right: &str) -> bool {
-    let tree = |line: &str| crate::without_places(&LANGUAGE.parse_line(line).expect(line));
+    let tree = |line: &str| super::without_places(&LANGUAGE.parse_line(line).expect(line));
     tree(left) == tree(right)
 }
 
@@ -81,8 +81,8 @@ fn the_table_has_the_operators_of_the_grammar() {
     assert_eq!(prefix, table);
 }
 
-fn own_literals(node: &crate::ebnf::Node) -> Vec<String> {
-    use crate::ebnf::Node;
+fn own_literals(node: &super::ebnf::Node) -> Vec<String> {
+    use super::ebnf::Node;
     match node {
         Node::Literal(text) => vec![text.clone()],
         Node::Sequence(inner) | Node::Choice(inner) => inner.iter().flat_map(own_literals).collect(),

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::ebnf::{CommandWord, Grammar, Node, is_token};
-use crate::scan::{Scanner, Token};
+use super::ebnf::{CommandWord, Grammar, Node, is_token};
+use super::scan::{Scanner, Token};
 
 /// A part of a production.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::ebnf::{Grammar, Node};
+use super::ebnf::{Grammar, Node};
 
 /// A token: its characters, its rule (none for a mere literal), and whether it follows the one before without a blank.
 #[derive(Clone, Debug)]
@@ -155,7 +155,7 @@ fn simple(grammar: &Grammar, node: &Node) -> Node {
             [one] => Node::Class(vec![(one, one)]),
             _ => node.clone(),
         },
-        Node::Rule(name) if !crate::ebnf::is_token(name) && !is_recursive(name) => match simple(grammar.rule(name)) {
+        Node::Rule(name) if !super::ebnf::is_token(name) && !is_recursive(name) => match simple(grammar.rule(name)) {
             Node::Class(spans) => Node::Class(spans),
             _ => node.clone(),
         },

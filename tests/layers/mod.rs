@@ -4,8 +4,6 @@
 //! The files are read as tokens, so that a path in a macro counts and one in a comment or a text does not.
 
 mod circles;
-#[path = "../english/mod.rs"]
-mod english;
 mod interface;
 mod texts;
 
@@ -73,8 +71,8 @@ impl Source {
         let mut used = Vec::new();
         uses_of_rooms(&self.tokens(), module.len(), &mut used);
         used.into_iter()
-            // The skips of tests.
-            .filter(|used| used != room && used != "skips")
+            // The skips and samples of tests.
+            .filter(|used| used != room && !["sample", "skips"].contains(&used.as_str()))
             .filter_map(|used| match floor_of(&used) {
                 None => Some(format!("{}: uses '{used}', which is no room", self.path)),
                 Some(below) if below <= floor => Some(format!("{}: uses '{used}' from a floor above", self.path)),

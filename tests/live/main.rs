@@ -18,6 +18,8 @@ mod capture_files;
 mod cgroup;
 mod changes;
 mod devices;
+#[path = "../differential/mod.rs"]
+mod differential;
 #[path = "../program/executable.rs"]
 mod executable;
 mod explain;
@@ -61,6 +63,7 @@ mod watch;
 mod who;
 
 use libtest_mimic::{Arguments, Trial};
+use std::time::Instant;
 
 /// A test: its name and its function. It fails by panicking.
 type Test = (&'static str, fn());
@@ -85,6 +88,7 @@ const TESTS: &[&[Test]] = &[
     cgroup::TESTS,
     changes::TESTS,
     devices::TESTS,
+    differential::TESTS,
     explain::TESTS,
     explain::entries::TESTS,
     explain::large::TESTS,
@@ -154,10 +158,16 @@ fn main() {
         return target::play(&scenario, SCENARIOS);
     }
     let arguments = Arguments::from_args();
+    // As `--report-time` of the other test programs, which libtest-mimic does not have.
+    let prints_times = std::env::var_os("PMDB_TIMES").is_some();
     let all = TESTS.iter().flat_map(|list| list.iter());
     let trials = all.map(|&(name, test)| {
         Trial::test(name, move || {
+            let begin = Instant::now();
             test();
+            if prints_times {
+                println!("test live::{name} ... ok <{:.3}s>", begin.elapsed().as_secs_f64());
+            }
             Ok(())
         })
     });

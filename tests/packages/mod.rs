@@ -3,11 +3,9 @@
 //! PMDB_DIST is the directory with the packages. Without it these tests are skipped: a release takes minutes to build.
 
 mod newcomer;
-#[path = "../skips/mod.rs"]
-mod skips;
 
+use crate::skips::skip;
 use newcomer::{command, empty_root};
-use skips::skip;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -192,7 +190,7 @@ fn the_arch_package() {
         needs(&["makepkg", "bsdtar"])?;
         let folder = tempfile::tempdir().expect("a directory");
         let path = |part: &str| folder.path().join(part);
-        let built = path("build/pmdb/src/target/release");
+        let built = path("build/pmdb/src/target/dist");
         unpack(&tarball, &path("tarball"));
         fs::create_dir_all(&built).expect("a directory");
         fs::rename(path("tarball/bin/pmdb"), built.join("pmdb")).expect("a program");

@@ -1,12 +1,13 @@
 //! What a newcomer types first, at a terminal.
 
-use rexpect::session::PtySession;
+use crate::terminal::Session;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Reached only if the expected output does not come.
-const PATIENCE: Option<u64> = Some(30_000);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 const SHELL: &str = "newcomer> ";
 
@@ -82,24 +83,23 @@ pub fn install(package: &Path, install: &str, prefix: &str, after: impl FnOnce(&
 }
 
 /// A program at a terminal.
-pub struct Terminal(PtySession);
+pub struct Terminal(Session);
 
 impl Terminal {
     fn start(command: Command) -> Terminal {
-        Terminal(rexpect::session::spawn_command(command, PATIENCE).expect("it starts"))
+        Terminal(Session::start(command, PATIENCE))
     }
 
     fn ends(&mut self) {
-        self.0.exp_eof().expect("it ends");
+        self.0.expect_end().expect("it ends");
     }
 
     fn sees(&mut self, text: &str) -> String {
-        self.0.exp_string(text).unwrap_or_else(|error| panic!("{text:?} did not come: {error}"))
+        self.0.expect(text).unwrap_or_else(|missing| panic!("{missing}"))
     }
 
     fn types(&mut self, keys: &str) {
-        self.0.send(keys).expect("it reads");
-        self.0.flush().expect("it reads");
+        self.0.send(keys);
     }
 
     /// What a line of the shell prints. It has to succeed.

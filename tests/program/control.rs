@@ -2,6 +2,7 @@
 
 use crate::executable;
 use crate::run::{Home, Run};
+use crate::sample::sample;
 use std::process::Stdio;
 
 fn run_file(text: &str, arguments: &[&str]) -> Run {
@@ -65,8 +66,14 @@ fn a_block_that_is_not_closed_is_an_error_before_anything_runs() {
 
 #[test]
 fn a_large_file_is_refused_at_a_line_and_runs_no_command() {
-    let run = run_file(&"echo hello\n".repeat(1 << 20), &[]);
-    assert_eq!(run.failed(1, "f.pmdb:381301:1: error: the command file, or the block, is larger than 4 MiB").out, "");
+    // Every line is parsed before the first one runs.
+    for words in sample([10, 30, 200, 1000], 4) {
+        let line = format!("echo {}\n", "hello".repeat(words));
+        let too_many = (4 << 20) / line.len() + 1;
+        let run = run_file(&line.repeat(2 * too_many), &[]);
+        let error = format!("f.pmdb:{too_many}:1: error: the command file, or the block, is larger than 4 MiB");
+        assert_eq!(run.failed(1, &error).out, "");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! never a panic.
 
 use crate::run::Home;
+use crate::sample::sample;
 use pmdb::command::LANGUAGE;
 use pmdb::lang::script::Builder;
 use std::fs;
@@ -57,7 +58,9 @@ fn answers(part: usize) {
         let (first, second) = sentences.split_at(sentences.len() / 2);
         if part == 0 { first.to_vec() } else { second.to_vec() }
     };
-    let (accepted, rejected) = (half(accepted()), half(rejected()));
+    // Neighbours have a subject in common.
+    let some = |sentences: Vec<String>| sample(half(sentences), 4).collect::<Vec<_>>();
+    let (accepted, rejected) = (some(accepted()), some(rejected()));
     assert!(accepted.len() > 50 && rejected.len() > 20, "{} {}", accepted.len(), rejected.len());
     let home = Home::new();
     home.file("sentences", [accepted, rejected.clone()].concat().join("\n"));

@@ -1,4 +1,5 @@
-//! The whole program: exit statuses, command files, output, JSON, and input of every bad kind.
+//! The whole program: exit statuses, command files, output, JSON, input of every bad kind, the prompt at a real terminal,
+//! the real gdb, and the packages.
 
 mod absent;
 mod capabilities;
@@ -6,10 +7,13 @@ mod captures;
 mod codes;
 mod completion;
 mod control;
+mod demonstration;
 #[path = "../english/mod.rs"]
 mod english;
 mod executable;
 mod facts;
+#[path = "../gdb/mod.rs"]
+mod gdb;
 mod generated;
 mod golden;
 mod help;
@@ -19,15 +23,23 @@ mod language;
 mod made;
 mod output;
 mod outside;
+#[path = "../packages/mod.rs"]
+mod packages;
 mod programs;
+#[path = "../prompt/mod.rs"]
+mod prompt;
 mod rights;
 mod run;
+#[path = "../sample/mod.rs"]
+mod sample;
 mod scripts;
 mod shell;
+mod shipped;
 mod skip_lists;
 #[path = "../skips/mod.rs"]
 mod skips;
 mod standing;
 mod status;
+mod terminal;
 mod unseen;
 mod watching;

@@ -1,8 +1,7 @@
 //! Pastes that are no text, and pastes that end pmdb: the shell that it was started from runs none of them.
 
 use super::{PATIENCE, PROMPT, program};
-use rexpect::session::PtySession;
-use std::io::Write;
+use crate::terminal::Session;
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -15,7 +14,7 @@ fn rest() -> Vec<u8> {
 
 /// pmdb, started by a shell at a terminal.
 struct Started {
-    session: PtySession,
+    session: Session,
     home: TempDir,
 }
 
@@ -26,7 +25,7 @@ impl Started {
         command.arg("-i").current_dir(home.path()).env_clear().env("PS1", SHELL);
         command.env("PMDB", program(home.path(), &[]).get_program());
         command.env("HOME", home.path()).env("PATH", "/usr/bin:/bin").env("TERM", terminal).env("NO_COLOR", "1");
-        let session = rexpect::session::spawn_command(command, PATIENCE).expect("it starts");
+        let session = Session::start(command, PATIENCE);
         let mut started = Started { session, home };
         started.sees(SHELL);
         started.pastes(b"$PMDB -nx\r");
@@ -35,13 +34,12 @@ impl Started {
     }
 
     fn sees(&mut self, text: &str) -> String {
-        self.session.exp_string(text).unwrap_or_else(|error| panic!("{text:?} did not come: {error}"))
+        self.session.expect(text).unwrap_or_else(|missing| panic!("{missing}"))
     }
 
     /// All at once, as a terminal does.
     fn pastes(&mut self, bytes: &[u8]) {
-        let mut terminal = self.session.process().get_file_handle().expect("the terminal");
-        terminal.write_all(bytes).expect("it reads");
+        self.session.paste(bytes);
     }
 
     /// The shell is back, and has run nothing of what was pasted.
@@ -53,7 +51,7 @@ impl Started {
         assert!(!files.contains("ran"), "the shell ran the rest of the paste: {files}");
         assert!(!self.home.path().join("ran").exists());
         self.pastes(b"exit\r");
-        self.session.exp_eof().expect("it ends");
+        self.session.expect_end().expect("it ends");
     }
 }
 

@@ -3,20 +3,20 @@
 mod input;
 mod outside;
 mod shells;
-#[path = "../skips/mod.rs"]
-mod skips;
 
+use crate::skips::skip;
+use crate::terminal::Session;
 use rexpect::process::{Signal, WaitStatus};
-use rexpect::session::PtySession;
 use rustix::fs::Mode;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Reached only if the expected output does not come.
-const PATIENCE: Option<u64> = Some(20_000);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 const PROMPT: &str = "(pmdb) ";
 
@@ -25,7 +25,7 @@ const PROMPT: &str = "(pmdb) ";
 const TAKEN: &str = "\u{1b}[?2004l\r\n";
 
 struct Terminal {
-    session: PtySession,
+    session: Session,
     home: TempDir,
 }
 
@@ -43,7 +43,7 @@ impl Terminal {
     fn with(home: TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = program(home.path(), arguments);
         command.envs(variables.iter().copied());
-        let session = rexpect::session::spawn_command(command, PATIENCE).expect("it starts");
+        let session = Session::start(command, PATIENCE);
         let mut terminal = Terminal { session, home };
         terminal.sees(PROMPT);
         terminal
@@ -51,12 +51,11 @@ impl Terminal {
 
     /// What stands before `text`, which must come.
     fn sees(&mut self, text: &str) -> String {
-        self.session.exp_string(text).unwrap_or_else(|error| panic!("{text:?} did not come: {error}"))
+        self.session.expect(text).unwrap_or_else(|missing| panic!("{missing}"))
     }
 
     fn types(&mut self, keys: &str) {
-        self.session.send(keys).expect("it reads");
-        self.session.flush().expect("it reads");
+        self.session.send(keys);
     }
 
     /// Types a line and its end, and waits until the editor has taken it.
@@ -73,8 +72,8 @@ impl Terminal {
     }
 
     fn ends_with(&mut self, status: i32) {
-        self.session.exp_eof().expect("it ends");
-        let ended = self.session.process().wait().expect("it ends");
+        self.session.expect_end().expect("it ends");
+        let ended = self.session.wait();
         assert!(matches!(ended, WaitStatus::Exited(_, code) if code == status), "{ended:?}");
     }
 
@@ -101,9 +100,9 @@ impl Drop for Running {
     }
 }
 
-fn start(home: &Path, arguments: &[&str]) -> PtySession {
+fn start(home: &Path, arguments: &[&str]) -> Session {
     let command = program(home, arguments);
-    rexpect::session::spawn_command(command, PATIENCE).expect("it starts")
+    Session::start(command, PATIENCE)
 }
 
 fn program(home: &Path, arguments: &[&str]) -> Command {
@@ -128,10 +127,10 @@ fn a_terminal_is_asked_for_its_background_where_colours_depend_on_it() {
     let asked = |variables: &[(&str, &str)]| {
         let mut command = program(home.path(), &["-nx"]);
         command.envs(variables.iter().copied());
-        let mut session = rexpect::session::spawn_command(command, PATIENCE).expect("it starts");
-        let before = session.exp_string(PROMPT).expect("a prompt, also without an answer");
-        session.send_line("quit").expect("it reads");
-        session.exp_eof().expect("it ends");
+        let mut session = Session::start(command, PATIENCE);
+        let before = session.expect(PROMPT).expect("a prompt, also without an answer");
+        session.send_line("quit");
+        session.expect_end().expect("it ends");
         before.contains(QUESTION)
     };
     assert!(asked(&[("NO_COLOR", "")]));
@@ -182,7 +181,7 @@ fn a_faulty_init_file_keeps_nobody_from_the_target() {
     fs::create_dir_all(&folder).expect("a folder");
     fs::write(folder.join("init"), "set color always\nfrobnicate\n").expect("a file");
     let mut session = start(home.path(), &["self", "--color", "never"]);
-    let said = session.exp_string(PROMPT).expect("a prompt");
+    let said = session.expect(PROMPT).expect("a prompt");
     assert!(said.contains("init:2:1:") && said.contains("attached"), "{said}");
     let mut terminal = Terminal { session, home };
     assert!(terminal.answer("show color").contains("never"), "the command line goes before the file");
@@ -287,7 +286,7 @@ fn tab_completes_source_files_before_a_line() {
         fs::write(home.path().join(source), text).expect("a file");
         let done = Command::new("gcc").args(["-g", "-O0", "-o", program, source]).current_dir(home.path()).status();
         if !done.is_ok_and(|status| status.success()) {
-            return skips::skip("tab_completes_source_files_before_a_line", "no gcc that works");
+            return skip("tab_completes_source_files_before_a_line", "no gcc that works");
         }
     }
     let of = |name: &str| Running::new(&home.path().join(name));
@@ -349,7 +348,7 @@ fn ctrl_c_at_the_prompt_clears_the_line() {
 #[test]
 fn a_signal_from_outside_does_not_end_the_prompt() {
     let mut terminal = Terminal::new(&[]);
-    terminal.session.process_mut().signal(Signal::SIGINT).expect("it is there");
+    terminal.session.signal(Signal::SIGINT);
     // The editor may begin its row anew before.
     terminal.types("echo on\r");
     terminal.sees(&format!("{TAKEN}on\r\n"));
@@ -382,11 +381,13 @@ fn a_timeline_ends_in_order_by_ctrl_c_and_by_the_end_of_the_process() {
     // This terminal does not say how high it is.
     terminal.answer("set height 24");
     terminal.answer("set pagination off");
-    let watch = "watch [stack] every 10ms as timeline";
+    let watch = "watch [stack] every 50ms as timeline";
     terminal.enters(watch);
     terminal.sees("samples 1 to 3, ");
+    // At Ctrl-C a terminal throws away what it has not shown: the picture is complete, and the next one has not begun.
+    let drawn = terminal.sees("\u{1b}[J");
     terminal.types("\u{3}");
-    let shown = format!("samples 1 to 3, {}", terminal.sees(PROMPT));
+    let shown = format!("samples 1 to 3, {drawn}{}", terminal.sees(PROMPT));
     ends_in_order(&shown, "ended by Ctrl-C");
     assert!(terminal.answer("echo still here").contains("still here\r\n"));
 
@@ -409,7 +410,7 @@ fn long_work_says_how_far_it_has_got_and_ctrl_c_stops_it_with_what_was_found() {
     let reserved = unsafe { mmap_anonymous(std::ptr::null_mut(), RESERVED, ProtFlags::empty(), flags) };
     if let Err(error) = reserved {
         let reason = format!("4 TiB cannot be reserved: {error}");
-        return skips::skip("long_work_says_how_far_it_has_got", &reason);
+        return skip("long_work_says_how_far_it_has_got", &reason);
     }
     let mut terminal = Terminal::new(&["-q", "-p", &std::process::id().to_string()]);
     terminal.answer("set scan off");
@@ -629,7 +630,7 @@ fn a_history_that_cannot_be_kept_is_said_once() {
     let home = tempfile::tempdir().expect("a folder");
     fs::write(home.path().join(".local"), "in the way").expect("a file");
     let mut session = start(home.path(), &[]);
-    let said = session.exp_string(PROMPT).expect("a prompt");
+    let said = session.expect(PROMPT).expect("a prompt");
     assert!(said.contains("not kept"), "{said}");
     let mut terminal = Terminal { session, home };
     for _ in 0..2 {
@@ -667,25 +668,25 @@ fn signals_that_end_the_prompt_give_the_terminal_back() {
         let mut command = Command::new("sh");
         command.args(["-c", &line]).current_dir(home.path()).env_clear();
         command.env("HOME", home.path()).env("PATH", "/usr/bin:/bin").env("TERM", "xterm");
-        let mut session = rexpect::session::spawn_command(command, PATIENCE).expect("it starts");
-        let (_, shell) = session.exp_regex("[0-9]+").expect("its number");
-        let before = session.exp_regex("[0-9a-f:]{40,}").expect("how it is").1;
-        session.exp_string(PROMPT).expect("a prompt");
+        let mut session = Session::start(command, PATIENCE);
+        let (_, shell) = session.expect_match("[0-9]+\r").expect("its number");
+        let shell = shell.trim_end();
+        let before = session.expect_match("[0-9a-f:]{40,}\r").expect("how it is").1;
+        session.expect(PROMPT).expect("a prompt");
         let children = format!("/proc/{shell}/task/{shell}/children");
         let child = fs::read_to_string(children).expect("its children");
         let child = child.trim().parse().expect("one child");
         let raw = rustix::process::Pid::from_raw(child).expect("a number");
         let number = rustix::process::Signal::from_named_raw(signal as i32).expect("a signal");
         rustix::process::kill_process(raw, number).expect("to send it");
-        let after = session.exp_string("over").expect("the end");
+        let after = session.expect("over").expect("the end");
         assert!(after.contains(&before), "{signal}: {before}: {after}");
     }
 }
 
 #[test]
 fn what_steers_a_terminal_is_not_echoed_when_it_is_pasted_or_called_back() {
-    // Each byte is a character of what was seen.
-    let hostile = |said: &str| said.contains("\u{c2}\u{9b}") || said.contains("\u{e2}\u{80}\u{ae}");
+    let hostile = |said: &str| said.contains(['\u{9b}', '\u{202e}']);
     let mut terminal = Terminal::new(&[]);
     terminal.types("\u{1b}[200~# a\u{9b}31mb\u{202e}c\u{1b}[201~");
     let typed = terminal.sees("not shown: U+009B U+202E");

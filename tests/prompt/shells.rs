@@ -4,8 +4,8 @@
 //! the program is what counts.
 
 use super::PATIENCE;
-use super::skips::skip;
-use rexpect::session::PtySession;
+use crate::skips::skip;
+use crate::terminal::Session;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -16,7 +16,7 @@ const SHELL: &str = "shell> ";
 
 /// A shell at a terminal, with the completion of pmdb.
 struct Shell {
-    session: PtySession,
+    session: Session,
     home: TempDir,
 }
 
@@ -69,19 +69,18 @@ impl Shell {
             .env("PATH", format!("{}:/usr/bin:/bin", path("bin")))
             .env("LC_ALL", "C.UTF-8")
             .env("TERM", "xterm");
-        let session = rexpect::session::spawn_command(command, PATIENCE).expect("it starts");
+        let session = Session::start(command, PATIENCE);
         let mut shell = Shell { session, home };
         shell.sees(SHELL);
         Some(shell)
     }
 
     fn sees(&mut self, text: &str) -> String {
-        self.session.exp_string(text).unwrap_or_else(|error| panic!("{text:?} did not come: {error}"))
+        self.session.expect(text).unwrap_or_else(|missing| panic!("{missing}"))
     }
 
     fn types(&mut self, keys: &str) {
-        self.session.send(keys).expect("it reads");
-        self.session.flush().expect("it reads");
+        self.session.send(keys);
     }
 
     /// The arguments of pmdb in the line that these keys make.

@@ -4,6 +4,7 @@ use super::*;
 use crate::kernel::{AddressRange, PageFlags, PageMapEntry};
 use crate::kernel::{FrameNumber, VirtualAddress};
 use crate::process::fake::{PAGE, World, region};
+use crate::sample::sample;
 use crate::source::InMemory;
 use std::io::Write;
 use std::sync::Mutex;
@@ -205,7 +206,7 @@ fn a_capture_that_is_cut_short_is_an_error_at_every_length() {
 #[test]
 fn a_damaged_capture_gives_answers_or_errors() {
     let whole = captured(world());
-    for at in (0..whole.len()).step_by(7) {
+    for at in sample((0..whole.len()).step_by(7), 8) {
         let mut damaged = whole.clone();
         damaged[at] ^= 1 << (at % 8);
         if let Ok(target) = opened(&damaged) {

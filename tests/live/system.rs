@@ -1,21 +1,68 @@
 //! System-wide settings that a test changes for a while: swap, huge pages in the pool, merging, a cgroup.
 //!
 //! A shell changes them, says so, and restores them when its input ends: when the test is done with them, and also when
-//! the test is killed. One at a time.
+//! the test is killed. One test at a time changes a setting, and none while another needs it as it is.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// What locks swap for other runs of the tests.
+pub const SWAP_LOCK: &str = "/proc/swaps";
+
+/// What a test changes. Those that change it write, and those that depend on it read.
+#[derive(Clone, Copy, Debug)]
+enum Setting {
+    Swap,
+    Pool,
+    Transparent,
+    Merging,
+    Yama,
+    Groups,
+}
+
+impl Setting {
+    const ALL: [Setting; 6] =
+        [Setting::Swap, Setting::Pool, Setting::Transparent, Setting::Merging, Setting::Yama, Setting::Groups];
+
+    /// A file that other runs of the tests lock too.
+    fn path(self) -> &'static str {
+        match self {
+            Setting::Swap => SWAP_LOCK,
+            Setting::Pool => "/proc/sys/vm/nr_hugepages",
+            Setting::Transparent => "/sys/kernel/mm/transparent_hugepage",
+            Setting::Merging => "/sys/kernel/mm/ksm",
+            Setting::Yama => "/proc/sys/kernel/yama",
+            Setting::Groups => "/sys/fs/cgroup",
+        }
+    }
+
+    fn lock(self) -> &'static RwLock<()> {
+        static LOCKS: [RwLock<()>; Setting::ALL.len()] = [const { RwLock::new(()) }; Setting::ALL.len()];
+        &LOCKS[self as usize]
+    }
+
+    fn write(self) -> RwLockWriteGuard<'static, ()> {
+        self.lock().write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(self) -> RwLockReadGuard<'static, ()> {
+        self.lock().read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Restores the settings when it is dropped.
 pub struct Changed {
     guard: Option<Child>,
-    _lock: MutexGuard<'static, ()>,
+    _lock: RwLockWriteGuard<'static, ()>,
+}
+
+/// Settings that no other test changes until this is dropped.
+pub struct Unchanged {
+    _locks: Vec<RwLockReadGuard<'static, ()>>,
 }
 
 /// Only SIGKILL keeps it from restoring, and a lock keeps other runs of the tests out.
@@ -23,7 +70,10 @@ const BEFORE: &str = r#"
 set -e
 trap '' INT HUP TERM PIPE
 refuse() { echo "$1"; exit; }
-exec 9</
+lock=$1
+shift
+test -r "$lock" || lock=/
+exec 9<"$lock"
 flock 9 2>/dev/null || true
 "#;
 
@@ -201,17 +251,17 @@ pub fn swap() -> Result<Changed, String> {
         let areas = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
         areas.lines().count() > 1
     };
-    change(is_on, SWAP, &[])
+    change(Setting::Swap, is_on, SWAP, &[])
 }
 
 /// A zram device, used before all other areas of swap.
 pub fn swap_on_zram() -> Result<Changed, String> {
-    change(|| false, SWAP, &[])
+    change(Setting::Swap, || false, SWAP, &[])
 }
 
 /// A swap file on the disk that this program was built on, used before all else.
 pub fn swap_file() -> Result<Changed, String> {
-    change(|| false, SWAP_FILE, &[swap_files_below().as_os_str()])
+    change(Setting::Swap, || false, SWAP_FILE, &[swap_files_below().as_os_str()])
 }
 
 /// Where the folders of swap files are made.
@@ -224,48 +274,48 @@ pub fn swap_files_below() -> PathBuf {
 /// Two free huge pages in the pool.
 pub fn huge_pages() -> Result<Changed, String> {
     let setting = "/proc/sys/vm/nr_hugepages";
-    change(|| false, HUGE_PAGES, &[setting.as_ref(), "2".as_ref()])
+    change(Setting::Pool, || false, HUGE_PAGES, &[setting.as_ref(), "2".as_ref()])
 }
 
 /// Two free huge pages in the pool, and the pool mounted below this folder, which is made for it.
 pub fn huge_files(folder: &Path) -> Result<Changed, String> {
     let setting = "/proc/sys/vm/nr_hugepages";
     let arguments = [setting.as_ref(), "2".as_ref(), folder.as_os_str()];
-    change(|| false, HUGE_FILES, &arguments)
+    change(Setting::Pool, || false, HUGE_FILES, &arguments)
 }
 
 /// A free page in the pool of that size.
 pub fn pool_page(bytes: u64) -> Result<Changed, String> {
     let kib = bytes >> 10;
     let setting = format!("/sys/kernel/mm/hugepages/hugepages-{kib}kB/nr_hugepages");
-    change(|| false, HUGE_PAGES, &[setting.as_ref(), "1".as_ref()])
+    change(Setting::Pool, || false, HUGE_PAGES, &[setting.as_ref(), "1".as_ref()])
 }
 
 /// Transparent huge pages of this many KiB, and no others.
 pub fn folios(kib: u64) -> Result<Changed, String> {
-    change(|| false, FOLIOS, &[OsStr::new(&kib.to_string())])
+    change(Setting::Transparent, || false, FOLIOS, &[OsStr::new(&kib.to_string())])
 }
 
 /// These settings of transparent huge pages, each `SETTING=VALUE`, and a khugepaged that does nothing.
 pub fn transparent(settings: &[&str]) -> Result<Changed, String> {
     let settings: Vec<&OsStr> = settings.iter().map(OsStr::new).collect();
-    change(|| false, TRANSPARENT, &settings)
+    change(Setting::Transparent, || false, TRANSPARENT, &settings)
 }
 
 /// Samepage merging.
 pub fn merging() -> Result<Changed, String> {
-    change(|| false, MERGING, &[])
+    change(Setting::Merging, || false, MERGING, &[])
 }
 
 /// This scope of Yama. The last one, 3, would stay until the next start.
 pub fn yama(scope: u32) -> Result<Changed, String> {
     assert!(scope < 3);
-    change(|| false, YAMA, &[scope.to_string().as_ref()])
+    change(Setting::Yama, || false, YAMA, &[scope.to_string().as_ref()])
 }
 
 /// A cgroup, at this path.
 pub fn cgroup(path: &Path) -> Result<Changed, String> {
-    change(|| false, CGROUP, &[path.as_os_str()])
+    change(Setting::Groups, || false, CGROUP, &[path.as_os_str()])
 }
 
 /// A cgroup of this name, whose processes read so many bytes in a second from the device; and where it is.
@@ -276,16 +326,16 @@ pub fn slow_reads(name: &str, device: &str, bytes: u64) -> Result<(PathBuf, Chan
     let path = Path::new(root).join(name);
     let rate = bytes.to_string();
     let arguments = [root.as_ref(), path.as_os_str(), device.as_ref(), rate.as_ref()];
-    change(|| false, SLOW_READS, &arguments).map(|changed| (path, changed))
+    change(Setting::Groups, || false, SLOW_READS, &arguments).map(|changed| (path, changed))
 }
 
 /// The machine as it is: no other test changes it meanwhile.
-pub fn as_it_is() -> Result<Changed, String> {
-    change(|| true, "", &[])
+pub fn as_it_is() -> Unchanged {
+    Unchanged { _locks: Setting::ALL.map(Setting::read).into() }
 }
 
-fn change(is_so: impl Fn() -> bool, script: &str, arguments: &[&OsStr]) -> Result<Changed, String> {
-    let mut changed = Changed { guard: None, _lock: ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner) };
+fn change(setting: Setting, is_so: impl Fn() -> bool, script: &str, arguments: &[&OsStr]) -> Result<Changed, String> {
+    let mut changed = Changed { guard: None, _lock: setting.write() };
     if is_so() {
         return Ok(changed);
     }
@@ -294,7 +344,7 @@ fn change(is_so: impl Fn() -> bool, script: &str, arguments: &[&OsStr]) -> Resul
     }
     let script = [BEFORE, script, AFTER].concat();
     let guard = Command::new("sh")
-        .args(["-c", &script, "sh"])
+        .args(["-c", &script, "sh", setting.path()])
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -194,8 +194,8 @@ fn swap_goes_with_a_killed_test() {
     // SIGKILL, as the value ends.
     drop(test);
     // The process that restores the settings holds this until it is done.
-    let root = File::open("/").expect("the root");
-    rustix::fs::flock(&root, rustix::fs::FlockOperation::LockExclusive).expect("its lock");
+    let lock = File::open(system::SWAP_LOCK).expect("the list");
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("its lock");
     let list = read_to_string("/proc/swaps").expect("the list");
     assert!(!list.contains(&said.replace(' ', "\\040")), "{list}");
     let folder = Path::new(&said).parent().expect("its folder");

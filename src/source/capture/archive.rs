@@ -29,6 +29,10 @@ const MAGIC: &str = "pmdb capture 1";
 const GZIP: &[u8] = b"\x1f\x8b";
 /// Larger indexes are not read.
 const LARGEST_INDEX: u64 = 64 << 20;
+/// A text that is held as a whole has at most so many bytes for each compressed one. Those of the kernel have a tenth.
+const MOST_EXPANDED: u64 = 64;
+/// Short texts may be all alike.
+const SHORT: u64 = 1 << 20;
 
 /// Where a capture is written to.
 pub type ArchiveWriter = Box<dyn Write + Send>;
@@ -185,11 +189,16 @@ impl ArchiveReader {
         let [offset, packed, size] = numbers[..] else {
             return Err(damaged("its last member"));
         };
-        if size > LARGEST_INDEX || packed > LARGEST_INDEX {
+        if size > LARGEST_INDEX || packed > LARGEST_INDEX || is_expanded(size, packed) {
             return Err(damaged("its index (too large)"));
         }
         let index = contents.part(offset, packed, size).ok_or_else(|| damaged("its index"))?;
         Ok((contents, index))
+    }
+
+    /// Bytes of the file.
+    pub(super) fn length(&self) -> u64 {
+        self.length
     }
 
     /// Why this is no whole capture.
@@ -251,7 +260,10 @@ impl ArchiveReader {
 
     /// The bytes of a text.
     pub(super) fn text(&self, stored: &StoredText) -> Result<Vec<u8>> {
-        let size = stored.0.iter().map(|block| u64::from(block.length)).sum();
+        let size = stored.length();
+        if is_expanded(size, stored.packed()) {
+            return Err(damaged("a text (too large)"));
+        }
         memory::check(size).map_err(unreadable)?;
         let mut text = Vec::new();
         for &block in &stored.0 {
@@ -297,7 +309,22 @@ impl ArchiveReader {
     }
 }
 
+/// Whether these are more bytes than the compressed ones stand for in a sound capture.
+fn is_expanded(size: u64, packed: u64) -> bool {
+    size > packed.saturating_mul(MOST_EXPANDED).saturating_add(SHORT)
+}
+
 impl StoredText {
+    /// Its bytes.
+    fn length(&self) -> u64 {
+        self.0.iter().map(|block| u64::from(block.length)).sum()
+    }
+
+    /// Its compressed bytes, all of the file: a block that several texts name counts for each.
+    pub(super) fn packed(&self) -> u64 {
+        self.0.iter().map(|block| u64::from(block.packed)).sum()
+    }
+
     /// Whether it has the blocks that a text has: whole ones, and a last one.
     pub(super) fn is_regular(&self) -> bool {
         let mut lengths = self.0.iter().map(|block| block.length as usize).rev();

@@ -365,12 +365,16 @@ impl ProcessAnswers {
         self.access = self.access.take().or(other.access);
     }
 
+    /// All texts that it names.
+    pub(super) fn stored_texts(&self) -> impl Iterator<Item = &StoredText> {
+        let texts = self.texts.values().flatten().chain(self.memory.values()).chain([&self.maps, &self.populated]);
+        texts.chain(self.files.values().flatten().flatten().flat_map(|file| file.parts.values()))
+    }
+
     /// Whether all that is in it has the form that a capture has.
     pub(super) fn is_sound(&self) -> bool {
-        let texts = self.texts.values().flatten().chain(self.memory.values()).chain([&self.maps, &self.populated]);
-        let parts = self.files.values().flatten().flatten().flat_map(|file| file.parts.values());
         let are_runs = self.left_out.iter().all(|(first, end)| first < end);
         let are_in_order = self.left_out.windows(2).all(|pair| pair[0].1 <= pair[1].0);
-        self.page_map.is_in_order() && are_runs && are_in_order && texts.chain(parts).all(StoredText::is_regular)
+        self.page_map.is_in_order() && are_runs && are_in_order && self.stored_texts().all(StoredText::is_regular)
     }
 }

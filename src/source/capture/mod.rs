@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! archive   a tar that is written as it goes, and members of compressed blocks
+//! budgeted  JSON that takes memory out of a budget
 //! index     what its last member says: the answers that are short, and where the long ones are
 //! words     runs of words in blocks: writing, and reading those of a range
 //! recorder  a source that keeps the answers of another
@@ -14,6 +15,7 @@
 //! ```
 
 mod archive;
+mod budgeted;
 mod index;
 mod nameless;
 mod recorder;

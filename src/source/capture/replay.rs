@@ -1,12 +1,13 @@
 //! A capture as a source.
 
 use super::archive::{ArchiveReader, StoredText, damaged};
+use super::budgeted;
 use super::index::{CaptureIndex, FileParts, OneMissing, ProcessAnswers, group, is_about_machine, replay_answer};
 use super::recorder::{PIECE, group_file_key, groups_key, place, probe_key, text_key};
 use super::words::BlockReader;
-use crate::budget::Budget;
+use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
-use crate::source::live::installed_debug_file;
+use crate::source::live::{installed_debug_file, until_interrupted};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
     Listed, Liveness, Mapping, Meanwhile, MemoryLifetime, MissingProcess, OwnerDetail, PageRegion, Probe, Query,
@@ -21,11 +22,16 @@ use std::sync::{Arc, OnceLock};
 /// It cannot be read, it is none, or it is damaged.
 pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
     let (contents, index) = ArchiveReader::open(file)?;
-    let index: CaptureIndex = serde_json::from_slice(&index).map_err(|_| damaged("its index"))?;
+    let index = read_index(&index)?;
     let words = [&index.flags, &index.counts, &index.cgroups];
     let are_sound = words.into_iter().all(|words| words.is_in_order());
     if !are_sound || !index.processes.iter().all(ProcessAnswers::is_sound) || index.processes.is_empty() {
         return Err(damaged("its index"));
+    }
+    // Each byte of the file is in one text: a block that many texts name would be expanded many times.
+    let packed = index.processes.iter().flat_map(ProcessAnswers::stored_texts).map(StoredText::packed).sum::<u64>();
+    if packed > contents.length() {
+        return Err(damaged("its index (texts overlap)"));
     }
     let little = match index.processes.first().and_then(|one| one.probes.get(&probe_key(Probe::LittleEndian))) {
         Some(Ok(words)) => words.first() == Some(&1),
@@ -37,6 +43,21 @@ pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
     let populated = index.processes.iter().map(|_| OnceLock::new()).collect();
     let capture = Arc::new(ReplayedCapture { contents, index, blocks, populated });
     Ok(Arc::new(Replay { capture, process: 0 }))
+}
+
+/// Memory for an index in bytes for each byte of its text. Sound indexes need less than two.
+const INDEX_MEMORY: u64 = 3;
+/// Memory for small indexes.
+const SMALL_INDEX: u64 = 1 << 20;
+
+fn read_index(json: &[u8]) -> Result<CaptureIndex> {
+    let most = (json.len() as u64).saturating_mul(INDEX_MEMORY).saturating_add(SMALL_INDEX);
+    match budgeted::read(json, &mut until_interrupted().holding(most)) {
+        Ok(Some(index)) => Ok(index),
+        Ok(None) => Err(damaged("its index")),
+        Err(OutOfBudget::Bytes) => Err(damaged("its index (it asks for too much memory)")),
+        Err(over) => Err(over.into()),
+    }
 }
 
 /// The sizes of base pages that Linux has on any architecture.

@@ -8,6 +8,7 @@ use clap::error::ErrorKind;
 use pmdb::command::TargetName;
 use pmdb::demo::{self, Demonstration};
 use pmdb::eval::{self, Spans, Value};
+use pmdb::kernel::text::escape;
 use pmdb::report::{ErrorCode, ErrorReport, RequestId};
 use pmdb::session::{self, Assertions, Input, LineOutcome, LineTally, Session, SessionOptions, ShellIo};
 use pmdb::state::{self, DebugState};
@@ -18,6 +19,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Names of the target may be in the text of a panic.
+    std::panic::set_hook(Box::new(|panic| {
+        let text = panic.to_string();
+        _ = writeln!(io::stderr(), "pmdb: {}", escape(text.as_bytes()));
+    }));
     if std::env::args_os().nth(1).is_some_and(|first| first == demo::CHILD_ARGUMENT) {
         demo::become_child();
     }

@@ -2,9 +2,11 @@
 
 use crate::budget::OutOfBudget;
 use crate::kernel::VirtualAddress;
+use crate::kernel::text::escape;
 use crate::lang::Span;
 use crate::report::{ErrorCode, Reason, RegionBrief, Stopped};
 use crate::{eval, inspect, process};
+use std::any::Any;
 
 /// A failed command.
 #[derive(Debug)]
@@ -108,6 +110,14 @@ impl Error {
     /// What was tried cannot be done; `hint` is the remedy.
     pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Error::Refused { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    /// A fault of pmdb, by what was passed to `panic!`. What that holds may come from the target.
+    pub(super) fn panicked(panic: &dyn Any) -> Self {
+        let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref().map(String::as_str));
+        let cause = escape(text.unwrap_or("a panic").as_bytes());
+        let hint = "report it with this line, the lines before it, and the output of `show version`";
+        Error::refused(format!("pmdb has a fault, and the command has no answer: {cause}"), hint)
     }
 
     /// `count 0`, `limit 0`: a clause that asks for nothing.

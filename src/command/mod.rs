@@ -92,6 +92,7 @@ use entry::{Command, Entry, RunCommand};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
+use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -191,11 +192,21 @@ pub fn nature(command: &dyn ParsedCommand) -> Nature {
     COMMANDS.find(command).map(RunCommand::nature).unwrap_or_default()
 }
 
-/// Runs a command.
+/// Runs a command. A panic ends the command alone: the session has other answers, and a server other requests.
 ///
 /// # Errors
 /// What was tried, why it failed, and the remedy.
 pub fn run(
+    command: &dyn ParsedCommand,
+    state: &mut DebugState,
+    sink: &mut dyn Sink,
+    resume: Option<Resume>,
+) -> Outcome {
+    let ran = std::panic::catch_unwind(AssertUnwindSafe(|| run_unguarded(command, state, sink, resume)));
+    ran.unwrap_or_else(|panic| Err(Error::panicked(&*panic)))
+}
+
+fn run_unguarded(
     command: &dyn ParsedCommand,
     state: &mut DebugState,
     sink: &mut dyn Sink,

@@ -111,7 +111,10 @@ impl NamedSnapshot {
         let extra = keep.extra | space.obtainable(Facts::SOFT_DIRTY);
         let file = target.process.capture_times();
         let time = match file {
-            Some([begun, _]) => SystemTime::UNIX_EPOCH + Duration::from_secs(begun),
+            // A capture with a time that no clock reaches is not opened.
+            Some([begun, _]) => {
+                SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(begun)).unwrap_or(SystemTime::UNIX_EPOCH)
+            }
             None => SystemTime::now(),
         };
         let vector = target.process.auxiliary_vector().ok();

@@ -226,3 +226,87 @@ fn bombs_are_damaged() {
     assert_eq!(status, Some(1), "{err}");
     assert!(err.contains("its index"), "{err}");
 }
+
+/// The error for a capture with this index.
+fn refusal(change: impl FnOnce(&mut Made)) -> String {
+    let mut made = MACHINES[2].capture();
+    change(&mut made);
+    let home = Home::new();
+    home.file("made.capture", made.whole());
+    // A sweep of all content, which would not end.
+    let run = home.run(&["-nx", "-c", "made.capture", "-batch", "-ex", "count(all where cached)"]);
+    assert_eq!((run.status, run.out.as_str()), (Some(1), ""), "{run:?}");
+    run.err
+}
+
+#[test]
+fn an_index_that_leads_nowhere_is_refused_when_it_is_opened() {
+    let page = MACHINES[2].page;
+    let backing = |runs: serde_json::Value| {
+        refusal(|made| {
+            let end = BASE + 16 * page;
+            made.index["processes"][0]["backing"] = json!([{ "start": BASE, "end": end, "runs": { "Ok": runs } }]);
+        })
+    };
+    let run = |from: u64, to: u64| json!([BASE + from, BASE + to, { "Ok": 3 }]);
+    for runs in [
+        // Not at a page boundary.
+        json!([run(0, page - 1), run(page, 2 * page)]),
+        json!([run(1, page)]),
+        // Without an end, past the region, out of order, and with an overlap.
+        json!([run(page, page)]),
+        json!([run(0, 17 * page)]),
+        json!([run(page, 2 * page), run(0, page)]),
+        json!([run(0, 2 * page), run(page, 3 * page)]),
+    ] {
+        let error = backing(runs.clone());
+        assert!(error.contains("this capture is damaged: its index cannot be read"), "{runs}: {error}");
+    }
+    let process = |name: &str, value: serde_json::Value| refusal(|made| made.index["processes"][0][name] = value);
+    for (name, value) in [
+        ("parts", json!([[BASE + page, BASE]])),
+        ("changed", json!([[u64::MAX, 2]])),
+        ("left_out", json!([[5, 5]])),
+        ("looks", json!({ (BASE + page).to_string(): [0, BASE] })),
+    ] {
+        let error = process(name, value);
+        assert!(error.contains("this capture is damaged: its index cannot be read"), "{name}: {error}");
+    }
+    for times in [[1_u64 << 63, u64::MAX], [2, 1], [0, 253_402_300_800]] {
+        let error = refusal(|made| made.index["times"] = json!(times));
+        assert!(error.contains("this capture is damaged: its time cannot be read"), "{error}");
+    }
+}
+
+/// A text of half a megabyte that every process has, though the file has it once.
+#[test]
+fn a_block_belongs_to_one_text() {
+    let error = refusal(|made| {
+        let process = made.index["processes"][0].clone();
+        made.index["processes"] = std::iter::repeat_n(process, 100).collect();
+    });
+    assert!(error.contains("this capture is damaged: its index (texts overlap) cannot be read"), "{error}");
+}
+
+#[test]
+fn a_newer_format_is_named() {
+    let home = Home::new();
+    let whole = MACHINES[0].capture().whole();
+    let newer = |places: usize| {
+        let mut bytes = whole.clone();
+        let mark = b"pmdb capture 1\n";
+        let at: Vec<usize> = (0..bytes.len() - mark.len()).filter(|at| bytes[*at..].starts_with(mark)).collect();
+        assert_eq!(at.len(), 2);
+        at.iter().take(places).for_each(|at| bytes[at + mark.len() - 2] = b'3');
+        home.file("newer.capture", bytes);
+        let run = home.run(&["-nx", "-c", "newer.capture", "-batch", "-ex", "regions"]);
+        (run.status, run.err)
+    };
+    // The last member too, or elsewhere in that format.
+    let (status, error) = newer(2);
+    assert!(error.contains("this capture was written by a newer pmdb: format 3"), "{error}");
+    assert_eq!(status, Some(1));
+    home.file("cut.capture", [&whole[..2000].to_vec()[..], b"nothing that this version knows"].concat());
+    let run = home.run(&["-nx", "-c", "cut.capture", "-batch", "-ex", "regions"]);
+    assert!(run.err.contains("this capture is cut short"), "{}", run.err);
+}

@@ -50,6 +50,32 @@ impl Sink for Kept {
     }
 }
 
+/// A fault of pmdb, with a text of the target in it.
+struct Faulty;
+
+impl Sink for Faulty {
+    fn emit(&mut self, _: &dyn Record) -> Result<(), Stopped> {
+        panic!("a name: \u{1b}[31m")
+    }
+    fn check(&mut self) -> Result<(), Stopped> {
+        Ok(())
+    }
+    fn wait(&mut self, _: Duration) -> Result<(), Stopped> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_panic_ends_its_command_alone() {
+    let mut state = attached(World::new([region(0x1000, 20)]).target().1);
+    let error = run_line(&mut state, "regions", None, &mut Faulty).expect_err("a fault");
+    assert_eq!(error.message(), "pmdb has a fault, and the command has no answer: a name: \\x1b[31m");
+    assert!(error.remedy().is_some_and(|remedy| remedy.contains("report it")), "{error:?}");
+    let mut sink = Kept { records: Vec::new(), stop_at: 0 };
+    run_line(&mut state, "regions", None, &mut sink).expect("the next command has an answer");
+    assert!(!sink.records.is_empty());
+}
+
 /// The state of a session that is attached to `target`.
 fn attached(target: Target) -> DebugState {
     let mut state = DebugState::new(target.machine.clone());

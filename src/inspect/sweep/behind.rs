@@ -14,7 +14,8 @@ impl ChunkPages<'_> {
     pub(super) fn behind(&mut self, index: u64) -> (BehindPage, u64) {
         let (content, pages) = self.backing_content(index);
         let (slot, slots) = self.slot_of(index);
-        (BehindPage { content, slot }, pages.min(slots))
+        // Ranges end at page boundaries. One that does not must not keep the sweep at its last page.
+        (BehindPage { content, slot }, pages.min(slots).max(1))
     }
 
     /// The slot of page `index`, and how many pages from there on are in the following slots, or in none.

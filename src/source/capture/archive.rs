@@ -23,8 +23,10 @@ const INDEX: &str = "index.json.gz";
 /// The name of the first member, and what it says.
 const FIRST: &str = "capture";
 const FIRST_TEXT: &str = "pmdb capture 1\n\nAnswers of a Linux kernel about a process. `pmdb -c FILE` opens it.\n";
-/// What that member begins with. The number is the version of the format.
-const MAGIC: &str = "pmdb capture 1";
+/// What that member and the last one begin with, and then the version of the format.
+const MAGIC: &str = "pmdb capture";
+/// The version that is written, and the only one that is read.
+const VERSION: u64 = 1;
 /// What a compressed file begins with.
 const GZIP: &[u8] = b"\x1f\x8b";
 /// Larger indexes are not read.
@@ -105,7 +107,7 @@ impl Archive {
     pub(super) fn finish(mut self, index: &[u8]) -> Result<u64> {
         let packed = pack(index, Vec::new()).map_err(io_error)?;
         let at = self.member(INDEX, &packed)?;
-        let text = format!("{MAGIC}\nindex {at} {} {}\n", packed.len(), index.len());
+        let text = format!("{MAGIC} {VERSION}\nindex {at} {} {}\n", packed.len(), index.len());
         self.member(END, text.as_bytes())?;
         let end = [0; 2 * RECORD];
         self.out.write_all(&end).and_then(|()| self.out.flush()).map_err(io_error)?;
@@ -177,14 +179,14 @@ impl ArchiveReader {
     pub(super) fn open(file: Box<dyn ReadAt>) -> Result<(ArchiveReader, Vec<u8>)> {
         let length = file.len();
         let contents = ArchiveReader { file, length, last: Mutex::default() };
-        let end = length.checked_sub(3 * RECORD as u64).ok_or_else(|| contents.no_capture())?;
+        let end = length.checked_sub(3 * RECORD as u64).ok_or_else(|| contents.no_capture(&[]))?;
         let mut last = [0; RECORD];
         contents.file.read_up_to(end, &mut last).map_err(unreadable)?;
         let text = std::str::from_utf8(&last).unwrap_or_default();
-        let Some(rest) = text.strip_prefix(MAGIC) else {
-            return Err(contents.no_capture());
+        let Some(rest) = text.strip_prefix(MAGIC).filter(|_| version(&last) == Some(VERSION)) else {
+            return Err(contents.no_capture(&last));
         };
-        let numbers = rest.trim_end_matches('\0').split_ascii_whitespace().skip(1);
+        let numbers = rest.trim_end_matches('\0').split_ascii_whitespace().skip(2);
         let numbers: Vec<u64> = numbers.map_while(|number| number.parse().ok()).collect();
         let [offset, packed, size] = numbers[..] else {
             return Err(damaged("its last member"));
@@ -202,11 +204,16 @@ impl ArchiveReader {
     }
 
     /// Why this is no whole capture.
-    fn no_capture(&self) -> Error {
-        let mut start = [0; FIRST.len() + 1];
+    fn no_capture(&self, last: &[u8]) -> Error {
+        let mut start = [0; 2 * RECORD];
         _ = self.file.read_up_to(0, &mut start);
-        Error::not_available(match start.strip_prefix(FIRST.as_bytes()) {
-            Some([0]) => format!(
+        let (header, first) = start.split_at(RECORD);
+        let newer = [last, first].into_iter().filter_map(version).find(|version| *version > VERSION);
+        Error::not_available(match header.strip_prefix(FIRST.as_bytes()) {
+            Some([0, ..]) if newer.is_some() => {
+                format!("this capture was written by a newer pmdb: format {}", newer.unwrap_or_default())
+            }
+            Some([0, ..]) => format!(
                 "this capture is cut short: its last bytes are missing ({} members are whole; tar and zcat show them)",
                 self.members().len()
             ),
@@ -307,6 +314,18 @@ impl ArchiveReader {
         // The checksum is looked at with the end.
         (decoder.read(&mut [0]).ok()? == 0).then_some(whole)
     }
+}
+
+/// The version of the format, if a member with these bytes has one.
+fn version(bytes: &[u8]) -> Option<u64> {
+    let digits: Vec<u8> = bytes
+        .strip_prefix(MAGIC.as_bytes())?
+        .strip_prefix(b" ")?
+        .iter()
+        .copied()
+        .take_while(u8::is_ascii_digit)
+        .collect();
+    std::str::from_utf8(&digits).ok()?.parse().ok()
 }
 
 /// Whether these are more bytes than the compressed ones stand for in a sound capture.

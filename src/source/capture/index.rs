@@ -219,7 +219,23 @@ const CONTENTS: [BackingContent; 4] = [
     BackingContent::Contents { cached: true },
 ];
 
+/// Whether each of them has an end, and none begins before the end of the one before.
+fn are_runs(mut runs: impl Iterator<Item = (u64, u64)>) -> bool {
+    let mut before = 0;
+    runs.all(|(start, end)| std::mem::replace(&mut before, end) <= start && start < end)
+}
+
 impl BackingRuns {
+    /// Whether its runs are whole pages of it, in order.
+    fn is_sound(&self, page: u64) -> bool {
+        let runs = || self.runs.iter().flatten().map(|(start, end, _)| (*start, *end));
+        let is_within = |(start, end): (u64, u64)| {
+            let are_pages = start.is_multiple_of(page) && end.is_multiple_of(page);
+            are_pages && self.start <= start && end <= self.end
+        };
+        self.start <= self.end && are_runs(runs()) && runs().all(is_within)
+    }
+
     pub(super) fn of(range: AddressRange, answer: &Result<Vec<BackingRun>>) -> Self {
         let code = |content: &BackingContent| CONTENTS.iter().position(|one| one == content).unwrap_or(0) as u8;
         let run = |run: &BackingRun| {
@@ -371,10 +387,15 @@ impl ProcessAnswers {
         texts.chain(self.files.values().flatten().flatten().flat_map(|file| file.parts.values()))
     }
 
-    /// Whether all that is in it has the form that a capture has.
-    pub(super) fn is_sound(&self) -> bool {
-        let are_runs = self.left_out.iter().all(|(first, end)| first < end);
-        let are_in_order = self.left_out.windows(2).all(|pair| pair[0].1 <= pair[1].0);
-        self.page_map.is_in_order() && are_runs && are_in_order && self.stored_texts().all(StoredText::is_regular)
+    /// Whether all that is in it has the form that a capture has: what follows a number of it comes to an end.
+    pub(super) fn is_sound(&self, page: u64) -> bool {
+        let is_at_page = |address: &u64| address.is_multiple_of(page);
+        self.page_map.is_in_order()
+            && are_runs(self.left_out.iter().copied())
+            && self.parts.iter().all(|(start, end)| start <= end)
+            && self.changed.iter().all(|(first, count)| first.checked_add(*count).is_some())
+            && self.looks.iter().all(|(start, (_, stopped))| start <= stopped && is_at_page(stopped))
+            && self.backing.iter().all(|one| one.is_sound(page))
+            && self.stored_texts().all(StoredText::is_regular)
     }
 }

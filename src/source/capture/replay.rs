@@ -24,8 +24,13 @@ pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
     let (contents, index) = ArchiveReader::open(file)?;
     let index = read_index(&index)?;
     let words = [&index.flags, &index.counts, &index.cgroups];
+    let page = page_bytes(&index).ok_or_else(|| damaged("the size of a page"))?;
+    let [begun, ended] = index.times;
+    if begun > ended || ended > LAST_TIME {
+        return Err(damaged("its time"));
+    }
     let are_sound = words.into_iter().all(|words| words.is_in_order());
-    if !are_sound || !index.processes.iter().all(ProcessAnswers::is_sound) || index.processes.is_empty() {
+    if !are_sound || !index.processes.iter().all(|one| one.is_sound(page)) {
         return Err(damaged("its index"));
     }
     // Each byte of the file is in one text: a block that many texts name would be expanded many times.
@@ -37,13 +42,15 @@ pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
         Some(Ok(words)) => words.first() == Some(&1),
         _ => return Err(damaged("the byte order")),
     };
-    page_bytes(&index).ok_or_else(|| damaged("the size of a page"))?;
     let contents = Arc::new(contents);
     let blocks = BlockReader::new(Arc::clone(&contents), little != cfg!(target_endian = "little"));
     let populated = index.processes.iter().map(|_| OnceLock::new()).collect();
     let capture = Arc::new(ReplayedCapture { contents, index, blocks, populated });
     Ok(Arc::new(Replay { capture, process: 0 }))
 }
+
+/// The last second of the year 9999: later ones are no dates.
+const LAST_TIME: u64 = 253_402_300_799;
 
 /// Memory for an index in bytes for each byte of its text. Sound indexes need less than two.
 const INDEX_MEMORY: u64 = 3;

@@ -160,13 +160,13 @@ impl Process {
         self.source.unknown_parts()
     }
 
-    /// The only ranges whose entries a capture has; empty if it has all.
+    /// The only ranges that a capture has entries of, or a core without entries has memory of; empty if it has all.
     #[cfg(feature = "cli")]
     pub(crate) fn captured_parts(&self) -> Vec<AddressRange> {
         self.source.captured_parts()
     }
 
-    /// The parts of `range` whose entries a capture has.
+    /// The parts of `range` that a capture has entries of, or a core without entries has memory of.
     #[cfg(feature = "cli")]
     pub(crate) fn captured_within(&self, range: AddressRange) -> Vec<AddressRange> {
         let parts = self.captured_parts();

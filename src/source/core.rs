@@ -11,7 +11,7 @@ use super::live::{installed_debug_file, until_interrupted};
 use super::{Error, File, FileLocation, Identity, List, Listed, Probe, ReadAt, Result, Source, WordFile, add_piece};
 use crate::budget::Budget;
 use crate::kernel::core_file::{CoreThread, ElfForm};
-use crate::kernel::{Name, VirtualAddress};
+use crate::kernel::{AddressRange, Name, VirtualAddress};
 use contents::{CORE, Core, lacks, lacks_pages};
 use image::CoreImage;
 use std::sync::Arc;
@@ -44,6 +44,11 @@ impl Source for CoreSource {
 
     fn capture_times(&self) -> Option<[u64; 2]> {
         Some([self.0.time; 2])
+    }
+
+    /// A core without a page map has the memory that it has: pages that were never written are in no segment.
+    fn captured_parts(&self) -> Vec<AddressRange> {
+        if self.has_page_map() { Vec::new() } else { self.0.stored() }
     }
 
     fn has_page_map(&self) -> bool {

@@ -174,7 +174,7 @@ pub trait Source: Send + Sync {
         Vec::new()
     }
 
-    /// The only ranges whose entries a capture has; empty if it has all.
+    /// The only ranges that a capture has entries of, or a core without entries has memory of; empty if it has all.
     fn captured_parts(&self) -> Vec<AddressRange> {
         Vec::new()
     }

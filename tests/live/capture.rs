@@ -2,7 +2,7 @@
 
 use super::puppet::Puppet;
 use super::support::{is_root, page_bytes, skip};
-use super::target::Target;
+use super::target::{Target, command_by};
 use super::{Test, executable};
 use std::collections::BTreeSet;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -25,6 +25,7 @@ pub const TESTS: &[Test] = &[
     ("capture::sums_are_compared_with_those_of_captures", sums_are_compared_with_those_of_captures),
     ("capture::cores_are_read", cores_are_read),
     ("capture::cores_of_the_kernel_are_read", cores_of_the_kernel_are_read),
+    ("capture::find_passes_over_what_a_core_lacks", find_passes_over_what_a_core_lacks),
     ("capture::cores_of_gdb_are_read", cores_of_gdb_are_read),
 ];
 
@@ -782,6 +783,38 @@ fn cores_of_the_kernel_are_read() {
     let shell = std::fs::canonicalize("/bin/sh").expect("a shell");
     assert!(modules.contains(shell.to_str().expect("a path")), "{modules}");
     has_no_page_map(path);
+}
+
+/// A terabyte that was reserved and never written is in no core: `find` goes by what is there.
+fn find_passes_over_what_a_core_lacks() {
+    const NAME: &str = "capture::find_passes_over_what_a_core_lacks";
+    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
+    if pattern.starts_with(['|', '/', '@']) || pattern.trim().is_empty() {
+        return skip(NAME, "the kernel gives core files to another program here");
+    }
+    let folder = tempfile::tempdir().expect("a directory");
+    let words = ["sh", "-c", "ulimit -c unlimited && exec \"$0\""];
+    let mut puppet = Puppet::run(command_by(&words, "puppet").current_dir(folder.path()));
+    let Ok(reserved) = u64::try_from(puppet.asks("reserved", &[1 << 40])) else {
+        return skip(NAME, "a terabyte cannot be reserved");
+    };
+    let memory = puppet.maps("anonymous", 1);
+    puppet.writes(memory, 1);
+    let pid = rustix::process::Pid::from_raw(puppet.0.pid() as i32).expect("a process");
+    rustix::process::kill_process(pid, rustix::process::Signal::ABORT).expect("a signal");
+    puppet.0.end();
+    let Some(Ok(core)) = std::fs::read_dir(folder.path()).expect("a directory").next() else {
+        return skip(NAME, "no core file was written");
+    };
+    let path = core.path();
+    let path = path.to_str().expect("a path");
+    let found = text(&pmdb(&["--json", "-c", path, "find/1b", "all,", "1"]));
+    assert!(found.contains("\"type\":\"match\""), "{found}");
+    let all = text(&pmdb(&["--json", "-c", path, "find", "all,", "\"no such text is in it\""]));
+    let summary: serde_json::Value = serde_json::from_str(all.trim()).expect("a summary");
+    assert!(summary["unread"].as_u64() >= Some((1 << 40) / page_bytes()), "{summary}");
+    let alone = text(&pmdb(&["-c", path, "find", &format!("{reserved:#x},"), "+1G,", "7"]));
+    assert!(alone.contains(&format!("memory at {reserved:#x} is not in this core")), "{alone}");
 }
 
 fn cores_of_gdb_are_read() {

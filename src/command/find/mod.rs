@@ -363,7 +363,17 @@ impl MemorySearch<'_> {
     fn all_memory(&mut self, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
         let regions = self.space.regions().iter().flat_map(|viewed| viewed.range().within(spans.ranges()));
         let regions: Vec<AddressRange> = regions.collect();
-        let mut searched = || regions.iter().try_for_each(|range| self.range(*range, ByteSource::Memory, sink));
+        let process = &self.space.target().process;
+        let stored = process.captured_parts();
+        let parts: Vec<AddressRange> = regions.iter().flat_map(|range| range.within(&stored)).collect();
+        // What was reserved and never written can be a million times larger.
+        for absent in regions.iter().flat_map(|range| range.outside(&stored)) {
+            if let (None, Err(missing)) = (&self.missing, process.memory(absent.start(), &mut [0])) {
+                self.missing = Some(missing);
+            }
+            self.summary.unread += absent.pages(self.space.page());
+        }
+        let mut searched = || parts.iter().try_for_each(|range| self.range(*range, ByteSource::Memory, sink));
         let stopped = stop_of_sweep(searched(), sink)?;
         let mut summary = self.summary.clone();
         self.refuse_nothing(&mut summary)?;

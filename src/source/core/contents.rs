@@ -3,7 +3,7 @@
 use crate::budget::Budget;
 use crate::kernel::core_file::{self as core, CoreMapping, CoreNote, CoreProcess, CoreThread, ElfForm};
 use crate::kernel::core_machine::CoreMachine;
-use crate::kernel::{PageMapEntry, Region, VirtualAddress};
+use crate::kernel::{AddressRange, PageMapEntry, Region, VirtualAddress};
 use crate::source::{Error, File, ReadAt, Result, memory};
 use std::collections::HashMap;
 
@@ -298,6 +298,15 @@ impl Core {
             Some(mapping) => Ok(vec![(mapping.path == path).into()]),
             None => lacks("whether the file of this region was deleted"),
         }
+    }
+
+    /// The ranges whose memory the file has, in order.
+    pub fn stored(&self) -> Vec<AddressRange> {
+        let stored = |segment: &CoreSegment| {
+            let length = segment.stored_bytes.min(segment.end - segment.start);
+            AddressRange::of_length(VirtualAddress::new(segment.start), length)
+        };
+        self.segments.iter().filter_map(stored).collect()
     }
 
     /// Reads memory, as far as the file has it.

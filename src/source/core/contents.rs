@@ -41,6 +41,8 @@ pub(super) struct Core {
     /// In address order, none above another.
     segments: Vec<CoreSegment>,
     pub threads: Vec<CoreThread>,
+    /// The place of each thread, by its id.
+    places: HashMap<u32, usize>,
     /// The signal that ended or stopped the first of them; 0 without one.
     signal: u16,
     pub process: CoreProcess,
@@ -133,6 +135,7 @@ impl Core {
             page: 4096,
             segments,
             threads: Vec::new(),
+            places: HashMap::new(),
             signal: 0,
             process: CoreProcess::default(),
             vector: None,
@@ -162,7 +165,10 @@ impl Core {
                 if self.threads.is_empty() {
                     self.signal = core::signal(form, note.bytes).unwrap_or_default();
                 }
-                self.threads.extend(CoreThread::parse(self.machine, form, note.bytes));
+                if let Some(thread) = CoreThread::parse(self.machine, form, note.bytes) {
+                    self.places.entry(thread.id).or_insert(self.threads.len());
+                    self.threads.push(thread);
+                }
             }
             (core::CORE, core::PRPSINFO) => {
                 self.process = CoreProcess::parse(form, note.bytes).ok_or_else(|| bad("the note of its process"))?;
@@ -365,7 +371,8 @@ impl Core {
     }
 
     pub fn thread(&self, id: u32) -> Result<Vec<u8>> {
-        match self.threads.iter().find(|thread| thread.id == id).map(|thread| thread.registers) {
+        let thread = self.places.get(&id).and_then(|place| self.threads.get(*place));
+        match thread.map(|thread| thread.registers) {
             Some(Some(found)) => Ok(format!("-1 {} {}\n", found.stack_pointer, found.program_counter).into_bytes()),
             Some(None) => lacks(&format!("the registers of thread {id}")),
             None => lacks(&format!("thread {id}")),

@@ -33,7 +33,11 @@ pub struct Made {
 
 /// Compressed as a member is.
 pub fn packed(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    packed_as(bytes, Compression::fast())
+}
+
+fn packed_as(bytes: &[u8], compression: Compression) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), compression);
     encoder.write_all(bytes).expect("memory");
     encoder.finish().expect("memory")
 }
@@ -162,10 +166,19 @@ impl Made {
 
     /// The file with these bytes as its index.
     pub fn with_index(&self, index: &[u8]) -> Vec<u8> {
+        self.with_packed_index(&packed(index), index.len())
+    }
+
+    /// The same, without compression.
+    #[allow(dead_code, reason = "a test program that has only sound captures does not need it")]
+    pub fn with_stored_index(&self, index: &[u8]) -> Vec<u8> {
+        self.with_packed_index(&packed_as(index, Compression::none()), index.len())
+    }
+
+    fn with_packed_index(&self, packed: &[u8], length: usize) -> Vec<u8> {
         let mut file = self.file.clone();
-        let packed = packed(index);
-        let at = member(&mut file, "index.json.gz", &packed);
-        let end = format!("pmdb capture 1\nindex {at} {} {}\n", packed.len(), index.len());
+        let at = member(&mut file, "index.json.gz", packed);
+        let end = format!("pmdb capture 1\nindex {at} {} {length}\n", packed.len());
         member(&mut file, "end", end.as_bytes());
         file.resize(file.len() + 2 * RECORD, 0);
         file

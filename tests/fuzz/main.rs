@@ -18,9 +18,12 @@ mod elf;
 mod jit;
 #[path = "../captures/mod.rs"]
 mod made;
+mod memory;
 mod mutate;
 mod names;
 mod program;
+#[path = "../sample/mod.rs"]
+mod sample;
 mod targets;
 
 use libtest_mimic::{Arguments, Trial};
@@ -29,6 +32,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+#[global_allocator]
+static COUNTING: memory::Counting = memory::Counting;
 
 /// The CPU time for one input after which the whole run is aborted: that input hangs.
 const ENDLESS: Duration = Duration::from_secs(20);
@@ -69,7 +75,11 @@ fn main() {
         btf::within_budget();
         Ok(())
     });
-    libtest_mimic::run(&arguments, trials.chain([within_budget, layouts_within_budget]).collect()).exit();
+    let memory = Trial::test("memory-is-a-multiple-of-the-input", || {
+        memory::is_a_multiple_of_the_input();
+        Ok(())
+    });
+    libtest_mimic::run(&arguments, trials.chain([within_budget, layouts_within_budget, memory]).collect()).exit();
 }
 
 fn number_of(variable: &str) -> Option<u64> {

@@ -32,11 +32,15 @@ pub fn is_sound(file: &[u8]) {
 }
 
 pub fn feed(bytes: &[u8]) {
-    let file = match bytes.first() {
+    ask(file_of(bytes));
+}
+
+/// The file that an input stands for.
+pub fn file_of(bytes: &[u8]) -> Vec<u8> {
+    match bytes.first() {
         Some(b'{') => MACHINES[0].capture().with_index(bytes),
         _ => bytes.to_vec(),
-    };
-    ask(file);
+    }
 }
 
 /// Every question about the target in a file, if it is one.

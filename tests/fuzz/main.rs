@@ -12,6 +12,7 @@
 mod btf;
 mod budget;
 mod capture;
+mod commands;
 mod core;
 mod dwarf;
 mod elf;
@@ -79,7 +80,11 @@ fn main() {
         memory::is_a_multiple_of_the_input();
         Ok(())
     });
-    libtest_mimic::run(&arguments, trials.chain([within_budget, layouts_within_budget, memory]).collect()).exit();
+    let seen = Trial::test("endless-commands-are-seen", || {
+        commands::would_be_seen();
+        Ok(())
+    });
+    libtest_mimic::run(&arguments, trials.chain([within_budget, layouts_within_budget, memory, seen]).collect()).exit();
 }
 
 fn number_of(variable: &str) -> Option<u64> {

@@ -1,12 +1,45 @@
 //! The fuzz targets and their seeds.
 
-use crate::{Fuzzed, btf, capture, core, elf, jit, names};
+use crate::{Fuzzed, btf, capture, commands, core, elf, jit, names};
 use pmdb::command::LANGUAGE;
 use pmdb::kernel::status::ThreadState;
 use pmdb::kernel::{PageFlags, PageMapEntry, maps, mounts, physical, smaps, status, swaps};
 use std::time::Duration;
 
+/// Numbers and parts of indexes of captures.
+const INDEX_WORDS: &[&str] = &[
+    "18446744073709551615",
+    "4294967295",
+    "-1",
+    "0",
+    "[",
+    "]",
+    "{",
+    "}",
+    "null",
+    "\"Err\":{\"NotAvailable\":\"\"}",
+    "[[0,1,65536]]",
+    "\"backing\":[{\"start\":0,\"end\":18446744073709551615,\"runs\":{\"Ok\":[]}}],",
+    "[0,18446744073709551615,[512,9,8]],",
+];
+/// Parts of cores.
+const CORE_WORDS: &[&str] = &["CORE\0\0\0\0", "PMDB\0\0\0\0", "\0\0\0\0", "\x7fELF", "-", " "];
+
 pub const ALL: &[Fuzzed] = &[
+    Fuzzed {
+        name: "commands-on-captures",
+        seeds: commands::capture_seeds,
+        words: INDEX_WORDS,
+        feed: commands::feed,
+        longest: Duration::from_secs(1),
+    },
+    Fuzzed {
+        name: "commands-on-cores",
+        seeds: commands::core_seeds,
+        words: CORE_WORDS,
+        feed: commands::feed,
+        longest: Duration::from_secs(1),
+    },
     Fuzzed {
         name: "elf",
         seeds: elf::sound_seeds,
@@ -31,31 +64,11 @@ pub const ALL: &[Fuzzed] = &[
     Fuzzed {
         name: "capture",
         seeds: capture::seeds,
-        words: &[
-            "18446744073709551615",
-            "4294967295",
-            "-1",
-            "0",
-            "[",
-            "]",
-            "{",
-            "}",
-            "null",
-            "\"Err\":{\"NotAvailable\":\"\"}",
-            "[[0,1,65536]]",
-            "\"backing\":[{\"start\":0,\"end\":18446744073709551615,\"runs\":{\"Ok\":[]}}],",
-            "[0,18446744073709551615,[512,9,8]],",
-        ],
+        words: INDEX_WORDS,
         feed: capture::feed,
         longest: Duration::from_secs(1),
     },
-    Fuzzed {
-        name: "core",
-        seeds: core::seeds,
-        words: &["CORE\0\0\0\0", "PMDB\0\0\0\0", "\0\0\0\0", "\x7fELF", "-", " "],
-        feed: core::feed,
-        longest: Duration::from_secs(1),
-    },
+    Fuzzed { name: "core", seeds: core::seeds, words: CORE_WORDS, feed: core::feed, longest: Duration::from_secs(1) },
     Fuzzed {
         name: "names",
         seeds: names::seeds,

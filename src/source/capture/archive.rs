@@ -198,11 +198,6 @@ impl ArchiveReader {
         Ok((contents, index))
     }
 
-    /// Bytes of the file.
-    pub(super) fn length(&self) -> u64 {
-        self.length
-    }
-
     /// Why this is no whole capture.
     fn no_capture(&self, last: &[u8]) -> Error {
         let mut start = [0; 2 * RECORD];
@@ -339,13 +334,21 @@ impl StoredText {
         self.0.iter().map(|block| u64::from(block.length)).sum()
     }
 
-    /// Its compressed bytes, all of the file: a block that several texts name counts for each.
-    pub(super) fn packed(&self) -> u64 {
+    /// Its compressed bytes.
+    fn packed(&self) -> u64 {
         self.0.iter().map(|block| u64::from(block.packed)).sum()
     }
 
-    /// Whether it has the blocks that a text has: whole ones, and a last one.
+    /// Whether it has the blocks that a text has: whole ones, and a last one, each after the one before. A block that it
+    /// had many times would be expanded many times.
     pub(super) fn is_regular(&self) -> bool {
+        let follows = |pair: &[CompressedBlock]| match pair {
+            [one, next] => one.offset.checked_add(one.packed.into()) == Some(next.offset),
+            _ => true,
+        };
+        if !self.0.windows(2).all(follows) {
+            return false;
+        }
         let mut lengths = self.0.iter().map(|block| block.length as usize).rev();
         lengths.next().is_none_or(|last| last <= BLOCK) && lengths.all(|length| length == BLOCK)
     }

@@ -382,7 +382,7 @@ impl ProcessAnswers {
     }
 
     /// All texts that it names.
-    pub(super) fn stored_texts(&self) -> impl Iterator<Item = &StoredText> {
+    fn stored_texts(&self) -> impl Iterator<Item = &StoredText> {
         let texts = self.texts.values().flatten().chain(self.memory.values()).chain([&self.maps, &self.populated]);
         texts.chain(self.files.values().flatten().flatten().flat_map(|file| file.parts.values()))
     }

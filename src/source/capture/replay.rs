@@ -33,11 +33,6 @@ pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
     if !are_sound || !index.processes.iter().all(|one| one.is_sound(page)) {
         return Err(damaged("its index"));
     }
-    // Each byte of the file is in one text: a block that many texts name would be expanded many times.
-    let packed = index.processes.iter().flat_map(ProcessAnswers::stored_texts).map(StoredText::packed).sum::<u64>();
-    if packed > contents.length() {
-        return Err(damaged("its index (texts overlap)"));
-    }
     let little = match index.processes.first().and_then(|one| one.probes.get(&probe_key(Probe::LittleEndian))) {
         Some(Ok(words)) => words.first() == Some(&1),
         _ => return Err(damaged("the byte order")),

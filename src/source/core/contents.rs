@@ -116,7 +116,11 @@ impl Core {
             budget.go_on()?;
             let (kind, segment) = segment(form, header).ok_or_else(|| bad("a program header"))?;
             match kind {
-                LOAD if segment.start < segment.end => segments.push(segment),
+                // Of a file that is cut short, a segment has what is left.
+                LOAD if segment.start < segment.end => {
+                    let left = file.len().saturating_sub(segment.offset);
+                    segments.push(CoreSegment { stored_bytes: segment.stored_bytes.min(left), ..segment });
+                }
                 NOTE if notes.len() as u64 + segment.stored_bytes <= MOST_NOTES => {
                     notes.extend(part(&*file, segment.offset, segment.stored_bytes, "its notes")?);
                 }

@@ -126,3 +126,16 @@ fn only_the_debug_file_of_a_build_is_opened() {
         assert!(matches!(installed_debug_file(path.as_bytes()), Ok(None)), "{path}");
     }
 }
+
+/// The end of a core that `ulimit -c` has cut is in no segment, whatever the headers say.
+#[test]
+fn a_core_that_is_cut_short_has_the_memory_that_is_left() {
+    let memory = [7; 0x1000];
+    let whole = core_with_memory(&[0x10], &memory, &[]);
+    let stored = |bytes: &[u8]| {
+        let core = Core::read(Box::new(InMemory::file(bytes.to_vec())), 0, &mut Budget::unlimited()).expect("a core");
+        core.stored().iter().map(|range| range.len()).sum::<u64>()
+    };
+    assert_eq!(stored(&whole), 0x1000);
+    assert_eq!(stored(&whole[..whole.len() - 0x300]), 0xd00);
+}

@@ -14,7 +14,7 @@ use super::generate::{names, options, spellings, takes_values};
 use super::{Arguments, GeneratedFile};
 use clap::{Arg, Command, CommandFactory, ValueEnum};
 use pmdb::command::subjects::{SUBJECTS, Subject};
-use pmdb::command::{self, COMMANDS, Group, LANGUAGE};
+use pmdb::command::{self, About, COMMANDS, Group, LANGUAGE, TargetName};
 use pmdb::kernel::text::is_plain;
 use pmdb::lang::ColorChoice;
 use pmdb::process::{self, ProcessEntry, Target};
@@ -106,7 +106,7 @@ fn for_bash(offers: &mut Vec<ShellOffer>, word: &ShellWord, text: &str) -> Strin
     let replaced = |offer: &ShellOffer| {
         let (whole, ends) = offer.split(word);
         let blank = if ends { " " } else { "" };
-        Some(quote_text(whole.strip_prefix(stays)?, word.quote) + blank)
+        Some(quote_text(whole.strip_prefix(stays)?, word.quote)? + blank)
     };
     let lines: Vec<String> = offers.iter().filter_map(replaced).collect();
     lines.join("\n")
@@ -285,7 +285,7 @@ impl ShellOffers<'_> {
             named.entry(one.name.as_bytes()).or_default().push(one);
         }
         for (name, processes) in named {
-            let Ok(name) = std::str::from_utf8(name) else {
+            let Some(name) = std::str::from_utf8(name).ok().filter(|name| Self::names_a_process(name)) else {
                 continue;
             };
             match processes.as_slice() {
@@ -298,6 +298,14 @@ impl ShellOffers<'_> {
             self.after(kept, &one.pid.to_string(), true, &line.to_string());
         }
         self.after(kept, "self", true, "pmdb itself");
+    }
+
+    /// Whether a word means the process of that name: not an option, a number, the home of a user, or a word of pmdb's
+    /// own, which a command may be also.
+    fn names_a_process(name: &str) -> bool {
+        let begins = |about: &About| about.name.name.split(' ').next() == Some(name);
+        let is_own = name == "demo" || COMMANDS.abouts().any(begins);
+        matches!(TargetName::of(name), TargetName::Name(_)) && !name.starts_with(['-', '~']) && !is_own
     }
 
     /// The words of a command that begins behind what is kept of this word, or with `before`.
@@ -358,7 +366,9 @@ impl ShellOffers<'_> {
         }
         let kept = kept + folder.len();
         for (name, is_folder) in names {
-            let name = if is_folder { name + "/" } else { name };
+            // These beginnings mean an option, the home of a user and a built-in command file.
+            let here = if folder.is_empty() && name.starts_with(['-', '~', ':']) { "./" } else { "" };
+            let name = format!("{here}{name}{}", if is_folder { "/" } else { "" });
             self.after(kept, &name, !is_folder, "");
         }
     }

@@ -4,7 +4,7 @@ use crate::command::{About, Command, CommandName, Context, Error, Flow, Group, N
 use crate::eval::{Scope, Value};
 use crate::lang::habits::{self, Does};
 use crate::lang::parser::{Parsed, Raw, Tokens, raw};
-use crate::lang::{Expected, ProcessNeed, Spanned, SyntaxError, escape};
+use crate::lang::{Expected, ProcessNeed, Spanned, escape, near, spelling_anywhere};
 use crate::process::{self, Target};
 use crate::report::TargetReport;
 use nom::Parser;
@@ -201,10 +201,9 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
                     _ if asked.starts_with(|c: char| c.is_ascii_digit()) => what,
                     _ => {
                         let running = names_of_processes();
-                        let words: Vec<&str> = language.alone().chain(SPECIAL_TARGETS).collect();
-                        let known = words.into_iter().chain(running.iter().map(String::as_str));
-                        match SyntaxError::did_you_mean(asked, known) {
-                            Some(guess) => format!("{what}; {guess}"),
+                        let words = language.alone().chain(SPECIAL_TARGETS).map(str::to_owned);
+                        match near(asked, words.chain(running)).into_iter().find_map(|name| spelling_anywhere(&name)) {
+                            Some(guess) => format!("{what}; did you mean `{guess}`?"),
                             None => what,
                         }
                     }
@@ -231,7 +230,13 @@ fn for_a_shell(text: &str) -> String {
 
 /// The end of an error about a name: the names that contain it.
 pub(super) fn similar(names: &[String]) -> String {
-    if names.is_empty() { String::new() } else { format!("; similar names: {}", names.join(", ")) }
+    let names = spelled(names);
+    if names.is_empty() { names } else { format!("; similar names: {names}") }
+}
+
+/// Names of processes as they may be typed.
+pub(super) fn spelled(names: &[String]) -> String {
+    names.iter().filter_map(|name| spelling_anywhere(name)).collect::<Vec<_>>().join(", ")
 }
 
 /// For a guess: none if they cannot be listed.

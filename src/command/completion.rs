@@ -9,7 +9,7 @@ use crate::kernel::page_flags::FLAGS;
 use crate::kernel::physical::Zones;
 use crate::kernel::text::is_plain;
 use crate::lang::complete::Expectation;
-use crate::lang::{self, Expected};
+use crate::lang::{Expected, ForeignName, fixed_variables};
 use crate::state::DebugState;
 use crate::symbol::{SourcesOf, TargetSymbols};
 use std::collections::BTreeSet;
@@ -158,11 +158,8 @@ impl Offers<'_> {
             "perms" => regions().iter().map(|region| region.permissions.letters().to_owned()).collect(),
             _ => BTreeSet::new(),
         };
-        let begun = self.typed.trim_start_matches('"');
-        for text in texts.iter().filter(|text| text.starts_with(begun)) {
-            if !text.is_empty() && !text.contains(['"', '\\']) {
-                self.add(text.clone(), format!("\"{text}\""));
-            }
+        for text in texts.iter().filter(|text| !text.is_empty()) {
+            self.name(text, ForeignName::Text);
         }
     }
 
@@ -172,25 +169,25 @@ impl Offers<'_> {
         }
     }
 
-    /// A name that may need quotes.
-    fn name(&mut self, name: &str) {
-        self.offer(name, lang::WrittenName(name.to_owned()).to_string());
+    /// A name that somebody else chose: all of them go through here.
+    fn name(&mut self, name: &str, kind: ForeignName) {
+        self.name_before("", "", name, kind);
+    }
+
+    /// A name with `mark` behind it; what else may follow makes it a whole argument.
+    fn name_before(&mut self, mark: &str, rest: &str, name: &str, kind: ForeignName) {
+        let begun = self.typed.strip_prefix(['\'', '"']).unwrap_or(self.typed);
+        let written = self.commands.language.write_name(self.before, name, &format!("{mark}{rest}"), kind);
+        if let Some(written) = written.filter(|written| name.starts_with(begun) || written.starts_with(self.typed)) {
+            self.add(name.to_owned(), written + mark);
+        }
     }
 
     /// The name of a mapping, escaped as in lists if it must not reach a terminal as it is.
     fn offer_mapping(&mut self, name: &Bytes) {
         let listed = name.to_string();
-        match std::str::from_utf8(name.as_bytes()) {
-            Ok(name) if name.chars().all(is_plain) => self.name(name),
-            _ => self.name(&listed),
-        }
-    }
-
-    fn offer(&mut self, shown: &str, typed: String) {
-        let begun = self.typed.strip_prefix('\'').unwrap_or(self.typed);
-        if shown.starts_with(begun) || typed.starts_with(self.typed) {
-            self.add(shown.to_owned(), typed);
-        }
+        let name = std::str::from_utf8(name.as_bytes()).ok().filter(|name| name.chars().all(is_plain));
+        self.name(name.unwrap_or(&listed), ForeignName::Symbol);
     }
 
     fn symbols(&mut self) {
@@ -202,7 +199,7 @@ impl Offers<'_> {
         let names = self.with_names(|space| space.names(module.as_deref(), begun, MOST, self.patience));
         for name in names.unwrap_or_default() {
             if let Ok(name) = std::str::from_utf8(name.as_bytes()) {
-                self.name(name);
+                self.name(name, ForeignName::Symbol);
             }
         }
     }
@@ -215,8 +212,7 @@ impl Offers<'_> {
         }
         let files = self.with_names(|space| space.source_files(begun, of, MOST, self.patience));
         for file in files.unwrap_or_default() {
-            let typed = format!("{}:", lang::WrittenName(file.clone()));
-            self.offer(&file, typed);
+            self.name_before(":", "1", &file, ForeignName::Symbol);
         }
     }
 
@@ -237,7 +233,7 @@ impl Offers<'_> {
             let file_name = region.name.file_name();
             let whole = region.name.to_string();
             if whole.starts_with('[') {
-                self.word(&whole, false);
+                self.name(&whole, ForeignName::Symbol);
             } else if !file_name.is_empty() {
                 self.offer_mapping(&file_name);
             }
@@ -249,7 +245,7 @@ impl Offers<'_> {
             self.word(&format!("${name}"), false);
         }
         if self.typed.starts_with('$') {
-            lang::fixed_variables().for_each(|name| self.word(name, false));
+            fixed_variables().for_each(|name| self.word(name, false));
         }
     }
 
@@ -261,7 +257,7 @@ impl Offers<'_> {
             if number {
                 self.word(&process.pid.to_string(), false);
             } else if let Ok(name) = std::str::from_utf8(process.name.as_bytes()) {
-                self.word(name, false);
+                self.name(name, ForeignName::Process);
             }
         }
         self.word("self", false);
@@ -301,29 +297,23 @@ impl Offers<'_> {
             }
             let is_folder = fs::metadata(entry.path()).is_ok_and(|file| file.is_dir());
             let shown = format!("{name}{}", if is_folder { "/" } else { "" });
-            let path = format!("{folder}{shown}");
-            let typed = match quote {
-                None if path.chars().all(is_plain_in_path) => path,
-                // The quote stays open behind a folder: the path goes on.
-                _ => {
-                    let quote = quote.unwrap_or('\'');
-                    let escaped: String = path
-                        .chars()
-                        .flat_map(|c| (c == quote || c == '\\').then_some('\\').into_iter().chain([c]))
-                        .collect();
-                    if is_folder { format!("{quote}{escaped}") } else { format!("{quote}{escaped}{quote}") }
-                }
+            // These beginnings mean a home directory, a built-in command file and an option.
+            let here = if folder.is_empty() && name.starts_with(['~', ':', '-']) { "./" } else { "" };
+            let path = format!("{here}{folder}{shown}");
+            let kind = ForeignName::Path(quote.unwrap_or('\''));
+            let Some(mut typed) = self.commands.language.write_name(self.before, &path, "", kind) else {
+                continue;
             };
+            if is_folder && (quote.is_some() || typed != path) {
+                // The quote stays open behind a folder: the path goes on.
+                typed.pop();
+            }
             self.add(shown, typed);
             if self.found.len() >= MOST {
                 return;
             }
         }
     }
-}
-
-fn is_plain_in_path(c: char) -> bool {
-    c.is_alphanumeric() || "/._-+~,:=@%".contains(c)
 }
 
 /// The module of `module!` at the end of what stands before the word.
@@ -403,7 +393,7 @@ mod tests {
     fn hostile_names_of_what_is_mapped_are_offered_as_they_are_listed_and_mean_it() {
         use crate::command::Print;
         use crate::eval::{Value, evaluate};
-        use crate::lang::ParsedLine;
+        use crate::lang::{ParsedLine, Range, Spanned};
         let names: [&[u8]; 5] = [
             b"/tmp/esc\x1b[31mred",
             b"/tmp/esc\xffbytes",
@@ -433,10 +423,10 @@ mod tests {
             let Some(Print { value, .. }) = command.node.downcast_ref() else {
                 panic!("{command:?}");
             };
-            let lang::Range::Expression(name) = &value.node else {
+            let Range::Expression(name) = &value.node else {
                 panic!("{value:?}");
             };
-            let name = lang::Spanned::new(name.clone(), value.at);
+            let name = Spanned::new(name.clone(), value.at);
             match evaluate(&name, &state).unwrap() {
                 Value::Range(spans) => found.insert(spans.to_string()),
                 other => panic!("{other:?}"),

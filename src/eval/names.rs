@@ -7,7 +7,7 @@ use super::{Origin, Spans, Value};
 use crate::kernel::text::unescape;
 use crate::kernel::words::Worded;
 use crate::kernel::{AddressRange, Device, Name, Region};
-use crate::lang::{self, Expression, Function, Span, Spanned};
+use crate::lang::{self, Expression, Function, Span, Spanned, spelling};
 use crate::symbol::SymbolAt;
 
 /// What a name turned out to be.
@@ -192,7 +192,7 @@ impl Evaluator<'_> {
         if found.len() > 1 {
             let list = list(found.iter().map(|mapping| {
                 let Region { name, range, .. } = mapping.first;
-                format!("'{name}' at {}", range.start())
+                format!("{} at {}", spelling(&name.to_string()), range.start())
             }));
             return Err(Error::new(at, format!("several files called '{name}' are mapped: {list}"))
                 .hint("write the whole path in 'single quotes', or `region(ADDRESS)`"));
@@ -295,15 +295,6 @@ impl Evaluator<'_> {
 
 /// How many of a list are shown before it is cut.
 const SHOWN: usize = 8;
-
-/// A name as it has to be typed: brackets and plain names as they are, everything else in single quotes.
-pub(super) fn spelling(name: &str) -> String {
-    let bracketed = name
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-        .is_some_and(|inner| !inner.is_empty() && !inner.contains(['[', ']']));
-    if bracketed { name.to_owned() } else { lang::WrittenName(name.to_owned()).to_string() }
-}
 
 /// Whether a word looks like a hexadecimal number without its `0x`.
 pub(super) fn looks_hexadecimal(word: &str) -> bool {

@@ -265,7 +265,7 @@ pub(super) fn refuse_as_count(value: &Spanned<Value>, other: Option<Space>) -> R
 /// An error about the address of a symbol where its value may be meant.
 fn of_symbol(at: Span, spans: &Spans, is_wrong: &str) -> Error {
     let name = match spans.origin() {
-        Origin::Symbol(name) => name.to_string(),
+        Origin::Symbol(name) => lang::spelling(&name.to_string()),
         _ => spans.to_string(),
     };
     let value = match spans.size() {

@@ -2,10 +2,10 @@
 
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
-use super::names::{NamedThing, did_you_mean, list, spelling};
+use super::names::{NamedThing, did_you_mean, list};
 use super::{Origin, Spans, Value};
 use crate::kernel::VirtualAddress;
-use crate::lang::{Span, Spanned, SymbolName, WrittenName};
+use crate::lang::{Span, Spanned, SymbolName, WrittenName, spelling};
 use crate::symbol::{self, LineSearch, Module, NoLines, NoSymbols, SymbolAt};
 use std::time::Duration;
 

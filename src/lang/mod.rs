@@ -9,6 +9,7 @@
 //! ```text
 //! highlight, complete       a line while it is typed
 //! script                    lines → blocks
+//! foreign                   names of somebody else → words
 //! parser      display       tokens → tree               tree → text
 //! lexer                     text → tokens
 //! setting     field         ctype                      the tables: each fact declared once
@@ -24,6 +25,7 @@ mod error;
 mod expected;
 mod expression;
 pub mod field;
+mod foreign;
 pub mod grammar;
 pub mod habits;
 pub mod highlight;
@@ -35,6 +37,7 @@ mod syntax;
 
 pub use error::{SyntaxError, near};
 pub use expected::Expected;
+pub use foreign::{ForeignName, spelling, spelling_anywhere};
 pub use lexer::{escape, joined_rows};
 pub use parser::{Language, Syntax, for_a_range, member_of, pointer_to, suffixes};
 pub use setting::SETTINGS;

@@ -698,3 +698,19 @@ fn what_steers_a_terminal_is_not_echoed_when_it_is_pasted_or_called_back() {
     let called_back = terminal.sees("not shown: U+009B U+202E");
     assert!(called_back.contains("# a31mbc") && !hostile(&called_back), "{called_back:?}");
 }
+
+/// A process whose name is a pipe and a redirection in a line of pmdb.
+#[test]
+fn tab_makes_the_name_of_a_process_one_argument() {
+    let mut terminal = Terminal::new(&["-nx"]);
+    let program = terminal.home.path().join("ww|tee made");
+    fs::copy("/bin/sleep", &program).expect("a copy");
+    let mut command = Command::new(&program);
+    let process = Running(command.arg("600").spawn().expect("it starts"));
+    terminal.types("attach ww\t");
+    terminal.sees("'ww|tee made'");
+    terminal.types("\r");
+    terminal.sees(&format!("{} (ww|tee made)", process.0.id()));
+    terminal.sees(PROMPT);
+    assert!(!terminal.home.path().join("made").exists(), "it ran");
+}

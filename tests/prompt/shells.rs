@@ -49,7 +49,8 @@ impl Shell {
             }
             "zsh" => {
                 fs::write(path("functions/_pmdb"), script(name)).expect("a file");
-                let start = "fpath=($HOME/functions $fpath)\nautoload -U compinit\ncompinit -u -D\n";
+                // It would ask before a long list.
+                let start = "fpath=($HOME/functions $fpath)\nautoload -U compinit\ncompinit -u -D\nLISTMAX=1000\n";
                 fs::write(path(".zshrc"), format!("{start}PS1='{SHELL}'\n")).expect("a file");
                 command.arg("-i");
             }
@@ -163,14 +164,34 @@ fn completes(test: &str, name: &str) {
         let seen = shell.given(keys);
         assert_eq!(seen, given, "{keys:?}");
     }
+    // fish offers nothing that has another beginning, such as a quote.
+    if name != "fish" {
+        assert_eq!(shell.given("pmdb self -ex 'attach zz\t'"), "self|-ex|attach 'zz\"$(>made)'");
+    }
     if name != "zsh" {
         assert_eq!(shell.given("pmdb self region [st\t"), "self|region|[stack]");
     }
     drop(hostile);
+    inserts_nothing_that_was_not_chosen(&mut shell);
     shell.types("pmdb demo wa\t\t\t");
     let shown = shell.sees("list the pages of a range");
     shell.says_nothing("wa", &shown);
     shell.sees("watch");
+}
+
+/// Presses Tab where so many files begin with the word, which have nothing else in common.
+fn inserts_nothing_that_was_not_chosen(shell: &mut Shell) {
+    for offers in [0, 1, 2, 9, 10, 12, 19, 100, 141] {
+        let folder = shell.home.path().join(format!("offers/{offers}"));
+        fs::create_dir_all(&folder).expect("a folder");
+        for number in 0..offers {
+            let digits: String = format!("{number:03}").chars().rev().collect();
+            fs::write(folder.join(format!("x{digits}")), "").expect("a file");
+        }
+        let begun = format!("../offers/{offers}/x");
+        let all = if offers == 1 { format!("{begun}000") } else { begun.clone() };
+        assert_eq!(shell.given(&format!("pmdb -c {begun}\t")), format!("-c|{all}"), "{offers} offers");
+    }
 }
 
 #[test]

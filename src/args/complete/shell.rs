@@ -94,8 +94,12 @@ impl ShellWord {
     }
 }
 
-/// A text as it must be written in an open quote, or without one, to mean itself.
-pub(super) fn quote_text(text: &str, quote: Option<char>) -> String {
+/// A text as it must be written in an open quote, or without one, to mean itself. `None` if it cannot be: between
+/// double quotes `!` is a line of the shell's history, and a backslash before it stays.
+pub(super) fn quote_text(text: &str, quote: Option<char>) -> Option<String> {
+    if quote == Some('"') && text.contains('!') {
+        return None;
+    }
     let mut written = String::new();
     for (at, c) in text.char_indices() {
         match quote {
@@ -109,7 +113,7 @@ pub(super) fn quote_text(text: &str, quote: Option<char>) -> String {
         }
         written.push(c);
     }
-    written
+    Some(written)
 }
 
 #[cfg(test)]
@@ -145,10 +149,11 @@ mod tests {
     fn what_is_written_means_itself() {
         for text in ["[stack]", "$(>made)", "it's \"q\" \\ `x`", "~x", "é;#"] {
             for (begin, quote) in [("", None), ("\"", Some('"')), ("'", Some('\''))] {
-                let line = format!("{begin}{}{begin}", quote_text(text, quote));
+                let line = format!("{begin}{}{begin}", quote_text(text, quote).unwrap());
                 assert_eq!(plain(&line), [text], "{line}");
             }
         }
-        assert_eq!(quote_text("~/a b", None), "~/a\\ b");
+        assert_eq!(quote_text("~/a b", None).as_deref(), Some("~/a\\ b"));
+        assert_eq!(quote_text("a!b", Some('"')), None);
     }
 }

@@ -80,7 +80,7 @@ impl FamilyOf {
                     error => error,
                 })?;
                 if !others.is_empty() {
-                    let others = others.join(", ");
+                    let others = attach::spelled(&others);
                     context.sink.note(format!("left out: processes with similar names ({others})"))?;
                 }
                 Ok((called, None))

@@ -8,6 +8,7 @@ mod habits;
 mod interrupts;
 mod language;
 mod memory;
+mod names;
 mod pins;
 pub(super) mod records;
 mod snapshots;

@@ -332,6 +332,7 @@ fn physical(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     if !glued(behind, ":") {
         return Err(nom::Err::Error(Failed));
     }
+    input.notes.note_class(Class::Keyword, at);
     let (behind, _) = mark(":")(behind)?;
     let (behind, operand) = input.nested(|| cut(primary).parse(behind))?;
     let at = at.to(operand.at);

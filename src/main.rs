@@ -11,6 +11,7 @@ use pmdb::eval::{self, Spans, Value};
 use pmdb::kernel::text::escape;
 use pmdb::report::{ErrorCode, ErrorReport, RequestId};
 use pmdb::session::{self, Assertions, Input, LineOutcome, LineTally, Session, SessionOptions, ShellIo};
+use pmdb::source::new_file;
 use pmdb::state::{self, DebugState};
 use pmdb::{process, repl, source};
 use std::io::{self, IsTerminal, Write};
@@ -172,11 +173,10 @@ fn conclude(arguments: &Arguments, session: &mut Session, outcome: LineOutcome) 
     let Some(path) = &arguments.report else {
         return outcome;
     };
-    let written = std::fs::write(path, session.assertions.junit());
-    match written {
+    match new_file::write(path, session.assertions.junit().as_bytes()) {
         Ok(()) => outcome,
         Err(error) => {
-            let message = format!("{} cannot be written: {}", path.display(), source::words(error));
+            let message = error.to_string();
             let failed = session.fail(ErrorReport::of(message).with_code(ErrorCode::Io));
             match outcome {
                 LineOutcome::Done => failed,

@@ -7,6 +7,7 @@ use crate::command::LANGUAGE;
 use crate::lang::{self, Editing, script};
 use crate::report::{ErrorCode, ErrorReport};
 use crate::session::{LineOutcome, PROMPT, Session};
+use crate::source::ending::BeforeEnd;
 use crate::source::words;
 use assistant::{Assistant, SharedSession};
 use rustyline::config::Configurer;
@@ -39,6 +40,8 @@ struct Prompt<'a> {
     block: String,
     /// What was typed while the terminal was asked for its background.
     typed_ahead: String,
+    /// Gives the terminal back if a signal ends the program.
+    _at_end: Option<BeforeEnd>,
 }
 
 impl<'a> Prompt<'a> {
@@ -52,7 +55,7 @@ impl<'a> Prompt<'a> {
             .max_history_size(session.borrow().history_size())?
             .edit_mode(edit_mode(session.borrow().state().settings.editing))
             .build();
-        terminal::restore_terminal_at_signals()?;
+        let at_end = terminal::restore_terminal_at_signals()?;
         let typed_ahead = if session.borrow().wants_background() {
             let terminal::TerminalAnswer { background, typed } = terminal::ask_background();
             session.borrow_mut().set_background(background);
@@ -63,7 +66,7 @@ impl<'a> Prompt<'a> {
         let mut editor = Editor::with_config(config)?;
         editor.set_helper(Some(Assistant::new(session)));
         let history = HistoryFile::load(&mut session.borrow_mut(), &mut editor);
-        Ok(Prompt { session: Rc::clone(session), editor, history, block: String::new(), typed_ahead })
+        Ok(Prompt { session: Rc::clone(session), editor, history, block: String::new(), typed_ahead, _at_end: at_end })
     }
 
     fn run(&mut self) -> Result<LineOutcome, ReadlineError> {

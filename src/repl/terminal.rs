@@ -3,13 +3,11 @@
 //! was meant for pmdb.
 
 use crate::render::Background;
+use crate::source::ending::BeforeEnd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::getpgrp;
 use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetpgrp, tcsetattr};
-use signal_hook::consts::{SIGHUP, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
-use signal_hook::low_level::emulate_default_handler;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -54,24 +52,16 @@ pub(super) fn discard_input() {
     _ = tcsetattr(&terminal, OptionalActions::Now, &before);
 }
 
-/// Makes these signals restore the terminal before they end the program.
+/// Makes signals restore the terminal before they end the program, until this is dropped.
 ///
 /// # Errors
 /// The signals cannot be listened to.
-pub(super) fn restore_terminal_at_signals() -> io::Result<()> {
+pub(super) fn restore_terminal_at_signals() -> io::Result<Option<BeforeEnd>> {
     if !io::stdin().is_terminal() {
-        return Ok(());
+        return Ok(None);
     }
     let before = tcgetattr(io::stdin())?;
-    let mut signals = Signals::new([SIGHUP, SIGQUIT, SIGTERM])?;
-    let wait = move || {
-        for signal in signals.forever() {
-            restore(&before);
-            _ = emulate_default_handler(signal);
-        }
-    };
-    std::thread::Builder::new().spawn(wait)?;
-    Ok(())
+    BeforeEnd::new(move || restore(&before)).map(Some)
 }
 
 fn restore(before: &Termios) {

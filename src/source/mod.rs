@@ -10,11 +10,20 @@ pub mod capture;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod core;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod ending;
 mod error;
 mod feature;
 mod identity;
 pub mod live;
 pub mod memory;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod new_file;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod outlet;
 mod question;
 pub mod recorded;
 mod records;

@@ -138,7 +138,7 @@ fn everything_is_written_where_packages_expect_it() {
     }
     assert_eq!(home.read("usr/share/pmdb/scripts/tour.pmdb"), include_str!("../../scripts/tour.pmdb"));
     home.file("taken", "");
-    home.run(&["--generate", "all", "taken"]).failed(1, "cannot be written");
+    home.run(&["--generate", "all", "taken"]).failed(1, "cannot write");
     home.run(&["--generate", "all"]).failed(2, "needs a directory");
     home.run(&["--generate", "man", "usr"]).failed(2, "no directory is expected");
     home.run(&["--generate", "woman"]).failed(2, "man-json");

@@ -170,3 +170,30 @@ fn a_file_whose_name_ends_in_svg_gets_a_picture_or_is_left_alone() {
     home.run_with(&["-p", "self"], several).failed(1, "here several commands write");
     assert_eq!(home.read("stack.svg"), svg);
 }
+
+#[test]
+fn only_a_regular_file_is_replaced() {
+    let home = Home::new();
+    std::os::unix::fs::symlink(home.path("nowhere"), home.path("link")).expect("a link");
+    let pipe = home.path("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).expect("a pipe");
+    std::fs::create_dir(home.path("folder")).expect("a folder");
+    let lines =
+        ["capture FILE", "capture FILE --overwrite", "export core FILE --overwrite", "snapshot a to FILE --overwrite"];
+    for (name, what) in [("link", "a symbolic link"), ("folder", "a directory"), ("pipe", "a named pipe")] {
+        for line in lines.iter().filter(|line| name != "pipe" || line.ends_with("--overwrite")) {
+            let line = line.replace("FILE", name);
+            home.run(&["-p", "self", "-batch", "-ex", &line])
+                .failed(1, &format!("cannot write {name}: it is {what}\n"));
+        }
+        if name != "pipe" {
+            let out = home.run(&["-batch", "--report", name, "-ex", "assert 1"]);
+            out.failed(1, &format!("cannot write {name}: it is {what}\n"));
+        }
+    }
+    for line in ["capture ''", "capture \"\"", "export core ''"] {
+        home.run(&["-p", "self", "-batch", "-ex", line]).failed(1, "the name of the file is empty\n");
+    }
+    assert!(!home.path("nowhere").exists());
+    assert!(std::fs::symlink_metadata(&pipe).is_ok_and(|pipe| !pipe.is_file()));
+}

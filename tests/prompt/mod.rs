@@ -659,7 +659,7 @@ fn an_ambiguous_or_missing_name_leaves_the_user_at_the_prompt() {
 
 #[test]
 fn signals_that_end_the_prompt_give_the_terminal_back() {
-    for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+    for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGALRM] {
         // Without a core file.
         let home = tempfile::tempdir().expect("a folder");
         // A shell tells how the terminal is, before and after.

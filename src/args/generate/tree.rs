@@ -3,6 +3,7 @@
 use super::{GeneratedFile, text};
 use clap::Command;
 use pmdb::session;
+use pmdb::source::new_file;
 use std::path::Path;
 use std::{fs, io};
 
@@ -27,8 +28,9 @@ pub fn write(prefix: &Path, command: &Command) -> io::Result<()> {
         let path = prefix.join(path);
         let parent = path.parent().map_or(Ok(()), fs::create_dir_all);
         let named =
-            |error: io::Error| io::Error::new(error.kind(), format!("{} cannot be written: {error}", path.display()));
-        parent.and_then(|()| fs::write(&path, text)).map_err(named)
+            |error: io::Error| io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()));
+        parent.map_err(named)?;
+        new_file::write(&path, text.as_bytes()).map_err(io::Error::other)
     };
     for (what, path) in FILES {
         file(path, &text(*what, command))?;

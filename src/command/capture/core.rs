@@ -44,7 +44,7 @@ of a range, its threads, the auxiliary vector, and the list of mapped files. The
 
   --overwrite  replace a file that exists
 
-The file has only the exported symbols of the program; `gdb PROGRAM FILE` reads all of them. Pages that are not \
+The file replaces a regular file only, and cannot be a pipe or a device. It has only the exported symbols of the program; `gdb PROGRAM FILE` reads all of them. Pages that are not \
 resident are not in the file. Regions that the program excludes from core files (MADV_DONTDUMP) \
 are left out. For a waiting or stopped thread, the file has the program counter and the stack pointer. /proc does not \
 show the other registers: they are 0, and a note in the file lists them as unknown. Stop the process first for a \
@@ -90,7 +90,7 @@ its owner can read the file, and with sudo the user who ran sudo.",
             None => target.process.regions()?.iter().map(|region| region.range).collect(),
         };
         context.sink.note(MEMORY_WARNING.to_owned())?;
-        let file = CaptureFile::create(&expand_home(&self.path.node), self.may_overwrite)?;
+        let file = CaptureFile::create(&expand_home(&self.path.node), self.may_overwrite, false)?;
         let mut out = BufWriter::with_capacity(256 << 10, file.file()?);
         let mut budget = context.sink.budget();
         let contents = write_core(&target, &ranges, &mut out, &mut budget)?;

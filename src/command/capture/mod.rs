@@ -71,6 +71,8 @@ pub struct WriteCapture {
     with: Vec<Extra>,
     /// Whether numbers replace names.
     without_names: bool,
+    /// Whether it is opened as soon as it is written, so that only a file will do.
+    is_read_back: bool,
     /// Whether `without names` is among the words behind a pasted row, which are passed over.
     is_passed_over: bool,
 }
@@ -100,7 +102,8 @@ state in the file as a snapshot.
   with frames    also the flags and map counts of all frames of the machine
   without names  numbers for the names of files, processes, threads and cgroups; no symbols and no command line
 
-The file appears when it is complete, and only its owner can read it. With sudo it belongs to the user who ran sudo. \
+The file appears when it is complete, and only its owner can read it. It replaces a regular file only. A named pipe or a \
+device is written into, without --overwrite, and a symbolic link is refused. With sudo it belongs to the user who ran sudo. \
 The process is not stopped. Pages that change during the capture are counted, and facts about their frames are then \
 unknown. Where a process of a family ends meanwhile, the capture continues without it, and names it.
 
@@ -150,7 +153,18 @@ describes its contents and its format.",
                 .windows(2)
                 .any(|pair| matches!(pair, [one, other] if (one.text, other.text) == ("without", "names")));
         let (with, without_names) = (with.unwrap_or_default(), without.is_some());
-        Ok((input, WriteCapture { path, may_overwrite: overwrite, of, with, without_names, is_passed_over }))
+        Ok((
+            input,
+            WriteCapture {
+                path,
+                may_overwrite: overwrite,
+                of,
+                with,
+                without_names,
+                is_read_back: false,
+                is_passed_over,
+            },
+        ))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -206,8 +220,10 @@ describes its contents and its format.",
         let (file, out) = match stream {
             Some(stream) => (None, stream),
             None => {
-                let file = output::CaptureFile::create(&expand_home(&self.path.node), self.may_overwrite)?;
-                let out = file.writer()?;
+                // A snapshot is read back from its file.
+                let path = expand_home(&self.path.node);
+                let file = output::CaptureFile::create(&path, self.may_overwrite, !self.is_read_back)?;
+                let out = file.writer(context.sink.budget())?;
                 (Some(file), out)
             }
         };
@@ -257,7 +273,15 @@ impl WriteCapture {
     ) -> Self {
         let of = range.cloned().map(CaptureSubject::Range);
         let with = if with_memory { vec![Extra::Memory] } else { Vec::new() };
-        WriteCapture { path: path.clone(), may_overwrite, of, with, without_names: false, is_passed_over: false }
+        WriteCapture {
+            path: path.clone(),
+            may_overwrite,
+            of,
+            with,
+            without_names: false,
+            is_read_back: true,
+            is_passed_over: false,
+        }
     }
 
     /// The process that the file opens on, and the others. Of a name it is the attached one, or the first that can be
@@ -294,7 +318,8 @@ impl WriteCapture {
 
     /// Whether it is written where other commands print.
     fn is_stream(&self) -> bool {
-        self.path.node == "-"
+        let is_output = matches!(self.path.node.as_str(), "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1");
+        self.path.node == "-" || is_output && !self.may_overwrite && !self.is_read_back
     }
 }
 

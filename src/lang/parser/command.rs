@@ -176,7 +176,11 @@ pub(crate) fn part(input: Tokens<'_>, tokens: &[Token<'_>]) -> Spanned<Raw> {
         [Token { kind: TokenKind::Quoted(text) | TokenKind::Text(text), .. }] => {
             Raw { text: text.clone(), is_quoted: true }
         }
-        _ => Raw { text: slice(input.notes.line, at), is_quoted: false },
+        _ => match slice(input.notes.line, at) {
+            // No name is empty, so these are two tokens.
+            empty if empty == "''" => Raw { text: String::new(), is_quoted: true },
+            text => Raw { text, is_quoted: false },
+        },
     };
     Spanned::new(raw, at)
 }

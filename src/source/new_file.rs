@@ -1,0 +1,398 @@
+//! The files that a command makes. A regular file appears whole or not at all, and takes the place of a regular file
+//! only; a pipe and a device are written into; everything else is refused.
+
+use super::ending::BeforeEnd;
+use super::outlet::Outlet;
+use super::words;
+use crate::budget::Budget;
+use rustix::fs::{
+    AtFlags, CWD, FileType, FlockOperation, Gid, Mode, OFlags, Stat, Uid, fchown, flock, fstat, linkat, lstat, openat,
+    renameat, unlinkat,
+};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// What may be where the file is to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Allowed {
+    /// A regular file, which is replaced.
+    pub replaces_file: bool,
+    /// A pipe or a character device, which is written into.
+    pub writes_into: bool,
+}
+
+/// Why there is no file.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
+pub enum NewFileError {
+    /// The path is empty.
+    #[error("the name of the file is empty")]
+    Empty,
+    /// There is a file, and it may not be replaced.
+    #[error("{} already exists", .0.display())]
+    Exists(PathBuf),
+    /// What is there is no file.
+    #[error("cannot write {}: it is {what}", path.display())]
+    NoFile {
+        /// Where it is.
+        path: PathBuf,
+        /// With its article.
+        what: &'static str,
+    },
+    /// A named pipe without a reader.
+    #[error("cannot write {}: no program reads this pipe", .0.display())]
+    NoReader(PathBuf),
+    /// The system refuses.
+    #[error("cannot write {}: {}", path.display(), words(*error))]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        error: Errno,
+    },
+}
+
+/// Writes a file whose name is on the command line: one that is there is replaced, a pipe or a device is written into.
+///
+/// # Errors
+/// What is there is neither, or the system refuses.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), NewFileError> {
+    let allowed = Allowed { replaces_file: true, writes_into: true };
+    let file = NewFile::create(path, allowed, Mode::from_raw_mode(0o666))?;
+    let failed = |error: io::Error| {
+        let error = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+        NewFileError::Io { path: path.to_owned(), error }
+    };
+    file.file().and_then(|out| Outlet::new(out, Budget::unlimited()).write_all(bytes)).map_err(failed)?;
+    file.publish()
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+pub struct NewFile {
+    file: File,
+    path: PathBuf,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// A pipe or a device.
+    Stream,
+    /// No name yet (O_TMPFILE).
+    Nameless { replaces: bool },
+    /// A name beside the place, where the file system has no files without a name.
+    Beside { replaces: bool, hidden: Hidden },
+}
+
+/// A file under a hidden name, which goes with it.
+#[derive(Debug)]
+struct Hidden {
+    path: PathBuf,
+    _at_end: Option<BeforeEnd>,
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        // Nothing is left to do if it cannot be removed, or has its own name by now.
+        _ = unlinkat(CWD, &self.path, AtFlags::empty());
+    }
+}
+
+impl NewFile {
+    /// Begins the file at `path`, with these permissions if it is a new one.
+    ///
+    /// # Errors
+    /// What is there already is not allowed, or the system refuses.
+    pub fn create(path: &Path, allowed: Allowed, mode: Mode) -> Result<NewFile, NewFileError> {
+        let bytes = path.as_os_str().as_bytes();
+        if bytes.is_empty() {
+            return Err(NewFileError::Empty);
+        }
+        let no_file = |what| NewFileError::NoFile { path: path.to_owned(), what };
+        let io = |error| NewFileError::Io { path: path.to_owned(), error };
+        let (false, Some(name)) = (bytes.ends_with(b"/"), path.file_name()) else {
+            return Err(no_file("a directory"));
+        };
+        match lstat(path) {
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(io(error)),
+            Ok(there) => match file_type(&there) {
+                FileType::RegularFile if allowed.replaces_file => {}
+                FileType::RegularFile => return Err(NewFileError::Exists(path.to_owned())),
+                FileType::Fifo | FileType::CharacterDevice if allowed.writes_into => {
+                    return NewFile::stream(path, OFlags::NOFOLLOW);
+                }
+                // These links lead to what the program was given.
+                FileType::Symlink if allowed.writes_into && is_own_descriptor(path) => {
+                    return NewFile::stream(path, OFlags::empty());
+                }
+                other => return Err(no_file(with_article(other))),
+            },
+        }
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        remove_leftovers(directory, name);
+        let replaces = allowed.replaces_file;
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        let (file, place) = match openat(CWD, directory, flags | OFlags::TMPFILE, mode) {
+            Ok(file) => (File::from(file), Place::Nameless { replaces }),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+                let (file, hidden) = Hidden::create(path, name, mode).map_err(io)?;
+                (file, Place::Beside { replaces, hidden })
+            }
+            Err(error) => return Err(io(error)),
+        };
+        if let Some((user, group)) = invoking_user() {
+            fchown(&file, Some(user), Some(group)).map_err(io)?;
+        }
+        Ok(NewFile { file, path: path.to_owned(), place })
+    }
+
+    fn stream(path: &Path, flags: OFlags) -> Result<NewFile, NewFileError> {
+        // Non-blocking: opening a named pipe without a reader would wait, and Ctrl-C would not end that.
+        let flags = flags | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let file = openat(CWD, path, flags, Mode::empty()).map_err(|error| match error {
+            Errno::NXIO => NewFileError::NoReader(path.to_owned()),
+            error => NewFileError::Io { path: path.to_owned(), error },
+        })?;
+        let there = fstat(&file).map_err(|error| NewFileError::Io { path: path.to_owned(), error })?;
+        match file_type(&there) {
+            FileType::Fifo | FileType::CharacterDevice => {
+                Ok(NewFile { file: file.into(), path: path.to_owned(), place: Place::Stream })
+            }
+            other => Err(NewFileError::NoFile { path: path.to_owned(), what: with_article(other) }),
+        }
+    }
+
+    /// What it is written through. Of a pipe or a device it does not block.
+    ///
+    /// # Errors
+    /// The process has too many files open.
+    pub fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Whether it is a pipe or a device.
+    pub fn is_stream(&self) -> bool {
+        matches!(self.place, Place::Stream)
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// Something is there by now, or the system refuses.
+    pub fn publish(self) -> Result<(), NewFileError> {
+        let path = &self.path;
+        let failed = |error| match error {
+            Errno::EXIST => NewFileError::Exists(path.clone()),
+            error => NewFileError::Io { path: path.clone(), error },
+        };
+        if !self.is_stream() {
+            rustix::fs::fsync(&self.file).map_err(failed)?;
+        }
+        match &self.place {
+            Place::Stream => Ok(()),
+            Place::Nameless { replaces: false } => self.link(path).map_err(failed),
+            Place::Beside { replaces: false, hidden } => {
+                linkat(CWD, &hidden.path, CWD, path, AtFlags::empty()).map_err(failed)
+            }
+            Place::Nameless { replaces: true } => {
+                let hidden = Hidden::beside(path, path.file_name().unwrap_or_default());
+                self.link(&hidden.path).and_then(|()| renameat(CWD, &hidden.path, CWD, path)).map_err(failed)
+            }
+            Place::Beside { replaces: true, hidden } => renameat(CWD, &hidden.path, CWD, path).map_err(failed),
+        }
+    }
+
+    /// Links a file without a name.
+    fn link(&self, path: &Path) -> Result<(), Errno> {
+        use std::os::fd::AsRawFd;
+        let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW)
+    }
+}
+
+impl Hidden {
+    /// The name of this process for a file that is not whole.
+    fn beside(path: &Path, name: &OsStr) -> Hidden {
+        let mut hidden = hidden_prefix(name);
+        hidden.push(format!("{}{SUFFIX}", std::process::id()));
+        let path = path.with_file_name(hidden);
+        let leftover = path.clone();
+        // Without this the next writer removes it.
+        let at_end = BeforeEnd::new(move || _ = unlinkat(CWD, &leftover, AtFlags::empty())).ok();
+        Hidden { path, _at_end: at_end }
+    }
+
+    fn create(path: &Path, name: &OsStr, mode: Mode) -> Result<(File, Hidden), Errno> {
+        let hidden = Hidden::beside(path, name);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(openat(CWD, &hidden.path, flags, mode)?);
+        // While it is locked it is no leftover, for processes of other pid namespaces too.
+        _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        Ok((file, hidden))
+    }
+}
+
+const SUFFIX: &str = ".part";
+
+/// What the hidden names of a file begin with.
+fn hidden_prefix(name: &OsStr) -> OsString {
+    let mut prefix = OsString::from(".");
+    prefix.push(name);
+    prefix.push(".");
+    prefix
+}
+
+/// Removes what processes that are gone have left of a file of that name. What cannot be removed stays.
+fn remove_leftovers(directory: &Path, name: &OsStr) {
+    let prefix = hidden_prefix(name);
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name.as_bytes().strip_prefix(prefix.as_bytes());
+        let number = number.and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()));
+        let number = number.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+        let Some(process) = number.and_then(rustix::process::Pid::from_raw) else {
+            continue;
+        };
+        let is_gone = rustix::process::test_kill_process(process) == Err(Errno::SRCH);
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let is_ours = entry.metadata().is_ok_and(|there| there.is_file());
+        if is_gone
+            && is_ours
+            && let Ok(file) = openat(CWD, entry.path(), flags, Mode::empty())
+            && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
+        {
+            _ = unlinkat(CWD, entry.path(), AtFlags::empty());
+        }
+    }
+}
+
+/// Whether a path is a link of the kernel to a descriptor of this process.
+fn is_own_descriptor(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_bytes();
+    let is_number = |rest: &[u8]| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit);
+    matches!(bytes, b"/dev/stdout" | b"/dev/stderr")
+        || [&b"/dev/fd/"[..], b"/proc/self/fd/"].iter().any(|folder| bytes.strip_prefix(*folder).is_some_and(is_number))
+}
+
+fn file_type(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+fn with_article(kind: FileType) -> &'static str {
+    match kind {
+        FileType::RegularFile => "a regular file",
+        FileType::Directory => "a directory",
+        FileType::Symlink => "a symbolic link",
+        FileType::Fifo => "a named pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice => "a device",
+        FileType::BlockDevice => "a block device",
+        FileType::Unknown => "no file",
+    }
+}
+
+/// The user who ran sudo, and their group.
+fn invoking_user() -> Option<(Uid, Gid)> {
+    rustix::process::geteuid().is_root().then_some(())?;
+    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+    Some((Uid::from_raw(number("SUDO_UID")?), Gid::from_raw(number("SUDO_GID")?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::mknodat;
+    use std::os::unix::fs::{FileTypeExt, symlink};
+    use std::{fs, os};
+
+    const OWN: Mode = Mode::from_raw_mode(0o600);
+    const ASKED: Allowed = Allowed { replaces_file: true, writes_into: false };
+    const NOT_ASKED: Allowed = Allowed { replaces_file: false, writes_into: true };
+
+    fn written(path: &Path, allowed: Allowed) -> Result<(), NewFileError> {
+        let file = NewFile::create(path, allowed, OWN)?;
+        file.file().and_then(|mut out| out.write_all(b"new")).expect("written");
+        file.publish()
+    }
+
+    fn names(folder: &Path) -> usize {
+        fs::read_dir(folder).expect("a folder").count()
+    }
+
+    #[test]
+    fn only_a_file_is_replaced_and_only_if_asked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        written(&path("file"), NOT_ASKED).expect("a new file");
+        assert_eq!(written(&path("file"), NOT_ASKED), Err(NewFileError::Exists(path("file"))));
+        written(&path("file"), ASKED).expect("it is replaced");
+        written(&path("another"), ASKED).expect("a new file");
+        symlink(path("file"), path("link")).expect("a link");
+        symlink(path("nowhere"), path("loose")).expect("a link");
+        fs::create_dir(path("folder")).expect("a folder");
+        let _socket = os::unix::net::UnixListener::bind(path("socket")).expect("a socket");
+        for name in ["link", "loose", "folder", "socket", "folder/", ".", "..", "folder/.."] {
+            for allowed in [ASKED, NOT_ASKED] {
+                let refused = written(&path(name), allowed);
+                assert!(matches!(refused, Err(NewFileError::NoFile { .. })), "{name}: {refused:?}");
+            }
+        }
+        assert_eq!(written(Path::new(""), ASKED), Err(NewFileError::Empty));
+        assert!(!path("nowhere").exists());
+        assert_eq!(names(folder.path()), 6, "nothing else is left");
+    }
+
+    #[test]
+    fn a_pipe_is_written_into_and_never_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, OWN, 0).expect("a pipe");
+        assert_eq!(written(&pipe, ASKED), Err(NewFileError::NoFile { path: pipe.clone(), what: "a named pipe" }));
+        assert_eq!(written(&pipe, NOT_ASKED), Err(NewFileError::NoReader(pipe.clone())));
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let reader = File::from(openat(CWD, &pipe, flags, Mode::empty()).expect("a reader"));
+        written(&pipe, NOT_ASKED).expect("it is written into");
+        assert_eq!(io::read_to_string(reader).expect("read"), "new");
+        assert!(fs::symlink_metadata(&pipe).expect("there").file_type().is_fifo());
+        assert_eq!(names(folder.path()), 1);
+    }
+
+    #[test]
+    fn no_half_file_stays_where_files_need_a_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        let (file, hidden) = Hidden::create(&path, OsStr::new("file"), OWN).expect("a file");
+        assert_eq!(names(folder.path()), 1);
+        let begun = NewFile { file, path: path.clone(), place: Place::Beside { replaces: false, hidden } };
+        begun.publish().expect("its name");
+        assert_eq!(names(folder.path()), 1);
+        let (file, hidden) = Hidden::create(&path, OsStr::new("file"), OWN).expect("a file");
+        NewFile { file, path, place: Place::Beside { replaces: true, hidden } }.publish().expect("its name");
+        assert_eq!(names(folder.path()), 1);
+        drop(Hidden::create(&folder.path().join("other"), OsStr::new("other"), OWN).expect("a file"));
+        assert_eq!(names(folder.path()), 1, "what is not published goes");
+    }
+
+    #[test]
+    fn what_a_process_that_is_gone_has_left_is_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut child = std::process::Command::new("true").spawn().expect("a process");
+        child.wait().expect("it ends");
+        let path = |name: String| folder.path().join(name);
+        let (gone, own) =
+            (path(format!(".file.{}.part", child.id())), path(format!(".file.{}.part", std::process::id())));
+        let other = path(format!(".other.{}.part", child.id()));
+        for leftover in [&gone, &own, &other] {
+            fs::write(leftover, "half").expect("written");
+        }
+        written(&path("file".to_owned()), NOT_ASKED).expect("a new file");
+        assert_eq!([gone.exists(), own.exists(), other.exists()], [false, true, true]);
+    }
+}

@@ -91,6 +91,14 @@ impl Interrupts {
         self.wait(Some((source, PollFlags::IN)), None).map(|_| ())
     }
 
+    /// Waits at most `limit` until `source` can be read or has ended.
+    ///
+    /// # Errors
+    /// [`Stopped::Interrupted`] when Ctrl-C comes first.
+    pub fn wait_readable_for(&self, source: BorrowedFd<'_>, limit: Duration) -> Result<Woken, Stopped> {
+        self.wait(Some((source, PollFlags::IN)), Some(limit))
+    }
+
     /// Waits for `duration`, or until nobody reads `output` any more.
     ///
     /// # Errors

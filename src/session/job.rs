@@ -8,6 +8,7 @@ use super::printer::{Destination, OutputEnd, SharedDestination};
 use super::script;
 use super::shell::{self, ShellIo};
 use super::view::refuse_several;
+use crate::budget::Budget;
 use crate::command::{self, Assert, Flow, LANGUAGE, Resume, Set, SourceScript, expand_home};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::Name;
@@ -85,7 +86,7 @@ impl Session {
         }
         let nature = command::nature(&*job.command.node);
         self.has_shown_displays |= nature.concerns_displays;
-        let closed = self.close(job, destination, ended);
+        let closed = self.close(job, destination, ended, was_interrupted);
         let resume = match &result {
             Ok(Flow::More(resume)) => Some(*resume),
             _ => None,
@@ -204,17 +205,18 @@ impl Session {
             Ok(permit) => permit,
             Err(refused) => return self.fail(input.about_line(refused.to_owned())),
         };
-        let status = match shell::run(shell_text, self.options.shell, self.is_json(), permit) {
-            Ok(status) => status,
+        let descriptors = self.options.shell;
+        let started = shell::start(shell_text, descriptors, self.is_json(), permit);
+        let ended = match started.and_then(|child| shell::wait(child, descriptors, &self.interrupts, false)) {
+            Ok(ended) => ended,
             Err(error) => {
                 let message = format!("the shell cannot be started: {}", words(error));
                 return self.fail(input.about_line(message));
             }
         };
-        // Ctrl-C was meant for the child. If it has ended the child, it also ends the command file.
-        self.interrupts.forget();
-        let outcome = self.shell_ended(input, status);
-        if shell::was_interrupted(status) { LineOutcome::Interrupted } else { outcome }
+        let outcome = self.shell_ended(input, ended.status);
+        // It also ends the command file.
+        if ended.was_interrupted { LineOutcome::Interrupted } else { outcome }
     }
 
     /// Sets `$_shell_exitcode` or `$_shell_exitsignal`, as gdb does. A failed command is a remark at the prompt and an
@@ -268,7 +270,8 @@ impl Session {
 
     fn open_file(&self, path: &Spanned<String>, append: bool) -> eval::Result<Destination<'static>> {
         let permit = self.options.shell_permit().map_err(|refused| eval::Error::refused(path.at, refused))?;
-        Destination::file(&expand_home(&path.node), append, permit).map_err(|why| {
+        let budget = Budget::until(self.interrupts.flag());
+        Destination::file(&expand_home(&path.node), append, budget, permit).map_err(|why| {
             let message = format!("{} cannot be written: {why}", path.node);
             eval::Error { code: ErrorCode::Io, ..eval::Error::new(path.at, message) }
         })
@@ -283,7 +286,8 @@ impl Session {
             None => Ok(None),
         };
         let started = output.and_then(|output| shell::reader(&command.node, self.options.shell, output, permit));
-        started.and_then(|child| Destination::pipe(child, false)).map_err(|error| {
+        let budget = Budget::until(self.interrupts.flag());
+        started.and_then(|child| Destination::pipe(child, false, budget)).map_err(|error| {
             let message = format!("the shell cannot be started: {}", words(error));
             eval::Error { code: ErrorCode::Io, ..eval::Error::new(command.at, message) }
         })
@@ -312,7 +316,7 @@ impl Session {
             return outcome;
         };
         let flushed = destination.flush();
-        let reader = self.wait_for_reader(input, destination);
+        let reader = self.wait_for_reader(input, destination, outcome == LineOutcome::Interrupted);
         match (outcome, flushed) {
             (LineOutcome::Done, Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
                 let message = format!("its output cannot be written: {}", words(error));
@@ -324,7 +328,13 @@ impl Session {
     }
 
     /// Closes the destination of a command, and reports what went wrong with it.
-    fn close(&mut self, job: &Job, destination: Destination<'_>, ended: OutputEnd) -> LineOutcome {
+    fn close(
+        &mut self,
+        job: &Job,
+        destination: Destination<'_>,
+        ended: OutputEnd,
+        was_interrupted: bool,
+    ) -> LineOutcome {
         let (what, closed) = match &destination {
             Destination::Screen { pager: Some(_), .. } => ("standard output", LineOutcome::Interrupted),
             Destination::Screen { pager: None, .. } => ("standard output", LineOutcome::Closed),
@@ -339,7 +349,7 @@ impl Session {
         if let Destination::Screen { ends_in_row: Some(ends_in_row), .. } = destination {
             self.ends_in_row = ends_in_row;
         }
-        let reader = self.wait_for_reader(job.input, destination);
+        let reader = self.wait_for_reader(job.input, destination, was_interrupted);
         match ended {
             OutputEnd::Whole => reader,
             OutputEnd::Closed if closed == LineOutcome::Done => reader,
@@ -351,22 +361,28 @@ impl Session {
         }
     }
 
-    fn wait_for_reader(&mut self, input: Input, destination: Destination<'_>) -> LineOutcome {
-        let Destination::Pipe { mut child, input: pipe, is_pager } = destination else {
+    fn wait_for_reader(&mut self, input: Input, destination: Destination<'_>, is_interrupted: bool) -> LineOutcome {
+        let Destination::Pipe { child, input: pipe, is_pager } = destination else {
             return LineOutcome::Done;
         };
-        // The reader sees the end of its input only when our side is closed.
-        drop(pipe);
-        let status = child.wait();
-        self.interrupts.forget();
-        match status {
-            Ok(status) if is_pager => {
-                if !status.success() && !shell::was_interrupted(status) {
+        // The reader sees the end of its input only when our side is closed. What it has not taken is lost if it was
+        // interrupted, and is written already if not.
+        drop(pipe.into_parts());
+        // A pager has the terminal.
+        let descriptors = if is_pager { ShellIo::Terminal } else { self.options.shell };
+        match shell::wait(child, descriptors, &self.interrupts, is_interrupted) {
+            Ok(ended) if is_pager => {
+                if !ended.status.success() && !ended.was_interrupted {
                     self.note("the pager failed, and its output is lost: `set pager ask`, then run the command again");
                 }
                 LineOutcome::Done
             }
-            Ok(status) => self.shell_ended(input, status),
+            // The command itself was interrupted.
+            Ok(_) if is_interrupted => LineOutcome::Done,
+            Ok(ended) => {
+                let outcome = self.shell_ended(input, ended.status);
+                if ended.was_interrupted { LineOutcome::Interrupted } else { outcome }
+            }
             Err(_) => LineOutcome::Done,
         }
     }

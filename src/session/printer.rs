@@ -8,6 +8,7 @@ use super::shell::{LogWriter, ShellPermit};
 use crate::budget::Budget;
 use crate::render::{Record, Renderer, Sink};
 use crate::report::Stopped;
+use crate::source::outlet::{Outlet, is_interruption};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -119,9 +120,7 @@ impl<'a> Printer<'a> {
         }
         let ended = match self.failure {
             None => OutputEnd::Whole,
-            Some(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted) => {
-                OutputEnd::Closed
-            }
+            Some(error) if error.kind() == io::ErrorKind::BrokenPipe || is_interruption(&error) => OutputEnd::Closed,
             Some(error) => OutputEnd::Failed(error),
         };
         (self.destination, ended)
@@ -133,7 +132,7 @@ impl<'a> Printer<'a> {
 
     fn after<T>(&mut self, result: io::Result<T>) -> Result<T, Stopped> {
         result.map_err(|error| {
-            let asked_to_stop = error.kind() == io::ErrorKind::Interrupted;
+            let asked_to_stop = is_interruption(&error);
             self.failure.get_or_insert(error);
             if asked_to_stop { self.interrupt() } else { Stopped::Closed }
         })
@@ -322,12 +321,12 @@ pub enum Destination<'a> {
         /// The shell.
         child: Child,
         /// Its input.
-        input: BufWriter<ChildStdin>,
+        input: BufWriter<Outlet<ChildStdin>>,
         /// Whether it is the user's pager.
         is_pager: bool,
     },
     /// A file.
-    File(BufWriter<File>),
+    File(BufWriter<Outlet<File>>),
     /// One of these that several commands share.
     Shared(SharedDestination),
 }
@@ -368,8 +367,8 @@ impl<'a> Destination<'a> {
     ///
     /// # Errors
     /// It was not.
-    pub fn pipe(mut child: Child, is_pager: bool) -> io::Result<Self> {
-        let input = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    pub fn pipe(mut child: Child, is_pager: bool, budget: Budget) -> io::Result<Self> {
+        let input = Outlet::new(child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?, budget);
         Ok(Destination::Pipe { child, input: BufWriter::with_capacity(BUFFER, input), is_pager })
     }
 
@@ -377,7 +376,7 @@ impl<'a> Destination<'a> {
     ///
     /// # Errors
     /// Why it cannot be opened, in words.
-    pub fn file(path: &Path, append: bool, _: ShellPermit) -> Result<Self, String> {
+    pub fn file(path: &Path, append: bool, budget: Budget, _: ShellPermit) -> Result<Self, String> {
         let how = if append { OFlags::APPEND } else { OFlags::TRUNC };
         // Non-blocking: opening a named pipe without a reader would wait, and Ctrl-C would not end that.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
@@ -387,7 +386,8 @@ impl<'a> Destination<'a> {
             error => words(error),
         })?;
         rustix::fs::fcntl_setfl(&file, how & OFlags::APPEND).map_err(words)?;
-        Ok(Destination::File(BufWriter::with_capacity(BUFFER, file.into())))
+        let file = Outlet::new(File::from(file), budget);
+        Ok(Destination::File(BufWriter::with_capacity(BUFFER, file)))
     }
 
     /// Writes text, page by page where there is a pager.
@@ -425,7 +425,7 @@ impl<'a> Destination<'a> {
         let Some(held_rows) = held_rows.take() else {
             return Ok(());
         };
-        *self = Destination::pipe(held_rows.start()?, true)?;
+        *self = Destination::pipe(held_rows.start()?, true, Budget::unlimited())?;
         self.write(held_rows.text())
     }
 
@@ -451,8 +451,8 @@ impl<'a> Destination<'a> {
     fn descriptor(&mut self) -> io::Result<OwnedFd> {
         self.flush()?;
         match self {
-            Destination::Pipe { input, .. } => input.get_ref().as_fd().try_clone_to_owned(),
-            Destination::File(file) => file.get_ref().as_fd().try_clone_to_owned(),
+            Destination::Pipe { input, .. } => input.get_ref().get_ref().as_fd().try_clone_to_owned(),
+            Destination::File(file) => file.get_ref().get_ref().as_fd().try_clone_to_owned(),
             Destination::Shared(shared) => shared.descriptor(),
             Destination::Screen { .. } => io::stdout().as_fd().try_clone_to_owned(),
         }
@@ -500,7 +500,7 @@ impl<'a> Destination<'a> {
     pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Destination::Screen { output, .. } => Some(output.get_ref().as_fd()),
-            Destination::Pipe { input, .. } => Some(input.get_ref().as_fd()),
+            Destination::Pipe { input, .. } => Some(input.get_ref().get_ref().as_fd()),
             Destination::File(_) | Destination::Shared(_) => None,
         }
     }

@@ -8,11 +8,13 @@ use super::outcome::{Input, LineOutcome, words};
 use crate::command::LANGUAGE;
 use crate::lang::script;
 use crate::report::{End, EndStatus, ErrorCode, ErrorReport, Hello, RequestId};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use serde::Deserialize;
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The version of the protocol. It grows only with a change that would mislead older clients.
 const PROTOCOL: u32 = 1;
@@ -26,7 +28,8 @@ impl Session {
     /// Answers the requests of standard input until it ends or `quit` comes.
     pub fn serve(&mut self) -> LineOutcome {
         let input = std::io::stdin().as_fd().try_clone_to_owned();
-        let requests = input.and_then(|input| Requests::read(input, self.interrupts.raiser()));
+        let output = std::io::stdout().as_fd().try_clone_to_owned();
+        let requests = input.and_then(|input| Requests::read(input, output?, self.interrupts.raiser()));
         let requests = match requests {
             Ok(requests) => requests,
             Err(error) => return self.input_failed(&words(error)),
@@ -34,15 +37,15 @@ impl Session {
         let interrupts = Rc::clone(&self.interrupts);
         // The lines of a block that waits for its `end`.
         let mut block = String::new();
-        while let Some(Request { id, line }) = requests.next() {
+        while let Some((Request { id, line }, was_cancelled)) = requests.next(&interrupts) {
             let (text, is_line, continues, line) = match line {
                 Ok(line) => (line.text, !line.is_object, line.continues, Ok(line.line)),
                 Err(InvalidRequest::Input(why)) => return self.input_failed(&why),
                 Err(other) => (None, false, false, Err(other)),
             };
-            let outcome = match (requests.begin(&id, &interrupts), line) {
-                (false, _) => LineOutcome::Interrupted,
-                (true, Ok(line)) if is_line => {
+            let outcome = match line {
+                _ if was_cancelled => LineOutcome::Interrupted,
+                Ok(line) if is_line => {
                     block.push_str(&line);
                     if script::is_open(LANGUAGE, &block) {
                         block.push('\n');
@@ -51,7 +54,7 @@ impl Session {
                         self.answer(None, Ok(std::mem::take(&mut block)), false)
                     }
                 }
-                (true, line) => self.answer(text, line, continues),
+                line => self.answer(text, line, continues),
             };
             let outcome = match (outcome, requests.end(&interrupts)) {
                 // However far it came: `watch` takes an interrupt as its normal end, for others it may be a failure.
@@ -62,6 +65,9 @@ impl Session {
             if matches!(outcome, LineOutcome::Quit(_) | LineOutcome::Closed) || ended == LineOutcome::Closed {
                 return outcome;
             }
+        }
+        if requests.are_unread() {
+            return LineOutcome::Closed;
         }
         if block.is_empty() { LineOutcome::Done } else { self.answer(None, Ok(block), false) }
     }
@@ -102,8 +108,12 @@ impl Session {
     }
 }
 
-/// The most waiting requests. A program that sends more blocks.
-const WAITING: usize = 1024;
+/// The most bytes of waiting requests. A program that sends more blocks; up to there a cancellation passes all of them.
+const WAITING: usize = 16 << 20;
+
+/// The most cancellations that are kept for requests that are still to come, and the longest id of one.
+const CANCELLED_BEFORE: usize = 1024;
+const LONGEST_ID: usize = 1024;
 
 /// A request.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -168,72 +178,153 @@ enum InputLine {
     Cancel(RequestId),
 }
 
-/// The state of requests that the reading thread and the answering thread share.
+/// The requests that wait, and what the answering thread must know of the one that runs.
 #[derive(Default)]
 struct RequestState {
+    waiting: VecDeque<WaitingRequest>,
+    /// The memory of those that wait.
+    bytes: usize,
+    /// Those of requests that have not come yet, the oldest first.
+    cancelled_before: VecDeque<RequestId>,
+    /// Whether no more requests come.
+    is_at_end: bool,
+    /// Whether nobody reads answers any more.
+    is_unread: bool,
     running: Option<RequestId>,
     /// Whether the running request was cancelled.
     is_cancelled: bool,
-    cancelled: Vec<RequestId>,
+}
+
+struct WaitingRequest {
+    request: Request,
+    is_cancelled: bool,
 }
 
 /// The queue of requests.
-pub(super) struct Requests {
-    queue: Receiver<Request>,
-    state: Arc<Mutex<RequestState>>,
+pub(super) struct Requests(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<RequestState>,
+    changed: Condvar,
+    /// Stops the running request.
+    raise: InterruptHandle,
 }
 
 impl Requests {
-    /// Starts the reading thread. `raise` stops the running request.
-    pub(super) fn read(input: OwnedFd, raise: InterruptHandle) -> std::io::Result<Self> {
-        let (sender, queue) = sync_channel(WAITING);
-        let state = Arc::new(Mutex::new(RequestState::default()));
-        let shared = Arc::clone(&state);
+    /// Starts the threads that read requests and look whether somebody reads `output`. `raise` stops the running request.
+    pub(super) fn read(input: OwnedFd, output: OwnedFd, raise: InterruptHandle) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), raise });
         // Its own, so that Ctrl-C between two requests wakes nothing else.
         let interrupts = Interrupts::listen()?;
+        let (reading, watching) = (Arc::clone(&shared), Arc::clone(&shared));
         std::thread::Builder::new().spawn(move || {
-            read_all(LineReader::new(input), &interrupts, &sender, |id| {
-                let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                match state.running.as_ref() == Some(&id) {
-                    true => {
-                        state.is_cancelled = true;
-                        raise.raise();
-                    }
-                    false if state.cancelled.len() < WAITING => state.cancelled.push(id),
-                    false => {}
-                }
-            });
+            read_all(LineReader::new(input), &interrupts, &reading);
+            reading.change(|state| state.is_at_end = true);
         })?;
-        Ok(Requests { queue, state })
+        std::thread::Builder::new().spawn(move || {
+            wait_until_unread(&output);
+            watching.change(|state| state.is_unread = true);
+            watching.raise.raise();
+        })?;
+        Ok(Requests(shared))
     }
 
-    /// The next request; `None` at the end of the input.
-    pub(super) fn next(&self) -> Option<Request> {
-        self.queue.recv().ok()
-    }
-
-    /// Marks a request as running; false if it was cancelled. From now on a cancellation interrupts it.
-    pub(super) fn begin(&self, id: &RequestId, interrupts: &Interrupts) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = state.cancelled.len();
-        state.cancelled.retain(|cancelled| cancelled != id);
-        let is_wanted = state.cancelled.len() == before;
-        state.running = is_wanted.then(|| id.clone());
+    /// The next request, and whether it was cancelled before it ran; `None` at the end of the input, or if nobody reads
+    /// answers any more. From now on a cancellation interrupts it.
+    pub(super) fn next(&self, interrupts: &Interrupts) -> Option<(Request, bool)> {
+        let state = self.0.lock();
+        let is_idle = |state: &mut RequestState| state.waiting.is_empty() && !state.is_at_end && !state.is_unread;
+        let mut state = self.0.changed.wait_while(state, is_idle).unwrap_or_else(PoisonError::into_inner);
+        let WaitingRequest { request, is_cancelled } = state.waiting.pop_front().filter(|_| !state.is_unread)?;
+        state.bytes -= request.bytes();
+        state.running = (!is_cancelled).then(|| request.id.clone());
         state.is_cancelled = false;
         interrupts.forget();
-        is_wanted
+        self.0.changed.notify_all();
+        Some((request, is_cancelled))
     }
 
     /// Marks the running request as answered. Returns whether it was cancelled.
     pub(super) fn end(&self, interrupts: &Interrupts) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         state.running = None;
         interrupts.forget();
         state.is_cancelled
     }
+
+    /// Whether nobody reads answers any more.
+    pub(super) fn are_unread(&self) -> bool {
+        self.0.lock().is_unread
+    }
 }
 
-fn read_all(mut lines: LineReader, interrupts: &Interrupts, sender: &SyncSender<Request>, cancel: impl Fn(RequestId)) {
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, RequestState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut RequestState)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// Adds a request, once there is room for it.
+    fn add(&self, request: Request) {
+        let bytes = request.bytes();
+        let is_full =
+            |state: &mut RequestState| !state.waiting.is_empty() && state.bytes + bytes > WAITING && !state.is_unread;
+        let mut state = self.changed.wait_while(self.lock(), is_full).unwrap_or_else(PoisonError::into_inner);
+        state.bytes += bytes;
+        let before = state.cancelled_before.len();
+        state.cancelled_before.retain(|cancelled| *cancelled != request.id);
+        let is_cancelled = state.cancelled_before.len() < before;
+        state.waiting.push_back(WaitingRequest { request, is_cancelled });
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Cancels the request that runs, one that waits, or one that is still to come.
+    fn cancel(&self, id: RequestId) {
+        let mut state = self.lock();
+        if state.running.as_ref() == Some(&id) {
+            state.is_cancelled = true;
+            self.raise.raise();
+        } else if let Some(waiting) = state.waiting.iter_mut().find(|one| one.request.id == id && !one.is_cancelled) {
+            waiting.is_cancelled = true;
+        } else if id.bytes() <= LONGEST_ID {
+            if state.cancelled_before.len() == CANCELLED_BEFORE {
+                state.cancelled_before.pop_front();
+            }
+            state.cancelled_before.push_back(id);
+        }
+    }
+}
+
+impl Request {
+    /// The memory that it takes while it waits.
+    fn bytes(&self) -> usize {
+        let line = match &self.line {
+            Ok(line) => line.line.len(),
+            Err(InvalidRequest::ParsedLine(line)) => line.text.len(),
+            Err(InvalidRequest::Object(why) | InvalidRequest::Input(why)) => why.len(),
+        };
+        size_of::<WaitingRequest>() + self.id.bytes() + line
+    }
+}
+
+/// Returns when the other end of a pipe, socket or terminal is closed.
+fn wait_until_unread(output: &OwnedFd) {
+    loop {
+        // Even with no event requested, poll reports that nobody reads.
+        let mut outputs = [PollFd::new(output, PollFlags::empty())];
+        match poll(&mut outputs, None) {
+            Err(Errno::INTR) => {}
+            _ => return,
+        }
+    }
+}
+
+fn read_all(mut lines: LineReader, interrupts: &Interrupts, requests: &Shared) {
     loop {
         let (number, text) = match lines.next(interrupts) {
             Ok(Some(line)) => (line.number as u64, line.text.map_err(InvalidRequest::ParsedLine)),
@@ -245,8 +336,7 @@ fn read_all(mut lines: LineReader, interrupts: &Interrupts, sender: &SyncSender<
             Err(NoLine::Failed(error)) => {
                 let id = RequestId::Number(0);
                 let why = super::outcome::words(error);
-                let line = Err(InvalidRequest::Input(why));
-                _ = sender.send(Request { id, line });
+                requests.add(Request { id, line: Err(InvalidRequest::Input(why)) });
                 return;
             }
         };
@@ -257,12 +347,8 @@ fn read_all(mut lines: LineReader, interrupts: &Interrupts, sender: &SyncSender<
             Err(bad) => InputLine::Request(Request { id, line: Err(bad) }),
         };
         match parsed {
-            InputLine::Cancel(id) => cancel(id),
-            InputLine::Request(request) => {
-                if sender.send(request).is_err() {
-                    return;
-                }
-            }
+            InputLine::Cancel(id) => requests.cancel(id),
+            InputLine::Request(request) => requests.add(request),
         }
     }
 }

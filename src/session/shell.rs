@@ -1,15 +1,18 @@
 //! Shell commands (`!`, `shell`, and the reader of a pipe), and `--no-shell`: whether a session may start programs and
 //! write files. And the log (`set logging`): what is printed on the screen, written to a file too, as the settings say.
 
+use super::interrupt::{Interrupts, Woken};
 use super::outcome::words;
 use crate::command::expand_home;
 use crate::render::{Record, Renderer};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 /// The standard input and output of a shell command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,17 +25,73 @@ pub enum ShellIo {
     Protocol,
 }
 
-/// Runs `text` in the shell and waits for it. With `is_json`, standard output has records alone, and the output of the
-/// child goes to standard error.
+/// Starts `text` in the shell. With `is_json`, standard output has records alone, and the output of the child goes to
+/// standard error.
 ///
 /// # Errors
 /// The shell cannot be started.
-pub fn run(text: &str, descriptors: ShellIo, is_json: bool, permit: ShellPermit) -> io::Result<ExitStatus> {
+pub fn start(text: &str, descriptors: ShellIo, is_json: bool, permit: ShellPermit) -> io::Result<Child> {
     let mut command = command(text, descriptors, permit)?;
     if is_json {
         command.stdout(standard_error()?);
     }
-    command.status()
+    command.spawn()
+}
+
+/// How a child has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct ShellEnd {
+    /// Its status.
+    pub status: ExitStatus,
+    /// Whether Ctrl-C or a cancellation has come that the child did not take for itself.
+    pub was_interrupted: bool,
+}
+
+/// A child that goes on for so long after Ctrl-C at the terminal has taken it for itself, as an editor does.
+const TAKEN: Duration = Duration::from_millis(100);
+
+/// How long a child without a terminal may take to end after SIGINT.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Waits until a child has ended. Ctrl-C at the terminal has reached it too. Otherwise it gets SIGINT, and ends with
+/// SIGKILL if it does not heed that. `is_to_end` is whether Ctrl-C has come before.
+///
+/// # Errors
+/// It cannot be waited for.
+pub fn wait(mut child: Child, descriptors: ShellIo, interrupts: &Interrupts, is_to_end: bool) -> io::Result<ShellEnd> {
+    let mut interrupted = is_to_end.then(Instant::now);
+    if let Some(process) = Pid::from_raw(child.id().cast_signed())
+        && let Ok(ended) = pidfd_open(process, PidfdFlags::empty())
+    {
+        let end = |signal| match descriptors {
+            ShellIo::Terminal => {}
+            ShellIo::Script => _ = kill_process(process, signal),
+            ShellIo::Protocol => _ = kill_process_group(process, signal),
+        };
+        // It has come to the end of its input: it may still do something with that.
+        let mut is_told = !is_to_end;
+        loop {
+            let waited = match interrupted {
+                Some(_) if descriptors != ShellIo::Terminal => interrupts.wait_readable_for(ended.as_fd(), GRACE),
+                _ => interrupts.wait_readable(ended.as_fd()).map(|()| Woken::Ready),
+            };
+            match waited {
+                Ok(Woken::Ready) => break,
+                Ok(Woken::TimedOut) => {
+                    end(if is_told { Signal::KILL } else { Signal::INT });
+                    is_told = true;
+                }
+                Err(_) => {
+                    interrupts.forget();
+                    end(if interrupted.is_some() { Signal::KILL } else { Signal::INT });
+                    (interrupted, is_told) = (Some(Instant::now()), true);
+                }
+            }
+        }
+    }
+    let status = child.wait()?;
+    let is_meant = |at: Instant| descriptors != ShellIo::Terminal || at.elapsed() < TAKEN;
+    Ok(ShellEnd { status, was_interrupted: was_interrupted(status) || interrupted.is_some_and(is_meant) })
 }
 
 /// Starts `text` in the shell with a pipe as its standard input. It writes to `output`, if there is one.
@@ -59,6 +118,8 @@ fn command(text: &str, descriptors: ShellIo, _: ShellPermit) -> io::Result<Comma
         ShellIo::Terminal => {}
         ShellIo::Script => _ = command.stdin(Stdio::null()),
         ShellIo::Protocol => {
+            // What the command starts ends with it.
+            command.process_group(0);
             command.stdin(Stdio::null()).stdout(standard_error()?);
         }
     }
@@ -95,7 +156,7 @@ pub fn lost_its_reader(status: ExitStatus) -> bool {
 }
 
 /// Whether Ctrl-C has ended a command.
-pub fn was_interrupted(status: ExitStatus) -> bool {
+fn was_interrupted(status: ExitStatus) -> bool {
     status.signal() == Some(signal_hook::consts::SIGINT)
 }
 

@@ -1,7 +1,8 @@
 //! Writes into pipes and devices, which may be full for ever: Ctrl-C and the end of the reader end the wait.
 
-use crate::budget::Budget;
+use crate::budget::{Budget, OutOfBudget};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, Stat, fstat};
 use rustix::io::Errno;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -15,17 +16,29 @@ const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// Steps after which a budget looks at Ctrl-C.
 const LOOK: u64 = 1024;
 
-/// A pipe or a device that is written into.
+/// A file that is written into, which may be a pipe or a device.
 #[derive(Debug)]
 pub struct Outlet<F> {
     file: F,
     budget: Budget,
+    /// Whether it may be full; a regular file never is.
+    may_wait: bool,
+    /// Whether a wait was given up: the reader would miss a part.
+    is_over: bool,
+}
+
+/// Whether Ctrl-C is why something was not written.
+pub fn is_interruption(error: &io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    error.kind() == io::ErrorKind::Interrupted || cause == Some(&OutOfBudget::Interrupted)
 }
 
 impl<F: AsFd> Outlet<F> {
-    /// Writes into `file` as long as `budget` lasts.
+    /// Writes into `file`, and waits for its reader as long as `budget` lasts.
     pub fn new(file: F, budget: Budget) -> Outlet<F> {
-        Outlet { file, budget }
+        let is_file = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let may_wait = !fstat(&file).is_ok_and(is_file);
+        Outlet { file, budget, may_wait, is_over: false }
     }
 
     /// The file itself.
@@ -34,10 +47,8 @@ impl<F: AsFd> Outlet<F> {
     }
 
     /// Waits until it can be written.
-    fn wait(&self) -> io::Result<()> {
+    fn wait(&mut self) -> io::Result<()> {
         loop {
-            let mut budget = self.budget.clone();
-            budget.spend(LOOK).map_err(io::Error::other)?;
             let mut files = [PollFd::new(&self.file, PollFlags::OUT)];
             match poll(&mut files, Some(&PATIENCE)) {
                 Ok(0) | Err(Errno::INTR) => {}
@@ -45,12 +56,22 @@ impl<F: AsFd> Outlet<F> {
                 Ok(_) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
+            // A copy: the flag of Ctrl-C is lowered again, and the next command is not over.
+            let left = self.budget.clone().spend(LOOK);
+            self.is_over = left.is_err();
+            left.map_err(io::Error::other)?;
         }
     }
 }
 
 impl<F: AsFd> Write for Outlet<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.may_wait {
+            return Ok(rustix::io::write(&self.file, bytes)?);
+        }
+        if self.is_over {
+            return Err(io::Error::other(OutOfBudget::Interrupted));
+        }
         let part = bytes.get(..AT_ONCE).unwrap_or(bytes);
         loop {
             self.wait()?;
@@ -69,7 +90,6 @@ impl<F: AsFd> Write for Outlet<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::OutOfBudget;
     use std::io::Read;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -88,10 +108,11 @@ mod tests {
         (&reader).read_exact(&mut first).expect("a byte");
         interrupt.store(true, Ordering::Relaxed);
         let (mut outlet, error) = other.join().expect("it ends");
-        let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
-        assert_eq!(cause, Some(&OutOfBudget::Interrupted));
-        drop(reader);
+        assert!(is_interruption(&error), "{error}");
         interrupt.store(false, Ordering::Relaxed);
+        assert!(outlet.write(b"x").is_err_and(|error| is_interruption(&error)), "a part is missing");
+        let mut outlet = Outlet::new(outlet.file, Budget::unlimited());
+        drop(reader);
         assert_eq!(outlet.write(b"x").map_err(|error| error.kind()), Err(io::ErrorKind::BrokenPipe));
     }
 }

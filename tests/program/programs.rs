@@ -285,6 +285,68 @@ fn a_cancelled_request_ends_as_interrupted_whatever_failed_in_it() {
 }
 
 #[test]
+fn whatever_a_request_waits_for_a_cancellation_or_sigint_ends_it() {
+    let home = Home::new();
+    let (mut child, mut requests, mut next) = server(&home, &[]);
+    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).expect("a number");
+    // Each says that it runs with a file. `while 1` with `!true` is waiting nearly always.
+    for line in [
+        "!echo > ready; sleep 600",
+        "!trap '' INT; echo > ready; while :; do sleep 600; done",
+        "print 1 | (echo > ready; sleep 600)",
+        "print 1 | (trap '' INT; echo > ready; sleep 600; sleep 600)",
+        "walk all | (echo > ready; sleep 600)",
+        "while 1\n!echo > ready\nend",
+        "while 1\nprint 1 | (cat; echo > ready) > /dev/null\nend",
+    ] {
+        for is_cancelled in [true, false] {
+            writeln!(requests, "{}", json!({"id": "a", "line": line})).unwrap();
+            let ready = home.path("ready");
+            while !ready.exists() {
+                std::thread::yield_now();
+            }
+            if is_cancelled {
+                writeln!(requests, r#"{{"cancel":"a"}}"#).unwrap();
+            } else {
+                rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+            }
+            let end = std::iter::repeat_with(&mut next).find(|record| record["type"] == "end").unwrap();
+            assert_eq!(end["status"], "interrupted", "{line}");
+            _ = std::fs::remove_file(ready);
+        }
+    }
+    drop(requests);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_cancellation_passes_all_requests_that_wait() {
+    let (mut child, mut requests, mut next) = server(&Home::new(), &[]);
+    writeln!(requests, r#"{{"id":"a","line":"watch $sp every 1h"}}"#).unwrap();
+    while next()["type"] != "watch-start" {}
+    let many = 20_000;
+    requests.write_all("#\n".repeat(many).as_bytes()).unwrap();
+    writeln!(requests, r#"{{"cancel":"a"}}"#).unwrap();
+    let mut ends = std::iter::repeat_with(next).filter(|record| record["type"] == "end");
+    assert_eq!(ends.next().map(|end| end["status"].clone()), Some(json!("interrupted")));
+    // The end of the input ends the server after the requests that were read.
+    drop(requests);
+    assert_eq!(ends.take(many).filter(|end| end["status"] == "ok").count(), many);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_server_whose_answers_nobody_reads_ends_at_once() {
+    for line in ["", r#"{"id":1,"line":"watch $sp every 1h"}"#, r#"{"id":1,"line":"!sleep 600"}"#] {
+        let (mut child, mut requests, next) = server(&Home::new(), &[]);
+        writeln!(requests, "{line}").unwrap();
+        drop(next);
+        assert!(child.wait().unwrap().success(), "{line}");
+        drop(requests);
+    }
+}
+
+#[test]
 fn half_a_block_in_a_request_says_how_to_send_all_of_it() {
     let objects = answers(&[], "{\"line\":\"if 1\"}\n");
     assert_eq!(kinds(&objects), ["error", "end"]);

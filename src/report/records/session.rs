@@ -302,3 +302,13 @@ pub enum RequestId {
     /// A text of the client's own.
     Text(String),
 }
+
+impl RequestId {
+    /// The bytes of its text.
+    pub fn bytes(&self) -> usize {
+        match self {
+            RequestId::Number(_) => 0,
+            RequestId::Text(text) => text.len(),
+        }
+    }
+}

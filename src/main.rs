@@ -13,7 +13,7 @@ use pmdb::report::{ErrorCode, ErrorReport, RequestId};
 use pmdb::session::{self, Assertions, Input, LineOutcome, LineTally, Session, SessionOptions, ShellIo};
 use pmdb::source::new_file;
 use pmdb::state::{self, DebugState};
-use pmdb::{process, repl, source};
+use pmdb::{process, render, repl, source};
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -123,6 +123,9 @@ fn run(arguments: &Arguments) -> Result<u8, EarlyEnd> {
     if arguments.subject() != InitialTarget::Demonstration {
         session.greet();
     }
+    if let Some(fault) = render::zone_fault() {
+        session.note(fault);
+    }
     if arguments.serve && session.hello() == LineOutcome::Closed {
         return Ok(0);
     }
@@ -212,7 +215,14 @@ fn prepare(
     demonstration: &mut Option<Demonstration>,
 ) -> ControlFlow<()> {
     if let Some(init) = session::init_file().filter(|_| !arguments.no_init) {
-        match session.run_file(&init, None) {
+        let ran = match init {
+            Ok(init) => session.run_file(&init, None),
+            Err(refused) => {
+                session.note(refused);
+                LineOutcome::Done
+            }
+        };
+        match ran {
             // At a prompt a failed init file does not stop the command line.
             LineOutcome::Failed(_) | LineOutcome::Interrupted if session.is_interactive() => {}
             outcome => tally.add(outcome)?,

@@ -81,9 +81,14 @@ pub(crate) fn kibibytes(bytes: &[u8]) -> Option<u64> {
     decimal(bytes).and_then(|number: u64| number.checked_mul(1024))
 }
 
-/// Text of the kernel's own, which is UTF-8.
+/// Text of the kernel's own, which is UTF-8. That of a capture may be anything.
 pub(crate) fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    one_line(&String::from_utf8_lossy(bytes))
+}
+
+/// A sentence or a word in which no line begins, and nothing that moves the cursor: such characters are replaced.
+pub(crate) fn one_line(text: &str) -> String {
+    text.replace(|c| c != '\t' && !is_plain(c), "\u{fffd}")
 }
 
 /// A hexadecimal number without `0x`, and nothing else.
@@ -351,6 +356,15 @@ mod tests {
         for bad in ["", "-", "1f", "1g-", "10000000000000000-"] {
             assert_eq!(hexadecimal_before(b'-', bad.as_bytes()), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_sentence_has_one_line() {
+        assert_eq!(
+            one_line("gr\u{f6}\u{df}e\t\n(pmdb) \u{1b}[2J\r\u{85}"),
+            "gr\u{f6}\u{df}e\t\u{fffd}(pmdb) \u{fffd}[2J\u{fffd}\u{fffd}"
+        );
+        assert_eq!(lossy(b"6.1\nx\xff"), "6.1\u{fffd}x\u{fffd}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::kernel::physical::{Resources, Zones};
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{Stat, Status};
 use crate::kernel::swaps::{Config, SwapAreas, SwapLayout};
+use crate::kernel::text::lossy;
 use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageMapEntry, PageSize};
 use crate::source::{
     self, ConfigPlace, Credentials, Error, File, Finding, FrameRecord, Held, KernelSetting, List, Listed, Probe,
@@ -89,7 +90,7 @@ impl Machine {
     fn version(&self) -> &KernelVersion {
         self.cache.kernel.get_or_init(|| {
             let release = self.source.whole(File::Release).unwrap_or_default();
-            let release = String::from_utf8_lossy(&release).into_owned();
+            let release = lossy(release.trim_ascii_end());
             let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
             let number = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
             KernelVersion { release, number }

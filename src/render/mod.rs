@@ -21,3 +21,4 @@ pub use record::{DeclaredRecord, Record, Renderer, RowRange, Sink};
 pub use svg::Svg;
 pub use text::{RemarksMade, Text};
 pub use theme::{Background, ColorContext, Role, Theme, cut, printable};
+pub use units::zone_fault;

@@ -1,6 +1,10 @@
 //! Numbers as people read them: sizes, counts, durations, times of day.
 
+use crate::kernel::Name;
 use jiff::{Timestamp, tz::TimeZone};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
@@ -182,6 +186,23 @@ pub fn duration(seconds: f64) -> String {
         3600..86400 => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
         _ => format!("{} d {} h", whole / 86400, whole % 86400 / 3600),
     }
+}
+
+/// The zone of `TZ` or of the system.
+pub(super) fn local_zone() -> TimeZone {
+    if zone_fault().is_some() { TimeZone::UTC } else { TimeZone::system() }
+}
+
+/// Why times are not in the zone that the environment asks for: reading such a file could wait for ever.
+pub fn zone_fault() -> Option<String> {
+    /// Files of zones have a few KiB.
+    const LARGEST: u64 = 1 << 20;
+    let zone = std::env::var_os("TZ")?;
+    let bytes = zone.as_encoded_bytes();
+    let path = Path::new(OsStr::from_bytes(bytes.strip_prefix(b":").unwrap_or(bytes)));
+    let found = path.is_absolute().then(|| path.metadata().ok()).flatten()?;
+    let is_zone = found.is_file() && found.len() <= LARGEST;
+    (!is_zone).then(|| format!("times are in UTC: TZ is {}, which is no file of a time zone", Name::new(bytes)))
 }
 
 /// The time of day in `zone`, to the millisecond; `seconds` since the epoch.

@@ -53,7 +53,7 @@ impl Hinter for Assistant<'_> {
     type Hint = Usage;
 
     fn hint(&self, line: &str, pos: usize, _: &Context<'_>) -> Option<Usage> {
-        if pos < line.len() {
+        if pos < line.len() || is_long(line) {
             return None;
         }
         if let Some(hidden) = hidden_characters(line) {
@@ -85,7 +85,7 @@ impl Hint for Usage {
 impl Highlighter for Assistant<'_> {
     fn highlight<'l>(&self, line: &'l str, _pos: usize) -> Cow<'l, str> {
         let shown = without_hidden(line);
-        if self.theme().is_coloured() {
+        if self.theme().is_coloured() && !is_long(line) {
             let session = self.session.borrow();
             let commands = &session.state().commands;
             let own = script::first_word(&shown).filter(|(word, _)| commands.contains_key(*word));
@@ -98,7 +98,12 @@ impl Highlighter for Assistant<'_> {
         }
     }
 
-    fn highlight_char(&self, line: &str, _pos: usize, kind: CmdKind) -> bool {
+    fn highlight_char(&self, line: &str, pos: usize, kind: CmdKind) -> bool {
+        if is_long(line) {
+            // Drawn anew at each key, a pasted line would take a time that grows with its square.
+            let typed = line.get(..pos).and_then(|before| before.chars().next_back());
+            return typed.is_some_and(is_hidden) && kind != CmdKind::MoveCursor;
+        }
         (self.theme().is_coloured() || hidden_characters(line).is_some()) && kind != CmdKind::MoveCursor
     }
 
@@ -146,6 +151,12 @@ fn role(class: Class) -> Role {
         Class::Shell => Role::Note,
         Class::Wrong => Role::Error,
     }
+}
+
+/// Whether a line is neither coloured nor explained while it is typed.
+fn is_long(line: &str) -> bool {
+    const LONGEST: usize = 1024;
+    line.len() > LONGEST
 }
 
 fn is_hidden(c: char) -> bool {

@@ -8,6 +8,7 @@ use crate::lang::{self, Editing, script};
 use crate::report::{ErrorCode, ErrorReport};
 use crate::session::{LineOutcome, PROMPT, Session};
 use crate::source::ending::BeforeEnd;
+use crate::source::own_file::{self, Links};
 use crate::source::words;
 use assistant::{Assistant, SharedSession};
 use rustyline::config::Configurer;
@@ -15,7 +16,7 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Behavior, ColorMode, CompletionType, Config, EditMode, Editor, Helper};
 use std::cell::RefCell;
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
@@ -181,14 +182,14 @@ impl HistoryFile {
         let Some(path) = &history.file else {
             return history;
         };
-        let loaded = match make_directory(path) {
-            Ok(()) => editor.load_history(path),
-            Err(error) => Err(error.into()),
+        let found = make_directory(path).map_err(words).and_then(|()| own_file::open(path, Links::Refused));
+        let loaded = match found {
+            Ok(Some(_)) => editor.load_history(path).map_err(words),
+            Ok(None) => Ok(()),
+            Err(why) => Err(why),
         };
-        match loaded {
-            Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => history.stop_saving(session, &error),
-            Ok(()) => {}
+        if let Err(why) = loaded {
+            history.stop_saving(session, &format!("cannot use {}: {why}", path.display()));
         }
         let size = session.history_size();
         for line in editor.history() {
@@ -210,17 +211,16 @@ impl HistoryFile {
         if let Some(path) = &self.file
             && let Err(error) = editor.append_history(path)
         {
-            self.stop_saving(session, &error);
+            let why = format!("cannot write {}: {}", path.display(), words(error));
+            self.stop_saving(session, &why);
         }
         Ok(())
     }
 
     /// Stops keeping lines, and says why.
-    fn stop_saving(&mut self, session: &mut Session, error: &ReadlineError) {
-        if let Some(path) = self.file.take() {
-            let path = path.display();
-            session.note(format!("the history is not kept: cannot write {path}, {}", words(error)));
-        }
+    fn stop_saving(&mut self, session: &mut Session, why: &str) {
+        self.file = None;
+        session.note(format!("the history is not kept: {why}"));
     }
 }
 
@@ -237,7 +237,11 @@ pub(super) fn edit_mode(editing: Editing) -> EditMode {
         Editing::Emacs => EditMode::Emacs,
         Editing::Vi => EditMode::Vi,
         Editing::Auto => {
-            inputrc().and_then(|path| std::fs::read_to_string(path).ok()).map_or(EditMode::Emacs, |text| mode_in(&text))
+            let text = inputrc().and_then(|path| {
+                let (file, _) = own_file::regular(&path, Links::Followed).ok()??;
+                io::read_to_string(File::from(file)).ok()
+            });
+            text.map_or(EditMode::Emacs, |text| mode_in(&text))
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::lang::{ParsedCommand, Spanned};
 use crate::render::{Background, Record, RemarksMade, Renderer, Sink};
 use crate::report::{EchoedText, ErrorPlace, ErrorReport, Note, TargetReport};
 use crate::source;
+use crate::source::own_file::{self, Links};
 use crate::state::{DebugState, ProgressListener, TargetChange};
 use crate::symbol::Symbols;
 use std::cell::RefCell;
@@ -304,9 +305,18 @@ impl Session {
     }
 }
 
-/// The init file, if there is one. Never a file of the current folder.
-pub fn init_file() -> Option<PathBuf> {
-    Some(folder("XDG_CONFIG_HOME", ".config")?.join("init")).filter(|path| path.exists())
+/// The init file, if there is one, or why it is not run. Never a file of the current directory.
+pub fn init_file() -> Option<Result<PathBuf, String>> {
+    let path = settings_directory()?.join("init");
+    match own_file::open(&path, Links::Followed) {
+        Ok(found) => found.map(|_| Ok(path)),
+        Err(why) => Some(Err(format!("{} is not run: {why}", path.display()))),
+    }
+}
+
+/// Where the init file is, and command files beside it.
+pub(super) fn settings_directory() -> Option<PathBuf> {
+    folder("XDG_CONFIG_HOME", ".config")
 }
 
 impl Session {

@@ -1,7 +1,7 @@
 //! Command files, and those that are built in. A regular file is read whole before its first line runs, so that a block
 //! without its end is an error at once. A pipe may have no end, so its lines run as they come.
 
-use super::base::{RunningFile, Session};
+use super::base::{RunningFile, Session, settings_directory};
 use super::interrupt::Interrupts;
 use super::lines::{self, BinaryLine, LineReader, NoLine};
 use super::outcome::{Input, LineOutcome, LineTally, words};
@@ -12,6 +12,8 @@ use crate::lang::script::{BlockFault, Builder, Node, ScriptStatement, first_word
 use crate::lang::{Span, SyntaxError};
 use crate::render::{Role, printable};
 use crate::report::{EchoedText, ErrorCode, ErrorPlace, ErrorReport};
+use crate::source::own_file::{self, Links};
+use rustix::io::Errno;
 use std::io::IsTerminal;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -34,7 +36,7 @@ impl Session {
             Some(built_in) => {
                 built_in.map(|text| self.called_from(place.clone(), |session| session.run_text(text, &name)))
             }
-            None => lines::open(path).map_err(|why| format!("{name} cannot be read: {why}")).and_then(|file| {
+            None => open(path, &name).and_then(|file| {
                 let identity = self.identity_if_not_running(&name, &file)?;
                 let running = RunningFile { name, identity };
                 Ok(self.called_from(place.clone(), |session| session.run_lines(file, running)))
@@ -285,6 +287,18 @@ pub static SCRIPTS: &[(&str, &str)] = &[
     ("swapped", include_str!("../../scripts/swapped.pmdb")),
     ("tour", include_str!("../../scripts/tour.pmdb")),
 ];
+
+/// Opens a command file. Of those beside the init file, only what the user or root has written is run.
+fn open(path: &Path, name: &Name) -> Result<OwnedFd, String> {
+    if !settings_directory().is_some_and(|settings| path.starts_with(settings)) {
+        return lines::open(path).map_err(|why| format!("{name} cannot be read: {why}"));
+    }
+    match own_file::open(path, Links::Followed) {
+        Ok(Some(file)) => Ok(file),
+        Ok(None) => Err(format!("{name} cannot be read: {}", words(Errno::NOENT))),
+        Err(why) => Err(format!("{name} is not run: {why}")),
+    }
+}
 
 /// Whether a path is the name of a built-in file, such as `:dma`.
 pub(super) fn is_built_in(path: &Path) -> bool {

@@ -24,6 +24,9 @@ pub mod new_file;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod outlet;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod own_file;
 mod question;
 pub mod recorded;
 mod records;

@@ -86,3 +86,35 @@ fn nothing_raw_comes_back() {
     let run = Home::new().run_with(&[], "frobnicate \x1b[31m\u{202e}\u{7}\n");
     assert!(!run.failed(1, "frobnicate").err.contains(['\x1b', '\u{202e}', '\u{7}']), "{run:?}");
 }
+
+#[test]
+fn an_init_file_that_others_may_write_is_not_run() {
+    let home = Home::new();
+    let init = home.file(".config/pmdb/init", "echo ran\n");
+    let run = || home.run(&["-batch", "-ex", "echo on"]);
+    assert!(run().is_fine().out.contains("ran"));
+    std::fs::set_permissions(&init, PermissionsExt::from_mode(0o666)).unwrap();
+    let refused = run();
+    assert!(!refused.out.contains("ran") && refused.out.contains("on"), "{refused:?}");
+    let said = format!("{}{}", refused.out, refused.err);
+    assert!(said.contains("is not run: it can be written by every user"), "{said}");
+    // The same beside it, wherever it is named.
+    let named = home.run(&["-batch", "-nx", "-x", init.to_str().unwrap()]);
+    named.failed(1, "is not run: it can be written by every user");
+    std::fs::remove_file(&init).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &init, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    let said = run();
+    assert!(format!("{}{}", said.out, said.err).contains("is not run: it is a named pipe"), "{said:?}");
+}
+
+#[test]
+fn a_time_zone_that_is_no_file_is_not_waited_for() {
+    let home = Home::new();
+    let pipe = home.path("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    let mut command =
+        home.command(&["-batch", "-p", "self", "-ex", "info process", "-ex", "watch $sp every 1ms for 5ms"]);
+    let output = command.env("TZ", format!(":{}", pipe.display())).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("times are in UTC: TZ is"), "{said}");
+}

@@ -714,3 +714,33 @@ fn tab_makes_the_name_of_a_process_one_argument() {
     terminal.sees(PROMPT);
     assert!(!terminal.home.path().join("made").exists(), "it ran");
 }
+
+#[test]
+fn a_history_that_is_no_file_of_the_user_is_neither_read_nor_waited_for() {
+    let kinds: [(&str, fn(&Path)); 2] = [
+        ("it is a named pipe", |path| {
+            rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, Mode::RUSR, 0).expect("a pipe");
+        }),
+        ("it is a symbolic link", |path| {
+            std::os::unix::fs::symlink("elsewhere", path).expect("a link");
+        }),
+    ];
+    for (why, make) in kinds {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().join(".local/state/pmdb");
+        fs::create_dir_all(&folder).expect("a folder");
+        make(&folder.join("history"));
+        let mut session = start(home.path(), &[]);
+        session.expect("the history is not kept").expect("it is said");
+        session.expect(why).expect("it is said");
+        session.expect(PROMPT).expect("it is said");
+    }
+}
+
+#[test]
+fn a_long_line_does_not_hold_up_the_prompt() {
+    let mut terminal = Terminal::new(&["-nx"]);
+    // As a terminal without bracketed paste sends it: key by key.
+    terminal.enters(&format!("# {}", "word ".repeat(2000)));
+    terminal.sees(PROMPT);
+}

@@ -33,11 +33,7 @@ impl CaptureFile {
 
     /// What it is written through.
     pub(super) fn writer(&self, budget: Budget) -> Result<Box<dyn Write + Send>, Error> {
-        let file = self.file()?;
-        Ok(match self.0.is_stream() {
-            true => Box::new(BufWriter::with_capacity(BUFFER, Outlet::new(file, budget))),
-            false => Box::new(BufWriter::with_capacity(BUFFER, file)),
-        })
+        Ok(Box::new(BufWriter::with_capacity(BUFFER, Outlet::new(self.file()?, budget))))
     }
 
     /// The same, where what is written can be gone back to.

@@ -4,6 +4,7 @@
 use crate::render::text::words;
 use crate::render::theme::{Role, Theme, columns, printable};
 use crate::render::units::Number;
+use crate::render::units::local_zone;
 use crate::report::{Reason, Why};
 use jiff::tz::TimeZone;
 use std::cell::{OnceCell, RefCell};
@@ -110,7 +111,7 @@ impl Style {
 
     /// The zone in which times are shown.
     pub(crate) fn zone(&self) -> &TimeZone {
-        self.zone.get_or_init(TimeZone::system)
+        self.zone.get_or_init(local_zone)
     }
 }
 

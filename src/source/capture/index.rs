@@ -1,6 +1,7 @@
 //! The index: the answers that are short, and where the long ones are.
 
 use super::archive::{CompressedBlock, StoredText};
+use crate::kernel::text::one_line;
 use crate::kernel::{AddressRange, Name, VirtualAddress};
 use crate::source::{
     BackingContent, BackingRun, Cgroup, Credentials, Error, Feature, Finding, List, Listed, MissingProcess, Result,
@@ -53,7 +54,7 @@ impl OneMissing {
     }
 
     pub(super) fn process(&self) -> MissingProcess {
-        let missing = MissingProcess::new(self.pid, Name::new(self.name.clone()), &*self.why);
+        let missing = MissingProcess::new(self.pid, Name::new(self.name.clone()), one_line(&self.why));
         MissingProcess { is_in_part: self.in_part, ..missing }
     }
 }
@@ -171,12 +172,16 @@ impl RecordedFailure {
 
     pub(super) fn error(&self) -> Error {
         match self {
-            RecordedFailure::Gone(what) => Error::gone(what.clone()),
-            RecordedFailure::NotPermitted(what, remedy) if remedy.is_empty() => Error::not_permitted(what.clone(), ""),
-            RecordedFailure::NotPermitted(what, remedy) => Error::not_permitted(what.clone(), when_capturing(remedy)),
-            RecordedFailure::NotAvailable(what) => Error::not_available(what.clone()),
+            RecordedFailure::Gone(what) => Error::gone(one_line(what)),
+            RecordedFailure::NotPermitted(what, remedy) if remedy.is_empty() => {
+                Error::not_permitted(one_line(what), "")
+            }
+            RecordedFailure::NotPermitted(what, remedy) => {
+                Error::not_permitted(one_line(what), when_capturing(&one_line(remedy)))
+            }
+            RecordedFailure::NotAvailable(what) => Error::not_available(one_line(what)),
             RecordedFailure::Io(what, error) => {
-                Error::io(what.clone(), Errno::from_raw_os_error((*error).clamp(1, 4095)))
+                Error::io(one_line(what), Errno::from_raw_os_error((*error).clamp(1, 4095)))
             }
         }
     }
@@ -309,7 +314,12 @@ impl CapturedRights {
     pub(super) fn access(&self) -> SourceAccess {
         let finding = |(name, available, found, remedy): &(String, Option<bool>, String, Option<String>)| {
             let (feature, _) = FEATURES.iter().find(|(_, one)| one == name)?;
-            Some(Finding { feature: *feature, available: *available, found: found.clone(), remedy: remedy.clone() })
+            Some(Finding {
+                feature: *feature,
+                available: *available,
+                found: one_line(found),
+                remedy: remedy.as_deref().map(one_line),
+            })
         };
         SourceAccess {
             findings: self.findings.iter().filter_map(finding).collect(),
@@ -397,5 +407,31 @@ impl ProcessAnswers {
             && self.looks.iter().all(|(start, (_, stopped))| start <= stopped && is_at_page(stopped))
             && self.backing.iter().all(|one| one.is_sound(page))
             && self.stored_texts().all(StoredText::is_regular)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_a_capture_begins_a_line_of_its_own() {
+        let text = || "gone\n(pmdb) quit\u{1b}[2J".to_owned();
+        for failure in [
+            RecordedFailure::Gone(text()),
+            RecordedFailure::NotPermitted(text(), text()),
+            RecordedFailure::NotAvailable(text()),
+            RecordedFailure::Io(text(), 2),
+        ] {
+            let said = format!("{:?} {}", failure.error(), failure.error());
+            assert!(!said.contains(['\n', '\u{1b}']) && !said.contains("\\n"), "{said}");
+        }
+        let missing = OneMissing { pid: 1, name: Vec::new(), why: text(), in_part: false };
+        assert!(!missing.process().why.contains('\n'));
+        let feature = FEATURES.first().map(|(_, name)| (*name).to_owned()).expect("a feature");
+        let findings = vec![(feature, None, text(), Some(text()))];
+        let rights = CapturedRights { findings, user: 0, rights: Vec::new(), in_first_user_namespace: None };
+        let said = rights.access().findings.into_iter().flat_map(|one| [Some(one.found), one.remedy]).flatten();
+        assert_eq!(said.filter(|text| !text.contains('\n')).count(), 2);
     }
 }

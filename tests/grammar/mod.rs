@@ -108,7 +108,11 @@ fn chosen(seed: u64, sentences: u64) -> Vec<u64> {
     let deriver = Deriver::new(&grammar);
     let mut seen: HashMap<_, usize> = HashMap::new();
     let shows_more = |number: &u64| {
-        let sentence = deriver.sentence(&mut Random::new(seed_of(seed, *number)));
+        let mut random = Random::new(seed_of(seed, *number));
+        let sentence = deriver.sentence(&mut random);
+        if join(&sentence.tokens, &mut random).len() > LONGEST {
+            return false;
+        }
         let mut is_needed = false;
         for production in sentence.productions {
             let seen = seen.entry(production).or_default();

@@ -82,8 +82,8 @@ fn run<'a>(seconds: u64, options: &[&str], file: &Path, lines: impl Iterator<Ite
     // SAFETY: two system calls.
     unsafe {
         command.pre_exec(move || {
-            rustix::process::setrlimit(Resource::Cpu, seconds.clone())?;
-            rustix::process::setrlimit(Resource::As, memory.clone())?;
+            rustix::process::setrlimit(Resource::Cpu, seconds)?;
+            rustix::process::setrlimit(Resource::As, memory)?;
             Ok(())
         });
     }

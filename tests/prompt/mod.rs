@@ -4,6 +4,7 @@ mod input;
 mod outside;
 mod shells;
 
+use crate::executable;
 use crate::skips::skip;
 use crate::terminal::Session;
 use rexpect::process::{Signal, WaitStatus};
@@ -704,7 +705,7 @@ fn what_steers_a_terminal_is_not_echoed_when_it_is_pasted_or_called_back() {
 fn tab_makes_the_name_of_a_process_one_argument() {
     let mut terminal = Terminal::new(&["-nx"]);
     let program = terminal.home.path().join("ww|tee made");
-    fs::copy("/bin/sleep", &program).expect("a copy");
+    executable::copy("/bin/sleep", &program);
     let mut command = Command::new(&program);
     let process = Running(command.arg("600").spawn().expect("it starts"));
     terminal.types("attach ww\t");
@@ -717,19 +718,16 @@ fn tab_makes_the_name_of_a_process_one_argument() {
 
 #[test]
 fn a_history_that_is_no_file_of_the_user_is_neither_read_nor_waited_for() {
-    let kinds: [(&str, fn(&Path)); 2] = [
-        ("it is a named pipe", |path| {
-            rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, Mode::RUSR, 0).expect("a pipe");
-        }),
-        ("it is a symbolic link", |path| {
-            std::os::unix::fs::symlink("elsewhere", path).expect("a link");
-        }),
-    ];
-    for (why, make) in kinds {
+    for why in ["it is a named pipe", "it is a symbolic link"] {
         let home = tempfile::tempdir().expect("a folder");
         let folder = home.path().join(".local/state/pmdb");
         fs::create_dir_all(&folder).expect("a folder");
-        make(&folder.join("history"));
+        let history = folder.join("history");
+        if why.ends_with("pipe") {
+            rustix::fs::mknodat(rustix::fs::CWD, &history, rustix::fs::FileType::Fifo, Mode::RUSR, 0).expect("a pipe");
+        } else {
+            std::os::unix::fs::symlink("elsewhere", &history).expect("a link");
+        }
         let mut session = start(home.path(), &[]);
         session.expect("the history is not kept").expect("it is said");
         session.expect(why).expect("it is said");
@@ -741,6 +739,6 @@ fn a_history_that_is_no_file_of_the_user_is_neither_read_nor_waited_for() {
 fn a_long_line_does_not_hold_up_the_prompt() {
     let mut terminal = Terminal::new(&["-nx"]);
     // As a terminal without bracketed paste sends it: key by key.
-    terminal.enters(&format!("# {}", "word ".repeat(2000)));
+    terminal.enters(&format!("# {}", "word ".repeat(6000)));
     terminal.sees(PROMPT);
 }

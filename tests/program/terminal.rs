@@ -4,8 +4,9 @@
 use regex_lite::Regex;
 use rexpect::process::{PtyProcess, Signal, WaitStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::ops::Range;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -30,6 +31,7 @@ impl Session {
     pub fn start(command: Command, patience: Duration) -> Session {
         let process = PtyProcess::new(command).expect("it starts");
         let terminal = process.get_file_handle().expect("a terminal");
+        rustix::fs::fcntl_setfl(&terminal, OFlags::RDWR | OFlags::NONBLOCK).expect("a terminal");
         Session { process, terminal, printed: Vec::new(), has_ended: false, is_reaped: false, patience }
     }
 
@@ -39,7 +41,7 @@ impl Session {
     }
 
     /// How it ends.
-    pub fn wait(&mut self) -> WaitStatus {
+    pub fn ended(&mut self) -> WaitStatus {
         self.is_reaped = true;
         self.process.wait().expect("it ends")
     }
@@ -60,8 +62,21 @@ impl Session {
     }
 
     /// Types all of it at once, as a terminal does.
-    pub fn paste(&mut self, bytes: &[u8]) {
-        self.terminal.write_all(bytes).expect("it reads");
+    pub fn paste(&mut self, mut bytes: &[u8]) {
+        let deadline = Instant::now() + self.patience;
+        while !bytes.is_empty() {
+            // A program that prints what is typed reads no more until that is read.
+            match self.terminal.write(bytes) {
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    assert!(self.wait(PollFlags::IN | PollFlags::OUT, deadline), "it does not read");
+                    if self.wait(PollFlags::IN, Instant::now()) {
+                        self.read(deadline);
+                    }
+                }
+                Err(error) => panic!("it does not read: {error}"),
+            }
+        }
     }
 
     /// What comes before this text.
@@ -107,12 +122,16 @@ impl Session {
         }
     }
 
-    /// Reads what there is, and waits for it until then. False if nothing came.
-    fn read(&mut self, deadline: Instant) -> bool {
+    /// Waits for the terminal until then.
+    fn wait(&self, for_what: PollFlags, deadline: Instant) -> bool {
         let rest = deadline.saturating_duration_since(Instant::now());
         let rest = Timespec::try_from(rest).expect("a short time");
-        let mut is_there = [PollFd::new(&self.terminal, PollFlags::IN)];
-        if poll(&mut is_there, Some(&rest)).expect("poll") == 0 {
+        poll(&mut [PollFd::new(&self.terminal, for_what)], Some(&rest)).expect("poll") > 0
+    }
+
+    /// Reads what there is, and waits for it until then. False if nothing came.
+    fn read(&mut self, deadline: Instant) -> bool {
+        if !self.wait(PollFlags::IN, deadline) {
             return false;
         }
         let mut bytes = [0; 4096];
@@ -128,7 +147,7 @@ impl Drop for Session {
     /// An interactive shell ignores SIGTERM, which rexpect sends first.
     fn drop(&mut self) {
         if !self.is_reaped && self.process.signal(Signal::SIGKILL).is_ok() {
-            self.wait();
+            self.ended();
         }
     }
 }

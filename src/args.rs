@@ -93,7 +93,7 @@ pub struct Arguments {
     #[arg(long, hide_short_help = true, conflicts_with = "batch")]
     pub serve: bool,
 
-    /// Start no program and write no file: refuse shell commands, pipes, redirections, logs and history (--generate still writes)
+    /// Start no program and write no file but with --generate: refuse shell commands, pipes, files, logs and history
     #[arg(long, hide_short_help = true, conflicts_with = "report")]
     pub no_shell: bool,
 

@@ -1,6 +1,6 @@
-//! Names that somebody else chose (a process, a region, a file, a symbol) as words of the language. Completion, hints and
-//! "did you mean" write them here and nowhere else: a name that could be read as a pipe, a file to write, a clause or
-//! another kind of thing is quoted, and one that cannot be written is not offered.
+//! Names that somebody else chose (a process, a region, a file, a symbol) as words of the language. Completion, hints
+//! and "did you mean" write them here and nowhere else: a name that could be read as a pipe, a file to write, a clause
+//! or another kind of thing is quoted, and one that cannot be written is not offered.
 
 use super::Language;
 use super::error::{Class, Spanned};
@@ -60,8 +60,8 @@ pub fn spelling(name: &str) -> String {
     }
 }
 
-/// The same for a hint that may be typed at the prompt or in a shell. `None` if they would read it differently, or if it
-/// must not reach a terminal.
+/// The same for a hint that may be typed at the prompt or in a shell. `None` if they would read it differently, or if
+/// it must not reach a terminal.
 pub fn spelling_anywhere(name: &str) -> Option<String> {
     (!name.contains(['\'', '\\']) && name.chars().all(is_plain)).then(|| spelling(name))
 }

@@ -139,6 +139,10 @@ impl Session {
                 let Some(report) = job.input.command(error) else {
                     return LineOutcome::Done;
                 };
+                // Ctrl-C came while an argument was evaluated.
+                if report.code == ErrorCode::Interrupted {
+                    return LineOutcome::Interrupted;
+                }
                 if let Some(Assert { condition, .. }) = job.command() {
                     let place = job.input.place(Some(condition.at));
                     let verdict = Verdict::Unknown(report.message.clone());

@@ -143,6 +143,7 @@ impl<'a> Printer<'a> {
         self.is_interrupted = true;
         self.progress.borrow_mut().clear();
         self.interrupts.forget();
+        self.destination.end_soon();
         // The terminal has just shown ^C at the cursor.
         self.destination.start_row();
         Stopped::Interrupted
@@ -300,6 +301,9 @@ impl Progress {
 /// The size of the buffer: the capacity of a pipe.
 const BUFFER: usize = 64 << 10;
 
+/// How long a reader may take for the last of an output that was interrupted.
+const GRACE: Duration = Duration::from_millis(500);
+
 /// An open destination.
 #[derive(Debug)]
 pub enum Destination<'a> {
@@ -455,6 +459,15 @@ impl<'a> Destination<'a> {
             Destination::File(file) => file.get_ref().get_ref().as_fd().try_clone_to_owned(),
             Destination::Shared(shared) => shared.descriptor(),
             Destination::Screen { .. } => io::stdout().as_fd().try_clone_to_owned(),
+        }
+    }
+
+    /// After Ctrl-C: a reader that does not read has lost what is left.
+    fn end_soon(&mut self) {
+        match self {
+            Destination::Pipe { input, is_pager: false, .. } => input.get_mut().end_within(GRACE),
+            Destination::File(file) => file.get_mut().end_within(GRACE),
+            Destination::Pipe { .. } | Destination::Screen { .. } | Destination::Shared(_) => {}
         }
     }
 

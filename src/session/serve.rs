@@ -62,8 +62,10 @@ impl Session {
                 (outcome, _) => outcome,
             };
             let ended = self.end_request(id, outcome);
-            if matches!(outcome, LineOutcome::Quit(_) | LineOutcome::Closed) || ended == LineOutcome::Closed {
-                return outcome;
+            match (outcome, ended) {
+                (LineOutcome::Quit(_) | LineOutcome::Closed, _) => return outcome,
+                (_, LineOutcome::Closed) => return LineOutcome::Closed,
+                _ => {}
             }
         }
         if requests.are_unread() {
@@ -211,7 +213,8 @@ struct Shared {
 }
 
 impl Requests {
-    /// Starts the threads that read requests and look whether somebody reads `output`. `raise` stops the running request.
+    /// Starts the threads that read requests and look whether somebody reads `output`. `raise` stops the running
+    /// request.
     pub(super) fn read(input: OwnedFd, output: OwnedFd, raise: InterruptHandle) -> std::io::Result<Self> {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), raise });
         // Its own, so that Ctrl-C between two requests wakes nothing else.

@@ -6,6 +6,7 @@ use rustix::fs::{FileType, Stat, fstat};
 use rustix::io::Errno;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 /// A pipe that can be written takes this many bytes at once (PIPE_BUF).
 const AT_ONCE: usize = 4096;
@@ -27,10 +28,10 @@ pub struct Outlet<F> {
     is_over: bool,
 }
 
-/// Whether Ctrl-C is why something was not written.
+/// Whether Ctrl-C, or the time limit after it, is why something was not written.
 pub fn is_interruption(error: &io::Error) -> bool {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
-    error.kind() == io::ErrorKind::Interrupted || cause == Some(&OutOfBudget::Interrupted)
+    error.kind() == io::ErrorKind::Interrupted || matches!(cause, Some(OutOfBudget::Interrupted | OutOfBudget::Time))
 }
 
 impl<F: AsFd> Outlet<F> {
@@ -44,6 +45,11 @@ impl<F: AsFd> Outlet<F> {
     /// The file itself.
     pub fn get_ref(&self) -> &F {
         &self.file
+    }
+
+    /// Waits no longer than `time` from now on: its user wants an end.
+    pub fn end_within(&mut self, time: Duration) {
+        self.budget = std::mem::take(&mut self.budget).within(time);
     }
 
     /// Waits until it can be written.

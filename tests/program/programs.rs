@@ -310,8 +310,16 @@ fn whatever_a_request_waits_for_a_cancellation_or_sigint_ends_it() {
             } else {
                 rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
             }
-            let end = std::iter::repeat_with(&mut next).find(|record| record["type"] == "end").unwrap();
-            assert_eq!(end["status"], "interrupted", "{line}");
+            let mut error = Value::Null;
+            let end = loop {
+                let record = next();
+                match record["type"].as_str() {
+                    Some("end") => break record,
+                    Some("error") => error = record,
+                    _ => {}
+                }
+            };
+            assert_eq!(end["status"], "interrupted", "{line}, cancelled: {is_cancelled}: {error}");
             _ = std::fs::remove_file(ready);
         }
     }

@@ -20,8 +20,8 @@ const BUFFER: usize = 256 << 10;
 pub(super) struct CaptureFile(NewFile);
 
 impl CaptureFile {
-    /// Begins it. A file that is there already is refused unless it shall be replaced. A pipe or a device is written into
-    /// if `may_stream`, unless it shall be replaced.
+    /// Begins it. A file that is there already is refused unless it shall be replaced. A pipe or a device is written
+    /// into if `may_stream`, unless it shall be replaced.
     pub(super) fn create(path: &Path, overwrite: bool, may_stream: bool) -> Result<Self, Error> {
         if path.as_os_str().as_encoded_bytes().starts_with(b"--") {
             let what = format!("{} is an option, not a file", path.display());

@@ -10,7 +10,8 @@ use crate::state::DebugState;
 use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
 use proptest::prelude::*;
 
-/// Bytes of which names are made that could mean something else: most of them are marks of the language, of a shell, of gdb.
+/// Bytes of which names are made that could mean something else: most of them are marks of the language, of a shell,
+/// of gdb.
 fn hostile_bytes() -> impl Strategy<Value = Vec<u8>> {
     let marks = prop::sample::select(&b"|><!#'\"\\$`{}[]()&;~:-/.,=*?%@^+ \n\t\x1b\x00\xffaw0_n"[..]);
     let words = prop::sample::select(vec![

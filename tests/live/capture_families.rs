@@ -75,7 +75,7 @@ fn goes_on_without_a_process_that_ends() {
     all[2].0.end();
     let file = folder.path().join("one");
     let said = ended(writing, &file);
-    assert!(said.contains("left out: processes with similar names (pmdb-kinship)"), "{said}");
+    assert!(said.contains("left out: processes with similar names ('pmdb-kinship')"), "{said}");
     drop(longer);
     let lost = format!("process {} ({NAME}) ended: only a part of it is in", pids[2]);
     assert!(said.contains(&format!("{lost} the capture")), "{said}");

@@ -185,7 +185,7 @@ fn kept_going_all_assertions_are_made_and_reported() {
     assert_eq!(holds, [true, false, true]);
     let last = objects.last().expect("a summary");
     assert_eq!((&last["type"], &last["failed"]), (&"assertions-summary".into(), &1.into()));
-    home.run(&["-batch", "--report", "no/such/folder", "-ex", "assert 1"]).failed(1, "cannot be written");
+    home.run(&["-batch", "--report", "no/such/folder", "-ex", "assert 1"]).failed(1, "cannot write no/such/folder: ");
 }
 
 #[test]

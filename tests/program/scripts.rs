@@ -182,7 +182,7 @@ fn a_report_names_the_lines_that_led_to_a_failure() {
         assert!(report.replace('\n', " ").contains(part), "{part} in {report}");
     }
     let run = home.run(&["-batch", "--report", "/nowhere/r.xml", "-ex", "print 1"]);
-    run.failed(1, "/nowhere/r.xml cannot be written: no such file or directory\n");
+    run.failed(1, "cannot write /nowhere/r.xml: no such file or directory\n");
 }
 
 #[test]

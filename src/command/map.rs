@@ -305,7 +305,8 @@ pub(super) fn mark(page: &Page) -> Mark {
             Some(Kind::Zero | Kind::HugeZero) => Mark::Zero,
             Some(Kind::Hugetlb) => Mark::Huge,
             Some(Kind::Vdso) => Mark::Vdso,
-            Some(Kind::DeviceMemory) => Mark::Device,
+            Some(Kind::DeviceMemory | Kind::DriverMemory) => Mark::Device,
+            Some(Kind::Secret) => Mark::Shmem,
             _ => Mark::Unknown,
         },
     }

@@ -115,11 +115,17 @@ impl AddressSpace {
     ) -> Result<AddressSpace> {
         // A query for a device reads the list of mounts: one for each device is enough.
         let mut known: Vec<(Device, Option<MemoryFiles>)> = Vec::new();
-        let mut memory_files = |device: Device| match known.iter().find(|one| one.0 == device) {
+        let mapped_file = |region: &Region| target.modules.mapped_file(region).ok();
+        let mut memory_files = |region: &Region| match known.iter().find(|one| one.0 == region.device) {
             Some(&(_, answer)) => Ok(answer),
             None => {
-                let answer = target.machine.memory_files(device, &mut budget)?;
-                known.push((device, answer));
+                let mut answer = target.machine.memory_files(region.device, &mut budget)?;
+                let may_be_memory = answer.is_none() && region.device.major == 0;
+                // One that is not mounted any more is in no list of mounts.
+                if may_be_memory && !target.machine.is_mounted(region.device, &mut budget)? {
+                    answer = mapped_file(region).and_then(|file| file.memory_files());
+                }
+                known.push((region.device, answer));
                 Ok(answer)
             }
         };
@@ -128,7 +134,7 @@ impl AddressSpace {
             .into_iter()
             .map(|region| {
                 Ok(ViewedRegion {
-                    backing: backing(&region, &mut memory_files, &pools_are_known)?,
+                    backing: backing(&region, &mut memory_files, &pools_are_known, &mapped_file)?,
                     region,
                     pfn_mapped: OnceLock::new(),
                     merged: OnceLock::new(),
@@ -377,6 +383,13 @@ impl AddressSpace {
             _ = known.set(smaps);
         }
         known.get()?.as_deref().ok()
+    }
+
+    /// Whether a child begins with nothing in place of the pages of `region` (MADV_WIPEONFORK, MAP_DROPPABLE), by its
+    /// flags; false where they cannot be read.
+    pub fn is_wiped_by_fork(&self, region: &Region, budget: &mut Budget) -> bool {
+        let smaps = self.smaps_within(budget).and_then(|smaps| Smaps::at(smaps, region.range.start()));
+        smaps.is_some_and(|smaps| smaps.has_flag("wf"))
     }
 
     /// Whether all facts about regions that were asked for so far could be found out.

@@ -1,14 +1,16 @@
 //! `explain`: gathers the facts that decide the next access, beyond those of [`PageDetail`].
 
 use super::address_space::AddressSpace;
-use super::classify::KernelBehaviour as _;
+use super::classify::{Backing, KernelBehaviour as _};
 use super::detail::PageDetail;
 use super::frames::flags_of;
-use super::outcome::{self, Access, AccessFacts, OwnerUnknown};
+use super::outcome::{self, Access, AccessFacts, OwnerUnknown, Room};
 use super::page::{Facts, Page};
+use super::region::ViewedRegion;
 use crate::budget::{Budget, OutOfBudget};
+use crate::kernel::mapped_file::FilesystemRoom;
 use crate::kernel::smaps::Smaps;
-use crate::kernel::{FrameNumber, Kind, PageFlags, PageMapEntry, Region, State, VirtualAddress};
+use crate::kernel::{FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, Region, State, VirtualAddress};
 use crate::report::{AccessOutcome, Effect, Fact, Owner, Reason};
 
 /// What follows from all that is known of a page.
@@ -21,8 +23,13 @@ pub struct Consequences {
     pub read: AccessOutcome,
     /// What a write will do.
     pub write: AccessOutcome,
-    /// Whether the kernel may discard its contents: the program freed it (MADV_FREE), and has not written to it since.
+    /// Whether the kernel may discard its contents: the program freed it (MADV_FREE), and has not written to it since;
+    /// or it is droppable memory.
     pub discardable: Fact<bool>,
+    /// Whether it is droppable memory (MAP_DROPPABLE, Linux 6.11).
+    pub is_droppable: bool,
+    /// How full the file system of its object is, if that may refuse an access.
+    pub room_left: Option<FilesystemRoom>,
     /// The protection key of its region, where the machine has such keys.
     pub protection_key: Option<u64>,
     /// Whether its region is locked, if its frame is or may be. Otherwise another mapping is, for example that of the
@@ -51,6 +58,7 @@ impl AddressSpace {
             && !page.flags.is_some_and(|flags| flags.contains(PageFlags::DIRTY));
         // No other page is filled.
         let is_missing = matches!(page.state(), State::Untouched | State::UffdWp) || page.slot.is_some();
+        let left = viewed.filter(|_| is_missing || is_clean).and_then(|viewed| self.room_left(viewed));
         let mut smaps_if = |decides: bool| if decides { self.smaps_at(detail.address, budget) } else { None };
         let has_keys = machine.has_protection_keys() != Some(false);
         let protection_key = smaps_if(has_keys).and_then(|smaps| smaps.protection_key);
@@ -91,6 +99,8 @@ impl AddressSpace {
             is_folio_shared: self.is_folio_shared(detail),
             huge_may_come: self.huge_may_come(detail, budget),
             stack_grows: self.stack_grows(detail, budget),
+            room: left.map_or(Room::Enough, |left| room(left, self.page())),
+            driver_fills: viewed.and_then(ViewedRegion::fills_at_fault),
         };
         if page.slot.is_some() && page.state() == State::Swapped {
             // It is not mapped, and the shared memory has it.
@@ -99,16 +109,30 @@ impl AddressSpace {
         if is_present && outcome::outcome(&facts, Access::Write).effects.contains(&Effect::Nothing) {
             facts.is_writable = self.is_writable(detail, budget);
         }
+        let is_droppable = is_present && self.is_droppable(detail, budget);
         let consequences = Consequences {
             owner: outcome::owner(&facts),
             read: outcome::outcome(&facts, Access::Read),
             write: outcome::outcome(&facts, Access::Write),
-            discardable: self.discardable(detail, facts.head_flags, budget),
+            discardable: if is_droppable { Ok(true) } else { self.discardable(detail, facts.head_flags, budget) },
+            is_droppable,
+            room_left: left.filter(|&left| room(left, self.page()) != Room::Enough),
             protection_key,
             region_locked: vm_flag(of_locked, "lo"),
         };
         // Once it is over, facts are missing.
         budget.look().map(|()| consequences)
+    }
+
+    /// How full the file system behind a region is; `None` if it has no limit, or does not tell.
+    fn room_left(&self, viewed: &ViewedRegion) -> Option<FilesystemRoom> {
+        let permissions = viewed.region.permissions;
+        let may_grow = match viewed.backing {
+            Backing::Shmem | Backing::Hugetlb => true,
+            Backing::File => permissions.shared && permissions.write,
+            _ => false,
+        };
+        self.target().modules.mapped_file(&viewed.region).ok().filter(|_| may_grow)?.room
     }
 
     /// What an access does if its region decides that, whatever its page is.
@@ -123,6 +147,13 @@ impl AddressSpace {
         Smaps::at(self.smaps_within(budget)?, viewed.range().start())
     }
 
+    /// Whether the page at `detail` is the region's own anonymous memory, and that is droppable.
+    fn is_droppable(&self, detail: &PageDetail, budget: &mut Budget) -> bool {
+        let may_be = detail.page.kind == Some(Kind::Anonymous)
+            && detail.page.flags.is_none_or(|flags| !flags.contains(PageFlags::SWAPBACKED));
+        may_be && self.smaps_at(detail.address, budget).is_some_and(|smaps| smaps.has_flag("dp"))
+    }
+
     /// Whether the kernel may discard the page at `detail` instead of writing it to swap. The flags tell whether it was
     /// freed with MADV_FREE: a write since then has marked only its entry, until reclaim looks at that. Smaps looks at
     /// it for all pages of the region together.
@@ -134,6 +165,12 @@ impl AddressSpace {
         let is_of_object = detail.page.entry.is_file_or_shared();
         if is_of_object || flags.as_ref().is_ok_and(|&flags| !is_unwritten(flags)) {
             return Ok(false);
+        }
+        // The entry of each mapping decides (try_to_unmap_one in mm/rmap.c), and those of others do not show.
+        if flags.is_ok() && detail.exclusive == Ok(false) {
+            return Err(Reason::NotOnThisKernel(
+                "another mapping of the freed page may have written to it, which the kernel does not show".into(),
+            ));
         }
         let of_region = self.smaps_at(detail.address, budget);
         let counted = of_region.and_then(|smaps| smaps.field("LazyFree"));
@@ -280,6 +317,19 @@ impl AddressSpace {
             accessible && !grows && to.get().saturating_sub(below.range.end().get()) < gap
         });
         Some(fits && !in_the_way && to > VirtualAddress::new(0))
+    }
+}
+
+/// The room that a file system has. Memory tells exactly how much is left. On a disk, blocks kept for root and blocks
+/// that are allocated only when the file is written back make less than 1 %, or less than 8 MiB, uncertain.
+fn room(left: FilesystemRoom, page: PageSize) -> Room {
+    const UNCERTAIN_BYTES: u64 = 8 << 20;
+    let needed = page.bytes().max(left.block);
+    match left.available {
+        available if left.is_memory && available < needed => Room::None,
+        _ if left.is_memory => Room::Enough,
+        available if available < UNCERTAIN_BYTES.max(left.bytes / 100) => Room::Little,
+        _ => Room::Enough,
     }
 }
 

@@ -6,7 +6,10 @@ use crate::report::{KernelRecord, Movable};
 /// Whether a present page may get another frame; `None` if its pins or its holders are unknown.
 pub fn movable(kind: Option<Kind>, flags: Option<PageFlags>, record: &KernelRecord) -> Option<Movable> {
     let has = |flag| flags.is_some_and(|flags| flags.intersects(flag));
-    let is_kernel_s = matches!(kind, Some(Kind::Zero | Kind::HugeZero | Kind::Vdso | Kind::DeviceMemory));
+    let is_kernel_s = matches!(
+        kind,
+        Some(Kind::Zero | Kind::HugeZero | Kind::Vdso | Kind::DeviceMemory | Kind::DriverMemory | Kind::Secret)
+    );
     let has_owner = record.owner.as_ref().ok().is_none_or(|owner| owner.has_contents());
     if is_kernel_s || has(PageFlags::RESERVED) || !has_owner {
         return Some(Movable::Never);

@@ -5,8 +5,9 @@
 
 use super::classify::Backing;
 use crate::budget::OutOfBudget;
+use crate::kernel::mapped_file::{FileType, MappedFile};
 use crate::kernel::mounts::MemoryFiles;
-use crate::kernel::{AddressRange, Device, PageMapEntry, PageSize, PhysicalAddress, Region, VirtualAddress};
+use crate::kernel::{AddressRange, PageMapEntry, PageSize, PhysicalAddress, Region, VirtualAddress};
 use crate::process::{self, Process, Target};
 use crate::report::{Fact, Reason};
 use std::sync::OnceLock;
@@ -46,8 +47,18 @@ impl ViewedRegion {
             // The gate page is no mapping of the process's own: neither a scan nor the page map know it.
             Backing::Kernel => !matches!(self.region.name.as_bytes(), b"[vsyscall]" | b"[vectors]"),
             Backing::File => self.region.device.major == 0,
+            Backing::Driver => true,
+            Backing::Secret => false,
             Backing::Anonymous | Backing::Shmem | Backing::Hugetlb => self.is_device_file(),
         }
+    }
+
+    /// Whether a driver brings pages of the region at a fault; `None` if that is not known of this driver. Rings of
+    /// sockets and of io_uring have all their pages before the first access (`packet_mmap` in net/packet/af_packet.c,
+    /// `io_uring_mmap` in io_uring/memmap.c): where one is missing, nothing brings it.
+    pub(super) fn fills_at_fault(&self) -> Option<bool> {
+        let name = self.region.name.as_bytes();
+        (name.starts_with(b"socket:[") || name == b"anon_inode:[io_uring]").then_some(false)
     }
 
     fn is_device_file(&self) -> bool {
@@ -80,24 +91,48 @@ impl ViewedRegion {
 /// chose them, or where nothing else tells.
 pub(super) fn backing(
     region: &Region,
-    memory_files: &mut dyn FnMut(Device) -> Result<Option<MemoryFiles>, OutOfBudget>,
+    memory_files: &mut dyn FnMut(&Region) -> Result<Option<MemoryFiles>, OutOfBudget>,
     pools_are_known: &dyn Fn() -> bool,
+    mapped_file: &dyn Fn(&Region) -> Option<MappedFile>,
 ) -> Result<Backing, OutOfBudget> {
     let name = region.name.as_bytes();
     let shared = region.permissions.shared;
+    // By the file behind it, or by its name alone where nothing leads to the file.
+    let is = |what: fn(&MappedFile) -> bool| mapped_file(region).is_none_or(|file| what(&file));
     Ok(match name {
         b"[vdso]" | b"[vsyscall]" | b"[uprobes]" | b"[sigpage]" | b"[vectors]" => Backing::Kernel,
         _ if name.starts_with(b"[vvar") => Backing::Kernel,
         // A private mapping of /dev/zero is anonymous memory by another name (mmap(2) before MAP_ANONYMOUS).
         b"/dev/zero" if !shared => Backing::Anonymous,
         _ if region.inode == 0 => Backing::Anonymous,
-        _ => match memory_files(region.device)? {
+        _ if is_without_directory(region) => Backing::Driver,
+        _ => match memory_files(region)? {
+            Some(MemoryFiles::Shared) if is_called_device(region) => match mapped_file(region).map(|it| it.file_type) {
+                Some(FileType::Regular) => Backing::Shmem,
+                Some(FileType::BlockDevice) => Backing::File,
+                _ => Backing::Driver,
+            },
             Some(MemoryFiles::Shared) => Backing::Shmem,
             Some(MemoryFiles::Hugetlb) => Backing::Hugetlb,
+            Some(MemoryFiles::Generated) => Backing::Driver,
             None if is_called_hugetlb(region) && !pools_are_known() => Backing::Hugetlb,
+            None if region.is_without_path() && name == b"/secretmem" && is(MappedFile::is_secret) => Backing::Secret,
+            None if name.starts_with(b"/dmabuf:") && is(MappedFile::is_dma_buffer) => Backing::Driver,
             None => Backing::File,
         },
     })
+}
+
+/// Whether it maps an object of the kernel that is no file of a directory: a socket (`socket:[812]`), an io_uring, a
+/// map of BPF, a virtual processor (`anon_inode:…`). The names of all files in directories begin with a slash.
+fn is_without_directory(region: &Region) -> bool {
+    !region.name.is_empty() && !region.name.as_bytes().starts_with(b"/")
+}
+
+/// Whether it is named like a node of a device. Such nodes lie in devtmpfs or tmpfs, where shared memory is too.
+fn is_called_device(region: &Region) -> bool {
+    let name = region.name.as_bytes();
+    name.starts_with(b"/dev/") && !name.starts_with(b"/dev/shm/") && !region.is_without_path()
 }
 
 /// Whether the region is named like private memory, a memfd or a System V segment of huge pages. The latter two may
@@ -188,6 +223,7 @@ fn is_same_page(one: PageMapEntry, other: PageMapEntry) -> bool {
 mod tests {
     use super::*;
     use crate::inspect::AddressSpace;
+    use crate::kernel::Device;
     use crate::process::ProcessHandle;
     use crate::process::fake::{PAGE, World, region};
     use std::sync::Arc;
@@ -201,13 +237,13 @@ mod tests {
             ..crate::process::fake::region(1, 1)
         };
         // Device 1 is known to be tmpfs, device 2 hugetlbfs; device 3 is unknown.
-        let mut files = |device: Device| match device.minor {
+        let mut files = |region: &Region| match region.device.minor {
             1 => Ok(Some(MemoryFiles::Shared)),
             2 => Ok(Some(MemoryFiles::Hugetlb)),
             _ => Ok(None),
         };
         for name in ["/anon_hugepage", "/memfd:x", "/SYSV00000000", "/tmp/file"] {
-            let mut is = |minor, known: bool| backing(&region(name, minor), &mut files, &|| known);
+            let mut is = |minor, known: bool| backing(&region(name, minor), &mut files, &|| known, &|_| None);
             for known in [true, false] {
                 assert_eq!(is(1, known), Ok(Backing::Shmem), "{name}");
                 assert_eq!(is(2, known), Ok(Backing::Hugetlb), "{name}");

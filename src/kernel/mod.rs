@@ -11,6 +11,7 @@ pub mod core_file;
 pub mod core_machine;
 pub mod descriptors;
 pub mod huge;
+pub mod mapped_file;
 pub mod maps;
 pub mod mounts;
 pub mod page;

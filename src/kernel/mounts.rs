@@ -12,6 +12,8 @@ pub enum MemoryFiles {
     Shared,
     /// Pages of the hugetlb pool.
     Hugetlb,
+    /// The kernel makes the contents: what can be mapped there is its own memory, or that of a driver.
+    Generated,
 }
 
 /// One mount.
@@ -37,6 +39,9 @@ impl Mount {
             "tmpfs" | "devtmpfs" => Some(MemoryFiles::Shared),
             "rootfs" if self.has_options_of_tmpfs() => Some(MemoryFiles::Shared),
             "hugetlbfs" => Some(MemoryFiles::Hugetlb),
+            "proc" | "sysfs" | "debugfs" | "tracefs" | "securityfs" | "configfs" | "bpf" | "resctrl" => {
+                Some(MemoryFiles::Generated)
+            }
             _ => None,
         }
     }

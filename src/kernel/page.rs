@@ -78,6 +78,10 @@ worded! {
         Vdso = "vdso",
         /// Memory of a device.
         DeviceMemory = "device_memory",
+        /// Memory of a driver, or of the kernel, that reclaim does not free.
+        DriverMemory = "driver_memory",
+        /// Secret memory (memfd_secret): not even the kernel has it mapped.
+        Secret = "secret",
         /// A page in the page cache: an access maps it without reading the file.
         Cached = "cached",
         /// A page that is not in the page cache: an access reads the file.

@@ -63,8 +63,9 @@ impl Smaps {
         fields.iter().filter_map(|field| self.field(field)).fold(0, u64::saturating_add)
     }
 
-    /// Whether `VmFlags` has this two-letter code.
+    /// Whether `VmFlags` has this two-letter code, one of those that [decide](VmFlag::decides) an answer.
     pub fn has_flag(&self, code: &str) -> bool {
+        debug_assert!(VM_FLAGS.iter().any(|flag| flag.code == code && flag.decides.is_some()), "{code}");
         self.vm_flags.iter().any(|flag| flag == code)
     }
 
@@ -96,50 +97,96 @@ fn is_field(line: &TextLine<'_>) -> bool {
     line.fields().next().is_some_and(|first| first.ends_with(b":"))
 }
 
-/// What a two-letter code of `VmFlags` means (show_smap_vma_flags in fs/proc/task_mmu.c).
-pub fn vm_flag_meaning(code: &str) -> &'static str {
-    match code {
-        "rd" => "readable",
-        "wr" => "writable",
-        "ex" => "executable",
-        "sh" => "shared",
-        "mr" => "may become readable",
-        "mw" => "may become writable",
-        "me" => "may become executable",
-        "ms" => "may become shared",
-        "gd" => "grows down, like a stack",
-        "pf" => "page frames without struct page (VM_PFNMAP): the page map hides them",
-        "lo" => "locked: its pages stay resident",
-        "io" => "memory-mapped I/O",
-        "sr" => "sequential reads expected (MADV_SEQUENTIAL)",
-        "rr" => "random reads expected (MADV_RANDOM)",
-        "dc" => "not copied by fork",
-        "de" => "cannot be grown by mremap",
-        "ac" => "counts against the commit limit",
-        "nr" => "no swap space was reserved",
-        "ht" => "hugetlb pages",
-        "sf" => "synchronous page faults (DAX)",
-        "ar" => "set by the architecture",
-        "wf" => "wiped on fork",
-        "dd" => "left out of core dumps",
-        "sd" => "soft-dirty",
-        "mm" => "device pages and normal ones mixed (VM_MIXEDMAP)",
-        "hg" => "huge pages requested (MADV_HUGEPAGE)",
-        "nh" => "huge pages refused (MADV_NOHUGEPAGE)",
-        "mg" => "samepage merging allowed (KSM)",
-        "bt" => "arm64: branch targets are guarded",
-        "mt" => "arm64: memory tagging",
-        "um" => "userfaultfd reports missing pages",
-        "uw" => "userfaultfd reports writes",
-        "ui" => "userfaultfd reports minor faults",
-        "ss" => "shadow stack, or arm64 guarded control stack",
-        "sl" => "sealed: cannot be unmapped or changed",
-        "lf" => "locked as it is touched (MLOCK_ONFAULT)",
-        "dp" => "dropped under memory pressure",
-        "gu" => "may have guard pages",
-        "dw" => "its file may not be written to (before Linux 5.15)",
-        _ => "unknown to pmdb",
+/// A two-letter code of `VmFlags`.
+#[derive(Clone, Copy, Debug)]
+pub struct VmFlag {
+    /// As smaps prints it.
+    pub code: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// Which answer depends on it; `None` if none does, because something else that is read tells the same, or because
+    /// it says nothing about pages.
+    pub decides: Option<&'static str>,
+}
+
+/// The codes up to Linux 7.2 (show_smap_vma_flags in fs/proc/task_mmu.c).
+pub const VM_FLAGS: [VmFlag; 39] = {
+    const fn flag(code: &'static str, meaning: &'static str) -> VmFlag {
+        VmFlag { code, meaning, decides: None }
     }
+    const fn deciding(code: &'static str, meaning: &'static str, what: &'static str) -> VmFlag {
+        VmFlag { code, meaning, decides: Some(what) }
+    }
+    [
+        flag("rd", "readable"),
+        flag("wr", "writable"),
+        flag("ex", "executable"),
+        flag("sh", "shared"),
+        flag("mr", "may become readable"),
+        flag("mw", "may become writable"),
+        flag("me", "may become executable"),
+        flag("ms", "may become shared"),
+        deciding("gd", "grows down, like a stack", "whether an access below the region makes it grow"),
+        deciding(
+            "pf",
+            "page frames without struct page (VM_PFNMAP): the page map hides them",
+            "whether its empty entries are pages without struct page",
+        ),
+        deciding(
+            "lo",
+            "locked: its pages stay resident",
+            "the bytes that this process has locked, and not another mapping of the frame",
+        ),
+        deciding("io", "memory-mapped I/O", "whether huge pages may come"),
+        flag("sr", "sequential reads expected (MADV_SEQUENTIAL)"),
+        flag("rr", "random reads expected (MADV_RANDOM)"),
+        flag("dc", "not copied by fork"),
+        deciding("de", "cannot be grown by mremap", "whether huge pages may come"),
+        flag("ac", "counts against the commit limit"),
+        deciding("nr", "no swap space was reserved", "whether the hugetlb pool may have reserved its pages"),
+        flag("ht", "hugetlb pages"),
+        flag("sf", "synchronous page faults (DAX)"),
+        flag("ar", "set by the architecture"),
+        deciding(
+            "wf",
+            "a child begins with nothing here (MADV_WIPEONFORK)",
+            "that different frames after a fork are no copies",
+        ),
+        deciding("dd", "left out of core dumps", "the regions that a core file leaves out"),
+        deciding("sd", "soft-dirty", "whether soft-dirty bits were ever cleared"),
+        deciding("mm", "device pages and normal ones mixed (VM_MIXEDMAP)", "whether huge pages may come"),
+        deciding("hg", "huge pages requested (MADV_HUGEPAGE)", "whether huge pages may come"),
+        deciding("nh", "huge pages refused (MADV_NOHUGEPAGE)", "whether huge pages may come"),
+        deciding("mg", "samepage merging allowed (KSM)", "whether its private pages may be merged ones"),
+        flag("bt", "arm64: branch targets are guarded"),
+        flag("mt", "arm64: memory tagging"),
+        deciding(
+            "um",
+            "userfaultfd reports missing pages",
+            "whether an access to a missing page waits for a handler, and whether huge pages may come",
+        ),
+        deciding("uw", "userfaultfd reports writes", "whether huge pages may come"),
+        deciding(
+            "ui",
+            "userfaultfd reports minor faults",
+            "whether an access to a page that the object has waits for a handler",
+        ),
+        flag("ss", "shadow stack, or arm64 guarded control stack"),
+        flag("sl", "sealed: cannot be unmapped or changed"),
+        flag("lf", "locked as it is touched (MLOCK_ONFAULT)"),
+        deciding(
+            "dp",
+            "droppable: the kernel may discard its pages (MAP_DROPPABLE)",
+            "that the kernel may discard its pages, whatever was written there",
+        ),
+        flag("gu", "may have guard pages"),
+        flag("dw", "its file may not be written to (before Linux 5.15)"),
+    ]
+};
+
+/// What a code of `VmFlags` means.
+pub fn vm_flag_meaning(code: &str) -> &'static str {
+    VM_FLAGS.iter().find(|flag| flag.code == code).map_or("unknown to pmdb", |flag| flag.meaning)
 }
 
 #[cfg(test)]

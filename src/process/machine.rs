@@ -398,6 +398,12 @@ impl Machine {
         self.cache.pools.get_or_init(ask).as_deref()
     }
 
+    /// Whether pmdb or the target sees a mounted file system with that device. Each mount is a step.
+    #[doc(hidden)]
+    pub fn is_mounted(&self, device: Device, budget: &mut Budget) -> std::result::Result<bool, OutOfBudget> {
+        Ok(self.find_mount(device, budget, |_| Some(()))?.is_some())
+    }
+
     /// The first answer for a mount of the device. Read anew each time, as mounts come and go. Each mount is a step.
     pub(super) fn find_mount<T>(
         &self,

@@ -1,5 +1,6 @@
 //! The files behind the regions of a process, and the shape of the words of its program.
 
+use crate::kernel::mapped_file::MappedFile;
 use crate::kernel::status::{self, Status};
 use crate::kernel::{AddressRange, Name, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::source::{
@@ -53,6 +54,15 @@ impl Modules {
         let path = format!("/tmp/perf-{}.map", status.own_number);
         let file = self.source.file(FileLocation::Trusted(path.as_bytes(), status.user));
         Ok(file.transpose().map(|file| (Name::new(path), file)))
+    }
+
+    /// What is behind `region`, without opening it.
+    ///
+    /// # Errors
+    /// Nothing leads to it, or only a server could tell, which may not answer.
+    pub fn mapped_file(&self, region: &Region) -> Result<MappedFile> {
+        let words = self.source.probe(Probe::MappedFile(region))?;
+        MappedFile::from_words(&words).ok_or_else(|| Error::not_available(format!("the file of {}", region.range)))
     }
 
     /// Keeps the file behind `region` open while the result lives.

@@ -22,6 +22,8 @@ pub enum Owner {
     Kernel,
     /// A device's.
     Device,
+    /// Memory of the kernel, which a driver lends to the process.
+    Driver,
 }
 
 /// Whether the kernel may move a page to another frame.
@@ -98,8 +100,12 @@ pub enum Effect {
     PastEnd,
     /// SIGBUS: the kernel has no page for this part of `[vvar]` on this machine.
     NoKernelPage,
+    /// SIGBUS: the driver has not inserted a page here, and brings none at a fault.
+    NoDriverPage,
     /// SIGBUS: no page is left in the hugetlb pool.
     PoolEmpty,
+    /// SIGBUS: the file system has no room left for the page.
+    NoSpace,
     /// SIGBUS: poisoned.
     Poisoned,
     /// SIGBUS: the memory is broken.
@@ -144,9 +150,13 @@ impl Effect {
             Effect::ReadFile | Effect::SwapIn => Fault::Major,
             Effect::Notify => Fault::Userfault,
             Effect::NoRegion | Effect::Protection | Effect::ProtectionKey | Effect::Guard => Fault::Segv,
-            Effect::PastEnd | Effect::NoKernelPage | Effect::PoolEmpty | Effect::Poisoned | Effect::Hwpoison => {
-                Fault::Bus
-            }
+            Effect::PastEnd
+            | Effect::NoKernelPage
+            | Effect::NoDriverPage
+            | Effect::NoSpace
+            | Effect::PoolEmpty
+            | Effect::Poisoned
+            | Effect::Hwpoison => Fault::Bus,
         }
     }
 }
@@ -207,6 +217,10 @@ worded! {
         FileUnclear = "file_unclear",
         /// Pages that the kernel provides, such as the vdso.
         Kernel = "kernel",
+        /// Memory of the kernel that drivers lend to the process.
+        Driver = "driver",
+        /// Secret memory (memfd_secret).
+        Secret = "secret",
         /// Entries without memory here: the page is moving to another frame, on a device, or failed.
         Elsewhere = "elsewhere",
         /// Pages of an unknown kind.
@@ -251,6 +265,8 @@ worded! {
         WithPmdb = "with_pmdb",
         /// All-zero pieces of huge pages.
         Zeros = "zeros",
+        /// Droppable memory (MAP_DROPPABLE), which the kernel may discard at any time, written or not.
+        Droppable = "droppable",
     }
 }
 
@@ -297,6 +313,10 @@ worded! {
         FileSeveral = "file_several",
         /// Pages that the kernel provides, such as the vdso.
         Kernel = "kernel",
+        /// Memory of the kernel that drivers lend to processes.
+        Driver = "driver",
+        /// Secret memory (memfd_secret).
+        Secret = "secret",
         /// Entries without memory here: the page is moving to another frame, on a device, or failed.
         Elsewhere = "elsewhere",
         /// Pages of an unknown kind.

@@ -249,6 +249,9 @@ pub enum Probe<'a> {
     FollowOwn(AddressRange),
     /// Whether the file behind a region has this path in the target's own root: 1 if it has.
     IsNamed(&'a Region, &'a [u8]),
+    /// What `stat` and `statfs` have of the file behind a region, as [`MappedFile`](crate::kernel::mapped_file) reads
+    /// it. Nothing is opened.
+    MappedFile(&'a Region),
 }
 
 /// A file behind a region, opened by its identity. It is read by `pread`, not through a mapping, as its owner may

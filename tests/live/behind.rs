@@ -29,7 +29,7 @@ pub const TESTS: &[Test] = &[
 /// A file of `bytes` bytes on a disk, until this is dropped: without rights, a path is the only way to it.
 pub struct DiskFile {
     file: File,
-    path: PathBuf,
+    pub path: PathBuf,
 }
 
 /// A folder on a disk that this user may write to: /tmp may be a tmpfs, and the program's folder may not be writable.

@@ -31,6 +31,7 @@ mod how;
 mod huge;
 mod identity;
 mod layouts;
+mod lent;
 mod lines;
 mod machine;
 mod memory;
@@ -103,6 +104,7 @@ const TESTS: &[&[Test]] = &[
     how::TESTS,
     identity::TESTS,
     layouts::TESTS,
+    lent::TESTS,
     lines::addr2line::TESTS,
     lines::back::TESTS,
     lines::elsewhere::TESTS,

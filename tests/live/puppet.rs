@@ -191,6 +191,10 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
         }
         "secret" => secret(number(0)),
         "aio" => ring(number(0)),
+        "packets" => super::lent::packets(number(0)),
+        "uring" => super::lent::uring(number(0)),
+        "droppable" => super::lent::droppable(number(0)),
+        "full" => super::lent::full(number(0), number(1)),
         "hugetlb" => {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB;
             // Which of the sizes: its logarithm; without it the usual one.

@@ -125,6 +125,8 @@ fn words(class: FamilyClass) -> &'static str {
         FamilyClass::FileOne => "file pages, in one",
         FamilyClass::FileSeveral => "file pages, in several",
         FamilyClass::Kernel => "of the kernel (vdso)",
+        FamilyClass::Driver => "of drivers",
+        FamilyClass::Secret => "secret memory",
         FamilyClass::Elsewhere => "migrating, device, failed",
         _ => "of unknown kind",
     }
@@ -282,10 +284,19 @@ fn cgroup(lines: &mut Lines, group: &AccountCgroup) {
     if let Ok(bytes) = &group.unmapped_file
         && *bytes > 0
     {
-        let text = format!(
-            "no process maps {} of the page cache: reclaim frees it, if clean and not shared memory",
-            size(*bytes)
-        );
+        // Which shared memory is mapped, memory.stat does not tell.
+        let text = match group.shmem.as_ref().copied() {
+            Ok(0) => format!("no process maps {} of the page cache: reclaim frees it, if clean", size(*bytes)),
+            Ok(shmem) => format!(
+                "no process maps {} of the page cache: reclaim frees {} or more, if clean; the rest may be shared memory",
+                size(*bytes),
+                size(bytes.saturating_sub(shmem))
+            ),
+            Err(_) => format!(
+                "no process maps {} of the page cache: reclaim frees what is clean, and no shared memory",
+                size(*bytes)
+            ),
+        };
         lines.line().indent(4).word("", Role::Good, text);
     }
     for reason in [&group.current, &group.file].into_iter().filter_map(|fact| fact.as_ref().err()).take(1) {

@@ -401,6 +401,7 @@ impl AccountSum<'_> {
                 huge: marked(AccountMark::Huge),
                 to_copy: marked(AccountMark::ToCopy),
                 lazily_freed: marked(AccountMark::LazilyFreed),
+                droppable: marked(AccountMark::Droppable),
                 locked: marked(AccountMark::Locked),
                 dirty: marked(AccountMark::Dirty),
                 several: marked(AccountMark::Several),

@@ -9,8 +9,8 @@ use crate::render::text::{Text, pages};
 use crate::render::theme::Role;
 use crate::render::units::{percent, size};
 use crate::report::AccountClass::{
-    Anonymous, Elsewhere, FileHere, FileOthers, FileUnclear, Forked, Kernel, Merged, PrivateCopies, PrivateUnclear,
-    ShmemHere, ShmemOthers, ShmemUnclear, Unclear,
+    Anonymous, Driver, Elsewhere, FileHere, FileOthers, FileUnclear, Forked, Kernel, Merged, PrivateCopies,
+    PrivateUnclear, Secret, ShmemHere, ShmemOthers, ShmemUnclear, Unclear,
 };
 use crate::report::record::record;
 use crate::report::{AccountClass, BesideRss, Fact, Numbers, Reason};
@@ -21,6 +21,10 @@ pub(super) const FREES_SHARED_MEMORY: &str = "munmap by all, and rm if a file";
 pub(super) const FREES_FILE_PAGES: &str = "reclaim, if clean";
 /// The same of pages of the kernel.
 pub(super) const FREES_KERNEL_PAGES: &str = "nothing: all have it";
+/// A driver keeps its pages as long as its object is open or mapped: no reclaim frees them.
+pub(super) const FREES_DRIVER_MEMORY: &str = "the end of all mappings and descriptors";
+/// Secret memory is always locked (secretmem_mmap in mm/secretmem.c).
+pub(super) const FREES_SECRET: &str = "the end of all mappings and descriptors";
 
 record! {
     /// A row of `account`.
@@ -37,6 +41,8 @@ record! {
         to_copy: Fact<u64>,
         /// Bytes freed with MADV_FREE. The mark stays if they are written again.
         lazily_freed: Fact<u64>,
+        /// Bytes of droppable memory (MAP_DROPPABLE).
+        droppable: Fact<u64>,
         /// Bytes that this process has locked into memory, in regions with the flag `lo` of smaps.
         locked: Fact<u64>,
         /// Bytes of files that are not on disk yet.
@@ -83,8 +89,13 @@ record! {
         page_tables: Fact<u64>,
         /// Bytes that are marked as freed with MADV_FREE.
         lazily_freed: Fact<u64>,
-        /// Of these, bytes that the kernel can reclaim now (LazyFree of smaps_rollup), for a whole process.
+        /// Of these, bytes that other processes map too: the kernel keeps what one of them has written.
+        lazily_freed_elsewhere: Fact<u64>,
+        /// Of those that are marked, bytes that this process has not written since (LazyFree of smaps_rollup), for a
+        /// whole process.
         lazy_free: Fact<u64>,
+        /// Bytes of droppable memory (MAP_DROPPABLE), which the kernel may discard at any time.
+        droppable: Fact<u64>,
         /// Bytes of all-zero pieces of huge pages, with `with content`.
         zeros: Fact<u64>,
         /// The comparison with smaps_rollup, for a whole process.
@@ -174,7 +185,7 @@ const OWN: &[AccountClass] = &[Anonymous, PrivateCopies];
 const FORKED: &[AccountClass] = &[Forked];
 const SHMEM: &[AccountClass] = &[ShmemHere, ShmemOthers, ShmemUnclear];
 const FILE: &[AccountClass] = &[FileHere, FileOthers, FileUnclear];
-const OTHER: &[AccountClass] = &[Merged, PrivateUnclear, Kernel, Elsewhere, Unclear];
+const OTHER: &[AccountClass] = &[Merged, PrivateUnclear, Kernel, Driver, Secret, Elsewhere, Unclear];
 
 const SHARE: Column = Column::number("share", 6, Role::Plain);
 
@@ -214,6 +225,8 @@ pub(super) fn words(class: AccountClass) -> &'static str {
         FileOthers => "file pages, with others",
         FileUnclear => "file pages, unknown",
         Kernel => "of the kernel (vdso)",
+        Driver => "of drivers",
+        Secret => "secret memory",
         Elsewhere => "migrating, device, failed",
         _ => "of unknown kind",
     }
@@ -229,17 +242,20 @@ pub(super) fn freed_by(class: AccountClass) -> &'static str {
         ShmemHere | ShmemOthers | ShmemUnclear => FREES_SHARED_MEMORY,
         FileHere | FileOthers | FileUnclear => FREES_FILE_PAGES,
         Kernel => FREES_KERNEL_PAGES,
+        Driver => FREES_DRIVER_MEMORY,
+        Secret => FREES_SECRET,
         _ => "munmap",
     }
 }
 
 /// `1.2 GiB huge, 300 MiB lazily freed; free or munmap`
 fn of_which(row: &AccountRow) -> Cell<'static> {
-    let marks: [(&Fact<u64>, &str); 8] = [
+    let marks: [(&Fact<u64>, &str); 9] = [
         (&row.huge, "on huge pages"),
         (&row.zeros, "all-zero pieces of these"),
         (&row.to_copy, "to copy on write"),
         (&row.lazily_freed, "lazily freed"),
+        (&row.droppable, "droppable"),
         (&row.locked, "locked"),
         (&row.dirty, "dirty"),
         (&row.several, "mapped several times here"),
@@ -285,16 +301,11 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
             );
         }
     }
-    if let Ok(now) = &summary.lazy_free
-        && (*now > 0 || summary.lazily_freed.as_ref().is_ok_and(|marked| *marked > 0))
-    {
+    lazily_freed(lines, summary);
+    if let Ok(droppable @ 1..) = summary.droppable {
         let line = lines.line();
-        line.indent(2).plain("lazily freed: the kernel reclaims ").push(Role::Size, size(*now));
-        line.plain(" when memory is short; MADV_DONTNEED (after a fork, in each process) frees it at once");
-        let written = summary.lazily_freed.as_ref().map_or(0, |marked| marked.saturating_sub(*now));
-        if written > 0 {
-            line.word("; ", Role::Plain, format!("{} were written since they were freed", size(written)));
-        }
+        line.indent(2).plain("droppable: the kernel may discard ").push(Role::Size, size(droppable));
+        line.plain(" at any time, whatever was written there (MAP_DROPPABLE)");
     }
     if let Ok(zeros @ 1..) = summary.zeros {
         let line = lines.line();
@@ -314,6 +325,37 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
         lines.line().indent(2).word("", Role::Warn, "for large folios, sharing is estimated from average map counts");
     }
     pages::remarks(lines, summary.cut_short, summary.changed);
+}
+
+/// What the kernel gets back of memory that was freed with MADV_FREE. A page that another process maps too is kept if
+/// that process has written to it, which shows nowhere (`try_to_unmap_one` in mm/rmap.c looks at each mapping).
+fn lazily_freed(lines: &mut Lines, summary: &AccountSummary) {
+    let Ok(unwritten) = summary.lazy_free else {
+        return;
+    };
+    let marked = summary.lazily_freed.as_ref().copied().unwrap_or(0);
+    if unwritten == 0 && marked == 0 {
+        return;
+    }
+    let elsewhere = summary.lazily_freed_elsewhere.as_ref().copied();
+    let (at_most, now) = match elsewhere {
+        Ok(0) => ("", unwritten),
+        Ok(elsewhere) => ("at most ", unwritten.min(marked.saturating_sub(elsewhere))),
+        Err(_) => ("at most ", unwritten),
+    };
+    let line = lines.line();
+    line.indent(2).plain(format!("lazily freed: the kernel reclaims {at_most}")).push(Role::Size, size(now));
+    line.plain(" when memory is short; MADV_DONTNEED (after a fork, in each process) frees it at once");
+    match elsewhere {
+        Ok(0) if marked > unwritten => {
+            line.word("; ", Role::Plain, format!("{} were written since they were freed", size(marked - unwritten)));
+        }
+        Ok(elsewhere @ 1..) => {
+            line.plain("; ").push(Role::Size, size(elsewhere));
+            line.plain(" are mapped by other processes too, and stay if one of them has written there");
+        }
+        _ => {}
+    }
 }
 
 /// The sum compared with the kernel's.
@@ -374,6 +416,7 @@ pub(in crate::command) mod samples {
             huge: Ok(1 << 30),
             to_copy: Ok(1_610_612_736),
             lazily_freed: Err(unknown.clone()),
+            droppable: Ok(0),
             locked: Err(unknown),
             dirty: Ok(0),
             several: Ok(0),
@@ -406,7 +449,9 @@ pub(in crate::command) mod samples {
             beside: Numbers(vec![(BesideRss::Hugetlb, 0), (BesideRss::Swapped, 3 << 20), (BesideRss::ZeroPages, 4096)]),
             page_tables: Ok(12 << 20),
             lazily_freed: Ok(300 << 20),
+            lazily_freed_elsewhere: Ok(0),
             lazy_free: Ok(280 << 20),
+            droppable: Ok(16 << 10),
             zeros: Ok(90 << 20),
             kernel: Ok(AccountProof {
                 before: 6 << 30,
@@ -432,7 +477,9 @@ pub(in crate::command) mod samples {
             beside: Numbers(Vec::new()),
             page_tables: Err(Reason::NotOnThisKernel("/proc/PID/status does not show it".into())),
             lazily_freed: Err(Reason::FrameHidden),
+            lazily_freed_elsewhere: Err(Reason::FrameHidden),
             lazy_free: Ok(4 << 20),
+            droppable: Ok(0),
             zeros: Err(Reason::NotApplicable("contents were not looked at")),
             kernel: Ok(AccountProof {
                 before: 5 << 30,

@@ -29,6 +29,7 @@ impl AccountSum<'_> {
             BesideRss::Swapped => all.beside(what).max(in_swap),
             _ => all.beside(what),
         };
+        let lazily_freed = |class| all.marked(class, AccountMark::LazilyFreed);
         let is_as_rss = kernel.as_ref().is_ok_and(|(_, after)| after.field("Rss") == Some(all.total()));
         AccountSummary {
             pid: identity.pid,
@@ -46,6 +47,16 @@ impl AccountSum<'_> {
             lazily_freed: all
                 .all_marked(AccountMark::LazilyFreed)
                 .ok_or_else(|| accounting.why_unknown(AccountMark::LazilyFreed)),
+            lazily_freed_elsewhere: match (
+                lazily_freed(AccountClass::Forked),
+                lazily_freed(AccountClass::PrivateUnclear),
+            ) {
+                (Some(elsewhere), Some(0)) => Ok(elsewhere),
+                _ => Err(accounting.why_unknown(AccountMark::LazilyFreed)),
+            },
+            droppable: all
+                .all_marked(AccountMark::Droppable)
+                .ok_or_else(|| accounting.why_unknown(AccountMark::Droppable)),
             lazy_free: kernel.as_ref().map_err(Clone::clone).and_then(|(_, after)| {
                 let missing = || Reason::NotOnThisKernel("smaps has it since Linux 4.12".to_owned());
                 after.field("LazyFree").ok_or_else(missing)

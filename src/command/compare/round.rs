@@ -2,6 +2,7 @@
 
 use super::records::{Comparison, ComparisonGroup, ComparisonSummary, ComparisonTotal, SharedCounts};
 use super::sums::SharedSums;
+use crate::budget::Budget;
 use crate::command::Error;
 use crate::command::counterpart::Counterparts;
 use crate::command::named_pages::{PagesOfSymbols, name_among_symbols};
@@ -99,7 +100,19 @@ impl ComparisonRound {
             timeline.begin(space, &copied.flat_map(|region| region.range.within(&ranges)).collect::<Vec<_>>());
         }
         let sums = SharedSums::new(self.page());
-        Ok(ComparedSample { round: self, others, done: 0, is_all, ranges, here, layout, symbols, timeline, sums })
+        Ok(ComparedSample {
+            round: self,
+            space,
+            others,
+            done: 0,
+            is_all,
+            ranges,
+            here,
+            layout,
+            symbols,
+            timeline,
+            sums,
+        })
     }
 
     /// Shows the sums where several processes were shown, of which `ended` are not in the sums.
@@ -174,6 +187,7 @@ fn frames_of(space: &AddressSpace, ranges: Vec<AddressRange>, sink: &mut dyn Sin
 /// A sample of the attached process, which is compared with the others one by one.
 pub(super) struct ComparedSample<'a> {
     round: &'a ComparisonRound,
+    space: &'a AddressSpace,
     others: &'a [u32],
     /// Of the others, those that were compared.
     done: usize,
@@ -224,6 +238,7 @@ impl ComparedSample<'_> {
             total: SharedCounts::default(),
             sums: &mut self.sums,
             is_forked,
+            space: self.space,
         };
         let compared = side.regions_here(&self.ranges, sink)?;
         if self.is_all {
@@ -309,6 +324,8 @@ struct Side<'a, 'n> {
     /// Those of all processes.
     sums: &'a mut SharedSums,
     is_forked: bool,
+    /// Of the attached process.
+    space: &'a AddressSpace,
 }
 
 impl Side<'_, '_> {
@@ -322,6 +339,8 @@ impl Side<'_, '_> {
                 sink.check()?;
                 let mut counts = SharedCounts::default();
                 let start = counterparts.of(region, part);
+                let is_wiped = self.is_wiped(region, part, start, &mut sink.budget());
+                let is_forked = self.is_forked && !is_wiped;
                 for mut pages in self.here.compare(part, self.there, start) {
                     // In a read-only region no write can copy a page.
                     pages.copied_by_next_write &= region.permissions.write;
@@ -330,11 +349,16 @@ impl Side<'_, '_> {
                         PageRelation::OnlySecond => Some(pages.address),
                         _ => start.and_then(|start| start.checked_add(pages.address.get() - part.start().get())),
                     };
-                    self.sums.add(&pages, self.is_forked, self.there, theirs);
-                    self.draw(&pages);
-                    if start.is_some() {
-                        self.add_to_groups(region, &pages);
+                    self.sums.add(&pages, is_forked, self.there, theirs);
+                    if is_forked {
+                        self.draw(&pages);
                     }
+                    if start.is_some() {
+                        self.add_to_groups(region, &pages, is_forked);
+                    }
+                }
+                if is_wiped {
+                    counts.without_copies();
                 }
                 if let Some(start) = start {
                     let end = start.checked_add(part.len()).unwrap_or(start);
@@ -346,6 +370,22 @@ impl Side<'_, '_> {
             }
         }
         Ok(compared)
+    }
+
+    /// Whether a fork gives the child nothing of the region: then different frames are no copies. Smaps, which costs
+    /// the kernel more than the page map, is asked only where no page is shared, and some are different.
+    fn is_wiped(
+        &self,
+        region: &Region,
+        part: AddressRange,
+        start: Option<VirtualAddress>,
+        budget: &mut Budget,
+    ) -> bool {
+        let relations = || self.here.compare(part, self.there, start).map(|pages| pages.relation);
+        self.is_forked
+            && !relations().any(|relation| matches!(relation, PageRelation::Shared | PageRelation::Elsewhere))
+            && relations().any(|relation| relation == PageRelation::Different)
+            && self.space.is_wiped_by_fork(region, budget)
     }
 
     /// Adds the parts of the other process's regions that have no counterpart here.
@@ -378,7 +418,7 @@ impl Side<'_, '_> {
     }
 
     /// Symbols are those of the attached process; pages of the other process alone count for their region.
-    fn add_to_groups(&mut self, region: &Region, pages: &SharedPages) {
+    fn add_to_groups(&mut self, region: &Region, pages: &SharedPages, is_forked: bool) {
         let Some(symbols) = &mut self.symbols else {
             return;
         };
@@ -390,7 +430,12 @@ impl Side<'_, '_> {
         for (_, count, symbol) in parts {
             let name = symbol.map_or_else(|| name_among_symbols(&region.name), |symbol| symbols.name(symbol));
             let part = SharedPages { pages: count, ..pages.clone() };
-            add(groups.entry(name).or_default(), &part);
+            let mut counts = SharedCounts::default();
+            add(&mut counts, &part);
+            if !is_forked {
+                counts.without_copies();
+            }
+            add_counts(groups.entry(name).or_default(), counts);
         }
     }
 

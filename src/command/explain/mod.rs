@@ -17,7 +17,7 @@ use crate::lang::{Expression, Spanned};
 use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
-use crate::report::{Declared, Explanation, FilePlace, Hex, Reason, Shape};
+use crate::report::{Declared, Explanation, FilePlace, Hex, Reason, RoomLeft, Shape};
 use crate::symbol::Symbols;
 use nom::Parser;
 use nom::combinator::map;
@@ -147,6 +147,8 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             movable,
             file,
             discardable: consequences.discardable,
+            droppable: consequences.is_droppable,
+            room: consequences.room_left.map(|left| RoomLeft { bytes: left.bytes, left: left.available }),
             protection_key: consequences.protection_key,
             region_locked: consequences.region_locked,
             next_read: Ok(consequences.read),
@@ -178,6 +180,8 @@ fn without_page(context: &mut Context, target: &Target, address: VirtualAddress,
         movable: None,
         file: file.and_then(|region| file_place(region, address)),
         discardable: Err(if is_mapped { reason.clone() } else { nothing }),
+        droppable: false,
+        room: None,
         protection_key: None,
         region_locked: None,
         next_read: outcome(Access::Read),

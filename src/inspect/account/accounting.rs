@@ -7,7 +7,7 @@ use super::super::sweep::Sweep;
 use super::class::{CountingRules, MapTimes};
 use super::frame_counts::FrameCounts;
 use super::overlaps::overlaps;
-use super::settle::{settle, settle_locked};
+use super::settle::{settle, settle_droppable, settle_locked};
 use super::sums::{Account, AccountEntry, Amount};
 use super::zeros::ZeroPieces;
 use crate::budget::Budget;
@@ -157,7 +157,7 @@ impl Accounting {
                 self.counted.push((*page, counted));
                 Ok(())
             };
-            let is_object = matches!(page.kind, Some(Kind::File | Kind::Shmem));
+            let is_object = matches!(page.kind, Some(Kind::File | Kind::Shmem | Kind::DriverMemory | Kind::Secret));
             let is_repeated = is_object && may_be_repeated(&page);
             match (&self.times, page.frame()) {
                 (Some(times), Some(frame)) if is_repeated => {
@@ -208,6 +208,7 @@ impl Accounting {
                 settle(account, smaps, viewed, self.space.counts_zeros_as_merged());
             }
             settle_locked(account, of_region);
+            settle_droppable(account, of_region);
         }
         Ok(self.budget.check()?)
     }
@@ -228,14 +229,21 @@ impl Accounting {
             AccountMark::Huge => Err(super::super::error::no_scan()),
             AccountMark::ToCopy | AccountMark::WithPmdb => available.counts.clone(),
             AccountMark::Several => available.frames.clone(),
-            AccountMark::LazilyFreed | AccountMark::Locked | AccountMark::Dirty => available.flags.clone(),
+            AccountMark::LazilyFreed | AccountMark::Droppable | AccountMark::Locked | AccountMark::Dirty => {
+                available.flags.clone()
+            }
             AccountMark::Zeros => Err(Reason::NotApplicable("contents were not looked at")),
         };
         refused.err().unwrap_or_else(|| match mark {
-            AccountMark::LazilyFreed | AccountMark::Locked | AccountMark::Dirty if !self.rules.tails_show_flags => {
+            AccountMark::LazilyFreed | AccountMark::Droppable | AccountMark::Locked | AccountMark::Dirty
+                if !self.rules.tails_show_flags =>
+            {
                 Reason::NotOnThisKernel("before Linux 6.10 only the first page of a large folio shows its flags".into())
             }
             AccountMark::Locked => Reason::NotApplicable("smaps does not show whether the region is locked"),
+            AccountMark::LazilyFreed | AccountMark::Droppable => {
+                Reason::NotApplicable("smaps does not show whether the region is droppable")
+            }
             _ => Reason::Changed,
         })
     }
@@ -276,5 +284,5 @@ fn needs_settling(account: &Account) -> bool {
     use AccountClass::{FileUnclear, PrivateUnclear, ShmemUnclear, Unclear};
     account.of_all(&[PrivateUnclear, ShmemUnclear, FileUnclear, Unclear]) > 0
         || [AccountMark::Dirty, AccountMark::Huge].iter().any(|&mark| account.all_marked(mark).is_none())
-        || account.all_marked(AccountMark::Locked) != Some(0)
+        || [AccountMark::Locked, AccountMark::LazilyFreed].iter().any(|&mark| account.all_marked(mark) != Some(0))
 }

@@ -70,6 +70,8 @@ impl CountingRules {
         let (sharing, several) = self.sharing(page, is_private, times);
         let class = match page.kind {
             Some(Kind::Vdso) => AccountClass::Kernel,
+            Some(Kind::DriverMemory) => AccountClass::Driver,
+            Some(Kind::Secret) => AccountClass::Secret,
             Some(Kind::Ksm) => AccountClass::Merged,
             Some(kind @ (Kind::Anonymous | Kind::PrivateCopy)) => match is_private {
                 Some(true) if kind == Kind::Anonymous => AccountClass::Anonymous,

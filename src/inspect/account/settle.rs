@@ -10,8 +10,8 @@ use crate::kernel::smaps::Smaps;
 use crate::report::{AccountClass, AccountMark, BesideRss};
 
 use AccountClass::{
-    Anonymous, Elsewhere, FileHere, FileOthers, FileUnclear, Forked, Kernel, Merged, PrivateCopies, PrivateUnclear,
-    ShmemHere, ShmemOthers, ShmemUnclear, Unclear,
+    Anonymous, Driver, Elsewhere, FileHere, FileOthers, FileUnclear, Forked, Kernel, Merged, PrivateCopies,
+    PrivateUnclear, Secret, ShmemHere, ShmemOthers, ShmemUnclear, Unclear,
 };
 
 /// The classes of anonymous memory, which smaps sums up as `Anonymous`.
@@ -51,6 +51,8 @@ fn settle_kind(account: &mut Account, smaps: &Smaps, backing: Backing) {
         let of_object = match backing {
             Backing::Shmem => ShmemUnclear,
             Backing::File => FileUnclear,
+            Backing::Driver => Driver,
+            Backing::Secret => Secret,
             Backing::Anonymous | Backing::Hugetlb | Backing::Kernel => return,
         };
         account.shift(Unclear, of_object, unclear - missing);
@@ -77,7 +79,7 @@ fn settle_sharing(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
         Some(bytes) => bytes > account.of(Merged),
         None => smaps.has_flag("mg"),
     };
-    let shares_else = account.of_all(&[Merged, Kernel, Unclear]) > 0;
+    let shares_else = account.of_all(&[Merged, Kernel, Driver, Secret, Unclear]) > 0;
     if open == 0 || is_merged_possible || shares_else {
         return;
     }
@@ -151,7 +153,7 @@ fn settle_marks(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
     let several = account.marked(FileHere, AccountMark::Several);
     let is_plain = viewed.backing == Backing::File
         && account.of_all(&PRIVATE) == 0
-        && account.of_all(&[FileUnclear, Unclear, Kernel]) == 0
+        && account.of_all(&[FileUnclear, Unclear, Kernel, Driver, Secret]) == 0
         && several == Some(0);
     for (class, field) in [(FileHere, "Private_Dirty"), (FileOthers, "Shared_Dirty")] {
         let open = account.amount(class, AccountMark::Dirty).unknown;
@@ -172,5 +174,22 @@ pub(super) fn settle_locked(account: &mut Account, smaps: Option<&Smaps>) {
             None => Amount { known: 0, unknown: known + unknown },
         };
         account.set_amount(class, AccountMark::Locked, settled);
+    }
+}
+
+/// Counts pages of droppable memory as such, and not as freed by the program: the flags of their frames are the same
+/// (`folio_add_new_anon_rmap` in mm/rmap.c).
+pub(super) fn settle_droppable(account: &mut Account, smaps: Option<&Smaps>) {
+    let is_droppable = smaps.filter(|smaps| !smaps.vm_flags.is_empty()).map(|smaps| smaps.has_flag("dp"));
+    for &class in AccountClass::ALL {
+        let marked = account.amount(class, AccountMark::LazilyFreed);
+        let Amount { known, unknown } = marked;
+        let (lazily_freed, droppable) = match is_droppable {
+            Some(true) => (Amount::default(), marked),
+            Some(false) => (marked, Amount::default()),
+            None => (Amount { known: 0, unknown: known + unknown }, Amount { known: 0, unknown: known + unknown }),
+        };
+        account.set_amount(class, AccountMark::LazilyFreed, lazily_freed);
+        account.set_amount(class, AccountMark::Droppable, droppable);
     }
 }

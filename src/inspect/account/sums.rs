@@ -117,7 +117,7 @@ impl Account {
             let of = |set: Marks| if set.contains(mark) { bytes } else { 0 };
             amount.add(Amount { known: of(counted.has), unknown: of(counted.may_have) });
         }
-        row.marks.iter_mut().skip(AccountMark::Zeros as usize).for_each(|zeros| zeros.add(counted.zeros));
+        row.marks.get_mut(AccountMark::Zeros as usize).into_iter().for_each(|zeros| zeros.add(counted.zeros));
         self.private.add(match counted.is_private {
             Some(true) => Amount { known: bytes, unknown: 0 },
             Some(false) => Amount::default(),

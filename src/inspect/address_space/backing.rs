@@ -5,8 +5,8 @@ use super::AddressSpace;
 use crate::inspect::classify::{Backing, KernelBehaviour as _};
 use crate::inspect::page::Facts;
 use crate::inspect::region::ViewedRegion;
-use crate::kernel::AddressRange;
-use crate::process::{self, BackingContent, BackingRun, RecordParts, SwappedRange};
+use crate::kernel::{AddressRange, Region, VirtualAddress};
+use crate::process::{self, BackingContent, BackingRun, Error, RecordParts, SwappedRange};
 
 impl AddressSpace {
     /// Whether `viewed` maps a file or shared memory, whose content can be read for pages that are not mapped.
@@ -14,10 +14,10 @@ impl AddressSpace {
         matches!(viewed.backing, Backing::File | Backing::Shmem) && !self.is_pfn_mapped(viewed)
     }
 
-    /// Whether untouched pages of `viewed` can have backing content: the region maps a file, shared memory or hugetlb
-    /// pages.
+    /// Whether untouched pages of `viewed` can have backing content: the region maps a file, shared memory, secret
+    /// memory or hugetlb pages.
     pub(in crate::inspect) fn has_content(&self, viewed: &ViewedRegion) -> bool {
-        viewed.backing == Backing::Hugetlb || self.has_object(viewed)
+        matches!(viewed.backing, Backing::Hugetlb | Backing::Secret) || self.has_object(viewed)
     }
 
     /// Whether `need` asks for the backing content of untouched pages of `viewed`.
@@ -32,6 +32,9 @@ impl AddressSpace {
         let region = &viewed.region;
         // Nobody else can map this memory, so nobody else has filled it.
         let is_own = !region.permissions.shared && region.name.as_bytes() == b"/anon_hugepage";
+        if viewed.backing == Backing::Secret {
+            return self.secret_content(region, range);
+        }
         match self.files(region).backing_content(region, range) {
             Ok(runs) => runs,
             Err(_) if is_own && viewed.backing == Backing::Hugetlb => {
@@ -39,6 +42,23 @@ impl AddressSpace {
             }
             Err(error) => vec![BackingRun { range, content: Err(error) }],
         }
+    }
+
+    /// The backing content of secret memory: the kernel shows where it ends, and not which pages it has.
+    fn secret_content(&self, region: &Region, range: AddressRange) -> Vec<BackingRun> {
+        let modules = &self.target().modules;
+        let file = match modules.mapped_file(region) {
+            Ok(file) => file,
+            Err(error) => return vec![BackingRun { range, content: Err(error) }],
+        };
+        let bytes = file.bytes.checked_next_multiple_of(self.page().bytes()).unwrap_or(u64::MAX);
+        let inside = bytes.saturating_sub(region.offset);
+        let end = VirtualAddress::new(region.range.start().get().saturating_add(inside));
+        let end = end.clamp(range.start(), range.end());
+        let hidden = || Err(Error::not_available("the kernel does not show which pages secret memory has"));
+        let parts = [(range.start(), end, hidden()), (end, range.end(), Ok(BackingContent::PastEnd))];
+        let run = |(from, to, content)| Some(BackingRun { range: AddressRange::new(from, to)?, content });
+        parts.into_iter().filter_map(run).collect()
     }
 
     /// Whether the swap slots of untouched pages of `viewed` can be read, where the page map has nothing: those of

@@ -138,7 +138,7 @@ fn present_kind(
         Backing::Hugetlb => return Some(Kind::Hugetlb),
         Backing::Kernel => return Some(Kind::Vdso),
         Backing::Anonymous => Kind::Anonymous,
-        Backing::File | Backing::Shmem => Kind::PrivateCopy,
+        Backing::File | Backing::Shmem | Backing::Driver | Backing::Secret => Kind::PrivateCopy,
     };
     match (is_of_object(entry, flags, evidence, place, rules)?, place.is_shared) {
         // Nothing else in private memory without a file has bit 61.
@@ -195,6 +195,7 @@ pub(super) fn absent_kind(
     let place = place?;
     let own = place.backing.kind();
     Some(match (state, place.backing) {
+        (State::Untouched, Backing::Secret) if content == Some(BackingContent::PastEnd) => Kind::PastEnd,
         (State::Untouched, Backing::File | Backing::Shmem) => match (content, place.backing) {
             (Some(BackingContent::PastEnd), _) => Kind::PastEnd,
             (Some(BackingContent::Contents { cached: true }), _) => Kind::Cached,
@@ -207,11 +208,10 @@ pub(super) fn absent_kind(
         (State::PfnMapped, _) if place.may_be_copied => return None,
         (State::PfnMapped, _) => Kind::DeviceMemory,
         // Only private memory has swap entries: shared memory in swap leaves an empty entry.
-        (State::Swapped | State::Migrating | State::Hwpoison | State::Device, Backing::File | Backing::Shmem)
-            if !place.is_shared && !entry.is_file_or_shared() && entry.swap().is_some() =>
-        {
-            Kind::PrivateCopy
-        }
+        (
+            State::Swapped | State::Migrating | State::Hwpoison | State::Device,
+            Backing::File | Backing::Shmem | Backing::Driver,
+        ) if !place.is_shared && !entry.is_file_or_shared() && entry.swap().is_some() => Kind::PrivateCopy,
         _ => own,
     })
 }
@@ -233,6 +233,11 @@ pub enum Backing {
     Hugetlb,
     /// The kernel's own pages: `[vdso]`, `[vvar]`, `[vsyscall]`.
     Kernel,
+    /// An object of a driver or of the kernel, which has inserted pages of its own, or does so at each fault: a ring of
+    /// a socket or of io_uring, a map of BPF, a device, a buffer that drivers share.
+    Driver,
+    /// Secret memory (memfd_secret).
+    Secret,
 }
 
 impl Backing {
@@ -244,6 +249,8 @@ impl Backing {
             Backing::Shmem => Kind::Shmem,
             Backing::Hugetlb => Kind::Hugetlb,
             Backing::Kernel => Kind::Vdso,
+            Backing::Driver => Kind::DriverMemory,
+            Backing::Secret => Kind::Secret,
         }
     }
 }

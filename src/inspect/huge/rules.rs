@@ -208,6 +208,9 @@ impl HugeRules {
 
     /// Whether the settings let memory have huge pages of `bytes` bytes.
     pub fn allows(&self, region: &HugeRegion<'_>, bytes: u64) -> bool {
+        if self.process == Some(false) {
+            return false;
+        }
         match region.backing {
             Backing::Anonymous => self.refused_by_setting(bytes, region.smaps.has_flag("hg")).is_none(),
             Backing::Shmem => self.shares_huge(region, bytes),

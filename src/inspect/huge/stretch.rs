@@ -49,6 +49,8 @@ impl Stretch {
         let mut stretch = Stretch { untouched: pages, ..Stretch::default() };
         let content = match page.content {
             Some(BackingContent::Hole | BackingContent::PastEnd) => None,
+            // Nothing is in the page cache for it. Only shared memory has its pages elsewhere.
+            Some(BackingContent::Contents { cached: false }) if page.kind == Some(Kind::NotCached) => None,
             Some(BackingContent::Contents { cached: true }) => Some(&mut stretch.cached),
             Some(BackingContent::Contents { cached: false }) => Some(&mut stretch.cached_in_swap),
             None => Some(&mut stretch.maybe_cached),

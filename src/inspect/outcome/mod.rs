@@ -70,6 +70,21 @@ pub struct AccessFacts {
     pub huge_may_come: Option<bool>,
     /// Whether a stack would grow to the address, which is in no region.
     pub stack_grows: Option<bool>,
+    /// How much room the file system of its object has for new pages.
+    pub room: Room,
+    /// Whether the driver of its region brings a page at a fault, and not only inserts pages beforehand.
+    pub driver_fills: Option<bool>,
+}
+
+/// The room that a file system has for a page that it has not yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Room {
+    /// There is enough, or no limit; or none is known.
+    Enough,
+    /// So little is left that a page may be refused: file systems on disks keep blocks for root, and allocate late.
+    Little,
+    /// There is none.
+    None,
 }
 
 /// Why the owner of a page is unknown.
@@ -97,6 +112,7 @@ pub fn owner(facts: &AccessFacts) -> Result<Owner, OwnerUnknown> {
         Kind::Zero | Kind::HugeZero | Kind::Vdso => Owner::Kernel,
         Kind::Ksm => Owner::Merged,
         Kind::DeviceMemory => Owner::Device,
+        Kind::DriverMemory => Owner::Driver,
         Kind::Hugetlb if facts.is_of_object => Owner::Object,
         Kind::Anonymous | Kind::PrivateCopy | Kind::Hugetlb => {
             let exclusive = facts.exclusive.ok_or(OwnerUnknown::Exclusive)?;
@@ -247,21 +263,36 @@ fn fill_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -
         (Some(Kind::NotCached), _) => &[Effect::ReadFile],
         (Some(Kind::MaybeSwapped), _) => &[Effect::SwapIn],
         (Some(Kind::PastEnd), _) => return AccessOutcome::of(&[Effect::PastEnd]),
+        // The first access to a hole, a read too, takes a page of the file system (shmem_inode_acct_blocks in
+        // mm/shmem.c).
+        (Some(Kind::Shmem), Some(BackingContent::Hole)) if facts.room == Room::None => &[Effect::NoSpace],
+        (Some(Kind::Shmem), None) if facts.room == Room::None => &[Effect::MapCached, Effect::NoSpace, Effect::SwapIn],
         (Some(Kind::Shmem), Some(BackingContent::Hole)) => zero_effects(facts),
         (Some(Kind::Shmem), _) => &[Effect::MapCached, Effect::Zeros, Effect::SwapIn],
         (Some(Kind::File), _) => &[Effect::MapCached, Effect::ReadFile],
+        // Which pages it has does not show.
+        (Some(Kind::Secret), _) => &[Effect::MapCached, Effect::Zeros],
+        (Some(Kind::DriverMemory), _) => match facts.driver_fills {
+            Some(true) => &[Effect::Map],
+            Some(false) => &[Effect::NoDriverPage],
+            None => &[Effect::NoDriverPage, Effect::Map],
+        },
         _ if facts.may_lack_page => &[Effect::Map, Effect::NoKernelPage],
         _ => &[Effect::Map],
     };
     let of_object = match (facts.backing, facts.content) {
-        (Some(Backing::File | Backing::Shmem), _) => Some(true),
+        (Some(Backing::File | Backing::Shmem | Backing::Driver | Backing::Secret), _) => Some(true),
         // Before the first write, a private hugetlb mapping has no page of its own.
         (Some(Backing::Hugetlb), Some(BackingContent::Contents { .. })) => Some(true),
         (Some(Backing::Hugetlb), None) => None,
         _ => Some(false),
     };
+    let mut effects = effects.to_vec();
+    if access == Access::Write && permissions.shared && facts.backing == Some(Backing::File) {
+        effects.extend((facts.room != Room::Enough && facts.kind != Some(Kind::PastEnd)).then_some(Effect::NoSpace));
+    }
     AccessOutcome {
-        effects: effects.to_vec(),
+        effects,
         copies: if access == Access::Write && !permissions.shared { of_object } else { Some(false) },
     }
 }
@@ -277,7 +308,14 @@ fn zero_effects(facts: &AccessFacts) -> &'static [Effect] {
 
 /// A page of the hugetlb pool: that of its file, or a fresh one.
 fn pool_effects(facts: &AccessFacts, content: Option<BackingContent>) -> &'static [Effect] {
-    use Effect::{MapCached, PastEnd, PoolEmpty, Zeros};
+    use Effect::{MapCached, NoSpace, PastEnd, PoolEmpty, Zeros};
+    // What a mapping has reserved is already taken from the mount (hugepage_subpool_get_pages in mm/hugetlb.c).
+    let is_refused = facts.room == Room::None && facts.pool_may_be_reserved == Some(false);
+    match content {
+        Some(BackingContent::Hole) if is_refused => return &[NoSpace],
+        None if is_refused => return &[NoSpace, MapCached],
+        _ => {}
+    }
     let spare = facts.pool_has_spare == Some(true);
     let may_be_reserved = facts.pool_may_be_reserved != Some(false);
     match (content, spare, may_be_reserved) {
@@ -348,7 +386,7 @@ fn write_outcome(facts: &AccessFacts, permissions: Permissions) -> AccessOutcome
         // write-protected it in all mappings (page_mkclean). The one that made a page dirty may be another mapping.
         Some(Kind::File) if shared && facts.is_dirty == Some(true) => &[Nothing, Reuse],
         Some(Kind::File) if shared => &[Reuse, Nothing],
-        Some(Kind::Shmem | Kind::Hugetlb) if shared => &[Nothing],
+        Some(Kind::Shmem | Kind::Hugetlb | Kind::DriverMemory | Kind::Secret) if shared => &[Nothing],
         Some(Kind::File | Kind::Shmem) => &[Copy],
         Some(Kind::Hugetlb) if facts.is_of_object => pool_copy_effects(facts),
         Some(Kind::Hugetlb) if facts.exclusive == Some(false) => pool_copy_effects(facts),
@@ -380,7 +418,13 @@ fn write_outcome(facts: &AccessFacts, permissions: Permissions) -> AccessOutcome
         None => &[Copy, Zeros],
         Some(_) => &[Copy],
     });
-    unless_protected(facts, outcome)
+    let mut outcome = unless_protected(facts, outcome);
+    // The file system allocates the block of a hole at the first write (page_mkwrite).
+    let notices_write = shared && facts.kind == Some(Kind::File) && outcome.effects.contains(&Reuse);
+    if notices_write && facts.room != Room::Enough {
+        outcome.effects.push(Effect::NoSpace);
+    }
+    outcome
 }
 
 /// With an empty pool, the mapping that reserved the pages takes the page from the other mappings; a write by another

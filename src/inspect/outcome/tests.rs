@@ -18,6 +18,8 @@ fn page(state: State, kind: Kind) -> AccessFacts {
         Kind::Hugetlb => Backing::Hugetlb,
         Kind::Shmem | Kind::MaybeSwapped => Backing::Shmem,
         Kind::Vdso => Backing::Kernel,
+        Kind::DriverMemory => Backing::Driver,
+        Kind::Secret => Backing::Secret,
         _ => Backing::File,
     };
     AccessFacts {
@@ -47,6 +49,8 @@ fn page(state: State, kind: Kind) -> AccessFacts {
         is_folio_shared: false,
         huge_may_come: Some(false),
         stack_grows: None,
+        room: Room::Enough,
+        driver_fills: None,
     }
 }
 
@@ -490,4 +494,44 @@ fn a_write_to_a_large_folio_that_a_child_still_maps() {
     check(left(HEAD | OWN, true), &[Nothing], &[Nothing]);
     let by_one_entry = AccessFacts { huge: Some(true), ..left(TAIL, true) };
     check(by_one_entry, &[Nothing], &[Copy]);
+}
+
+/// Pages that a driver has inserted do not come back by a fault. Of some drivers it is not known whether they wait for
+/// one.
+#[test]
+fn memory_of_drivers_and_secret_memory() {
+    let of = |kind| AccessFacts { permissions: Some(SHARED), ..page(State::Present, kind) };
+    for kind in [Kind::DriverMemory, Kind::Secret] {
+        check(of(kind), &[Nothing], &[Nothing]);
+        // A private mapping has copies of its own.
+        check(AccessFacts { permissions: Some(RW), ..of(kind) }, &[Nothing], &[Copy]);
+    }
+    let missing = |kind, driver_fills| AccessFacts { state: State::Untouched, driver_fills, ..of(kind) };
+    for (fills, effects) in [(Some(true), &[Map][..]), (Some(false), &[NoDriverPage]), (None, &[NoDriverPage, Map])] {
+        check(missing(Kind::DriverMemory, fills), effects, effects);
+    }
+    check(missing(Kind::Secret, None), &[MapCached, Zeros], &[MapCached, Zeros]);
+}
+
+/// A hole takes a page or a block of its file system, which may be full.
+#[test]
+fn file_systems_without_room() {
+    let content = Some(BackingContent::Hole);
+    let hole = |room| AccessFacts { room, content, permissions: Some(SHARED), ..untouched(Kind::Shmem) };
+    check(hole(Room::Enough), &[Zeros], &[Zeros]);
+    check(hole(Room::None), &[NoSpace], &[NoSpace]);
+    let unknown = AccessFacts { content: None, ..hole(Room::None) };
+    check(unknown, &[MapCached, NoSpace, SwapIn], &[MapCached, NoSpace, SwapIn]);
+    let pool = |reserved| AccessFacts { pool_may_be_reserved: reserved, kind: Some(Kind::Hugetlb), ..hole(Room::None) };
+    check(pool(Some(false)), &[NoSpace], &[NoSpace]);
+    check(pool(Some(true)), &[Zeros], &[Zeros]);
+    // A read of a file takes no block.
+    let file = |kind, room| AccessFacts { room, permissions: Some(SHARED), ..untouched(kind) };
+    check(file(Kind::NotCached, Room::Little), &[ReadFile], &[ReadFile, NoSpace]);
+    check(file(Kind::Cached, Room::Little), &[MapCached], &[MapCached, NoSpace]);
+    check(file(Kind::PastEnd, Room::Little), &[PastEnd], &[PastEnd]);
+    let clean = AccessFacts { state: State::Present, is_dirty: Some(false), ..file(Kind::File, Room::Little) };
+    check(clean, &[Nothing], &[Reuse, Nothing, NoSpace]);
+    let private = AccessFacts { permissions: Some(RW), ..file(Kind::NotCached, Room::Little) };
+    check(private, &[ReadFile], &[ReadFile]);
 }

@@ -469,6 +469,7 @@ impl Member {
     fn region(&self, region: &Region) {
         _ = self.target.process.is_pfn_mapped(region);
         if region.inode != 0 {
+            _ = self.target.modules.mapped_file(region);
             _ = self.target.modules.backing_content(region, region.range);
         }
     }

@@ -35,6 +35,10 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
     let is_freed = page.words.flags.as_ref().is_ok_and(|flags| flags.is_lazily_freed());
     if is_freed || explanation.discardable == Ok(true) {
         let told = match explanation.discardable {
+            Ok(true) if explanation.droppable => "droppable: the kernel may discard its contents at any time",
+            Err(_) if page.words.exact_map_count().is_some_and(|count| count > 1) => {
+                "freed with MADV_FREE: the kernel may discard its contents if no process has written to it since"
+            }
             Ok(true) => "freed with MADV_FREE: until the next write, the kernel may discard its contents",
             Ok(false) => "freed with MADV_FREE, but written since: the kernel keeps its contents",
             Err(_) => "freed with MADV_FREE: the kernel may discard its contents if it was not written since",
@@ -47,7 +51,7 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
         let own = page.words.own_mappings.unwrap_or_default();
         let count = page.words.exact_map_count().map(|count| count.saturating_sub(own));
         let besides = if own > 0 { ", besides pmdb itself" } else { "" };
-        line.prose(Role::Plain, format!("{}{besides}", whose(owner, count)));
+        line.prose(Role::Plain, format!("{}{besides}", whose(owner, page.kind, count)));
     }
     frame(lines, page);
     if let Ok(folio) = &page.folio {
@@ -76,6 +80,11 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
     }
     block::place(lines, &page.place);
     behind(lines, explanation);
+    if let Some(room) = &explanation.room {
+        let line = lines.field("room");
+        line.plain("its file system has ").push(Role::Warn, size(room.left));
+        line.plain(format!(" of {} left", size(room.bytes)));
+    }
     access(lines, "read", &explanation.next_read, page);
     access(lines, "write", &explanation.next_write, page);
     // No sentence here depends on soft-dirty bits.
@@ -92,6 +101,7 @@ fn moves(movable: Movable, kind: Option<Kind>) -> &'static str {
         }
         (Movable::PossiblyPinned, _) => "not while these references are held: they may be pins",
         (Movable::Held, _) => "not while the other references are held",
+        (Movable::Never, Some(Kind::Secret)) => "never: the kernel moves no secret memory",
         (Movable::Never, _) => "never: it is a page of the kernel or of a driver",
         (Movable::Unreclaimable, Some(Kind::Hugetlb)) => "by migration between nodes; never swapped out",
         (Movable::Unreclaimable, _) => "by compaction and migration; locked memory is never swapped out",
@@ -124,7 +134,7 @@ fn what(page: &Translation) -> Cow<'static, str> {
         Err(reason) => return reason.cause().to_owned().into(),
     };
     let what = match (state, page.kind) {
-        (State::Present, Some(kind)) => return words::kind_in(kind, page.region.as_ref()),
+        (State::Present, Some(kind)) => return words::meaning(kind),
         (State::Untouched, Some(kind)) => match kind {
             // The lines below explain what an access does.
             Kind::Anonymous | Kind::Hugetlb => "nothing is mapped here yet",
@@ -134,6 +144,8 @@ fn what(page: &Translation) -> Cow<'static, str> {
             Kind::NotCached => "not mapped here, and its contents are not in the page cache",
             Kind::PastEnd => "beyond the end of the file",
             Kind::MaybeSwapped => "not mapped here: shared memory that is swapped out",
+            Kind::Secret => "this page of secret memory is not mapped here",
+            Kind::DriverMemory => "memory of a driver, which has no page here",
             other => return words::untouched(other),
         },
         (State::Unmapped, _) => "in no region",
@@ -144,11 +156,12 @@ fn what(page: &Translation) -> Cow<'static, str> {
     what.into()
 }
 
-fn whose(owner: Owner, map_count: Option<u64>) -> String {
+fn whose(owner: Owner, kind: Option<Kind>, map_count: Option<u64>) -> String {
     let others = match map_count {
         Some(count @ 2..) => format!("{count} mappings"),
         _ => "several mappings".to_owned(),
     };
+    let object = if kind == Some(Kind::Secret) { "the secret memory" } else { "the page cache" };
     match (owner, map_count) {
         (Owner::Sole, _) => "mapped only here".into(),
         (Owner::CopyOnWrite, _) => {
@@ -156,11 +169,14 @@ fn whose(owner: Owner, map_count: Option<u64>) -> String {
         }
         (Owner::LeftOver, _) => "mapped only here now (it was shared after a fork)".into(),
         (Owner::Merged, _) => format!("merged with equal pages: {others} share it until one of them writes"),
-        (Owner::Object, Some(0 | 1)) => "the page cache, mapped only here".into(),
-        (Owner::Object, Some(_)) => format!("the page cache: {others} share it"),
+        (Owner::Object, Some(0 | 1)) => format!("{object}, mapped only here"),
+        (Owner::Object, Some(_)) => format!("{object}: {others} share it"),
+        (Owner::Object, None) if kind == Some(Kind::Secret) => format!("{object}, for every process that maps it"),
         (Owner::Object, None) => "the page cache, for every process that maps the file or the shared memory".into(),
         (Owner::Kernel, _) => "the kernel: the same page for all processes".into(),
         (Owner::Device, _) => "a device".into(),
+        (Owner::Driver, Some(2..)) => format!("a driver: {others} share it"),
+        (Owner::Driver, _) => "a driver".into(),
     }
 }
 
@@ -296,6 +312,7 @@ fn does(effect: Effect, is_write: bool, kind: Option<Kind>) -> &'static str {
         // Only anonymous memory has a page of zeros that is shared: a hole of an object gets a page with the first
         // access.
         Effect::Zeros if kind == Some(Kind::Shmem) => "a new page, filled with zeros, is added to the shared memory",
+        Effect::Zeros if kind == Some(Kind::Secret) => "a new page, filled with zeros, is added to the secret memory",
         Effect::Zeros if kind == Some(Kind::Hugetlb) => "a new page of the pool, filled with zeros, is mapped",
         Effect::Zeros if is_write => "a new page, filled with zeros, is mapped",
         Effect::Zeros => "the shared page of zeros is mapped",
@@ -306,6 +323,7 @@ fn does(effect: Effect, is_write: bool, kind: Option<Kind>) -> &'static str {
         Effect::HugeZeros => "the shared huge page of zeros is mapped",
         Effect::Copy => "this process gets a copy of the page",
         Effect::Reuse => "the page is made writable where it is, without a copy",
+        Effect::MapCached if kind == Some(Kind::Secret) => "the page of the secret memory is mapped",
         Effect::MapCached => "the page is mapped from the page cache, without I/O",
         Effect::ReadFile => "the file is read from disk (a hole needs no read)",
         Effect::SwapIn => "the page is read back from swap (a minor fault if the swap cache still has it)",
@@ -322,6 +340,11 @@ fn does(effect: Effect, is_write: bool, kind: Option<Kind>) -> &'static str {
         }
         Effect::Guard => "a guard page",
         Effect::PastEnd => "the file ends before this page",
+        Effect::NoSpace if matches!(kind, Some(Kind::Shmem | Kind::Hugetlb)) => {
+            "its file system has no room for a page"
+        }
+        Effect::NoSpace => "its file system has no room for a block, if the file has a hole here",
+        Effect::NoDriverPage => "the driver has inserted no page here",
         Effect::NoKernelPage => "the kernel has no such page on this machine",
         Effect::PoolEmpty => "the hugetlb pool has no page left",
         Effect::Poisoned => "the page is poisoned",

@@ -112,7 +112,7 @@ fn state(lines: &mut Lines, t: &Translation) {
     line.indent_at(REMARK);
     // For present and untouched pages the kind says more; otherwise the state does.
     let meaning = match (state, t.kind) {
-        (State::Present, Some(kind)) => words::kind_in(kind, t.region.as_ref()),
+        (State::Present, Some(kind)) => words::meaning(kind),
         (State::Untouched, Some(kind)) => words::untouched(kind),
         _ => words::state_in(state, t.region.as_ref()),
     };

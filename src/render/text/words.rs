@@ -33,16 +33,6 @@ pub fn state_in(state: State, region: Option<&RegionBrief>) -> Cow<'static, str>
     }
 }
 
-/// What the kind of a page of `region` is.
-pub fn kind_in(kind: Kind, region: Option<&RegionBrief>) -> Cow<'static, str> {
-    match kind {
-        Kind::File if region.is_some_and(RegionBrief::is_secret) => {
-            "secret memory (memfd_secret): not even the kernel has it mapped".into()
-        }
-        kind => meaning(kind),
-    }
-}
-
 /// What touching an untouched page would do.
 pub fn untouched(kind: Kind) -> Cow<'static, str> {
     let does = match kind {
@@ -50,6 +40,8 @@ pub fn untouched(kind: Kind) -> Cow<'static, str> {
         Kind::File => "nothing mapped here: an access maps a page of the file",
         Kind::Shmem => "nothing mapped here: an access maps a page of the shared memory",
         Kind::Hugetlb => "nothing mapped here: an access maps the page of its file, or one from the hugetlb pool",
+        Kind::Secret => "nothing mapped here: an access maps a page of the secret memory",
+        Kind::DriverMemory => "nothing mapped here: the driver may map a page of its own",
         other => return meaning(other),
     };
     does.into()

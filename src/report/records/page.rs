@@ -45,13 +45,6 @@ record! {
     }
 }
 
-impl RegionBrief {
-    /// Whether it is memory of memfd_secret(2), which not even the kernel maps.
-    pub fn is_secret(&self) -> bool {
-        self.without_path && self.name.as_bytes() == b"/secretmem"
-    }
-}
-
 impl From<&Region> for RegionBrief {
     fn from(region: &Region) -> Self {
         RegionBrief {
@@ -475,6 +468,17 @@ record! {
 }
 
 record! {
+    /// The room of a file system.
+    #[derive(Eq)]
+    pub struct RoomLeft {
+        /// All its bytes.
+        bytes: u64,
+        /// The free bytes for any user.
+        left: u64,
+    }
+}
+
+record! {
     /// `explain`
     pub struct Explanation as "explanation" with why {
         /// The facts about the address.
@@ -488,6 +492,10 @@ record! {
         /// Whether the kernel may discard its contents: the program freed it (MADV_FREE) and has not written to it
         /// since.
         discardable: Fact<bool>,
+        /// Whether it is droppable memory (MAP_DROPPABLE): the kernel may discard its contents, written or not.
+        [optional] droppable: bool,
+        /// The room of the file system of its object, if that may refuse an access.
+        [optional] room: Option<RoomLeft>,
         /// The protection key of its region, where the machine has such keys: 0 is that of all memory without one of
         /// its own.
         [optional] protection_key: Option<u64>,

@@ -339,8 +339,8 @@ impl StoredText {
         self.0.iter().map(|block| u64::from(block.packed)).sum()
     }
 
-    /// Whether it has the blocks that a text has: whole ones, and a last one, each after the one before. A block that it
-    /// had many times would be expanded many times.
+    /// Whether it has the blocks of a text: whole ones, and a last one, each after the one before. A block that came
+    /// many times would be expanded many times.
     pub(super) fn is_regular(&self) -> bool {
         let follows = |pair: &[CompressedBlock]| match pair {
             [one, next] => one.offset.checked_add(one.packed.into()) == Some(next.offset),

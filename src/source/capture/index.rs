@@ -334,7 +334,9 @@ impl CapturedRights {
 
 /// Whether a probe or list of this key is about the machine, and not about one process.
 pub(super) fn is_about_machine(key: &str) -> bool {
-    !["Follow(", "IsNamed ", "Threads", "Descriptors"].iter().any(|of_process| key.starts_with(of_process))
+    !["Follow(", "IsNamed ", "MappedFile ", "Threads", "Descriptors"]
+        .iter()
+        .any(|of_process| key.starts_with(of_process))
 }
 
 impl List {

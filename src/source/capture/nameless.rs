@@ -444,6 +444,10 @@ impl Source for Nameless {
                 answer.map_err(|error| without_subject(error, "whether this file was deleted"))
             }
             Probe::IsNamed(..) => left_out("the path of this file"),
+            Probe::MappedFile(region) => {
+                let answer = self.source.probe(Probe::MappedFile(&self.original(region)));
+                answer.map_err(|error| without_subject(error, "the file of this region"))
+            }
             probe => self.source.probe(probe).map_err(|error| without_subject(error, "this probe of the kernel")),
         }
     }

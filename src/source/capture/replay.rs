@@ -57,7 +57,7 @@ fn read_index(json: &[u8]) -> Result<CaptureIndex> {
     match budgeted::read(json, &mut until_interrupted().holding(most)) {
         Ok(Some(index)) => Ok(index),
         Ok(None) => Err(damaged("its index")),
-        Err(OutOfBudget::Bytes) => Err(damaged("its index (it asks for too much memory)")),
+        Err(OutOfBudget::Bytes) => Err(damaged("its index (more than fits in memory)")),
         Err(over) => Err(over.into()),
     }
 }

@@ -8,6 +8,7 @@ mod directory;
 mod features;
 mod handle;
 mod kernel_records;
+mod mapped_file;
 mod memory;
 mod module_file;
 mod modules;
@@ -269,6 +270,7 @@ impl Source for Live {
         match probe {
             Probe::Follow(range) => features::follow(self.attached()?.directory(), range).map(|()| Vec::new()),
             Probe::IsNamed(region, path) => Ok(vec![u64::from(self.modules()?.is_named(region, path))]),
+            Probe::MappedFile(region) => self.modules()?.status(region).map(Vec::from),
             probe => self.machine.probe(probe),
         }
     }
@@ -424,7 +426,7 @@ impl LiveMachine {
                 let own = own.map_err(|error| Error::io("opening /proc/self", error))?;
                 return features::follow(&own, range).map(|()| Vec::new());
             }
-            Probe::Follow(_) | Probe::IsNamed(..) => None,
+            Probe::Follow(_) | Probe::IsNamed(..) | Probe::MappedFile(_) => None,
         };
         words.ok_or_else(|| Error::not_available("the kernel does not report it"))
     }

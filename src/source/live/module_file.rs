@@ -182,7 +182,7 @@ fn is_made_up(system: &rustix::fs::StatFs) -> bool {
 }
 
 /// The type of a file system: a signed number on some machines, and 32 bits wide on all.
-fn kind_of(system: &rustix::fs::StatFs) -> u64 {
+pub(super) fn kind_of(system: &rustix::fs::StatFs) -> u64 {
     system.f_type as u64 & 0xffff_ffff
 }
 

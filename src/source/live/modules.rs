@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// The files that the target has mapped.
 pub(super) struct LiveModules {
-    attached: Arc<Attached>,
+    pub(super) attached: Arc<Attached>,
     /// The mounts that the target sees, read when a file is first asked for.
     storage: OnceLock<Arc<Storage>>,
 }
@@ -42,7 +42,7 @@ impl LiveModules {
 
     /// Whether a server, and not this machine's kernel, answers for the file behind `region`: it may not answer. A
     /// mount that is so new that it is not known counts as one.
-    fn is_distant(&self, region: &Region) -> Result<bool> {
+    pub(super) fn is_distant(&self, region: &Region) -> Result<bool> {
         let storage = self.attached.recent_storage(|| self.storage().cloned())?;
         Ok(match storage.serves(region) {
             Some(is_served) => is_served,
@@ -63,7 +63,7 @@ impl LiveModules {
     }
 
     /// Through `/proc/PID/map_files`: the mapped file itself, even if it was moved or deleted.
-    fn by_mapping(&self, region: &Region) -> rustix::io::Result<OwnedFd> {
+    pub(super) fn by_mapping(&self, region: &Region) -> rustix::io::Result<OwnedFd> {
         let path = mapped_file(region.range);
         let directory = self.attached.directory().fd();
         with_raised_rights(|| openat(directory, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()))
@@ -114,7 +114,7 @@ impl LiveModules {
         file.map_err(|refusal| self.refusal_error(region, refusal))
     }
 
-    fn refusal_error(&self, region: &Region, refusal: Refusal) -> Error {
+    pub(super) fn refusal_error(&self, region: &Region, refusal: Refusal) -> Error {
         let name = &region.name;
         match refusal {
             Refusal::Replaced | Refusal::Failed(Errno::NOENT) if region.is_without_path() => {
@@ -331,7 +331,7 @@ fn unmapped_file(path: &[u8], found: rustix::io::Result<OwnedFd>) -> Result<Opti
     }
 }
 
-fn no_file(region: &Region) -> Error {
+pub(super) fn no_file(region: &Region) -> Error {
     Error::not_available(format!("{} has no file", region.range))
 }
 

@@ -376,6 +376,7 @@ pub(super) fn probe(probe: Probe<'_>) -> Option<&'static str> {
     match probe {
         Probe::SharedMemory => Some("the device of shared memory without a path"),
         Probe::Pools => Some("the devices of the hugetlb pools"),
+        Probe::MappedFile(_) => Some("the file of the region"),
         _ => None,
     }
 }

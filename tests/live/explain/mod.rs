@@ -54,8 +54,13 @@ fn said(target: &Target, address: u64, access: Access) -> (AccessOutcome, Option
 }
 
 /// Has the puppet make an access that should have `effect`, and compares what pmdb says, and what then happens.
-fn makes(puppet: &mut Puppet, what: &str, address: u64, access: Access, effect: Effect) -> Option<Owner> {
+pub fn makes(puppet: &mut Puppet, what: &str, address: u64, access: Access, effect: Effect) -> Option<Owner> {
     makes_one(puppet, Who::Itself, what, address, access, effect)
+}
+
+/// The same where the child of the puppet makes the access, and where pmdb may say that other effects are possible too.
+pub fn may_make_in_child(puppet: &mut Puppet, child: u32, what: &str, address: u64, access: Access, effect: Effect) {
+    may_make(puppet, Who::Child(child), what, address, access, effect);
 }
 
 fn makes_one(puppet: &mut Puppet, who: Who, what: &str, address: u64, access: Access, effect: Effect) -> Option<Owner> {

@@ -177,6 +177,8 @@ state     untouched, ksm         a page merged with equal pages (samepage mergin
 state     untouched, hugetlb     nothing mapped here: an access maps the page of its file, or one from the hugetlb pool
 state     untouched, vdso        code and data that the kernel provides to the process
 state     untouched, device_memory  memory of a device
+state     untouched, driver_memory  nothing mapped here: the driver may map a page of its own
+state     untouched, secret      nothing mapped here: an access maps a page of the secret memory
 state     untouched, cached      a page in the page cache: an access maps it without reading the file
 state     untouched, not_cached  a page that is not in the page cache: an access reads the file
 state     untouched, past_end    a page beyond the end of the file: an access raises SIGBUS

@@ -185,7 +185,19 @@ pub fn explained(page: Translation) -> Explanation {
     let discardable = known.clone().map(|()| false);
     let (next_read, next_write) = (known.clone().map(|()| next_read), known.map(|()| next_write));
     let (protection_key, region_locked) = (None, None);
-    Explanation { page, owner, movable, file, discardable, protection_key, region_locked, next_read, next_write }
+    Explanation {
+        page,
+        owner,
+        movable,
+        file,
+        discardable,
+        droppable: false,
+        room: None,
+        protection_key,
+        region_locked,
+        next_read,
+        next_write,
+    }
 }
 
 pub fn hidden() -> Translation {

@@ -110,8 +110,10 @@ pub fn boolean(field: PageField, page: &Page, region: Option<&ViewedRegion>) -> 
         F::Pfn | F::Phys | F::Address => None,
         F::State(state) => page.states.is(state),
         F::Kind(kind) if of_content(kind) => match (page.state(), page.kind, page.content) {
-            (State::Untouched, Some(Kind::File | Kind::Hugetlb), _) if kind == Kind::MaybeSwapped => Some(false),
-            (State::Untouched, Some(Kind::File | Kind::Shmem | Kind::Hugetlb), None) => None,
+            (State::Untouched, Some(Kind::File | Kind::Secret | Kind::Hugetlb), _) if kind == Kind::MaybeSwapped => {
+                Some(false)
+            }
+            (State::Untouched, Some(Kind::File | Kind::Shmem | Kind::Secret | Kind::Hugetlb), None) => None,
             // Untouched pages of the pool have the kind of the pool, whatever their file has.
             (State::Untouched, Some(Kind::Hugetlb), Some(content)) => Some(match content {
                 BackingContent::Hole => false,

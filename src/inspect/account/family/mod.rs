@@ -215,6 +215,13 @@ impl Family {
         let size = space.page();
         let backing = chunk.region.map(|viewed| viewed.backing);
         let is_kernel = backing == Some(Backing::Kernel);
+        // Flags show what other frames are. Those of the kernel have the flags of a page of a file, or none.
+        let own_kind = match backing {
+            Some(Backing::Kernel) => Some(FrameKind::Kernel),
+            Some(Backing::Driver) => Some(FrameKind::Driver),
+            Some(Backing::Secret) => Some(FrameKind::Secret),
+            _ => None,
+        };
         if backing == Some(Backing::Hugetlb) {
             let present = chunk.pages().filter(|page| page.state() == State::Present);
             let bytes: u64 = present.map(|page| page.bytes(size)).sum();
@@ -223,15 +230,15 @@ impl Family {
             }
         } else {
             for page in chunk.pages() {
-                match (page.state(), page.frame()) {
+                match (page.state(), page.frame(), own_kind) {
                     // The page map shows an ordinary page of the kernel as it shows one of a file.
-                    (State::Present, Some(frame)) if is_kernel && page.entry.is_file_or_shared() => {
-                        self.frames.set_kind(frame, page.pages, FrameKind::Kernel);
+                    (State::Present, Some(frame), Some(kind)) if page.entry.is_file_or_shared() => {
+                        self.frames.set_kind(frame, page.pages, kind);
                         self.push(frame, page.pages);
                     }
-                    (State::Present, Some(_)) if is_kernel => {}
-                    (State::Present, Some(frame)) => self.push(frame, page.pages),
-                    (State::Migrating | State::Device, _) => {
+                    (State::Present, Some(_), _) if is_kernel => {}
+                    (State::Present, Some(frame), _) => self.push(frame, page.pages),
+                    (State::Migrating | State::Device, ..) => {
                         if let Some(member) = self.members.last_mut() {
                             member.elsewhere += page.bytes(size);
                             member.rss += page.bytes(size);

@@ -37,6 +37,9 @@ pub(super) enum FrameKind {
     FileInFolio,
     /// Of the kernel, mapped into processes.
     Kernel,
+    /// Of a driver, mapped into processes.
+    Driver,
+    Secret,
     /// Nothing that Rss counts: a page of zeros, the hugetlb pool, a frame of a driver.
     Beside,
     /// Its flags cannot be read.

@@ -149,6 +149,8 @@ fn class(frame: OwnedFrame) -> FamilyClass {
         File | FileInFolio => by_owner(FamilyClass::FileOne, FamilyClass::FileSeveral),
         FrameKind::Merged => FamilyClass::Merged,
         FrameKind::Kernel => FamilyClass::Kernel,
+        FrameKind::Driver => FamilyClass::Driver,
+        FrameKind::Secret => FamilyClass::Secret,
         FrameKind::Unread | FrameKind::Beside | FrameKind::Unknown => FamilyClass::Unclear,
     }
 }

@@ -1,0 +1,132 @@
+//! What is behind a mapping: what `stat` and `statfs` have of the mapped file, which nothing has to be opened for.
+
+use super::Device;
+use super::mounts::MemoryFiles;
+
+/// The type of a file, by the type bits of its mode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum FileType {
+    /// A regular file.
+    Regular,
+    /// A block device: its pages are in a page cache, as those of a file.
+    BlockDevice,
+    /// A character device: its driver decides what is mapped.
+    CharacterDevice,
+    /// Anything else: a socket, or an object of the kernel that has no type.
+    Other,
+}
+
+/// How full a file system is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FilesystemRoom {
+    /// All its bytes.
+    pub bytes: u64,
+    /// The free bytes, with those kept for root.
+    pub free: u64,
+    /// The free bytes that any user may take.
+    pub available: u64,
+    /// Bytes of a block.
+    pub block: u64,
+    /// Whether it is in memory (tmpfs, hugetlbfs): its numbers are exact.
+    pub is_memory: bool,
+}
+
+/// The file behind a mapping.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MappedFile {
+    /// Its type.
+    pub file_type: FileType,
+    /// The device that it stands for, if it is one.
+    pub device: Device,
+    /// Its size in bytes. That of a device is 0.
+    pub bytes: u64,
+    /// The type of its file system (`f_type` of statfs, include/uapi/linux/magic.h).
+    pub filesystem: u64,
+    /// How full its file system is; `None` where that has no limit (memfds, System V segments, secret memory).
+    pub room: Option<FilesystemRoom>,
+}
+
+impl MappedFile {
+    /// The number of words that it is read from.
+    pub const WORDS: usize = 9;
+
+    /// Decodes the words of a probe: mode, major and minor number of the device, size, type of the file system, bytes
+    /// of its blocks, its blocks, the free ones, those that any user may take. `None` if there are fewer.
+    pub fn from_words(words: &[u64]) -> Option<MappedFile> {
+        let &[mode, major, minor, bytes, filesystem, block, blocks, free, available, ..] = words else {
+            return None;
+        };
+        let file_type = match mode & 0o170_000 {
+            0o100_000 => FileType::Regular,
+            0o060_000 => FileType::BlockDevice,
+            0o020_000 => FileType::CharacterDevice,
+            _ => FileType::Other,
+        };
+        let number = |word: u64| u32::try_from(word).unwrap_or(u32::MAX);
+        let in_bytes = |blocks: u64| blocks.saturating_mul(block);
+        // Where nothing is counted (simple_statfs in fs/libfs.c, and a tmpfs without a limit) all numbers are 0.
+        let room = (blocks > 0).then(|| FilesystemRoom {
+            bytes: in_bytes(blocks),
+            free: in_bytes(free),
+            available: in_bytes(available),
+            block,
+            is_memory: [TMPFS, HUGETLBFS].contains(&filesystem),
+        });
+        let device = Device { major: number(major), minor: number(minor) };
+        Some(MappedFile { file_type, device, bytes, filesystem, room })
+    }
+
+    /// The kind of memory that it is in, by its file system alone; `None` if that is none of memory.
+    pub fn memory_files(&self) -> Option<MemoryFiles> {
+        match self.filesystem {
+            TMPFS => Some(MemoryFiles::Shared),
+            HUGETLBFS => Some(MemoryFiles::Hugetlb),
+            _ => None,
+        }
+    }
+
+    /// Whether it is memory of memfd_secret(2).
+    pub fn is_secret(&self) -> bool {
+        self.filesystem == SECRETMEM
+    }
+
+    /// Whether it is a buffer that drivers share (dma-buf).
+    pub fn is_dma_buffer(&self) -> bool {
+        self.filesystem == DMA_BUF
+    }
+}
+
+/// `TMPFS_MAGIC`
+const TMPFS: u64 = 0x0102_1994;
+/// `HUGETLBFS_MAGIC`
+const HUGETLBFS: u64 = 0x9584_58f6;
+/// `SECRETMEM_MAGIC`
+const SECRETMEM: u64 = 0x5345_434d;
+/// `DMA_BUF_MAGIC`
+const DMA_BUF: u64 = 0x444d_4142;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_probe() {
+        let file = |words: &[u64]| MappedFile::from_words(words);
+        let full = file(&[0o100_600, 0, 0, 16 << 20, 0x0102_1994, 4096, 256, 0, 0]).expect("nine words");
+        assert_eq!(full.file_type, FileType::Regular);
+        assert_eq!(
+            full.room,
+            Some(FilesystemRoom { bytes: 1 << 20, free: 0, available: 0, block: 4096, is_memory: true })
+        );
+        // A memfd: its file system has no limit.
+        let memfd = file(&[0o100_777, 0, 0, 4096, 0x0102_1994, 4096, 0, 0, 0]).expect("nine words");
+        assert_eq!(memfd.room, None);
+        let disk = file(&[0o060_660, 254, 16, 0, 0x0102_1994, 4096, 9, 9, 9]).expect("nine words");
+        assert_eq!((disk.file_type, disk.device), (FileType::BlockDevice, Device { major: 254, minor: 16 }));
+        let huge = file(&[u64::MAX; MappedFile::WORDS]).expect("nine words");
+        assert_eq!(huge.room.map(|room| room.bytes), Some(u64::MAX));
+        assert!(file(&[0; MappedFile::WORDS]).is_some_and(|file| !file.is_secret()));
+        assert_eq!(file(&[0o100_600; MappedFile::WORDS - 1]), None);
+    }
+}

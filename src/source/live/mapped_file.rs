@@ -1,0 +1,56 @@
+//! What is behind a mapping, found without opening it.
+
+use super::apart::answer;
+use super::module_file::{Refusal, Root, kind_of, numbers};
+use super::modules::{LiveModules, no_file};
+use crate::kernel::Region;
+use crate::kernel::mapped_file::MappedFile;
+use crate::source::Result;
+use rustix::fd::OwnedFd;
+use rustix::fs::{fstat, fstatfs, major, minor};
+
+impl LiveModules {
+    /// What `stat` and `statfs` have of the file behind `region`: through its link in `map_files`, or by its path.
+    pub(super) fn status(&self, region: &Region) -> Result<[u64; MappedFile::WORDS]> {
+        if region.inode == 0 {
+            return Err(no_file(region));
+        }
+        if !self.is_distant(region)? {
+            return self.status_here(region);
+        }
+        let bytes =
+            answer(region.device, &region.name, || Ok(self.status_here(region)?.map(u64::to_ne_bytes).concat()))?;
+        let (words, _) = bytes.as_chunks();
+        let mut status = [0; MappedFile::WORDS];
+        status.iter_mut().zip(words).for_each(|(word, bytes)| *word = u64::from_ne_bytes(*bytes));
+        Ok(status)
+    }
+
+    fn status_here(&self, region: &Region) -> Result<[u64; MappedFile::WORDS]> {
+        let by_path = |error| {
+            let found = Root::of(self.attached.directory(), &self.attached.memory()).find(region.name.as_bytes());
+            let is_it =
+                |found: &OwnedFd| fstat(found).is_ok_and(|stat| numbers(&stat) == (region.device, region.inode));
+            found.ok().filter(is_it).ok_or(error)
+        };
+        let found = self.by_mapping(region).or_else(by_path);
+        let words = found.and_then(|found| status_words(&found));
+        words.map_err(|error| self.refusal_error(region, Refusal::Failed(error)))
+    }
+}
+
+/// The words of [`MappedFile`], from a path handle (O_PATH).
+fn status_words(found: &OwnedFd) -> rustix::io::Result<[u64; MappedFile::WORDS]> {
+    let (stat, system) = (fstat(found)?, fstatfs(found)?);
+    Ok([
+        stat.st_mode.into(),
+        major(stat.st_rdev).into(),
+        minor(stat.st_rdev).into(),
+        stat.st_size as u64,
+        kind_of(&system),
+        system.f_bsize as u64,
+        system.f_blocks,
+        system.f_bfree,
+        system.f_bavail,
+    ])
+}

@@ -1,7 +1,7 @@
 //! JSON of strangers: what is made of it takes memory out of a budget before it is allocated.
 //!
 //! A list of `{}` is three bytes an element, and each can become a structure of a kilobyte. So each element of a list
-//! and each entry of a map counts with the size of its type before it is read. The structures themselves know nothing
+//! and each entry of a map counts with the size of its type before it is kept. The structures themselves know nothing
 //! of it.
 
 use crate::budget::{Budget, OutOfBudget};
@@ -95,8 +95,12 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Budgeted<'_, '_, D> {
         deserialize_tuple_struct(name: &'static str, length: usize) with in_place;
         deserialize_struct(name: &'static str, fields: &'static [&'static str]) with in_place;
         deserialize_enum(name: &'static str, variants: &'static [&'static str]) with counted;
-        deserialize_identifier() with counted;
         deserialize_ignored_any() with counted;
+    }
+
+    /// The name of a field or of a variant: nothing is kept of it.
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        self.inner.deserialize_identifier(visitor)
     }
 }
 
@@ -192,8 +196,9 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Budgeted<'_, '_, A> {
     type Error = A::Error;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, inner: S) -> Result<Option<S::Value>, A::Error> {
-        self.spent.hold::<S::Value, A::Error>(0)?;
-        self.inner.next_element_seed(Budgeted { inner, spent: self.spent })
+        let element = self.inner.next_element_seed(Budgeted { inner, spent: self.spent })?;
+        // What the element itself holds has its own count. The list does not have it yet.
+        element.map(|element| self.spent.hold::<S::Value, A::Error>(0).map(|()| element)).transpose()
     }
 }
 
@@ -201,8 +206,8 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Budgeted<'_, '_, A> {
     type Error = A::Error;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, inner: S) -> Result<Option<S::Value>, A::Error> {
-        self.spent.hold::<S::Value, A::Error>(0)?;
-        self.inner.next_key_seed(Budgeted { inner, spent: self.spent })
+        let key = self.inner.next_key_seed(Budgeted { inner, spent: self.spent })?;
+        key.map(|key| self.spent.hold::<S::Value, A::Error>(0).map(|()| key)).transpose()
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, inner: S) -> Result<S::Value, A::Error> {

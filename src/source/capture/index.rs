@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// An answer, or why there was none.
-pub(super) type RecordedResult<T> = std::result::Result<T, RecordedFailure>;
+/// An answer, or why there was none. A failure is large, and rare: most of the many answers are a number.
+pub(super) type RecordedResult<T> = std::result::Result<T, Box<RecordedFailure>>;
 
 /// All of a capture but its long texts and its words.
 #[derive(Default, Serialize, Deserialize)]
@@ -189,12 +189,12 @@ impl RecordedFailure {
 
 /// The answer as it is kept.
 pub(super) fn record_answer<T, U>(answer: &Result<T>, keep: impl FnOnce(&T) -> U) -> RecordedResult<U> {
-    answer.as_ref().map(keep).map_err(RecordedFailure::of)
+    answer.as_ref().map(keep).map_err(|error| Box::new(RecordedFailure::of(error)))
 }
 
 /// The answer as it was given.
 pub(super) fn replay_answer<T, U>(kept: &RecordedResult<T>, give: impl FnOnce(&T) -> U) -> Result<U> {
-    kept.as_ref().map(give).map_err(RecordedFailure::error)
+    kept.as_ref().map(give).map_err(|failure| failure.error())
 }
 
 impl OneListed {
@@ -372,9 +372,9 @@ impl ProcessAnswers {
     /// Whether the process could not answer a question, because it was gone.
     pub fn has_lost_answers(&self) -> bool {
         let is_loss = |failure: Option<&RecordedFailure>| matches!(failure, Some(RecordedFailure::Gone(_)));
-        let texts = self.texts.values().map(|kept| kept.as_ref().err());
-        let lists = self.lists.values().map(|kept| kept.as_ref().err());
-        let runs = self.backing.iter().map(|one| one.runs.as_ref().err());
+        let texts = self.texts.values().map(|kept| kept.as_ref().err().map(|failure| &**failure));
+        let lists = self.lists.values().map(|kept| kept.as_ref().err().map(|failure| &**failure));
+        let runs = self.backing.iter().map(|one| one.runs.as_ref().err().map(|failure| &**failure));
         texts.chain(lists).chain(runs).chain([self.memory_failure.as_ref()]).any(is_loss)
     }
 

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// How the kernel marks the path of a file that is deleted.
 const DELETED: &[u8] = b" (deleted)";
 /// Names that the kernel gives to mappings without a file of anybody's.
-const OF_THE_KERNEL: [&[u8]; 4] = [b"/dev/zero", b"/dev/mem", b"/anon_hugepage", b"/[aio]"];
+const OF_THE_KERNEL: [&[u8]; 5] = [b"/dev/zero", b"/dev/mem", b"/anon_hugepage", b"/[aio]", b"/secretmem"];
 /// Beginnings of paths that say what a mapping is.
 const TELLING: [&[u8]; 5] = [b"/dev/shm/", b"/dev/", b"/sys/devices/", b"/sys/", b"/proc/"];
 /// The options of filesystems that decide what their pages are.
@@ -78,7 +78,8 @@ impl Names {
             Some([before, self.number(inner).to_string().as_bytes(), after, mark].concat())
         };
         let numbered = within(b"[anon:", b"]").or_else(|| within(b"[anon_shmem:", b"]"));
-        let numbered = numbered.or_else(|| within(b"/memfd:", b""));
+        let numbered = numbered.or_else(|| within(b"/memfd:", b"")).or_else(|| within(b"/dmabuf:", b""));
+        let numbered = numbered.or_else(|| within(b"socket:[", b"]"));
         if let Some(numbered) = numbered {
             return numbered;
         }

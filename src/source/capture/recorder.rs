@@ -67,7 +67,8 @@ pub(super) fn place(place: FileLocation<'_>) -> String {
 pub(super) fn probe_key(probe: Probe<'_>) -> String {
     match probe {
         Probe::IsNamed(region, path) => format!("IsNamed {} {:02x?}", region.range, path),
-        Probe::MappedFile(region) => format!("MappedFile {}", region.range),
+        // Of the file, which many regions may map.
+        Probe::MappedFile(region) => format!("MappedFile {} {}", region.device, region.inode),
         // The order is kept with each process, and under this key only why it is unknown.
         Probe::Compare(..) => "Compare".to_owned(),
         probe => format!("{probe:?}"),

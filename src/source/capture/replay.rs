@@ -47,8 +47,9 @@ pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
 /// The last second of the year 9999: later ones are no dates.
 const LAST_TIME: u64 = 253_402_300_799;
 
-/// Memory for an index in bytes for each byte of its text. Sound indexes need less than two.
-const INDEX_MEMORY: u64 = 3;
+/// Memory for an index in bytes for each byte of its text. Sound indexes need three quarters of it at most: those of a
+/// process with many mappings of few pages, of which each has an answer.
+const INDEX_MEMORY: u64 = 4;
 /// Memory for small indexes.
 const SMALL_INDEX: u64 = 1 << 20;
 
@@ -57,7 +58,7 @@ fn read_index(json: &[u8]) -> Result<CaptureIndex> {
     match budgeted::read(json, &mut until_interrupted().holding(most)) {
         Ok(Some(index)) => Ok(index),
         Ok(None) => Err(damaged("its index")),
-        Err(OutOfBudget::Bytes) => Err(damaged("its index (more than fits in memory)")),
+        Err(OutOfBudget::Bytes) => Err(Error::not_available("the index of this capture takes more memory than it may")),
         Err(over) => Err(over.into()),
     }
 }
@@ -519,5 +520,44 @@ impl ReadAt for CapturedFile {
 
     fn fingerprint(&self) -> [u64; 4] {
         self.parts.fingerprint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::index::{BackingRuns, ProcessAnswers};
+    use super::*;
+    use crate::source::{BackingContent, Error};
+
+    /// As many mappings as Linux permits (vm.max_map_count), each of a page of a file of its own: an index with the
+    /// most answers for its length.
+    #[test]
+    fn a_process_with_many_mappings_of_files() {
+        const PAGE: u64 = 4096;
+        let mut answers = ProcessAnswers::default();
+        for number in 0..65_530u64 {
+            let start = VirtualAddress::new((number + 1) * 2 * PAGE);
+            let range = AddressRange::of_length(start, PAGE).expect("a range");
+            let content = match number % 2 {
+                0 => Ok(BackingContent::Contents { cached: true }),
+                _ => Err(Error::not_available("x")),
+            };
+            answers.backing.push(BackingRuns::of(range, &Ok(vec![BackingRun { range, content }])));
+            answers.looks.insert(start.get(), (0, 0));
+            answers
+                .probes
+                .insert(format!("MappedFile 0:1 {number}"), Ok(vec![0o100_600, 0, 0, 4096, 1, 4096, 0, 0, 0]));
+            answers.changed.push((number, 1));
+        }
+        let index = CaptureIndex { processes: vec![answers], ..CaptureIndex::default() };
+        let json = serde_json::to_vec(&index).expect("JSON");
+        let read = read_index(&json).expect("a sound index");
+        assert_eq!(read.processes.first().map(|one| one.backing.len()), Some(65_530));
+        // A part of it is left, for answers that are not known yet.
+        let needed = (1..=64).find(|sixteenths| {
+            let mut less = until_interrupted().holding(json.len() as u64 * sixteenths / 16);
+            budgeted::read::<CaptureIndex>(&json, &mut less).is_ok()
+        });
+        assert!(needed.is_some_and(|sixteenths| sixteenths <= INDEX_MEMORY * 16 * 3 / 4), "{needed:?} sixteenths");
     }
 }

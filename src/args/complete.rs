@@ -16,7 +16,7 @@ use clap::{Arg, Command, CommandFactory, ValueEnum};
 use pmdb::command::subjects::{SUBJECTS, Subject};
 use pmdb::command::{self, About, COMMANDS, Group, LANGUAGE, TargetName};
 use pmdb::kernel::text::is_plain;
-use pmdb::lang::ColorChoice;
+use pmdb::lang::{ColorChoice, is_name_of_process};
 use pmdb::process::{self, ProcessEntry, Target};
 use pmdb::session;
 use pmdb::state::DebugState;
@@ -304,8 +304,9 @@ impl ShellOffers<'_> {
     /// own, which a command may be also.
     fn names_a_process(name: &str) -> bool {
         let begins = |about: &About| about.name.name.split(' ').next() == Some(name);
-        let is_own = name == "demo" || COMMANDS.abouts().any(begins);
-        matches!(TargetName::of(name), TargetName::Name(_)) && !name.starts_with(['-', '~']) && !is_own
+        matches!(TargetName::of(name), TargetName::Name(_))
+            && is_name_of_process(name)
+            && !COMMANDS.abouts().any(begins)
     }
 
     /// The words of a command that begins behind what is kept of this word, or with `before`.

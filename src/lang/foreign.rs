@@ -60,10 +60,19 @@ pub fn spelling(name: &str) -> String {
     }
 }
 
-/// The same for a hint that may be typed at the prompt or in a shell. `None` if they would read it differently, or if
-/// it must not reach a terminal.
+/// The name of a process for a hint that may be typed at the prompt or in a shell. `None` if they would read it
+/// differently, or if it must not reach a terminal. A shell takes the quotes off: then an option, a number and a word of
+/// the program's own are no names.
 pub fn spelling_anywhere(name: &str) -> Option<String> {
-    (!name.contains(['\'', '\\']) && name.chars().all(is_plain)).then(|| spelling(name))
+    let is_read_alike = !name.contains(['\'', '\\', '[']) && name.chars().all(is_plain);
+    (is_read_alike && is_name_of_process(name)).then(|| spelling(name))
+}
+
+/// Whether a word on a command line means the process of that name: not an option, a number, the home of a user, or the
+/// demonstration.
+pub fn is_name_of_process(name: &str) -> bool {
+    let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+    !is_number && !name.starts_with(['-', '~']) && !matches!(name, "self" | "demo")
 }
 
 impl Language {

@@ -37,7 +37,7 @@ mod syntax;
 
 pub use error::{SyntaxError, near};
 pub use expected::Expected;
-pub use foreign::{ForeignName, spelling, spelling_anywhere};
+pub use foreign::{ForeignName, is_name_of_process, spelling, spelling_anywhere};
 pub use lexer::{escape, joined_rows};
 pub use parser::{Language, Syntax, for_a_range, member_of, pointer_to, suffixes};
 pub use setting::SETTINGS;

@@ -91,7 +91,9 @@ pub fn wait(mut child: Child, descriptors: ShellIo, interrupts: &Interrupts, is_
     }
     let status = child.wait()?;
     let is_meant = |at: Instant| descriptors != ShellIo::Terminal || at.elapsed() < TAKEN;
-    Ok(ShellEnd { status, was_interrupted: was_interrupted(status) || interrupted.is_some_and(is_meant) })
+    // One that cleans up first tells by its status, as a shell does for its own children.
+    let has_told = interrupted.is_some() && status.code() == Some(128 + signal_hook::consts::SIGINT);
+    Ok(ShellEnd { status, was_interrupted: was_interrupted(status) || has_told || interrupted.is_some_and(is_meant) })
 }
 
 /// Starts `text` in the shell with a pipe as its standard input. It writes to `output`, if there is one.

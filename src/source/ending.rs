@@ -1,8 +1,6 @@
 //! What is done before a signal ends the program: the terminal is given back, half a file is removed.
 
-use signal_hook::consts::{
-    SIGALRM, SIGHUP, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
-};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::collections::BTreeMap;
@@ -11,8 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The signals that end a program unless it handles them. Not among them are those of a fault of the program itself,
 /// and SIGINT, which a session handles.
-const SIGNALS: [i32; 11] =
-    [SIGALRM, SIGHUP, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ];
+const SIGNALS: [i32; 10] = [SIGALRM, SIGHUP, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ];
 
 type Deed = Box<dyn Fn() + Send>;
 
@@ -59,8 +56,17 @@ impl Drop for BeforeEnd {
     }
 }
 
+/// The signals that were ignored when the program began, a bit each: those of nohup, and of a shell for commands in the
+/// background.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
+}
+
 fn listen() -> io::Result<()> {
-    let mut signals = Signals::new(SIGNALS)?;
+    let ignored = ignored();
+    let mut signals = Signals::new(SIGNALS.iter().filter(|&&signal| ignored >> (signal - 1) & 1 == 0))?;
     let wait = move || {
         for signal in signals.forever() {
             let deeds = DEEDS.lock().unwrap_or_else(PoisonError::into_inner);

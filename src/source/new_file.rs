@@ -4,7 +4,7 @@
 use super::ending::BeforeEnd;
 use super::outlet::Outlet;
 use super::words;
-use crate::budget::Budget;
+use crate::source::live::until_interrupted;
 use rustix::fs::{
     AtFlags, CWD, FileType, FlockOperation, Gid, Mode, OFlags, Stat, Uid, fchown, flock, fstat, linkat, lstat, openat,
     renameat, unlinkat,
@@ -68,7 +68,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), NewFileError> {
         let error = Errno::from_io_error(&error).unwrap_or(Errno::IO);
         NewFileError::Io { path: path.to_owned(), error }
     };
-    file.file().and_then(|out| Outlet::new(out, Budget::unlimited()).write_all(bytes)).map_err(failed)?;
+    file.file().and_then(|out| Outlet::new(out, until_interrupted()).write_all(bytes)).map_err(failed)?;
     file.publish()
 }
 
@@ -82,7 +82,7 @@ pub struct NewFile {
 
 #[derive(Debug)]
 enum Place {
-    /// A pipe or a device.
+    /// A pipe, a device, or what a descriptor of this process is of.
     Stream,
     /// No name yet (O_TMPFILE).
     Nameless { replaces: bool },
@@ -130,7 +130,8 @@ impl NewFile {
                 }
                 // These links lead to what the program was given.
                 FileType::Symlink if allowed.writes_into && is_own_descriptor(path) => {
-                    return NewFile::stream(path, OFlags::empty());
+                    // A file is gone on with where it ends: the descriptor may have been written to before.
+                    return NewFile::stream(path, OFlags::APPEND);
                 }
                 other => return Err(no_file(with_article(other))),
             },
@@ -142,11 +143,16 @@ impl NewFile {
         let (file, place) = match openat(CWD, directory, flags | OFlags::TMPFILE, mode) {
             Ok(file) => (File::from(file), Place::Nameless { replaces }),
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
-                let (file, hidden) = Hidden::create(path, name, mode).map_err(io)?;
+                let (file, hidden) = Hidden::create(path, mode).map_err(|error| match error {
+                    Errno::EXIST => io(Errno::BUSY),
+                    error => io(error),
+                })?;
                 (file, Place::Beside { replaces, hidden })
             }
             Err(error) => return Err(io(error)),
         };
+        // While it is locked it is no leftover, for processes of other pid namespaces too.
+        _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         if let Some((user, group)) = invoking_user() {
             fchown(&file, Some(user), Some(group)).map_err(io)?;
         }
@@ -163,6 +169,9 @@ impl NewFile {
         let there = fstat(&file).map_err(|error| NewFileError::Io { path: path.to_owned(), error })?;
         match file_type(&there) {
             FileType::Fifo | FileType::CharacterDevice => {
+                Ok(NewFile { file: file.into(), path: path.to_owned(), place: Place::Stream })
+            }
+            FileType::RegularFile if flags.contains(OFlags::APPEND) => {
                 Ok(NewFile { file: file.into(), path: path.to_owned(), place: Place::Stream })
             }
             other => Err(NewFileError::NoFile { path: path.to_owned(), what: with_article(other) }),
@@ -202,8 +211,8 @@ impl NewFile {
                 linkat(CWD, &hidden.path, CWD, path, AtFlags::empty()).map_err(failed)
             }
             Place::Nameless { replaces: true } => {
-                let hidden = Hidden::beside(path, path.file_name().unwrap_or_default());
-                self.link(&hidden.path).and_then(|()| renameat(CWD, &hidden.path, CWD, path)).map_err(failed)
+                let ((), hidden) = Hidden::named(path, |hidden| self.link(hidden)).map_err(failed)?;
+                renameat(CWD, &hidden.path, CWD, path).map_err(failed)
             }
             Place::Beside { replaces: true, hidden } => renameat(CWD, &hidden.path, CWD, path).map_err(failed),
         }
@@ -218,24 +227,35 @@ impl NewFile {
 }
 
 impl Hidden {
-    /// The name of this process for a file that is not whole.
-    fn beside(path: &Path, name: &OsStr) -> Hidden {
-        let mut hidden = hidden_prefix(name);
-        hidden.push(format!("{}{SUFFIX}", std::process::id()));
-        let path = path.with_file_name(hidden);
-        let leftover = path.clone();
-        // Without this the next writer removes it.
-        let at_end = BeforeEnd::new(move || _ = unlinkat(CWD, &leftover, AtFlags::empty())).ok();
-        Hidden { path, _at_end: at_end }
+    /// Gives something a hidden name beside `path`, which `make` does unless that name is taken.
+    fn named<T>(path: &Path, mut make: impl FnMut(&Path) -> Result<T, Errno>) -> Result<(T, Hidden), Errno> {
+        /// More are never taken: each is of a process with this number that is gone, or in another pid namespace.
+        const MOST: usize = 100;
+        let mut taken = Errno::EXIST;
+        for number in 0..MOST {
+            let mut name = hidden_prefix(path.file_name().unwrap_or_default());
+            name.push(format!("{}.{number}{SUFFIX}", std::process::id()));
+            let hidden = path.with_file_name(name);
+            match make(&hidden) {
+                Ok(made) => {
+                    let leftover = hidden.clone();
+                    // Without this the next writer removes it.
+                    let at_end = BeforeEnd::new(move || _ = unlinkat(CWD, &leftover, AtFlags::empty())).ok();
+                    return Ok((made, Hidden { path: hidden, _at_end: at_end }));
+                }
+                Err(Errno::EXIST) => {}
+                Err(error) => {
+                    taken = error;
+                    break;
+                }
+            }
+        }
+        Err(taken)
     }
 
-    fn create(path: &Path, name: &OsStr, mode: Mode) -> Result<(File, Hidden), Errno> {
-        let hidden = Hidden::beside(path, name);
+    fn create(path: &Path, mode: Mode) -> Result<(File, Hidden), Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(openat(CWD, &hidden.path, flags, mode)?);
-        // While it is locked it is no leftover, for processes of other pid namespaces too.
-        _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
-        Ok((file, hidden))
+        Hidden::named(path, |hidden| Ok(File::from(openat(CWD, hidden, flags, mode)?)))
     }
 }
 
@@ -256,11 +276,12 @@ fn remove_leftovers(directory: &Path, name: &OsStr) {
         let name = entry.file_name();
         let number = name.as_bytes().strip_prefix(prefix.as_bytes());
         let number = number.and_then(|rest| rest.strip_suffix(SUFFIX.as_bytes()));
-        let number = number.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
-        let Some(process) = number.and_then(rustix::process::Pid::from_raw) else {
+        let Some(process) = number.and_then(process_of) else {
             continue;
         };
-        let is_gone = rustix::process::test_kill_process(process) == Err(Errno::SRCH);
+        // In a container, each run may have the same number: a living writer has locked its file.
+        let is_gone = rustix::process::test_kill_process(process) == Err(Errno::SRCH)
+            || process.as_raw_pid().cast_unsigned() == std::process::id();
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let is_ours = entry.metadata().is_ok_and(|there| there.is_file());
         if is_gone
@@ -271,6 +292,16 @@ fn remove_leftovers(directory: &Path, name: &OsStr) {
             _ = unlinkat(CWD, entry.path(), AtFlags::empty());
         }
     }
+}
+
+/// The process in a hidden name: `812`, or `812.0`.
+fn process_of(number: &[u8]) -> Option<rustix::process::Pid> {
+    let number = std::str::from_utf8(number).ok()?;
+    let (process, count) = number.split_once('.').unwrap_or((number, "0"));
+    let are_digits =
+        [process, count].iter().all(|part| !part.is_empty() && part.bytes().all(|one| one.is_ascii_digit()));
+    let process: i32 = process.parse().ok().filter(|&process| are_digits && process > 0)?;
+    rustix::process::Pid::from_raw(process)
 }
 
 /// Whether a path is a link of the kernel to a descriptor of this process.
@@ -368,15 +399,15 @@ mod tests {
     fn no_half_file_stays_where_files_need_a_name() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file");
-        let (file, hidden) = Hidden::create(&path, OsStr::new("file"), OWN).expect("a file");
+        let (file, hidden) = Hidden::create(&path, OWN).expect("a file");
         assert_eq!(names(folder.path()), 1);
         let begun = NewFile { file, path: path.clone(), place: Place::Beside { replaces: false, hidden } };
         begun.publish().expect("its name");
         assert_eq!(names(folder.path()), 1);
-        let (file, hidden) = Hidden::create(&path, OsStr::new("file"), OWN).expect("a file");
+        let (file, hidden) = Hidden::create(&path, OWN).expect("a file");
         NewFile { file, path, place: Place::Beside { replaces: true, hidden } }.publish().expect("its name");
         assert_eq!(names(folder.path()), 1);
-        drop(Hidden::create(&folder.path().join("other"), OsStr::new("other"), OWN).expect("a file"));
+        drop(Hidden::create(&folder.path().join("other"), OWN).expect("a file"));
         assert_eq!(names(folder.path()), 1, "what is not published goes");
     }
 
@@ -386,13 +417,23 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().expect("a process");
         child.wait().expect("it ends");
         let path = |name: String| folder.path().join(name);
-        let (gone, own) =
-            (path(format!(".file.{}.part", child.id())), path(format!(".file.{}.part", std::process::id())));
-        let other = path(format!(".other.{}.part", child.id()));
-        for leftover in [&gone, &own, &other] {
-            fs::write(leftover, "half").expect("written");
-        }
+        let own = std::process::id();
+        let left = |name: String| {
+            let path = path(name);
+            fs::write(&path, "half").expect("written");
+            path
+        };
+        // One of an earlier process with the same number, as in a container; and names that others may have chosen.
+        let leftovers = [left(format!(".file.{}.part", child.id())), left(format!(".file.{own}.0.part"))];
+        let others = ["other.1", "file.-5", "file.+1", "file.0", "file.1.", "file.99999999999", "file.1.x", "file."];
+        let others = others.map(|name| left(format!(".{name}.part")));
+        // The file of a process that writes.
+        let (_file, hidden) = Hidden::create(&path("file".to_owned()), OWN).expect("a file");
+        _ = flock(&_file, FlockOperation::NonBlockingLockExclusive);
         written(&path("file".to_owned()), NOT_ASKED).expect("a new file");
-        assert_eq!([gone.exists(), own.exists(), other.exists()], [false, true, true]);
+        written(&path("file".to_owned()), ASKED).expect("it is replaced");
+        assert!(leftovers.iter().all(|left| !left.exists()));
+        assert!(others.iter().all(|other| other.exists()));
+        assert!(hidden.path.exists());
     }
 }

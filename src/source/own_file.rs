@@ -4,7 +4,7 @@
 use super::words;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, stat};
 use rustix::io::Errno;
-use rustix::process::{getegid, geteuid};
+use rustix::process::geteuid;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -66,10 +66,10 @@ pub fn regular(path: &Path, links: Links) -> Result<Option<(OwnedFd, Stat)>, Str
 
 /// Who else may write it, as a verb; `None` if only the user of this program or root may.
 fn fault(found: &Stat) -> Option<String> {
-    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    let user = geteuid().as_raw();
     let (owner, of_group, mode) = (found.st_uid, found.st_gid, Mode::from_raw_mode(found.st_mode));
-    // A user whose group has no other member: its number is mostly that of the user.
-    let is_own_group = of_group == owner || owner == user && of_group == group;
+    // A user whose group has no other member: its number is that of the user. Of any other group nobody knows.
+    let is_own_group = of_group == owner;
     if owner != user && owner != 0 {
         Some(format!("belongs to user {owner}, and pmdb runs as user {user}"))
     } else if mode.contains(Mode::WOTH) {

@@ -134,7 +134,8 @@ fn counts(function: ChangeFunction, kind: EventKind) -> bool {
         ChangeFunction::Changed => kind.is_of_pages(),
         ChangeFunction::Came => kind == EventKind::Came,
         ChangeFunction::Went => kind == EventKind::Went,
-        ChangeFunction::Copied => kind == EventKind::CopiedOnWrite,
+        // A write to a merged page copies it.
+        ChangeFunction::Copied => matches!(kind, EventKind::CopiedOnWrite | EventKind::Unmerged),
         ChangeFunction::Moved => kind == EventKind::Moved,
         ChangeFunction::Written => kind == EventKind::Written,
     }

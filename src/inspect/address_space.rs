@@ -304,6 +304,12 @@ impl AddressSpace {
         self.merging().shared_pages != Some(0)
     }
 
+    /// Whether some pages of the machine are merged, and their flags show which.
+    pub(super) fn tells_merged_pages(&self) -> bool {
+        let are_some = self.merging().shared_pages.is_some_and(|pages| pages > 0);
+        are_some && self.ksm_is_marked() && self.availability().flags.is_ok()
+    }
+
     /// Whether `KSM` of smaps may count mappings of the page of zeros, which are not in Rss: those that samepage
     /// merging made.
     #[doc(hidden)]

@@ -342,6 +342,10 @@ worded! {
         SwappedIn = "swapped in",
         /// A private copy replaced a shared page or a page of a file.
         CopiedOnWrite = "copied on write",
+        /// A page was merged with equal pages (KSM), or others were merged into it.
+        Merged = "merged",
+        /// A merged page got a frame of its own again: it was written, or merging was ended there.
+        Unmerged = "unmerged",
         /// A huge page is now mapped by small entries.
         Split = "split",
         /// Small pages are now mapped as one huge page.
@@ -386,6 +390,8 @@ impl EventKind {
                 | EventKind::SwappedOut
                 | EventKind::SwappedIn
                 | EventKind::CopiedOnWrite
+                | EventKind::Merged
+                | EventKind::Unmerged
                 | EventKind::GuardInstalled
                 | EventKind::GuardRemoved
         )

@@ -4,11 +4,11 @@ use super::Test;
 use super::answers::large::huge_page;
 use super::answers::program;
 use super::puppet::Puppet;
-use super::states::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE};
+use super::states::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, detail, merge, to_be_merged};
 use super::support::{self, page_bytes, plain_entry, skip};
 use pmdb::budget::Budget;
 use pmdb::inspect::{AddressSpace, Change, Facts, Snapshot, Watcher};
-use pmdb::kernel::AddressRange;
+use pmdb::kernel::{AddressRange, PageFlags};
 use pmdb::process::Target;
 use pmdb::report::{EventKind, NetEffect};
 use std::time::{Duration, Instant};
@@ -21,6 +21,7 @@ pub const TESTS: &[Test] = &[
     ("changes::guards_over_pages", guards_over_pages),
     ("changes::a_copy_inside_a_huge_page", a_copy_inside_a_huge_page),
     ("changes::a_fork_shows_by_its_child", a_fork_shows_by_its_child),
+    ("changes::pages_are_merged_and_unmerged", pages_are_merged_and_unmerged),
 ];
 
 const MADV_DONTNEED: i32 = 4;
@@ -327,4 +328,32 @@ fn a_fork_shows_by_its_child() {
     let later = program(&[], pid, false, &["snapshot a".to_owned(), "diff a".to_owned()]);
     assert!(!later.contains("if a fork and a copy"), "{later}");
     puppet.does("kill", &[child]);
+}
+
+/// All equal pages are merged, also the one that has the frame of all. A write takes one out again.
+fn pages_are_merged_and_unmerged() {
+    const NAME: &str = "changes::pages_are_merged_and_unmerged";
+    if !support::is_root() {
+        return skip(NAME, "only root sees which pages are merged");
+    }
+    let (merging, mut puppet, memory) = match to_be_merged() {
+        Ok(made) => made,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    if detail(&puppet.0.attach(), memory).page.flags.is_none_or(|flags| flags.contains(PageFlags::KSM)) {
+        return skip(NAME, "this kernel marks every anonymous page as merged");
+    }
+    let mut observer = Observer::of(&puppet, &[memory], 64);
+    if let Err(reason) = merge(&mut puppet, memory) {
+        return skip(NAME, &reason);
+    }
+    let (changes, _) = observer.changes(&puppet);
+    let merged: u64 = changes.iter().filter(|change| change.kind == Merged).map(|change| change.pages).sum();
+    assert_eq!(merged, 64, "{changes:?}");
+    assert!(changes.iter().all(|change| change.kind == Merged), "{changes:?}");
+    puppet.writes(memory + 3 * page_bytes(), 1);
+    let (changes, _) = observer.changes(&puppet);
+    assert_eq!(kinds(&changes), [(Unmerged, 1)]);
+    drop(puppet);
+    drop(merging);
 }

@@ -358,10 +358,22 @@ fn pages_of_the_hugetlb_pool() {
 /// A puppet with 64 equal pages that are merged, and their address. Merging goes on until the setting is dropped, which
 /// has to be after the puppet. An error says why nothing was merged.
 pub fn merged() -> Result<(super::system::Changed, Puppet, u64), String> {
+    let (merging, mut puppet, memory) = to_be_merged()?;
+    merge(&mut puppet, memory)?;
+    Ok((merging, puppet, memory))
+}
+
+/// A puppet with 64 equal pages that nobody has offered for merging.
+pub fn to_be_merged() -> Result<(super::system::Changed, Puppet, u64), String> {
     let merging = super::system::merging()?;
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 64);
     puppet.writes(memory, 64);
+    Ok((merging, puppet, memory))
+}
+
+/// Offers these pages for merging, and waits until all have one frame.
+pub fn merge(puppet: &mut Puppet, memory: u64) -> Result<(), String> {
     if let Err(error) = puppet.advises(memory, 64, libc::MADV_MERGEABLE) {
         return Err(format!("MADV_MERGEABLE: error {error}"));
     }
@@ -377,7 +389,7 @@ pub fn merged() -> Result<(super::system::Changed, Puppet, u64), String> {
         }
         std::thread::yield_now();
     }
-    Ok((merging, puppet, memory))
+    Ok(())
 }
 
 fn merged_pages() {

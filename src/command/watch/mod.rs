@@ -77,7 +77,7 @@ impl Command for Watch {
         text: "\
 Samples the range repeatedly and reports the changes between two samples (`help events`):
 
-  page     came, went, moved to another frame, was swapped out or in, was copied on write
+  page     came, went, moved to another frame, was swapped out or in, was copied on write, merged or unmerged (KSM)
   huge     a huge page was split or collapsed
   guard    a guard page was installed or removed
   region   appeared, grew, shrank or went

@@ -237,10 +237,10 @@ fn event_kinds(
         && !then.entry.is_soft_dirty()
         && now.entry.is_soft_dirty()
         && [before, after].into_iter().all(|state| Residence::of(state) != Residence::Nowhere)
-        && !matches!(main, Some(EventKind::CopiedOnWrite | EventKind::Collapsed));
+        && !matches!(main, Some(EventKind::CopiedOnWrite | EventKind::Unmerged | EventKind::Collapsed));
     let written = match (then.contents, now.contents) {
         // A copy on write has been written to.
-        (Some(then), Some(now)) => then != now && main != Some(EventKind::CopiedOnWrite),
+        (Some(then), Some(now)) => then != now && !matches!(main, Some(EventKind::CopiedOnWrite | EventKind::Unmerged)),
         _ => false,
     };
     let others = [
@@ -279,6 +279,11 @@ fn main_kind(then: SampledPage, before: State, now: SampledPage, after: State) -
 }
 
 fn kind_of_present(then: SampledPage, now: SampledPage) -> Option<EventKind> {
+    match (then.is_merged, now.is_merged) {
+        (false, true) => return Some(EventKind::Merged),
+        (true, false) => return Some(EventKind::Unmerged),
+        _ => {}
+    }
     // Bit 61 is that of a file also for the huge page of zeros.
     let copied =
         if then.is_zero { !now.is_zero } else { then.entry.is_file_or_shared() && !now.entry.is_file_or_shared() };

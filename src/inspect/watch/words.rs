@@ -49,6 +49,8 @@ struct ExtentWords {
     huge: Vec<(usize, usize)>,
     /// Entries of the page of zeros, as pairs of indices; empty when neither flags nor the scan were read for them.
     zero: Vec<(usize, usize)>,
+    /// Entries of merged pages, as pairs of indices; empty when flags were not read for them.
+    merged: Vec<(usize, usize)>,
     /// A hash of the contents of each page; `None` where they were not read. Empty when contents are not compared.
     contents: Vec<Option<NonZeroU64>>,
 }
@@ -92,6 +94,8 @@ pub(super) struct SampledPage {
     pub is_huge: bool,
     /// Whether it is the page of zeros, where flags or the scan were read for that.
     pub is_zero: bool,
+    /// Whether it is a merged page (KSM), where flags were read for that.
+    pub is_merged: bool,
     /// A hash of the contents, where they were asked for and read.
     pub contents: Option<NonZeroU64>,
 }
@@ -111,15 +115,28 @@ fn marked_entries(words: &EntryWords<'_>, category: Categories) -> impl Iterator
 /// The stretches of entries that map the page of zeros. The flags of their frames tell them; the scan does where no
 /// flags were read.
 fn zero_entries(words: &EntryWords<'_>) -> impl Iterator<Item = (usize, usize)> {
-    let is_zero = |word: &u64| *word != UNREAD && PageFlags::from_bits_retain(*word).contains(PageFlags::ZERO_PAGE);
-    let alike = words.flags.chunk_by(move |one, next| is_zero(one) == is_zero(next));
-    let by_flags = alike.scan(0, |end, run| {
+    let by_flags = flagged_entries(words, |flags| flags.contains(PageFlags::ZERO_PAGE));
+    by_flags.chain(marked_entries(words, Categories::ZERO))
+}
+
+/// The stretches of entries that map merged pages. A merged page is never anon-exclusive.
+fn merged_entries(words: &EntryWords<'_>) -> impl Iterator<Item = (usize, usize)> {
+    let is_merged = |flags: PageFlags| {
+        flags.contains(PageFlags::KSM | PageFlags::ANON) && !flags.intersects(PageFlags::OWNER_2 | PageFlags::SLAB)
+    };
+    flagged_entries(words, is_merged)
+}
+
+/// The stretches of entries whose frames have such flags.
+fn flagged_entries(words: &EntryWords<'_>, is: fn(PageFlags) -> bool) -> impl Iterator<Item = (usize, usize)> {
+    let is = move |word: &u64| *word != UNREAD && is(PageFlags::from_bits_retain(*word));
+    let alike = words.flags.chunk_by(move |one, next| is(one) == is(next));
+    let stretches = alike.scan(0, |end, run| {
         let first = *end;
         *end += run.len();
         Some((first, *end, run.first()))
     });
-    let by_flags = by_flags.filter_map(move |(first, end, word)| word.is_some_and(is_zero).then_some((first, end)));
-    by_flags.chain(marked_entries(words, Categories::ZERO))
+    stretches.filter_map(move |(first, end, word)| word.is_some_and(is).then_some((first, end)))
 }
 
 /// Whether `index` is in one of these stretches, which are in order.
@@ -141,6 +158,7 @@ impl ExtentWords {
             counts: words_if_asked(words.counts, keep, Facts::COUNTS).to_vec(),
             huge: marked_entries(&words, Categories::HUGE).collect(),
             zero: zero_entries(&words).collect(),
+            merged: merged_entries(&words).collect(),
             contents: Vec::new(),
         })
     }
@@ -157,6 +175,7 @@ impl ExtentWords {
             && self.counts == words_if_asked(words.counts, keep, Facts::COUNTS)
             && self.huge.iter().copied().eq(marked_entries(&words, Categories::HUGE))
             && self.zero.iter().copied().eq(zero_entries(&words))
+            && self.merged.iter().copied().eq(merged_entries(&words))
     }
 
     fn end(&self) -> u64 {
@@ -178,6 +197,7 @@ impl ExtentWords {
             map_count: word(&self.counts),
             is_huge: is_in(&self.huge, index),
             is_zero: is_in(&self.zero, index),
+            is_merged: is_in(&self.merged, index),
             contents: self.contents.get(into as usize).copied().flatten(),
         }
     }
@@ -287,7 +307,7 @@ impl PageWords {
                     + words.flags.capacity()
                     + words.counts.capacity()
                     + words.contents.capacity())
-                + 16 * (words.huge.capacity() + words.zero.capacity())
+                + 16 * (words.huge.capacity() + words.zero.capacity() + words.merged.capacity())
         };
         self.extents.iter().map(|extent| size_of::<WordBlock>() + words(&extent.words)).sum()
     }
@@ -360,6 +380,8 @@ impl OpenSample {
         let asks_kinds = extra.contains(Facts::KINDS);
         let mut zeros = if asks_kinds || hides_zeros { Facts::KINDS } else { Facts::empty() };
         zeros.set(Facts::FLAGS, asks_kinds && !space.target().process.has_scan());
+        // Only flags show which pages are merged.
+        zeros.set(Facts::FLAGS, zeros.contains(Facts::FLAGS) || space.tells_merged_pages());
         let extra = extra & (Facts::FLAGS | Facts::COUNTS);
         let need = space.obtainable(Facts::HUGE | Facts::OWNERS | zeros | more) | extra | Facts::ENTRIES;
         let pages = space.pages(&spans, need);

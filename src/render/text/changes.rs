@@ -33,6 +33,7 @@ pub fn role(kind: EventKind) -> Role {
         EventKind::Went | EventKind::SwappedOut | EventKind::RegionWent => Role::Warn,
         EventKind::Executed | EventKind::Exited => Role::Bad,
         EventKind::Moved | EventKind::CopiedOnWrite | EventKind::Split | EventKind::Collapsed => Role::Physical,
+        EventKind::Merged | EventKind::Unmerged => Role::Physical,
         _ => Role::Plain,
     }
 }

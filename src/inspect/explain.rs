@@ -132,7 +132,11 @@ impl AddressSpace {
             Backing::File => permissions.shared && permissions.write,
             _ => false,
         };
-        self.target().modules.mapped_file(&viewed.region).ok().filter(|_| may_grow)?.room
+        // A server may be asked for it.
+        if !may_grow {
+            return None;
+        }
+        self.target().modules.mapped_file(&viewed.region).ok()?.room
     }
 
     /// What an access does if its region decides that, whatever its page is.

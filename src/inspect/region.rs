@@ -58,7 +58,12 @@ impl ViewedRegion {
     /// `io_uring_mmap` in io_uring/memmap.c): where one is missing, nothing brings it.
     pub(super) fn fills_at_fault(&self) -> Option<bool> {
         let name = self.region.name.as_bytes();
-        (name.starts_with(b"socket:[") || name == b"anon_inode:[io_uring]").then_some(false)
+        match name {
+            b"anon_inode:[io_uring]" => Some(false),
+            // Its file has a page cache (aio_ring_vm_ops in fs/aio.c).
+            b"/[aio]" => Some(true),
+            _ => name.starts_with(b"socket:[").then_some(false),
+        }
     }
 
     fn is_device_file(&self) -> bool {
@@ -105,12 +110,12 @@ pub(super) fn backing(
         // A private mapping of /dev/zero is anonymous memory by another name (mmap(2) before MAP_ANONYMOUS).
         b"/dev/zero" if !shared => Backing::Anonymous,
         _ if region.inode == 0 => Backing::Anonymous,
-        _ if is_without_directory(region) => Backing::Driver,
+        _ if is_object_of_kernel(region) => Backing::Driver,
         _ => match memory_files(region)? {
             Some(MemoryFiles::Shared) if is_called_device(region) => match mapped_file(region).map(|it| it.file_type) {
-                Some(FileType::Regular) => Backing::Shmem,
+                Some(FileType::CharacterDevice | FileType::Other) => Backing::Driver,
                 Some(FileType::BlockDevice) => Backing::File,
-                _ => Backing::Driver,
+                Some(FileType::Regular) | None => Backing::Shmem,
             },
             Some(MemoryFiles::Shared) => Backing::Shmem,
             Some(MemoryFiles::Hugetlb) => Backing::Hugetlb,
@@ -123,10 +128,12 @@ pub(super) fn backing(
     })
 }
 
-/// Whether it maps an object of the kernel that is no file of a directory: a socket (`socket:[812]`), an io_uring, a
-/// map of BPF, a virtual processor (`anon_inode:…`). The names of all files in directories begin with a slash.
-fn is_without_directory(region: &Region) -> bool {
-    !region.name.is_empty() && !region.name.as_bytes().starts_with(b"/")
+/// Whether it maps an object of the kernel that is in no directory: a socket, an io_uring, a map of BPF, a virtual
+/// processor, the ring of asynchronous I/O. The names of files in directories begin with a slash.
+fn is_object_of_kernel(region: &Region) -> bool {
+    let name = region.name.as_bytes();
+    let is_ring = || region.deleted && region.device.major == 0 && name == b"/[aio]";
+    name.starts_with(b"socket:[") || name.starts_with(b"anon_inode:") || is_ring()
 }
 
 /// Whether it is named like a node of a device. Such nodes lie in devtmpfs or tmpfs, where shared memory is too.
@@ -255,6 +262,43 @@ mod tests {
             };
             assert_eq!(is(3, false), Ok(by_name), "{name}");
         }
+    }
+
+    /// Objects of the kernel have names that no file in a directory has. Where the file behind a mapping is known, it
+    /// decides.
+    #[test]
+    fn what_is_no_page_of_a_file() {
+        let region = |name: &str, deleted, shared| {
+            let mut region = Region { name: name.into(), inode: 7, deleted, ..crate::process::fake::region(1, 1) };
+            region.permissions.shared = shared;
+            region
+        };
+        let file = |mode: u64, filesystem| {
+            let words = [mode, 0, 0, 4096, filesystem, 4096, 0, 0, 0];
+            crate::kernel::mapped_file::MappedFile::from_words(&words)
+        };
+        let is = |region: &Region, memory: Option<MemoryFiles>, file: Option<MappedFile>| {
+            backing(region, &mut |_| Ok(memory), &|| true, &|_| file)
+        };
+        let shared = |name| region(name, false, true);
+        for name in ["socket:[812]", "anon_inode:[io_uring]", "anon_inode:bpf-map"] {
+            assert_eq!(is(&shared(name), None, None), Ok(Backing::Driver), "{name}");
+        }
+        assert_eq!(is(&region("/[aio]", true, true), None, None), Ok(Backing::Driver));
+        let named = region("[anon_shmem:cache]", false, true);
+        assert_eq!(is(&named, Some(MemoryFiles::Shared), None), Ok(Backing::Shmem));
+        assert_eq!(is(&shared("/sys/kernel/debug/ring"), Some(MemoryFiles::Generated), None), Ok(Backing::Driver));
+        let node = |file| is(&shared("/dev/thing"), Some(MemoryFiles::Shared), file);
+        assert_eq!(node(file(0o020_600, 0)), Ok(Backing::Driver));
+        assert_eq!(node(file(0o060_600, 0)), Ok(Backing::File));
+        assert_eq!(node(file(0o100_600, 0)), Ok(Backing::Shmem));
+        // Nothing leads to it.
+        assert_eq!(node(None), Ok(Backing::Shmem));
+        let secret = region("/secretmem", true, true);
+        assert_eq!(is(&secret, None, None), Ok(Backing::Secret));
+        assert_eq!(is(&secret, None, file(0o100_600, 0x5345_434d)), Ok(Backing::Secret));
+        assert_eq!(is(&secret, None, file(0o100_600, 0xef53)), Ok(Backing::File));
+        assert_eq!(is(&shared("/dmabuf:frame"), None, file(0o100_600, 0x444d_4142)), Ok(Backing::Driver));
     }
 
     /// Which process pmdb is, `/proc` tells: its number may be that of another pid namespace.

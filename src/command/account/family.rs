@@ -1,7 +1,7 @@
 //! `account children`, `account "NAME"`, `account cgroup PATH`.
 
 use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
-use super::records::{FREES_DRIVER_MEMORY, FREES_FILE_PAGES, FREES_KERNEL_PAGES, FREES_SECRET, FREES_SHARED_MEMORY};
+use super::records::{FREES_FILE_PAGES, FREES_KEPT_MEMORY, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
 use crate::command::attach;
 use crate::command::rows::{self, RowLimit, note_hidden_rows, stop_of_sweep};
 use crate::command::{Context, Error, Flow, Outcome};
@@ -260,8 +260,7 @@ fn freed_by(class: FamilyClass) -> &'static str {
         FamilyClass::ShmemOne | FamilyClass::ShmemSeveral => FREES_SHARED_MEMORY,
         FamilyClass::FileOne | FamilyClass::FileSeveral => FREES_FILE_PAGES,
         FamilyClass::Kernel => FREES_KERNEL_PAGES,
-        FamilyClass::Driver => FREES_DRIVER_MEMORY,
-        FamilyClass::Secret => FREES_SECRET,
+        FamilyClass::Driver | FamilyClass::Secret => FREES_KEPT_MEMORY,
         _ => "munmap",
     }
 }

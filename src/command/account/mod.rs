@@ -109,6 +109,8 @@ class, so that the classes add up to Rss. The first class that applies counts:
 
   migrating, device, failed    entries without memory here
   of the kernel                the vdso
+  of drivers                   rings and buffers that a driver has mapped: no reclaim frees them
+  secret memory                memory of memfd_secret
   merged                       pages merged with equal ones (KSM)
   anonymous, only here         memory without a file, mapped once: heap, stacks, buffers
   copies of files, only here   pages of private file mappings that were written
@@ -139,7 +141,7 @@ is written again, so the summary adds how much the kernel can reclaim now. Clean
 dirty ones are written to disk first. The last words of a row name the action that frees the memory. `free` frees it \
 only when the allocator returns it to the kernel: that is a setting of most allocators, and malloc_trim in glibc.
 
-Rss does not count hugetlb pages, page tables, swap, pages of zeros, guard pages, memory of drivers, and data of the \
+Rss does not count hugetlb pages, page tables, swap, pages of zeros, guard pages, bare frames of devices, and data of the \
 kernel ([vvar]). The summary lists them apart. A core does not show which pages are pages of zeros: its sum is `at most`.
 
 For a whole process, the sums are compared with smaps_rollup, which is read before and after. They are equal if the \

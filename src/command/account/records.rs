@@ -21,10 +21,9 @@ pub(super) const FREES_SHARED_MEMORY: &str = "munmap by all, and rm if a file";
 pub(super) const FREES_FILE_PAGES: &str = "reclaim, if clean";
 /// The same of pages of the kernel.
 pub(super) const FREES_KERNEL_PAGES: &str = "nothing: all have it";
-/// A driver keeps its pages as long as its object is open or mapped: no reclaim frees them.
-pub(super) const FREES_DRIVER_MEMORY: &str = "the end of all mappings and descriptors";
-/// Secret memory is always locked (secretmem_mmap in mm/secretmem.c).
-pub(super) const FREES_SECRET: &str = "the end of all mappings and descriptors";
+/// A driver keeps its pages as long as its object is open or mapped, and so does secret memory, which is always locked
+/// (secretmem_mmap in mm/secretmem.c): no reclaim frees them.
+pub(super) const FREES_KEPT_MEMORY: &str = "the end of all mappings and descriptors";
 
 record! {
     /// A row of `account`.
@@ -242,8 +241,7 @@ pub(super) fn freed_by(class: AccountClass) -> &'static str {
         ShmemHere | ShmemOthers | ShmemUnclear => FREES_SHARED_MEMORY,
         FileHere | FileOthers | FileUnclear => FREES_FILE_PAGES,
         Kernel => FREES_KERNEL_PAGES,
-        Driver => FREES_DRIVER_MEMORY,
-        Secret => FREES_SECRET,
+        Driver | Secret => FREES_KEPT_MEMORY,
         _ => "munmap",
     }
 }

@@ -52,6 +52,7 @@ impl AccountSum<'_> {
                 lazily_freed(AccountClass::PrivateUnclear),
             ) {
                 (Some(elsewhere), Some(0)) => Ok(elsewhere),
+                (Some(_), Some(_)) => Err(accounting.why_unknown(AccountMark::ToCopy)),
                 _ => Err(accounting.why_unknown(AccountMark::LazilyFreed)),
             },
             droppable: all

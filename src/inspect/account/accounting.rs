@@ -241,9 +241,6 @@ impl Accounting {
                 Reason::NotOnThisKernel("before Linux 6.10 only the first page of a large folio shows its flags".into())
             }
             AccountMark::Locked => Reason::NotApplicable("smaps does not show whether the region is locked"),
-            AccountMark::LazilyFreed | AccountMark::Droppable => {
-                Reason::NotApplicable("smaps does not show whether the region is droppable")
-            }
             _ => Reason::Changed,
         })
     }

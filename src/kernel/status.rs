@@ -84,6 +84,14 @@ pub struct Status {
     pub tracer: u32,
     /// Real user id.
     pub user: u32,
+    /// Real, effective and saved user id, as far as the file has them.
+    pub users: Vec<u32>,
+    /// The same of the group.
+    pub groups: Vec<u32>,
+    /// The capabilities that it may use (CapPrm), a bit each; 0 if the file does not say.
+    pub permitted: u64,
+    /// Those that it uses (CapEff).
+    pub effective: u64,
     /// The Vm, Rss and Huge fields in the order of the file: name as the kernel spells it, bytes. Empty without memory.
     pub memory: Vec<(String, u64)>,
     /// `THP_enabled`: whether transparent huge pages are not switched off for the process (PR_SET_THP_DISABLE); since
@@ -95,18 +103,24 @@ impl Status {
     /// Decodes the file. Unknown fields are skipped.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
         let (mut state, mut process, mut tracer, mut user) = (None, None, None, None);
+        let (mut users, mut groups, mut permitted, mut effective) = (Vec::new(), Vec::new(), 0, 0);
         let (mut memory, mut own_number, mut may_be_huge) = (Vec::new(), None, None);
         for line in text::lines(bytes) {
             let bad = || line.bad("status");
             let (key, value) = text::split_once(line.bytes, b':').ok_or_else(bad)?;
             let first = text::fields(value).next().unwrap_or_default();
             let number = || text::decimal(first).ok_or_else(bad);
+            let ids = || text::fields(value).take(3).filter_map(text::decimal).collect();
+            let bits = || text::hexadecimal(first).unwrap_or(0);
             match key {
                 b"State" => state = Some(text::lossy(value.trim_ascii())),
                 b"Tgid" => process = Some(number()?),
                 b"NSpid" => own_number = text::fields(value).last().and_then(text::decimal),
                 b"TracerPid" => tracer = Some(number()?),
-                b"Uid" => user = Some(number()?),
+                b"Uid" => (user, users) = (Some(number()?), ids()),
+                b"Gid" => groups = ids(),
+                b"CapPrm" => permitted = bits(),
+                b"CapEff" => effective = bits(),
                 b"THP_enabled" => may_be_huge = Some(number()? != 0),
                 key if is_of_memory(key) => {
                     memory.push((text::lossy(key), amount(value).ok_or_else(bad)?));
@@ -126,9 +140,44 @@ impl Status {
             own_number: own_number.unwrap_or(process),
             tracer: tracer.ok_or_else(|| missing("TracerPid"))?,
             user: user.ok_or_else(|| missing("Uid"))?,
+            users,
+            groups,
+            permitted,
+            effective,
             memory,
             may_be_huge,
         })
+    }
+}
+
+impl Status {
+    /// Why a process with these rights may not look at `other` with the rights of CAP_SYS_PTRACE, in the order in which
+    /// the kernel asks (__ptrace_may_access in kernel/ptrace.c, cap_ptrace_access_check in security/commoncap.c);
+    /// `None` if users, groups and capabilities are no reason.
+    pub fn refused_by(&self, other: &Status) -> Option<String> {
+        let differ = |what: &str, own: &[u32], theirs: &[u32]| {
+            // The kernel takes the one for files, which follows the effective one.
+            let own = own.get(1)?;
+            if theirs.iter().all(|id| id == own) {
+                return None;
+            }
+            Some(match theirs {
+                [first, rest @ ..] if rest.iter().all(|id| id == first) => {
+                    format!("it runs as {what} {first}, pmdb as {what} {own}")
+                }
+                theirs => {
+                    let all: Vec<String> = theirs.iter().map(u32::to_string).collect();
+                    format!(
+                        "its real, effective and saved {what} ids are {}, and pmdb runs as {what} {own}",
+                        all.join(", ")
+                    )
+                }
+            })
+        };
+        let has_more = other.permitted & !self.effective != 0;
+        differ("user", &self.users, &other.users)
+            .or_else(|| differ("group", &self.groups, &other.groups))
+            .or_else(|| has_more.then(|| "it has capabilities that pmdb does not have".to_owned()))
     }
 }
 
@@ -269,6 +318,30 @@ mod tests {
         assert_eq!(status.state, "S (sleeping)");
         let names: Vec<_> = status.memory.iter().map(|(name, bytes)| (&**name, *bytes)).collect();
         assert_eq!(names, [("VmPeak", 2928 << 10), ("VmRSS", 1800 << 10), ("RssAnon", 116 << 10), ("HugetlbPages", 0)]);
+    }
+
+    /// Each of the kernel's questions, in its order: the first that is answered with no is the reason.
+    #[test]
+    fn why_one_process_may_not_look_at_another() {
+        let status = |users: &str, groups: &str, permitted: u64, effective: u64| {
+            let text = format!(
+                "State:\tS\nTgid:\t1\nTracerPid:\t0\nUid:\t{users}\t9\nGid:\t{groups}\t9\nCapPrm:\t{permitted:016x}\n\
+                 CapEff:\t{effective:016x}\n"
+            );
+            Status::parse(text.as_bytes()).expect("status")
+        };
+        let own = status("1000\t1000\t1000", "100\t100\t100", 0b11, 0b01);
+        let why = |users, groups, permitted| own.refused_by(&status(users, groups, permitted, 0));
+        assert_eq!(why("1000\t1000\t1000", "100\t100\t100", 0b01), None);
+        let as_user = Some("it runs as user 7, pmdb as user 1000".to_owned());
+        assert_eq!(why("7\t7\t7", "7\t7\t7", 0), as_user);
+        let set_user =
+            Some("its real, effective and saved user ids are 1000, 0, 0, and pmdb runs as user 1000".to_owned());
+        assert_eq!(why("1000\t0\t0", "100\t100\t100", 0), set_user);
+        let group = Some("it runs as group 7, pmdb as group 100".to_owned());
+        assert_eq!(why("1000\t1000\t1000", "7\t7\t7", 0b10), group);
+        let more = Some("it has capabilities that pmdb does not have".to_owned());
+        assert_eq!(why("1000\t1000\t1000", "100\t100\t100", 0b10), more);
     }
 
     #[test]

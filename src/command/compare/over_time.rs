@@ -101,14 +101,20 @@ pub(super) fn run(
     let mut last: Vec<ComparedProcess> = Vec::new();
     // Of the last sample that found a process: the sums, and the processes in them.
     let (mut last_sums, mut in_sums) = (SharedCounts::default(), BTreeSet::new());
+    // The processes of the last sample.
+    let mut alive = BTreeSet::new();
+    let mut samples = 0u64;
     let reason = loop {
-        let now = Instant::now();
+        let (now, time) = (Instant::now(), seconds(SystemTime::now()));
         let others = round.find_others()?;
         let (found, sums) = match take(round, &others, timeline.as_mut(), context) {
             Ok(taken) => taken,
             Err(error @ Error::Stopped(_)) => break SamplesEnd::of_error(error, context.sink)?,
             // The attached process went: the last sample stands.
-            Err(error) if error.status() == 3 => break SamplesEnd::Exited,
+            Err(error) if error.status() == 3 => {
+                alive.clear();
+                break SamplesEnd::Exited;
+            }
             Err(error) => return Err(error),
         };
         let (counts, copied) = sums.finish();
@@ -117,18 +123,21 @@ pub(super) fn run(
             (bytes / now.duration_since(*then).as_secs_f64().max(1e-9)) as u64
         });
         let processes = found.len() as u64;
-        let sample = ComparisonSample { time: seconds(SystemTime::now()), processes, page_size, rate, counts };
+        let sample = ComparisonSample { time, processes, page_size, rate, counts };
+        samples += 1;
         let emitted = match &mut timeline {
             Some(timeline) => timeline.emit(context.sink),
+            // Nothing is there to compare with, as before.
+            None if processes == 0 && samples > 1 && alive.is_empty() => Ok(()),
             None => context.sink.emit(&sample),
         };
         let is_over = found.is_empty() && round.given.is_some();
         // A process that has ended keeps what the last sample found.
-        let alive: BTreeSet<u32> = found.iter().map(|one| one.other.pid).collect();
+        alive = found.iter().map(|one| one.other.pid).collect();
         last.retain(|old| !alive.contains(&old.other.pid));
         last.extend(found);
         if processes > 0 {
-            (last_sums, in_sums) = (counts, alive);
+            (last_sums, in_sums) = (counts, alive.clone());
         }
         before = Some((now, copied));
         if let Err(stopped) = emitted {
@@ -150,13 +159,24 @@ pub(super) fn run(
     last.sort_by_key(|one| (in_sums.contains(&one.other.pid), one.other.pid));
     let ended = last.iter().filter(|one| !in_sums.contains(&one.other.pid)).count();
     let shown = last.len();
-    for found in last {
+    for mut found in last {
+        if !alive.contains(&found.other.pid) {
+            found.end();
+        }
         round.show(found, round.by.is_some(), None, context.sink)?;
     }
     if round.by.is_some() && shown > 0 {
         round.note_order(context.sink)?;
     }
+    if alive.is_empty() {
+        last_sums.about_to_copy = 0;
+    }
     round.show_total((shown - ended) as u64, ended as u64, last_sums, context.sink)?;
+    if schedule.missed > 0 {
+        context
+            .sink
+            .note(format!("{samples} of the {} samples that were due were taken", samples + schedule.missed))?;
+    }
     reason.outcome(until.is_some())
 }
 

@@ -113,6 +113,8 @@ record! {
         page_size: u64,
         /// Whether both have the layout of one program, as after a fork.
         forked: bool,
+        /// Whether one of the two has ended since this sample: it may have copied what it still shared then.
+        [optional] ended: bool,
         /// The kernel's own amounts of the other process, where several are compared.
         [optional] memory: Option<ProcessMemory>,
         /// Pages by how both share them.
@@ -245,6 +247,12 @@ fn comparison_total(lines: &mut Lines, total: &ComparisonTotal) {
 fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
     let head = format!("{} compared with {} ({}): ", summary.pid, summary.other, summary.process);
     write_counts(lines.line().indent(2).plain(head), &summary.counts, summary.page_size);
+    if summary.ended {
+        let most = size(summary.counts.shared.saturating_mul(summary.page_size));
+        let text =
+            format!("this is the last sample: one of the two has ended since, and may have copied up to {most} more");
+        lines.line().indent(2).prose(Role::Note, text);
+    }
     if !summary.forked {
         let text = "no fork relates them: pages in different frames count here and there, not as copied";
         lines.line().indent(2).prose(Role::Note, text);
@@ -360,6 +368,7 @@ pub(in crate::command) mod samples {
             process: Name::from("demo"),
             page_size: 4096,
             forked: true,
+            ended: false,
             memory: Some(ProcessMemory {
                 rss: Some(3 << 20),
                 pss: Some(2 << 20),

@@ -56,6 +56,18 @@ pub(super) struct ComparedProcess {
     pub total: SharedCounts,
     /// Whether both have the layout of one program.
     is_forked: bool,
+    /// Whether one of the two has ended since.
+    is_over: bool,
+}
+
+impl ComparedProcess {
+    /// Notes that one of the two has ended since the sample: nobody is there to share with, and no write copies.
+    pub fn end(&mut self) {
+        self.is_over = true;
+        let of_groups = self.groups.iter_mut().flat_map(BTreeMap::values_mut);
+        let of_rows = self.rows.iter_mut().map(|row| &mut row.counts);
+        of_groups.chain(of_rows).chain([&mut self.total]).for_each(|counts| counts.about_to_copy = 0);
+    }
 }
 
 impl ComparisonRound {
@@ -81,7 +93,12 @@ impl ComparisonRound {
         state: &'a DebugState,
         sink: &mut dyn Sink,
     ) -> Result<ComparedSample<'a>, Error> {
-        space.require(Facts::FRAMES)?;
+        if let Err(hidden) = space.require(Facts::FRAMES) {
+            let what = "what a child has copied shows without frames too: attach to the child, and use \
+                        `walk all where present and exclusive by region`";
+            sink.note(what)?;
+            return Err(hidden.into());
+        }
         // With a range, only its addresses are compared.
         let is_all = self.spans.as_ref().is_none_or(|spans| *spans.origin() == Origin::All);
         let ranges = match &self.spans {
@@ -145,7 +162,7 @@ impl ComparisonRound {
         memory: Option<ProcessMemory>,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
-        let ComparedProcess { other, rows: regions, groups, total, is_forked } = found;
+        let ComparedProcess { other, rows: regions, groups, total, is_forked, is_over } = found;
         let (page_size, pid) = (self.page().bytes(), other.pid);
         let is_one_of_several = memory.is_some();
         let summary = ComparisonSummary {
@@ -154,6 +171,7 @@ impl ComparisonRound {
             process: other.name,
             page_size,
             forked: is_forked,
+            ended: is_over,
             memory,
             counts: total,
         };
@@ -249,7 +267,8 @@ impl ComparedSample<'_> {
         }
         side.sums.end_process(&side.total);
         let Side { other, rows, groups, total, .. } = side;
-        Ok(ComparedProcess { other, rows, groups: self.symbols.is_some().then_some(groups), total, is_forked })
+        let groups = self.symbols.is_some().then_some(groups);
+        Ok(ComparedProcess { other, rows, groups, total, is_forked, is_over: false })
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::directory::{self, Directory, own_file};
 use super::handle::{Handle, process_title};
-use crate::kernel::status::Stat;
+use crate::kernel::status::{Stat, Status};
 use crate::kernel::{Device, Name, PageFlags, PageMapEntry, PageSize};
 use crate::source::records::PageTables;
 use crate::source::{Error, MemoryLifetime, PageRegion, Result, Scan, covered_pages, sys};
@@ -193,23 +193,27 @@ pub(super) fn open_error(handle: &Handle, name: &Name, file: &str, error: Errno)
     if error != Errno::ACCESS && error != Errno::PERM {
         return Error::io(format!("opening {path} of {who}"), error);
     }
-    let us = rustix::process::geteuid().as_raw();
     let status = handle.status();
     let what = format!("may not open {path} of {who}");
     let may_be_yama = is_for_tracers(file) && handle.directory().file(&beside(file, "pagemap")).is_ok();
     if may_be_yama && let Some((why, remedy)) = yama(directory::has_sys_ptrace()) {
         return Error::not_permitted(format!("{what}: {why}"), remedy);
     }
-    let why = match status {
-        Some(status) if status.user != us => {
-            format!("it runs as user {}, pmdb as user {us}", status.user)
+    let why = match status.map(|status| own_status().and_then(|own| own.refused_by(&status))) {
+        Some(Some(why)) => why,
+        Some(None) => {
+            "it has the user, the group and the capabilities of pmdb, but is not dumpable (it changed its ids, \
+                       or requested that), is in another user namespace, or a security module protects it"
+                .into()
         }
-        Some(_) => "it runs as the same user, but is not dumpable (it changed its ids, or requested that), \
-                    is in another user namespace, or a security module protects it"
-            .into(),
         None => "the kernel gives no other reason".into(),
     };
     Error::not_permitted(format!("{what}: {why}"), directory::way_to("CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"))
+}
+
+/// The status of pmdb itself.
+fn own_status() -> Option<Status> {
+    Status::parse(&directory::read_all(directory::own_file("status").ok()?).ok()?).ok()
 }
 
 /// Whether a file is only for those who may trace the process (PTRACE_MODE_ATTACH), which Yama can restrict further.

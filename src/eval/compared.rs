@@ -7,6 +7,7 @@ use super::operators;
 use super::value::Value;
 use crate::kernel::{Kind, State};
 use crate::lang::{self, BinaryOperator, BinaryOperator as Op, Expression, Function, Spanned, UnaryOperator};
+use crate::render::units::size;
 use crate::report::{AssertionReport, AssertionValue};
 
 impl Evaluator<'_> {
@@ -114,7 +115,16 @@ impl Evaluator<'_> {
         if is_literal(part) {
             return;
         }
-        to.push(AssertionValue { expression: part.to_string(), value: text_of_value(value), wanted });
+        let in_units = match value {
+            Value::Integer(bytes) if part.counts_bytes() => u64::try_from(bytes.get()).map(size).ok(),
+            _ => None,
+        };
+        let text = text_of_value(value);
+        let text = match in_units.filter(|size| *size != text) {
+            Some(size) => format!("{text} ({size})"),
+            None => text,
+        };
+        to.push(AssertionValue { expression: part.to_string(), value: text, wanted });
         let mut names = Vec::new();
         part.add_variables(&mut names);
         for name in names {

@@ -170,9 +170,9 @@ pub static HABITS: &[Habit] = &[
     refuse("pmdb writes no raw memory: use `{}` in `gdb -p PID`. Here `x/4096xb ADDRESS > FILE` writes the bytes as text", &[
         "dump", "append", "dumpargs",
     ]),
-    run_or("target capture", "add a file: `target capture FILE` opens a capture or a core file", &["core-file", "core"]),
+    run_or("target capture", "add a file: `target capture FILE` opens a capture or a core file", &["core-file", "core", "target core"]),
     refuse("pmdb reads names from the files that the process maps (`info modules`), and for a core file from /usr/lib/debug; `target capture FILE` opens a capture or a core file", &[
-        "file", "exec-file", "symbol-file", "add-symbol-file", "remove-symbol-file", "target", "remote", "monitor", "mon",
+        "file", "exec-file", "symbol-file", "add-symbol-file", "remove-symbol-file", "target remote", "target extended-remote", "target exec", "remote", "monitor", "mon",
         "gef-remote", "set sysroot", "set solib-search-path", "set substitute-path", "set debug-file-directory", "section", "nosharedlibrary",
         "add-symbol-file-from-memory", "info auto-load", "info extensions", "info win", "info w32",
     ]),

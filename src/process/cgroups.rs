@@ -59,7 +59,7 @@ impl CgroupMemory {
         if !below.is_empty() && !below.starts_with(b"/") {
             below.insert(0, b'/');
         }
-        if below.split(|&byte| byte == b'/').any(|part| part == b"..")
+        if below.split(|&byte| byte == b'/').any(|part| matches!(part, b"." | b".."))
             || source.cgroups(CgroupQuery::At(&below))?.is_empty()
         {
             let what = format!("there is no memory cgroup {} in {}", Name::copied(path), hierarchy.mount.point);

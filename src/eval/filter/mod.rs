@@ -24,6 +24,7 @@ use crate::process::Machine;
 use crate::report::{Fact, Reason};
 use regex_lite::Regex;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A filter over pages, for `walk` and `watch`. All that it needs can be known in `space`.
@@ -194,6 +195,17 @@ impl Fields<PageField> for PageFields<'_> {
     fn space(&self, field: PageField) -> Option<Space> {
         page_space(field)
     }
+
+    fn texts(&self, field: PageField) -> Option<Vec<String>> {
+        names_of_zones(field, &self.space.target().machine)
+    }
+}
+
+/// The zones of the machine, if `field` is one.
+fn names_of_zones(field: PageField, machine: &Machine) -> Option<Vec<String>> {
+    let zones = machine.zones().ok().filter(|_| field == PageField::Zone)?;
+    let names: BTreeSet<String> = zones.iter().map(|zone| zone.name.to_string()).collect();
+    Some(names.into_iter().collect())
 }
 
 fn page_space(field: PageField) -> Option<Space> {
@@ -229,6 +241,10 @@ impl Fields<PageField> for FrameFields<'_> {
 
     fn space(&self, field: PageField) -> Option<Space> {
         page_space(field)
+    }
+
+    fn texts(&self, field: PageField) -> Option<Vec<String>> {
+        names_of_zones(field, self.machine)
     }
 }
 
@@ -355,6 +371,10 @@ pub(super) trait Fields<F> {
     fn ask_flag(&mut self, at: Span) -> Result<()>;
     /// What the numbers of `field` count in.
     fn space(&self, field: F) -> Option<Space>;
+    /// All texts that `field` can be here, if they are few.
+    fn texts(&self, _: F) -> Option<Vec<String>> {
+        None
+    }
 }
 
 /// A question with three answers: yes, no, and none.
@@ -474,6 +494,13 @@ impl<F: FilterField> Compiler<'_, F> {
             Expression::Text(_) => text.clone().into_bytes(),
             _ => printed_bytes(&text),
         };
+        // A comparison with any other text would never be equal.
+        if comparison != Op::Matches
+            && let Some(known) = self.fields.texts(field).filter(|known| !known.contains(&text))
+        {
+            let error = Error::new(with.at, format!("here no {} is \"{text}\"", field.name()));
+            return Err(error.hint(format!("it is one of: {}", known.join(", "))));
+        }
         Ok(match comparison {
             Op::Matches => Predicate::Matches { field, regex: regex(&Spanned::new(text, with.at), false)? },
             _ => Predicate::Text { field, equal: comparison == Op::Equal, text: bytes },

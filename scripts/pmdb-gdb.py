@@ -17,9 +17,15 @@ import re
 import select
 import shlex
 import subprocess
+import sys
 import time
+import types
 
 import gdb
+
+# gdb runs this file among the names that the user has in Python, where `def find` would change what it does. The last lines give
+# the user's names back, and run the file again as a module.
+OF_THE_USER = dict(globals()) if __name__ == "__main__" else None
 
 # An expression ends before one of these words, or a word of the command's own usage.
 CLAUSES = {"where", "by", "limit", "top", "every", "for", "until", "with"}
@@ -759,6 +765,9 @@ def completions(line, word):
 class PassedOn(gdb.Command):
     """Run a line of pmdb in which each {gdb expression} is replaced.
 Usage: pmdb -- COMMAND
+       pmdb run COMMAND
+
+Both are the same; `thread apply all -q -s pmdb run ...` needs the word.
 
 A pointer, an array, a structure and a function are replaced by an address, a
 number by that number, and L@N by a range. For all of an array, write
@@ -770,8 +779,8 @@ number by that number, and L@N by a range. For all of an array, write
 Names outside of braces are pmdb's. Shell commands, pipes and files are
 refused: use gdb's own shell, pipe and set logging."""
 
-    def __init__(self):
-        super().__init__("pmdb --", gdb.COMMAND_DATA)
+    def __init__(self, spelling):
+        super().__init__("pmdb " + spelling, gdb.COMMAND_DATA)
 
     @plainly
     def invoke(self, argument, from_tty):
@@ -1073,8 +1082,8 @@ and wherever the program stops by itself. Each instruction costs a sample of the
 range: some thousands a second. First get close with a breakpoint, for example
 `break f if $_resident(buf, 65536) > 3`.
 
-As for stepi, other threads run meanwhile, and may have changed the page: with
-`set scheduler-locking step` only the selected one runs."""
+Only the selected thread runs meanwhile. After `set scheduler-locking off` the
+others run too, as for stepi, and one of them may have changed the page."""
 
     def __init__(self):
         super().__init__("pmdb until-change", gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)
@@ -1108,6 +1117,8 @@ class Steps:
         self.programs, self.thread = self.server.programs, gdb.selected_thread()
         # gdb forgets it when the thread ends.
         self.ptid = self.thread.ptid
+        # Unless the user has chosen: `replay` is what gdb begins with.
+        self.locks = gdb.parameter("scheduler-locking") == "replay"
 
     def run(self):
         # A front end reads no command before a step in the foreground has ended.
@@ -1116,6 +1127,8 @@ class Steps:
         try:
             self.watchpoint = gdb.Breakpoint("$_pmdb_changed()", gdb.BP_WATCHPOINT, gdb.WP_WRITE, True)
             self.watchpoint.silent = not self.in_background
+            if self.locks:
+                gdb.execute("set scheduler-locking step")
             said = gdb.execute("stepi {}{}".format(self.MOST, " &" if self.in_background else ""), False, True)
         except BaseException:
             self.in_background = False
@@ -1149,8 +1162,13 @@ class Steps:
     def end(self, said=""):
         """Says what happened, below what gdb said."""
         Steps.running = None
+        if self.locks:
+            gdb.execute("set scheduler-locking replay")
         if self.watchpoint is not None:
             self.watchpoint.delete()
+        # gdb selects the thread in which it has seen the change, which may be another one.
+        if self.thread.is_valid() and self.inferior.pid:
+            self.thread.switch()
         write(said)
         for row in self.rows:
             write("pmdb: {}\n".format(change(row, self.where, self.text)))
@@ -1230,6 +1248,8 @@ class OfPages(gdb.Function):
         if len(arguments) != 1 + self.has_length:
             raise gdb.GdbError("${} takes {}".format(self.name, "an address and a length in bytes" if self.has_length else "one address"))
         start = place(resolved(arguments[0]))[0]
+        if self.has_length and arguments[1].type.strip_typedefs().code == gdb.TYPE_CODE_FLT:
+            raise gdb.GdbError("a length is a whole number of bytes")
         length = int(arguments[1]) if self.has_length else 1
         if length < 0:
             raise gdb.GdbError("a length of {} bytes".format(length))
@@ -1269,7 +1289,8 @@ conditions of breakpoints, in display, while and printf."""
 def begin():
     global PROGRAM, LOCAL
     Pmdb()
-    PassedOn()
+    for spelling in ("--", "run"):
+        PassedOn(spelling)
     Prefix("pmdb info", "Facts about the process, its snapshots, and what this kernel allows.")
     for verb in ("set", "show", "info"):
         Prefix(verb + " pmdb", "pmdb in gdb: the program pmdb, and the tracked ranges.")
@@ -1296,4 +1317,25 @@ def begin():
         gdb.write("pmdb-gdb.py: {}\n".format(error), gdb.STDERR)
 
 
-begin()
+def as_module(path):
+    """Runs this file again, with names of its own."""
+    module = types.ModuleType("pmdb_gdb", __doc__)
+    module.__file__ = path
+    with open(path) as file:
+        text = file.read()
+    sys.modules[module.__name__] = module
+    exec(compile(text, path, "exec"), module.__dict__)
+
+
+def give_back(names):
+    """The names of the user's Python are these alone."""
+    own = globals()
+    own.clear()
+    own.update(names)
+
+
+if OF_THE_USER is None:
+    begin()
+else:
+    as_module(__file__)
+    give_back(OF_THE_USER)

@@ -19,13 +19,13 @@ fn a_pmdb_that_is_lost_or_hangs_is_started_again() {
         AT_WORK,
         &[
             ("pmdb walk *pool@16 by state", COUNTED),
-            ("python import os, signal; os.kill(server().child.pid, signal.SIGKILL)", ""),
+            ("python import os, signal, pmdb_gdb; os.kill(pmdb_gdb.server().child.pid, signal.SIGKILL)", ""),
             ("pmdb walk *pool@16 by state", COUNTED),
             ("pmdb track *pool@16", "tracking"),
-            ("python os.kill(server().child.pid, signal.SIGKILL)", ""),
+            ("python os.kill(pmdb_gdb.server().child.pid, signal.SIGKILL)", ""),
             ("next", "are reported from now on"),
             ("next", "19\t"),
-            ("python PATIENCE = 0.2; os.kill(server().child.pid, signal.SIGSTOP)", ""),
+            ("python pmdb_gdb.PATIENCE = 0.2; os.kill(pmdb_gdb.server().child.pid, signal.SIGSTOP)", ""),
             ("print $_resident(pool, 8*page)", "= 8"),
         ],
     );
@@ -45,9 +45,9 @@ fn each_inferior_has_its_own_through_fork_exec_and_kill() {
             ("continue", "executing new program"),
             ("pmdb explain $sp", "[stack]"),
             ("pmdb explain shared", "in no region"),
-            ("python print(len(SERVERS), \"running\")", "1 running"),
+            ("python import pmdb_gdb; print(len(pmdb_gdb.SERVERS), \"running\")", "1 running"),
             ("kill", "killed"),
-            ("python print(len(SERVERS), \"running\")", "0 running"),
+            ("python import pmdb_gdb; print(len(pmdb_gdb.SERVERS), \"running\")", "0 running"),
             ("pmdb explain 0", "the program is not being run"),
             ("add-inferior -exec program", "Added inferior 3"),
             ("inferior 3", "Switching to inferior 3"),
@@ -61,7 +61,7 @@ fn a_process_that_runs_can_be_asked_and_so_can_others_beside_gdb() {
     let Some(program) = compiled("a_process_that_runs", "pages.c") else {
         return;
     };
-    let beside = "python import subprocess; print(subprocess.run([program(), str(gdb.selected_inferior().pid), 'print', '6*7'], capture_output=True, text=True).stdout)";
+    let beside = "python import subprocess, pmdb_gdb; print(subprocess.run([pmdb_gdb.program(), str(gdb.selected_inferior().pid), 'print', '6*7'], capture_output=True, text=True).stdout)";
     program.check(&[AT_WORK, &["pmdb explain pool"]].concat(), &[(beside, "$1 = 42")]);
     program.check(
         &["set args wait", "set non-stop on", "run &"],
@@ -101,7 +101,12 @@ fn a_process_can_be_attached_to_left_and_attached_to_again() {
     said.read_exact(&mut ready).expect("it says that it waits");
     let attach = format!("attach {}", waiting.id());
     let lines = [&attach, "pmdb walk *pool@16 by state", "pmdb track *pool@16"];
-    let left = ["detach", "python print(len(SERVERS), \"running\")", "info pmdb track", "pmdb walk pool"];
+    let left = [
+        "detach",
+        "python import pmdb_gdb; print(len(pmdb_gdb.SERVERS), \"running\")",
+        "info pmdb track",
+        "pmdb walk pool",
+    ];
     let answers = program.answers(&[&lines[..], &left, &lines[..2], &["kill"]].concat());
     waiting.kill().expect("it is still there, or was");
     waiting.wait().expect("it ends");
@@ -171,8 +176,8 @@ fn one_pmdb_is_started_in_a_hook_before_the_commands_of_a_breakpoint() {
     let before = [
         "python gdb.execute('define hook-stop\\nprint $_resident(pool, 65536)\\nend')",
         "python at = gdb.Breakpoint('turn'); at.condition = 'number == 7'; at.commands = 'pmdb -- print 6*7'",
-        "python started, start = [], Server.__init__",
-        "python Server.__init__ = lambda held, pid=None: (started.append(pid), start(held, pid))[1]",
+        "python import pmdb_gdb; started, start = [], pmdb_gdb.Server.__init__",
+        "python pmdb_gdb.Server.__init__ = lambda held, pid=None: (started.append(pid), start(held, pid))[1]",
         "run",
     ];
     program.check(&before, &[("python print(len(started), 'started')", "1 started")]);
@@ -206,7 +211,12 @@ fn nothing_is_left_when_gdb_is_killed() {
     };
     let mut gdb = program
         .gdb_at_work()
-        .args(["-ex", "python print('pmdb is', server().child.pid)", "-ex", "pmdb watch *pool@16 every 1h"])
+        .args([
+            "-ex",
+            "python import pmdb_gdb; print('pmdb is', pmdb_gdb.server().child.pid)",
+            "-ex",
+            "pmdb watch *pool@16 every 1h",
+        ])
         .arg(&program.path)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -251,4 +261,26 @@ fn ctrl_c_ends_a_watch_and_leaves_both_alive() {
     assert!(rest.iter().any(|line| line.starts_with("watched for")), "{rest:?}");
     assert!(rest.iter().any(|line| line.contains("8 present, 8 untouched")), "{rest:?}");
     assert!(gdb.wait().expect("gdb ends").success());
+}
+
+/// The plugin is a module: neither it nor the user's own Python changes the names of the other.
+#[test]
+fn the_names_of_the_users_python_stay_the_users() {
+    let Some(program) = compiled("the_names_of_the_users_python", "pages.c") else {
+        return;
+    };
+    program.check(
+        AT_WORK,
+        &[
+            ("python place = find = length = ask = run = write = 5", ""),
+            ("pmdb walk *pool@16 by state", COUNTED),
+            ("print $_resident(pool, 8*page)", "= 7"),
+            ("pmdb run print 6*7", "42  (0x2a)"),
+            ("thread apply all -q -s pmdb run print 6*7", "42  (0x2a)"),
+            ("print $_resident(pool, 1.5)", "a length is a whole number of bytes"),
+            (&format!("source {PLUGIN}"), ""),
+            ("pmdb walk *pool@16 by state", COUNTED),
+            ("python print('Server' in globals(), 'CLAUSES' in globals(), place + write)", "False False 10"),
+        ],
+    );
 }

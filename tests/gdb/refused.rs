@@ -55,7 +55,7 @@ fn processes_behind_gdbserver_are_refused() {
             ("continue", "turn (number=7)"),
             ("pmdb walk *pool@16 by state", "7 present, 9 untouched"),
             ("pmdb until-change *pool@16", "came            1 page"),
-            ("python is_traced = lambda pid: False; forget_all()", ""),
+            ("python import pmdb_gdb; pmdb_gdb.is_traced = lambda pid: False; pmdb_gdb.forget_all()", ""),
             ("pmdb explain $sp", "is not controlled by a debugger"),
         ],
     );

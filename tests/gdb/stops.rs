@@ -76,10 +76,17 @@ fn until_change_counts_the_instructions_of_its_thread() {
     program.check(
         &["break ready", "run", "delete"],
         &[
-            ("pmdb until-change *pool@16", "of thread 1, by this or another thread"),
-            ("set scheduler-locking on", ""),
             ("thread 2", "Switching to thread 2"),
+            // Only the selected thread runs, and it stays selected.
+            ("print begun = 1", ""),
             ("pmdb until-change *pool@16", "of thread 2\n"),
+            ("thread", "Current thread is 2"),
+            ("show scheduler-locking", "replay"),
+            // The others run too: one of them changes the page.
+            ("thread 1", "Switching to thread 1"),
+            ("set scheduler-locking off", ""),
+            ("pmdb until-change *pool@16", "of thread 1, by this or another thread"),
+            ("thread", "Current thread is 1"),
         ],
     );
 }

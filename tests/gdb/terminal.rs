@@ -31,9 +31,9 @@ fn stopped_at(program: &Program, place: &str) -> Session {
 /// Has gdb print a text each time when it calls this function of the plugin, if this holds.
 fn announce(session: &mut Session, function: &str, text: &str, when: &str) {
     let name = function.replace('.', "_");
-    answer(session, &format!("python import os; {name} = {function}"));
+    answer(session, &format!("python import os, pmdb_gdb; {name} = pmdb_gdb.{function}"));
     let said = format!("({when}) and os.write(1, b'{text}\\n')");
-    answer(session, &format!("python {function} = lambda *given: ({said}, {name}(*given))[1]"));
+    answer(session, &format!("python pmdb_gdb.{function} = lambda *given: ({said}, {name}(*given))[1]"));
 }
 
 #[test]
@@ -51,13 +51,16 @@ fn one_ctrl_c_ends_steps_and_questions() {
         session.expect("stopped without a change after").expect("one Ctrl-C ends it");
     }
     // While it waits for a pmdb that hangs.
-    answer(&mut session, "python import signal; os.kill(server().child.pid, signal.SIGSTOP); PATIENCE = 0.1");
+    answer(
+        &mut session,
+        "python import signal; os.kill(pmdb_gdb.server().child.pid, signal.SIGSTOP); pmdb_gdb.PATIENCE = 0.1",
+    );
     announce(&mut session, "Server.record", "it waits", "True");
     session.send_line("print $_resident(pool, 4096)");
     session.expect("it waits").expect("it waits");
     session.send_interrupt();
     session.expect("Quit").expect("an error as for gdb's own");
-    answer(&mut session, "python PATIENCE = 60; Server.record = Server_record");
+    answer(&mut session, "python pmdb_gdb.PATIENCE = 60; pmdb_gdb.Server.record = Server_record");
     let alive = answer(&mut session, "print $_resident(pool, 4096)");
     assert!(alive.contains("= 1"), "{alive}");
     end(session);

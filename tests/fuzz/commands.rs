@@ -62,23 +62,35 @@ pub fn feed(bytes: &[u8]) {
     let file = folder.path().join("file");
     std::fs::write(&file, capture::file_of(bytes)).expect("written");
     let lines = QUESTIONS.iter().flat_map(|line| ["-ex", line]);
-    let status =
-        run(SECONDS * u64::from(UNOPTIMISED), &["-nx", "-batch", "--keep-going", "--no-shell", "-c"], &file, lines);
-    assert!(is_fine(status), "{status}");
+    let options = ["-nx", "-batch", "--keep-going", "--no-shell", "-c"];
+    let ended = run([SECONDS * u64::from(UNOPTIMISED), MEMORY + OWN], &options, &file, lines);
+    assert!(ended.is_fine(), "{ended:?}");
 }
 
-/// Whether the program has ended by itself, and not by a panic, a limit or a signal.
-fn is_fine(status: ExitStatus) -> bool {
-    status.signal().is_none() && status.code().is_some_and(|code| code < 100)
+/// How the program has ended, and what it has said about that.
+#[derive(Debug)]
+struct Ended {
+    status: ExitStatus,
+    errors: String,
 }
 
-fn run<'a>(seconds: u64, options: &[&str], file: &Path, lines: impl Iterator<Item = &'a str>) -> ExitStatus {
+impl Ended {
+    /// Whether it has ended by itself, and not by a limit or a signal, and without a panic: in a command that is an
+    /// error like any other, but for its words.
+    fn is_fine(&self) -> bool {
+        let by_itself = self.status.signal().is_none() && self.status.code().is_some_and(|code| code < 100);
+        by_itself && !self.errors.contains("pmdb has a fault") && !self.errors.contains("panicked")
+    }
+}
+
+/// Runs the program with so much processor time, in seconds, and memory.
+fn run<'a>([seconds, memory]: [u64; 2], options: &[&str], file: &Path, lines: impl Iterator<Item = &'a str>) -> Ended {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pmdb"));
     command.args(options).arg(file).args(lines).env_clear();
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     // SIGXCPU comes at the first limit, SIGKILL at the second.
     let seconds = Rlimit { current: Some(seconds), maximum: Some(seconds + 1) };
-    let memory = Rlimit { current: Some(MEMORY + OWN), maximum: Some(MEMORY + OWN) };
+    let memory = Rlimit { current: Some(memory), maximum: Some(memory) };
     // SAFETY: two system calls.
     unsafe {
         command.pre_exec(move || {
@@ -87,18 +99,28 @@ fn run<'a>(seconds: u64, options: &[&str], file: &Path, lines: impl Iterator<Ite
             Ok(())
         });
     }
-    command.status().expect("pmdb runs")
+    let output = command.output().expect("pmdb runs");
+    Ended { status: output.status, errors: String::from_utf8_lossy(&output.stderr).into_owned() }
 }
 
-/// An input that spins, and one that takes memory, are seen.
+/// An input that spins is seen, one that takes more memory than there may be, and one that makes a command panic.
 pub fn would_be_seen() {
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("lines");
-    std::fs::write(&file, "while 1\nend\n").expect("written");
-    let status = run(1, &["-nx", "-batch", "-x"], &file, std::iter::empty());
-    assert_eq!(status.signal(), Some(rustix::process::Signal::XCPU.as_raw()), "an endless loop: {status}");
-    assert!(!is_fine(status));
-    std::fs::write(&file, "print 6*7\n").expect("written");
-    let status = run(1, &["-nx", "-batch", "-x"], &file, std::iter::empty());
-    assert!(status.success() && is_fine(status), "a command of its own: {status}");
+    let ended = |lines: &str, limits| {
+        std::fs::write(&file, lines).expect("written");
+        run(limits, &["-nx", "-batch", "-x"], &file, std::iter::empty())
+    };
+    let spinning = ended("while 1\nend\n", [1, MEMORY + OWN]);
+    assert_eq!(spinning.status.signal(), Some(rustix::process::Signal::XCPU.as_raw()), "an endless loop: {spinning:?}");
+    assert!(!spinning.is_fine());
+    // Each line takes a part of what the first may take alone.
+    let large = format!("set $a = \"{}\"\n", "x".repeat(1 << 20)) + &"print $a == $a\n".repeat(4);
+    let starved = ended(&large, [10, 24 << 20]);
+    assert!(!starved.is_fine(), "too much memory: {starved:?}");
+    let fault =
+        Ended { status: spinning.status, errors: "error: pmdb has a fault, and the command has no answer".into() };
+    assert!(!fault.is_fine());
+    let working = ended("print 6*7\n", [1, MEMORY + OWN]);
+    assert!(working.status.success() && working.is_fine(), "a command of its own: {working:?}");
 }

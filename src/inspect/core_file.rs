@@ -85,8 +85,7 @@ pub fn write_core(
     let process = &target.process;
     let layout = process.layout();
     let form = ElfForm { is_64: layout.pointer_bytes == 8, is_little: layout.is_little_endian };
-    let machine = process.machine().map(|machine| core::machine_of(machine, form.is_64));
-    let machine = machine.filter(|&machine| core::is_known(machine, form));
+    let machine = process.program_machine().filter(|&machine| core::is_known(machine, form));
     let machine = machine.ok_or_else(|| process::Error::NotAvailable {
         what: "the registers of this kind of machine have no known place in a core file".to_owned(),
     })?;

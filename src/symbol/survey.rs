@@ -211,7 +211,7 @@ impl TargetSymbols<'_> {
             }
             Err(reason) => Survey {
                 module,
-                copies: module.hull().into_iter().collect(),
+                copies: module.extents(),
                 build_id: Err(NoBuildId::NotRead(reason.clone())),
                 separate: Err(NoSeparate::NotRead(Box::new(reason.clone()))),
                 no_debugdata: None,

@@ -57,6 +57,10 @@ the file, as objdump prints it.",
                 None => "it is not in a module".to_owned(),
                 Some(module) => match symbols.reason(module) {
                     Some(reason) => format!("{}: {reason}", module.file_name()),
+                    None if symbols.is_stripped(module) => {
+                        let file = module.file_name();
+                        format!("{file} has no symbol table (stripped), and none of its exported symbols covers it")
+                    }
                     None => format!("no symbol of {} covers it", module.file_name()),
                 },
             };

@@ -180,6 +180,16 @@ impl Sources {
         }
     }
 
+    /// Whether the tables list all symbols in a section of the image, static ones too: `strip` leaves only those that
+    /// other files use, and `.gnu_debugdata` only adds functions.
+    pub(super) fn lists_all(&self, section: u32) -> bool {
+        match self.answers() {
+            Some(NamesFrom::Itself | NamesFrom::DebugFile) => true,
+            Some(NamesFrom::DebugData) => self.image.elf.is_code(section),
+            Some(NamesFrom::DynamicTable) | None => false,
+        }
+    }
+
     /// The file with the debug information (DWARF), and its path if it is not the image.
     pub(super) fn debug_source(&self) -> Result<(&ElfFile, Option<&Name>), NoSymbols> {
         if self.image.has_section(b".debug_info") {

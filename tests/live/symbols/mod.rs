@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+mod lost;
 mod made;
 mod memory;
 mod narrow;
@@ -45,6 +46,10 @@ pub const TESTS: &[Test] = &[
     ("symbols::files_that_the_kernel_makes_up_are_not_read", stripped::files_that_the_kernel_makes_up_are_not_read),
     ("symbols::a_program_in_another_mount_namespace", stripped::a_program_in_another_mount_namespace),
     ("symbols::a_program_whose_file_is_gone", stripped::a_program_whose_file_is_gone),
+    (
+        "symbols::a_symbol_without_a_size_reaches_no_code_that_lost_its_names",
+        lost::a_symbol_without_a_size_reaches_no_code_that_lost_its_names,
+    ),
     ("symbols::stubs_have_the_names_of_what_they_call", stubs::stubs_have_the_names_of_what_they_call),
     (
         "symbols::the_copy_of_a_variable_is_the_one_that_is_used",

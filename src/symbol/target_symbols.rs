@@ -96,6 +96,24 @@ impl TargetSymbols<'_> {
         Some(loaded.symbol_at(copy, &symbol, name, offset))
     }
 
+    /// Where the process keeps the address of the function that an indirect one stands for: the slots that its resolver
+    /// fills in its own module. None of other kinds of symbols, and if the module's file cannot be read.
+    ///
+    /// # Errors
+    /// If reading the file was given up.
+    pub fn slots_of(&self, symbol: &SymbolAt) -> Result<Vec<VirtualAddress>, OutOfBudget> {
+        if symbol.kind != SymbolKind::Indirect {
+            return Ok(Vec::new());
+        }
+        let Some((_, loaded, copy)) = self.copy_at(symbol.start) else {
+            return Ok(Vec::new());
+        };
+        match loaded.symbols.slots_of_resolver(copy.file_address(symbol.start)) {
+            Ok(slots) => Ok(slots.into_iter().map(|slot| copy.address(slot)).collect()),
+            Err(reason) => reason.out_of_budget().map_or(Ok(Vec::new()), Err),
+        }
+    }
+
     /// The symbols that `name` means (mangled, demangled, or demangled without parameters), in one module (its file
     /// name or whole path) or in all programs and libraries. Static functions count. The list may be empty.
     ///
@@ -243,6 +261,12 @@ impl TargetSymbols<'_> {
             let elf = loaded.symbols.elf();
             elf.is_zeroed(copy.file_address(address))
         })
+    }
+
+    /// Whether `address` is in executable memory of a module.
+    pub fn is_code(&self, address: VirtualAddress) -> bool {
+        let region = self.region_number(address).and_then(|number| self.region(number));
+        region.is_some_and(|region| region.permissions.execute) && self.module_at(address).is_some()
     }
 
     /// Why `module` gives no symbols, if it does not. Reads the headers of its file.

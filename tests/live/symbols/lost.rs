@@ -80,3 +80,42 @@ pub(super) fn a_symbol_without_a_size_reaches_no_code_that_lost_its_names() {
         target.send("");
     }
 }
+
+const INDIRECT: &str = r#"
+#include <stdio.h>
+__attribute__((noinline)) static int chosen(int x) { return x + 7; }
+static int (*choose(void))(int) { return chosen; }
+int pick(int x) __attribute__((ifunc("choose")));
+int main(void) {
+    printf("%p %p %d\n", (void *)choose, (void *)chosen, pick(1));
+    fflush(stdout);
+    return getchar() == 3;
+}
+"#;
+
+pub(super) fn an_indirect_function_is_its_resolver() {
+    let test = "symbols::an_indirect_function_is_its_resolver";
+    let folder = tempfile::tempdir().expect("a folder");
+    for flags in [&["-O1", "-pie", "-fpie"][..], &["-O1", "-no-pie", "-fno-pic"], &["-O1", "-static"]] {
+        let Some(file) = compiled(test, folder.path(), INDIRECT, flags) else {
+            continue;
+        };
+        let mut target = Target::spawn(&mut Command::new(&file));
+        let numbers = target.numbers();
+        let lines = ["info address program!pick".to_owned(), format!("info symbol {:#x}", numbers[1] + 1)];
+        let (found, said) = records(target.pid(), "symbol", &lines);
+        let pick = found.iter().find(|one| one["name"] == "pick").unwrap_or_else(|| panic!("{flags:?}: {said}"));
+        assert_eq!(pick["kind"], "ifunc", "{said}");
+        assert_eq!(pick["address"], format!("{:#x}", numbers[0]));
+        let implementation = &pick["implementation"];
+        assert_eq!(implementation["address"], format!("{:#x}", numbers[1]), "{flags:?}: {said}");
+        assert_eq!(implementation["name"], "chosen");
+        let chosen = found.last().expect("a symbol");
+        assert_eq!((&chosen["kind"], &chosen["implementation"]), (&"function".into(), &Value::Null), "{said}");
+        let text = program(&[], target.pid(), false, &lines[..1]);
+        let resolver = "the resolver of an indirect function";
+        let by = format!("implemented by chosen at {:#x}", numbers[1]);
+        assert!(text.contains(resolver) && text.contains(&by), "{text}");
+        target.send("");
+    }
+}

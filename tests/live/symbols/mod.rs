@@ -50,6 +50,7 @@ pub const TESTS: &[Test] = &[
         "symbols::a_symbol_without_a_size_reaches_no_code_that_lost_its_names",
         lost::a_symbol_without_a_size_reaches_no_code_that_lost_its_names,
     ),
+    ("symbols::an_indirect_function_is_its_resolver", lost::an_indirect_function_is_its_resolver),
     ("symbols::stubs_have_the_names_of_what_they_call", stubs::stubs_have_the_names_of_what_they_call),
     (
         "symbols::the_copy_of_a_variable_is_the_one_that_is_used",

@@ -12,6 +12,7 @@
 //! names       demangle, search        a name that a user types → symbols, with the names that people read
 //! addresses   lookup                  an address → a symbol: the rule, and the index
 //! modules     module                  regions → modules, and where each was loaded
+//!             program                 which of them are programs and libraries
 //!             module_symbols          a module with its files, index and caches, and its symbols in the process
 //!             files                   its files together; the search for its separate debug file
 //! files       elf                     one file, read by offset within bounds
@@ -31,6 +32,7 @@ mod lookup;
 mod module;
 mod module_symbols;
 mod perf_map;
+mod program;
 mod reason;
 mod search;
 mod survey;

@@ -166,7 +166,7 @@ impl<'a> Iterator for SurveyMatches<'a> {
 impl TargetSymbols<'_> {
     /// Surveys the files of every program and library.
     pub fn surveys(&self) -> Surveys<'_> {
-        let modules: Vec<&Module> = self.modules().iter().filter(|module| module.is_executable()).collect();
+        let modules: Vec<&Module> = self.programs_alone().collect();
         let budget = self.symbols.budget();
         Surveys { names: self, modules: modules.into_iter(), ready: Vec::new().into_iter(), budget }
     }

@@ -2,9 +2,11 @@
 
 use super::super::answers::program;
 use super::super::support::skip;
-use super::super::target::Target;
+use super::super::target::{Target, announce, wait};
 use super::programs::{compile, is_installed};
 use serde_json::Value;
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -118,4 +120,74 @@ pub(super) fn an_indirect_function_is_its_resolver() {
         assert!(text.contains(resolver) && text.contains(&by), "{text}");
         target.send("");
     }
+}
+
+/// Maps the load segments of the program that its argument names as a loader would, without execute rights.
+pub(super) fn unexecutable(arguments: &[String]) {
+    let bytes = std::fs::read(&arguments[0]).expect("the file");
+    let file = File::open(&arguments[0]).expect("the file");
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    let short = |at: usize| u16::from_le_bytes(bytes[at..at + 2].try_into().expect("two bytes"));
+    let (table, count) = (word(32) as usize, usize::from(short(56)));
+    let page = super::page_bytes();
+    let loaded = (0..count).map(|number| table + 56 * number).filter(|at| bytes[*at..*at + 4] == 1u32.to_le_bytes());
+    let mut first = None;
+    for at in loaded.filter(|at| word(at + 32) > 0) {
+        let (offset, address, size) = (word(at + 8), word(at + 16), word(at + 32));
+        let into = address % page;
+        let rights = libc::PROT_READ | if bytes[at + 4] & 2 == 0 { 0 } else { libc::PROT_WRITE };
+        let fixed = if first.is_none() { 0 } else { libc::MAP_FIXED };
+        // All are placed relative to the first, within room that was reserved for all of them.
+        let base = *first.get_or_insert_with(|| {
+            // SAFETY: a new mapping at a place that the kernel chooses.
+            let room = unsafe {
+                let (anonymous, none) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_NONE);
+                libc::mmap(std::ptr::null_mut(), 64 << 20, none, anonymous, -1, 0)
+            };
+            assert_ne!(room, libc::MAP_FAILED);
+            (room as u64).wrapping_sub(address - into)
+        });
+        let start = base.wrapping_add(address - into) as *mut libc::c_void;
+        let length = (into + size).next_multiple_of(page) as usize;
+        // SAFETY: within the room that was reserved.
+        let mapped = unsafe {
+            let place = libc::MAP_PRIVATE | libc::MAP_FIXED | fixed;
+            libc::mmap(start, length, rights, place, file.as_raw_fd(), (offset - into) as i64)
+        };
+        assert_eq!(mapped, start);
+    }
+    announce(format!("{:#x}", first.expect("a segment")));
+    wait();
+}
+
+const GUEST: &str = r#"
+int filled[9000] = {1};
+int guest(int x) { return x * 3 + filled[x]; }
+void _start(void) { for (;;) guest(1); }
+"#;
+
+/// As emulators map the programs that they run.
+pub(super) fn a_program_that_is_not_executable_has_symbols() {
+    let test = "symbols::a_program_that_is_not_executable_has_symbols";
+    let folder = tempfile::tempdir().expect("a folder");
+    if !cfg!(all(target_endian = "little", target_pointer_width = "64")) {
+        return skip(test, "it reads headers of 64 bits in this order");
+    }
+    let Some(file) = compiled(test, folder.path(), GUEST, &["-O1", "-static", "-nostdlib", "-no-pie"]) else {
+        return;
+    };
+    let listed = super::nm(file.to_str().expect("a path")).expect("nm");
+    let guest = listed.iter().find(|one| one.name == "guest").expect("nm lists it").address;
+    let mut target = Target::start("unexecutable", &[file.to_str().expect("a path")]);
+    let address = target.numbers()[0].wrapping_add(guest);
+    let lines = [format!("info symbol {:#x}", address + 1), "info address program!guest".to_owned()];
+    let (found, said) = records(target.pid(), "symbol", &lines);
+    let shown: Vec<_> = found.iter().map(|one| (one["name"].as_str(), one["address"].as_str())).collect();
+    let address = format!("{address:#x}");
+    let expected = (Some("guest"), Some(address.as_str()));
+    assert_eq!(shown, [expected, expected], "{said}");
+    let (modules, said) = records(target.pid(), "module", &["info modules".to_owned()]);
+    let is_it = |one: &&Value| one["name"].as_str().is_some_and(|name| name.ends_with("/program"));
+    assert_eq!(modules.iter().filter(is_it).count(), 1, "{said}");
+    target.send("");
 }

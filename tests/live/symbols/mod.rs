@@ -51,6 +51,7 @@ pub const TESTS: &[Test] = &[
         lost::a_symbol_without_a_size_reaches_no_code_that_lost_its_names,
     ),
     ("symbols::an_indirect_function_is_its_resolver", lost::an_indirect_function_is_its_resolver),
+    ("symbols::a_program_that_is_not_executable_has_symbols", lost::a_program_that_is_not_executable_has_symbols),
     ("symbols::stubs_have_the_names_of_what_they_call", stubs::stubs_have_the_names_of_what_they_call),
     (
         "symbols::the_copy_of_a_variable_is_the_one_that_is_used",
@@ -58,7 +59,8 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-pub const SCENARIOS: &[Scenario] = &[("statics", statics), ("own file", own_file), ("library", library)];
+pub const SCENARIOS: &[Scenario] =
+    &[("statics", statics), ("own file", own_file), ("library", library), ("unexecutable", lost::unexecutable)];
 
 /// Larger than what the page that ends the file can hold: most of it lies in anonymous memory.
 static mut ZEROED_BUFFER: [u8; 256 * 1024] = [0; 256 * 1024];

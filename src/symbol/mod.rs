@@ -16,6 +16,8 @@
 //!             module_symbols          a module with its files, index and caches, and its symbols in the process
 //!             files                   its files together; the search for its separate debug file
 //! files       elf                     one file, read by offset within bounds
+//!             expanded                how much memory decompressed and made tables take
+//!             described               a table made of debug information, where the file has lost its own
 //!             table                   one pass over its symbols, and their names; stubs and slots for imports
 //! JIT code    jit, perf_map           code that the target makes while it runs, and the names that it writes for it
 //! beside      lines                   lines of the source
@@ -24,7 +26,9 @@
 #[cfg(feature = "cli")]
 mod capture;
 mod demangle;
+mod described;
 mod elf;
+mod expanded;
 mod files;
 mod jit;
 mod lines;

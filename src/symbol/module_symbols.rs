@@ -299,8 +299,8 @@ mod tests {
     use super::*;
     use crate::symbol::NoSeparate;
     use crate::symbol::elf::{BoundedFile, ElfFile};
+    use crate::symbol::expanded::ExpandedMemory;
     use crate::symbol::files::Candidates;
-    use crate::symbol::files::ExpandedMemory;
     use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;

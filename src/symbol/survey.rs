@@ -242,7 +242,8 @@ fn count(sources: &Sources, budget: &mut Budget) -> Result<(NamesFrom, u64), NoS
     let mut symbols = 0;
     let mut pass = SymbolPass::new(sources);
     // A full table has what the dynamic one has.
-    let counts = |symbol: &Symbol| symbol.table == 0 || answers == NamesFrom::DebugData;
+    let counts =
+        |symbol: &Symbol| symbol.table == 0 || matches!(answers, NamesFrom::DebugData | NamesFrom::DebugInformation);
     while pass.next(budget)?.filter(counts).is_some() {
         symbols += 1;
     }

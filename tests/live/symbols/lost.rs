@@ -122,6 +122,49 @@ pub(super) fn an_indirect_function_is_its_resolver() {
     }
 }
 
+const DESCRIBED: &str = r#"
+#include <stdio.h>
+__attribute__((noinline)) static int described(int x) {
+    __asm__ volatile("");
+    return x * 3;
+}
+int main(int count, char **words) {
+    printf("%p %p\n", (void *)described, (void *)main);
+    fflush(stdout);
+    return described(count) == getchar();
+}
+"#;
+
+pub(super) fn functions_of_a_program_with_debug_information_alone() {
+    let test = "symbols::functions_of_a_program_with_debug_information_alone";
+    let folder = tempfile::tempdir().expect("a folder");
+    for version in ["-gdwarf-5", "-gdwarf-4"] {
+        let Some(file) = compiled(test, folder.path(), DESCRIBED, &["-O1", version]) else {
+            continue;
+        };
+        strip(&file, &["--strip-all", "--keep-section=.debug_*"]);
+        let mut target = Target::spawn(&mut Command::new(&file));
+        let [described, main] = target.numbers()[..] else { panic!("two addresses") };
+        let lines = [
+            format!("info symbol {:#x}", described + 1),
+            "info address program!described".to_owned(),
+            "info address main".to_owned(),
+            "info modules".to_owned(),
+        ];
+        let (found, said) = records(target.pid(), "symbol", &lines);
+        let shown: Vec<_> =
+            found.iter().map(|one| ["name", "address", "section"].map(|field| one[field].as_str())).collect();
+        let [described, main] = [described, main].map(|address| format!("{address:#x}"));
+        let of_described = [Some("described"), Some(described.as_str()), Some(".text")];
+        assert_eq!(shown[..2], [of_described, of_described], "{said}");
+        assert_eq!(shown[2][..2], [Some("main"), Some(main.as_str())], "{said}");
+        let (modules, said) = records(target.pid(), "module", &lines[3..]);
+        let module = modules.iter().find(|one| one["name"].as_str().is_some_and(|name| name.ends_with("/program")));
+        assert_eq!(module.expect("the program")["answers"], "debug-info", "{said}");
+        target.send("");
+    }
+}
+
 /// Maps the load segments of the program that its argument names as a loader would, without execute rights.
 pub(super) fn unexecutable(arguments: &[String]) {
     let bytes = std::fs::read(&arguments[0]).expect("the file");

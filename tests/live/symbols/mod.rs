@@ -51,6 +51,10 @@ pub const TESTS: &[Test] = &[
         lost::a_symbol_without_a_size_reaches_no_code_that_lost_its_names,
     ),
     ("symbols::an_indirect_function_is_its_resolver", lost::an_indirect_function_is_its_resolver),
+    (
+        "symbols::functions_of_a_program_with_debug_information_alone",
+        lost::functions_of_a_program_with_debug_information_alone,
+    ),
     ("symbols::a_program_that_is_not_executable_has_symbols", lost::a_program_that_is_not_executable_has_symbols),
     ("symbols::stubs_have_the_names_of_what_they_call", stubs::stubs_have_the_names_of_what_they_call),
     (

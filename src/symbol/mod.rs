@@ -58,4 +58,4 @@ pub use reason::{Error, NoBuildId, NoLines, NoPart, NoSeparate, NoSymbols};
 pub use survey::{MatchStep, Survey, SurveyMatches, Surveys};
 pub use symbols::{ModuleRegions, Symbols};
 pub use table::SymbolKind;
-pub use target_symbols::TargetSymbols;
+pub use target_symbols::{CodeSegment, TargetSymbols};

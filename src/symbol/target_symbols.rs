@@ -23,6 +23,17 @@ pub struct TargetSymbols<'a> {
     pub(super) perf_map: OnceLock<PerfMapRead>,
 }
 
+/// Code of a program or library: an executable segment of a copy of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CodeSegment {
+    /// The bytes that the file has of it, where they belong in the process.
+    pub range: AddressRange,
+    /// Where they begin in the file.
+    pub offset: u64,
+    /// A region that maps the file.
+    pub of_file: Region,
+}
+
 /// The regions of a target, in address order.
 enum RegionList<'a> {
     Given(Vec<&'a Region>),
@@ -327,6 +338,34 @@ impl TargetSymbols<'_> {
                 },
             };
             found.extend(loaded.memory(self.page()));
+        }
+        Ok(found)
+    }
+
+    /// The executable segments of all programs and libraries, as far as their files have bytes for them.
+    ///
+    /// # Errors
+    /// If reading a file was given up.
+    pub fn code(&self) -> Result<Vec<CodeSegment>, OutOfBudget> {
+        let mut found = Vec::new();
+        for (module, loaded) in self.programs().filter(|(module, _)| !module.is_vdso()) {
+            let loaded = match loaded {
+                Ok(loaded) => loaded,
+                Err(reason) => match reason.out_of_budget() {
+                    Some(over) => return Err(over),
+                    None => continue,
+                },
+            };
+            let Some(of_file) = module.regions.first() else {
+                continue;
+            };
+            let segments = loaded.segments().iter().filter(|segment| segment.is_executable);
+            found.extend(segments.flat_map(|segment| {
+                loaded.copies.iter().filter_map(move |copy| {
+                    let range = AddressRange::of_length(copy.address(segment.address), segment.file_size)?;
+                    Some(CodeSegment { range, offset: segment.offset, of_file: of_file.clone() })
+                })
+            }));
         }
         Ok(found)
     }

@@ -27,6 +27,7 @@ Lists each program and library, and the vdso, with its range, its number of symb
   file        the file itself
   debug-file  a separate file, from a package with debug information
   debugdata   a small compressed table in the file
+  debug-info  the functions in its debug information, if its symbol table was stripped
   dynamic     only exported and imported symbols
   image       memory: the vdso
   perf-map    the program's own list of JIT-compiled code, only after `set perf maps on`
@@ -131,6 +132,7 @@ fn word(answers: NamesFrom, is_vdso: bool) -> &'static str {
     match answers {
         NamesFrom::DebugFile => "debug-file",
         NamesFrom::DebugData => "debugdata",
+        NamesFrom::DebugInformation => "debug-info",
         NamesFrom::Itself | NamesFrom::DynamicTable if is_vdso => "image",
         NamesFrom::Itself => "file",
         NamesFrom::DynamicTable => "dynamic",
@@ -150,7 +152,7 @@ record! {
         deleted: bool,
         /// The build ID, in hexadecimal digits.
         build_id: Option<String>,
-        /// The source of its names: `file`, `debug-file`, `debugdata`, `dynamic`, `image`, `perf-map`.
+        /// The source of its names: `file`, `debug-file`, `debugdata`, `debug-info`, `dynamic`, `image`, `perf-map`.
         answers: Option<&'static str>,
         /// The separate debug file, in the target's root.
         debug_file: Option<Name>,

@@ -1,10 +1,12 @@
 //! `info symbol ADDRESS`, `info address SYMBOL`.
 
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
+use crate::inspect;
 use crate::kernel::{Name as TargetName, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, symbol};
 use crate::lang::{Expression, Spanned, SymbolName, WrittenName};
+use crate::process::Target;
 use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
@@ -12,7 +14,7 @@ use crate::render::theme::Role;
 use crate::render::units::counted;
 use crate::report::record::record;
 use crate::report::{Declared, Shape};
-use crate::symbol::SymbolAt;
+use crate::symbol::{SymbolAt, SymbolKind, TargetSymbols};
 use nom::Parser;
 use nom::combinator::map;
 use std::fmt::{self, Formatter};
@@ -57,6 +59,10 @@ the file, as objdump prints it.",
                 None => "it is not in a module".to_owned(),
                 Some(module) => match symbols.reason(module) {
                     Some(reason) => format!("{}: {reason}", module.file_name()),
+                    None if symbols.is_stripped(module) => {
+                        let file = module.file_name();
+                        format!("{file} has no symbol table (stripped), and none of its exported symbols covers it")
+                    }
                     None => format!("no symbol of {} covers it", module.file_name()),
                 },
             };
@@ -71,8 +77,9 @@ the file, as objdump prints it.",
             }
             .into());
         };
+        let report = SymbolReport { implementation: implementation(&target, &symbols, &symbol)?, ..report(&symbol) };
         context.state.last_address = Some(address);
-        context.sink.emit(&report(&symbol))?;
+        context.sink.emit(&report)?;
         Ok(Flow::Done)
     }
 }
@@ -102,14 +109,47 @@ search to it, as in `info address libc.so.6!malloc`.",
 
     fn run(&self, context: &mut Context) -> Outcome {
         let found = eval::symbols(&self.0.node, context.state)?;
+        let mut reports: Vec<SymbolReport> = found.iter().map(report).collect();
+        if found.iter().any(|symbol| symbol.kind == SymbolKind::Indirect) {
+            let target = context.target()?;
+            let regions = context.state.symbols.regions(&target)?;
+            let symbols = context.state.symbols.over(&target, &*regions);
+            for (report, symbol) in reports.iter_mut().zip(&found) {
+                report.implementation = implementation(&target, &symbols, symbol)?;
+            }
+        }
         if let [only] = &found[..] {
             context.state.last_address = Some(only.start);
         }
-        for symbol in &found {
-            context.sink.emit(&report(symbol))?;
+        for report in &reports {
+            context.sink.emit(report)?;
         }
         Ok(Flow::Done)
     }
+}
+
+/// The function that runs when an indirect one is called, if a slot of it in resident memory has its address.
+fn implementation(
+    target: &Target,
+    symbols: &TargetSymbols<'_>,
+    symbol: &SymbolAt,
+) -> Result<Option<Implementation>, Error> {
+    let layout = target.process.layout();
+    for slot in symbols.slots_of(symbol)? {
+        let mut bytes = vec![0; layout.pointer_bytes.into()];
+        if inspect::read_resident(target, slot, &mut bytes)?.bytes < bytes.len() {
+            continue;
+        }
+        // A slot that was not filled yet has the address of a stub, or one in the file.
+        let address = VirtualAddress::new(layout.number(&bytes));
+        let is_stub = || symbols.section_at(address).is_none_or(|section| section.as_bytes().starts_with(b".plt"));
+        if address == symbol.start || !symbols.is_code(address) || is_stub() {
+            continue;
+        }
+        let name = symbols.at(address).filter(|one| one.offset == 0).map(|one| one.name());
+        return Ok(Some(Implementation { address, name }));
+    }
+    Ok(None)
 }
 
 pub(super) fn report(symbol: &SymbolAt) -> SymbolReport {
@@ -124,6 +164,7 @@ pub(super) fn report(symbol: &SymbolAt) -> SymbolReport {
         section: symbol.section.clone(),
         module: symbol.module.file_name(),
         file_address: symbol.file_address,
+        implementation: None,
     }
 }
 
@@ -140,7 +181,8 @@ record! {
         size: u64,
         /// Bytes from the start of the symbol to the requested address.
         offset: u64,
-        /// The kind of symbol: `function`, `object`, `tls`, `section`, `untyped`.
+        /// The kind of symbol: `function`, `object`, `tls`, `untyped`, or `ifunc` for the resolver of an indirect
+        /// function, which only chooses its implementation.
         kind: &'static str,
         /// ELF section.
         section: Option<TargetName>,
@@ -148,6 +190,16 @@ record! {
         module: TargetName,
         /// The address that it is linked at, as objdump shows it.
         file_address: VirtualAddress,
+        /// The implementation of an indirect function, if a slot of its module has its address.
+        [optional] implementation: Option<Implementation>,
+    }
+
+    /// The implementation of an indirect function.
+    pub struct Implementation {
+        /// Its first address in the process.
+        address: VirtualAddress,
+        /// Demangled name, if it has a symbol.
+        name: Option<TargetName>,
     }
 }
 
@@ -177,11 +229,20 @@ fn write_symbol(lines: &mut Lines, symbol: &SymbolReport) {
     if let Some(mangled) = &symbol.mangled {
         line.word(", ", Role::Plain, format!("mangled {mangled}"));
     }
+    if let Some(Implementation { address, name }) = &symbol.implementation {
+        let line = lines.line();
+        line.plain("  implemented by ");
+        if let Some(name) = name {
+            line.push(Role::Symbol, name).plain(" at ");
+        }
+        line.push(Role::Address, address);
+    }
 }
 
 fn kind_words(kind: &str) -> &str {
     match kind {
         "tls" => "thread-local",
+        "ifunc" => "the resolver of an indirect function",
         "untyped" => "a symbol without a type",
         other => other,
     }
@@ -194,7 +255,7 @@ pub(in crate::command) mod samples {
     use crate::command::tests::records::pages::va;
 
     pub fn all() -> Vec<Box<dyn Record>> {
-        vec![Box::new(symbol())]
+        vec![Box::new(symbol()), Box::new(indirect())]
     }
 
     pub fn symbol() -> SymbolReport {
@@ -208,6 +269,25 @@ pub(in crate::command) mod samples {
             section: Some(TargetName::from(".text")),
             module: TargetName::from("demo"),
             file_address: va(0x1139),
+            implementation: None,
+        }
+    }
+
+    pub fn indirect() -> SymbolReport {
+        SymbolReport {
+            name: TargetName::from("memcpy"),
+            mangled: None,
+            address: va(0x7ffff7ea2c40),
+            size: 255,
+            offset: 0,
+            kind: "ifunc",
+            section: Some(TargetName::from(".text")),
+            module: TargetName::from("libc.so.6"),
+            file_address: va(0xa2c40),
+            implementation: Some(Implementation {
+                address: va(0x7ffff7f6ac00),
+                name: Some(TargetName::from("__memmove_avx_unaligned_erms")),
+            }),
         }
     }
 }

@@ -224,6 +224,7 @@ impl<'a> Evaluator<'a> {
     }
 
     pub(super) fn variable(&self, name: &str, at: Span) -> Result<Value> {
+        let is_file = self.scope.target().is_some_and(|target| target.process.capture_times().is_some());
         let unset = || {
             match VOID.iter().find(|(void, _)| *void == name) {
             Some((_, why)) => Error::new(at, format!("${name} has no value: {why}")),
@@ -233,14 +234,17 @@ impl<'a> Evaluator<'a> {
                     "arguments follow the name of your command, `source FILE`, or in a shell the process: `pmdb -batch -x FILE PID VALUE …`",
                 )
             }
-            None => Error::new(at, format!("${name} has not been set")).hint(if is_register(name) {
+            None => Error::new(at, format!("${name} has not been set")).hint(if is_register(name) && is_file {
+                "only $pc and $sp are read from a file; use `gdb -p PID` for other registers".to_owned()
+            } else if is_register(name) {
                 "the kernel shows only $pc and $sp, of waiting threads; use `gdb -p PID` for other registers".to_owned()
             } else {
                 format!("`set ${name} = VALUE` sets it (`show convenience` lists the variables, `show areas` those of `pmdb demo`)")
             }),
         }
         };
-        match (self.scope.variable(name), register_called(name)) {
+        let machine = self.scope.target().and_then(|target| target.process.program_machine());
+        match (self.scope.variable(name), register_called(machine, name)) {
             (Some(value), _) => Ok(value),
             (None, None) if name == FRAMES_HIDDEN => {
                 let target = self.scope.target().ok_or_else(unset)?;
@@ -291,7 +295,7 @@ pub(super) fn is_equality(operator: BinaryOperator) -> bool {
 
 /// Whether pmdb sets this variable itself: an assignment would have no effect, or hide the true value.
 pub fn is_set_by_pmdb(name: &str) -> bool {
-    is_argument(name) || register_called(name).is_some() || VOID.iter().any(|(void, _)| *void == name)
+    is_argument(name) || register_called(None, name).is_some() || VOID.iter().any(|(void, _)| *void == name)
 }
 
 /// `$argc`, `$arg0`, `$arg1` …
@@ -345,17 +349,18 @@ pub(super) fn as_range(written: &Expression, error: Error) -> Error {
     }
 }
 
-/// Machines by Rust's name for them, and gdb's names for the two registers of each.
-const MACHINES: &[(&str, &[&str], &[&str])] = &[
-    ("x86_64", &["rip", "eip"], &["rsp", "esp"]),
-    ("x86", &["eip"], &["esp"]),
-    ("arm", &["r15"], &["r13"]),
-    ("powerpc64", &["nip"], &["r1"]),
-    ("powerpc", &["nip"], &["r1"]),
-    ("s390x", &["pswa"], &["r15"]),
-    ("riscv64", &[], &["x2"]),
-    ("loongarch64", &[], &["r3"]),
-    ("mips64", &[], &["r29"]),
+/// Machines by the `e_machine` of their programs (linux/elf-em.h) and Rust's name for them, and gdb's names for the two
+/// registers of each.
+const MACHINES: &[(u16, &str, &[&str], &[&str])] = &[
+    (62, "x86_64", &["rip", "eip"], &["rsp", "esp"]),
+    (3, "x86", &["eip"], &["esp"]),
+    (40, "arm", &["r15"], &["r13"]),
+    (21, "powerpc64", &["nip"], &["r1"]),
+    (20, "powerpc", &["nip"], &["r1"]),
+    (22, "s390x", &["pswa"], &["r15"]),
+    (243, "riscv64", &[], &["x2"]),
+    (258, "loongarch64", &[], &["r3"]),
+    (8, "mips64", &[], &["r29"]),
 ];
 
 /// Other registers that gdb knows on some machine.
@@ -365,13 +370,12 @@ const OTHERS: &[&str] = &[
     "cpsr", "tpidr", "ps",
 ];
 
-/// Which of the two registers this is on the machine that pmdb runs on.
-fn register_called(name: &str) -> Option<Register> {
-    of_machine(std::env::consts::ARCH, name)
-}
-
-fn of_machine(machine: &str, name: &str) -> Option<Register> {
-    let (_, counters, pointers) = MACHINES.iter().find(|(known, ..)| *known == machine)?;
+/// Which of the two registers this is on a machine, by the `e_machine` of its programs; on the one that pmdb runs on,
+/// if there is no target.
+fn register_called(machine: Option<u16>, name: &str) -> Option<Register> {
+    let own = std::env::consts::ARCH;
+    let is_meant = |number: u16, known: &str| machine.map_or(known == own, |machine| machine == number);
+    let (_, _, counters, pointers) = MACHINES.iter().find(|(number, known, ..)| is_meant(*number, known))?;
     if counters.contains(&name) {
         return Some(Register::ProgramCounter);
     }
@@ -393,11 +397,12 @@ mod tests {
     #[test]
     fn each_machine_has_its_own_names() {
         let pointer = Some(Register::StackPointer);
-        assert_eq!(of_machine("x86_64", "rsp"), pointer);
-        assert_eq!(of_machine("s390x", "r15"), pointer);
-        assert_eq!(of_machine("x86_64", "r15"), None);
-        assert_eq!(of_machine("aarch64", "rsp"), None);
-        assert_eq!(of_machine("arm", "r15"), Some(Register::ProgramCounter));
+        let [x86_64, s390x, aarch64, arm] = [62, 22, 183, 40].map(Some);
+        assert_eq!(register_called(x86_64, "rsp"), pointer);
+        assert_eq!(register_called(s390x, "r15"), pointer);
+        assert_eq!(register_called(x86_64, "r15"), None);
+        assert_eq!(register_called(aarch64, "rsp"), None);
+        assert_eq!(register_called(arm, "r15"), Some(Register::ProgramCounter));
         assert!(is_register("rax") && is_register("x30") && is_register("xmm0"));
         assert!(!is_register("r") && !is_register("range") && !is_register("x1y"));
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! header            of 64 or 32 bits, in the byte order of the target
-//! memory            each run of resident pages, from a page boundary on
+//! memory            each run of resident pages, from a page boundary on; and the whole vdso, which no file has
 //! notes             CORE: the process, its threads, the auxiliary vector, the mapped files
 //!                   PMDB: a text about this file, the text of maps, what decides what pages are, and the words of the page map
 //! program headers   PT_NOTE, and PT_LOAD for each run: other pages have none
@@ -46,6 +46,8 @@ const CORE: u64 = 4;
 const LOAD: u64 = 1;
 const NOTE: u64 = 4;
 const MANY: usize = 0xffff;
+/// No vdso is larger.
+const LARGEST_VDSO: u64 = 1 << 20;
 /// Page-map entries of one read.
 const ENTRIES: usize = 8192;
 
@@ -85,8 +87,7 @@ pub fn write_core(
     let process = &target.process;
     let layout = process.layout();
     let form = ElfForm { is_64: layout.pointer_bytes == 8, is_little: layout.is_little_endian };
-    let machine = process.machine().map(|machine| core::machine_of(machine, form.is_64));
-    let machine = machine.filter(|&machine| core::is_known(machine, form));
+    let machine = process.program_machine().filter(|&machine| core::is_known(machine, form));
     let machine = machine.ok_or_else(|| process::Error::NotAvailable {
         what: "the registers of this kind of machine have no known place in a core file".to_owned(),
     })?;
@@ -141,6 +142,12 @@ impl<W: Write + Seek> Writer<'_, W> {
         budget: &mut Budget,
     ) -> Result<(), Error> {
         let first = self.headers.len();
+        if let Some(image) = image_of_vdso(target, region, wanted) {
+            self.segment(region, region.range, self.at);
+            self.put(&image)?;
+            contents.bytes += image.len() as u64;
+            return Ok(());
+        }
         for &range in wanted {
             let mut memory = ResidentMemory::of(target, range.to_pages(self.page))?;
             while let Some((start, bytes)) = memory.next(budget)? {
@@ -308,6 +315,18 @@ impl<W: Write + Seek> Writer<'_, W> {
         let done = self.out.seek(SeekFrom::Start(0)).and_then(|_| self.out.write_all(&bytes));
         done.and_then(|()| self.out.flush()).map_err(|error| write_error(&error))
     }
+}
+
+/// The bytes of the vdso, if all of it is wanted and can be read. The kernel writes it into its cores too: only memory
+/// has its symbols.
+fn image_of_vdso(target: &Target, region: &Region, wanted: &[AddressRange]) -> Option<Vec<u8>> {
+    if region.name.as_bytes() != b"[vdso]" || wanted != [region.range] {
+        return None;
+    }
+    let image = target.modules.image(region).ok()?;
+    let mut bytes = vec![0; usize::try_from(region.range.len().min(LARGEST_VDSO)).ok()?];
+    let read = image.read_up_to(0, &mut bytes).ok()?;
+    (read as u64 == region.range.len()).then_some(bytes)
 }
 
 /// What decides what the pages are, for a machine that does not have this kernel and its filesystems.

@@ -296,7 +296,9 @@ pub fn mappings(form: ElfForm, bytes: &[u8], budget: &mut Budget) -> Result<Opti
     let word = form.word_bytes();
     let at = |index: usize| form.word(bytes, index.checked_mul(word)?);
     let table = || {
-        let (count, unit) = (usize::try_from(at(0)?).ok()?, at(1)?);
+        let count = usize::try_from(at(0)?).ok()?;
+        // The kernel counts offsets in pages, gdb in bytes. With a unit of 0 all would be 0.
+        let unit = at(1).filter(|&unit| unit > 0 || count == 0)?;
         let names = count.checked_mul(3)?.checked_add(2)?.checked_mul(word)?;
         Some((count, unit, bytes.get(names..)?))
     };
@@ -397,6 +399,10 @@ mod tests {
                 _ = decode(&bytes[..length], Budget::unlimited());
             }
         }
+        let mut no_unit = mapping_bytes(FORMS[0], 0x1000, &[]);
+        assert_eq!(mappings(FORMS[0], &no_unit, &mut Budget::unlimited()), Ok(Some(Vec::new())));
+        no_unit[8..].fill(0);
+        assert_eq!(mappings(FORMS[0], &no_unit, &mut Budget::unlimited()), Ok(Some(Vec::new())));
         // The sizes of `struct elf_prstatus` on x86-64, i386 and AArch64.
         let thread = CoreThread { id: 1, parent: 0, registers: None };
         for (machine, form, size) in

@@ -4,7 +4,8 @@ use crate::kernel::mapped_file::MappedFile;
 use crate::kernel::status::{self, Status};
 use crate::kernel::{AddressRange, Name, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::source::{
-    BackingRun, Error, File, FileLocation, Held, InMemory, Probe, ReadAt, Result, Source, WordFile, as_words,
+    BackingRun, Error, File, FileLocation, Held, InMemory, PartialImage, Probe, ReadAt, Result, Source, WordFile,
+    as_words,
 };
 use std::ffi::c_char;
 use std::sync::Arc;
@@ -84,12 +85,13 @@ impl Modules {
         self.source.read_cached(region, address, into)
     }
 
-    /// Bytes of the vdso or another mapping that only memory holds, if they are resident.
+    /// Bytes of the vdso or another mapping that only memory holds, as far as they can be read without a page fault.
     pub fn image(&self, region: &Region) -> Result<Box<dyn ReadAt>> {
         let layout = WordLayout::of(&*self.source);
         if region.range.len() <= IMAGE_BYTES {
-            if let Some(bytes) = self.resident(region, layout)? {
-                return Ok(Box::new(InMemory::mapping(bytes, region.range.start())));
+            let pages = self.readable_pages(region, layout)?;
+            if let Some(whole) = pages.iter().cloned().collect::<Option<Vec<_>>>() {
+                return Ok(Box::new(InMemory::mapping(whole.concat(), region.range.start())));
             }
             // The kernel lends every process the same vdso, and reading one's own disturbs nobody.
             if region.name.as_bytes() == b"[vdso]"
@@ -98,25 +100,51 @@ impl Modules {
             {
                 return Ok(vdso);
             }
+            if let Some(image) = PartialImage::new(region.range.start(), layout.page.bytes(), pages) {
+                return Ok(Box::new(image));
+            }
         }
-        Err(Error::not_available(format!("{} is not all resident, and reading it would change that", region.name)))
+        Err(Error::not_available(if self.source.capture_times().is_some() {
+            format!("memory of {} is not in this file", region.name)
+        } else {
+            format!("{} is not resident, and reading it would change that", region.name)
+        }))
     }
 
-    /// The bytes of a region of which every page is resident.
-    fn resident(&self, region: &Region, layout: WordLayout) -> Result<Option<Vec<u8>>> {
+    /// The pages of a region; `None` for those that cannot be read without a page fault. A capture or a core has no
+    /// faults: there only its memory decides, and a page that the process had not touched may be in it.
+    fn readable_pages(&self, region: &Region, layout: WordLayout) -> Result<Vec<Option<Vec<u8>>>> {
         let (source, page, start) = (&*self.source, layout.page, region.range.start());
-        let all_present = || -> Result<bool> {
-            let mut entries = vec![PageMapEntry::default(); region.range.pages(page) as usize];
+        let count = region.range.pages(page) as usize;
+        let present = || -> Result<Vec<bool>> {
+            if source.capture_times().is_some() {
+                return Ok(vec![true; count]);
+            }
+            let mut entries = vec![PageMapEntry::default(); count];
             let words = as_words(&mut entries);
             let read = source.words(WordFile::PageMap, page.index(start), words)?;
-            Ok(read == entries.len() && entries.iter().all(|entry| entry.is_present()))
+            Ok(entries.iter().take(read).map(|entry| entry.is_present()).collect())
         };
-        if !all_present()? {
-            return Ok(None);
+        let mut pages: Vec<Option<Vec<u8>>> = vec![None; count];
+        for ((place, is_present), number) in pages.iter_mut().zip(present()?).zip(0u64..) {
+            let Some(at) = start.checked_add(number * page.bytes()).filter(|_| is_present) else {
+                continue;
+            };
+            let mut bytes = vec![0; page.bytes() as usize];
+            *place = match source.memory(at, &mut bytes) {
+                Ok(read) => (read == bytes.len()).then_some(bytes),
+                Err(Error::NotAvailable { .. }) => None,
+                Err(error) => return Err(error),
+            };
         }
-        let mut bytes = vec![0; region.range.len() as usize];
-        let read = source.memory(start, &mut bytes)?;
-        Ok((read == bytes.len() && all_present()?).then_some(bytes))
+        // What went during the read may have been faulted in again by it.
+        let still = present()?;
+        for (number, place) in pages.iter_mut().enumerate() {
+            if still.get(number) != Some(&true) {
+                *place = None;
+            }
+        }
+        Ok(pages)
     }
 }
 

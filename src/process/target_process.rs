@@ -198,6 +198,13 @@ impl Process {
         self.source.word(Probe::Machine).and_then(|machine| u16::try_from(machine).ok())
     }
 
+    /// The `e_machine` of its program, if known: a machine of 64 bits may run programs of 32 bits.
+    #[cfg(feature = "cli")]
+    pub(crate) fn program_machine(&self) -> Option<u16> {
+        let is_64 = self.layout().pointer_bytes == 8;
+        self.machine().map(|machine| crate::kernel::core_file::machine_of(machine, is_64))
+    }
+
     /// The auxiliary vector, in words of the process.
     #[cfg(feature = "cli")]
     pub(crate) fn auxiliary_vector(&self) -> Result<Vec<u8>> {

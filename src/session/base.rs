@@ -268,6 +268,16 @@ impl Session {
         ErrorReport { callers: self.callers.iter().rev().cloned().collect(), ..report }
     }
 
+    /// The report with the command line of gdb that opens a core file, if the target is one: a core has no process that
+    /// gdb could attach to.
+    fn of_core(&self, report: ErrorReport) -> ErrorReport {
+        if !self.state.target().is_some_and(|target| target.process.is_core()) {
+            return report;
+        }
+        let of_core = |text: String| text.replace("gdb -p PID", "gdb PROGRAM CORE");
+        ErrorReport { message: of_core(report.message), hint: report.hint.map(of_core), ..report }
+    }
+
     /// Runs something for the line at `place`, which errors then name.
     pub(super) fn called_from<T>(&mut self, place: Option<ErrorPlace>, run: impl FnOnce(&mut Session) -> T) -> T {
         let depth = self.callers.len();
@@ -285,7 +295,7 @@ impl Session {
     /// Reports a failure that the report of assertions already has.
     pub(super) fn print_error(&mut self, report: ErrorReport) -> LineOutcome {
         let code = report.code;
-        let record = self.with_callers(report);
+        let record = self.of_core(self.with_callers(report));
         if self.is_json() {
             return match self.print(&record) {
                 LineOutcome::Closed => LineOutcome::Closed,

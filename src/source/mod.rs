@@ -27,6 +27,7 @@ pub mod outlet;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod own_file;
+mod partial_image;
 mod question;
 pub mod recorded;
 mod records;
@@ -39,6 +40,7 @@ pub use error::{Error, ProcessEntry, Result, words};
 pub use feature::{Credentials, Feature, Finding, SourceAccess};
 pub(crate) use feature::{available, by_trying, unavailable, undetermined};
 pub use identity::{Identity, Liveness};
+pub(crate) use partial_image::PartialImage;
 pub use question::{
     Answer, BackingContent, BackingRun, Categories, Cgroup, CgroupQuery, ConfigPlace, File, FileLocation, GroupFile,
     Held, InMemory, KernelSetting, List, Listed, Mapping, PageRegion, Probe, Query, ReadAt, Scan, WordFile,

@@ -7,15 +7,15 @@
 //! meanwhile.
 
 use super::elf::{BoundedFile, Elf, ElfFile, FileRange, SymbolTable, TOO_LARGE, build_id_digits, expand_xz};
-use super::{NoSeparate, NoSymbols};
+use super::expanded::{ExpandedBytes, ExpandedMemory};
+use super::{NoSeparate, NoSymbols, described};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::Name;
 use crate::process::{self, InMemory, Modules, ReadAt};
 use flate2::Crc;
 use object::read::Bytes;
 use object::{Endianness, U32};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Larger `.gnu_debugdata`, compressed or not, is ignored: a browser's takes some megabytes.
@@ -37,6 +37,8 @@ pub(super) struct Sources {
     last_search: Mutex<Instant>,
     /// `.gnu_debugdata`, a small ELF file within the image, if there is no better table; or why it is not read.
     mini: Result<Option<(ElfFile, ExpandedBytes)>, NoSymbols>,
+    /// The functions that the debug information describes, as an ELF file, if no file has a full table.
+    described: Option<(ElfFile, ExpandedBytes)>,
     /// The symbol tables that are searched, the fullest first.
     tables: Vec<(ModulePart, usize)>,
     /// For each section of the other file, its number in the image.
@@ -49,6 +51,7 @@ enum ModulePart {
     Image,
     Separate,
     Mini,
+    Described,
 }
 
 impl Sources {
@@ -79,11 +82,21 @@ impl Sources {
             separate,
             last_search: Mutex::new(Instant::now()),
             mini,
+            described: None,
             tables: Vec::new(),
             section_numbers: Vec::new(),
         };
+        if !has_table && !matches!(sources.mini, Ok(Some(_))) {
+            let mut budget = sources.budget().within(LONGEST_EXPANSION);
+            let debug = sources.debug_source().ok().map(|(source, _)| source);
+            sources.described =
+                match debug.map(|debug| described::table_of(debug, &sources.image.elf, expanded, &mut budget)) {
+                    Some(Err(NoSymbols::Interrupted)) => return Err(NoSymbols::Interrupted),
+                    described => described.and_then(Result::ok).flatten(),
+                };
+        }
         if !is_full(&sources.image) {
-            for origin in [ModulePart::Separate, ModulePart::Mini] {
+            for origin in [ModulePart::Separate, ModulePart::Mini, ModulePart::Described] {
                 let Some(source) = sources.source(origin) else {
                     continue;
                 };
@@ -113,7 +126,7 @@ impl Sources {
 
     /// Whether decompressed tables of it are in memory.
     pub(super) fn is_expanded(&self) -> bool {
-        matches!(self.mini, Ok(Some(_)))
+        matches!(self.mini, Ok(Some(_))) || self.described.is_some()
     }
 
     /// Why `.gnu_debugdata` is not used though there is no better table. A damaged or too large one counts as none.
@@ -180,6 +193,17 @@ impl Sources {
         }
     }
 
+    /// Whether the tables list all symbols in a section of the image, static ones too: `strip` leaves only those that
+    /// other files use, and `.gnu_debugdata` only adds functions.
+    pub(super) fn lists_all(&self, section: u32) -> bool {
+        match self.answers() {
+            Some(NamesFrom::Itself | NamesFrom::DebugFile) => true,
+            Some(NamesFrom::DebugData) => self.image.elf.is_code(section),
+            // Functions in assembler are mostly not described.
+            Some(NamesFrom::DebugInformation | NamesFrom::DynamicTable) | None => false,
+        }
+    }
+
     /// The file with the debug information (DWARF), and its path if it is not the image.
     pub(super) fn debug_source(&self) -> Result<(&ElfFile, Option<&Name>), NoSymbols> {
         if self.image.has_section(b".debug_info") {
@@ -201,6 +225,7 @@ impl Sources {
             ModulePart::Image => Some(&self.image),
             ModulePart::Separate => self.separate().ok().map(|one| &one.source),
             ModulePart::Mini => self.mini.as_ref().ok()?.as_ref().map(|(mini, _)| mini),
+            ModulePart::Described => self.described.as_ref().map(|(described, _)| described),
         }
     }
 
@@ -213,6 +238,7 @@ impl Sources {
             ModulePart::Image => NamesFrom::DynamicTable,
             ModulePart::Separate => NamesFrom::DebugFile,
             ModulePart::Mini => NamesFrom::DebugData,
+            ModulePart::Described => NamesFrom::DebugInformation,
         })
     }
 }
@@ -226,6 +252,8 @@ pub enum NamesFrom {
     DebugFile,
     /// `.gnu_debugdata`, compressed within the file that is mapped.
     DebugData,
+    /// The functions that debug information describes: the symbol table was stripped.
+    DebugInformation,
     /// The file that is mapped, but only with its exported and imported symbols.
     DynamicTable,
 }
@@ -254,57 +282,6 @@ fn renumber_sections(other: &Elf, image: &Elf) -> Vec<Option<u16>> {
         u16::try_from(number).ok()
     };
     other.sections.iter().map(of).collect()
-}
-
-/// Bytes that are kept by default, of all modules together: a Fedora desktop's libraries take some tens of megabytes.
-const MOST: u64 = 512 << 20;
-
-/// The count. Clones share it.
-#[derive(Clone)]
-pub(super) struct ExpandedMemory {
-    held: Arc<AtomicU64>,
-    most: u64,
-}
-
-impl Default for ExpandedMemory {
-    fn default() -> Self {
-        ExpandedMemory::at_most(MOST)
-    }
-}
-
-impl ExpandedMemory {
-    /// An empty count with this limit.
-    pub(super) fn at_most(most: u64) -> ExpandedMemory {
-        ExpandedMemory { held: Arc::default(), most }
-    }
-
-    /// Bytes that may still be kept.
-    pub(super) fn bytes_left(&self) -> u64 {
-        self.most.saturating_sub(self.held.load(Ordering::Relaxed))
-    }
-
-    /// Whether so much is kept that tables not used for long should be dropped.
-    pub(super) fn is_crowded(&self) -> bool {
-        self.bytes_left() < self.most / 2
-    }
-
-    /// Counts bytes until the result is dropped.
-    pub(super) fn keep(&self, bytes: u64) -> ExpandedBytes {
-        self.held.fetch_add(bytes, Ordering::Relaxed);
-        ExpandedBytes { held: Arc::clone(&self.held), bytes }
-    }
-}
-
-/// Bytes that are counted.
-pub(super) struct ExpandedBytes {
-    held: Arc<AtomicU64>,
-    bytes: u64,
-}
-
-impl Drop for ExpandedBytes {
-    fn drop(&mut self) {
-        self.held.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
 }
 
 /// Where distributions keep them.

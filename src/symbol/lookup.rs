@@ -2,8 +2,9 @@
 //!
 //! A symbol with a size covers `[address, address + size)`. If several cover an address, it belongs to the one that
 //! starts last (an inner label, not the function around it). If none does, it belongs to the nearest symbol without a
-//! size before it in the same section, unless a symbol with a size begins between them. Among symbols with the same
-//! start, [`Rank`](super::table::Rank) decides, and then the plainest name: the fewest leading underscores, then a
+//! size before it in the same section, unless a symbol with a size begins between them. Where the tables do not list
+//! all symbols of the section ([`Sources::lists_all`]), what follows such a symbol may be anything: there only its first
+//! byte belongs to it. Among symbols with the same start, [`Rank`](super::table::Rank) decides, and then the plainest name: the fewest leading underscores, then a
 //! current version, then the shortest (`malloc` rather than `__libc_malloc`, `sqrt` rather than `sqrtf32x`).
 //!
 //! The index gives the same answers by binary search. It cuts the address space of the file into intervals, each with
@@ -12,7 +13,6 @@
 
 use super::NoSymbols;
 use super::demangle::split_version;
-use super::elf::Elf;
 use super::files::Sources;
 use super::table::{self, NO_NAME, NameBeginning, Rank, Spot, StringTables, Symbol, SymbolKind, SymbolPass};
 use crate::budget::{Budget, OutOfBudget};
@@ -84,9 +84,10 @@ impl NearestSymbols {
         }
     }
 
-    /// The symbols without a size that reach on from here, if there are any.
-    fn reaching(&self) -> Option<&Best> {
-        (!self.has_size).then_some(&self.best)
+    /// The symbols without a size that reach `address`, if there are any. `is_next`: no symbol that is not listed can
+    /// lie between them.
+    fn reaching(&self, address: u64, is_next: bool) -> Option<&Best> {
+        (!self.has_size && (is_next || self.start == Some(address))).then_some(&self.best)
     }
 }
 
@@ -108,7 +109,8 @@ pub(super) fn look_up(sources: &Sources, address: u64, budget: &mut Budget) -> R
         }
     }
     let beginning = |symbol: &Symbol| table::beginning_of_name(sources, symbol);
-    Ok(covering.choose(beginning).or_else(|| nearest.reaching()?.choose(beginning)))
+    let reaching = || nearest.reaching(address, sources.lists_all(section?));
+    Ok(covering.choose(beginning).or_else(|| reaching()?.choose(beginning)))
 }
 
 /// For more symbols no index is built (it would take hundreds of megabytes): every look-up remains a pass.
@@ -145,7 +147,7 @@ impl SymbolIndex {
         symbols.sort_unstable_by_key(order);
         let names = StringTables::read(sources, budget)?;
         Ok(Some(SymbolIndex {
-            intervals: sweep(&sources.image.elf, &symbols, &names, budget)?,
+            intervals: sweep(sources, &symbols, &names, budget)?,
             spots: symbols.iter().map(Spot::of).collect(),
             symbols,
             names: Arc::new(names),
@@ -180,10 +182,17 @@ struct CoveringSymbol {
 }
 
 /// Visits all places where the answer can change, in order, with the symbols that cover each.
-fn sweep(elf: &Elf, symbols: &[Symbol], names: &StringTables, budget: &mut Budget) -> Result<IntervalMap, OutOfBudget> {
+fn sweep(
+    sources: &Sources,
+    symbols: &[Symbol],
+    names: &StringTables,
+    budget: &mut Budget,
+) -> Result<IntervalMap, OutOfBudget> {
+    let elf = &sources.image.elf;
     let mut places: Vec<u64> = symbols
         .iter()
-        .flat_map(|symbol| [symbol.address, symbol.address.saturating_add(symbol.size)])
+        // The first byte of a symbol without a size may be all that belongs to it.
+        .flat_map(|symbol| [symbol.address, symbol.address.saturating_add(symbol.size.max(1))])
         .chain(elf.section_bounds())
         .collect();
     places.sort_unstable();
@@ -215,8 +224,9 @@ fn sweep(elf: &Elf, symbols: &[Symbol], names: &StringTables, budget: &mut Budge
         let symbol = best_covering(symbols, &mut covering, place)
             .choose(beginning)
             .or_else(|| {
-                let section = u16::try_from(elf.section_at(place)?).ok()?;
-                nearest.get(&section)?.reaching()?.choose(beginning)
+                let section = elf.section_at(place)?;
+                let nearest = nearest.get(&u16::try_from(section).ok()?)?;
+                nearest.reaching(place, sources.lists_all(section))?.choose(beginning)
             })
             .and_then(|symbol| symbols.binary_search_by_key(&order(&symbol), order).ok())
             .and_then(|position| u32::try_from(position).ok())

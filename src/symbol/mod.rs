@@ -12,9 +12,12 @@
 //! names       demangle, search        a name that a user types → symbols, with the names that people read
 //! addresses   lookup                  an address → a symbol: the rule, and the index
 //! modules     module                  regions → modules, and where each was loaded
+//!             program                 which of them are programs and libraries
 //!             module_symbols          a module with its files, index and caches, and its symbols in the process
 //!             files                   its files together; the search for its separate debug file
 //! files       elf                     one file, read by offset within bounds
+//!             expanded                how much memory decompressed and made tables take
+//!             described               a table made of debug information, where the file has lost its own
 //!             table                   one pass over its symbols, and their names; stubs and slots for imports
 //! JIT code    jit, perf_map           code that the target makes while it runs, and the names that it writes for it
 //! beside      lines                   lines of the source
@@ -23,7 +26,9 @@
 #[cfg(feature = "cli")]
 mod capture;
 mod demangle;
+mod described;
 mod elf;
+mod expanded;
 mod files;
 mod jit;
 mod lines;
@@ -31,6 +36,7 @@ mod lookup;
 mod module;
 mod module_symbols;
 mod perf_map;
+mod program;
 mod reason;
 mod search;
 mod survey;
@@ -52,4 +58,4 @@ pub use reason::{Error, NoBuildId, NoLines, NoPart, NoSeparate, NoSymbols};
 pub use survey::{MatchStep, Survey, SurveyMatches, Surveys};
 pub use symbols::{ModuleRegions, Symbols};
 pub use table::SymbolKind;
-pub use target_symbols::TargetSymbols;
+pub use target_symbols::{CodeSegment, TargetSymbols};

@@ -35,10 +35,18 @@ impl Module {
         self.name.file_name()
     }
 
-    /// From its first address to its last.
-    pub(super) fn hull(&self) -> Option<AddressRange> {
-        let (first, last) = (self.regions.first()?, self.regions.last()?);
-        AddressRange::new(first.range.start(), last.range.end())
+    /// Where its regions are, without those far from each other in one range: the file may be mapped in several places.
+    pub(super) fn extents(&self) -> Vec<AddressRange> {
+        let mut found: Vec<AddressRange> = Vec::new();
+        for range in self.regions.iter().map(|region| region.range) {
+            let before = found.last().copied();
+            let near = before.filter(|one| range.start().get().saturating_sub(one.end().get()) < WIDEST_GAP);
+            match (near.and_then(|one| AddressRange::new(one.start(), range.end())), found.last_mut()) {
+                (Some(joined), Some(last)) => *last = joined,
+                _ => found.push(range),
+            }
+        }
+        found
     }
 
     /// Whether any of it may be executed: a program or a library, not just a mapped data file.
@@ -369,6 +377,15 @@ mod tests {
         let mut found = biases(regions, &SEGMENTS());
         found.sort_unstable();
         assert_eq!(found, [BASE, BASE + 0x10_0000]);
+    }
+
+    #[test]
+    fn regions_far_from_each_other_are_not_in_one_extent() {
+        let mut regions = loaded(BASE);
+        regions.extend(loaded(BASE + (1 << 45)));
+        let extents = super::super::modules(&regions).remove(0).extents();
+        let found: Vec<_> = extents.iter().map(|range| (range.start().get(), range.len())).collect();
+        assert_eq!(found, [(BASE, 0x5000), (BASE + (1 << 45), 0x5000)]);
     }
 
     #[test]

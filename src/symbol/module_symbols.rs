@@ -97,6 +97,12 @@ impl ModuleSymbols {
         Ok(targets.copies.contains(&address))
     }
 
+    /// The file addresses of the slots that get the address of the function that a resolver at a file address chooses.
+    pub(super) fn slots_of_resolver(&self, address: u64) -> Result<Vec<u64>, NoSymbols> {
+        let targets = self.relocations.of(&self.sources.image, &mut self.budget())?;
+        Ok(targets.indirect.get(&address).cloned().unwrap_or_default())
+    }
+
     /// The budget of a pass over its tables.
     pub(super) fn budget(&self) -> Budget {
         self.sources.budget().within(LONGEST_PASS)
@@ -293,8 +299,8 @@ mod tests {
     use super::*;
     use crate::symbol::NoSeparate;
     use crate::symbol::elf::{BoundedFile, ElfFile};
+    use crate::symbol::expanded::ExpandedMemory;
     use crate::symbol::files::Candidates;
-    use crate::symbol::files::ExpandedMemory;
     use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;

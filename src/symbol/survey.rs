@@ -166,7 +166,7 @@ impl<'a> Iterator for SurveyMatches<'a> {
 impl TargetSymbols<'_> {
     /// Surveys the files of every program and library.
     pub fn surveys(&self) -> Surveys<'_> {
-        let modules: Vec<&Module> = self.modules().iter().filter(|module| module.is_executable()).collect();
+        let modules: Vec<&Module> = self.programs_alone().collect();
         let budget = self.symbols.budget();
         Surveys { names: self, modules: modules.into_iter(), ready: Vec::new().into_iter(), budget }
     }
@@ -211,7 +211,7 @@ impl TargetSymbols<'_> {
             }
             Err(reason) => Survey {
                 module,
-                copies: module.hull().into_iter().collect(),
+                copies: module.extents(),
                 build_id: Err(NoBuildId::NotRead(reason.clone())),
                 separate: Err(NoSeparate::NotRead(Box::new(reason.clone()))),
                 no_debugdata: None,
@@ -242,7 +242,8 @@ fn count(sources: &Sources, budget: &mut Budget) -> Result<(NamesFrom, u64), NoS
     let mut symbols = 0;
     let mut pass = SymbolPass::new(sources);
     // A full table has what the dynamic one has.
-    let counts = |symbol: &Symbol| symbol.table == 0 || answers == NamesFrom::DebugData;
+    let counts =
+        |symbol: &Symbol| symbol.table == 0 || matches!(answers, NamesFrom::DebugData | NamesFrom::DebugInformation);
     while pass.next(budget)?.filter(counts).is_some() {
         symbols += 1;
     }

@@ -1,8 +1,9 @@
 //! The files behind regions, kept from one command to the next; and the regions, read when they are first needed.
 
 use super::elf::{BoundedFile, ElfFile};
+use super::expanded::ExpandedMemory;
 use super::files;
-use super::files::{ExpandedMemory, Sources};
+use super::files::Sources;
 use super::lines::DebugInfoCache;
 use super::module::{self, Module};
 use super::module_symbols::ModuleSymbols;

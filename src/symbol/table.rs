@@ -19,8 +19,10 @@ use std::collections::HashMap;
 /// What a symbol names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SymbolKind {
-    /// Code; also functions that choose their implementation when they are first called (IFUNC).
+    /// Code.
     Function,
+    /// Code that the dynamic linker runs once to choose the implementation of a function (IFUNC).
+    Indirect,
     /// Data.
     Object,
     /// A variable of which each thread has its own copy.
@@ -34,6 +36,7 @@ impl SymbolKind {
     pub const fn word(self) -> &'static str {
         match self {
             SymbolKind::Function => "function",
+            SymbolKind::Indirect => "ifunc",
             SymbolKind::Object => "object",
             SymbolKind::Tls => "tls",
             SymbolKind::Untyped => "untyped",
@@ -224,13 +227,14 @@ fn defined(entry: SymbolEntry, elf: &Elf, table: u8, number: u32) -> Option<Symb
         return None;
     }
     let kind = match kind {
-        format::STT_FUNC | format::STT_GNU_IFUNC => SymbolKind::Function,
+        format::STT_FUNC => SymbolKind::Function,
+        format::STT_GNU_IFUNC => SymbolKind::Indirect,
         format::STT_OBJECT => SymbolKind::Object,
         format::STT_TLS => SymbolKind::Tls,
         format::STT_NOTYPE => SymbolKind::Untyped,
         _ => return None,
     };
-    if elf.machine == format::EM_ARM && kind == SymbolKind::Function {
+    if elf.machine == format::EM_ARM && matches!(kind, SymbolKind::Function | SymbolKind::Indirect) {
         // The lowest bit means Thumb; the code begins at the even address.
         address &= !1;
     }

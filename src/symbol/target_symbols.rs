@@ -10,6 +10,7 @@ use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
 use crate::process::Target;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 /// The symbols of one target with the regions it has now. Made by [`Symbols::over`] for one command.
@@ -20,6 +21,17 @@ pub struct TargetSymbols<'a> {
     number: u64,
     by_region: OnceLock<ModulesByRegion>,
     pub(super) perf_map: OnceLock<PerfMapRead>,
+}
+
+/// Code of a program or library: an executable segment of a copy of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CodeSegment {
+    /// The bytes that the file has of it, where they belong in the process.
+    pub range: AddressRange,
+    /// Where they begin in the file.
+    pub offset: u64,
+    /// A region that maps the file.
+    pub of_file: Region,
 }
 
 /// The regions of a target, in address order.
@@ -33,6 +45,9 @@ struct ModulesByRegion {
     modules: Vec<Module>,
     of_region: Vec<Option<usize>>,
     loaded_modules: Vec<OnceLock<Result<LoadedModule, NoSymbols>>>,
+    /// Whether those without executable memory have the header of a program.
+    are_elf: Vec<OnceLock<bool>>,
+    headers_read: AtomicUsize,
 }
 
 /// What a search by name found.
@@ -94,6 +109,24 @@ impl TargetSymbols<'_> {
         let (symbol, name) = loaded.symbols.symbol_at(file_address)?;
         let offset = file_address.wrapping_sub(symbol.address);
         Some(loaded.symbol_at(copy, &symbol, name, offset))
+    }
+
+    /// Where the process keeps the address of the function that an indirect one stands for: the slots that its resolver
+    /// fills in its own module. None of other kinds of symbols, and if the module's file cannot be read.
+    ///
+    /// # Errors
+    /// If reading the file was given up.
+    pub fn slots_of(&self, symbol: &SymbolAt) -> Result<Vec<VirtualAddress>, OutOfBudget> {
+        if symbol.kind != SymbolKind::Indirect {
+            return Ok(Vec::new());
+        }
+        let Some((_, loaded, copy)) = self.copy_at(symbol.start) else {
+            return Ok(Vec::new());
+        };
+        match loaded.symbols.slots_of_resolver(copy.file_address(symbol.start)) {
+            Ok(slots) => Ok(slots.into_iter().map(|slot| copy.address(slot)).collect()),
+            Err(reason) => reason.out_of_budget().map_or(Ok(Vec::new()), Err),
+        }
     }
 
     /// The symbols that `name` means (mangled, demangled, or demangled without parameters), in one module (its file
@@ -245,6 +278,12 @@ impl TargetSymbols<'_> {
         })
     }
 
+    /// Whether `address` is in executable memory of a module.
+    pub fn is_code(&self, address: VirtualAddress) -> bool {
+        let region = self.region_number(address).and_then(|number| self.region(number));
+        region.is_some_and(|region| region.permissions.execute) && self.module_at(address).is_some()
+    }
+
     /// Why `module` gives no symbols, if it does not. Reads the headers of its file.
     pub fn reason(&self, module: &Module) -> Option<NoSymbols> {
         match self.loaded_as(module) {
@@ -287,9 +326,11 @@ impl TargetSymbols<'_> {
     /// If reading one was given up.
     pub fn memory_of(&self, name: &Name) -> Result<Vec<AddressRange>, OutOfBudget> {
         let mut found = Vec::new();
-        let called = |one: &&Module| one.name == *name && one.is_executable();
-        for module in self.modules().iter().filter(called) {
-            let loaded = match self.loaded_as(module) {
+        for (number, module) in self.modules().iter().enumerate() {
+            if module.name != *name || !self.is_program(number) {
+                continue;
+            }
+            let loaded = match self.loaded_module(number) {
                 Ok(loaded) => loaded,
                 Err(reason) => match reason.out_of_budget() {
                     Some(over) => return Err(over),
@@ -297,6 +338,34 @@ impl TargetSymbols<'_> {
                 },
             };
             found.extend(loaded.memory(self.page()));
+        }
+        Ok(found)
+    }
+
+    /// The executable segments of all programs and libraries, as far as their files have bytes for them.
+    ///
+    /// # Errors
+    /// If reading a file was given up.
+    pub fn code(&self) -> Result<Vec<CodeSegment>, OutOfBudget> {
+        let mut found = Vec::new();
+        for (module, loaded) in self.programs().filter(|(module, _)| !module.is_vdso()) {
+            let loaded = match loaded {
+                Ok(loaded) => loaded,
+                Err(reason) => match reason.out_of_budget() {
+                    Some(over) => return Err(over),
+                    None => continue,
+                },
+            };
+            let Some(of_file) = module.regions.first() else {
+                continue;
+            };
+            let segments = loaded.segments().iter().filter(|segment| segment.is_executable);
+            found.extend(segments.flat_map(|segment| {
+                loaded.copies.iter().filter_map(move |copy| {
+                    let range = AddressRange::of_length(copy.address(segment.address), segment.file_size)?;
+                    Some(CodeSegment { range, offset: segment.offset, of_file: of_file.clone() })
+                })
+            }));
         }
         Ok(found)
     }
@@ -314,14 +383,36 @@ impl TargetSymbols<'_> {
     fn by_region(&self) -> &ModulesByRegion {
         self.by_region.get_or_init(|| {
             let (modules, of_region) = module::group(self.regions());
-            ModulesByRegion { loaded_modules: modules.iter().map(|_| OnceLock::new()).collect(), modules, of_region }
+            ModulesByRegion {
+                loaded_modules: modules.iter().map(|_| OnceLock::new()).collect(),
+                are_elf: modules.iter().map(|_| OnceLock::new()).collect(),
+                headers_read: AtomicUsize::new(0),
+                modules,
+                of_region,
+            }
         })
+    }
+
+    /// Whether a module has the header of a program, once that is known.
+    pub(super) fn is_elf(&self, number: usize) -> Option<&OnceLock<bool>> {
+        self.by_region().are_elf.get(number)
+    }
+
+    /// How many of these headers were read.
+    pub(super) fn headers_read(&self) -> &AtomicUsize {
+        &self.by_region().headers_read
+    }
+
+    /// The programs and libraries.
+    pub(super) fn programs_alone(&self) -> impl Iterator<Item = &Module> {
+        let modules = self.modules().iter().enumerate();
+        modules.filter(|(number, _)| self.is_program(*number)).map(|(_, one)| one)
     }
 
     /// The programs and libraries, each with its file and where it was loaded.
     pub(super) fn programs(&self) -> impl Iterator<Item = (&Module, Result<&LoadedModule, NoSymbols>)> {
         let modules = self.modules().iter().enumerate();
-        let programs = modules.filter(|(_, one)| one.is_executable());
+        let programs = modules.filter(|(number, _)| self.is_program(*number));
         programs.map(|(number, one)| (one, self.loaded_module(number)))
     }
 
@@ -329,14 +420,14 @@ impl TargetSymbols<'_> {
     fn modules_of_name(&self, name: Option<&str>) -> Result<Vec<(usize, &Module)>, Error> {
         let modules = self.modules().iter().enumerate();
         let Some(name) = name else {
-            return Ok(modules.filter(|(_, one)| one.is_executable()).collect());
+            return Ok(modules.filter(|(number, _)| self.is_program(*number)).collect());
         };
         let called: Vec<_> = modules.filter(|(_, one)| one.is_called(name.as_bytes())).collect();
         if called.is_empty() { Err(Error::NoSuchModule { module: name.into() }) } else { Ok(called) }
     }
 
     /// The file of a module and where it was loaded, found out once.
-    fn loaded_module(&self, number: usize) -> Result<&LoadedModule, NoSymbols> {
+    pub(super) fn loaded_module(&self, number: usize) -> Result<&LoadedModule, NoSymbols> {
         let by_region = self.by_region();
         let (Some(module), Some(slot)) = (by_region.modules.get(number), by_region.loaded_modules.get(number)) else {
             return Err(NoSymbols::NotLoaded);
@@ -390,7 +481,7 @@ impl TargetSymbols<'_> {
         let of_region = &self.by_region().of_region;
         // Mapped data files are not searched for names: a read would bring their pages into the page cache, or back
         // from swap.
-        let program = |number: usize| self.modules().get(number).filter(|one| one.is_executable());
+        let program = |number: usize| self.modules().get(number).filter(|_| self.is_program(number));
         if let Some(number) = of_region.get(region).copied()? {
             let module = program(number)?;
             let loaded = self.loaded_module(number).ok()?;

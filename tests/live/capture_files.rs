@@ -2,7 +2,7 @@
 
 use super::Test;
 use super::puppet::Puppet;
-use super::support::page_bytes;
+use super::support::{page_bytes, skip};
 use serde_json::Value;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ pub const TESTS: &[Test] = &[
     ("capture_files::a_name_that_ends_like_the_mark", a_name_that_ends_like_the_mark),
     ("capture_files::a_core_knows_shared_memory_and_copies", a_core_knows_shared_memory_and_copies),
     ("capture_files::a_core_is_compared_with_its_process", a_core_is_compared_with_its_process),
+    ("capture_files::registers_of_a_core_are_those_of_its_machine", registers_of_a_core_are_those_of_its_machine),
     ("capture_files::contents_of_two_captures_are_compared", contents_of_two_captures_are_compared),
     ("capture_files::a_file_names_the_lists_that_it_lacks", a_file_names_the_lists_that_it_lacks),
 ];
@@ -130,6 +131,28 @@ fn a_core_knows_shared_memory_and_copies() {
 }
 
 /// The changes that `diff` shows, each with its first address and pages.
+/// The same core, and one that claims to be of AArch64.
+fn registers_of_a_core_are_those_of_its_machine() {
+    if !cfg!(target_arch = "x86_64") {
+        return skip("capture_files::registers_of_a_core_are_those_of_its_machine", "it names registers of x86-64");
+    }
+    let puppet = Puppet::start();
+    let folder = tempfile::tempdir().expect("a directory");
+    let [_, subject, _] = written(&puppet, folder.path());
+    let path = &subject[1];
+    let shows = |line: &str| text(&pmdb(&on(&subject, line)));
+    assert!(shows("print $rsp").contains("= 0x"), "{}", shows("print $rsp"));
+    let mut bytes = std::fs::read(path).expect("the core");
+    bytes[18] = 183;
+    std::fs::write(path, bytes).expect("to write it");
+    assert!(shows("print $rsp").contains("$rsp has not been set"), "{}", shows("print $rsp"));
+    // A core has no process that gdb could attach to.
+    for line in ["print $rax", "x/i 0x1000", "info auxv"] {
+        let said = shows(line);
+        assert!(said.contains("gdb PROGRAM CORE") && !said.contains("gdb -p"), "{line}: {said}");
+    }
+}
+
 fn changes(words: &[&str]) -> Vec<(String, String, u64)> {
     let rows = records(words, "change").into_iter();
     let word = |row: &Value, field: &str| row[field].as_str().expect("a word").to_owned();

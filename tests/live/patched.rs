@@ -1,17 +1,21 @@
 //! `patched`: code that a process has modified, compared with its file.
 
 use super::answers::program;
-use super::support::page_bytes;
+use super::support::{page_bytes, skip};
+use super::symbols::programs::{compile, is_installed};
 use super::target::{Target, announce, command, wait};
 use super::{Scenario, Test};
 use serde_json::Value;
 use std::fs::{File, FileTimes};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-pub const TESTS: &[Test] =
-    &[("patched::what_a_process_writes_into_its_code_is_found", what_a_process_writes_into_its_code_is_found)];
+pub const TESTS: &[Test] = &[
+    ("patched::what_a_process_writes_into_its_code_is_found", what_a_process_writes_into_its_code_is_found),
+    ("patched::code_that_was_replaced_is_compared_with_its_file", code_that_was_replaced_is_compared_with_its_file),
+];
 
 /// Maps three pages of the file that its argument names as code, writes into the second, and writes into the third and
 /// takes it back.
@@ -102,4 +106,58 @@ fn what_a_process_writes_into_its_code_is_found() {
     assert!(said.contains("\"private_copies\":1,\"equal\":0,\"outside\":1,\"stretches\":0"), "{said}");
     let said = program(&[], target.pid(), false, &lines);
     assert!(said.contains("1 code page is a private copy; nothing in the range differs from the file"), "{said}");
+}
+
+/// Puts anonymous memory with the same code in the place of two pages of its own, and changes one byte in the first.
+const REPLACING: &str = r#"
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#define CODE __attribute__((noinline, aligned(4096), section(".hot")))
+CODE int hot(int x) { __asm__ volatile("" : "+r"(x)); return x + 1; }
+CODE int next(int x) { __asm__ volatile("" : "+r"(x)); return x + 2; }
+CODE int last(int x) { __asm__ volatile("" : "+r"(x)); return x + 3; }
+int main(void) {
+    static char keep[8192];
+    char *code = (char *)hot;
+    memcpy(keep, code, 8192);
+    keep[64] ^= 1;
+    if (mmap(code, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != code)
+        return 1;
+    memcpy(code, keep, 8192);
+    mprotect(code, 8192, PROT_READ | PROT_EXEC);
+    printf("%p %d\n", (void *)code, keep[64] & 255);
+    fflush(stdout);
+    return getchar() == 3;
+}
+"#;
+
+fn code_that_was_replaced_is_compared_with_its_file() {
+    let test = "patched::code_that_was_replaced_is_compared_with_its_file";
+    let folder = tempfile::tempdir().expect("a folder");
+    if !is_installed("gcc") || page_bytes() != 4096 {
+        return skip(test, "there is no C compiler, or pages are not of 4 KiB");
+    }
+    let file = compile(folder.path(), "program", REPLACING, &["-O1"]).expect("to compile");
+    let mut target = Target::spawn(&mut Command::new(&file));
+    let [start, changed] = target.numbers()[..] else { panic!("an address and a byte") };
+    for lines in ["patched", "patched program"] {
+        let said = program(&[], target.pid(), true, &[lines.to_owned()]);
+        let records: Vec<Value> = said.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")).collect();
+        let rows: Vec<&Value> = records.iter().filter(|record| record["type"] == "patch").collect();
+        let differs = rows.iter().find(|row| row["memory"] != Value::Null).unwrap_or_else(|| panic!("{said}"));
+        assert_eq!(differs["replaced"], true, "{said}");
+        let summary = records.iter().find(|record| record["type"] == "patched-summary").expect("the totals");
+        assert_eq!(differs["address"], format!("{:#x}", start + 64), "{said}");
+        assert_eq!(differs["memory"], format!("{changed:02x}"));
+        assert_eq!(differs["file"], format!("{:02x}", changed ^ 1));
+        let same = rows.iter().find(|row| row["memory"] == Value::Null).expect("the other page");
+        assert_eq!((&same["address"], &same["replaced"]), (&format!("{:#x}", start + 4096).into(), &true.into()));
+        let counts = ["replaced", "private_copies", "stretches", "bytes", "equal", "uncompared"];
+        assert_eq!(counts.map(|field| summary[field].as_u64()), [2, 0, 1, 1, 1, 0].map(Some), "{said}");
+    }
+    let text = program(&[], target.pid(), false, &["patched".to_owned()]);
+    assert!(text.contains("2 code pages are not mapped from their file"), "{text}");
+    target.send("");
 }

@@ -155,6 +155,33 @@ fn a_file_that_is_no_capture_is_named() {
     }
 }
 
+/// As systemd-coredump keeps core files.
+#[test]
+fn a_compressed_file_is_named_with_what_unpacks_it() {
+    let home = Home::new();
+    home.file("core", MACHINES[1].capture().whole());
+    let (mut tools, mut missing) = (0, Vec::new());
+    for (tool, unpack) in [
+        ("gzip", "gunzip"),
+        ("zstd", "zstd -d"),
+        ("lz4", "lz4 -d"),
+        ("xz", "unxz"),
+        ("bzip2", "bunzip2"),
+        ("lzip", "lzip -d"),
+    ] {
+        let file = std::fs::File::open(home.path("core")).expect("the file");
+        let Ok(packed) = Command::new(tool).arg("-c").stdin(file).output() else {
+            missing.push(tool);
+            continue;
+        };
+        tools += 1;
+        home.file("packed", packed.stdout);
+        let says = format!("this file is compressed: use `{unpack}` on it first");
+        home.run(&["-nx", "-c", "packed", "-batch"]).failed(1, &says);
+    }
+    assert!(tools > 0, "none of {missing:?} is installed");
+}
+
 #[test]
 fn a_capture_without_rights_says_so() {
     let home = Home::new();

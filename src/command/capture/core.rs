@@ -40,7 +40,7 @@ impl Command for ExportCore {
         summary: "write an ELF core file of the process for a debugger",
         text: "\
 Writes an ELF core file, which gdb and lldb open: `gdb PROGRAM FILE`. It contains the resident pages of the process or \
-of a range, its threads, the auxiliary vector, and the list of mapped files. The process is neither stopped nor traced.
+of a range, the vdso, its threads, the auxiliary vector, and the list of mapped files. The process is neither stopped nor traced.
 
   --overwrite  replace a file that exists
 

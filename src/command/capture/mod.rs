@@ -240,7 +240,7 @@ describes its contents and its format.",
             if has_memory {
                 memory.keep(member, ranges, has(Extra::Dontdump), &mut budget)?;
             }
-            keep_symbols(&member.target, &mut budget)
+            keep_symbols(&member.target, self.without_names, &mut budget)
         })?;
         file.map(output::CaptureFile::publish).transpose()?;
         context.sink.emit(&CaptureReport {
@@ -372,9 +372,11 @@ impl MemoryCounts {
 }
 
 /// Asks for what names need: the symbol tables of the programs and libraries, and the parts that one look-up reads.
-fn keep_symbols(target: &Target, budget: &mut Budget) -> Result<(), Error> {
+fn keep_symbols(target: &Target, without_names: bool, budget: &mut Budget) -> Result<(), Error> {
     let symbols = Symbols::within(budget.clone());
-    let regions = target.process.regions()?;
+    let mut regions = target.process.regions()?;
+    // Files are left out where they are opened, but the symbols of the vdso are read from memory.
+    regions.retain(|region| !without_names || region.name.as_bytes() != b"[vdso]");
     let names = symbols.over(target, &regions);
     for survey in names.surveys() {
         let survey = survey?;

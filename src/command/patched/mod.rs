@@ -1,6 +1,9 @@
-//! `patched [RANGE]`: executable file pages that have become private copies, compared with the file.
+//! `patched [RANGE]`: code that is not as in its file: executable file pages that have become private copies, and code
+//! that is not mapped from its file at all.
 
+mod instructions;
 mod records;
+mod replaced;
 
 use super::rows::{self, finish};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
@@ -16,9 +19,11 @@ use crate::render::Sink;
 use crate::report::{Hex, HexString, PagesByReason, Reason, RegionBrief, Shape, Stopped};
 use crate::source::words;
 use crate::symbol;
+use instructions::InstructionSet;
 use nom::Parser;
 use nom::combinator::{map, opt};
 use records::{Patch, PatchedSummary};
+use replaced::{Code, FilePart};
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter};
 
@@ -35,6 +40,7 @@ impl Command for Patched {
         summary: "list modified code pages and their differences from the file",
         text: "\
 Lists pages of private executable file mappings that have become private copies, and compares each with the file. \
+Also compares the code of programs and libraries where other memory is mapped in its place, such as huge pages. \
 Each stretch of bytes that differs is a row, with its function. Breakpoint instructions are named (int3, brk, \
 ebreak, trap).
 
@@ -47,7 +53,7 @@ gdb removes its breakpoints whenever the process stops. Their bytes can be seen 
 `set breakpoint always-inserted on` and one step (`stepi`), they can be seen at a stop too.
 
 Reads only resident pages, and the pages of the file that they are compared with. The access time of the file does \
-not change. Code in anonymous memory has no file to compare with.",
+not change. Code in anonymous memory outside programs and libraries has no file to compare with.",
         examples: &[
             example("patched", "list all modified code of the process"),
             example("patched main", "list the changes to one function"),
@@ -78,17 +84,20 @@ not change. Code in anonymous memory has no file to compare with.",
             }
         };
         let space = AddressSpace::of(&target)?;
-        let code = space.maps().filter(|region| {
-            let rights = region.permissions;
-            rights.execute && !rights.shared && region.inode != 0 && !region.is_without_path()
-        });
-        let code: Vec<AddressRange> = match &spans {
-            None => code.map(|region| region.range).collect(),
-            Some(spans) => code.flat_map(|region| region.range.within(spans.ranges())).collect(),
+        let symbols = context.state.symbols.over(&target, space.maps());
+        let Code { mapped, mut replaced } = Code::of(&space, &symbols.code()?);
+        let asked = |range: AddressRange| match &spans {
+            None => vec![range],
+            Some(spans) => range.within(spans.ranges()).collect(),
         };
+        replaced.retain(|part| !asked(part.range).is_empty());
+        let all = mapped.into_iter().chain(replaced.iter().map(|part| part.range));
+        let mut code: Vec<AddressRange> = all.flat_map(asked).collect();
+        code.sort_by_key(|range| range.start());
         let mut comparison = FileComparison {
             space: &space,
-            symbols: context.state.symbols.over(&target, space.maps()),
+            symbols,
+            replaced,
             files: BTreeMap::new(),
             summary: PatchedSummary::default(),
             uncompared: PagesByReason::default(),
@@ -131,89 +140,45 @@ struct OpenedProgram {
     machine: InstructionSet,
 }
 
-/// The bytes of a breakpoint instruction, which of their bits count, and its name.
-type Breakpoint = (&'static [u8], &'static [u8], &'static str);
-
-/// The instructions of a machine: their alignment, and the breakpoint instructions.
-#[derive(Clone, Copy)]
-struct InstructionSet {
-    /// The alignment of instructions: so many bytes are compared at a time.
-    unit: usize,
-    /// The bytes of breakpoint instructions with the least significant byte first, which of their bits count, and their
-    /// names.
-    breakpoints: &'static [Breakpoint],
-    is_little_endian: bool,
-}
-
-impl InstructionSet {
-    /// Of the program whose ELF header this is.
-    fn of(header: [u8; 20]) -> InstructionSet {
-        let little_endian = header[5] != 2;
-        let number = [header[18], header[19]];
-        let number = if little_endian { u16::from_le_bytes(number) } else { u16::from_be_bytes(number) };
-        const ALL: &[u8] = &[0xff; 4];
-        let (unit, breakpoints): (usize, &'static [Breakpoint]) = match number {
-            // i386 and x86-64
-            3 | 62 => (1, &[(&[0xcc], ALL, "int3")]),
-            // AArch64: the 16-bit operand does not count.
-            183 => (4, &[(&[0, 0, 0x20, 0xd4], &[0x1f, 0, 0xe0, 0xff], "brk")]),
-            // Arm and Thumb: the breakpoints of the kernel (arch/arm/kernel/ptrace.c).
-            40 => (
-                2,
-                &[
-                    (&[0xf0, 0x01, 0xf0, 0xe7], ALL, "udf"),
-                    (&[0xf0, 0xf7, 0x00, 0xa0], ALL, "udf"),
-                    (&[0x01, 0xde], ALL, "udf"),
-                ],
-            ),
-            // RISC-V
-            243 => (2, &[(&[0x02, 0x90], ALL, "ebreak"), (&[0x73, 0x00, 0x10, 0x00], ALL, "ebreak")]),
-            // PowerPC
-            20 | 21 => (4, &[(&[0x08, 0x00, 0xe0, 0x7f], ALL, "trap")]),
-            // S/390: an invalid instruction.
-            22 => (2, &[(&[0x01, 0x00], ALL, "trap")]),
-            // MIPS, LoongArch: the operand of the break does not count.
-            8 => (4, &[(&[0x0d, 0, 0, 0], &[0x3f, 0, 0, 0xfc], "break")]),
-            258 => (4, &[(&[0, 0, 0x2a, 0], &[0, 0x80, 0xff, 0xff], "break")]),
-            _ => (1, &[]),
-        };
-        InstructionSet { unit, breakpoints, is_little_endian: little_endian }
-    }
-
-    /// The name of the breakpoint instruction, if the bytes are nothing else.
-    fn breakpoint(self, bytes: &[u8]) -> Option<&'static str> {
-        let is = |(code, mask, _): &&(&[u8], &[u8], &str)| {
-            let mut chunks = bytes.chunks_exact(code.len());
-            let same = chunks.by_ref().all(|chunk| {
-                let byte = |index: usize| {
-                    if self.is_little_endian { chunk.get(index) } else { chunk.get(chunk.len() - 1 - index) }
-                };
-                let bits = code.iter().zip(mask.iter()).enumerate();
-                bits.into_iter().all(|(index, (code, mask))| byte(index).is_some_and(|byte| byte & mask == *code))
-            });
-            same && chunks.remainder().is_empty()
-        };
-        let found = self.breakpoints.iter().find(is);
-        found.filter(|_| !bytes.is_empty()).map(|(_, _, name)| *name)
-    }
-}
-
 /// One comparison of memory and files.
 struct FileComparison<'a> {
     space: &'a AddressSpace,
     symbols: symbol::TargetSymbols<'a>,
+    /// Code that other memory has taken the place of, in order.
+    replaced: Vec<FilePart>,
     /// The files that are open, by the start of their region.
     files: BTreeMap<VirtualAddress, OpenedProgram>,
     summary: PatchedSummary,
     uncompared: PagesByReason,
     /// Pages that equal the file and are not reported yet.
-    equal: Option<AddressRange>,
+    equal: Option<EqualPages>,
 }
 
 impl FileComparison<'_> {
-    /// Compares those of these pages that are private copies.
+    /// The first part of replaced code in a page or after it.
+    fn replaced_from(&self, page: AddressRange) -> Option<&FilePart> {
+        self.replaced.get(self.replaced.partition_point(|part| part.range.end() <= page.start()))
+    }
+
+    /// Compares those of these pages that are private copies, or that other memory has taken the place of.
     fn pages(&mut self, page: &Page, code: &[AddressRange], sink: &mut dyn Sink) -> Result<(), Error> {
         let is_swapped = matches!(page.state(), State::Swapped | State::Migrating);
+        let range = AddressRange::of_length(page.address, page.bytes(self.space.page()));
+        let is_replaced = range.is_some_and(|range| {
+            let part = self.replaced_from(range);
+            part.is_some_and(|part| part.range.intersection(range).is_some())
+        });
+        if is_replaced {
+            self.summary.replaced += page.pages;
+            return match page.state() {
+                State::Present => self.each_page(page, code, sink),
+                state => {
+                    let reason = Reason::NotInFile(format!("{} pages are not read", state.word()));
+                    self.uncompared.add(page.pages, reason);
+                    Ok(())
+                }
+            };
+        }
         // A merged page of a private mapping was a copy before.
         let is_copy = matches!(page.kind, Some(Kind::PrivateCopy | Kind::Ksm));
         // Where only the kind of copy is unknown, it still is one.
@@ -232,6 +197,11 @@ impl FileComparison<'_> {
             self.uncompared.add(page.pages, reason);
             return Ok(());
         }
+        self.each_page(page, code, sink)
+    }
+
+    /// Compares each of these pages.
+    fn each_page(&mut self, page: &Page, code: &[AddressRange], sink: &mut dyn Sink) -> Result<(), Error> {
         let size = self.space.page().bytes();
         for index in 0..page.pages {
             sink.check()?;
@@ -269,10 +239,16 @@ impl FileComparison<'_> {
         let Some(region) = self.space.region(page.start()).map(|viewed| &viewed.region) else {
             return Ok(Err(Reason::Changed));
         };
+        let part = self.replaced_from(page).filter(|part| part.range.intersection(page).is_some());
+        let is_replaced = part.is_some();
+        let part = part.cloned().unwrap_or_else(|| FilePart::mapped(region));
+        let Some((offset, compared)) = part.in_page(page) else {
+            return Ok(Err(Reason::Changed));
+        };
         let files = &mut self.files;
         let target = self.space.target();
-        let opened = files.entry(region.range.start()).or_insert_with(|| {
-            let file = target.modules.open(region);
+        let opened = files.entry(part.of_file.range.start()).or_insert_with(|| {
+            let file = target.modules.open(&part.of_file);
             let mut header = [0; 20];
             if let Ok(file) = &file {
                 // Without an ELF header the machine is unknown, and breakpoints get no names.
@@ -291,17 +267,22 @@ impl FileComparison<'_> {
             Ok(file) => file,
             Err(error) => return Ok(Err(error.clone().into())),
         };
-        let offset = page.start().get() - region.range.start().get() + region.offset;
         // Bytes behind the end of the file stay zero, as in memory.
         if let Err(error) = file.read_up_to(offset, &mut of_file) {
-            let what = format!("{}: {}", region.name.file_name(), words(error));
+            let what = format!("{}: {}", part.of_file.name.file_name(), words(error));
             return Ok(Err(Reason::NotInFile(what)));
+        }
+        // What is beside the code of a segment may be anything.
+        for outside in [0..compared.start, compared.end..size] {
+            if let (Some(into), Some(from)) = (of_file.get_mut(outside.clone()), memory.get(outside)) {
+                into.copy_from_slice(from);
+            }
         }
         let machine = opened.machine;
         let region_brief = RegionBrief::from(region);
         if memory == of_file {
             self.summary.equal += 1;
-            return self.equal(page, sink).map(Ok);
+            return self.equal(EqualPages { range: page, offset, is_replaced }, sink).map(Ok);
         }
         let before = self.summary.stretches;
         for (from, to) in stretches(&memory, &of_file, machine.unit) {
@@ -325,6 +306,7 @@ impl FileComparison<'_> {
                 file: Some(HexString(of_file.get(from..to).unwrap_or_default().to_vec())),
                 file_offset: Hex(offset + from as u64),
                 breakpoint,
+                replaced: is_replaced,
                 region: region_brief.clone(),
             })?;
         }
@@ -333,14 +315,20 @@ impl FileComparison<'_> {
     }
 
     /// Adds a page that equals the file to those of its neighbours.
-    fn equal(&mut self, page: AddressRange, sink: &mut dyn Sink) -> Result<(), Error> {
-        let joined = self.equal.filter(|before| before.end() == page.start());
-        let is_same_region = |before: AddressRange| {
-            let region = self.space.region(before.start());
-            region.is_some_and(|viewed| viewed.region.range.contains(page.start()))
+    fn equal(&mut self, page: EqualPages, sink: &mut dyn Sink) -> Result<(), Error> {
+        let region = self.space.region(page.range.start());
+        let is_same_region =
+            |before: AddressRange| region.is_some_and(|viewed| viewed.region.range.contains(before.start()));
+        let follows = |before: &EqualPages| {
+            before.range.end() == page.range.start()
+                && before.is_replaced == page.is_replaced
+                && is_same_region(before.range)
         };
-        match joined.filter(|before| is_same_region(*before)) {
-            Some(before) => self.equal = AddressRange::new(before.start(), page.end()),
+        match self.equal.take_if(|before| follows(before)) {
+            Some(EqualPages { range, offset, is_replaced }) => {
+                let range = AddressRange::new(range.start(), page.range.end()).unwrap_or(range);
+                self.equal = Some(EqualPages { range, offset, is_replaced });
+            }
             None => {
                 self.say_equal(sink)?;
                 self.equal = Some(page);
@@ -351,25 +339,33 @@ impl FileComparison<'_> {
 
     /// Reports the pages that equal the file.
     fn say_equal(&mut self, sink: &mut dyn Sink) -> Result<(), Stopped> {
-        let Some(pages) = self.equal.take() else {
+        let Some(EqualPages { range, offset, is_replaced }) = self.equal.take() else {
             return Ok(());
         };
-        let Some(viewed) = self.space.region(pages.start()) else {
+        let Some(viewed) = self.space.region(range.start()) else {
             return Ok(());
         };
-        let region = &viewed.region;
-        let inside = pages.start().get() - region.range.start().get();
         sink.emit(&Patch {
-            address: pages.start(),
-            length: pages.end().get() - pages.start().get(),
-            symbol: translate::brief(&self.symbols, pages.start()),
+            address: range.start(),
+            length: range.len(),
+            symbol: translate::brief(&self.symbols, range.start()),
             memory: None,
             file: None,
-            file_offset: Hex(region.offset + inside),
+            file_offset: Hex(offset),
             breakpoint: None,
-            region: region.into(),
+            replaced: is_replaced,
+            region: (&viewed.region).into(),
         })
     }
+}
+
+/// Neighbouring pages of one region that equal the file.
+struct EqualPages {
+    range: AddressRange,
+    /// Where the file has the first of them.
+    offset: u64,
+    /// Whether they are not mapped from the file.
+    is_replaced: bool,
 }
 
 /// The stretches of whole units that differ: from, to.
@@ -389,40 +385,6 @@ fn stretches(left: &[u8], right: &[u8], unit: usize) -> Vec<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn machine(number: u16, big_endian: bool) -> InstructionSet {
-        let mut header = [0; 20];
-        header[5] = 1 + u8::from(big_endian);
-        let bytes = if big_endian { number.to_be_bytes() } else { number.to_le_bytes() };
-        header[18..].copy_from_slice(&bytes);
-        InstructionSet::of(header)
-    }
-
-    #[test]
-    fn breakpoints_have_the_names_of_their_machine() {
-        let cases: &[(u16, bool, &[u8], Option<&str>)] = &[
-            (62, false, &[0xcc], Some("int3")),
-            (3, false, &[0xcc, 0xcc], Some("int3")),
-            (62, false, &[0xcc, 0x90], None),
-            (62, false, &[0xe9], None),
-            (183, false, &[0x00, 0x00, 0x20, 0xd4], Some("brk")),
-            (183, false, &[0x40, 0x02, 0x20, 0xd4], Some("brk")),
-            (183, false, &[0x00, 0x00, 0x00, 0xd4], None),
-            (243, false, &[0x02, 0x90], Some("ebreak")),
-            (243, false, &[0x73, 0x00, 0x10, 0x00], Some("ebreak")),
-            (21, true, &[0x7f, 0xe0, 0x00, 0x08], Some("trap")),
-            (21, false, &[0x08, 0x00, 0xe0, 0x7f], Some("trap")),
-            (22, true, &[0x00, 0x01], Some("trap")),
-            (8, true, &[0x00, 0x05, 0x00, 0x0d], Some("break")),
-            (258, false, &[0x05, 0x00, 0x2a, 0x00], Some("break")),
-            (0, false, &[0xcc], None),
-            (62, false, &[], None),
-        ];
-        for (number, big_endian, bytes, name) in cases {
-            let found = machine(*number, *big_endian).breakpoint(bytes);
-            assert_eq!(found, *name, "{number} {bytes:x?}");
-        }
-    }
 
     #[test]
     fn stretches_are_of_whole_instructions() {

@@ -30,6 +30,8 @@ record! {
         file_offset: Hex,
         /// The name of the breakpoint instruction, if the bytes in memory are nothing else.
         breakpoint: Option<&'static str>,
+        /// Whether other memory is mapped in the place of the file.
+        replaced: bool,
         /// The region.
         region: RegionBrief,
     }
@@ -39,7 +41,7 @@ record! {
     pub struct PatchedSummary as "patched-summary" with why if noted {
         /// Pages that are private copies of pages of files.
         private_copies: u64,
-        /// Those of them that are the same as in the file.
+        /// Those of them, and of replaced pages, that are the same as in the file.
         equal: u64,
         /// Those that differ from the file only outside of the range.
         outside: u64,
@@ -49,7 +51,9 @@ record! {
         bytes: u64,
         /// Number of stretches that are breakpoint instructions.
         breakpoints: u64,
-        /// Pages that are or may be private copies, and could not be compared.
+        /// Pages of code in whose place other memory is mapped.
+        replaced: u64,
+        /// Pages that are or may be private copies or replaced, and could not be compared.
         uncompared: u64,
         /// Whether Ctrl-C ended it before the end.
         cut_short: bool,
@@ -93,7 +97,9 @@ fn patch(lines: &mut Lines, patch: &Patch) {
             line.push(Role::Dim, format!("  in the file: {}", digits(file)));
         }
         _ => {
-            let text = format!("  {} private, the same as the file", size(patch.length));
+            let what =
+                if patch.replaced { "not mapped from the file, but the same" } else { "private, the same as the file" };
+            let text = format!("  {} {what}", size(patch.length));
             line.push(Role::Note, text);
         }
     }
@@ -110,7 +116,9 @@ impl Record for PatchedSummary {
 fn patched_summary(lines: &mut Lines, summary: &PatchedSummary) {
     let line = lines.line();
     line.indent(2);
-    if summary.private_copies == 0 {
+    if summary.private_copies == 0 && summary.replaced > 0 {
+        line.push(Role::Warn, replaced(summary.replaced));
+    } else if summary.private_copies == 0 {
         let known = if summary.uncompared == 0 { "" } else { "known to be " };
         line.plain(format!("no code page is {known}a private copy"));
     } else {
@@ -119,6 +127,9 @@ fn patched_summary(lines: &mut Lines, summary: &PatchedSummary) {
             pages => format!("{} code pages are private copies", count(pages)),
         };
         line.plain(copies);
+    }
+    if summary.private_copies > 0 && summary.replaced > 0 {
+        line.word("; ", Role::Warn, replaced(summary.replaced));
     }
     if summary.stretches > 0 {
         let stretches = counted(summary.stretches, "stretch");
@@ -138,7 +149,7 @@ fn patched_summary(lines: &mut Lines, summary: &PatchedSummary) {
         line.word("; ", Role::Note, text);
     }
     if summary.equal > 0 {
-        let text = match (summary.private_copies, summary.equal) {
+        let text = match (summary.private_copies + summary.replaced, summary.equal) {
             (1, 1) => "it is the same as the file".to_owned(),
             (_, 1) => "1 of them is the same as the file".to_owned(),
             (_, equal) => format!("{} of them are the same as the file", count(equal)),
@@ -156,6 +167,14 @@ fn patched_summary(lines: &mut Lines, summary: &PatchedSummary) {
     }
 }
 
+/// How many pages of code are replaced.
+fn replaced(pages: u64) -> String {
+    match pages {
+        1 => "1 code page is not mapped from its file".to_owned(),
+        pages => format!("{} code pages are not mapped from their file", count(pages)),
+    }
+}
+
 /// Samples of its records.
 #[cfg(test)]
 pub(in crate::command) mod samples {
@@ -168,7 +187,9 @@ pub(in crate::command) mod samples {
             Box::new(patch()),
             Box::new(patch_of_many()),
             Box::new(patch_taken_back()),
+            Box::new(same_as_replaced()),
             Box::new(patched_summary()),
+            Box::new(PatchedSummary { replaced: 512, equal: 512, ..PatchedSummary::default() }),
             Box::new(PatchedSummary { private_copies: 1, outside: 1, ..PatchedSummary::default() }),
             Box::new(PatchedSummary::default()),
         ]
@@ -183,6 +204,7 @@ pub(in crate::command) mod samples {
             file: Some(HexString(vec![0x55])),
             file_offset: Hex(0x280c4),
             breakpoint: Some("int3"),
+            replaced: false,
             region: libc(),
         }
     }
@@ -210,12 +232,17 @@ pub(in crate::command) mod samples {
         }
     }
 
+    pub fn same_as_replaced() -> Patch {
+        Patch { replaced: true, ..patch_taken_back() }
+    }
+
     pub fn patched_summary() -> PatchedSummary {
         let mut why = Why::default();
         let reason = Reason::NotInFile("swapped pages are not read".into());
         why.note("uncompared", &reason);
         PatchedSummary {
             private_copies: 5,
+            replaced: 1,
             equal: 2,
             outside: 1,
             stretches: 2,

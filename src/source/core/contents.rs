@@ -181,17 +181,25 @@ impl Core {
                 let word = form.word_bytes();
                 let entry = |pair: &[u8]| Some((form.word(pair, 0)?, form.word(pair, word)?));
                 let size = note.bytes.chunks_exact(2 * word).filter_map(entry).find(|(name, _)| *name == AT_PAGESZ);
-                if let Some((_, bytes)) = size.filter(|(_, bytes)| bytes.is_power_of_two() && PAGES.contains(bytes)) {
-                    self.page = bytes;
+                if let Some((_, bytes)) = size {
+                    let is_page = bytes.is_power_of_two() && PAGES.contains(&bytes);
+                    self.page = is_page.then_some(bytes).ok_or_else(|| bad("the size of a page"))?;
                 }
                 self.vector = Some(note.bytes.to_vec());
             }
             (core::CORE, core::FILE) => {
-                self.mappings = core::mappings(form, note.bytes, budget)?.unwrap_or_default();
+                let mappings = core::mappings(form, note.bytes, budget)?;
+                self.mappings = mappings.ok_or_else(|| bad("the note of its mapped files"))?;
                 self.mappings.sort_by_key(|mapping| mapping.range.start());
             }
             (core::PMDB, core::MAPS) => self.maps = note.bytes.to_vec(),
-            (core::PMDB, core::MACHINE) => self.of_machine = Some(CoreMachine::parse(note.bytes)),
+            (core::PMDB, core::MACHINE) => {
+                let machine = CoreMachine::parse(note.bytes);
+                if machine.huge_page_bytes.is_some_and(|bytes| !bytes.is_power_of_two()) {
+                    return Err(bad("the size of a huge page"));
+                }
+                self.of_machine = Some(machine);
+            }
             (core::PMDB, core::PAGE_MAP) => {
                 let pages = PageMapWords::of(form, note.bytes, budget)?;
                 self.pages = Some(pages.ok_or_else(|| bad("the note of its pages"))?);

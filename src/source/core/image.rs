@@ -4,6 +4,7 @@ use super::contents::Core;
 use crate::kernel::Region;
 use crate::kernel::core_file::CoreMapping;
 use crate::source::ReadAt;
+use crate::source::partial_image::hide_section_headers;
 use std::sync::Arc;
 
 /// A mapped file, as far as its mappings are in the core: its first page has its build-id, and its dynamic segment the
@@ -41,14 +42,7 @@ impl ReadAt for CoreImage {
         if read == 0 {
             return Err(missing());
         }
-        // Section headers are not loaded: the names of a file without them come from its dynamic segment.
-        let fields = if self.core.form.is_64 { [40..48, 60..64] } else { [32..36, 48..52] };
-        for at in fields.into_iter().flatten() {
-            if let Some(byte) = u64::checked_sub(at, offset).and_then(|at| place.get_mut(..read)?.get_mut(at as usize))
-            {
-                *byte = 0;
-            }
-        }
+        hide_section_headers(self.core.form.is_64, offset, place.get_mut(..read).unwrap_or_default());
         Ok(read)
     }
 

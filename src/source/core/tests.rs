@@ -127,6 +127,38 @@ fn only_the_debug_file_of_a_build_is_opened() {
     }
 }
 
+/// Units that are 0, or no power of two where only one is possible.
+#[test]
+fn a_core_whose_notes_have_no_unit_is_damaged() {
+    let form = ElfForm { is_64: true, is_little: true };
+    let read = |note: CoreNote<'_>| {
+        let bytes = core(&[2], &[note]);
+        let read = Core::read(Box::new(InMemory::file(bytes)), 0, &mut Budget::unlimited());
+        read.map(|core| (core.page, core.mappings.len())).map_err(|error| error.to_string())
+    };
+    let files = |unit: u64| {
+        let mut bytes = core::mapping_bytes(form, 1 << 12, &[mapping(2, "/a"), mapping(3, "/a")]);
+        bytes[8..16].copy_from_slice(&unit.to_le_bytes());
+        read(CoreNote { name: core::CORE, kind: core::FILE, bytes: &bytes })
+    };
+    assert_eq!((files(4096), files(1)), (Ok((4096, 2)), Ok((4096, 2))));
+    assert!(files(0).unwrap_err().contains("damaged: the note of its mapped files"));
+    let page = |size: u64| {
+        let bytes = [AT_PAGESZ, size, 0, 0].map(u64::to_le_bytes).concat();
+        read(CoreNote { name: core::CORE, kind: core::AUXV, bytes: &bytes })
+    };
+    assert_eq!(page(64 << 10), Ok((64 << 10, 0)));
+    for size in [0, 4095, 1 << 40] {
+        assert!(page(size).unwrap_err().contains("damaged: the size of a page"), "{size}");
+    }
+    let huge = |size: u64| {
+        let text = format!("huge-page-bytes {size}\n");
+        read(CoreNote { name: core::PMDB, kind: core::MACHINE, bytes: text.as_bytes() })
+    };
+    assert_eq!(huge(2 << 20), Ok((4096, 0)));
+    assert!(huge(0).unwrap_err().contains("damaged: the size of a huge page"));
+}
+
 /// The end of a core that `ulimit -c` has cut is in no segment, whatever the headers say.
 #[test]
 fn a_core_that_is_cut_short_has_the_memory_that_is_left() {

@@ -230,6 +230,8 @@ const MOST_BYTES: u64 = 96 << 20;
 const MOST_SLOTS: usize = 1 << 18;
 /// More copied variables than this are not kept: programs have some tens.
 const MOST_COPIES: usize = 1 << 16;
+/// More slots of indirect functions than this are not kept: a C library has some tens.
+const MOST_RESOLVED: usize = 1 << 12;
 
 /// A slot that functions of other files are called through.
 pub(in crate::symbol) struct GotSlot {
@@ -246,6 +248,8 @@ pub(in crate::symbol) struct RelocationTargets {
     /// The program's copies of libraries' variables, which everybody uses. A program that is not all
     /// position-independent code has them in its own `.bss`, where copy relocations make the dynamic linker fill them.
     pub(in crate::symbol) copies: HashSet<u64>,
+    /// For each resolver of an indirect function the slots that get the address of what it chooses.
+    pub(in crate::symbol) indirect: HashMap<u64, Vec<u64>>,
 }
 
 /// The places that the relocations of a file fill, found on the first query.
@@ -267,36 +271,60 @@ impl Relocations {
 
 fn read_targets(source: &ElfFile, budget: &mut Budget) -> Result<RelocationTargets, NoSymbols> {
     let mut targets = RelocationTargets::default();
-    let Some((copy, jump, data)) = kinds(source.elf.machine) else {
+    let Some((copy, jump, data, irelative)) = kinds(source.elf.machine) else {
         return Ok(targets);
     };
-    let RelocationTargets { slots, copies } = &mut targets;
+    let RelocationTargets { slots, copies, indirect } = &mut targets;
+    let mut resolved = 0;
     let mut pass = RelocationPass::new(source);
-    while let Some(part) = pass.next(budget)? {
+    while let Some((kind, part)) = pass.next(budget)? {
+        let has_addend = kind == format::SHT_RELA;
         for one in part {
             let is_jump = one.r_type == jump;
             if one.r_type == copy && copies.len() < MOST_COPIES {
                 copies.insert(one.r_offset);
             } else if one.r_sym != 0 && (is_jump || Some(one.r_type) == data) && slots.len() < MOST_SLOTS {
                 slots.entry(one.r_offset).or_insert(GotSlot { function: one.r_sym, is_jump });
+            } else if one.r_type == irelative && resolved < MOST_RESOLVED {
+                resolved += 1;
+                let resolver = resolver(source, &one, has_addend, budget)?;
+                resolver.into_iter().for_each(|resolver| indirect.entry(resolver).or_default().push(one.r_offset));
             }
         }
     }
     Ok(targets)
 }
 
-/// The machine's types of relocations: of copied variables; of slots that only stubs use; and of slots that stubs share
-/// with other code, where such stubs are known.
-fn kinds(machine: format::Machine) -> Option<(RelocationType, RelocationType, Option<RelocationType>)> {
+/// The file address of the resolver that fills a slot: the addend of its relocation, which older formats keep in the
+/// slot itself. `None` if the slot has no bytes in the file.
+fn resolver(source: &ElfFile, one: &Crel, has_addend: bool, budget: &mut Budget) -> Result<Option<u64>, NoSymbols> {
+    if has_addend {
+        return Ok(Some(one.r_addend.cast_unsigned()));
+    }
+    let ElfFile { file, elf } = source;
+    let range = elf.in_file(one.r_offset, elf.pointer_bytes());
+    let bytes = match range.map(|range| file.read(range, "slot", budget)) {
+        Some(Err(reason)) if reason.is_passing() => return Err(reason),
+        Some(Ok(bytes)) => bytes,
+        Some(Err(_)) | None => return Ok(None),
+    };
+    let join = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+    let is_big = matches!(elf.endian, Endianness::Big);
+    Ok(Some(if is_big { bytes.iter().fold(0, join) } else { bytes.iter().rev().fold(0, join) }))
+}
+
+/// The machine's types of relocations: of copied variables; of slots that only stubs use; of slots that stubs share
+/// with other code, where such stubs are known; and of slots of indirect functions.
+fn kinds(machine: format::Machine) -> Option<(RelocationType, RelocationType, Option<RelocationType>, RelocationType)> {
     use format::*;
     Some(match machine {
-        EM_X86_64 => (R_X86_64_COPY, R_X86_64_JUMP_SLOT, Some(R_X86_64_GLOB_DAT)),
-        EM_386 => (R_386_COPY, R_386_JMP_SLOT, None),
-        EM_AARCH64 => (R_AARCH64_COPY, R_AARCH64_JUMP_SLOT, None),
-        EM_ARM => (R_ARM_COPY, R_ARM_JUMP_SLOT, None),
-        EM_RISCV => (R_RISCV_COPY, R_RISCV_JUMP_SLOT, None),
-        EM_PPC64 => (R_PPC64_COPY, R_PPC64_JMP_SLOT, None),
-        EM_S390 => (R_390_COPY, R_390_JMP_SLOT, None),
+        EM_X86_64 => (R_X86_64_COPY, R_X86_64_JUMP_SLOT, Some(R_X86_64_GLOB_DAT), R_X86_64_IRELATIVE),
+        EM_386 => (R_386_COPY, R_386_JMP_SLOT, None, R_386_IRELATIVE),
+        EM_AARCH64 => (R_AARCH64_COPY, R_AARCH64_JUMP_SLOT, None, R_AARCH64_IRELATIVE),
+        EM_ARM => (R_ARM_COPY, R_ARM_JUMP_SLOT, None, R_ARM_IRELATIVE),
+        EM_RISCV => (R_RISCV_COPY, R_RISCV_JUMP_SLOT, None, R_RISCV_IRELATIVE),
+        EM_PPC64 => (R_PPC64_COPY, R_PPC64_JMP_SLOT, None, R_PPC64_IRELATIVE),
+        EM_S390 => (R_390_COPY, R_390_JMP_SLOT, None, R_390_IRELATIVE),
         _ => return None,
     })
 }
@@ -336,8 +364,11 @@ impl<'a> RelocationPass<'a> {
         RelocationPass { elf, sections, current: None }
     }
 
-    /// The next part.
-    pub(in crate::symbol) fn next(&mut self, budget: &mut Budget) -> Result<Option<Vec<Crel>>, NoSymbols> {
+    /// The next part, and the kind of its section.
+    pub(in crate::symbol) fn next(
+        &mut self,
+        budget: &mut Budget,
+    ) -> Result<Option<(SectionType, Vec<Crel>)>, NoSymbols> {
         while self.current.is_some() || self.begin() {
             let Some((kind, pass)) = &mut self.current else {
                 break;
@@ -346,7 +377,7 @@ impl<'a> RelocationPass<'a> {
                 Ok(Some(bytes)) => {
                     let part = relocations(bytes, *kind, self.elf);
                     budget.spend(part.len() as u64)?;
-                    return Ok(Some(part));
+                    return Ok(Some((*kind, part)));
                 }
                 Err(reason) if reason.is_passing() => return Err(reason),
                 // What a damaged section lacks is unknown.

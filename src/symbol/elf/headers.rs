@@ -86,6 +86,17 @@ impl Elf {
         self.name_of(section).filter(|name| !name.is_empty())
     }
 
+    /// Where the bytes at a file address lie in the file; `None` if no load segment has them.
+    pub(in crate::symbol) fn in_file(&self, address: u64, size: u64) -> Option<FileRange> {
+        Some(FileRange { offset: offset_of(&self.segments, address)?, size })
+    }
+
+    /// Whether a section, by number, holds code.
+    pub(in crate::symbol) fn is_code(&self, number: u32) -> bool {
+        let section = usize::try_from(number).ok().and_then(|number| self.sections.get(number));
+        section.is_some_and(|section| section.flags.contains(elf::SHF_EXECINSTR))
+    }
+
     /// The first section of that name.
     pub(in crate::symbol) fn section_called(&self, name: &[u8]) -> Option<&Section> {
         let mut sections = self.sections.iter();

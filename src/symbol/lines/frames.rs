@@ -87,7 +87,7 @@ const MOST_HOPS: usize = 16;
 const LONGEST: usize = 64 * 1024;
 
 /// The name of a function, of two kinds.
-enum FunctionName {
+pub(super) enum FunctionName {
     /// The linkage name.
     Linked(Name),
     /// The name in the source, without its class or namespace: there is no linkage name.
@@ -95,7 +95,7 @@ enum FunctionName {
 }
 
 /// The name of a function.
-fn of_function(
+pub(super) fn of_function(
     describing: DescribingUnit<'_, '_>,
     entry: UnitOffset,
     budget: &mut Budget,

@@ -11,10 +11,12 @@
 //! units      address → unit                       rows           line programs, rows of a line
 //! scopes     functions around an address          frames         their names, and the place in each
 //! path       of source files                      sections       the bytes, decompressed
+//! functions  all functions, where no symbol table is left
 //! ```
 
 mod ask;
 mod frames;
+mod functions;
 mod further_files;
 mod path;
 mod rows;
@@ -26,6 +28,7 @@ mod tests;
 mod units;
 
 pub use ask::{LineAt, LinePlace, LineSearch, SourcesOf};
+pub(super) use functions::{DescribedFunction, described_functions};
 pub(super) use table::{CachedLines, DebugInfoCache};
 
 use super::demangle::readable;

@@ -441,7 +441,7 @@ fn a_pass_over_relocations_can_be_interrupted() {
         let (mut pass, mut visited) = (RelocationPass::new(&image), 0);
         loop {
             match pass.next(budget) {
-                Ok(Some(part)) => visited += part.len(),
+                Ok(Some((_, part))) => visited += part.len(),
                 ended => return (ended.err(), visited),
             }
         }

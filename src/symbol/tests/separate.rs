@@ -1,7 +1,8 @@
 //! Separate debug files and compressed sections: which are found, which are refused.
 
 use super::super::elf::{BoundedFile, ElfFile, expand_xz, old_spelling};
-use super::super::files::{BETWEEN_LOOKS, ExpandedMemory, NamesFrom, Sources};
+use super::super::expanded::ExpandedMemory;
+use super::super::files::{BETWEEN_LOOKS, NamesFrom, Sources};
 use super::super::module_symbols::ModuleSymbols;
 use super::super::{NoSeparate, NoSymbols, Symbols, TargetSymbols, files};
 use super::builder::*;

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+mod lost;
 mod made;
 mod memory;
 mod narrow;
@@ -27,6 +28,7 @@ pub const TESTS: &[Test] = &[
     ("symbols::however_a_program_is_linked", programs::however_a_program_is_linked),
     ("symbols::names_of_a_cpp_program", programs::names_of_a_cpp_program),
     ("symbols::the_vdso_has_symbols", the_vdso_has_symbols),
+    ("symbols::the_vdso_of_a_core_has_symbols", the_vdso_of_a_core_has_symbols),
     ("symbols::a_file_mapped_as_data_is_no_second_copy", a_file_mapped_as_data_is_no_second_copy),
     ("symbols::a_file_that_changes_is_read_again", a_file_that_changes_is_read_again),
     ("symbols::more_libraries_than_files_may_be_open", more_libraries_than_files_may_be_open),
@@ -44,6 +46,16 @@ pub const TESTS: &[Test] = &[
     ("symbols::files_that_the_kernel_makes_up_are_not_read", stripped::files_that_the_kernel_makes_up_are_not_read),
     ("symbols::a_program_in_another_mount_namespace", stripped::a_program_in_another_mount_namespace),
     ("symbols::a_program_whose_file_is_gone", stripped::a_program_whose_file_is_gone),
+    (
+        "symbols::a_symbol_without_a_size_reaches_no_code_that_lost_its_names",
+        lost::a_symbol_without_a_size_reaches_no_code_that_lost_its_names,
+    ),
+    ("symbols::an_indirect_function_is_its_resolver", lost::an_indirect_function_is_its_resolver),
+    (
+        "symbols::functions_of_a_program_with_debug_information_alone",
+        lost::functions_of_a_program_with_debug_information_alone,
+    ),
+    ("symbols::a_program_that_is_not_executable_has_symbols", lost::a_program_that_is_not_executable_has_symbols),
     ("symbols::stubs_have_the_names_of_what_they_call", stubs::stubs_have_the_names_of_what_they_call),
     (
         "symbols::the_copy_of_a_variable_is_the_one_that_is_used",
@@ -51,7 +63,8 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-pub const SCENARIOS: &[Scenario] = &[("statics", statics), ("own file", own_file), ("library", library)];
+pub const SCENARIOS: &[Scenario] =
+    &[("statics", statics), ("own file", own_file), ("library", library), ("unexecutable", lost::unexecutable)];
 
 /// Larger than what the page that ends the file can hold: most of it lies in anonymous memory.
 static mut ZEROED_BUFFER: [u8; 256 * 1024] = [0; 256 * 1024];
@@ -301,6 +314,42 @@ fn the_vdso_has_symbols() {
         let symbol = names.at(found[0].start).expect("a symbol");
         assert_eq!((symbol.start, symbol.offset), (found[0].start, 0));
     });
+}
+
+/// Cores have it too: no file has its symbols.
+fn the_vdso_of_a_core_has_symbols() {
+    let test = "symbols::the_vdso_of_a_core_has_symbols";
+    let mut target = Target::start("idle", &[]);
+    target.line();
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
+    let run = |words: &[&str]| {
+        let command = Command::new(env!("CARGO_BIN_EXE_pmdb")).args(["-nx", "-batch"]).args(words).output();
+        let output = command.expect("pmdb runs");
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+    };
+    let pid = target.pid().to_string();
+    let symbols = Symbols::default();
+    let clock = with_names(&symbols, &target.attach(), |names, _| {
+        let all = names.names(Some("[vdso]"), "", 1000, Duration::from_secs(10));
+        let clock = all.iter().map(Name::to_string).find(|name| name.ends_with("clock_gettime"));
+        clock.map(|name| names.find(Some("vdso"), &name).expect("a search")[0].start)
+    });
+    let Some(address) = clock else {
+        return skip(test, "this kernel lends none");
+    };
+    let expected = run(&["-p", &pid, "-ex", &format!("info symbol {address}")]);
+    assert!(expected.contains("clock_gettime in section .text of [vdso]"), "{expected}");
+    run(&["-p", &pid, "-ex", &format!("export core {}", place("own"))]);
+    let said = run(&["-c", &place("own"), "-ex", &format!("info symbol {address}")]);
+    assert_eq!(said, expected);
+    let words = ["-q", "-nx", "-batch", "-p", &pid, "-ex", &format!("gcore {}", place("gdb"))];
+    let gdb = Command::new("gdb").args(words).stdin(Stdio::null()).output();
+    if !gdb.is_ok_and(|output| output.status.success()) || !std::path::Path::new(&place("gdb")).exists() {
+        return skip(test, "there is no gdb that can write cores here");
+    }
+    let said = run(&["-c", &place("gdb"), "-ex", &format!("info symbol {address}")]);
+    assert_eq!(said, expected);
 }
 
 /// Maps the file of this program once more, as data.

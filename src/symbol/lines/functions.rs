@@ -1,0 +1,100 @@
+//! All functions that debug information describes, for files that have lost their symbol table.
+
+use super::NoLines;
+use super::frames::{DescribingUnit, FunctionName, of_function};
+use super::scopes::{CodeRanges, EntryRanges};
+use super::sections::Sections;
+use super::units::{Opener, Units};
+use crate::budget::Budget;
+use crate::kernel::Name;
+use crate::symbol::elf::ElfFile;
+use crate::symbol::reason::or_fault;
+use gimli::{AttributeValue, UnitOffset};
+
+/// More functions of one file are left out.
+const MOST_FUNCTIONS: usize = 1 << 19;
+/// The most bytes of their names.
+const MOST_TEXT: usize = 128 << 20;
+
+/// A function with code.
+pub(in crate::symbol) struct DescribedFunction {
+    /// The linkage name, or that in the source if there is none.
+    pub(in crate::symbol) name: Name,
+    /// File address of its first byte.
+    pub(in crate::symbol) address: u64,
+    /// Bytes of its first part: the compiler may have moved unlikely code elsewhere.
+    pub(in crate::symbol) size: u64,
+    /// Whether other files may call it.
+    pub(in crate::symbol) is_external: bool,
+}
+
+/// The functions in the debug information of `source`, without those of units that are described in files of their own.
+/// Damaged units are passed over.
+pub(in crate::symbol) fn described_functions(
+    source: &ElfFile,
+    budget: &mut Budget,
+) -> Result<Vec<DescribedFunction>, NoLines> {
+    let Some(sections) = Sections::read(source, budget)? else {
+        return Ok(Vec::new());
+    };
+    let dwarf = sections.dwarf();
+    let units = Units::list(&dwarf, budget)?;
+    let (mut found, mut text, mut fault) = (Vec::new(), 0, None);
+    let mut opener = Opener::default();
+    for &offset in &units.offsets {
+        budget.look()?;
+        let Some(unit) = or_fault(opener.open_at(&dwarf, offset), &mut fault)? else {
+            continue;
+        };
+        // What several modules share (dwz) are seldom functions with code.
+        let shared = Err(&NoLines::NotNamed);
+        let describing = DescribingUnit { dwarf: &dwarf, unit: &unit, units: &units, shared };
+        let entries = or_fault(entries_with_code(describing, budget), &mut fault)?.unwrap_or_default();
+        for (entry, (address, end), is_external) in entries {
+            if found.len() >= MOST_FUNCTIONS || text >= MOST_TEXT {
+                return Ok(found);
+            }
+            let name = or_fault(of_function(describing, entry, budget), &mut fault)?.flatten();
+            if let Some(FunctionName::Linked(name) | FunctionName::Plain(name)) = name {
+                text += name.as_bytes().len();
+                found.push(DescribedFunction { name, address, size: end - address, is_external });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// An entry, its first range, and whether it is external.
+type EntryWithCode = (UnitOffset, (u64, u64), bool);
+
+/// The functions with code in a unit. Entries up to the first that is damaged count.
+fn entries_with_code(describing: DescribingUnit<'_, '_>, budget: &mut Budget) -> Result<Vec<EntryWithCode>, NoLines> {
+    let DescribingUnit { dwarf, unit, .. } = describing;
+    let mut found = Vec::new();
+    let mut entries = unit.entries_raw(None)?;
+    while !entries.is_empty() {
+        let entry = entries.next_offset();
+        let Some(abbreviation) = entries.read_abbreviation()? else {
+            continue;
+        };
+        budget.spend(1 + abbreviation.attributes().len() as u64)?;
+        if abbreviation.tag() != gimli::DW_TAG_subprogram {
+            entries.skip_attributes(abbreviation.attributes())?;
+            continue;
+        }
+        let (mut claimed, mut is_external) = (EntryRanges::default(), false);
+        for &specification in abbreviation.attributes() {
+            let attribute = entries.read_attribute(specification)?;
+            claimed.take(dwarf, unit, &attribute)?;
+            let is_set = matches!(attribute.value(), AttributeValue::Flag(true));
+            is_external |= attribute.name() == gimli::DW_AT_external && is_set;
+        }
+        if let Some(range) = CodeRanges::of(dwarf, unit, &claimed)?.next(budget)? {
+            found.push((entry, range, is_external));
+        }
+        if found.len() >= MOST_FUNCTIONS {
+            break;
+        }
+    }
+    Ok(found)
+}

@@ -1,6 +1,7 @@
 //! A target as one command sees it: its regions, read once, and facts about the machine, read on first use.
 
 mod backing;
+mod smaps;
 
 use super::Result;
 use super::classify::{Backing, KernelBehaviour, RegionFacts};
@@ -367,35 +368,6 @@ impl AddressSpace {
         };
         Smaps::at(self.smaps(), viewed.range().start())
             .is_some_and(|smaps| fields.iter().all(|field| smaps.field(field) == Some(0)))
-    }
-
-    /// Smaps of all regions, read once; empty if it cannot be read. If it is more than the target's budget allows, what
-    /// depends on it is missing: [`check`](Self::check) says so.
-    fn smaps(&self) -> &[Smaps] {
-        let mut budget = self.target().process.budget();
-        let smaps = self.smaps_within(&mut budget);
-        if let Err(why) = budget.check() {
-            _ = self.0.cache.given_up.set(why);
-        }
-        smaps.unwrap_or_default()
-    }
-
-    /// The same; `None` if it cannot be read, or if the budget is over before.
-    pub(super) fn smaps_within(&self, budget: &mut Budget) -> Option<&[Smaps]> {
-        let known = &self.0.cache.smaps;
-        if known.get().is_none() {
-            let smaps = self.0.target.process.smaps(budget);
-            budget.check().ok()?;
-            _ = known.set(smaps);
-        }
-        known.get()?.as_deref().ok()
-    }
-
-    /// Whether a child begins with nothing in place of the pages of `region` (MADV_WIPEONFORK, MAP_DROPPABLE), by its
-    /// flags; false where they cannot be read.
-    pub fn is_wiped_by_fork(&self, region: &Region, budget: &mut Budget) -> bool {
-        let smaps = self.smaps_within(budget).and_then(|smaps| Smaps::at(smaps, region.range.start()));
-        smaps.is_some_and(|smaps| smaps.has_flag("wf"))
     }
 
     /// Whether all facts about regions that were asked for so far could be found out.

@@ -61,8 +61,8 @@ pub fn spelling(name: &str) -> String {
 }
 
 /// The name of a process for a hint that may be typed at the prompt or in a shell. `None` if they would read it
-/// differently, or if it must not reach a terminal. A shell takes the quotes off: then an option, a number and a word of
-/// the program's own are no names.
+/// differently, or if it must not reach a terminal. A shell takes the quotes off: then an option, a number and a word
+/// of the program's own are no names.
 pub fn spelling_anywhere(name: &str) -> Option<String> {
     let is_read_alike = !name.contains(['\'', '\\', '[']) && name.chars().all(is_plain);
     (is_read_alike && is_name_of_process(name)).then(|| spelling(name))

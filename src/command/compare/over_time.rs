@@ -173,9 +173,7 @@ pub(super) fn run(
     }
     round.show_total((shown - ended) as u64, ended as u64, last_sums, context.sink)?;
     if schedule.missed > 0 {
-        context
-            .sink
-            .note(format!("{samples} of the {} samples that were due were taken", samples + schedule.missed))?;
+        context.sink.note(format!("{samples} samples of the {} that were due", samples + schedule.missed))?;
     }
     reason.outcome(until.is_some())
 }

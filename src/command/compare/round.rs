@@ -94,9 +94,9 @@ impl ComparisonRound {
         sink: &mut dyn Sink,
     ) -> Result<ComparedSample<'a>, Error> {
         if let Err(hidden) = space.require(Facts::FRAMES) {
-            let what = "what a child has copied shows without frames too: attach to the child, and use \
-                        `walk all where present and exclusive by region`";
-            sink.note(what)?;
+            let without =
+                "without frames: `walk all where present and exclusive by region` in the child shows its copies";
+            sink.note(without)?;
             return Err(hidden.into());
         }
         // With a range, only its addresses are compared.

@@ -24,7 +24,6 @@ use crate::process::Machine;
 use crate::report::{Fact, Reason};
 use regex_lite::Regex;
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A filter over pages, for `walk` and `watch`. All that it needs can be known in `space`.
@@ -160,7 +159,7 @@ impl RegionFilter {
         &self.asked
     }
 
-    /// Whether it uses this field.
+    /// Whether it uses it.
     pub fn asks(&self, field: RegionField) -> bool {
         self.asked.contains(&field)
     }
@@ -193,27 +192,11 @@ impl Fields<PageField> for PageFields<'_> {
     }
 
     fn space(&self, field: PageField) -> Option<Space> {
-        page_space(field)
+        field::space(field)
     }
 
     fn texts(&self, field: PageField) -> Option<Vec<String>> {
-        names_of_zones(field, &self.space.target().machine)
-    }
-}
-
-/// The zones of the machine, if `field` is one.
-fn names_of_zones(field: PageField, machine: &Machine) -> Option<Vec<String>> {
-    let zones = machine.zones().ok().filter(|_| field == PageField::Zone)?;
-    let names: BTreeSet<String> = zones.iter().map(|zone| zone.name.to_string()).collect();
-    Some(names.into_iter().collect())
-}
-
-fn page_space(field: PageField) -> Option<Space> {
-    match field {
-        PageField::Pfn => Some(Space::Frames),
-        PageField::Phys => Some(Space::Physical),
-        PageField::Address => Some(Space::Virtual),
-        _ => None,
+        field::texts(field, &self.space.target().machine)
     }
 }
 
@@ -240,11 +223,11 @@ impl Fields<PageField> for FrameFields<'_> {
     }
 
     fn space(&self, field: PageField) -> Option<Space> {
-        page_space(field)
+        field::space(field)
     }
 
     fn texts(&self, field: PageField) -> Option<Vec<String>> {
-        names_of_zones(field, self.machine)
+        field::texts(field, self.machine)
     }
 }
 
@@ -367,17 +350,17 @@ pub(super) trait Answers<F> {
 pub(super) trait Fields<F> {
     /// Records that the filter uses `field`, or fails if its value cannot be known here.
     fn ask(&mut self, field: F, at: Span) -> Result<()>;
-    /// Records that the filter uses a page flag.
+    /// Records that it uses a page flag.
     fn ask_flag(&mut self, at: Span) -> Result<()>;
     /// What the numbers of `field` count in.
     fn space(&self, field: F) -> Option<Space>;
-    /// All texts that `field` can be here, if they are few.
+    /// The texts that `field` can be, if they are few.
     fn texts(&self, _: F) -> Option<Vec<String>> {
         None
     }
 }
 
-/// A question with three answers: yes, no, and none.
+/// A question with three answers: yes, no, none.
 #[derive(Debug)]
 pub(super) enum Predicate<F> {
     /// Any of them. Flat, so that a chain of a thousand needs no deep stack.
@@ -494,12 +477,12 @@ impl<F: FilterField> Compiler<'_, F> {
             Expression::Text(_) => text.clone().into_bytes(),
             _ => printed_bytes(&text),
         };
-        // A comparison with any other text would never be equal.
+        // Any other text would never be equal.
         if comparison != Op::Matches
             && let Some(known) = self.fields.texts(field).filter(|known| !known.contains(&text))
         {
-            let error = Error::new(with.at, format!("here no {} is \"{text}\"", field.name()));
-            return Err(error.hint(format!("it is one of: {}", known.join(", "))));
+            let error = Error::new(with.at, format!("no {} is \"{text}\"", field.name()));
+            return Err(error.hint(format!("here: {}", known.join(", "))));
         }
         Ok(match comparison {
             Op::Matches => Predicate::Matches { field, regex: regex(&Spanned::new(text, with.at), false)? },

@@ -27,8 +27,17 @@ const FIRST_TEXT: &str = "pmdb capture 1\n\nAnswers of a Linux kernel about a pr
 const MAGIC: &str = "pmdb capture";
 /// The version that is written, and the only one that is read.
 const VERSION: u64 = 1;
-/// What a compressed file begins with.
-const GZIP: &[u8] = b"\x1f\x8b";
+/// How compressed files begin, and what expands them. systemd-coredump keeps core files as zstd, lz4 or xz.
+const COMPRESSED: [(&[u8], &str); 8] = [
+    (b"\x1f\x8b", "gunzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd -d"),
+    (b"\x04\x22\x4d\x18", "lz4 -d"),
+    (b"\x02\x21\x4c\x18", "lz4 -d"),
+    (b"\xfd7zXZ\0", "unxz"),
+    (b"BZh", "bunzip2"),
+    (b"LZIP", "lzip -d"),
+    (b"PK\x03\x04", "unzip"),
+];
 /// Larger indexes are not read.
 const LARGEST_INDEX: u64 = 64 << 20;
 /// A text that is held as a whole has at most so many bytes for each compressed one. Those of the kernel have a tenth.
@@ -212,8 +221,10 @@ impl ArchiveReader {
                 "this capture is cut short: its last bytes are missing ({} members are whole; tar and zcat show them)",
                 self.members().len()
             ),
-            _ if start.starts_with(GZIP) => "this file is compressed: use `gunzip` on it first".to_owned(),
-            _ => "this file is not a capture of pmdb, or one of another version of the format".to_owned(),
+            _ => match COMPRESSED.iter().find(|(magic, _)| start.starts_with(magic)) {
+                Some((_, command)) => format!("this file is compressed: use `{command}` on it first"),
+                None => "this file is not a capture of pmdb, or one of another version of the format".to_owned(),
+            },
         })
     }
 
@@ -339,8 +350,8 @@ impl StoredText {
         self.0.iter().map(|block| u64::from(block.packed)).sum()
     }
 
-    /// Whether it has the blocks of a text: whole ones, and a last one, each after the one before. A block that came
-    /// many times would be expanded many times.
+    /// Whether it has the blocks that a text has: whole ones, and a last one, each after the one before. A block that
+    /// it had many times would be expanded many times.
     pub(super) fn is_regular(&self) -> bool {
         let follows = |pair: &[CompressedBlock]| match pair {
             [one, next] => one.offset.checked_add(one.packed.into()) == Some(next.offset),

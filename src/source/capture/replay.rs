@@ -58,7 +58,7 @@ fn read_index(json: &[u8]) -> Result<CaptureIndex> {
     match budgeted::read(json, &mut until_interrupted().holding(most)) {
         Ok(Some(index)) => Ok(index),
         Ok(None) => Err(damaged("its index")),
-        Err(OutOfBudget::Bytes) => Err(Error::not_available("the index of this capture takes more memory than it may")),
+        Err(OutOfBudget::Bytes) => Err(Error::not_available("the index of this capture is too large")),
         Err(over) => Err(over.into()),
     }
 }

@@ -201,11 +201,9 @@ pub(super) fn open_error(handle: &Handle, name: &Name, file: &str, error: Errno)
     }
     let why = match status.map(|status| own_status().and_then(|own| own.refused_by(&status))) {
         Some(Some(why)) => why,
-        Some(None) => {
-            "it has the user, the group and the capabilities of pmdb, but is not dumpable (it changed its ids, \
-                       or requested that), is in another user namespace, or a security module protects it"
-                .into()
-        }
+        Some(None) => "it is not dumpable (it changed its ids, or requested that), is in another user namespace, or a \
+                       security module protects it"
+            .into(),
         None => "the kernel gives no other reason".into(),
     };
     Error::not_permitted(format!("{what}: {why}"), directory::way_to("CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"))

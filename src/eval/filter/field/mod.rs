@@ -2,6 +2,7 @@
 //! answer for this one", which is neither true nor false. A page without a frame has no answer to any question about
 //! its frame.
 
+use crate::eval::operators::Space;
 use crate::inspect::{
     AddressSpace, Backing, Facts, KernelBehaviour as _, Page, RegionStats, Result, ViewedRegion, cgroup_path,
     exclusive_unknown, kind_unknown, no_scan, require_cgroup_paths, require_of_frames,
@@ -10,6 +11,7 @@ use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, State, TableBits, pa
 use crate::lang::{PageField, RegionField};
 use crate::process::{BackingContent, Machine};
 use crate::report::{Fact, Reason};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a sweep has to find out for `field`.
@@ -267,6 +269,23 @@ impl NameCache {
             _ => None,
         }
     }
+}
+
+/// What the numbers of `field` count in.
+pub(super) fn space(field: PageField) -> Option<Space> {
+    match field {
+        PageField::Pfn => Some(Space::Frames),
+        PageField::Phys => Some(Space::Physical),
+        PageField::Address => Some(Space::Virtual),
+        _ => None,
+    }
+}
+
+/// All texts that `field` can be on this machine, if they are few: the names of its zones.
+pub fn texts(field: PageField, machine: &Machine) -> Option<Vec<String>> {
+    let zones = machine.zones().ok().filter(|_| field == PageField::Zone)?;
+    let names: BTreeSet<String> = zones.iter().map(|zone| zone.name.to_string()).collect();
+    Some(names.into_iter().collect())
 }
 
 /// Whether a field of regions needs to know what is populated: the `stats` of [`region_integer`].

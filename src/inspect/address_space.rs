@@ -8,7 +8,7 @@ use super::classify::{Backing, KernelBehaviour, RegionFacts};
 use super::error::Availability;
 use super::region::{Observer, ViewedRegion, backing};
 use crate::budget::{Budget, OutOfBudget};
-use crate::kernel::mounts::MemoryFiles;
+use crate::kernel::mounts::{FilesOn, MemoryFiles};
 use crate::kernel::physical::Zones;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::swaps::{SwapAreas, SwapLayout, SwapMeaning};
@@ -120,12 +120,12 @@ impl AddressSpace {
         let mut memory_files = |region: &Region| match known.iter().find(|one| one.0 == region.device) {
             Some(&(_, answer)) => Ok(answer),
             None => {
-                let mut answer = target.machine.memory_files(region.device, &mut budget)?;
-                let may_be_memory = answer.is_none() && region.device.major == 0;
-                // One that is not mounted any more is in no list of mounts.
-                if may_be_memory && !target.machine.is_mounted(region.device, &mut budget)? {
-                    answer = mapped_file(region).and_then(|file| file.memory_files());
-                }
+                let answer = match target.machine.files_on(region.device, &mut budget)? {
+                    FilesOn::Memory(kind) => Some(kind),
+                    // One that is not mounted any more is in no list of mounts.
+                    FilesOn::NoMount => mapped_file(region).and_then(|file| file.memory_files()),
+                    _ => None,
+                };
                 known.push((region.device, answer));
                 Ok(answer)
             }

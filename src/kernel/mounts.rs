@@ -16,6 +16,18 @@ pub enum MemoryFiles {
     Generated,
 }
 
+/// Where the files with one device number are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum FilesOn {
+    /// In memory only.
+    Memory(MemoryFiles),
+    /// On a disk or a server.
+    Storage,
+    /// No mounted file system has this number, or none that can be seen.
+    NoMount,
+}
+
 /// One mount.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -33,6 +45,11 @@ pub struct Mount {
 }
 
 impl Mount {
+    /// Where its files are.
+    pub fn files(&self) -> FilesOn {
+        self.memory_files().map_or(FilesOn::Storage, FilesOn::Memory)
+    }
+
     /// The kind of memory that its files are in, if they are only in memory. devtmpfs is tmpfs by another name.
     pub fn memory_files(&self) -> Option<MemoryFiles> {
         match &*self.filesystem {

@@ -7,7 +7,7 @@ use super::modules::Modules;
 use super::status::{age, read_command_line};
 use super::target_process::{Abilities, Process};
 use crate::budget::{Budget, OutOfBudget};
-use crate::kernel::mounts::{MemoryFiles, Mount};
+use crate::kernel::mounts::{FilesOn, MemoryFiles, Mount};
 use crate::kernel::physical::{Resources, Zones};
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{Stat, Status};
@@ -359,27 +359,22 @@ impl Machine {
         *self.cache.protection_keys.get_or_init(look)
     }
 
-    /// The kind of memory that the files on `device` are in, by mountinfo; `None` for files of a disk, and if unknown.
-    /// Each mount is a step.
+    /// Where the files on `device` are, by mountinfo. Each mount is a step.
     ///
     /// # Errors
     /// The budget is over.
-    pub fn memory_files(
-        &self,
-        device: Device,
-        budget: &mut Budget,
-    ) -> std::result::Result<Option<MemoryFiles>, OutOfBudget> {
+    pub fn files_on(&self, device: Device, budget: &mut Budget) -> std::result::Result<FilesOn, OutOfBudget> {
         let of_pool = || self.pools().is_some_and(|pools| pools.contains(&device));
         // Disks have numbers of their own; everything without one has a major number of 0.
-        match device.major {
-            0 if self.unmounted() == Some(device) => Ok(Some(MemoryFiles::Shared)),
-            0 if of_pool() => Ok(Some(MemoryFiles::Hugetlb)),
-            0 => self.find_mount(device, budget, Mount::memory_files),
-            _ => Ok(None),
-        }
+        Ok(match device.major {
+            0 if self.unmounted() == Some(device) => FilesOn::Memory(MemoryFiles::Shared),
+            0 if of_pool() => FilesOn::Memory(MemoryFiles::Hugetlb),
+            0 => self.find_mount(device, budget, |mount| Some(mount.files()))?.unwrap_or(FilesOn::NoMount),
+            _ => FilesOn::Storage,
+        })
     }
 
-    /// Whether [`memory_files`](Self::memory_files) knows hugetlb memory that is in no mounted filesystem, as most of
+    /// Whether [`files_on`](Self::files_on) knows hugetlb memory that is in no mounted filesystem, as most of
     /// it is. If not, only the names of regions show it.
     #[doc(hidden)]
     pub fn pools_are_known(&self) -> bool {
@@ -396,12 +391,6 @@ impl Machine {
     fn pools(&self) -> Option<&[Device]> {
         let ask = || Some(devices(&self.source.probe(Probe::Pools).ok()?));
         self.cache.pools.get_or_init(ask).as_deref()
-    }
-
-    /// Whether pmdb or the target sees a mounted file system with that device. Each mount is a step.
-    #[doc(hidden)]
-    pub fn is_mounted(&self, device: Device, budget: &mut Budget) -> std::result::Result<bool, OutOfBudget> {
-        Ok(self.find_mount(device, budget, |_| Some(()))?.is_some())
     }
 
     /// The first answer for a mount of the device. Read anew each time, as mounts come and go. Each mount is a step.

@@ -205,7 +205,7 @@ fn mounts_and_smaps_are_read_whole_or_not_at_all_within_a_budget() {
     let (tmpfs, other) = (Device { major: 0, minor: 30 }, Device { major: 0, minor: 31 });
     let (_, target) = World { tmpfs: Some(tmpfs), ..World::new([]) }.target();
     for device in [tmpfs, other] {
-        let given_up = whole_or_given_up(|mut budget| target.machine.memory_files(device, &mut budget));
+        let given_up = whole_or_given_up(|mut budget| target.machine.files_on(device, &mut budget));
         assert!(given_up > 0, "{given_up}");
     }
     let mounts = "25 1 0:30 / /mnt rw - tmpfs none rw\n".repeat(300);

@@ -6,7 +6,7 @@ use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
 use pmdb::budget::{Budget, OutOfBudget};
 use pmdb::inspect::AddressSpace;
-use pmdb::kernel::mounts::MemoryFiles;
+use pmdb::kernel::mounts::{FilesOn, MemoryFiles};
 use pmdb::kernel::{AddressRange, Region};
 use pmdb::process;
 use pmdb::symbol::{ModuleRegions, Symbols, bss};
@@ -266,13 +266,15 @@ fn shared_memory_is_known_by_its_device() {
         assert_eq!((region.name.as_bytes(), region.deleted), (name.as_bytes(), true));
         assert!(region.permissions.shared);
         assert!(
-            attached.machine.memory_files(region.device, &mut Budget::unlimited()) == Ok(Some(MemoryFiles::Shared)),
+            attached.machine.files_on(region.device, &mut Budget::unlimited())
+                == Ok(FilesOn::Memory(MemoryFiles::Shared)),
             "{}",
             region.name
         );
     }
-    for none in [pmdb::kernel::Device { major: 8, minor: 1 }, pmdb::kernel::Device::default()] {
-        assert_eq!(attached.machine.memory_files(none, &mut Budget::unlimited()), Ok(None));
+    let disk = pmdb::kernel::Device { major: 8, minor: 1 };
+    for (device, expected) in [(disk, FilesOn::Storage), (pmdb::kernel::Device::default(), FilesOn::NoMount)] {
+        assert_eq!(attached.machine.files_on(device, &mut Budget::unlimited()), Ok(expected));
     }
     let named = region(&attached, starts[4]);
     if named.name.is_empty() {
@@ -285,7 +287,10 @@ fn shared_memory_is_known_by_its_device() {
         let device = std::os::unix::fs::MetadataExt::dev(&shm);
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
         let device = pmdb::kernel::Device { major, minor };
-        assert_eq!(attached.machine.memory_files(device, &mut Budget::unlimited()), Ok(Some(MemoryFiles::Shared)));
+        assert_eq!(
+            attached.machine.files_on(device, &mut Budget::unlimited()),
+            Ok(FilesOn::Memory(MemoryFiles::Shared))
+        );
     } else {
         skip("regions::shared_memory_is_known_by_its_device (/dev/shm)", "there is none");
     }

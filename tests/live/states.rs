@@ -6,6 +6,7 @@ use super::puppet::Puppet;
 use super::support::{self, at, huge_page_bytes, page_bytes, plain_entry, skip};
 use pmdb::budget::Budget;
 use pmdb::inspect::{AddressSpace, Facts, Page, PageDetail};
+use pmdb::kernel::mounts::FilesOn;
 use pmdb::kernel::{AddressRange, Device, Kind, State};
 use pmdb::process::Target;
 use pmdb::report::Reason;
@@ -125,8 +126,8 @@ fn files_and_private_copies() {
     let target = puppet.0.attach();
     // A program on tmpfs is shared memory.
     let device = AddressSpace::at(&target, at(file)).expect("a space").regions()[0].region.device;
-    let own = match target.machine.memory_files(device, &mut Budget::unlimited()) {
-        Ok(Some(_)) => Kind::Shmem,
+    let own = match target.machine.files_on(device, &mut Budget::unlimited()) {
+        Ok(FilesOn::Memory(_)) => Kind::Shmem,
         _ => Kind::File,
     };
     assert_eq!(state_and_kind(&target, file), (State::Present, Some(own)));

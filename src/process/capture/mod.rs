@@ -448,7 +448,7 @@ impl Member {
             regions.iter().map(|region| (region.device.major, region.device.minor)).collect();
         for (major, minor) in devices {
             let device = Device { major, minor };
-            _ = (machine.memory_files(device, budget), machine.huge_option(device));
+            _ = (machine.files_on(device, budget), machine.huge_option(device));
         }
         let smaps = process.smaps(budget);
         _ = process.rollup();

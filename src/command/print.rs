@@ -10,7 +10,7 @@ use crate::render::text::Text;
 use crate::render::text::block::{self, region_name};
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
-use crate::render::units::{counted, size};
+use crate::render::units::counted;
 use crate::render::{Record, gdb};
 use crate::report::json::{JsonForm, leaf};
 use crate::report::record::record;
@@ -89,11 +89,10 @@ all of it. &name is its address alone.",
         let address = number.map(|number| VirtualAddress::new(as_unsigned(number))).or_else(|| value.address());
         let mut report = value_report(context.state, &value, text, address);
         // The number of bytes is read as a size: the hexadecimal number tells nobody anything.
-        if let (lang::Range::Expression(written), Value::Integer(bytes)) = (&self.value.node, &value)
-            && written.counts_bytes()
+        if let lang::Range::Expression(written) = &self.value.node
+            && let Some(size) = eval::in_units(written, &value)
         {
-            let in_units = u64::try_from(bytes.get()).map(size).ok();
-            report.also = in_units.filter(|text| *text != report.value);
+            report.also = Some(size).filter(|text| *text != report.value);
         }
         report.number = Some(context.state.values.push(value));
         context.sink.emit(&report)?;

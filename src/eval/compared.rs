@@ -115,12 +115,8 @@ impl Evaluator<'_> {
         if is_literal(part) {
             return;
         }
-        let in_units = match value {
-            Value::Integer(bytes) if part.counts_bytes() => u64::try_from(bytes.get()).map(size).ok(),
-            _ => None,
-        };
         let text = text_of_value(value);
-        let text = match in_units.filter(|size| *size != text) {
+        let text = match in_units(part, value).filter(|size| *size != text) {
             Some(size) => format!("{text} ({size})"),
             None => text,
         };
@@ -132,6 +128,14 @@ impl Evaluator<'_> {
             let value = self.scope.variable(name).filter(|_| to.iter().all(|one| one.expression != expression));
             to.extend(value.map(|value| AssertionValue { expression, value: text_of_value(&value), wanted: None }));
         }
+    }
+}
+
+/// The value of `expression` as a size, if it is a number of bytes.
+pub fn in_units(expression: &Expression, value: &Value) -> Option<String> {
+    match value {
+        Value::Integer(bytes) if expression.counts_bytes() => u64::try_from(bytes.get()).map(size).ok(),
+        _ => None,
     }
 }
 

@@ -42,6 +42,7 @@ mod value;
 pub use amount::{count, time};
 pub use c_number::{CInteger, Float};
 pub use changes::{NO_SNAPSHOT_HINT, unknown_snapshot};
+pub use compared::in_units;
 pub use error::{Error, Result, code_of, code_of_unknown};
 pub use evaluator::{is_set_by_pmdb, own_variables};
 pub use extent::{AddressOrRange, Extent, Location};

@@ -304,7 +304,7 @@ impl AddressSpace {
             return Some(false);
         };
         let smaps = self.smaps_within(budget)?;
-        if !has_flag(smaps, above, "gd")? {
+        if !Smaps::flag_at(smaps, above.range.start(), "gd")? {
             return Some(false);
         }
         let to = self.page().floor(detail.address);
@@ -316,7 +316,7 @@ impl AddressSpace {
         let in_the_way = below.as_ref().is_some_and(|below| {
             let rights = below.permissions;
             let accessible = rights.read || rights.write || rights.execute;
-            let grows = has_flag(smaps, below, "gd") == Some(true);
+            let grows = Smaps::flag_at(smaps, below.range.start(), "gd") == Some(true);
             let gap = GAP_PAGES << self.page().shift();
             accessible && !grows && to.get().saturating_sub(below.range.end().get()) < gap
         });
@@ -399,11 +399,6 @@ fn is_soft_dirty_cleared(all: &[Smaps]) -> bool {
     const KERNEL_HALF: VirtualAddress = VirtualAddress::new(1 << 63);
     let tells = |one: &&Smaps| !one.has_flag("gd") && one.range.start() < KERNEL_HALF;
     all.iter().filter(tells).any(|one| !one.has_flag("sd"))
-}
-
-/// Whether smaps gives `region` this flag; `None` when it does not know the region.
-fn has_flag(smaps: &[Smaps], region: &Region, code: &str) -> Option<bool> {
-    Some(Smaps::at(smaps, region.range.start())?.has_flag(code))
 }
 
 #[cfg(test)]

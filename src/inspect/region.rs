@@ -68,9 +68,7 @@ impl ViewedRegion {
 
     fn is_device_file(&self) -> bool {
         let name = self.region.name.as_bytes();
-        name.starts_with(b"/dev/") && !name.starts_with(b"/dev/shm/")
-            || name.starts_with(b"/sys/")
-            || name.starts_with(b"/proc/")
+        is_place_of_device(name) || name.starts_with(b"/sys/") || name.starts_with(b"/proc/")
     }
 
     pub(super) fn is_pfn_mapped_by_name(&self) -> bool {
@@ -138,8 +136,11 @@ fn is_object_of_kernel(region: &Region) -> bool {
 
 /// Whether it is named like a node of a device. Such nodes lie in devtmpfs or tmpfs, where shared memory is too.
 fn is_called_device(region: &Region) -> bool {
-    let name = region.name.as_bytes();
-    name.starts_with(b"/dev/") && !name.starts_with(b"/dev/shm/") && !region.is_without_path()
+    is_place_of_device(region.name.as_bytes()) && !region.is_without_path()
+}
+
+fn is_place_of_device(path: &[u8]) -> bool {
+    path.starts_with(b"/dev/") && !path.starts_with(b"/dev/shm/")
 }
 
 /// Whether the region is named like private memory, a memfd or a System V segment of huge pages. The latter two may

@@ -97,12 +97,12 @@ impl MappedFile {
     }
 }
 
-/// `TMPFS_MAGIC`
-const TMPFS: u64 = 0x0102_1994;
+/// `TMPFS_MAGIC` (include/uapi/linux/magic.h): memfd, System V and shared anonymous memory are files of it too.
+pub const TMPFS: u64 = 0x0102_1994;
 /// `HUGETLBFS_MAGIC`
-const HUGETLBFS: u64 = 0x9584_58f6;
+pub const HUGETLBFS: u64 = 0x9584_58f6;
 /// `SECRETMEM_MAGIC`
-const SECRETMEM: u64 = 0x5345_434d;
+pub const SECRETMEM: u64 = 0x5345_434d;
 /// `DMA_BUF_MAGIC`
 const DMA_BUF: u64 = 0x444d_4142;
 

@@ -69,6 +69,11 @@ impl Smaps {
         self.vm_flags.iter().any(|flag| flag == code)
     }
 
+    /// Whether the region that holds `address` has this code; `None` if `all` do not know the region.
+    pub fn flag_at(all: &[Smaps], address: VirtualAddress, code: &str) -> Option<bool> {
+        Some(Smaps::at(all, address)?.has_flag(code))
+    }
+
     /// The one of `all`, which are in address order, whose region holds `address`.
     pub fn at(all: &[Smaps], address: VirtualAddress) -> Option<&Smaps> {
         let after = all.partition_point(|one| one.range.start() <= address);

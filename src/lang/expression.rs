@@ -287,18 +287,11 @@ worded! {
     }
 }
 
-impl Function {
-    /// Whether its value is a number of bytes.
-    pub const fn counts_bytes(self) -> bool {
-        use Function::{Bytes, Huge, Pss, Rss, Size, Swapped, Uss};
-        matches!(self, Bytes | Huge | Pss | Rss | Size | Swapped | Uss)
-    }
-}
-
 impl Expression {
     /// Whether its value is a number of bytes, by the function that it calls.
     pub fn counts_bytes(&self) -> bool {
-        matches!(self, Expression::Call { function, .. } if function.counts_bytes())
+        use Function::{Bytes, Huge, Pss, Rss, Size, Swapped, Uss};
+        matches!(self, Expression::Call { function: Bytes | Huge | Pss | Rss | Size | Swapped | Uss, .. })
     }
 }
 

@@ -143,10 +143,7 @@ impl NewFile {
         let (file, place) = match openat(CWD, directory, flags | OFlags::TMPFILE, mode) {
             Ok(file) => (File::from(file), Place::Nameless { replaces }),
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
-                let (file, hidden) = Hidden::create(path, mode).map_err(|error| match error {
-                    Errno::EXIST => io(Errno::BUSY),
-                    error => io(error),
-                })?;
+                let (file, hidden) = Hidden::create(path, mode).map_err(io)?;
                 (file, Place::Beside { replaces, hidden })
             }
             Err(error) => return Err(io(error)),
@@ -231,7 +228,6 @@ impl Hidden {
     fn named<T>(path: &Path, mut make: impl FnMut(&Path) -> Result<T, Errno>) -> Result<(T, Hidden), Errno> {
         /// More are never taken: each is of a process with this number that is gone, or in another pid namespace.
         const MOST: usize = 100;
-        let mut taken = Errno::EXIST;
         for number in 0..MOST {
             let mut name = hidden_prefix(path.file_name().unwrap_or_default());
             name.push(format!("{}.{number}{SUFFIX}", std::process::id()));
@@ -244,13 +240,10 @@ impl Hidden {
                     return Ok((made, Hidden { path: hidden, _at_end: at_end }));
                 }
                 Err(Errno::EXIST) => {}
-                Err(error) => {
-                    taken = error;
-                    break;
-                }
+                Err(error) => return Err(error),
             }
         }
-        Err(taken)
+        Err(Errno::BUSY)
     }
 
     fn create(path: &Path, mode: Mode) -> Result<(File, Hidden), Errno> {
@@ -428,8 +421,8 @@ mod tests {
         let others = ["other.1", "file.-5", "file.+1", "file.0", "file.1.", "file.99999999999", "file.1.x", "file."];
         let others = others.map(|name| left(format!(".{name}.part")));
         // The file of a process that writes.
-        let (_file, hidden) = Hidden::create(&path("file".to_owned()), OWN).expect("a file");
-        _ = flock(&_file, FlockOperation::NonBlockingLockExclusive);
+        let (file, hidden) = Hidden::create(&path("file".to_owned()), OWN).expect("a file");
+        _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         written(&path("file".to_owned()), NOT_ASKED).expect("a new file");
         written(&path("file".to_owned()), ASKED).expect("it is replaced");
         assert!(leftovers.iter().all(|left| !left.exists()));

@@ -400,11 +400,18 @@ impl Side<'_, '_> {
         start: Option<VirtualAddress>,
         budget: &mut Budget,
     ) -> bool {
-        let relations = || self.here.compare(part, self.there, start).map(|pages| pages.relation);
-        self.is_forked
-            && !relations().any(|relation| matches!(relation, PageRelation::Shared | PageRelation::Elsewhere))
-            && relations().any(|relation| relation == PageRelation::Different)
-            && self.space.is_wiped_by_fork(region, budget)
+        if !self.is_forked {
+            return false;
+        }
+        let mut differs = false;
+        for pages in self.here.compare(part, self.there, start) {
+            match pages.relation {
+                PageRelation::Shared | PageRelation::Elsewhere => return false,
+                PageRelation::Different => differs = true,
+                PageRelation::OnlyFirst | PageRelation::OnlySecond => {}
+            }
+        }
+        differs && self.space.is_wiped_by_fork(region, budget)
     }
 
     /// Adds the parts of the other process's regions that have no counterpart here.

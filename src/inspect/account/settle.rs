@@ -165,7 +165,7 @@ fn settle_marks(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
 
 /// Counts locked frames only in regions that are locked: in others, another mapping of the frame is.
 pub(super) fn settle_locked(account: &mut Account, smaps: Option<&Smaps>) {
-    let is_locked = smaps.filter(|smaps| !smaps.vm_flags.is_empty()).map(|smaps| smaps.has_flag("lo"));
+    let is_locked = told_flag(smaps, "lo");
     for &class in AccountClass::ALL {
         let Amount { known, unknown } = account.amount(class, AccountMark::Locked);
         let settled = match is_locked {
@@ -180,16 +180,21 @@ pub(super) fn settle_locked(account: &mut Account, smaps: Option<&Smaps>) {
 /// Counts pages of droppable memory as such, and not as freed by the program: the flags of their frames are the same
 /// (`folio_add_new_anon_rmap` in mm/rmap.c).
 pub(super) fn settle_droppable(account: &mut Account, smaps: Option<&Smaps>) {
-    let is_droppable = smaps.filter(|smaps| !smaps.vm_flags.is_empty()).map(|smaps| smaps.has_flag("dp"));
+    let is_droppable = told_flag(smaps, "dp");
     for &class in AccountClass::ALL {
         let marked = account.amount(class, AccountMark::LazilyFreed);
-        let Amount { known, unknown } = marked;
+        let unclear = Amount { known: 0, unknown: marked.known + marked.unknown };
         let (lazily_freed, droppable) = match is_droppable {
             Some(true) => (Amount::default(), marked),
             Some(false) => (marked, Amount::default()),
-            None => (Amount { known: 0, unknown: known + unknown }, Amount { known: 0, unknown: known + unknown }),
+            None => (unclear, unclear),
         };
         account.set_amount(class, AccountMark::LazilyFreed, lazily_freed);
         account.set_amount(class, AccountMark::Droppable, droppable);
     }
+}
+
+/// Whether a region has this code of `VmFlags`; `None` where smaps has none.
+fn told_flag(smaps: Option<&Smaps>, code: &str) -> Option<bool> {
+    smaps.filter(|smaps| !smaps.vm_flags.is_empty()).map(|smaps| smaps.has_flag(code))
 }

@@ -223,7 +223,7 @@ pub(super) fn answer(storage: Device, name: &Name, work: impl FnOnce() -> Result
 }
 
 /// 64-bit words that were written one after the other.
-fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.as_chunks().0.iter().copied().map(u64::from_ne_bytes)
 }
 

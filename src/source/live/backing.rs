@@ -4,7 +4,8 @@
 //! a range in the page cache, so that bisection finds where that changes.
 
 use super::apart::error_from_bytes;
-use super::module_file::{ModuleFile, TMPFS};
+use super::module_file::ModuleFile;
+use crate::kernel::mapped_file::{HUGETLBFS, TMPFS};
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use crate::source::{BackingContent, BackingRun, Error, Result, sys};
 use rustix::fd::{AsFd, AsRawFd};
@@ -124,7 +125,6 @@ impl<'f> BackingQuery<'f> {
     fn about(file: &'f ModuleFile, region: &'f Region, page: PageSize) -> Result<Self> {
         /// include/uapi/linux/magic.h
         const OVERLAYFS: u64 = 0x794c_7630;
-        const HUGETLBFS: u64 = 0x9584_58f6;
         let failed = |error| Error::io(format!("examining the file of {}", region.name), error);
         let stat = fstat(file).map_err(failed)?;
         let size = u64::try_from(stat.st_size).unwrap_or(0);

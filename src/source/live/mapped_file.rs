@@ -1,6 +1,6 @@
 //! What is behind a mapping, found without opening it.
 
-use super::apart::answer;
+use super::apart::{answer, words};
 use super::module_file::{Refusal, Root, kind_of, numbers};
 use super::modules::{LiveModules, no_file};
 use crate::kernel::Region;
@@ -20,9 +20,8 @@ impl LiveModules {
         }
         let bytes =
             answer(region.device, &region.name, || Ok(self.status_here(region)?.map(u64::to_ne_bytes).concat()))?;
-        let (words, _) = bytes.as_chunks();
         let mut status = [0; MappedFile::WORDS];
-        status.iter_mut().zip(words).for_each(|(word, bytes)| *word = u64::from_ne_bytes(*bytes));
+        status.iter_mut().zip(words(&bytes)).for_each(|(word, given)| *word = given);
         Ok(status)
     }
 
@@ -34,8 +33,8 @@ impl LiveModules {
             found.ok().filter(is_it).ok_or(error)
         };
         let found = self.by_mapping(region).or_else(by_path);
-        let words = found.and_then(|found| status_words(&found));
-        words.map_err(|error| self.refusal_error(region, Refusal::Failed(error)))
+        let status = found.and_then(|found| status_words(&found));
+        status.map_err(|error| self.refusal_error(region, Refusal::Failed(error)))
     }
 }
 

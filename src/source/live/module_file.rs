@@ -9,6 +9,7 @@
 use super::directory::{self, Directory, own_file, read_all, read_to_end, with_raised_rights};
 use super::memory::Memory;
 use crate::budget::{Budget, OutOfBudget};
+use crate::kernel::mapped_file::{HUGETLBFS, SECRETMEM, TMPFS};
 use crate::kernel::mounts::{self, Lease};
 use crate::kernel::{Device, Region, VirtualAddress, maps};
 use crate::source::{Query, ReadAt, sys};
@@ -167,12 +168,9 @@ fn without_lease(inodes: [u64; 2]) -> std::result::Result<(), Refusal> {
     }
 }
 
-/// `TMPFS_MAGIC` (include/uapi/linux/magic.h): memfd, System V and shared anonymous memory are files of it too.
-pub(super) const TMPFS: u64 = 0x0102_1994;
-
 /// The file systems without blocks that still store files: `TMPFS_MAGIC`, `RAMFS_MAGIC`, `FUSE_SUPER_MAGIC`,
 /// `HUGETLBFS_MAGIC`, `SECRETMEM_MAGIC`.
-const KEEPERS: [u64; 5] = [TMPFS, 0x8584_58f6, 0x6573_5546, 0x9584_58f6, 0x5345_434d];
+const KEEPERS: [u64; 5] = [TMPFS, 0x8584_58f6, 0x6573_5546, HUGETLBFS, SECRETMEM];
 
 /// Whether the file system makes the contents of its files when they are read (proc, sysfs, tracefs, debugfs, cgroup
 /// and the like). All of them use `simple_statfs` of `fs/libfs.c`, which counts no blocks. A file's size does not tell:

@@ -1,7 +1,7 @@
 //! The settings of transparent huge pages, and the memory that is free for them.
 
 use super::{Error, Machine, Result};
-use crate::budget::Budget;
+use crate::source::live::until_interrupted;
 use crate::kernel::Device;
 use crate::kernel::huge::{FreeBlocks, HugeChoice};
 use crate::kernel::mounts::{MemoryFiles, Mount};
@@ -85,7 +85,7 @@ impl Machine {
             let is_shared = mount.memory_files() == Some(MemoryFiles::Shared);
             is_shared.then(|| mount.option("huge").and_then(HugeChoice::from_word).unwrap_or(HugeChoice::Never))
         };
-        self.find_mount(device, &mut Budget::unlimited(), choice).ok().flatten()
+        self.find_mount(device, &mut until_interrupted(), choice).ok().flatten()
     }
 
     /// The free blocks of memory (`/proc/buddyinfo`), read anew.

@@ -5,7 +5,7 @@
 //! where the page map says that all of it is resident.
 
 use super::{Process, Result, maps_text};
-use crate::budget::Budget;
+use crate::source::live::until_interrupted;
 use crate::kernel::descriptors::{PinningDevice, registered_buffers};
 use crate::kernel::status::{self, Registers, Stat, Status, ThreadState};
 use crate::kernel::text::BadLine;
@@ -239,7 +239,7 @@ pub(super) fn read_command_line(source: &dyn Source, arguments: Option<AddressRa
         Ok(Answer::Found(_)) => true,
         Ok(Answer::Nothing) => false,
         // Before Linux 6.11 only the text tells.
-        _ => maps_text::read(source, &mut Budget::unlimited().at_most(MOST_REGIONS))
+        _ => maps_text::read(source, &mut until_interrupted().at_most(MOST_REGIONS))
             .map_or(true, |(regions, _)| regions.iter().any(|one| one.range.contains(last))),
     };
     let may = may_be_read(&entries, own, is_mapped);

@@ -376,9 +376,9 @@ pub(crate) fn mounts(text: &[u8], budget: &mut Budget) -> Result<Vec<Mount>> {
 }
 
 impl dyn Source + '_ {
-    /// The whole of a file, or where a link leads.
+    /// The whole of a file, or where a link leads. Ctrl-C ends it.
     pub(crate) fn whole(&self, file: File) -> Result<Vec<u8>> {
-        self.read(file, &mut Budget::unlimited())
+        self.read(file, &mut live::until_interrupted())
     }
 
     /// The first word that a probe gives; `None` if it fails.

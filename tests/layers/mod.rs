@@ -23,6 +23,15 @@ const DEMO_USES_FROM: &str = "process";
 /// The files that may have `unsafe` code.
 const UNSAFE_FILES: [&str; 3] = ["source/sys.rs", "source/sys/own.rs", "demo/"];
 
+/// The rooms that read and decode foreign bytes.
+const READERS: [&str; 4] = ["symbol", "process", "source", "kernel"];
+
+/// Folders of their tests.
+const TESTS: [&str; 2] = ["tests", "fake"];
+
+/// What has no limit until its user gives one: a target of the library, and Ctrl-C before anybody listens to it.
+const UNLIMITED_FILES: [&str; 2] = ["process/target_process.rs", "source/live/directory.rs"];
+
 /// The most lines of a file: larger files hold more than one idea.
 const LARGEST_FILE: usize = 24 * 1024;
 
@@ -56,7 +65,22 @@ impl Source {
         faults.extend(self.unsafe_faults());
         faults.extend(self.size_faults());
         faults.extend(self.width_faults());
+        faults.extend(self.budget_faults());
         faults
+    }
+
+    /// Where foreign bytes are read, all work has a budget: at least Ctrl-C ends it, or a number of steps.
+    fn budget_faults(&self) -> Vec<String> {
+        let module = self.module();
+        let is_reader = module.first().is_some_and(|room| READERS.contains(room));
+        if !is_reader || module.iter().any(|part| TESTS.contains(part)) || UNLIMITED_FILES.contains(&self.path.as_str()) {
+            return Vec::new();
+        }
+        let written = self.text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        let code = written.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+        let without_limit = |rest: &&str| !rest.starts_with("().at_most(");
+        let count = code.split("Budget::unlimited").skip(1).filter(without_limit).count();
+        (0..count).map(|_| format!("{}: reads foreign bytes without a limit", self.path)).collect()
     }
 
     fn layer_faults(&self) -> Vec<String> {
@@ -316,6 +340,15 @@ fn everything_at_once_and_unknown_rooms_are_faults() {
     faulty("command/watch.rs", "use crate::utils::helper;");
     faulty("utils/mod.rs", "pub fn helper() {}");
     faulty("utils.rs", "pub fn helper() {}");
+}
+
+#[test]
+fn reading_without_a_budget_is_a_fault() {
+    faulty("process/machine.rs", "fn f(s: &S) { s.read(File::Zones, &mut Budget::unlimited()) }");
+    faulty("symbol/elf/file.rs", "use crate::budget::Budget as B; fn f() { g(Budget::unlimited) }");
+    sound("process/machine.rs", "fn f(s: &S) { s.read(File::Zones, &mut Budget::unlimited().at_most(9)) }");
+    sound("process/machine.rs", "#[cfg(test)]\nmod tests { fn f() { g(&mut Budget::unlimited()) } }");
+    sound("inspect/watch/mod.rs", "fn new() -> W { W { budget: Budget::unlimited() } }");
 }
 
 #[test]

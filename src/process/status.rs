@@ -5,11 +5,11 @@
 //! where the page map says that all of it is resident.
 
 use super::{Process, Result, maps_text};
-use crate::source::live::until_interrupted;
 use crate::kernel::descriptors::{PinningDevice, registered_buffers};
 use crate::kernel::status::{self, Registers, Stat, Status, ThreadState};
 use crate::kernel::text::BadLine;
 use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress};
+use crate::source::live::until_interrupted;
 use crate::source::{Answer, Error, File, List, Listed, Probe, Query, Source, WordFile, as_words};
 use procfs::FromRead;
 use std::time::{Duration, Instant};

@@ -32,6 +32,9 @@ const TESTS: [&str; 2] = ["tests", "fake"];
 /// What has no limit until its user gives one: a target of the library, and Ctrl-C before anybody listens to it.
 const UNLIMITED_FILES: [&str; 2] = ["process/target_process.rs", "source/live/directory.rs"];
 
+/// Without symbols it has one function less to ask.
+const WITHOUT_A_FEATURE: &str = "inspect/who/visit.rs";
+
 /// The most lines of a file: larger files hold more than one idea.
 const LARGEST_FILE: usize = 24 * 1024;
 
@@ -66,20 +69,25 @@ impl Source {
         faults.extend(self.size_faults());
         faults.extend(self.width_faults());
         faults.extend(self.budget_faults());
+        faults.extend(self.feature_faults());
         faults
+    }
+
+    /// A feature only adds code, so that the tests with all of them are the tests with each.
+    fn feature_faults(&self) -> Vec<String> {
+        let is_left_out = self.text.contains("cfg(not(feature") && self.path != WITHOUT_A_FEATURE;
+        is_left_out.then(|| format!("{}: has code that a feature leaves out", self.path)).into_iter().collect()
     }
 
     /// Where foreign bytes are read, all work has a budget: at least Ctrl-C ends it, or a number of steps.
     fn budget_faults(&self) -> Vec<String> {
         let module = self.module();
         let is_reader = module.first().is_some_and(|room| READERS.contains(room));
-        if !is_reader || module.iter().any(|part| TESTS.contains(part)) || UNLIMITED_FILES.contains(&self.path.as_str()) {
+        if !is_reader || module.iter().any(|part| TESTS.contains(part)) || UNLIMITED_FILES.contains(&self.path.as_str())
+        {
             return Vec::new();
         }
-        let written = self.text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-        let code = written.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
-        let without_limit = |rest: &&str| !rest.starts_with("().at_most(");
-        let count = code.split("Budget::unlimited").skip(1).filter(without_limit).count();
+        let count = unlimited_budgets(&self.tokens());
         (0..count).map(|_| format!("{}: reads foreign bytes without a limit", self.path)).collect()
     }
 
@@ -164,6 +172,35 @@ fn has_word(tokens: &[TokenTree], word: &str) -> bool {
         TokenTree::Group(group) => has_word(&Vec::from_iter(group.stream()), word),
         token => is_word(Some(token), word),
     })
+}
+
+/// How often these tokens take a budget without a limit, but for code of tests.
+fn unlimited_budgets(tokens: &[TokenTree]) -> usize {
+    let text = |token: &TokenTree| token.to_string().replace(' ', "");
+    let mut count = 0;
+    let mut rest = tokens;
+    while let Some((token, after)) = rest.split_first() {
+        rest = after;
+        match token {
+            TokenTree::Punct(punct)
+                if punct.as_char() == '#' && after.first().map(text).as_deref() == Some("[cfg(test)]") =>
+            {
+                let is_end = |token: &TokenTree| match token {
+                    TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+                    token => text(token) == ";",
+                };
+                let end = after.iter().position(is_end).unwrap_or(after.len() - 1);
+                rest = &after[end + 1..];
+            }
+            TokenTree::Group(group) => count += unlimited_budgets(&Vec::from_iter(group.stream())),
+            token if is_word(Some(token), "unlimited") => {
+                let next: Vec<String> = after.iter().take(3).map(text).collect();
+                count += usize::from(next != ["()", ".", "at_most"]);
+            }
+            _ => {}
+        }
+    }
+    count
 }
 
 /// Finds the rooms that `crate::…` paths name, and `super::…` paths that climb to the root. `depth` is how many modules
@@ -348,7 +385,18 @@ fn reading_without_a_budget_is_a_fault() {
     faulty("symbol/elf/file.rs", "use crate::budget::Budget as B; fn f() { g(Budget::unlimited) }");
     sound("process/machine.rs", "fn f(s: &S) { s.read(File::Zones, &mut Budget::unlimited().at_most(9)) }");
     sound("process/machine.rs", "#[cfg(test)]\nmod tests { fn f() { g(&mut Budget::unlimited()) } }");
+    sound(
+        "process/machine.rs",
+        "#[cfg(test)] fn f() { g(Budget::unlimited()) } #[cfg(test)] use crate::budget::Budget;",
+    );
+    faulty("process/machine.rs", "#[cfg(test)] fn f() {} fn g() { h(Budget::unlimited()) }");
     sound("inspect/watch/mod.rs", "fn new() -> W { W { budget: Budget::unlimited() } }");
+}
+
+#[test]
+fn code_that_a_feature_leaves_out_is_a_fault() {
+    faulty("inspect/page.rs", "#[cfg(not(feature = \"cli\"))]\nfn f() {}");
+    sound("inspect/page.rs", "#[cfg(feature = \"cli\")]\nfn f() {}");
 }
 
 #[test]

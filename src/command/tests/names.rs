@@ -6,6 +6,7 @@ use crate::kernel::text::is_plain;
 use crate::lang::{Expression, ForeignName, Output, ParsedLine, Range, SymbolName, WrittenName, escape};
 use crate::process;
 use crate::process::fake::Fake;
+use crate::sample::is_exhaustive;
 use crate::state::DebugState;
 use crate::symbol::tests::builder::{Builder, FUNCTION, GLOBAL, entry};
 use proptest::prelude::*;
@@ -102,6 +103,9 @@ fn written(line: &str) -> Option<String> {
 }
 
 proptest! {
+    // Each case takes 50 ms, and each run takes other cases.
+    #![proptest_config(ProptestConfig::with_cases(if is_exhaustive() { 1024 } else { 64 }))]
+
     #[test]
     fn a_name_is_written_as_one_argument_or_not_at_all(bytes in hostile_bytes()) {
         use ForeignName::{Path, Process, Symbol, Text};

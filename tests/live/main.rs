@@ -44,6 +44,8 @@ mod puppet;
 mod reconcile;
 mod regions;
 mod reverse;
+#[path = "../sample/mod.rs"]
+mod sample;
 mod silent;
 #[path = "../skips/mod.rs"]
 mod skips;

@@ -1,6 +1,7 @@
 //! Lines of running programs, compared with those of `addr2line` for the same addresses.
 
 use super::super::Test;
+use super::super::sample::sample;
 use super::super::support::skip;
 use super::super::symbols::programs::{compile_with, is_installed};
 use super::super::symbols::with_names;
@@ -154,7 +155,9 @@ fn compare_module(
     let code = regions.iter().find(|region| region.permissions.execute && region.name.as_bytes() == file.as_bytes());
     let code = code.expect("its code").range;
     let step = (code.len() / most).max(1);
-    let addresses: Vec<VirtualAddress> = (0..code.len() / step)
+    // Small programs are compared whole.
+    let group = if step > 1 { 4 } else { 1 };
+    let addresses: Vec<VirtualAddress> = sample(0..code.len() / step, group)
         .map(|number| VirtualAddress::new(code.start().get() + number * step))
         .filter(|&address| names.section_at(address) == Some(Name::from(".text")))
         .collect();
@@ -303,7 +306,7 @@ fn of_the_c_library_as_addr2line_says() {
         };
         let debug = debug.to_string();
         let (looked_at, differences) = compare_module(names, regions, &file, Path::new(&debug), 4000);
-        assert!(looked_at > 2000, "only {looked_at} addresses");
+        assert!(looked_at > 500, "only {looked_at} addresses");
         differences.hold("libc.so.6", looked_at);
     });
 }

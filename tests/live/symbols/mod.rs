@@ -2,6 +2,7 @@
 //! change.
 
 use super::answers;
+use super::sample::sample;
 use super::support::{Numbers, at, page_bytes, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
@@ -211,13 +212,18 @@ fn compare_with_nm(test: &str, names: &TargetSymbols<'_>, module: &Module, count
     }
     sized.sort_by_key(|one| one.address);
     let mut random = Numbers(4);
-    for round in 0..count {
-        let one = sized[random.below(sized.len() as u64) as usize];
-        let offset = match round % 3 {
-            0 => 0,
-            1 => one.size - 1,
-            _ => random.below(one.size),
-        };
+    let places: Vec<_> = (0..count)
+        .map(|round| {
+            let one = sized[random.below(sized.len() as u64) as usize];
+            let offset = match round % 3 {
+                0 => 0,
+                1 => one.size - 1,
+                _ => random.below(one.size),
+            };
+            (one, offset)
+        })
+        .collect();
+    for (one, offset) in sample(places, 4) {
         let place = names.address_in(&path, one.address + offset).expect("an address");
         assert_eq!(place.len(), 1);
         let found = names

@@ -14,9 +14,9 @@ use std::fmt::{self, Formatter};
 #[derive(Debug)]
 pub struct Alias {
     /// The new name.
-    name: Spanned<String>,
+    pub name: Spanned<String>,
     /// What the name stands for.
-    text: Spanned<String>,
+    pub text: Spanned<String>,
 }
 
 impl Command for Alias {

@@ -68,6 +68,7 @@ mod watch;
 mod who;
 
 pub use about::{About, Group};
+pub use alias::Alias;
 pub use assert::Assert;
 pub use attach::{Attach, TargetName};
 pub use capture::TargetCapture;

@@ -81,6 +81,19 @@ pub enum Node {
     Continue,
 }
 
+impl Node {
+    /// The blocks in it.
+    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
+        let (first, second) = match self {
+            Node::If { then, otherwise, .. } => (Some(then), Some(otherwise)),
+            Node::While { body, .. } | Node::Foreach { body, .. } => (Some(body), None),
+            Node::Define { body, .. } => (Some(&**body), None),
+            Node::Text | Node::ParsedLine(_) | Node::Document { .. } | Node::Break | Node::Continue => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+}
+
 /// A line that cannot stand where it does, or a block that is not closed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockFault {

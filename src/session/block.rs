@@ -8,7 +8,7 @@ use crate::command::{self, LANGUAGE};
 use crate::eval::{self, Integer, Origin, Spans, Value};
 use crate::kernel::Name;
 use crate::lang::script::{Block, Node, ScriptStatement, first_word};
-use crate::lang::{Expression, ParsedLine, Rows, Span, Spanned};
+use crate::lang::{Expression, ParsedLine, Rows, Spanned, SyntaxError};
 use crate::render::{Record, RowRange, Sink};
 use crate::report::{ErrorReport, Note, Stopped};
 use crate::state::UserCommand;
@@ -293,16 +293,6 @@ impl Session {
         })
     }
 
-    /// The part of a line that may not run inside `foreach`: its rows belong to the process that is attached.
-    pub(super) fn place_refused_in_foreach(&self, line: &ParsedLine) -> Option<Span> {
-        match line {
-            ParsedLine::Command { command, .. } if self.foreach_depth > 0 => {
-                command::nature(&*command.node).chooses_target.then_some(command.at)
-            }
-            _ => None,
-        }
-    }
-
     /// Reports a line that only a block can hold.
     pub(super) fn fail_outside_a_block(&mut self, input: Input) -> LineOutcome {
         let (word, at) = first_word(input.text).unwrap_or_default();
@@ -324,6 +314,21 @@ impl Session {
             ErrorReport { place: Some(input.place(Some(at))), hint: Some(hint.to_owned()), ..ErrorReport::of(message) };
         self.fail(report)
     }
+}
+
+/// Why a line may not run inside `foreach`: its rows belong to the process that is attached.
+pub(super) fn fault_in_foreach(line: &ParsedLine) -> Option<SyntaxError> {
+    let ParsedLine::Command { command, .. } = line else {
+        return None;
+    };
+    let line = line.to_string();
+    let name = line.split(' ').next().unwrap_or_default();
+    command::nature(&*command.node).chooses_target.then(|| SyntaxError {
+        at: command.at,
+        message: format!("`{name}` is not allowed inside `foreach`"),
+        expected: Vec::new(),
+        hint: None,
+    })
 }
 
 /// Keeps the range of each row, and the remarks.

@@ -393,7 +393,7 @@ impl Session {
 }
 
 /// Where a path leads that a line of `file` names: from the directory of the file, if that is in one.
-fn resolve_beside(file: Option<&Name>, path: PathBuf) -> PathBuf {
+pub(super) fn resolve_beside(file: Option<&Name>, path: PathBuf) -> PathBuf {
     let file = file.map(|name| Path::new(OsStr::from_bytes(name.as_bytes())));
     let is_pipe = |file: &Path| ["/dev/fd", "/dev/stdin", "/proc"].iter().any(|pipe| file.starts_with(pipe));
     match file.filter(|file| !is_pipe(file)).and_then(Path::parent) {

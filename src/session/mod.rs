@@ -8,6 +8,7 @@
 //! * `block`: blocks, user-defined commands, and the values of `foreach`
 //! * `script`, `lines`: command files, and their reader
 //! * `serve`: the requests of programs
+//! * `check`: the faults in the blocks of a command file, before it runs
 //! * `outcome`: the outcome of a line, and of several; failures as records
 //! * `view`: the renderer of a command's records
 //! * `printer`, `pager`, `shell`: where output goes, and its log
@@ -15,6 +16,7 @@
 
 mod base;
 mod block;
+mod check;
 mod interrupt;
 mod job;
 mod lines;

@@ -1,6 +1,7 @@
 //! Parses lines and runs them as jobs.
 
 use super::base::{Repeatable, Session};
+use super::block::fault_in_foreach;
 use super::job::Job;
 use super::outcome::{Input, LineOutcome, LineTally};
 use crate::command::LANGUAGE;
@@ -160,12 +161,10 @@ impl Session {
     }
 
     pub(super) fn run_parsed(&mut self, input: Input, line: &ParsedLine) -> (LineOutcome, Option<Resume>) {
-        if let Some(refused) = self.place_refused_in_foreach(line) {
-            let name = line.to_string();
-            let name = name.split(' ').next().unwrap_or_default();
-            let message = format!("`{name}` is not allowed inside `foreach`");
-            let error = eval::Error::new(refused, message);
-            return (self.evaluation_failed(input, error), None);
+        if self.foreach_depth > 0
+            && let Some(error) = fault_in_foreach(line)
+        {
+            return (self.fail(input.syntax(error)), None);
         }
         if input.file.is_none()
             && let Some(note) = LANGUAGE.meant_for_gdb(input.text)

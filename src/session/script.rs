@@ -26,7 +26,7 @@ pub const PROMPT: &str = "(pmdb) ";
 const DEEPEST: usize = 100;
 
 /// The most bytes of lines that are held in memory to run as a whole.
-const LARGEST: usize = 4 << 20;
+pub(super) const LARGEST: usize = 4 << 20;
 
 impl Session {
     /// Runs a command file. `place` is that of the `source` that names it, if there is one.
@@ -60,7 +60,7 @@ impl Session {
         }
         let running = RunningFile { name: name.clone(), identity: None };
         self.files.push(running);
-        let outcome = self.run_steps(steps, name, LineTally::new(self.options.keep_going));
+        let outcome = self.check_and_run(steps, name, LineTally::new(self.options.keep_going));
         self.files.pop();
         outcome
     }
@@ -147,7 +147,8 @@ impl Session {
                 true => steps.push(step),
                 false => {
                     bytes = 0;
-                    if tally.add(self.run_step(step, name)).is_break() {
+                    let checked = self.check_blocks(step.statement().as_slice(), name, true);
+                    if tally.add(checked).is_break() || tally.add(self.run_step(step, name)).is_break() {
                         return tally.outcome();
                     }
                 }
@@ -157,10 +158,14 @@ impl Session {
             let _ = tally.add(self.fail_with(name, fault));
             return tally.outcome();
         }
-        self.run_steps(steps, name, tally)
+        self.check_and_run(steps, name, tally)
     }
 
-    fn run_steps(&mut self, steps: Vec<FileStep>, name: &Name, mut tally: LineTally) -> LineOutcome {
+    fn check_and_run(&mut self, steps: Vec<FileStep>, name: &Name, mut tally: LineTally) -> LineOutcome {
+        let statements: Vec<&ScriptStatement> = steps.iter().filter_map(FileStep::statement).collect();
+        if tally.add(self.check_blocks(&statements, name, false)).is_break() {
+            return tally.outcome();
+        }
         for step in steps {
             // Ctrl-C between two lines is meant for the file.
             let outcome = match self.interrupts.check() {
@@ -209,7 +214,7 @@ impl Session {
         }
     }
 
-    fn fail_with(&mut self, name: &Name, fault: BlockFault) -> LineOutcome {
+    pub(super) fn fail_with(&mut self, name: &Name, fault: BlockFault) -> LineOutcome {
         let report = at_line(name, fault.line, &fault.text).syntax(fault.error);
         self.fail(report)
     }
@@ -233,13 +238,19 @@ enum FileStep {
 }
 
 impl FileStep {
+    fn statement(&self) -> Option<&ScriptStatement> {
+        match self {
+            FileStep::Statement(statement) => Some(statement),
+            FileStep::Bad(..) => None,
+        }
+    }
+
     /// Whether it is an empty line or a comment.
     fn is_idle(&self) -> bool {
-        let FileStep::Statement(statement) = self else {
-            return false;
-        };
-        let text = statement.text.trim();
-        statement.node == Node::Text && (text.is_empty() || text.starts_with('#'))
+        self.statement().is_some_and(|statement| {
+            let text = statement.text.trim();
+            statement.node == Node::Text && (text.is_empty() || text.starts_with('#'))
+        })
     }
 }
 
@@ -289,7 +300,7 @@ pub static SCRIPTS: &[(&str, &str)] = &[
 ];
 
 /// Opens a command file. Of those beside the init file, only what the user or root has written is run.
-fn open(path: &Path, name: &Name) -> Result<OwnedFd, String> {
+pub(super) fn open(path: &Path, name: &Name) -> Result<OwnedFd, String> {
     if !settings_directory().is_some_and(|settings| path.starts_with(settings)) {
         return lines::open(path).map_err(|why| format!("{name} cannot be read: {why}"));
     }

@@ -56,9 +56,11 @@ fn a_block_that_is_not_closed_is_an_error_before_anything_runs() {
     ] {
         assert_eq!(run_file(text, &[]).failed(1, says).out, "", "{text}");
     }
-    // An error within a line is reported when the line runs.
-    let run = run_file("echo a\nif 1\necho b\nfrobnicate\nend\n", &[]);
-    assert_eq!(run.failed(1, "f.pmdb:4:1: error: there is no command").out, "a\nb\n");
+    // A line without a value is reported when it runs, and a wrong line outside of blocks too.
+    for line in ["if 1\nprint nowhere\nend", "frobnicate"] {
+        let run = run_file(&format!("echo a\n{line}\n"), &[]);
+        assert_eq!(run.failed(1, "f.pmdb:").out, "a\n");
+    }
     // Lines from a pipe run as they come, a block as soon as it is complete.
     let run = Home::new().run_with(&[], "echo a\nif 1\necho b\nend\nwhile 1\n");
     assert_eq!(run.failed(1, "<stdin>:5:1: error: this `while`").out, "a\nb\n");
@@ -485,4 +487,64 @@ fn what_is_displayed_is_shown_at_once_and_again_and_again() {
     assert_eq!(out.matches("1: size(demo_buffer)").count(), 3, "{out}");
     home.run(&["-batch", "-ex", "undisplay 5"]).failed(1, "there is no display 5");
     home.run(&["-batch", "-ex", "display rss(all)"]).failed(1, "no process is attached");
+}
+
+#[test]
+fn a_wrong_line_in_a_block_is_an_error_before_the_file_runs() {
+    let home = Home::new();
+    for (block, error) in [
+        ("if 0\n  walk heap where presnt >\nend\n", "f:3:"),
+        ("if 1\n  echo yes\\n\nelse\n  print 0x\nend\n", "f:5:"),
+        ("define d\n  if 0\n    print (1\n  end\nend\n", "f:4:"),
+        ("while 0\n  frobnicate 1\nend\n", "f:3:3: error: there is no command `frobnicate`"),
+        ("foreach $n in 1\n  if 0\n    detach\n  end\nend\n", "f:4:5: error: `detach` is not allowed inside `foreach`"),
+    ] {
+        home.file("f", format!("echo first\n{block}echo last\n"));
+        let run = home.run(&["-batch", "-x", "f"]);
+        assert_eq!(run.failed(1, error).out, "", "{block}");
+        // A block of a pipe is checked when it is complete. Later lines may define a command.
+        let run = home.run_with(&[], &format!("echo first\n{block}echo last\n"));
+        match block.contains("frobnicate") {
+            true => run.is_fine(),
+            false => run.failed(1, &error.replace("f:", "<stdin>:")),
+        };
+        // With --keep-going each fault is reported, and the other lines run.
+        let run = home.run(&["--keep-going", "-batch", "-x", "f"]);
+        run.failed(1, error);
+        assert!(run.out.starts_with("first\n") && run.out.ends_with("last\n"), "{run:?}");
+    }
+}
+
+#[test]
+fn a_command_in_a_block_may_be_defined_anywhere_that_can_be_read() {
+    let home = Home::new();
+    let uses = "if 0\n  greet you\n  hello\nend\necho done\n";
+    home.file("more/names", "define greet\n  hello\nend\nsource aliases\n");
+    home.file("more/aliases", "alias hello = echo hello\n");
+    for text in [
+        format!("define greet\n  hello\nend\nalias hello = echo hello\n{uses}"),
+        format!("{uses}define greet\n  echo late\nend\nalias hello=echo\n"),
+        format!("source more/names\n{uses}"),
+        format!("define load\n  source more/names\nend\n{uses}"),
+    ] {
+        home.file("f", &text);
+        assert_eq!(home.run(&["-batch", "-x", "f"]).is_fine().out, "done\n", "{text}");
+    }
+    // init defines them, or a command of it does.
+    home.file("f", uses);
+    for init in ["define greet\nend\nalias hello = echo\n", "define load\n  source ../../more/names\nend\n"] {
+        home.file(".config/pmdb/init", init);
+        assert_eq!(home.run(&["-batch", "-x", "f"]).is_fine().out, "done\n", "{init}");
+    }
+    home.file(".config/pmdb/init", "");
+    home.run(&["-batch", "-x", "f"]).failed(1, "f:2:3: error: there is no command `greet`");
+    // A file that is not there yet may define them; a slip in a known command stays one.
+    home.file(
+        "f",
+        format!("shell echo define greet > later; echo end >> later\nsource later\nalias hello = echo\n{uses}"),
+    );
+    let run = home.run(&["-batch", "-x", "f"]);
+    assert!(run.is_fine().out.contains("f:5: `greet` is not checked: later may define it"), "{run:?}");
+    home.file("f", "source /dev/stdin\nif 0\n  print (1\nend\n");
+    home.run(&["-batch", "-x", "f"]).failed(1, "f:3:");
 }

@@ -135,9 +135,9 @@ fn an_error_names_the_lines_that_led_to_it() {
     assert_eq!(lines, [2, 8, 2]);
     assert!(home.run(&["--json", "-batch", "-ex", "print nowhere"]).objects()[0].get("callers").is_none());
     // A line that was typed has no file.
-    home.file("two", "define fails\n frobnicate\nend\n");
+    home.file("two", "define fails\n print nowhere\nend\n");
     let run = home.run(&["-batch", "-x", "two", "-ex", "fails"]);
-    run.failed(1, "two:2:2: error: ").failed(1, "  called from fails\n");
+    run.failed(1, "two:2:8: error: ").failed(1, "  called from fails\n");
 }
 
 #[test]

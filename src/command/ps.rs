@@ -91,7 +91,7 @@ Amounts are sorted from the largest down, the other columns from the lowest up. 
 each process. Only huge includes the hugetlb pool.
 
 A command line is in the memory of its process. pmdb does not read it without the right to examine that memory, or \
-if it is swapped out: a read would swap it in. For pmdb itself, TEXT matches the name only.",
+if it is swapped out: a read would swap it in. A row has its first 200 letters, `info process` and JSON have all. For pmdb itself, TEXT matches the name only.",
         examples: &[
             example("ps", "list all processes"),
             example("ps demo", "list the processes with demo in their name"),
@@ -398,7 +398,17 @@ fn amount_of(process: &ProcessRow, of: impl FnOnce(&ProcessMemory) -> Option<u64
 }
 
 fn command_line(process: &ProcessRow) -> Cell<'_> {
-    process.command_line.as_ref().map_or_else(unknown, Cell::new)
+    process.command_line.as_ref().map_or_else(unknown, |line| Cell::new(short_command_line(line)))
+}
+
+/// A command line for a row: those of a JVM or of a browser have thousands of letters.
+pub(super) fn short_command_line(line: &Name) -> String {
+    const MOST: usize = 200;
+    let line = line.to_string();
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}\u{2026}", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
 }
 
 /// The headings of its columns.
@@ -446,6 +456,14 @@ pub(in crate::command) mod samples {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_have_the_first_letters_of_a_command_line() {
+        let long = Name::from(&*"\u{e4}".repeat(2000));
+        assert_eq!(short_command_line(&long), "\u{e4}".repeat(200) + "\u{2026}");
+        let short = Name::from(&*"a".repeat(200));
+        assert_eq!(short_command_line(&short), "a".repeat(200));
+    }
 
     #[test]
     fn processes_without_a_command_line_come_last() {

@@ -1,26 +1,27 @@
-//! `account children`, `account "NAME"`, `account cgroup PATH`.
+//! `account children`, `account of MEMBER, …`, `account "NAME"`, `account cgroup PATH`.
 
 use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
 use super::records::{FREES_FILE_PAGES, FREES_KEPT_MEMORY, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
-use crate::command::attach;
 use crate::command::rows::{self, RowLimit, note_hidden_rows, stop_of_sweep};
 use crate::command::{Context, Error, Flow, Outcome};
-use crate::eval;
+use crate::command::{attach, who};
+use crate::eval::{self, Value};
 use crate::inspect;
 use crate::inspect::account::{Family, FamilyStep, FamilySums};
 use crate::lang::display::write_quoted;
 use crate::lang::field::FilterSubject;
-use crate::lang::parser::{Parsed, Tokens, pattern, text, word};
+use crate::lang::parser::{Parsed, Tokens, part_to_comma, pattern, place, text, with_commas, word};
 use crate::lang::{self, Expected, Expression, Spanned};
 use crate::process::{self, CgroupMemory, Machine, ProcessHandle};
 use crate::render::Sink;
+use crate::render::units::counted;
 use crate::report::{FamilyClass, Reason, Stopped};
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::map;
 use nom::sequence::preceded;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Formatter};
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,14 +35,41 @@ pub(in crate::command) enum FamilyOf {
     Named(Spanned<Expression>),
     /// Those of a memory cgroup and of the groups below it.
     Cgroup(Spanned<String>),
+    /// All of these.
+    Members(Vec<Member>),
 }
 
-/// `children`, `"NAME"`, `cgroup PATH`
+/// A part of `of MEMBER, …`.
+#[derive(Clone, Debug)]
+pub(in crate::command) enum Member {
+    /// A process id, or a variable that holds one or a name.
+    Value(Spanned<Expression>),
+    /// All processes of a name.
+    Named(Spanned<String>),
+}
+
+/// `children`, `of MEMBER, …`, `"NAME"`, `cgroup PATH`
 pub(in crate::command) fn family(input: Tokens<'_>) -> Parsed<'_, FamilyOf> {
     let children = map(word("children"), |_| FamilyOf::Children);
+    let members = map(preceded(word("of"), with_commas(member)), FamilyOf::Members);
     let named = map(text, FamilyOf::Named);
     let cgroup = map(preceded(word("cgroup"), pattern(Expected::Cgroup)), FamilyOf::Cgroup);
-    alt((children, named, cgroup)).parse(input)
+    alt((children, members, named, cgroup)).parse(input)
+}
+
+/// `member`: a process id, a variable, or a name up to a comma or a blank.
+fn member(input: Tokens<'_>) -> Parsed<'_, Member> {
+    let (behind, name) = part_to_comma(input)?;
+    match place(input) {
+        Ok((after, value)) if after.rest.len() == behind.rest.len() && is_value(&value.node) => {
+            Ok((behind, Member::Value(value)))
+        }
+        _ => Ok((behind, Member::Named(name))),
+    }
+}
+
+fn is_value(value: &Expression) -> bool {
+    matches!(value, Expression::Integer(_) | Expression::Variable(_))
 }
 
 impl FamilyOf {
@@ -52,6 +80,16 @@ impl FamilyOf {
             FamilyOf::Cgroup(path) => {
                 f.write_str(" cgroup")?;
                 write_quoted(f, Some(&path.node))
+            }
+            FamilyOf::Members(members) => {
+                f.write_str(" of")?;
+                members.iter().enumerate().try_for_each(|(index, member)| {
+                    f.write_str(if index > 0 { "," } else { "" })?;
+                    match member {
+                        Member::Value(value) => write!(f, " {}", value.node),
+                        Member::Named(name) => write_quoted(f, Some(&name.node)),
+                    }
+                })
             }
         }
     }
@@ -67,23 +105,15 @@ impl FamilyOf {
                 let (Expression::Text(name) | Expression::EscapedText { text: name, .. }) = &name.node else {
                     return Err(Error::refused("expected the name of a process as a text", "`account \"postgres\"`"));
                 };
-                let machine = context.state.machine();
-                let (called, others) = if machine.is_captured() {
-                    (process::captured_processes_called(name, machine), Vec::new())
-                } else {
-                    (process::processes_called(name), process::similar_names(name))
-                };
-                let called = called.map_err(|error| match error {
-                    process::Error::Gone { what, .. } => {
-                        process::Error::no_such_process(what + &attach::similar(&others))
-                    }
-                    error => error,
-                })?;
-                if !others.is_empty() {
-                    let others = attach::spelled(&others);
-                    context.sink.note(format!("left out: processes with similar names ({others})"))?;
+                Ok((called(name, context)?, None))
+            }
+            FamilyOf::Members(members) => {
+                // Each process once, by number.
+                let mut processes = BTreeMap::new();
+                for member in members {
+                    processes.extend(member.processes(context)?.into_iter().map(|one| (one.pid, one)));
                 }
-                Ok((called, None))
+                Ok((processes.into_values().collect(), None))
             }
             FamilyOf::Cgroup(path) => {
                 let machine = context.state.machine();
@@ -130,7 +160,7 @@ impl FamilyOf {
         let summary = summary(&family, &sums, (listed, done), stopped);
         if stopped != Some(Stopped::Closed) {
             classes(&sums, sink)?;
-            members(&sums, cut, sink)?;
+            members(&sums, cut, &machine, sink)?;
             sink.emit(&summary)?;
             if let Some(cgroup) = cgroup {
                 let charged = cgroup.current.as_ref().ok().copied();
@@ -145,6 +175,50 @@ impl FamilyOf {
             None => Ok(Flow::Done),
         }
     }
+}
+
+impl Member {
+    fn processes(&self, context: &mut Context) -> Result<Vec<ProcessHandle>, Error> {
+        let value = match self {
+            Member::Named(name) => return called(&name.node, context),
+            Member::Value(value) => value,
+        };
+        let written = Spanned::new(lang::Range::Expression(value.node.clone()), value.at);
+        if let Value::Text(name) = eval::value(&written, context.state)? {
+            return called(&name, context);
+        }
+        let number = eval::integer(value, context.state)?.get();
+        let machine = context.state.machine();
+        if machine.is_captured() {
+            let listed = machine.process_handles()?.processes.into_iter();
+            let found: Vec<ProcessHandle> = listed.filter(|one| i128::from(one.pid) == number).collect();
+            if found.is_empty() {
+                let message = format!("this capture has no process {number}");
+                return Err(eval::Error::new(value.at, message).hint("`ps` lists its processes").into());
+            }
+            return Ok(found);
+        }
+        Ok(vec![ProcessHandle::of_numbers(attach::resolve(&number.to_string(), context)?.pid, 0)])
+    }
+}
+
+/// All processes of a name. Notes those of similar names.
+fn called(name: &str, context: &mut Context) -> Result<Vec<ProcessHandle>, Error> {
+    let machine = context.state.machine();
+    let (called, others) = if machine.is_captured() {
+        (process::captured_processes_called(name, machine), Vec::new())
+    } else {
+        (process::processes_called(name), process::similar_names(name))
+    };
+    let called = called.map_err(|error| match error {
+        process::Error::Gone { what, .. } => process::Error::no_such_process(what + &attach::similar(&others)),
+        error => error,
+    })?;
+    if !others.is_empty() {
+        let others = attach::spelled(&others);
+        context.sink.note(format!("left out: processes with similar names ({others})"))?;
+    }
+    Ok(called)
 }
 
 const CHARGED_ELSEWHERE: &str = "the processes use more than is charged to the cgroup: memory stays charged to the \
@@ -189,13 +263,16 @@ fn classes(sums: &FamilySums, sink: &mut dyn Sink) -> Result<(), Stopped> {
 }
 
 /// The rows of the processes, those with the most memory of their own first.
-fn members(sums: &FamilySums, cut: Option<RowLimit>, sink: &mut dyn Sink) -> Result<(), Stopped> {
+fn members(sums: &FamilySums, cut: Option<RowLimit>, machine: &Machine, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    let names = sums.members.iter().map(|member| (&member.identity.name, member.identity.pid));
+    let namesakes = who::namesakes(names);
     let mut rows: Vec<AccountMember> = sums
         .members
         .iter()
         .map(|member| AccountMember {
             pid: member.identity.pid,
             process: member.identity.name.clone(),
+            command_line: None,
             rss: member.rss,
             alone: member.alone.clone(),
             ends: member.ends.clone(),
@@ -206,7 +283,13 @@ fn members(sums: &FamilySums, cut: Option<RowLimit>, sink: &mut dyn Sink) -> Res
     let size = |row: &AccountMember| row.alone.clone().unwrap_or(row.rss);
     rows.sort_by_key(|row| Reverse((size(row), row.rss)));
     let more = rows::keep_shown(&mut rows, cut, size);
-    rows.iter().try_for_each(|row| sink.emit(row))?;
+    for row in &mut rows {
+        // Processes of one name are told apart by their command lines.
+        if namesakes.contains(&row.pid) {
+            row.command_line = machine.process_entry(row.pid).and_then(|entry| entry.command_line);
+        }
+        sink.emit(row)?;
+    }
     note_hidden_rows(more, "process", sink)
 }
 
@@ -277,10 +360,20 @@ pub(super) fn meant(range: &Spanned<lang::Range>, error: eval::Error) -> eval::E
             "`{name}` is a condition on pages: `walk all where {name}`; `account by mapping` lists files and (anonymous)"
         )),
         Ok(found) if !found.is_empty() => error.hint(format!(
-            "for processes of this name: `account \"{name}\"`, in a shell with 'single quotes' around it"
+            "for the processes of this name: `account of {name}`"
         )),
         _ => error,
     }
+}
+
+/// The note on a name of memory that processes have too.
+pub(super) fn also_processes(range: &Spanned<lang::Range>) -> Option<String> {
+    let lang::Range::Expression(Expression::Name(name)) = &range.node else {
+        return None;
+    };
+    let processes = counted(process::processes_called(&name.0).ok()?.len() as u64, "process");
+    let name = &range.node;
+    Some(format!("`{name}` is memory of this process here; for {processes} of this name: `account of {name}`"))
 }
 
 /// The hint for a word that begins a clause, where it could only be a name.

@@ -1,6 +1,7 @@
 //! The records of the account of several processes, and how they are written.
 
 use super::records::{bytes, share};
+use crate::command::ps;
 use crate::kernel::{Name, PageSize};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, Table};
@@ -34,6 +35,8 @@ record! {
         pid: u32,
         /// Its name.
         process: Name,
+        /// Its command line, if several of the processes have this name.
+        [optional] command_line: Option<Name>,
         /// Bytes that it maps, as Rss counts them.
         rss: u64,
         /// Bytes that no other process maps.
@@ -181,11 +184,11 @@ fn size_cell(bytes: &Fact<u64>) -> Cell<'static> {
 
 fn process(row: &AccountMember) -> Cell<'static> {
     let others: Vec<String> = row.same_memory.iter().map(u32::to_string).collect();
-    Cell::new(if others.is_empty() {
-        row.process.to_string()
-    } else {
-        format!("{} (one address space with {})", row.process, others.join(", "))
-    })
+    let name = match row.command_line.as_ref().filter(|line| !line.is_empty()) {
+        Some(line) => ps::short_command_line(line),
+        None => row.process.to_string(),
+    };
+    Cell::new(if others.is_empty() { name } else { format!("{name} (one address space with {})", others.join(", ")) })
 }
 
 impl Record for AccountFamily {
@@ -315,6 +318,7 @@ pub(super) mod samples {
         let alike = |pid, alone: Fact<u64>| AccountMember {
             pid,
             process: Name::from("postgres"),
+            command_line: None,
             rss: 54 << 20,
             ends: alone.clone().map(|alone| alone / 2),
             alone,
@@ -365,6 +369,10 @@ pub(super) mod samples {
             Box::new(alike(4711, Ok(3 << 20))),
             Box::new(AccountMember { same_memory: vec![4713, 4714], ..alike(4712, Ok(2 << 20)) }),
             Box::new(AccountMember { pss: Some(20 << 20), ..alike(4715, Ok(1 << 20)) }),
+            Box::new(AccountMember {
+                command_line: Some(Name::from("postgres: checkpointer")),
+                ..alike(4716, Ok(1 << 20))
+            }),
             Box::new(family),
             Box::new(hidden),
             Box::new(AccountCgroup {

@@ -100,7 +100,7 @@ impl Command for AccountFor {
     ];
 
     const ABOUT: About = About {
-        name: CommandName::new("account").whole().alone_before(&["cgroup", "\""]),
+        name: CommandName::new("account").whole().alone_before(&["cgroup", "of", "\""]),
         group: Group::Look,
         summary: "add up resident memory by class",
         text: "\
@@ -153,7 +153,8 @@ Without frame numbers the page map and smaps still show most of it. What cannot 
 Of several processes, each frame is counted once:
 
   children       the process and its descendants
-  \"NAME\"         all processes that `ps` shows by this name, or whose program file has it
+  of A, B, …     these processes: each a PID, a variable or a name
+  \"NAME\"         all processes that `ps` shows by this name, or whose executable has it
   cgroup PATH    the processes of a memory cgroup and of those below it
 
 Rows show the classes, then the processes. `in rss` is the sum of the Rss of all of them. `only here` is what no other \
@@ -232,7 +233,11 @@ what the processes use otherwise.",
             None => None,
             Some(range) => {
                 let subject = eval::subject(range, context.state).map_err(|error| family::meant(range, error))?;
-                Some(subject.spans(range.at, &range_meant(range))?)
+                let spans = subject.spans(range.at, &range_meant(range))?;
+                if let Some(note) = family::also_processes(range).filter(|_| !target.machine.is_captured()) {
+                    context.sink.note(note)?;
+                }
+                Some(spans)
             }
         };
         let space = AddressSpace::of(&target)?;

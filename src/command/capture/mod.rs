@@ -95,6 +95,7 @@ state in the file as a snapshot.
   --overwrite    replace a file that exists
   RANGE          only the pages of this range, rounded to huge pages, and no memory outside it
   children       also the descendants of the process, in one file
+  of A, B, …     these processes: each a PID, a variable or a name
   \"NAME\"         all processes of this name
   cgroup PATH    the processes of a memory cgroup and of those below it
   with memory    also the resident memory of the process: passwords and keys are in it

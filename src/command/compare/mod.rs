@@ -13,7 +13,7 @@ use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Ou
 use crate::eval::{self, Value};
 use crate::inspect::AddressSpace;
 use crate::kernel::Name;
-use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, many, one_of, place, range, text, time, word};
+use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, many, mark, one_of, place, range, text, time, word};
 use crate::lang::{self, Expected, Expression, Spanned, Time, display};
 use crate::process;
 #[cfg(test)]
@@ -21,7 +21,8 @@ use crate::render::Record;
 use crate::report::Shape;
 use nom::Parser;
 use nom::branch::alt;
-use nom::combinator::map;
+use nom::combinator::{map, opt};
+use nom::sequence::preceded;
 use round::{CompareKey, ComparisonRound};
 use std::fmt::{self, Formatter};
 
@@ -126,7 +127,8 @@ Needs frame numbers (CAP_SYS_ADMIN).",
         input.expect(Expected::NamedProcess);
         let children = map(word("children"), |_| OtherProcess::Children);
         let process = |input| alt((place, text)).parse(input);
-        let processes = (process, many(process)).map(|(first, more)| [vec![first], more].concat());
+        let processes =
+            (process, many(preceded(opt(mark(",")), process))).map(|(first, more)| [vec![first], more].concat());
         let processes = map(processes, OtherProcess::Processes);
         let (mut input, with) = alt((children, processes)).parse(input)?;
         let (mut in_, mut by, mut cut, mut every, mut duration, mut until) = (None, None, None, None, None, None);

@@ -118,7 +118,7 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
             last: None,
             own: machine.own_number().ok().flatten(),
             own_mappings: 0,
-            named: BTreeMap::new(),
+            named: BTreeSet::new(),
             symbols: &context.state.symbols,
             of_files: HashMap::new(),
             of_relatives: None,
@@ -142,7 +142,7 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
         let answer = search.summary();
         let is_target = own.is_some() && question.near == own;
         let own_mappings = Some(own_mappings).filter(|&own| own > 0 && !is_target);
-        let namesakes = namesakes(named);
+        let namesakes = namesakes(named.iter().map(|(name, pid)| (name, *pid)));
         let mut summary = summary(answer, &question, &machine);
         summary.words.own_mappings = own_mappings;
         let is_unmapped = summary.counts.mappings == 0 && stopped.is_none();
@@ -242,7 +242,11 @@ fn list(namesakes: &BTreeSet<u32>, machine: &Machine, sink: &mut dyn Sink) -> Re
 }
 
 /// The processes that share a name with another.
-fn namesakes(named: BTreeMap<Name, BTreeSet<u32>>) -> BTreeSet<u32> {
+pub(super) fn namesakes<'a>(processes: impl Iterator<Item = (&'a Name, u32)>) -> BTreeSet<u32> {
+    let mut named: BTreeMap<&Name, BTreeSet<u32>> = BTreeMap::new();
+    for (name, pid) in processes {
+        named.entry(name).or_default().insert(pid);
+    }
     let several = named.into_values().filter(|pids| pids.len() > 1);
     several.flatten().collect()
 }
@@ -254,8 +258,8 @@ struct Listener<'a> {
     /// The process id of pmdb, and mappings by pmdb itself.
     own: Option<u32>,
     own_mappings: u64,
-    /// The processes of each name.
-    named: BTreeMap<Name, BTreeSet<u32>>,
+    /// The processes, with their names.
+    named: BTreeSet<(Name, u32)>,
     symbols: &'a Symbols,
     of_files: HashMap<FilePosition, Option<SymbolBrief>>,
     /// The symbol of the last mapping without a file, and where it was found: relatives have the same.
@@ -274,7 +278,7 @@ impl Listener<'_> {
             self.own_mappings += mapper.pages;
         }
         let symbol = self.symbol(&mapper, address);
-        self.named.entry(identity.name.clone()).or_default().insert(identity.pid);
+        self.named.insert((identity.name.clone(), identity.pid));
         MapperRow {
             pid: identity.pid,
             name: identity.name,
@@ -347,11 +351,9 @@ mod tests {
 
     #[test]
     fn command_lines_are_wanted_where_several_processes_have_a_name() {
-        let named = [
-            (Name::new("postgres"), [7, 8, 9].into()),
-            // Two mappings of one process.
-            (Name::new("pmdb"), [5].into()),
-        ];
-        assert_eq!(namesakes(named.into()), [7, 8, 9].into());
+        let (postgres, pmdb) = (Name::new("postgres"), Name::new("pmdb"));
+        // Two mappings of one process.
+        let named = [(&postgres, 7), (&pmdb, 5), (&postgres, 8), (&postgres, 9), (&pmdb, 5)];
+        assert_eq!(namesakes(named.into_iter()), [7, 8, 9].into());
     }
 }

@@ -159,6 +159,23 @@ pub(crate) fn part_of_name<'a>(input: Tokens<'a>, clauses: &[&str]) -> Parsed<'a
     }
 }
 
+/// The name of a process up to a comma or a blank, or one quoted token without its quotes.
+pub(crate) fn part_to_comma(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
+    let begins = |token: &Token<'_>| match token.kind {
+        TokenKind::Number(_) | TokenKind::Name | TokenKind::Quoted(_) | TokenKind::Text(_) => true,
+        TokenKind::Variable => !is_fixed(token.text),
+        _ => false,
+    };
+    input.expect(Expected::Process);
+    let (tokens, _) = up_to_blank(input);
+    let length = tokens.iter().position(|token| is_mark(token, ",")).unwrap_or(tokens.len());
+    let (tokens, rest) = input.rest.split_at(length);
+    if !tokens.first().is_some_and(begins) {
+        return input.fail(Expected::Process);
+    }
+    Ok((Tokens { rest, ..input }, part(input, tokens).map(|raw| raw.text)))
+}
+
 fn up_to_blank(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
     let (text, _) = split_text(input);
     let blank = text.iter().skip(1).position(|token| !token.is_glued);

@@ -24,8 +24,8 @@ use nom::combinator::cut;
 pub(crate) use super::lexer::{Token, TokenKind, unescape};
 pub(crate) use command::{
     Raw, address, after, arguments as command_arguments, arguments_of, clause, command_name, end_of_text, format,
-    hint_at_missing_with, layout, list_once, listed, option, part, part_of_name, pattern, range, raw, raw_text, search,
-    setting, setting_value, snapshot_file, split_text, value, watched, with_how,
+    hint_at_missing_with, layout, list_once, listed, option, part, part_of_name, part_to_comma, pattern, range, raw,
+    raw_text, search, setting, setting_value, snapshot_file, split_text, value, watched, with_how,
 };
 pub(crate) use expression::{expression, filter, page_filter, place, span_with};
 pub use fault::suffixes;

@@ -138,7 +138,7 @@ pub fn one_address_space_is_one_member() {
 
 pub fn by_name_and_without_a_target() {
     // Shells that give themselves a name.
-    let name = format!("pmdbfam{}", std::process::id() % 100_000);
+    let name = format!("pmdb-fam{}", std::process::id() % 100_000);
     let mut children: Vec<_> = (0..3)
         .map(|_| {
             let mut shell = Command::new("sh")
@@ -164,6 +164,14 @@ pub fn by_name_and_without_a_target() {
     };
     let (is_ok, all) = run(&format!("account \"{name}\" top 2"));
     let pids: BTreeSet<u64> = children.iter().map(|child| child.id().into()).collect();
+    let [first, second, _] = pids.iter().copied().collect::<Vec<_>>()[..] else { panic!("{pids:?}") };
+    let lists = [
+        (format!("account of {name}"), pids.clone()),
+        (format!("account of {first},{second}"), [first, second].into()),
+        (format!("account of {second}, '{name}', {first}"), pids.clone()),
+    ];
+    let listed: Vec<_> = lists.into_iter().map(|(command, pids)| (run(&command), command, pids)).collect();
+    let lines: HashMap<u64, String> = pids.iter().map(|&pid| (pid, plain_command_line(pid))).collect();
     for child in &mut children {
         child.kill().expect("to end it");
         child.wait().expect("its end");
@@ -175,9 +183,27 @@ pub fn by_name_and_without_a_target() {
     let [summary] = of_type(&all, "account-family")[..] else { panic!("{all:?}") };
     assert_eq!(summary["processes"], 3);
     assert!(bytes(summary) <= summary["rss"].as_u64().expect("a sum"));
-    let (is_ok, all) = run("account \"there is no such process\"");
-    assert!(!is_ok, "{all:?}");
-    assert_eq!(of_type(&all, "error").len(), 1);
+    for ((is_ok, all), command, pids) in listed {
+        assert!(is_ok, "{command}: {all:?}");
+        let rows = of_type(&all, "account-process");
+        let found: BTreeSet<u64> = rows.iter().map(|row| row["pid"].as_u64().expect("a number")).collect();
+        assert_eq!((found, rows.len()), (pids.clone(), pids.len()), "{command}");
+        // They have one name, so the rows have command lines.
+        for row in rows {
+            assert_eq!(row["command_line"], lines[&row["pid"].as_u64().expect("a number")], "{command}");
+        }
+    }
+    for missing in ["account \"there is no such process\"", "account of 2147483647", "account of no-such-process"] {
+        let (is_ok, all) = run(missing);
+        assert!(!is_ok, "{all:?}");
+        assert_eq!(of_type(&all, "error").len(), 1);
+    }
+}
+
+/// The arguments of a process with blanks between them, read without pmdb.
+fn plain_command_line(pid: u64) -> String {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).expect("a command line");
+    line.trim_end_matches('\0').replace('\0', " ")
 }
 
 /// What nobody maps: the question after an OOM kill.

@@ -134,6 +134,11 @@ if it is swapped out: a read would swap it in. A row has its first 200 letters, 
         let own = std::process::id();
         let filter = asked.filter.as_ref();
         let filter = filter.map(|text| pattern_text(context, text).node);
+        // Searched for as a text, it would find the shell that runs pmdb with it.
+        if let Some(order) = filter.as_deref().and_then(order_in) {
+            let hint = format!("`ps TEXT by {0}`, `ps TEXT by {0} top 5`", order.word());
+            return Err(Error::refused("only `top N` and `limit N` can follow the order", hint));
+        }
         let wanted = |entry: &&ProcessEntry| {
             filter.as_ref().is_none_or(|text| {
                 let contains = |bytes: &[u8]| bytes.windows(text.len().max(1)).any(|part| part == text.as_bytes());
@@ -191,6 +196,16 @@ if it is swapped out: a read would swap it in. A row has its first 200 letters, 
         }
         Ok(Flow::Done)
     }
+}
+
+/// The order in a text such as `postgres by pss total`, where a clause goes on with a word that cannot stand there.
+fn order_in(text: &str) -> Option<ProcessOrder> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let order = |three: &[&str]| match three {
+        ["by", order, _] => ProcessOrder::from_word(order),
+        _ => None,
+    };
+    words.windows(3).find_map(order)
 }
 
 /// The note if a text looks like a clause. A lone `by` may also be a word of some command line.
@@ -480,6 +495,18 @@ mod tests {
         let mut rows: Vec<ProcessRow> = commands.into_iter().zip(1..).map(row).collect();
         sort(&mut rows, ProcessOrder::Command);
         assert_eq!(rows.iter().map(|row| row.pid).collect::<Vec<_>>(), [4, 2, 1, 3]);
+    }
+
+    #[test]
+    fn a_word_after_the_order_is_no_text() {
+        for (text, order) in [
+            ("postgres by pss total", Some(ProcessOrder::Pss)),
+            ("by rss descending", Some(ProcessOrder::Rss)),
+            ("by rss", None),
+            ("stand by me", None),
+        ] {
+            assert_eq!(order_in(text), order, "{text}");
+        }
     }
 
     #[test]

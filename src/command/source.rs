@@ -30,7 +30,7 @@ a text.
 The first error ends the file, and is shown with file, line and column, and with the lines that led there. \
 `--keep-going` on pmdb's command line continues instead. A file may source other files, but not itself. A regular \
 file is read whole before its first line runs: a block without its `end` is an error at once. So is a wrong line in a \
-block, even if it would not run, and an unknown command in a block, unless the file, init or a file of a `source` line \
+block, even if it would not run. An unknown command in a block is one too, unless the file, init or a sourced file \
 defines it.
 
 Put a path with blanks in quotes. ~/ is your home directory. In a command file a path begins in the directory of \

@@ -52,7 +52,7 @@ impl Evaluator<'_> {
             Function::Rss | Function::Pss | Function::Uss | Function::Swapped | Function::Huge => {
                 let spans = self.spans(argument, function)?;
                 note_one_page(&spans);
-                self.amount(function, &spans, at)
+                self.amount(function, &spans, filter, at)
             }
             Function::Count
             | Function::Bytes

@@ -103,7 +103,7 @@ impl Evaluator<'_> {
         if name == "frames" {
             return error.hint("`walk pfn:A..pfn:B` lists frames, and `summary frames` counts those of the machine");
         }
-        if let Some(function) = Function::from_word(name).filter(|one| one.adds_up()) {
+        if let Some(function) = Function::from_word(name).filter(|one| one.takes_filter()) {
             return error.hint(format!("`{}` is a function of a range: `{0}(all)`", function.name()));
         }
         let mut near = self.similar_mappings(name);

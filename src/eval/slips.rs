@@ -127,7 +127,7 @@ impl Evaluator<'_> {
         use Function as F;
         match (function, &argument.node) {
             (F::Start | F::End | F::Size, _) => false,
-            _ if function.adds_up() => note_range(argument, self.scope),
+            _ if function.takes_filter() => note_range(argument, self.scope),
             (_, Range::Expression(place)) => note(&Spanned::new(place.clone(), argument.at), "", self.scope),
             _ => false,
         }

@@ -10,10 +10,17 @@ use crate::inspect::{
 };
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, FrameRange, State, VirtualAddress};
-use crate::lang::{FilterExpression, Function, PageField, Span, Spanned};
+use crate::lang::{FilterExpression, FilterField, Function, PageField, Span, Spanned};
 use crate::process;
 use crate::render::units::counted;
 use crate::report::Fact;
+
+/// Whether a filter is about kinds of pages, which untouched pages have too, and not about states.
+fn is_of_kinds(filter: &FilterExpression<PageField>) -> bool {
+    let of = |is: fn(&str) -> bool| filter.has_field(is);
+    of(|name| matches!(PageField::from_name(name), Some(PageField::Kind(_))))
+        && !of(|name| matches!(PageField::from_name(name), Some(PageField::State(_) | PageField::AnyState)))
+}
 
 /// The note about pages that are counted as runs, and may be pages of zeros, which are no run.
 pub fn perhaps_zeros(totals: &Totals) -> Option<String> {
@@ -41,6 +48,7 @@ impl<'a> Evaluator<'a> {
     ) -> Result<Value> {
         let call = Call::of(function.name(), at);
         let space = self.view_within(&call, spans)?;
+        let written = filter;
         let filter = filter.map(|filter| page_filter(filter, &space, self.scope)).transpose()?;
         let own = match function {
             // The zero page is no run of anybody's memory.
@@ -64,6 +72,12 @@ impl<'a> Evaluator<'a> {
             }
         }
         kept.finish()?;
+        let untouched = totals.states().of(State::Untouched);
+        if written.is_some_and(|filter| is_of_kinds(&filter.node)) && (1..totals.pages).contains(&untouched) {
+            let untouched = counted(untouched, "page");
+            let note = "of these are untouched: `rss(RANGE where FILTER)` adds up resident memory";
+            self.scope.note(format!("{untouched} {note}"));
+        }
         if matches!(function, Function::Runs | Function::Longest)
             && let Some(note) = perhaps_zeros(&totals)
         {
@@ -112,8 +126,14 @@ impl<'a> Evaluator<'a> {
         MatchingPages { scope: self.scope, call, sweep, question, selection: Selection::default(), done: 0, total }
     }
 
-    /// `rss(R)` and its like, in bytes: what `regions` adds up, of the part that lies in the range.
-    pub(super) fn amount(&self, function: Function, spans: &Spans, at: Span) -> Result<Value> {
+    /// `rss(R where F)` and its like, in bytes: what `regions` adds up, of the part that lies in the range.
+    pub(super) fn amount(
+        &self,
+        function: Function,
+        spans: &Spans,
+        filter: Option<&Spanned<FilterExpression<PageField>>>,
+        at: Span,
+    ) -> Result<Value> {
         let need = match function {
             Function::Rss => Facts::KINDS,
             Function::Pss | Function::Uss => Facts::COUNTS,
@@ -122,9 +142,10 @@ impl<'a> Evaluator<'a> {
         };
         let call = Call::of(function.name(), at);
         let space = self.view_within(&call, spans)?;
+        let filter = filter.map(|filter| page_filter(filter, &space, self.scope)).transpose()?;
         let (mut sum, mut known) = (Ok(0u64), false);
         let mut left_out = None;
-        let mut regions = space.region_stats(spans.ranges(), need).within(self.scope.budget());
+        let mut regions = space.stats_of_pages(spans.ranges(), need, filter.as_ref()).within(self.scope.budget());
         while let Some((viewed, stats)) = regions.next().map_err(|cause| call.caused_by(cause))? {
             // The kernel shows nothing of device mappings, and adds nothing for them either.
             let counted = stats.why_hidden().map_or_else(|| is_counted(function, viewed), Err);
@@ -137,8 +158,13 @@ impl<'a> Evaluator<'a> {
                 }
             }
         }
+        if let Some(selection) = regions.selection() {
+            is_decided(&call, selection)?;
+        }
         let sum = match (sum, left_out) {
             (_, Some(reason)) if !known => Err(reason),
+            // The kernel counts whole regions only.
+            (sum, _) if filter.is_some() => sum,
             (Err(reason), _) => self.kernel_count(function, &space, spans)?.ok_or(reason),
             (sum, _) => sum,
         };
@@ -279,16 +305,21 @@ impl MatchingPages<'_> {
         if !sweep.changed_ranges().is_empty() {
             scope.note(format!("the regions changed during {}: run it again for a consistent number", call.name));
         }
-        let unknown = |pages, reason| {
-            let pages = counted(pages, "page");
-            let why = format!(": whether the filter holds for {pages} is not certain");
-            Err(call.unknown(why, &reason))
-        };
-        match (selection.undecided.reason(), selection.unknown_content.reason()) {
-            (Some(reason), _) => unknown(selection.undecided.pages(), reason),
-            (None, Some(reason)) => unknown(selection.unknown_content.pages(), reason),
-            (None, None) => Ok(()),
-        }
+        is_decided(call, &selection)
+    }
+}
+
+/// An error if a filter neither keeps nor leaves out a page.
+fn is_decided(call: &Call, selection: &Selection) -> Result<()> {
+    let unknown = |pages, reason| {
+        let pages = counted(pages, "page");
+        let why = format!(": whether the filter holds for {pages} is not certain");
+        Err(call.unknown(why, &reason))
+    };
+    match (selection.undecided.reason(), selection.unknown_content.reason()) {
+        (Some(reason), _) => unknown(selection.undecided.pages(), reason),
+        (None, Some(reason)) => unknown(selection.unknown_content.pages(), reason),
+        (None, None) => Ok(()),
     }
 }
 

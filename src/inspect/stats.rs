@@ -8,7 +8,7 @@ use super::folio::FolioTotals;
 use super::page::{Facts, Page, StateSet};
 use super::region::ViewedRegion;
 use super::rows::{StateCounts, Totals};
-use super::sweep::Sweep;
+use super::sweep::{Selection, Sweep};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Kind, State};
 use crate::process::Categories;
@@ -112,6 +112,8 @@ pub struct RegionSweep {
     need: Facts,
     wanted: Facts,
     pages: Sweep,
+    /// The filter of the pages that are added up, and what it leaves undecided; all are if absent.
+    chosen: Option<(Question, Selection)>,
     /// The region that is being added up.
     current: Option<(usize, RegionTally)>,
     /// A region that has been added up, after those of `missing` that are before it.
@@ -126,6 +128,11 @@ impl AddressSpace {
     /// `need` is unknown. Where only flags show the zero page, `zero` and `rss` need [`Facts::KINDS`]. Without the
     /// right to read map counts, `shared` and `private` come from bit 56 where it is reliable.
     pub fn region_stats(&self, ranges: &[AddressRange], need: Facts) -> RegionSweep {
+        self.stats_of_pages(ranges, need, None)
+    }
+
+    /// The same of the pages that a filter keeps.
+    pub(crate) fn stats_of_pages(&self, ranges: &[AddressRange], need: Facts, filter: Option<&Filter>) -> RegionSweep {
         let available = self.availability();
         let mut wanted = need & (Facts::COUNTS | Facts::HUGE | Facts::ORDER) | Facts::KINDS;
         if need.contains(Facts::COUNTS) && available.counts.is_err() {
@@ -142,14 +149,17 @@ impl AddressSpace {
         // Flags, which tell averages and folios, are read for all.
         let is_unknown =
             Filter::new(Facts::ENTRIES, |page, _| page.huge != Some(false) || page.exclusive() != Some(true));
-        let question = if wanted.intersects(Facts::FLAGS | Facts::ORDER) {
+        let question = if let Some(filter) = filter {
+            Question::of_kept(filter, wanted)
+        } else if wanted.intersects(Facts::FLAGS | Facts::ORDER) {
             Question::from(wanted)
         } else {
             Question::of_kept(&is_unknown, wanted)
         };
         let (known, missing) = self.known_parts(ranges);
+        let chosen = filter.map(|_| (question.clone(), Selection::default()));
         let pages = self.pages(&known, question);
-        RegionSweep { space: self.clone(), need, wanted, pages, current: None, done: None, missing }
+        RegionSweep { space: self.clone(), need, wanted, pages, chosen, current: None, done: None, missing }
     }
 
     /// The parts of `ranges` in regions whose pages are known there, and the other regions.
@@ -191,8 +201,12 @@ impl RegionSweep {
             if self.current.as_ref().is_none_or(|(last, _)| *last != index) {
                 self.done = self.current.replace((index, RegionTally::new(&self.space, self.need, self.wanted)));
             }
-            if let Some((_, tally)) = &mut self.current {
-                chunk.pages().for_each(|page| tally.add(&page));
+            match (&mut self.current, &mut self.chosen) {
+                (Some((_, tally)), Some((question, selection))) => {
+                    selection.matching_pages(chunk, question).for_each(|page| tally.add(&page));
+                }
+                (Some((_, tally)), None) => chunk.pages().for_each(|page| tally.add(&page)),
+                (None, _) => {}
             }
         }
         self.done = self.done.take().or_else(|| self.current.take());
@@ -210,6 +224,11 @@ impl RegionSweep {
         let stats = viewed.map(|viewed| (viewed, tally.stats(&self.space, viewed, self.need, self.wanted)));
         self.space.check()?;
         Ok(stats)
+    }
+
+    /// What the filter left undecided so far.
+    pub(crate) fn selection(&self) -> Option<&Selection> {
+        self.chosen.as_ref().map(|(_, selection)| selection)
     }
 
     /// Regions that changed during the sweep, once it has ended.

@@ -355,19 +355,10 @@ worded! {
 }
 
 impl Function {
-    /// Whether it counts pages, and so takes a filter.
+    /// Whether it adds up the pages of a range, and so takes a filter.
     pub fn takes_filter(self) -> bool {
-        matches!(
-            self,
-            Function::Count | Function::Bytes | Function::Runs | Function::Longest | Function::First | Function::Last
-        )
-    }
-
-    /// Whether it adds up the pages of a range.
-    pub fn adds_up(self) -> bool {
-        let is_amount =
-            matches!(self, Function::Rss | Function::Pss | Function::Uss | Function::Swapped | Function::Huge);
-        is_amount || self.takes_filter()
+        use Function::{Bytes, Count, First, Huge, Last, Longest, Pss, Rss, Runs, Swapped, Uss};
+        matches!(self, Count | Bytes | Runs | Longest | First | Last | Rss | Pss | Uss | Swapped | Huge)
     }
 }
 
@@ -436,6 +427,11 @@ impl<F: FilterField> FilterExpression<F> {
         FilterExpression::of(Expression::Binary { operator: Spanned::new(BinaryOperator::And, place), left, right })
     }
 
+    /// Whether it has a field of these names.
+    pub fn has_field(&self, is: fn(&str) -> bool) -> bool {
+        self.condition.has_field(is)
+    }
+
     /// Whether it tests a page or region. A filter that only compares values gives the same answer for all.
     pub fn has_fields(&self) -> bool {
         self.condition.has_fields()
@@ -455,6 +451,16 @@ impl Expression {
             Expression::Field(_) | Expression::Flag(_) => true,
             Expression::Unary { operand, .. } => operand.node.has_fields(),
             Expression::Binary { left, right, .. } => left.node.has_fields() || right.node.has_fields(),
+            _ => false,
+        }
+    }
+
+    /// Whether it has a field of these names.
+    fn has_field(&self, is: fn(&str) -> bool) -> bool {
+        match self {
+            Expression::Field(name) => is(name),
+            Expression::Unary { operand, .. } => operand.node.has_field(is),
+            Expression::Binary { left, right, .. } => left.node.has_field(is) || right.node.has_field(is),
             _ => false,
         }
     }

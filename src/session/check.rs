@@ -47,7 +47,7 @@ impl Session {
                 _ if definitions.names.contains(word) || is_unknown && is_pipe => {}
                 Some(unread) if is_unknown => {
                     let line = fault.line;
-                    self.note(format!("{name}:{line}: `{word}` is not checked: {unread} may define it"));
+                    self.note(format!("line {line} of {name} is not checked: {unread} may define `{word}`"));
                 }
                 _ => {
                     outcome = self.fail_with(name, fault);

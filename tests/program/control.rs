@@ -544,7 +544,7 @@ fn a_command_in_a_block_may_be_defined_anywhere_that_can_be_read() {
         format!("shell echo define greet > later; echo end >> later\nsource later\nalias hello = echo\n{uses}"),
     );
     let run = home.run(&["-batch", "-x", "f"]);
-    assert!(run.is_fine().out.contains("f:5: `greet` is not checked: later may define it"), "{run:?}");
+    assert!(run.is_fine().out.contains("line 5 of f is not checked: later may define `greet`"), "{run:?}");
     home.file("f", "source /dev/stdin\nif 0\n  print (1\nend\n");
     home.run(&["-batch", "-x", "f"]).failed(1, "f:3:");
 }

@@ -68,7 +68,10 @@ fn pages_are_counted_as_walk_counts_them() {
         ("kind(0x1000000, +4p)", "anonymous"),
         ("rss(all) / 1p", "12"),
         ("rss(0x1000000, +4p) / 1p", "2"),
+        ("rss(all where address >= 0x100a000) / 1p", "4"),
+        ("rss(all where not present)", "0"),
         ("swapped(all)", "0"),
+        ("swapped(all where anonymous)", "0"),
         ("state(0x1002001)", "present"),
         ("state(0x1000000)", "untouched"),
         ("state(0x2000000)", "unmapped"),
@@ -87,6 +90,24 @@ fn pages_are_counted_as_walk_counts_them() {
         assert_eq!(session.value(&format!("count({range})")), walked, "{line}");
         let bytes = session.value("$_bytes");
         assert_eq!(session.value(&format!("bytes({range})")), bytes, "{line}");
+    }
+}
+
+#[test]
+fn a_count_of_a_kind_notes_its_untouched_pages() {
+    let mut session = Session::new(|_| {});
+    for (text, is_noted) in [
+        ("count(all where anonymous)", true),
+        ("bytes(0x1000000, +20p where anonymous and address > 0)", true),
+        ("count(all where anonymous and present)", false),
+        ("count(all where not present)", false),
+        ("count(0x1002000, +4p where anonymous)", false),
+        ("count(all)", false),
+        ("rss(all where anonymous)", false),
+    ] {
+        let records = session.run(&format!("print {text}")).unwrap();
+        let is_of_untouched = notes(&records).iter().any(|note| note.contains("of these are untouched"));
+        assert_eq!(is_of_untouched, is_noted, "{text}");
     }
 }
 

@@ -5,6 +5,7 @@
 //! names it. A page of which a field is unknown, and with it whether the filter holds, is left out with the reason.
 
 mod field;
+mod mistaken;
 mod unknown;
 
 use super::error::{Error, Result};
@@ -15,13 +16,14 @@ use super::{Integer, Scope, Value};
 use crate::inspect::{self, AddressSpace, Facts, Page, RegionStats, ViewedRegion};
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::text::{escape, unescape, unescape_quoted};
-use crate::kernel::{Kind, Name, PageFlags, PageSize, State};
+use crate::kernel::{Name, PageFlags, PageSize, State};
 use crate::lang::{
     self, BinaryOperator as Op, Expression, FilterField, PageField, RegionField, Span, Spanned, UnaryOperator,
     ValueType,
 };
 use crate::process::Machine;
 use crate::report::{Fact, Reason};
+use mistaken::{EASILY_MISTAKEN, REGION_EASILY_MISTAKEN};
 use regex_lite::Regex;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -53,31 +55,6 @@ pub fn page_filter(
     };
     Ok(compile(predicate, fields.need, machine, known))
 }
-
-/// Fields that are not what they are called, the field that is meant mostly, and what they are: not noted where both
-/// are used.
-const EASILY_MISTAKEN: [(PageField, PageField, &str); 4] = [
-    (
-        PageField::Flag(PageFlags::LOCKED),
-        PageField::Flag(PageFlags::MLOCKED),
-        "`locked` is the kernel's lock of a page during I/O; what mlock keeps in memory is `mlocked`",
-    ),
-    (
-        PageField::Flag(PageFlags::DIRTY),
-        PageField::TableDirty,
-        "pages of a file are `dirty` until they are written back; in anonymous memory reclaim sets this flag, not the write (`help filters`)",
-    ),
-    (
-        PageField::Kind(Kind::Cached),
-        PageField::Kind(Kind::File),
-        "`cached` pages are in the page cache but not mapped here; `cached or (file or shmem) and present` adds the mapped ones",
-    ),
-    (
-        PageField::Shared,
-        PageField::Exclusive,
-        "`shared` selects the regions mapped with MAP_SHARED; `present and not exclusive` selects pages that others map too",
-    ),
-];
 
 /// A filter over page frames without a process, for `walk pfn:A..pfn:B`. Frames of `machine` have flags, a map count, a
 /// number, an address, a zone, and a cgroup; what belongs to pages of a process is refused.
@@ -145,7 +122,12 @@ pub struct RegionFilter {
 /// An expression has no value. The error gives its place.
 pub fn region_filter(filter: &Spanned<lang::FilterExpression<RegionField>>, scope: &dyn Scope) -> Result<RegionFilter> {
     let mut fields = RegionFields { asked: Vec::new() };
-    Ok(RegionFilter { predicate: predicate(filter, &mut fields, scope)?, asked: fields.asked })
+    let predicate = predicate(filter, &mut fields, scope)?;
+    let is_used = |field: &RegionField| fields.asked.contains(field);
+    for (_, _, note) in REGION_EASILY_MISTAKEN.iter().filter(|(field, other, _)| is_used(field) && !is_used(other)) {
+        scope.note((*note).to_owned());
+    }
+    Ok(RegionFilter { predicate, asked: fields.asked })
 }
 
 impl RegionFilter {

@@ -207,7 +207,7 @@ fn no_format(text: &str) -> (String, Option<String>) {
 /// The function that adds up what this word is about.
 fn sum_of(word: &str) -> Option<&'static str> {
     let word = if word == "resident" { Function::Rss.name() } else { word };
-    Function::from_word(word).filter(|function| function.adds_up()).map(Function::name)
+    Function::from_word(word).filter(|function| function.takes_filter()).map(Function::name)
 }
 
 /// No process has a larger number (`PID_MAX_LIMIT` in include/linux/threads.h).

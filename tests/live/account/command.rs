@@ -80,6 +80,26 @@ pub fn rows_add_up_to_rss() {
     end(child);
 }
 
+/// Of anonymous memory and copies it is `Anonymous` of smaps_rollup, and a filter and its `not` add up to the whole.
+pub fn amounts_of_matching_pages() {
+    let (puppet, child) = varied();
+    let pid = puppet.0.pid();
+    let value = |text: &str| -> u64 {
+        let records = records(pid, &format!("print {text}"));
+        let [value] = of_type(&records, "value")[..] else { panic!("{text}: {records:?}") };
+        value["value"].as_str().and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{text}: {value}"))
+    };
+    let kernel = rollup(pid);
+    let anonymous = "anonymous or private_copy or ksm";
+    assert_eq!(value(&format!("rss(all where {anonymous})")), kernel["Anonymous"]);
+    for function in ["rss", "uss", "swapped", "huge"] {
+        let (with, without) = ("where writable", "where not writable");
+        let parts = [with, without].map(|filter| value(&format!("{function}(all {filter})")));
+        assert_eq!(parts.iter().sum::<u64>(), value(&format!("{function}(all)")), "{function}: {parts:?}");
+    }
+    end(child);
+}
+
 /// Regions are told apart by address, and each has what smaps says of it.
 pub fn by_region_as_smaps() {
     let (puppet, child) = varied();

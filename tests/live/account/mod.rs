@@ -35,6 +35,7 @@ pub const TESTS: &[Test] = &[
     ("account::swap_is_beside", classes::swap_is_beside),
     ("account::guards_and_zeros_are_beside", classes::guards_and_zeros_are_beside),
     ("account::rows_add_up_to_rss", command::rows_add_up_to_rss),
+    ("account::amounts_of_matching_pages", command::amounts_of_matching_pages),
     ("account::by_region_as_smaps", command::by_region_as_smaps),
     ("account::it_fits_a_screen", command::it_fits_a_screen),
     ("account::a_core_has_pages_that_may_be_zeros", command::a_core_has_pages_that_may_be_zeros),

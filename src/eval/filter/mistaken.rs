@@ -1,0 +1,48 @@
+//! Words of filters that are easily taken for others, and the notes about them.
+
+use crate::kernel::{Kind, PageFlags};
+use crate::lang::{PageField, RegionField};
+
+/// Fields that are not what they are called, the field that is meant mostly, and what they are: not noted where both
+/// are used.
+pub(super) const EASILY_MISTAKEN: [(PageField, PageField, &str); 5] = [
+    (
+        PageField::Flag(PageFlags::LOCKED),
+        PageField::Flag(PageFlags::MLOCKED),
+        "`locked` is the kernel's lock of a page during I/O; what mlock keeps in memory is `mlocked`",
+    ),
+    (
+        PageField::Flag(PageFlags::DIRTY),
+        PageField::TableDirty,
+        "pages of a file are `dirty` until they are written back; in anonymous memory reclaim sets this flag, not the write (`help filters`)",
+    ),
+    (
+        PageField::Kind(Kind::Cached),
+        PageField::Kind(Kind::File),
+        "`cached` pages are in the page cache but not mapped here; `cached or (file or shmem) and present` adds the mapped ones",
+    ),
+    (
+        PageField::Shared,
+        PageField::Exclusive,
+        "`shared` selects the regions mapped with MAP_SHARED; `present and not exclusive` selects pages that others map too",
+    ),
+    (
+        PageField::Private,
+        PageField::Exclusive,
+        "`private` selects the regions mapped with MAP_PRIVATE; `present and exclusive` selects pages that nobody else maps",
+    ),
+];
+
+/// The same of regions: two of their columns have the names of conditions.
+pub(super) const REGION_EASILY_MISTAKEN: [(RegionField, RegionField, &str); 2] = [
+    (
+        RegionField::Shared,
+        RegionField::SharedBytes,
+        "`shared` selects the regions mapped with MAP_SHARED; the column of that name is `shared > 0`",
+    ),
+    (
+        RegionField::Private,
+        RegionField::PrivateBytes,
+        "`private` selects the regions mapped with MAP_PRIVATE; the column of that name is `private > 0`",
+    ),
+];

@@ -46,21 +46,52 @@ pub enum ReadEnd {
 /// # Errors
 /// The target is gone, or its memory may not be read.
 pub fn read_resident(target: &Target, start: VirtualAddress, into: &mut [u8]) -> Result<MemoryRead> {
-    let mut done = 0;
-    let ended = loop {
-        let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) else {
-            break None;
+    MemoryReader::default().read(target, start, into)
+}
+
+/// Reads ranges one after the other, as [`read_resident`] does. After a page that cannot be read it checks fewer pages
+/// at a time: the next one probably cannot be read either, and all that is checked after it is checked again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemoryReader {
+    pages: u64,
+}
+
+impl Default for MemoryReader {
+    fn default() -> Self {
+        MemoryReader { pages: MOST_PAGES }
+    }
+}
+
+impl MemoryReader {
+    /// How many pages it checks and reads at a time.
+    #[cfg(feature = "cli")]
+    pub fn pages(self) -> u64 {
+        self.pages
+    }
+
+    /// Reads up to the first page that cannot be read.
+    ///
+    /// # Errors
+    /// Those of [`read_resident`].
+    pub fn read(&mut self, target: &Target, start: VirtualAddress, into: &mut [u8]) -> Result<MemoryRead> {
+        let mut done = 0;
+        let ended = loop {
+            let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) else {
+                break None;
+            };
+            let Some(start) = start.checked_add(done as u64) else {
+                break Some(ReadEnd::NotResident);
+            };
+            let (read, ended) = read_some(target, start, rest, self.pages)?;
+            done += read;
+            if ended.is_some() {
+                self.pages = 1;
+                break ended;
+            }
+            self.pages = (2 * self.pages).min(MOST_PAGES);
         };
-        let Some(start) = start.checked_add(done as u64) else {
-            break Some(ReadEnd::NotResident);
-        };
-        let (read, ended) = read_some(target, start, rest)?;
-        done += read;
-        if ended.is_some() {
-            break ended;
-        }
-    };
-    Ok(MemoryRead { bytes: done, ended })
+        Ok(MemoryRead { bytes: done, ended })
+    }
 }
 
 /// Whether a page of `range` has a frame.
@@ -127,6 +158,7 @@ pub struct ResidentMemory<'a> {
     present: std::vec::IntoIter<AddressRange>,
     /// What is left of the stretch that is being read.
     remaining: Option<AddressRange>,
+    reader: MemoryReader,
     bytes: Vec<u8>,
     /// What could not be read so far.
     pub unread: Unread,
@@ -140,7 +172,14 @@ impl<'a> ResidentMemory<'a> {
     /// The target is gone.
     pub fn of(target: &'a Target, range: AddressRange) -> Result<Self> {
         let present = present(target, range).collect::<process::Result<Vec<_>>>()?.into_iter();
-        Ok(ResidentMemory { target, present, remaining: None, bytes: Vec::new(), unread: Unread::default() })
+        Ok(ResidentMemory {
+            target,
+            present,
+            remaining: None,
+            reader: MemoryReader::default(),
+            bytes: Vec::new(),
+            unread: Unread::default(),
+        })
     }
 
     /// The next part.
@@ -152,8 +191,10 @@ impl<'a> ResidentMemory<'a> {
         while let Some(range) = self.remaining.take().or_else(|| self.present.next()) {
             budget.go_on()?;
             let start = range.start();
-            self.bytes.resize(usize::try_from(range.len()).unwrap_or(PART).min(PART), 0);
-            let MemoryRead { bytes: read, ended } = read_resident(self.target, start, &mut self.bytes)?;
+            let wanted = usize::try_from(range.len()).unwrap_or(PART).min(PART);
+            self.bytes.resize(wanted.max(self.bytes.len()), 0);
+            let into = self.bytes.get_mut(..wanted).unwrap_or_default();
+            let MemoryRead { bytes: read, ended } = self.reader.read(self.target, start, into)?;
             // The rest of the page in which it ended.
             let skipped = ended.map_or(0, |end| {
                 let Unread { changed, unreadable } = &mut self.unread;
@@ -194,14 +235,14 @@ pub fn first_absent(target: &Target, range: AddressRange) -> Result<Option<Virtu
     Ok(None)
 }
 
-/// Reads at most [`MOST_PAGES`].
-fn read_some(target: &Target, start: VirtualAddress, into: &mut [u8]) -> Result<(usize, Option<ReadEnd>)> {
+/// Reads at most `most` pages.
+fn read_some(target: &Target, start: VirtualAddress, into: &mut [u8], most: u64) -> Result<(usize, Option<ReadEnd>)> {
     let page = target.process.page();
     let end = VirtualAddress::new(start.get().saturating_add(into.len() as u64));
     let Some(range) = AddressRange::new(start, end) else {
         return Ok((0, Some(ReadEnd::NotResident)));
     };
-    let (first, pages) = (page.index(start), range.pages(page).min(MOST_PAGES));
+    let (first, pages) = (page.index(start), range.pages(page).min(most));
     // The number of bytes in the first `pages` pages.
     let all = into.len();
     let bytes_in = |pages: usize| {

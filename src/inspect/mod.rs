@@ -99,7 +99,7 @@ pub use holders::{FrameHolders, Pins};
 pub(crate) use kernel_record::kernel_record;
 pub use memory::{MemoryRead, ReadEnd, Unread, first_absent, read_resident};
 #[cfg(feature = "cli")]
-pub(crate) use memory::{ResidentMemory, has_memory, is_resident};
+pub(crate) use memory::{MemoryReader, ResidentMemory, has_memory, is_resident};
 #[doc(hidden)]
 pub use movable::movable;
 pub use outcome::{Access, OwnerUnknown};

@@ -6,7 +6,7 @@ use super::named_pages::names_in;
 use super::rows::{self, PageSweep, finish, say_undecided, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
-use crate::inspect::{self, AFTER_END, AddressSpace, ByteSource, Facts, Page, Question, read_resident};
+use crate::inspect::{self, AFTER_END, AddressSpace, ByteSource, Facts, MemoryReader, Question};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::display::clause;
 use crate::lang::parser::{
@@ -137,7 +137,9 @@ are read as used: the flags referenced, active and idle of their frames may chan
             symbols: names_in(&space, &context.state.symbols),
             space: &space,
             finder: Finder::new(&wanted),
+            reader: MemoryReader::default(),
             buffer: Vec::new(),
+            filled: 0,
             next: None,
             last: None,
             most: layout.count.unwrap_or(u64::MAX),
@@ -309,14 +311,28 @@ fn fits(number: i128, bytes: u8) -> bool {
     (-(1i128 << (bits - 1))..1i128 << bits).contains(&number)
 }
 
+/// Adds a part of memory to those before it. Neighbours are one, so that they are read together.
+fn add_part(parts: &mut Vec<(AddressRange, ByteSource)>, part: AddressRange, source: ByteSource) {
+    if let Some((last, of_last)) = parts.last_mut()
+        && (last.end(), *of_last) == (part.start(), source)
+        && let Some(together) = AddressRange::new(last.start(), part.end())
+    {
+        *last = together;
+    } else {
+        parts.push((part, source));
+    }
+}
+
 /// One search.
 struct MemorySearch<'a> {
     space: &'a AddressSpace,
     symbols: symbol::TargetSymbols<'a>,
     finder: Finder<'a>,
-    /// The last bytes up to `next`, in which a match may begin that goes on behind `next`.
+    reader: MemoryReader,
+    /// In its first `filled` bytes are the last ones up to `next`, in which a match may begin that goes on after `next`.
     buffer: Vec<u8>,
-    /// Where the buffer ends.
+    filled: usize,
+    /// Where the filled part of the buffer ends.
     next: Option<VirtualAddress>,
     last: Option<VirtualAddress>,
     most: u64,
@@ -397,6 +413,7 @@ impl MemorySearch<'_> {
     /// Searches the resident and the cached pages, up to the last match that is wanted.
     fn pages(&mut self, sweep: &mut PageSweep, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
         while let Some(kept) = sweep.next(sink)? {
+            let mut parts = Vec::new();
             for page in kept.pages {
                 kept.totals.add(&page);
                 let source = match (page.state(), page.kind) {
@@ -404,7 +421,12 @@ impl MemorySearch<'_> {
                     (State::Untouched, Some(Kind::Cached)) => ByteSource::File,
                     _ => continue,
                 };
-                self.page(&page, source, spans, sink)?;
+                let pages = page.range(self.space.page());
+                let within = pages.into_iter().flat_map(|pages| pages.within(spans.ranges()));
+                within.for_each(|part| add_part(&mut parts, part, source));
+            }
+            for (part, source) in parts {
+                self.range(part, source, sink)?;
                 if self.is_enough() {
                     return Ok(());
                 }
@@ -417,14 +439,6 @@ impl MemorySearch<'_> {
         self.summary.matches >= self.most
     }
 
-    /// Searches the part of these pages that lies in the spans.
-    fn page(&mut self, page: &Page, source: ByteSource, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
-        let Some(pages) = page.range(self.space.page()) else {
-            return Ok(());
-        };
-        pages.within(spans.ranges()).try_for_each(|range| self.range(range, source, sink))
-    }
-
     /// Searches a range that was just resident or in the page cache.
     fn range(&mut self, range: AddressRange, source: ByteSource, sink: &mut dyn Sink) -> Result<(), Error> {
         let page = self.space.page();
@@ -432,16 +446,20 @@ impl MemorySearch<'_> {
         while from < range.end() && !self.is_enough() {
             sink.check()?;
             if self.next != Some(from) {
-                self.buffer.clear();
+                self.filled = 0;
                 self.of_file.clear();
             }
-            let kept = self.buffer.len();
+            let kept = self.filled;
             let left = range.end().get() - from.get();
             // To the end of a page.
-            let most = CHUNK - page.offset(from) as usize;
+            let most = match source {
+                ByteSource::File => CHUNK,
+                _ => CHUNK.min((self.reader.pages() * page.bytes()) as usize),
+            };
+            let most = most - page.offset(from) as usize;
             let wanted = usize::try_from(left).map_or(most, |left| left.min(most));
-            self.buffer.resize(kept + wanted, 0);
-            let into = self.buffer.get_mut(kept..).unwrap_or_default();
+            self.buffer.resize(self.buffer.len().max(kept + wanted), 0);
+            let into = self.buffer.get_mut(kept..kept + wanted).unwrap_or_default();
             let (read, missed) = match source {
                 ByteSource::File => match self.space.read_cached(from, into)? {
                     Ok(read) => (read, false),
@@ -459,7 +477,7 @@ impl MemorySearch<'_> {
                         continue;
                     }
                 },
-                _ => match read_resident(self.space.target(), from, into) {
+                _ => match self.reader.read(self.space.target(), from, into) {
                     Ok(read) => {
                         let is_vdso =
                             || self.space.region(from).is_some_and(|viewed| viewed.region.name.as_bytes() == b"[vdso]");
@@ -473,7 +491,7 @@ impl MemorySearch<'_> {
                     Err(error) => return Err(error.into()),
                 },
             };
-            self.buffer.truncate(kept + read);
+            self.filled = kept + read;
             self.summary.searched += read as u64;
             self.summary.unread += u64::from(missed);
             let end = VirtualAddress::new(from.get() + read as u64);
@@ -485,8 +503,9 @@ impl MemorySearch<'_> {
             self.matches_in_buffer(begins, sink)?;
             // What a match could begin with that goes on behind.
             let keep = self.finder.needle().len().saturating_sub(1);
-            let surplus = self.buffer.len().saturating_sub(keep);
-            self.buffer.drain(..surplus);
+            let surplus = self.filled.saturating_sub(keep);
+            self.buffer.copy_within(surplus..self.filled, 0);
+            self.filled -= surplus;
             let begins = VirtualAddress::new(begins.get() + surplus as u64);
             self.of_file.retain(|range| range.end() > begins);
             self.next = Some(end);
@@ -504,7 +523,7 @@ impl MemorySearch<'_> {
     fn matches_in_buffer(&mut self, begins: VirtualAddress, sink: &mut dyn Sink) -> Result<(), Error> {
         let mut from = 0;
         while !self.is_enough() {
-            let rest = self.buffer.get(from..).unwrap_or_default();
+            let rest = self.buffer.get(from..self.filled).unwrap_or_default();
             let Some(found) = self.finder.find(rest) else {
                 break;
             };

@@ -2,7 +2,7 @@
 
 use super::super::Result;
 use super::super::address_space::AddressSpace;
-use super::super::memory::read_resident;
+use super::super::memory::MemoryReader;
 use super::super::page::Page;
 use super::sums::Amount;
 use crate::budget::Budget;
@@ -14,6 +14,7 @@ const READ_BYTES: u64 = 1 << 20;
 /// Reads huge pages, without a page fault.
 #[derive(Default)]
 pub(in crate::inspect) struct ZeroPieces {
+    reader: MemoryReader,
     buffer: Vec<u8>,
 }
 
@@ -46,7 +47,7 @@ impl ZeroPieces {
             let wanted = (all - done).min(READ_BYTES.max(size));
             self.buffer.resize(usize::try_from(wanted).unwrap_or(piece), 0);
             let start = VirtualAddress::new(range.start().get().saturating_add(done));
-            let read = read_resident(space.target(), start, &mut self.buffer)?.bytes as u64;
+            let read = self.reader.read(space.target(), start, &mut self.buffer)?.bytes as u64;
             let whole = read - read % size;
             let read = self.buffer.get(..usize::try_from(whole).unwrap_or(0)).unwrap_or_default();
             let zeros = (0..).zip(read.chunks_exact(piece)).filter(|(_, bytes)| is_zero(bytes));

@@ -8,7 +8,7 @@ use super::words::{OpenSample, PageWords, PlaceInWords, SampledPage, WordSample}
 use crate::budget::Budget;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{Backing, SwapTypes};
-use crate::inspect::memory::{MemoryRead, ReadEnd, read_resident};
+use crate::inspect::memory::{MemoryRead, MemoryReader, ReadEnd};
 use crate::inspect::page::Facts;
 use crate::inspect::{Error, Result};
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
@@ -105,6 +105,7 @@ impl OpenSnapshot {
 /// Reads and hashes the resident pages of a sample.
 struct ContentReader {
     place: PlaceInWords,
+    reader: MemoryReader,
     buffer: Vec<u8>,
     page: PageSize,
     /// Pages that were hashed.
@@ -121,6 +122,7 @@ impl ContentReader {
         let of_kernel = space.regions().iter().filter(|viewed| viewed.backing == Backing::Kernel);
         ContentReader {
             place: PlaceInWords::default(),
+            reader: MemoryReader::default(),
             buffer: Vec::new(),
             page: space.page(),
             hashed: 0,
@@ -151,7 +153,7 @@ impl ContentReader {
         self.buffer.resize(wanted.max(self.buffer.len()), 0);
         let into = self.buffer.get_mut(..wanted).unwrap_or_default();
         let start = VirtualAddress::new(first << self.page.shift());
-        let found = match read_resident(target, start, into) {
+        let found = match self.reader.read(target, start, into) {
             Err(Error::Target(missing @ process::Error::NotAvailable { .. })) => {
                 self.missing.get_or_insert(missing);
                 MemoryRead { bytes: 0, ended: Some(ReadEnd::NotCaptured) }

@@ -1,6 +1,7 @@
 //! Where bytes stand in memory, on a target made of tables.
 
 use super::*;
+use crate::process::fake::{PAGE, World, region};
 
 #[test]
 fn find_looks_through_what_is_resident_and_counts_the_rest() {
@@ -105,6 +106,39 @@ fn find_counts_what_it_could_not_read_in_the_page_cache() {
     let begins = "0 matches in 0 B; the page cache could not be searched for 3 untouched pages: ";
     assert!(said.starts_with(begins), "{said}");
     assert!(!session.says("find file, 1").contains("could not"));
+}
+
+/// 1000 pages in frames that do not follow each other; so many of them, from the first on, cannot be read.
+fn scattered(unreadable: u64) -> World {
+    let mut world = World::new([region(0x1000, 1000)]);
+    (0..1000).for_each(|index| world.maps(0x1000 + index, 1, 0x9000 + 2 * index));
+    let bytes = |index: u64| vec![index as u8; PAGE as usize];
+    world.memory = Some((unreadable..1000).map(|index| (0x1000 + index, bytes(index))).collect());
+    world
+}
+
+#[test]
+fn neighbouring_pages_are_read_together_wherever_their_frames_are() {
+    let (world, target) = scattered(0).target();
+    let mut session = Session(attached(target));
+    // Across the end of a page, in the middle of what is read at a time.
+    let found = session.says("find all, hex\"9b 9c\"");
+    assert!(found.starts_with("0x109bfff") && found.contains("\n0x119bfff"), "{found}");
+    let reads = world.watched.memory_reads.load(Ordering::Relaxed);
+    assert!(reads <= 1000 / 256 + 1, "{reads}");
+    let entries = world.entries_read.load(Ordering::Relaxed);
+    assert!(entries <= 4 * 1000, "{entries}");
+}
+
+#[test]
+fn pages_that_cannot_be_read_are_checked_one_by_one() {
+    let (world, target) = scattered(900).target();
+    let mut session = Session(attached(target));
+    let found = session.says("find all, hex\"e6 e7\"");
+    assert!(found.starts_with("0x13e6fff"), "{found}");
+    assert!(found.ends_with("1 match in 400 KiB; 900 pages could not be read"), "{found}");
+    let entries = world.entries_read.load(Ordering::Relaxed);
+    assert!(entries <= 6 * 1000, "{entries}");
 }
 
 #[test]

@@ -1,16 +1,16 @@
 //! `explain`: gathers the facts that decide the next access, beyond those of [`PageDetail`].
 
 use super::address_space::AddressSpace;
-use super::classify::{Backing, KernelBehaviour as _};
+use super::classify::KernelBehaviour as _;
 use super::detail::PageDetail;
 use super::frames::flags_of;
-use super::outcome::{self, Access, AccessFacts, OwnerUnknown, Room};
+use super::limits::{AccessLimits, PoolRoom};
+use super::outcome::{self, Access, AccessFacts, Charge, OwnerUnknown};
 use super::page::{Facts, Page};
 use super::region::ViewedRegion;
 use crate::budget::{Budget, OutOfBudget};
-use crate::kernel::mapped_file::FilesystemRoom;
 use crate::kernel::smaps::Smaps;
-use crate::kernel::{FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, Region, State, VirtualAddress};
+use crate::kernel::{FrameNumber, Kind, PageFlags, PageMapEntry, Region, State, VirtualAddress};
 use crate::report::{AccessOutcome, Effect, Fact, Owner, Reason};
 
 /// What follows from all that is known of a page.
@@ -28,8 +28,8 @@ pub struct Consequences {
     pub discardable: Fact<bool>,
     /// Whether it is droppable memory (MAP_DROPPABLE, Linux 6.11).
     pub is_droppable: bool,
-    /// How full the file system of its object is, if that may refuse an access.
-    pub room_left: Option<FilesystemRoom>,
+    /// What may refuse an access for lack of room.
+    pub limits: AccessLimits,
     /// The protection key of its region, where the machine has such keys.
     pub protection_key: Option<u64>,
     /// Whether its region is locked, if its frame is or may be. Otherwise another mapping is, for example that of the
@@ -58,7 +58,10 @@ impl AddressSpace {
             && !page.flags.is_some_and(|flags| flags.contains(PageFlags::DIRTY));
         // No other page is filled.
         let is_missing = matches!(page.state(), State::Untouched | State::UffdWp) || page.slot.is_some();
-        let left = viewed.filter(|_| is_missing || is_clean).and_then(|viewed| self.room_left(viewed));
+        let mut limits = AccessLimits::default();
+        if let Some(viewed) = viewed.filter(|_| is_missing || is_clean) {
+            limits.find_room(self, viewed);
+        }
         let mut smaps_if = |decides: bool| if decides { self.smaps_at(detail.address, budget) } else { None };
         let has_keys = machine.has_protection_keys() != Some(false);
         let protection_key = smaps_if(has_keys).and_then(|smaps| smaps.protection_key);
@@ -68,6 +71,8 @@ impl AddressSpace {
         let has_locked = || self.target().process.locked_bytes().is_some_and(|bytes| bytes > 0);
         let may_be_locked = page.flags.map_or_else(has_locked, |flags| flags.contains(PageFlags::MLOCKED));
         let of_locked = smaps_if(is_present && may_be_locked);
+        let pool_bytes = of_pool.and_then(|smaps| smaps.field("KernelPageSize"));
+        let pool = viewed.zip(pool_bytes).map(|(viewed, bytes)| PoolRoom::of(self, viewed, bytes));
         let vm_flag = |smaps: Option<&Smaps>, code: &str| Some(smaps?.has_flag(code));
         let mut facts = AccessFacts {
             state: page.state(),
@@ -91,15 +96,16 @@ impl AddressSpace {
             write_tracked: detail.write_tracked,
             uffd_missing: vm_flag(of_missing, "um"),
             uffd_minor: vm_flag(of_missing, "ui"),
-            pool_has_spare: of_pool
-                .filter(|_| page.kind.is_some())
-                .and_then(|smaps| smaps.field("KernelPageSize"))
-                .and_then(|bytes| machine.huge_pages_to_spare(bytes)),
-            pool_may_be_reserved: vm_flag(of_pool, "nr").map(|without| !without),
+            pool_has_spare: pool.filter(|_| page.kind.is_some()).and_then(|pool| pool.has_spare),
+            // A reserved page on another node is of no use here.
+            pool_may_be_reserved: vm_flag(of_pool, "nr")
+                .map(|without| !without && pool.is_none_or(|pool| pool.is_reserve_in_reach)),
             is_folio_shared: self.is_folio_shared(detail),
             huge_may_come: self.huge_may_come(detail, budget),
             stack_grows: self.stack_grows(detail, budget),
-            room: left.map_or(Room::Enough, |left| room(left, self.page())),
+            room: limits.room(self.page()),
+            charge: Charge::Passes,
+            pool_limit_is_reached: false,
             driver_fills: viewed.and_then(ViewedRegion::fills_at_fault),
         };
         if page.slot.is_some() && page.state() == State::Swapped {
@@ -110,33 +116,24 @@ impl AddressSpace {
             facts.is_writable = self.is_writable(detail, budget);
         }
         let is_droppable = is_present && self.is_droppable(detail, budget);
+        let outcomes = [Access::Read, Access::Write].map(|access| (outcome::outcome(&facts, access), access));
+        if kind == Some(Kind::Hugetlb) {
+            facts.pool_limit_is_reached = pool_bytes.is_some_and(|bytes| limits.find_pool_limit(self, bytes));
+        } else if outcomes.iter().any(|(outcome, access)| outcome::is_charged(outcome, *access, facts.kind)) {
+            facts.charge = limits.find_memory_limit(self);
+        }
         let consequences = Consequences {
             owner: outcome::owner(&facts),
             read: outcome::outcome(&facts, Access::Read),
             write: outcome::outcome(&facts, Access::Write),
             discardable: if is_droppable { Ok(true) } else { self.discardable(detail, facts.head_flags, budget) },
             is_droppable,
-            room_left: left.filter(|&left| room(left, self.page()) != Room::Enough),
+            limits,
             protection_key,
             region_locked: vm_flag(of_locked, "lo"),
         };
         // Once it is over, facts are missing.
         budget.look().map(|()| consequences)
-    }
-
-    /// How full the file system behind a region is; `None` if it has no limit, or does not tell.
-    fn room_left(&self, viewed: &ViewedRegion) -> Option<FilesystemRoom> {
-        let permissions = viewed.region.permissions;
-        let may_grow = match viewed.backing {
-            Backing::Shmem | Backing::Hugetlb => true,
-            Backing::File => permissions.shared && permissions.write,
-            _ => false,
-        };
-        // A server may be asked for it.
-        if !may_grow {
-            return None;
-        }
-        self.target().modules.mapped_file(&viewed.region).ok()?.room
     }
 
     /// What an access does if its region decides that, whatever its page is.
@@ -324,19 +321,6 @@ impl AddressSpace {
     }
 }
 
-/// The room that a file system has. Memory tells exactly how much is left. On a disk, blocks kept for root and blocks
-/// that are allocated only when the file is written back make less than 1 %, or less than 8 MiB, uncertain.
-fn room(left: FilesystemRoom, page: PageSize) -> Room {
-    const UNCERTAIN_BYTES: u64 = 8 << 20;
-    let needed = page.bytes().max(left.block);
-    match left.available {
-        available if left.is_memory && available < needed => Room::None,
-        _ if left.is_memory => Room::Enough,
-        available if available < UNCERTAIN_BYTES.max(left.bytes / 100) => Room::Little,
-        _ => Room::Enough,
-    }
-}
-
 /// Counts of smaps that add up to what is clean, and to what is dirty: a page is dirty if its entry or its frame is
 /// marked so.
 const CLEAN: [&str; 2] = ["Private_Clean", "Shared_Clean"];
@@ -425,6 +409,23 @@ mod tests {
                 found == Some(3),
                 "{consequences:?}"
             );
+        }
+    }
+
+    /// Nothing leads to the file of the region: its file system may be full. The kernel's own mounts have no limit.
+    #[test]
+    fn room_that_is_unknown_may_be_none() {
+        let device = crate::kernel::Device { major: 0, minor: 30 };
+        for (mounted, may_lack_room) in [(Some(device), true), (None, false)] {
+            let mut region = region(0x200, 4);
+            region.permissions.shared = true;
+            (region.device, region.inode, region.name) = (device, 7, "/mnt/file".into());
+            let shared_memory = (mounted.is_none()).then_some(device);
+            let (_, target) = World { tmpfs: mounted, shared_memory, ..World::new([region]) }.target();
+            let (space, detail) = AddressSpace::detail_at(&target, VirtualAddress::new(0x201 * PAGE)).expect("a page");
+            let consequences = space.consequences(&detail, &mut Budget::unlimited()).expect("an answer");
+            assert_eq!(consequences.read.effects.contains(&Effect::NoSpace), may_lack_room, "{consequences:?}");
+            assert_eq!(consequences.limits.room.is_err(), may_lack_room);
         }
     }
 

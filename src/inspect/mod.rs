@@ -60,6 +60,7 @@ mod frames;
 mod holders;
 pub mod huge;
 mod kernel_record;
+mod limits;
 mod memory;
 mod movable;
 mod ordered_pool;
@@ -97,6 +98,7 @@ pub use holders::not_shown as record_not_shown;
 pub use holders::{FrameHolders, Pins};
 #[cfg(feature = "cli")]
 pub(crate) use kernel_record::kernel_record;
+pub use limits::AccessLimits;
 pub use memory::{MemoryRead, ReadEnd, Unread, first_absent, read_resident};
 #[cfg(feature = "cli")]
 pub(crate) use memory::{MemoryReader, ResidentMemory, has_memory, is_resident};

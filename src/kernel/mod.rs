@@ -14,6 +14,7 @@ pub mod huge;
 pub mod mapped_file;
 pub mod maps;
 pub mod mounts;
+pub mod numa;
 pub mod page;
 pub mod page_flags;
 #[doc(hidden)]

@@ -28,6 +28,26 @@ pub enum FilesOn {
     NoMount,
 }
 
+/// A controller of cgroups whose limits may refuse a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Controller {
+    /// All memory that is charged to a group.
+    Memory,
+    /// Pages of the hugetlb pool.
+    Pool,
+}
+
+impl Controller {
+    /// Its name in options and in `/proc/PID/cgroup`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Controller::Memory => "memory",
+            Controller::Pool => "hugetlb",
+        }
+    }
+}
+
 /// One mount.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -78,14 +98,11 @@ impl Mount {
 
     /// Of a mounted hierarchy of cgroups: the path below the mount of its group in `/proc/PID/cgroup`, which has a line
     /// for each hierarchy.
-    pub fn group_in(&self, text: &[u8]) -> Option<Vec<u8>> {
-        let mut lines = text.split(|&byte| byte == b'\n');
-        let path = lines.find_map(|line| {
-            let mut parts = line.splitn(3, |&byte| byte == b':').skip(1);
-            let (controllers, path) = (parts.next()?, parts.next()?);
+    pub fn group_in(&self, text: &[u8], controller: Controller) -> Option<Vec<u8>> {
+        let path = groups(text).find_map(|(controllers, path)| {
             let is_this = match self.filesystem.as_bytes() {
                 b"cgroup2" => controllers.is_empty(),
-                _ => controllers.split(|&byte| byte == b',').any(|one| one == b"memory"),
+                _ => has_controller(controllers, controller),
             };
             is_this.then_some(path)
         })?;
@@ -98,17 +115,35 @@ impl Mount {
         Some(below.strip_suffix(b"/").unwrap_or(below).to_vec())
     }
 
-    /// Whether it is a hierarchy of cgroup v1 with the memory controller.
-    fn is_memory_hierarchy(&self) -> bool {
-        self.filesystem == "cgroup" && self.options.split(',').any(|option| option == "memory")
+    /// Whether it is a hierarchy of cgroup v1 with this controller.
+    fn is_first_with(&self, controller: Controller) -> bool {
+        self.filesystem == "cgroup" && has_controller(self.options.as_bytes(), controller)
     }
 }
 
-/// The hierarchy whose groups memory is charged to. The memory controller is in one hierarchy only: in one of cgroup
-/// v1, or otherwise in that of cgroup v2.
-pub fn memory_hierarchy(mounts: &[Mount]) -> Option<&Mount> {
-    let first = mounts.iter().find(|mount| mount.is_memory_hierarchy());
+/// The hierarchy whose groups a controller charges. It is in one hierarchy only: in one of cgroup v1, or otherwise in
+/// that of cgroup v2.
+pub fn hierarchy(mounts: &[Mount], controller: Controller) -> Option<&Mount> {
+    let first = mounts.iter().find(|mount| mount.is_first_with(controller));
     first.or_else(|| mounts.iter().find(|mount| mount.filesystem == "cgroup2"))
+}
+
+/// Whether a hierarchy of cgroup v1 has a controller, by `/proc/PID/cgroup`, which lists hierarchies that are not
+/// mounted here too.
+pub fn is_in_first_version(text: &[u8], controller: Controller) -> bool {
+    groups(text).any(|(controllers, _)| has_controller(controllers, controller))
+}
+
+/// The lines of `/proc/PID/cgroup`: controllers with commas between them, and a path.
+fn groups(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    text.split(|&byte| byte == b'\n').filter_map(|line| {
+        let mut parts = line.splitn(3, |&byte| byte == b':').skip(1);
+        Some((parts.next()?, parts.next()?))
+    })
+}
+
+fn has_controller(names: &[u8], controller: Controller) -> bool {
+    names.split(|&byte| byte == b',').any(|one| one == controller.name().as_bytes())
 }
 
 /// Decodes the file line by line: `id parent major:minor root point options [tags] - type source options`.
@@ -239,7 +274,7 @@ mod tests {
         let one = "14 1 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
         let point = |texts: &[&str]| {
             let mounts = parse(texts.concat().as_bytes()).expect("rows");
-            memory_hierarchy(&mounts).map(|mount| mount.point.to_string())
+            hierarchy(&mounts, Controller::Memory).map(|mount| mount.point.to_string())
         };
         assert_eq!(point(&[two, others, one]).as_deref(), Some("/sys/fs/cgroup/memory"));
         assert_eq!(point(&[others, two]).as_deref(), Some("/sys/fs/cgroup/unified"));

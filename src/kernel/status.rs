@@ -1,6 +1,7 @@
 //! The short files about one process or thread: `/proc/PID/stat`, `status`, `syscall` (program counter and stack
 //! pointer of a waiting thread) and `auxv` (the auxiliary vector that the kernel passed to a program).
 
+use super::numa::NodeList;
 use super::text::{self, BadLine};
 use super::{AddressRange, Name, VirtualAddress};
 use procfs::FromRead;
@@ -97,6 +98,8 @@ pub struct Status {
     /// `THP_enabled`: whether transparent huge pages are not switched off for the process (PR_SET_THP_DISABLE); since
     /// Linux 5.0.
     pub may_be_huge: Option<bool>,
+    /// `Mems_allowed_list`: the nodes that its cpuset allows; `None` if the file does not say.
+    pub allowed_nodes: Option<NodeList>,
 }
 
 impl Status {
@@ -104,7 +107,7 @@ impl Status {
     pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
         let (mut state, mut process, mut tracer, mut user) = (None, None, None, None);
         let (mut users, mut groups, mut permitted, mut effective) = (Vec::new(), Vec::new(), 0, 0);
-        let (mut memory, mut own_number, mut may_be_huge) = (Vec::new(), None, None);
+        let (mut memory, mut own_number, mut may_be_huge, mut allowed_nodes) = (Vec::new(), None, None, None);
         for line in text::lines(bytes) {
             let bad = || line.bad("status");
             let (key, value) = text::split_once(line.bytes, b':').ok_or_else(bad)?;
@@ -121,6 +124,7 @@ impl Status {
                 b"Gid" => groups = ids(),
                 b"CapPrm" => permitted = bits(),
                 b"CapEff" => effective = bits(),
+                b"Mems_allowed_list" => allowed_nodes = NodeList::parse(value),
                 b"THP_enabled" => may_be_huge = Some(number()? != 0),
                 key if is_of_memory(key) => {
                     memory.push((text::lossy(key), amount(value).ok_or_else(bad)?));
@@ -146,6 +150,7 @@ impl Status {
             effective,
             memory,
             may_be_huge,
+            allowed_nodes,
         })
     }
 }

@@ -17,6 +17,8 @@ pub struct SwapArea {
     pub kind: String,
     /// Bytes.
     pub size: u64,
+    /// The bytes in use.
+    pub used: u64,
 }
 
 impl SwapAreas {
@@ -27,8 +29,8 @@ impl SwapAreas {
             let mut next = || fields.next().ok_or_else(|| line.bad("swaps"));
             let name = Name::new(text::unescape_octal(next()?));
             let kind = text::lossy(next()?);
-            let size = text::kibibytes(next()?).ok_or_else(|| line.bad("swaps"))?;
-            Ok(SwapArea { name, kind, size })
+            let mut bytes = || text::kibibytes(next()?).ok_or_else(|| line.bad("swaps"));
+            Ok(SwapArea { name, kind, size: bytes()?, used: bytes()? })
         });
         Ok(SwapAreas(rows.collect::<Result<_, _>>()?))
     }
@@ -276,8 +278,12 @@ mod tests {
     #[test]
     fn a_slot_is_in_an_area_only_where_no_other_can_have_it() {
         const PAGE: u64 = 4096;
-        let area =
-            |name: &str, pages: u64| SwapArea { name: Name::from(name), kind: "file".to_owned(), size: pages * PAGE };
+        let area = |name: &str, pages: u64| SwapArea {
+            name: Name::from(name),
+            kind: "file".to_owned(),
+            size: pages * PAGE,
+            used: 0,
+        };
         let page = PageSize::from_bytes(PAGE).expect("a power of two");
         let areas = SwapAreas(vec![area("/a", 10), area("/b", 20), area("/c", 20)]);
         let name = |areas: &SwapAreas, kind, offset| {

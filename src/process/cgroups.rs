@@ -1,7 +1,7 @@
 //! Memory cgroups: from an inode number, as `/proc/kpagecgroup` gives it, to the path of a directory.
 
 use crate::kernel::Name;
-use crate::kernel::mounts::{self, Mount};
+use crate::kernel::mounts::{self, Controller, Mount};
 use crate::source::live::until_interrupted;
 use crate::source::{self, CgroupQuery, Error, File, GroupFile, Result, Source};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ const STAT: [(&str, &str); 5] = [
 impl CgroupMemory {
     /// Of the group with this path: from the root of the hierarchy, or with the mount point in front.
     pub(super) fn of(path: &[u8], source: &dyn Source) -> Result<Self> {
-        let hierarchy = Hierarchy::of(source)?;
+        let hierarchy = Hierarchy::of(source, Controller::Memory)?;
         let (point, root) = (hierarchy.mount.point.as_bytes(), hierarchy.mount.root.as_bytes());
         let is_below = |path: &[u8]| path.is_empty() || path.starts_with(b"/");
         let below = match path.strip_prefix(point) {
@@ -97,7 +97,7 @@ impl CgroupMemory {
 }
 
 /// Cgroup v1 has no word for no limit: it shows the largest number of whole pages.
-const NO_LIMIT: u64 = i64::MAX as u64 >> 16 << 16;
+pub(super) const NO_LIMIT: u64 = i64::MAX as u64 >> 16 << 16;
 
 /// The line `oom_kill` of `memory.events` or `memory.oom_control`.
 fn count_of_kills(text: &[u8]) -> Result<u64> {
@@ -125,14 +125,14 @@ fn stat(text: &[u8]) -> BTreeMap<&'static str, u64> {
 impl Cgroups {
     /// The mount point of the hierarchy.
     pub(super) fn mount(source: &dyn Source) -> Result<Name> {
-        let point = Hierarchy::of(source)?.mount.point;
+        let point = Hierarchy::of(source, Controller::Memory)?.mount.point;
         source.cgroups(CgroupQuery::At(b"")).map(|_| point)
     }
 
     /// The path of the group with that inode; `None` if no directory has it. Mostly it is a group of the target itself
     /// (`/proc/PID/cgroup`).
     pub(super) fn path(&self, inode: u64, source: &dyn Source) -> Result<Option<Name>> {
-        let hierarchy = Hierarchy::of(source)?;
+        let hierarchy = Hierarchy::of(source, Controller::Memory)?;
         let is_at = |path: &[u8]| -> Result<bool> {
             let groups = source.cgroups(CgroupQuery::At(path))?;
             Ok(groups.iter().any(|group| group.inode == inode))
@@ -148,7 +148,7 @@ impl Cgroups {
             _ => {}
         }
         let of_process = source.whole(File::Cgroup).ok();
-        if let Some(path) = of_process.and_then(|text| hierarchy.mount.group_in(&text))
+        if let Some(path) = of_process.and_then(|text| hierarchy.mount.group_in(&text, Controller::Memory))
             && is_at(&path)?
         {
             let name = hierarchy.full_path(&path);
@@ -163,22 +163,22 @@ impl Cgroups {
     }
 }
 
-/// The mounted hierarchy that memory is charged to.
-struct Hierarchy {
-    mount: Mount,
+/// The mounted hierarchy that a controller charges.
+pub(super) struct Hierarchy {
+    pub(super) mount: Mount,
 }
 
 impl Hierarchy {
-    fn of(source: &dyn Source) -> Result<Self> {
+    pub(super) fn of(source: &dyn Source, controller: Controller) -> Result<Self> {
         let mounts = source::mounts(&source.whole(File::OwnMounts)?, &mut until_interrupted())?;
-        let mount = mounts::memory_hierarchy(&mounts).cloned();
-        let mount = mount
-            .ok_or_else(|| Error::not_available("memory cgroups are not mounted here: their paths are unknown"))?;
-        Ok(Hierarchy { mount })
+        let mount = mounts::hierarchy(&mounts, controller).cloned();
+        let name = controller.name();
+        let none = || Error::not_available(format!("{name} cgroups are not mounted here: their paths are unknown"));
+        Ok(Hierarchy { mount: mount.ok_or_else(none)? })
     }
 
     /// The path from the root of the hierarchy, of which only a part may be mounted.
-    fn full_path(&self, path: &[u8]) -> Name {
+    pub(super) fn full_path(&self, path: &[u8]) -> Name {
         let root = self.mount.root.as_bytes();
         let root = root.strip_suffix(b"/").unwrap_or(root);
         match [root, path].concat() {

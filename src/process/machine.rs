@@ -327,14 +327,6 @@ impl Machine {
         *self.cache.huge_page_bytes.get_or_init(read)
     }
 
-    /// Whether the hugetlb pool of pages of `bytes` bytes has any that are free and not reserved; `None` when that
-    /// cannot be read.
-    #[doc(hidden)]
-    pub fn huge_pages_to_spare(&self, bytes: u64) -> Option<bool> {
-        let free = self.setting(KernelSetting::FreePoolPages(bytes))?;
-        Some(free > self.setting(KernelSetting::ReservedPoolPages(bytes))?)
-    }
-
     /// Whether the kernel tracks soft-dirty pages, so that bit 55 of an entry means something; `None` if that cannot be
     /// known.
     ///
@@ -379,6 +371,13 @@ impl Machine {
     #[doc(hidden)]
     pub fn pools_are_known(&self) -> bool {
         self.pools().is_some()
+    }
+
+    /// Whether it is the device of shared memory, or of hugetlb memory, that is in no mounted filesystem. The kernel's
+    /// own mounts have no limit.
+    pub fn is_unmounted(&self, device: Device) -> bool {
+        let of_pool = || self.pools().is_some_and(|pools| pools.contains(&device));
+        device.major == 0 && (self.unmounted() == Some(device) || of_pool())
     }
 
     fn unmounted(&self) -> Option<Device> {

@@ -10,11 +10,13 @@ mod cgroups;
 pub(crate) mod fake;
 mod findings;
 mod frame_records;
+mod group_limits;
 mod handles;
 mod huge;
 mod machine;
 mod maps_text;
 mod modules;
+mod pool;
 mod populated;
 mod region_query;
 mod status;
@@ -34,6 +36,7 @@ pub use crate::source::{
     RecordParts, RecordedMapper, RecordedPage, Result, SlabCache, SwappedRange, WordFile, covered_pages,
 };
 pub use cgroups::CgroupMemory;
+pub use group_limits::{GroupLimit, GroupLimits};
 pub use handles::{ProcessHandle, ProcessHandles};
 pub use huge::{HugeSettings, HugeSize};
 pub use machine::{KernelVersion, KsmCounts, Machine, OpenedProcess};

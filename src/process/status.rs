@@ -6,6 +6,7 @@
 
 use super::{Process, Result, maps_text};
 use crate::kernel::descriptors::{PinningDevice, registered_buffers};
+use crate::kernel::numa::{self, PolicyNodes};
 use crate::kernel::status::{self, Registers, Stat, Status, ThreadState};
 use crate::kernel::text::BadLine;
 use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress};
@@ -103,6 +104,18 @@ impl Process {
             command_line: read_command_line(&**self.source(), stat.arguments),
             memory: status.memory,
         })
+    }
+
+    /// Whether memory of the region that begins at `start` may be on `node`, by its cpuset and its memory policy;
+    /// `None` if that is unknown.
+    pub fn may_use_node(&self, start: VirtualAddress, node: u32) -> Option<bool> {
+        let status = Status::parse(&self.source().whole(File::Status).ok()?).ok()?;
+        let policy = numa::policy(&self.source().whole(File::NumaMaps).ok()?, start)?;
+        let by_policy = match policy {
+            PolicyNodes::Any => true,
+            PolicyNodes::Only(nodes) => nodes.contains(node),
+        };
+        Some(by_policy && status.allowed_nodes?.contains(node))
     }
 
     /// Whether transparent huge pages are not switched off for it (PR_SET_THP_DISABLE); `None` before Linux 5.0.

@@ -86,6 +86,10 @@ pub enum Effect {
     Notify,
     /// Waits until the page has moved.
     Wait,
+    /// Waits until a process of the cgroup frees memory: the cgroup is at its limit, and its OOM killer is off.
+    WaitForMemory,
+    /// SIGKILL: the cgroup is at its limit, and the OOM killer ends a process of it, mostly the largest.
+    OutOfMemory,
     /// The stack grows to here.
     StackGrows,
     /// SIGSEGV: nothing is mapped here.
@@ -104,6 +108,8 @@ pub enum Effect {
     NoDriverPage,
     /// SIGBUS: no page is left in the hugetlb pool.
     PoolEmpty,
+    /// SIGBUS: the cgroup may use no more pages of the hugetlb pool.
+    PoolLimit,
     /// SIGBUS: the file system has no room left for the page.
     NoSpace,
     /// SIGBUS: poisoned.
@@ -130,6 +136,9 @@ pub enum Fault {
     /// The signal SIGBUS.
     #[cfg_attr(feature = "serde", serde(rename = "SIGBUS"))]
     Bus,
+    /// The signal SIGKILL, to this process or to another in its cgroup.
+    #[cfg_attr(feature = "serde", serde(rename = "SIGKILL"))]
+    Kill,
 }
 
 impl Effect {
@@ -145,16 +154,19 @@ impl Effect {
             | Effect::Map
             | Effect::Unprotect
             | Effect::Wait
+            | Effect::WaitForMemory
             | Effect::FromDevice
             | Effect::StackGrows => Fault::Minor,
             Effect::ReadFile | Effect::SwapIn => Fault::Major,
             Effect::Notify => Fault::Userfault,
+            Effect::OutOfMemory => Fault::Kill,
             Effect::NoRegion | Effect::Protection | Effect::ProtectionKey | Effect::Guard => Fault::Segv,
             Effect::PastEnd
             | Effect::NoKernelPage
             | Effect::NoDriverPage
             | Effect::NoSpace
             | Effect::PoolEmpty
+            | Effect::PoolLimit
             | Effect::Poisoned
             | Effect::Hwpoison => Fault::Bus,
         }

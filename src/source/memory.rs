@@ -2,7 +2,7 @@
 //! allocation would end pmdb, and one that the machine cannot spare may end another program.
 
 use super::{GroupFile, live};
-use crate::kernel::mounts::{self, Mount};
+use crate::kernel::mounts::{self, Controller, Mount};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Error, ErrorKind, Result};
@@ -109,11 +109,11 @@ pub(super) fn room() -> Option<u64> {
         let text = fs::read("/proc/self/mountinfo").ok()?;
         let mounts = super::mounts(&text, &mut budget).ok();
         budget.check().ok()?;
-        _ = MOUNT.set(mounts.and_then(|mounts| mounts::memory_hierarchy(&mounts).cloned()));
+        _ = MOUNT.set(mounts.and_then(|mounts| mounts::hierarchy(&mounts, Controller::Memory).cloned()));
     }
     let mount = MOUNT.get()?.as_ref()?;
     // pmdb may have been moved to another group.
-    let own = mount.group_in(&fs::read("/proc/self/cgroup").ok()?);
+    let own = mount.group_in(&fs::read("/proc/self/cgroup").ok()?, Controller::Memory);
     let names = if mount.filesystem == "cgroup2" { V2 } else { V1 };
     tightest(path(mount.point.as_bytes()), path(&own.unwrap_or_default()), &names)
 }
@@ -126,7 +126,7 @@ fn tightest(point: &Path, own: &Path, names: &CgroupNames) -> Option<u64> {
 
 /// What is left in one group; `None` if it has no limit, or hides it.
 fn room_in(group: &Path, names: &CgroupNames) -> Option<u64> {
-    let text = |file: GroupFile| fs::read_to_string(group.join(file.name())).ok();
+    let text = |file: GroupFile| fs::read_to_string(group.join(&*file.name())).ok();
     let number = |file| text(file)?.trim().parse::<u64>().ok();
     let (limit, used) = (number(names.limit)?, number(names.used)?);
     let stat = text(GroupFile::Stat).unwrap_or_default();
@@ -169,8 +169,8 @@ mod tests {
             let group = folder.path().join(group);
             fs::create_dir_all(&group).expect("a group");
             let write = |name: &str, text: String| fs::write(group.join(name), text).expect("written");
-            write(names.limit.name(), format!("{limit}\n"));
-            write(names.used.name(), format!("{used}\n"));
+            write(&names.limit.name(), format!("{limit}\n"));
+            write(&names.used.name(), format!("{used}\n"));
             write("memory.stat", format!("anon 77\n{} {droppable}\nx 5\n", names.droppable));
         }
         folder

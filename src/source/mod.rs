@@ -15,6 +15,7 @@ pub mod core;
 pub mod ending;
 mod error;
 mod feature;
+mod group_file;
 mod identity;
 pub mod live;
 pub mod memory;
@@ -39,12 +40,12 @@ pub(crate) use error::when_capturing;
 pub use error::{Error, ProcessEntry, Result, words};
 pub use feature::{Credentials, Feature, Finding, SourceAccess};
 pub(crate) use feature::{available, by_trying, unavailable, undetermined};
+pub use group_file::{Cgroup, CgroupQuery, GroupFile};
 pub use identity::{Identity, Liveness};
 pub(crate) use partial_image::PartialImage;
 pub use question::{
-    Answer, BackingContent, BackingRun, Categories, Cgroup, CgroupQuery, ConfigPlace, File, FileLocation, GroupFile,
-    Held, InMemory, KernelSetting, List, Listed, Mapping, PageRegion, Probe, Query, ReadAt, Scan, WordFile,
-    covered_pages,
+    Answer, BackingContent, BackingRun, Categories, ConfigPlace, File, FileLocation, Held, InMemory, KernelSetting,
+    List, Listed, Mapping, PageRegion, Probe, Query, ReadAt, Scan, WordFile, covered_pages,
 };
 pub use records::{
     FrameOwner, FrameRecord, FreeBlock, Meanwhile, NamedFile, OwnerDetail, PageOfFile, RecordParts, RecordedMapper,

@@ -150,70 +150,6 @@ impl Debug for Held {
     }
 }
 
-/// Which directories of the hierarchy of memory cgroups are listed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CgroupQuery<'a> {
-    /// All of them.
-    All,
-    /// The one with this path below the mount.
-    At(&'a [u8]),
-}
-
-/// A memory cgroup.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Cgroup {
-    /// The inode of its directory.
-    pub inode: u64,
-    /// Its path below the mount of the hierarchy.
-    pub path: Vec<u8>,
-}
-
-/// A file of a memory cgroup.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GroupFile {
-    /// `cgroup.procs`: the processes in it, not those in groups below.
-    Processes,
-    /// `memory.current`: the bytes charged to it (cgroup v2).
-    Current,
-    /// `memory.usage_in_bytes`: the same in cgroup v1.
-    Usage,
-    /// `memory.stat`: these bytes by kind.
-    Stat,
-    /// `memory.max`: the most that may be charged, or `max` (cgroup v2; the root has none).
-    Max,
-    /// `memory.limit_in_bytes`: the same in cgroup v1, where the largest number of whole pages is no limit.
-    Limit,
-    /// `memory.peak`: the most that was charged (cgroup v2, since Linux 5.19).
-    Peak,
-    /// `memory.max_usage_in_bytes`: the same in cgroup v1.
-    MaxUsage,
-    /// `memory.events`: with the processes killed (cgroup v2).
-    Events,
-    /// `memory.oom_control`: the same in cgroup v1 (since Linux 4.13).
-    OomControl,
-    /// `memory.kmem.usage_in_bytes`: memory of the kernel in cgroup v1.
-    KernelUsage,
-}
-
-impl GroupFile {
-    /// Its name in the directory of the group.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            GroupFile::Processes => "cgroup.procs",
-            GroupFile::Current => "memory.current",
-            GroupFile::Usage => "memory.usage_in_bytes",
-            GroupFile::Stat => "memory.stat",
-            GroupFile::Max => "memory.max",
-            GroupFile::Limit => "memory.limit_in_bytes",
-            GroupFile::Peak => "memory.peak",
-            GroupFile::MaxUsage => "memory.max_usage_in_bytes",
-            GroupFile::Events => "memory.events",
-            GroupFile::OomControl => "memory.oom_control",
-            GroupFile::KernelUsage => "memory.kmem.usage_in_bytes",
-        }
-    }
-}
-
 /// What can be tried. A source may cache the result.
 #[derive(Clone, Copy, Debug)]
 pub enum Probe<'a> {
@@ -385,6 +321,8 @@ pub enum File {
     Smaps,
     /// `/proc/PID/smaps_rollup`
     SmapsRollup,
+    /// `/proc/PID/numa_maps`
+    NumaMaps,
     /// `/proc/PID/cmdline`. The kernel reads it from the memory of the process, and may fault that in.
     CommandLine,
     /// `/proc/PID/cgroup`
@@ -421,7 +359,7 @@ pub enum File {
     Iomem,
     /// The kernel's configuration.
     Config(ConfigPlace),
-    /// A setting below `/sys/kernel/mm`.
+    /// A setting below `/sys`.
     Setting(KernelSetting),
 }
 
@@ -436,7 +374,7 @@ pub enum ConfigPlace {
     Modules,
 }
 
-/// A number or a word below `/sys/kernel/mm`.
+/// A number or a word below `/sys`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KernelSetting {
     /// Pages that KSM has merged.
@@ -461,6 +399,8 @@ pub enum KernelSetting {
     CollapseShared,
     /// Free pages of the hugetlb pool whose pages have this many bytes.
     FreePoolPages(u64),
+    /// Those of a node.
+    FreePoolPagesOf(u32, u64),
     /// Reserved pages of that pool.
     ReservedPoolPages(u64),
 }
@@ -491,6 +431,7 @@ impl File {
             File::DescriptorInfo(_) => ("fdinfo", "the use of a file descriptor"),
             File::Smaps => ("smaps", "the kernel's counts for each region"),
             File::SmapsRollup => ("smaps_rollup", "the kernel's counts for the process"),
+            File::NumaMaps => ("numa_maps", "the memory policies of regions"),
             File::CommandLine => ("cmdline", "the command line"),
             File::Cgroup => ("cgroup", "the cgroups of the process"),
             File::Mounts => ("mountinfo", "the mounted filesystems"),
@@ -577,6 +518,9 @@ impl KernelSetting {
             KernelSetting::CollapseSwapped => transparent("khugepaged/max_ptes_swap"),
             KernelSetting::CollapseShared => transparent("khugepaged/max_ptes_shared"),
             KernelSetting::FreePoolPages(bytes) => pool(bytes, "free_hugepages"),
+            KernelSetting::FreePoolPagesOf(node, bytes) => {
+                format!("devices/system/node/node{node}/hugepages/hugepages-{}kB/free_hugepages", bytes >> 10)
+            }
             KernelSetting::ReservedPoolPages(bytes) => pool(bytes, "resv_hugepages"),
         }
     }
@@ -592,6 +536,7 @@ impl KernelSetting {
             KernelSetting::CollapseSwapped => "the most swapped pages that khugepaged allows",
             KernelSetting::CollapseShared => "the most shared pages that khugepaged allows",
             KernelSetting::FreePoolPages(_) => "free pages of the hugetlb pool",
+            KernelSetting::FreePoolPagesOf(..) => "free pages of the hugetlb pool on a node",
             KernelSetting::ReservedPoolPages(_) => "reserved pages of the hugetlb pool",
         }
     }

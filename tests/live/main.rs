@@ -32,6 +32,7 @@ mod huge;
 mod identity;
 mod layouts;
 mod lent;
+mod limits;
 mod lines;
 mod machine;
 mod memory;
@@ -107,6 +108,7 @@ const TESTS: &[&[Test]] = &[
     identity::TESTS,
     layouts::TESTS,
     lent::TESTS,
+    limits::TESTS,
     lines::addr2line::TESTS,
     lines::back::TESTS,
     lines::elsewhere::TESTS,

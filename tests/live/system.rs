@@ -245,6 +245,37 @@ trap 'off "$@"' EXIT
 echo "$3 rbps=$4" > "$2/io.max" 2>/dev/null || refuse "reads of this device cannot be limited"
 "#;
 
+/// Makes the cgroup that is named second, below the first, and limits its pages of the pool: the third is the file, the
+/// fourth the bytes. At the end what still runs in it goes to the first.
+const POOL_GROUP: &str = r#"
+control=$1/cgroup.subtree_control
+had=yes
+if test -w "$control"; then
+    case " $(cat "$1/cgroup.controllers") " in
+    *" hugetlb "*) ;;
+    *) refuse "cgroups here do not limit the pool" ;;
+    esac
+    case " $(cat "$control") " in
+    *" hugetlb "*) ;;
+    *) had= ;;
+    esac
+fi
+off() {
+    tries=0
+    while test -d "$2" && ! rmdir "$2" 2>/dev/null && test $tries -lt 100000; do
+        tries=$((tries + 1))
+        for process in $(cat "$2/cgroup.procs"); do
+            echo $process > "$1/cgroup.procs"
+        done 2>/dev/null || true
+    done
+    test -n "$had" || echo -hugetlb > "$control"
+}
+test -n "$had" || echo +hugetlb > "$control" 2>/dev/null || refuse "cgroups here may not limit the pool"
+mkdir "$2" 2>/dev/null || { test -n "$had" || echo -hugetlb > "$control"; refuse "no cgroup may be made"; }
+trap 'off "$@"' EXIT
+echo $4 > "$2/$3" 2>/dev/null || refuse "the pool cannot be limited"
+"#;
+
 /// A swap area, or the reason why there is none.
 pub fn swap() -> Result<Changed, String> {
     let is_on = || {
@@ -327,6 +358,28 @@ pub fn slow_reads(name: &str, device: &str, bytes: u64) -> Result<(PathBuf, Chan
     let rate = bytes.to_string();
     let arguments = [root.as_ref(), path.as_os_str(), device.as_ref(), rate.as_ref()];
     change(Setting::Groups, || false, SLOW_READS, &arguments).map(|changed| (path, changed))
+}
+
+/// A cgroup of this name, whose processes may use so many bytes of the pool with pages of `page` bytes; and where it
+/// is.
+pub fn pool_group(name: &str, page: u64, bytes: u64) -> Result<(PathBuf, Changed), String> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").map_err(|error| error.to_string())?;
+    let find = |filesystem: &str, option: &str| {
+        let mut rows = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let is_it = |row: &Vec<&str>| {
+            row.get(2) == Some(&filesystem) && (option.is_empty() || row[3].split(',').any(|one| one == option))
+        };
+        rows.find(is_it).map(|row| row[1].to_owned())
+    };
+    let (root, file) = match find("cgroup", "hugetlb") {
+        Some(root) => (root, "limit_in_bytes"),
+        None => (find("cgroup2", "").ok_or("no cgroups limit the pool")?, "max"),
+    };
+    let path = Path::new(&root).join(name);
+    let size = if page >= 1 << 30 { format!("{}GB", page >> 30) } else { format!("{}MB", page >> 20) };
+    let (file, bytes) = (format!("hugetlb.{size}.{file}"), bytes.to_string());
+    let arguments = [root.as_ref(), path.as_os_str(), file.as_ref(), bytes.as_ref()];
+    change(Setting::Groups, || false, POOL_GROUP, &arguments).map(|changed| (path, changed))
 }
 
 /// The machine as it is: no other test changes it meanwhile.

@@ -106,6 +106,11 @@ impl Target {
         next.expect("a line of text")
     }
 
+    /// The next line; `None` once it has ended.
+    pub fn line_if_alive(&mut self) -> Option<String> {
+        self.output.next().map(|next| next.expect("a line of text"))
+    }
+
     /// The next line, each word of it a number (`0x…` or decimal).
     pub fn numbers(&mut self) -> Vec<u64> {
         let line = self.line();

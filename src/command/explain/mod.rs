@@ -17,7 +17,7 @@ use crate::lang::{Expression, Spanned};
 use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
-use crate::report::{Declared, Explanation, FilePlace, Hex, Reason, RoomLeft, Shape};
+use crate::report::{Declared, Explanation, FilePlace, Hex, ReachedLimit, Reason, RoomLeft, Shape};
 use crate::symbol::Symbols;
 use nom::Parser;
 use nom::combinator::map;
@@ -56,6 +56,9 @@ Describes the page at an address in sentences:
 Then predicts the target's next read and next write. An access can map a page of zeros, copy the page, reuse it, map \
 a cached page, read the file or swap in. Or it raises SIGSEGV or SIGBUS (the cause is shown), waits for a userfaultfd \
 handler, or has no further effect. If several effects are possible, the likeliest comes first and the others follow.
+
+A new page may be refused: a file system without room raises SIGBUS, as does a cgroup at its limit on the hugetlb pool. \
+At a limit on all memory, the kernel reclaims first. The OOM killer is named if memory.stat shows nothing to reclaim.
 
 The prediction is for an access now: another thread or reclaim may change the page first. Memory with a protection \
 key may refuse any access, because the rights of a thread are in registers that pmdb cannot see. Changes nothing.
@@ -136,6 +139,12 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             page.why.note("kernel_record", &reason);
             page.why.note("movable", &reason);
         }
+        let limits = consequences.limits;
+        for (field, unknown) in [("room", limits.room.as_ref().err()), ("group_limit", limits.group.as_ref().err())] {
+            if let Some(reason) = unknown {
+                page.why.note(field, reason);
+            }
+        }
         let movable = page.kernel_record.as_ref().and_then(|record| {
             let flags = page.words.flags.as_ref().ok().copied();
             movable(page.kind, flags, record)
@@ -148,7 +157,13 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             file,
             discardable: consequences.discardable,
             droppable: consequences.is_droppable,
-            room: consequences.room_left.map(|left| RoomLeft { bytes: left.bytes, left: left.available }),
+            room: limits.room.ok().flatten().map(|left| RoomLeft { bytes: left.bytes, left: left.available }),
+            group_limit: limits.group.ok().flatten().map(|group| ReachedLimit {
+                bytes: group.limit,
+                left: group.left(),
+                reclaimable: group.reclaimable,
+                cgroup: group.path,
+            }),
             protection_key: consequences.protection_key,
             region_locked: consequences.region_locked,
             next_read: Ok(consequences.read),
@@ -182,6 +197,7 @@ fn without_page(context: &mut Context, target: &Target, address: VirtualAddress,
         discardable: Err(if is_mapped { reason.clone() } else { nothing }),
         droppable: false,
         room: None,
+        group_limit: None,
         protection_key: None,
         region_locked: None,
         next_read: outcome(Access::Read),

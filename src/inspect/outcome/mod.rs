@@ -1,9 +1,13 @@
 //! Whose a page is, and what the next access will do: decided from what is known of it, without I/O.
 
+mod facts;
+
 use super::classify::Backing;
-use crate::kernel::{Kind, PageFlags, Permissions, State};
+use crate::kernel::{Kind, Permissions, State};
 use crate::process::BackingContent;
 use crate::report::{AccessOutcome, Effect, Owner};
+use facts::AnonExclusive;
+pub use facts::{AccessFacts, Charge, Room};
 
 /// An access by the target itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,79 +16,6 @@ pub enum Access {
     Read,
     /// A store.
     Write,
-}
-
-/// The facts that decide. `None` means unknown.
-#[derive(Clone, Copy, Debug)]
-pub struct AccessFacts {
-    /// State of the page.
-    pub state: State,
-    /// Whether the state is certain.
-    pub is_state_certain: bool,
-    /// Kind of the page.
-    pub kind: Option<Kind>,
-    /// Of its region; `None` when it is in none.
-    pub permissions: Option<Permissions>,
-    /// The backing of its region.
-    pub backing: Option<Backing>,
-    /// Bit 61 of its entry: a page of a file or of shared memory.
-    pub is_of_object: bool,
-    /// Bit 57 of its entry.
-    pub uffd_wp: bool,
-    /// Whether its page-table entry lets a write pass that the region permits, as long as the page is not shared.
-    pub is_writable: Option<bool>,
-    /// Whether the page has changes that its file does not have yet.
-    pub is_dirty: Option<bool>,
-    /// Whether its region has a protection key other than 0: each thread has its own rights for it, in a register.
-    pub has_key: bool,
-    /// Whether the processor lets reads pass in memory that only permits execution.
-    pub reads_code: Option<bool>,
-    /// Whether it is one of the pages of `[vvar]` that the kernel has on some machines only.
-    pub may_lack_page: bool,
-    /// The first two numbers of the kernel's release.
-    pub kernel: (u32, u32),
-    /// Flags of the frame.
-    pub flags: Option<PageFlags>,
-    /// Flags of the first frame of its folio, if its own do not include them (before Linux 6.10).
-    pub head_flags: Option<PageFlags>,
-    /// Whether it is mapped here alone.
-    pub exclusive: Option<bool>,
-    /// Mapped by one entry for a huge page.
-    pub huge: Option<bool>,
-    /// The backing content of an untouched page.
-    pub content: Option<BackingContent>,
-    /// Whether userfaultfd write protection is asynchronous here: it records writes, and lets them pass.
-    pub write_tracked: Option<bool>,
-    /// Whether a userfaultfd is registered for missing pages here: those that nobody has filled.
-    pub uffd_missing: Option<bool>,
-    /// Whether a userfaultfd is registered for minor faults here: on pages that the file or shared memory has, and this
-    /// mapping has not.
-    pub uffd_minor: Option<bool>,
-    /// Whether the hugetlb pool of its region has a free page that is not reserved.
-    pub pool_has_spare: Option<bool>,
-    /// Whether the region may have reserved pages in the pool: it was mapped without MAP_NORESERVE.
-    pub pool_may_be_reserved: Option<bool>,
-    /// Whether a page of its large folio is known to be mapped more than once: by another process, that is.
-    pub is_folio_shared: bool,
-    /// Whether an access may map a transparent huge page where nothing is mapped.
-    pub huge_may_come: Option<bool>,
-    /// Whether a stack would grow to the address, which is in no region.
-    pub stack_grows: Option<bool>,
-    /// How much room the file system of its object has for new pages.
-    pub room: Room,
-    /// Whether the driver of its region brings a page at a fault, and not only inserts pages beforehand.
-    pub driver_fills: Option<bool>,
-}
-
-/// The room that a file system has for a page that it has not yet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Room {
-    /// There is enough, or no limit; or none is known.
-    Enough,
-    /// So little is left that a page may be refused: file systems on disks keep blocks for root, and allocate late.
-    Little,
-    /// There is none.
-    None,
 }
 
 /// Why the owner of a page is unknown.
@@ -168,6 +99,13 @@ pub fn outcome(facts: &AccessFacts, access: Access) -> AccessOutcome {
         if access == Access::Write && !permissions.shared {
             outcome = perhaps_copied(outcome);
         }
+        if is_charged(&outcome, access, facts.kind) {
+            outcome.effects.extend(match facts.charge {
+                Charge::Passes => None,
+                Charge::MayKill => Some(Effect::OutOfMemory),
+                Charge::MayWait => Some(Effect::WaitForMemory),
+            });
+        }
         // The key is checked before the page is looked for (access_error in arch/x86/mm/fault.c).
         if facts.has_key {
             outcome.effects.push(Effect::ProtectionKey);
@@ -184,6 +122,20 @@ pub fn outcome(facts: &AccessFacts, access: Access) -> AccessOutcome {
         return outcome;
     }
     AccessOutcome::of(&[Effect::Protection])
+}
+
+/// Whether an access with this outcome may charge a page to the memory cgroup of the process. Pages of the pool, the
+/// pages of zeros, and pages that the page cache has are charged to nobody, or were before.
+pub fn is_charged(outcome: &AccessOutcome, access: Access, kind: Option<Kind>) -> bool {
+    let is_new = |effect: &Effect| match effect {
+        Effect::Zeros | Effect::HugeZeros => {
+            access == Access::Write || matches!(kind, Some(Kind::Shmem | Kind::Secret))
+        }
+        Effect::StackGrows => access == Access::Write,
+        Effect::Copy | Effect::ReadFile | Effect::SwapIn => true,
+        _ => false,
+    };
+    kind != Some(Kind::Hugetlb) && (outcome.copies != Some(false) || outcome.effects.iter().any(is_new))
 }
 
 /// A page that comes back from swap may be shared since a fork, which the page map does not show. Then the write is to
@@ -288,8 +240,14 @@ fn fill_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -
         _ => Some(false),
     };
     let mut effects = effects.to_vec();
-    if access == Access::Write && permissions.shared && facts.backing == Some(Backing::File) {
-        effects.extend((facts.room != Room::Enough && facts.kind != Some(Kind::PastEnd)).then_some(Effect::NoSpace));
+    let may_be_hole = matches!(facts.content, None | Some(BackingContent::Hole));
+    let may_lack_room = match facts.kind {
+        Some(Kind::Shmem) => may_be_hole && facts.room == Room::Unknown,
+        Some(Kind::Hugetlb) => may_be_hole && facts.room != Room::Enough,
+        _ => access == Access::Write && permissions.shared && facts.backing == Some(Backing::File),
+    };
+    if may_lack_room && facts.room != Room::Enough && !effects.contains(&Effect::NoSpace) {
+        effects.push(Effect::NoSpace);
     }
     AccessOutcome {
         effects,
@@ -308,12 +266,15 @@ fn zero_effects(facts: &AccessFacts) -> &'static [Effect] {
 
 /// A page of the hugetlb pool: that of its file, or a fresh one.
 fn pool_effects(facts: &AccessFacts, content: Option<BackingContent>) -> &'static [Effect] {
-    use Effect::{MapCached, NoSpace, PastEnd, PoolEmpty, Zeros};
+    use Effect::{MapCached, NoSpace, PastEnd, PoolEmpty, PoolLimit, Zeros};
     // What a mapping has reserved is already taken from the mount (hugepage_subpool_get_pages in mm/hugetlb.c).
     let is_refused = facts.room == Room::None && facts.pool_may_be_reserved == Some(false);
     match content {
         Some(BackingContent::Hole) if is_refused => return &[NoSpace],
         None if is_refused => return &[NoSpace, MapCached],
+        // Reserved pages too are charged only when they are used (hugetlb_cgroup_charge_cgroup in mm/hugetlb_cgroup.c).
+        Some(BackingContent::Hole) if facts.pool_limit_is_reached => return &[PoolLimit],
+        None if facts.pool_limit_is_reached => return &[PoolLimit, MapCached],
         _ => {}
     }
     let spare = facts.pool_has_spare == Some(true);
@@ -431,6 +392,7 @@ fn write_outcome(facts: &AccessFacts, permissions: Permissions) -> AccessOutcome
 /// mapping fails (hugetlb_wp in mm/hugetlb.c).
 fn pool_copy_effects(facts: &AccessFacts) -> &'static [Effect] {
     match facts.pool_has_spare {
+        _ if facts.pool_limit_is_reached => &[Effect::PoolLimit, Effect::Copy, Effect::Reuse],
         Some(true) => &[Effect::Copy],
         _ => &[Effect::Copy, Effect::Reuse, Effect::PoolEmpty],
     }
@@ -450,57 +412,6 @@ fn unless_protected(facts: &AccessFacts, mut outcome: AccessOutcome) -> AccessOu
         outcome.effects.remove(at);
     }
     AccessOutcome::of(&outcome.effects)
-}
-
-/// Whether the kernel holds an anonymous page to be this mapping's own (PG_anon_exclusive).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum AnonExclusive {
-    Yes,
-    No,
-    Unknown,
-    /// Only the mark of the first page of its folio is visible.
-    OfFolio(bool),
-}
-
-impl AccessFacts {
-    fn is_in_swap_cache(&self) -> bool {
-        self.flags.is_some_and(|flags| flags.contains(PageFlags::SWAPCACHE))
-    }
-
-    fn is_large(&self) -> bool {
-        self.flags.is_some_and(|flags| flags.intersects(PageFlags::COMPOUND_HEAD | PageFlags::COMPOUND_TAIL))
-    }
-
-    /// Each page has its own mark, unless one entry maps the whole folio: then the first page's mark holds for all.
-    fn anon_exclusive(&self) -> AnonExclusive {
-        // PG_anon_exclusive came with Linux 5.19.
-        let Some(flags) = self.flags.filter(|_| self.kernel >= (5, 19)) else {
-            return AnonExclusive::Unknown;
-        };
-        let by_one_entry = if flags.contains(PageFlags::HUGE) { Some(true) } else { self.huge };
-        let own =
-            |flags: PageFlags| if flags.contains(PageFlags::OWNER_2) { AnonExclusive::Yes } else { AnonExclusive::No };
-        if !flags.contains(PageFlags::COMPOUND_TAIL) {
-            return own(flags);
-        }
-        // Since Linux 6.10 /proc/kpageflags shows the flags of the first page for all (stable_page_flags in
-        // fs/proc/page.c).
-        if self.kernel >= (6, 10) {
-            return match by_one_entry {
-                Some(true) => own(flags),
-                _ => AnonExclusive::OfFolio(flags.contains(PageFlags::OWNER_2)),
-            };
-        }
-        let head = self.head_flags.map_or(AnonExclusive::Unknown, own);
-        match (by_one_entry, own(flags)) {
-            (Some(true), _) => head,
-            (Some(false), own) => own,
-            (None, AnonExclusive::Yes) => AnonExclusive::Yes,
-            // The head's mark may hold for it.
-            (None, _) if head == AnonExclusive::No => AnonExclusive::No,
-            (None, _) => AnonExclusive::Unknown,
-        }
-    }
 }
 
 #[cfg(test)]

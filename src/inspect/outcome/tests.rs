@@ -1,6 +1,9 @@
 //! Owners and outcomes by their facts.
 
+mod room;
+
 use super::*;
+use crate::kernel::PageFlags;
 use Access::{Read, Write};
 use Effect::*;
 
@@ -50,6 +53,8 @@ fn page(state: State, kind: Kind) -> AccessFacts {
         huge_may_come: Some(false),
         stack_grows: None,
         room: Room::Enough,
+        charge: Charge::Passes,
+        pool_limit_is_reached: false,
         driver_fills: None,
     }
 }
@@ -511,27 +516,4 @@ fn memory_of_drivers_and_secret_memory() {
         check(missing(Kind::DriverMemory, fills), effects, effects);
     }
     check(missing(Kind::Secret, None), &[MapCached, Zeros], &[MapCached, Zeros]);
-}
-
-/// A hole takes a page or a block of its file system, which may be full.
-#[test]
-fn file_systems_without_room() {
-    let content = Some(BackingContent::Hole);
-    let hole = |room| AccessFacts { room, content, permissions: Some(SHARED), ..untouched(Kind::Shmem) };
-    check(hole(Room::Enough), &[Zeros], &[Zeros]);
-    check(hole(Room::None), &[NoSpace], &[NoSpace]);
-    let unknown = AccessFacts { content: None, ..hole(Room::None) };
-    check(unknown, &[MapCached, NoSpace, SwapIn], &[MapCached, NoSpace, SwapIn]);
-    let pool = |reserved| AccessFacts { pool_may_be_reserved: reserved, kind: Some(Kind::Hugetlb), ..hole(Room::None) };
-    check(pool(Some(false)), &[NoSpace], &[NoSpace]);
-    check(pool(Some(true)), &[Zeros], &[Zeros]);
-    // A read of a file takes no block.
-    let file = |kind, room| AccessFacts { room, permissions: Some(SHARED), ..untouched(kind) };
-    check(file(Kind::NotCached, Room::Little), &[ReadFile], &[ReadFile, NoSpace]);
-    check(file(Kind::Cached, Room::Little), &[MapCached], &[MapCached, NoSpace]);
-    check(file(Kind::PastEnd, Room::Little), &[PastEnd], &[PastEnd]);
-    let clean = AccessFacts { state: State::Present, is_dirty: Some(false), ..file(Kind::File, Room::Little) };
-    check(clean, &[Nothing], &[Reuse, Nothing, NoSpace]);
-    let private = AccessFacts { permissions: Some(RW), ..file(Kind::NotCached, Room::Little) };
-    check(private, &[ReadFile], &[ReadFile]);
 }

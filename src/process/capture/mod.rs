@@ -415,7 +415,15 @@ impl Capture {
         _ = (machine.has_protection_keys(), machine.has_exact_map_counts(), machine.pools_are_known());
         _ = (machine.huge_settings(), machine.free_blocks(), machine.require_records(RecordParts::empty()));
         _ = (machine.cgroup_mount(), machine.own_number());
-        _ = machine.huge_page_bytes().map(|bytes| machine.huge_pages_to_spare(bytes));
+        _ = machine.huge_page_bytes().map(|bytes| Self::ask_pool(machine, bytes));
+    }
+
+    /// What is asked of the hugetlb pool with pages of this size.
+    fn ask_pool(machine: &Machine, bytes: u64) {
+        _ = (machine.free_pool_pages(bytes, None), machine.reserved_pool_pages(bytes));
+        for node in machine.nodes().into_iter().filter(|_| machine.nodes().len() > 1) {
+            _ = machine.free_pool_pages(bytes, Some(node));
+        }
     }
 }
 
@@ -451,12 +459,16 @@ impl Member {
             _ = (machine.files_on(device, budget), machine.huge_option(device));
         }
         let smaps = process.smaps(budget);
-        _ = process.rollup();
+        _ = (process.rollup(), process.memory_limits());
+        if machine.nodes().len() > 1 {
+            _ = process.may_use_node(VirtualAddress::new(0), 0);
+        }
         let sizes =
             smaps.iter().flatten().filter_map(|one| one.fields.iter().find(|(name, _)| name == "KernelPageSize"));
         let sizes: BTreeSet<u64> = sizes.map(|(_, bytes)| *bytes).collect();
         for bytes in sizes {
-            _ = machine.huge_pages_to_spare(bytes);
+            Capture::ask_pool(machine, bytes);
+            _ = process.pool_limits(bytes);
         }
         for region in &regions {
             budget.go_on()?;

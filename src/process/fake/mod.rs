@@ -12,7 +12,7 @@ use crate::kernel::{
     AddressRange, Device, Name, PageFlags, PageSize, Permissions, Region, SwapEntry, TableEntry, VirtualAddress,
 };
 use crate::process::{BackingContent, FrameRecord, Liveness, OwnerDetail, ProcessHandle, WordLayout};
-use crate::source::WordFile;
+use crate::source::{File, WordFile};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
@@ -87,6 +87,8 @@ pub struct World {
     pub hidden: bool,
     /// The device of a mounted tmpfs.
     pub tmpfs: Option<Device>,
+    /// The device of shared memory in no mounted filesystem, if the kernel tells.
+    pub shared_memory: Option<Device>,
     /// Map counts are averages over large folios.
     pub average_counts: bool,
     /// The backing content of pages of files, by page index; for all others it is [`BackingContent::Hole`].
@@ -112,6 +114,10 @@ pub struct World {
     pub processes: Vec<(ProcessHandle, Option<Arc<World>>)>,
     /// The one of them that stands for pmdb.
     pub own: Option<u32>,
+    /// Contents of files, before all that follows from the rest.
+    pub texts: Vec<(File, String)>,
+    /// Files of cgroups, by path below the mount and name.
+    pub group_files: BTreeMap<String, String>,
     pub entries_read: AtomicU64,
     pub scanned: AtomicU64,
     pub flags_read: AtomicU64,
@@ -188,6 +194,7 @@ impl World {
             then: Mutex::default(),
             hidden: false,
             tmpfs: None,
+            shared_memory: None,
             average_counts: false,
             content: BTreeMap::new(),
             asks_files: false,
@@ -201,6 +208,8 @@ impl World {
             space: 0,
             processes: Vec::new(),
             own: None,
+            texts: Vec::new(),
+            group_files: BTreeMap::new(),
             entries_read: AtomicU64::new(0),
             scanned: AtomicU64::new(0),
             flags_read: AtomicU64::new(0),

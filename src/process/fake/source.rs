@@ -5,8 +5,8 @@ use crate::budget::Budget;
 use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, SwapEntry, TableEntry, VirtualAddress};
 use crate::process::{ProcessHandle, Target};
 use crate::source::{
-    Answer, ConfigPlace, File, FileLocation, FrameRecord, Held, InMemory, KernelSetting, List, Listed, Mapping,
-    Meanwhile, OwnerDetail, PageRegion, Probe, Query, RecordParts, RecordedMapper, Scan, Source, WordFile,
+    Answer, ConfigPlace, File, FileLocation, FrameRecord, GroupFile, Held, InMemory, KernelSetting, List, Listed,
+    Mapping, Meanwhile, OwnerDetail, PageRegion, Probe, Query, RecordParts, RecordedMapper, Scan, Source, WordFile,
 };
 use crate::source::{BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result, SwappedRange};
 use std::sync::Arc;
@@ -181,6 +181,9 @@ impl Source for FakeSource {
         let world = &*self.0;
         if let File::Stat | File::Status | File::MainStatus | File::Syscall | File::Smaps | File::Auxiliary = file {
             world.answer()?;
+        }
+        if let Some((_, text)) = world.texts.iter().find(|(one, _)| *one == file) {
+            return Ok(text.clone().into_bytes());
         }
         let text = match file {
             File::Stat => return Ok(stat(world.pid, 1, world.start_time)),
@@ -460,6 +463,16 @@ impl Source for FakeSource {
         Ok(self.0.processes.iter().map(listed).collect())
     }
 
+    fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
+        let world = &*self.0;
+        let name = format!("{}/{}", String::from_utf8_lossy(path), file.name());
+        match world.group_files.get(&name) {
+            Some(text) => Ok(text.clone().into_bytes()),
+            None if world.group_files.is_empty() => none(),
+            None => Err(Error::io(name, rustix::io::Errno::NOENT)),
+        }
+    }
+
     fn open(&self, pid: u32, _: &Held) -> Result<Arc<dyn Source>> {
         let mut all = self.0.processes.iter();
         match all.find(|(one, _)| one.pid == pid) {
@@ -554,6 +567,10 @@ impl Source for FakeSource {
             }
             Probe::OwnFlags if self.0.merged_pages > 0 => Ok(vec![(PageFlags::ANON | PageFlags::KSM).bits()]),
             Probe::OwnNumber if self.0.own.is_some() => Ok(self.0.own.into_iter().map(u64::from).collect()),
+            Probe::SharedMemory => match self.0.shared_memory {
+                Some(device) => Ok(vec![device.major.into(), device.minor.into()]),
+                None => none(),
+            },
             Probe::FrameRight => Ok(vec![u64::from(!self.0.hidden)]),
             Probe::Compare(one, other) => match space(one).zip(space(other)) {
                 Some((one, other)) if one == other => Ok(vec![0]),

@@ -85,6 +85,22 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
         line.plain("its file system has ").push(Role::Warn, size(room.left));
         line.plain(format!(" of {} left", size(room.bytes)));
     }
+    if let Some(limit) = &explanation.group_limit {
+        let line = lines.field("limit");
+        line.plain("its cgroup ").push(Role::Name, &limit.cgroup).plain(" has ");
+        line.push(Role::Warn, size(limit.left)).plain(format!(" of {} left", size(limit.bytes)));
+        let told = match limit.reclaimable {
+            _ if page.kind == Some(Kind::Hugetlb) => None,
+            Some(0) => Some("memory.stat shows nothing that reclaim could free".to_owned()),
+            Some(bytes) => {
+                Some(format!("the kernel first reclaims some of the {} that it can free there", size(bytes)))
+            }
+            None => Some("memory.stat cannot be read: what reclaim could free there is unknown".to_owned()),
+        };
+        if let Some(told) = told {
+            line.plain("; ").prose(Role::Plain, told);
+        }
+    }
     access(lines, "read", &explanation.next_read, page);
     access(lines, "write", &explanation.next_write, page);
     // No sentence here depends on soft-dirty bits.
@@ -303,6 +319,7 @@ fn fault(effect: Effect) -> (Role, &'static str) {
         Fault::Userfault => (Role::Warn, "userfault"),
         Fault::Segv => (Role::Bad, "SIGSEGV"),
         Fault::Bus => (Role::Bad, "SIGBUS"),
+        Fault::Kill => (Role::Bad, "SIGKILL"),
     }
 }
 
@@ -341,12 +358,15 @@ fn does(effect: Effect, is_write: bool, kind: Option<Kind>) -> &'static str {
         Effect::Guard => "a guard page",
         Effect::PastEnd => "the file ends before this page",
         Effect::NoSpace if matches!(kind, Some(Kind::Shmem | Kind::Hugetlb)) => {
-            "its file system has no room for a page"
+            "its file system, or a quota, has no room for a page"
         }
-        Effect::NoSpace => "its file system has no room for a block, if the file has a hole here",
+        Effect::NoSpace => "its file system, or a quota, has no room for a block, if the file has a hole here",
         Effect::NoDriverPage => "the driver has inserted no page here",
         Effect::NoKernelPage => "the kernel has no such page on this machine",
         Effect::PoolEmpty => "the hugetlb pool has no page left",
+        Effect::PoolLimit => "the limit of its cgroup on the hugetlb pool is reached",
+        Effect::WaitForMemory => "the thread waits until its cgroup has memory again (its OOM killer is off)",
+        Effect::OutOfMemory => "the OOM killer ends a process of its cgroup",
         Effect::Poisoned => "the page is poisoned",
         Effect::Hwpoison => "the memory of the page has failed",
     }

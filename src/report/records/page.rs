@@ -479,6 +479,22 @@ record! {
 }
 
 record! {
+    /// A cgroup that has no room for a page.
+    #[derive(Eq)]
+    pub struct ReachedLimit {
+        /// Its path.
+        cgroup: Name,
+        /// The most bytes that may be charged to it.
+        bytes: u64,
+        /// The bytes that it may still be charged.
+        left: u64,
+        /// The bytes that reclaim could free, as far as `memory.stat` shows them; `null` if it cannot be read. Pages of
+        /// the hugetlb pool are never reclaimed.
+        reclaimable: Option<u64>,
+    }
+}
+
+record! {
     /// `explain`
     pub struct Explanation as "explanation" with why {
         /// The facts about the address.
@@ -496,6 +512,8 @@ record! {
         [optional] droppable: bool,
         /// The room of the file system of its object, if that may refuse an access.
         [optional] room: Option<RoomLeft>,
+        /// The nearest cgroup of the process that has no room for a page, if an access may be charged one.
+        [optional] group_limit: Option<ReachedLimit>,
         /// The protection key of its region, where the machine has such keys: 0 is that of all memory without one of
         /// its own.
         [optional] protection_key: Option<u64>,

@@ -261,6 +261,13 @@ impl Nameless {
     }
 }
 
+/// The addresses and policies of numa_maps, without the names of files and what is mapped of them.
+fn policies(text: &[u8]) -> Vec<u8> {
+    let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    let first_two = lines.map(|line| line.splitn(3, |&byte| byte == b' ').take(2).collect::<Vec<_>>().join(&b' '));
+    first_two.flat_map(|line| [line, b"\n".to_vec()].concat()).collect()
+}
+
 #[deny(clippy::missing_trait_methods)]
 impl Source for Nameless {
     passed_on!();
@@ -286,6 +293,7 @@ impl Source for Nameless {
             File::Mounts | File::OwnMounts => names.mounts(&text),
             File::Program | File::MappedFile(_) => names.region(&text),
             File::Swaps => names.swaps(&text),
+            File::NumaMaps => policies(&text),
             File::CommandLine | File::DescriptorInfo(_) => Vec::new(),
             File::Limits
             | File::Syscall

@@ -5,6 +5,7 @@ use super::index::{
     BackingRuns, CaptureIndex, CapturedRights, FileParts, OneListed, ProcessAnswers, RecordedFailure, record_answer,
 };
 use crate::budget::Budget;
+use crate::kernel::mounts::Controller;
 use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List, Listed,
@@ -89,7 +90,11 @@ pub(super) fn groups_key(which: CgroupQuery<'_>) -> String {
 
 /// How a file of a cgroup is found again.
 pub(super) fn group_file_key(path: &[u8], file: GroupFile) -> String {
-    format!("cgroup {} {}", hex(path), file.name())
+    let hierarchy = match file.controller() {
+        Controller::Memory => "cgroup",
+        other => other.name(),
+    };
+    format!("{hierarchy} {} {}", hex(path), file.name())
 }
 
 impl Recorder {

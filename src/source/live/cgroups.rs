@@ -4,7 +4,7 @@ use super::apart;
 use super::directory::{read_all, until_interrupted};
 use super::module_file::numbers;
 use crate::kernel::Name;
-use crate::kernel::mounts::{self, Mount};
+use crate::kernel::mounts::{self, Controller, Mount};
 use crate::source::{self, Cgroup, Error, GroupFile, Result};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
@@ -12,29 +12,34 @@ use rustix::io::Errno;
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 
-/// The mounted hierarchy that memory is charged to. It is not held open, so that it can be unmounted.
+/// The mounted hierarchy with a controller. It is not held open, so that it can be unmounted.
 pub(super) struct CgroupMount {
     mount: Mount,
+    controller: Controller,
     top: OwnedFd,
 }
 
 impl CgroupMount {
-    pub(super) fn open() -> Result<Self> {
+    pub(super) fn open(controller: Controller) -> Result<Self> {
         let text = apart::own_text().map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
         let mounts = source::mounts(&text, &mut until_interrupted())?;
-        let none = || Error::not_available("memory cgroups are not mounted here: their paths are unknown");
-        let mount = mounts::memory_hierarchy(&mounts);
-        let mount = mount.cloned().ok_or_else(none)?;
+        let mount = mounts::hierarchy(&mounts, controller).cloned().ok_or_else(|| none(controller))?;
         let failed = |error| Error::io(format!("looking at the cgroups in {}", mount.point), error);
         let point = OsStr::from_bytes(mount.point.as_bytes());
         let top = directory(CWD, point.as_bytes()).map_err(failed)?;
         // Something else may be mounted over it.
         let (device, _) = numbers(&fstat(&top).map_err(failed)?);
-        match device == mount.device {
-            true if mount.filesystem == "cgroup2" && !has_memory(&top) => Err(none()),
-            true => Ok(CgroupMount { mount, top }),
-            false => Err(failed(Errno::STALE)),
+        if device != mount.device {
+            return Err(failed(Errno::STALE));
         }
+        Ok(CgroupMount { mount, controller, top })
+    }
+
+    /// Refuses a hierarchy of cgroup v2 without the controller. If one of cgroup v1 has it instead, the inodes are of
+    /// that one, and mean other groups here.
+    pub(super) fn require_controller(&self) -> Result<()> {
+        let lacks_it = self.mount.filesystem == "cgroup2" && !has_controller(&self.top, self.controller);
+        if lacks_it { Err(none(self.controller)) } else { Ok(()) }
     }
 
     /// Where it is mounted.
@@ -53,7 +58,7 @@ impl CgroupMount {
     pub(super) fn file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = directory(&self.top, below(path));
-        let text = directory.and_then(|group| openat(group, file.name(), flags, Mode::empty())).and_then(read_all);
+        let text = directory.and_then(|group| openat(group, &*file.name(), flags, Mode::empty())).and_then(read_all);
         text.map_err(|error| Error::io(format!("reading {} of the cgroup {}/", file.name(), Name::copied(path)), error))
     }
 
@@ -103,12 +108,15 @@ fn group(inode: u64, path: Vec<u8>) -> Cgroup {
     Cgroup { inode, path }
 }
 
-/// Whether a group of cgroup v2 has the memory controller. If a hierarchy of cgroup v1 has it instead, the inodes are
-/// of that one, and mean other groups here.
-fn has_memory(group: &OwnedFd) -> bool {
+fn none(controller: Controller) -> Error {
+    Error::not_available(format!("{} cgroups are not mounted here: their paths are unknown", controller.name()))
+}
+
+/// Whether a group of cgroup v2 has a controller.
+fn has_controller(group: &OwnedFd, controller: Controller) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let controllers = openat(group, "cgroup.controllers", flags, Mode::empty()).and_then(read_all);
-    controllers.is_ok_and(|words| words.split(u8::is_ascii_whitespace).any(|word| word == b"memory"))
+    controllers.is_ok_and(|words| words.split(u8::is_ascii_whitespace).any(|word| word == controller.name().as_bytes()))
 }
 
 /// A path below the mount as a system call takes it.

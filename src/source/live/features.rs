@@ -4,6 +4,7 @@ use super::cgroups::CgroupMount;
 use super::directory;
 use super::directory::{Directory, own_file};
 use super::memory::{self, FrameFile};
+use crate::kernel::mounts::Controller;
 use crate::kernel::{AddressRange, PageFlags, VirtualAddress};
 use crate::source::feature::{available, by_trying, unavailable, undetermined};
 use crate::source::question::mapped_file;
@@ -62,7 +63,8 @@ pub(super) fn frame_file(feature: Feature, name: &str, file: &FrameFile) -> Find
 /// Whether cgroups have paths here.
 pub(super) fn cgroup_paths() -> Finding {
     let feature = Feature::CgroupPaths;
-    match CgroupMount::open() {
+    let opened = CgroupMount::open(Controller::Memory);
+    match opened.and_then(|hierarchy| hierarchy.require_controller().map(|()| hierarchy)) {
         Ok(hierarchy) => available(feature, format!("mounted at {}", hierarchy.point())),
         error => by_trying(feature, error, ""),
     }

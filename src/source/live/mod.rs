@@ -26,6 +26,7 @@ use super::{
     Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile, sys,
 };
 use crate::budget::Budget;
+use crate::kernel::mounts::Controller;
 use crate::kernel::{AddressRange, PageMapEntry, Region, TableEntry, VirtualAddress};
 use attached::Attached;
 use directory::{Directory, read_all};
@@ -219,7 +220,8 @@ impl Source for Live {
     }
 
     fn cgroups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
-        let hierarchy = cgroups::CgroupMount::open()?;
+        let hierarchy = cgroups::CgroupMount::open(Controller::Memory)?;
+        hierarchy.require_controller()?;
         match which {
             CgroupQuery::All => hierarchy.groups(),
             CgroupQuery::At(path) => Ok(hierarchy.group(path).into_iter().collect()),
@@ -227,7 +229,7 @@ impl Source for Live {
     }
 
     fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
-        cgroups::CgroupMount::open()?.file(path, file)
+        cgroups::CgroupMount::open(file.controller())?.file(path, file)
     }
 
     fn open(&self, pid: u32, held: &Held) -> Result<Arc<dyn Source>> {

@@ -13,7 +13,7 @@ use super::{
     Source, SourceAccess, SwappedRange, WordFile, passed_on,
 };
 use crate::budget::Budget;
-use crate::kernel::mounts;
+use crate::kernel::mounts::{self, Controller};
 use crate::kernel::{AddressRange, PageSize, Region, TableEntry, VirtualAddress};
 use log::{WORD, count_of, dump, result_words};
 use std::sync::Arc;
@@ -52,11 +52,11 @@ impl RecordedSource {
         self.log.add("map_files", read);
     }
 
-    /// The mount point of the memory hierarchy: inodes of other cgroup hierarchies may coincide.
-    fn cgroup_mount(&self) -> String {
+    /// The mount point of the hierarchy with a controller: inodes of other cgroup hierarchies may coincide.
+    fn cgroup_mount(&self, controller: Controller) -> String {
         let mounts = self.source.whole(File::OwnMounts).ok();
         let mounts = mounts.and_then(|text| super::mounts(&text, &mut super::live::until_interrupted()).ok());
-        let mount = mounts.as_deref().and_then(mounts::memory_hierarchy);
+        let mount = mounts.as_deref().and_then(|mounts| mounts::hierarchy(mounts, controller));
         mount.map_or("/sys/fs/cgroup".to_owned(), |mount| mount.point.to_string())
     }
 }
@@ -297,14 +297,15 @@ impl Source for RecordedSource {
 
     fn cgroups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
         let answer = self.source.cgroups(which);
-        let file = self.cgroup_mount();
+        let file = self.cgroup_mount(Controller::Memory);
         self.log.add("cgroup", log::cgroups(which, &answer, file));
         answer
     }
 
     fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
         let answer = self.source.cgroup_file(path, file);
-        let file = format!("{}{}/{}", self.cgroup_mount(), crate::kernel::Name::copied(path), file.name());
+        let file =
+            format!("{}{}/{}", self.cgroup_mount(file.controller()), crate::kernel::Name::copied(path), file.name());
         let found = result_words(&answer, |text| format!("{} bytes", text.len()));
         let repeat = Some(log::cat(&file));
         let read = LoggedRead {

@@ -42,7 +42,7 @@ enum Who {
 }
 
 /// What pmdb says about an access to a page, and whose the page is.
-fn said(target: &Target, address: u64, access: Access) -> (AccessOutcome, Option<Owner>) {
+pub fn said(target: &Target, address: u64, access: Access) -> (AccessOutcome, Option<Owner>) {
     let space = AddressSpace::at(target, at(address)).expect("a space");
     let detail = space.detail(at(address)).expect("its detail");
     let consequences = space.consequences(&detail, &mut Budget::unlimited()).expect("an answer");
@@ -118,6 +118,7 @@ fn may_make(
         Fault::Major => Felt::Faults { minor: 0, major: 1 },
         Fault::Segv => return assert_signal(what, felt, libc::SIGSEGV, told_of),
         Fault::Bus => return assert_signal(what, felt, libc::SIGBUS, told_of),
+        Fault::Kill => panic!("{what}: it is dead"),
         Fault::Userfault => {
             assert_eq!(puppet.does("told", &[]), told + 1, "{what}: the handler was told");
             return told_of;

@@ -171,7 +171,7 @@ pub fn explained(page: Translation) -> Explanation {
         (State::Present, Ok(true)) => {
             (Some(Owner::Sole), outcome(&[Effect::Nothing]), outcome(&[Effect::Nothing, Effect::Reuse, Effect::Copy]))
         }
-        (State::Swapped, _) => (None, outcome(&[Effect::SwapIn]), copied(Effect::SwapIn, None)),
+        (State::Swapped, _) => (None, outcome(&[Effect::SwapIn, Effect::OutOfMemory]), copied(Effect::SwapIn, None)),
         _ => (None, outcome(&[Effect::NoRegion]), outcome(&[Effect::StackGrows])),
     };
     let file = page.region.as_ref().map(|region| FilePlace {
@@ -185,6 +185,12 @@ pub fn explained(page: Translation) -> Explanation {
     let discardable = known.clone().map(|()| false);
     let (next_read, next_write) = (known.clone().map(|()| next_read), known.map(|()| next_write));
     let (protection_key, region_locked) = (None, None);
+    let group_limit = (page.state == Ok(State::Swapped)).then(|| ReachedLimit {
+        cgroup: "/db.service".into(),
+        bytes: 64 << 20,
+        left: 0,
+        reclaimable: Some(0),
+    });
     Explanation {
         page,
         owner,
@@ -193,6 +199,7 @@ pub fn explained(page: Translation) -> Explanation {
         discardable,
         droppable: false,
         room: None,
+        group_limit,
         protection_key,
         region_locked,
         next_read,

@@ -152,7 +152,7 @@ pub(super) fn sweep(
 fn row(machine: &Machine, frames: &FrameRow) -> report::Frames {
     let size = machine.page();
     let zone = inspect::zone(machine, frames.first);
-    let unread = || Reason::Changed;
+    let unread = || inspect::why_hidden(machine, frames.first).unwrap_or(Reason::Changed);
     report::Frames {
         pfn: frames.first,
         physical: frames.first.physical(size),

@@ -196,7 +196,7 @@ impl Measure {
         }
         match self.by {
             MapKey::Sharing => Some(exclusive_unknown(page, counts)),
-            _ => Some(Reason::Changed),
+            _ => Some(Reason::words_hidden()),
         }
     }
 }

@@ -514,10 +514,12 @@ pub(super) fn name_of_group(machine: &Machine, counts: &Fact<()>, key: Key) -> (
         }
         Key::Region(_) => plain("in no region"),
         Key::Symbol(_) => plain("no symbol"),
-        Key::Flags(raw) => of_frame("flags", raw, changed, |_| match key.flags().unwrap_or_default().names() {
-            names if names.is_empty() => "none set".to_owned(),
-            names => names.join(","),
-        }),
+        Key::Flags(raw) => {
+            of_frame("flags", raw, Reason::words_hidden(), |_| match key.flags().unwrap_or_default().names() {
+                names if names.is_empty() => "none set".to_owned(),
+                names => names.join(","),
+            })
+        }
         Key::Order(order) => of_frame("order", order, changed, |order| order.to_string()),
         Key::Node(OfFrame::Unknown) | Key::Zone(OfFrame::Unknown) => plain("in no zone"),
         Key::Node(node) => of_frame("node", node, changed, |node| node.to_string()),
@@ -527,7 +529,7 @@ pub(super) fn name_of_group(machine: &Machine, counts: &Fact<()>, key: Key) -> (
             Ok(path) => plain(&path.to_string()),
             Err(reason) => (format!("inode {inode}"), because("cgroup", reason)),
         },
-        Key::Cgroup(inode) => of_frame("cgroup", inode, changed, |inode| inode.to_string()),
+        Key::Cgroup(inode) => of_frame("cgroup", inode, Reason::words_hidden(), |inode| inode.to_string()),
         Key::MapCount(count) => of_frame("mapcount", count, changed, |count| match count {
             (count, true) => format!("~{count}"),
             (count, false) => count.to_string(),

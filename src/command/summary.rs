@@ -3,7 +3,7 @@
 use super::rows::{RowLimit, keep_shown, note_hidden_rows};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, frames, rows};
 use crate::eval::{self, Extent, Spans};
-use crate::inspect::{AddressSpace, Facts, GroupBy, GroupKey, Groups, OfFrame, StateSet};
+use crate::inspect::{self, AddressSpace, Facts, GroupBy, GroupKey, Groups, OfFrame, StateSet};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
 use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, range, split_text, word};
 use crate::lang::{self, Expected, Expression, Range, Spanned, WrittenName, display};
@@ -177,7 +177,7 @@ fn pages(context: &mut Context, spans: Option<Spans>, cut: Option<RowLimit>) -> 
     let more = keep_shown(&mut rows, cut, |(_, pages)| *pages);
     for ((states, flags), pages) in rows {
         let flags = flags.ok_or_else(|| match states.likeliest() {
-            State::Present => unreadable.clone().unwrap_or(Reason::Changed),
+            State::Present => unreadable.clone().unwrap_or_else(Reason::words_hidden),
             _ => Reason::NotApplicable("no frame is mapped here"),
         });
         let why = states.why("state");
@@ -194,6 +194,7 @@ fn frames(context: &mut Context, range: FrameRange, cut: Option<RowLimit>) -> Ou
     let size = machine.page();
     let mut groups = Groups::new(GroupBy::Flags);
     let mut counted = 0;
+    let mut offline = 0;
     let ended = frames::sweep(&machine, range, Facts::FLAGS, context.sink, |sweep, sink| {
         while let Some(rows) = sweep.next(sink)? {
             for frames in rows {
@@ -201,14 +202,20 @@ fn frames(context: &mut Context, range: FrameRange, cut: Option<RowLimit>) -> Ou
                 let key = GroupKey::Flags(flags.unwrap_or(OfFrame::Unknown));
                 groups.count(key, frames.frames);
                 counted += frames.frames;
+                if frames.flags.is_none() {
+                    offline += inspect::offline_frames(&machine, frames.first, frames.frames);
+                }
             }
         }
         Ok(())
     })?;
+    if offline > 0 {
+        context.sink.note(format!("{offline} of the frames without flags are in offline blocks of memory"))?;
+    }
     let mut rows = groups.finish();
     let more = keep_shown(&mut rows, cut, |(_, frames)| *frames);
     for (key, frames) in rows {
-        let flags = key.flags().ok_or(Reason::Changed);
+        let flags = key.flags().ok_or_else(Reason::words_hidden);
         let row = row(flags, None, frames, size, Why::default());
         context.sink.emit(&row)?;
     }
@@ -266,7 +273,7 @@ static SUMMARY: Table<SummaryRow> = Table::of(&[
         (Ok(_), _) => flags(&row.flags, true),
         (Err(_), Some(State::Present)) => unknown(),
         (Err(_), Some(other)) => state(other),
-        (Err(_), None) => none(),
+        (Err(_), None) => unknown(),
     }),
 ]);
 

@@ -185,8 +185,7 @@ impl WalkRun<'_> {
             State::Present => None,
             _ => Some(Reason::NotApplicable("no frame is mapped here")),
         };
-        let unread =
-            |fact: &Fact<()>| absent().unwrap_or_else(|| fact.as_ref().err().unwrap_or(&Reason::Changed).clone());
+        let unread = |fact: &Fact<()>| absent().or(fact.clone().err()).unwrap_or_else(Reason::words_hidden);
         PagesRow {
             start: page.address,
             end: page.end(self.space.page()),

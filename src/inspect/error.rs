@@ -86,7 +86,7 @@ fn why_not_exclusive(is_huge_known: bool, is_average: bool, counts: &Fact<()>) -
             remedy: reason.remedy().map(str::to_owned),
         },
         Err(reason) => Reason::NotOnThisKernel(format!("{what}; {}", reason.cause())),
-        Ok(()) => Reason::Changed,
+        Ok(()) => Reason::words_hidden(),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Result;
 use super::filter::Question;
 use super::folio::Folio;
+use super::hidden_words::{UNREAD, hide, why_hidden};
 use super::holders::FrameHolders;
 use super::kernel_record::{self, BEYOND_MEMORY, kernel_record};
 use super::ordered_pool::{Pool, TaskSize, Work};
@@ -243,17 +244,24 @@ impl FrameBatch {
             (Facts::COUNTS, WordFile::FrameCounts, &mut self.counts),
             (Facts::CGROUPS, WordFile::FrameCgroups, &mut self.cgroups),
         ];
+        let mut flags: Option<&Vec<u64>> = None;
         for (asked, file, words) in files {
             if need.intersects(asked) {
                 words.resize(self.frames, 0);
-                self.known = self.known.min(machine.frame_words(file, first, words)?);
+                let known = machine.frame_words(file, first, words)?;
+                let of_flags = flags.map_or(&[][..], |flags| flags);
+                hide(machine, file, first, words.get_mut(..known).unwrap_or_default(), of_flags);
+                self.known = self.known.min(known);
+                if file == WordFile::FrameFlags {
+                    flags = Some(&*words);
+                }
             }
         }
         if need.contains(Facts::ORDER) {
             self.orders.clear();
             self.orders.resize(self.frames, None);
             let flags = |index: usize| {
-                let word = self.flags.get(index)?;
+                let word = self.flags.get(index).filter(|&&word| word != UNREAD)?;
                 Some(PageFlags::from_bits_retain(*word))
             };
             let orders = &mut self.orders;
@@ -284,10 +292,10 @@ impl FrameBatch {
             let mut frames = left.min(self.known - at);
             let row = FrameRow {
                 first: frame,
-                flags: common_word(&self.flags, at, &mut frames).map(PageFlags::from_bits_retain),
-                map_count: common_word(&self.counts, at, &mut frames),
+                flags: same_word(&self.flags, at, &mut frames).map(PageFlags::from_bits_retain),
+                map_count: same_word(&self.counts, at, &mut frames),
                 order: common_word(&self.orders, at, &mut frames).flatten(),
-                cgroup: common_word(&self.cgroups, at, &mut frames),
+                cgroup: same_word(&self.cgroups, at, &mut frames),
                 holders: common_word(&self.holders, at, &mut frames).flatten(),
                 zone,
                 frames: frames as u64,
@@ -296,6 +304,12 @@ impl FrameBatch {
             at += frames;
         }
     }
+}
+
+/// The same of words of which some are [`UNREAD`].
+#[inline]
+pub(super) fn same_word(words: &[u64], at: usize, frames: &mut usize) -> Option<u64> {
+    common_word(words, at, frames).filter(|&word| word != UNREAD)
 }
 
 /// The word at `at`, if it was read. Cuts `frames` to those with the same word.
@@ -382,8 +396,15 @@ pub(super) fn count_of(machine: &Machine, frame: FrameNumber) -> Fact<u64> {
 fn word_of(machine: &Machine, file: WordFile, frame: FrameNumber) -> Fact<u64> {
     let mut word = [0];
     match machine.frame_words(file, frame, &mut word)? {
+        // The frames of devices may be after the last one that the kernel has words for.
+        0 if frame.physical(machine.page()).is_some_and(|start| resources(machine, start).is_ok()) => {
+            Err(why_hidden(machine, frame).unwrap_or(BEYOND_MEMORY))
+        }
         0 => Err(BEYOND_MEMORY),
-        _ => Ok(word[0]),
+        _ => match why_hidden(machine, frame).filter(|_| word == [0]) {
+            Some(reason) => Err(reason),
+            None => Ok(word[0]),
+        },
     }
 }
 

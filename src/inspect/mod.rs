@@ -57,6 +57,7 @@ mod explain;
 mod filter;
 mod folio;
 mod frames;
+mod hidden_words;
 mod holders;
 pub mod huge;
 mod kernel_record;
@@ -93,6 +94,8 @@ pub use folio::Folio;
 #[doc(hidden)]
 pub use frames::frame_words;
 pub use frames::{FrameDetail, FrameRow, FrameSweep, cgroup_path, frame_detail, is_average, machine_frames, zone};
+#[doc(hidden)]
+pub use hidden_words::{offline_frames, why_hidden};
 #[doc(hidden)]
 pub use holders::not_shown as record_not_shown;
 pub use holders::{FrameHolders, Pins};

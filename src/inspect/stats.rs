@@ -344,7 +344,7 @@ impl RegionTally {
                 (Ok(()), true) => Reason::NotOnThisKernel(
                     "pmdb cannot determine whether map counts here are averages over large folios".into(),
                 ),
-                (Ok(()), false) => Reason::Changed,
+                (Ok(()), false) => Reason::words_hidden(),
             }),
         };
         let bytes = |state| self.totals.state(state) << space.page().shift();
@@ -353,7 +353,7 @@ impl RegionTally {
             (0, _) => Ok(self.zero),
             (_, Err(reason)) => Err(reason.clone()),
             (_, Ok(())) if !read.contains(Facts::FLAGS) => Err(not_asked()),
-            (_, Ok(())) => Err(Reason::Changed),
+            (_, Ok(())) => Err(Reason::words_hidden()),
         };
         RegionStats {
             present,

@@ -1,7 +1,7 @@
 //! Physical memory: its zones and nodes (`/proc/zoneinfo`), and what lies at which address (`/proc/iomem`).
 
 use super::text::{self, BadLine};
-use super::{FrameNumber, Name, PhysicalAddress};
+use super::{FrameNumber, Name, PageSize, PhysicalAddress};
 
 /// The zones of a machine.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -138,7 +138,11 @@ fn zone_spans(zones: &[Zone]) -> Vec<ZoneSpan> {
 
 /// The physical address space, divided into nested resources.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Resources(Vec<Resource>);
+pub struct Resources {
+    rows: Vec<Resource>,
+    /// First and last byte of each stretch of system memory, in order and apart from each other.
+    system: Vec<(u64, u64)>,
+}
 
 /// One stretch of physical addresses, and what it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -159,24 +163,43 @@ impl Resources {
     pub fn parse(bytes: &[u8]) -> Result<Self, BadLine> {
         let rows = text::lines(bytes);
         let rows = rows.map(|line| resource(line.bytes).ok_or_else(|| line.bad("iomem")));
-        Ok(Resources(rows.collect::<Result<_, _>>()?))
+        let rows: Vec<Resource> = rows.collect::<Result<_, _>>()?;
+        let system = system_memory(&rows);
+        Ok(Resources { rows, system })
+    }
+
+    /// Whether the whole frame at `frame` is system memory, and the first frame for which that may be otherwise. Memory
+    /// that was added later is so within the resource of its device: `System RAM (kmem)`, `System RAM (virtio_mem)`.
+    pub fn is_system_memory(&self, frame: FrameNumber, page: PageSize) -> (bool, FrameNumber) {
+        // The rest of a frame that begins or ends elsewhere is none.
+        let frames = |&(first, last): &(u64, u64)| {
+            let is_whole = page.bytes() - 1 - last % page.bytes() == 0;
+            (first.div_ceil(page.bytes()), (last >> page.shift()) + u64::from(is_whole))
+        };
+        let next = self.system.partition_point(|stretch| frames(stretch).1 <= frame.get());
+        let (is_system, end) = match self.system.get(next).map(frames) {
+            Some((first, end)) if first <= frame.get() => (true, end),
+            Some((first, _)) => (false, first),
+            None => (false, u64::MAX),
+        };
+        (is_system, FrameNumber::new(end))
     }
 
     /// Whether the kernel hides the addresses: without CAP_SYS_ADMIN it shows all as 0 (Linux 4.6).
     pub fn are_hidden(&self) -> bool {
         let nowhere = |resource: &Resource| (resource.first.get(), resource.last.get()) == (0, 0);
-        !self.0.is_empty() && self.0.iter().all(nowhere)
+        !self.rows.is_empty() && self.rows.iter().all(nowhere)
     }
 
     /// Whether there are none: no machine is so, but containers mount an empty file over this one.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.rows.is_empty()
     }
 
     /// The resources that `address` lies in, the outermost first.
     pub fn at(&self, address: PhysicalAddress) -> Vec<&Resource> {
         let mut nested: Vec<&Resource> = Vec::new();
-        for resource in &self.0 {
+        for resource in &self.rows {
             let holds = resource.first <= address && address <= resource.last;
             if holds && resource.depth == nested.len() {
                 nested.push(resource);
@@ -184,6 +207,21 @@ impl Resources {
         }
         nested
     }
+}
+
+/// The stretches of system memory, merged. What lies within (`Kernel code`) is system memory too.
+fn system_memory(rows: &[Resource]) -> Vec<(u64, u64)> {
+    let is_system = |row: &&Resource| row.name.as_bytes().starts_with(b"System RAM");
+    let mut all: Vec<(u64, u64)> = rows.iter().filter(is_system).map(|row| (row.first.get(), row.last.get())).collect();
+    all.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for (first, last) in all.into_iter().filter(|(first, last)| first <= last) {
+        match merged.last_mut() {
+            Some((_, end)) if first <= end.saturating_add(1) => *end = last.max(*end),
+            _ => merged.push((first, last)),
+        }
+    }
+    merged
 }
 
 fn resource(line: &[u8]) -> Option<Resource> {
@@ -308,6 +346,30 @@ eec00000-febfffff : Reserved
     }
 
     #[test]
+    fn system_memory_is_found_by_frame() {
+        let text = b"00001000-0009fbff : System RAM\n00100000-bfffffff : System RAM\n  01000000-0220bb07 : Kernel code\n\
+            100000000-13fffffff : System RAM\n140000000-17fffffff : Persistent Memory\n  140000000-14fffffff : namespace0.0\n\
+            180000000-1ffffffff : dax0.0\n  180000000-1ffffffff : System RAM (kmem)\n";
+        let resources = Resources::parse(text).expect("rows");
+        let at = |frame| {
+            let (is, end) = resources.is_system_memory(FrameNumber::new(frame), PageSize::FOUR_KIB);
+            (is, end.get())
+        };
+        assert_eq!(at(0), (false, 1));
+        assert_eq!(at(1), (true, 0x9f));
+        // A part of a page is none.
+        assert_eq!(at(0x9f), (false, 0x100));
+        assert_eq!(at(0x1000), (true, 0xc_0000));
+        assert_eq!(at(0xc_0000), (false, 0x10_0000));
+        assert_eq!(at(0x10_0000), (true, 0x14_0000));
+        assert_eq!(at(0x14_0000), (false, 0x18_0000));
+        assert_eq!(at(0x18_0000), (true, 0x20_0000));
+        assert_eq!(at(0x20_0000), (false, u64::MAX));
+        let whole = Resources::parse(b"0-ffffffffffffffff : System RAM\n5-3 : System RAM\n").expect("rows");
+        assert!(whole.is_system_memory(FrameNumber::new(1 << 51), PageSize::FOUR_KIB).0);
+    }
+
+    #[test]
     fn hidden_addresses() {
         let hidden = b"00000000-00000000 : Reserved\n  00000000-00000000 : Kernel code\n";
         assert!(Resources::parse(hidden).expect("rows").are_hidden());
@@ -329,6 +391,8 @@ eec00000-febfffff : Reserved
         fn no_bytes_make_resources_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), address: u64) {
             if let Ok(resources) = Resources::parse(&bytes) {
                 resources.at(PhysicalAddress::new(address));
+                let frame = FrameNumber::new(address);
+                assert!(resources.is_system_memory(frame, PageSize::FOUR_KIB).1 > frame || address == u64::MAX);
             }
         }
     }

@@ -21,27 +21,31 @@ use crate::source::{
 use flate2::read::GzDecoder;
 use rustix::io::Errno;
 use std::cmp;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 /// A machine, decoded from what its source gives.
 pub struct Machine {
     source: Arc<dyn Source>,
     page: PageSize,
-    cache: MachineCache,
+    pub(super) cache: MachineCache,
     /// Whether the kernel's own records may be used.
     records: Arc<AtomicBool>,
 }
 
 /// What was found out so far: it does not change.
 #[derive(Default)]
-struct MachineCache {
+pub(super) struct MachineCache {
     kernel: OnceLock<KernelVersion>,
     cgroups: Cgroups,
     zones: OnceLock<Result<Arc<Zones>>>,
     iomem: OnceLock<Result<Arc<Resources>>>,
+    pub(super) block_bytes: OnceLock<Result<u64>>,
+    /// Whether blocks of memory are online: `None` for a block that there is not.
+    pub(super) blocks: Mutex<BTreeMap<u64, Option<bool>>>,
     /// The configuration, and the file that it is from.
     config: OnceLock<Option<(Config, Name)>>,
     mistaken_flags: OnceLock<Option<PageFlags>>,

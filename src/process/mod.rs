@@ -16,6 +16,7 @@ mod huge;
 mod machine;
 mod maps_text;
 mod modules;
+mod online;
 mod pool;
 mod populated;
 mod region_query;
@@ -43,6 +44,7 @@ pub use machine::{KernelVersion, KsmCounts, Machine, OpenedProcess};
 #[doc(hidden)]
 pub use maps_text::MapsText;
 pub use modules::{Modules, OpenedFile, WordLayout};
+pub use online::MemoryAt;
 pub use populated::{PopulatedRange, PopulatedRanges};
 #[doc(hidden)]
 pub use region_query::FEW_REGIONS;

@@ -48,6 +48,11 @@ impl Reason {
         Reason::NotPermitted { what: what.into(), remedy: None }
     }
 
+    /// Why present pages have no words of their frames: the kernel shows none.
+    pub fn words_hidden() -> Self {
+        Reason::NotOnThisKernel("the kernel shows no words of frames outside of online system memory".to_owned())
+    }
+
     /// The cause, without the remedy.
     pub fn cause(&self) -> &str {
         match self {

@@ -401,6 +401,10 @@ pub enum KernelSetting {
     FreePoolPages(u64),
     /// Those of a node.
     FreePoolPagesOf(u32, u64),
+    /// Bytes of a block of memory, which is online or offline as a whole.
+    MemoryBlockBytes,
+    /// The state of the block of this number: `online`, `offline` or `going-offline`.
+    MemoryBlock(u64),
     /// Reserved pages of that pool.
     ReservedPoolPages(u64),
 }
@@ -521,6 +525,8 @@ impl KernelSetting {
             KernelSetting::FreePoolPagesOf(node, bytes) => {
                 format!("devices/system/node/node{node}/hugepages/hugepages-{}kB/free_hugepages", bytes >> 10)
             }
+            KernelSetting::MemoryBlockBytes => "devices/system/memory/block_size_bytes".to_owned(),
+            KernelSetting::MemoryBlock(block) => format!("devices/system/memory/memory{block}/state"),
             KernelSetting::ReservedPoolPages(bytes) => pool(bytes, "resv_hugepages"),
         }
     }
@@ -537,6 +543,8 @@ impl KernelSetting {
             KernelSetting::CollapseShared => "the most shared pages that khugepaged allows",
             KernelSetting::FreePoolPages(_) => "free pages of the hugetlb pool",
             KernelSetting::FreePoolPagesOf(..) => "free pages of the hugetlb pool on a node",
+            KernelSetting::MemoryBlockBytes => "bytes of a block of memory",
+            KernelSetting::MemoryBlock(_) => "whether a block of memory is online",
             KernelSetting::ReservedPoolPages(_) => "reserved pages of the hugetlb pool",
         }
     }

@@ -255,7 +255,7 @@ impl Answers<PageField> for PageAnswers<'_> {
         reason.filter(|reason| !self.known.of_frames || *reason != Reason::Changed)
     }
     fn why_flag_unknown(&self) -> Option<Reason> {
-        field::why_flags_unknown(self.page).filter(|_| !self.known.of_frames)
+        field::why_flags_unknown(self.page)
     }
 }
 

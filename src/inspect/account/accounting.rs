@@ -241,7 +241,7 @@ impl Accounting {
                 Reason::NotOnThisKernel("before Linux 6.10 only the first page of a large folio shows its flags".into())
             }
             AccountMark::Locked => Reason::NotApplicable("smaps does not show whether the region is locked"),
-            _ => Reason::Changed,
+            _ => Reason::words_hidden(),
         })
     }
 

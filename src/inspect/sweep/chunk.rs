@@ -3,7 +3,8 @@
 
 use super::super::address_space::AddressSpace;
 use super::super::classify::{Backing, KernelBehaviour, PageObservation, RegionFacts, classify};
-use super::super::frames::common_word;
+use super::super::frames::{common_word, same_word};
+pub(in crate::inspect) use super::super::hidden_words::UNREAD;
 use super::super::holders::FrameHolders;
 use super::super::page::{Facts, InZone, Page, StateSet, huge_without_scan};
 use super::super::region::ViewedRegion;
@@ -14,9 +15,6 @@ use crate::kernel::{
 use crate::process::{BackingContent, BackingRun, Categories, SwappedRange};
 use crate::report::Reason;
 use std::ops::Range;
-
-/// Stands in [`EntryWords::flags`] and [`EntryWords::counts`] where there is no frame, or the file ended before it.
-pub(in crate::inspect) const UNREAD: u64 = u64::MAX;
 
 /// A stretch of pages of one region (or of none), valid until the next is pulled.
 #[derive(Clone, Copy)]
@@ -516,15 +514,6 @@ impl ChunkPages<'_> {
         }
         (Some(Categories::empty()), usize::MAX)
     }
-}
-
-/// The word at `first`, if it was read; cuts `alike` to as many words as are the same.
-#[inline]
-fn same_word(words: &[u64], first: usize, alike: &mut usize) -> Option<u64> {
-    let words = words.get(first..)?;
-    let &word = words.first()?;
-    *alike = words.iter().take(*alike).take_while(|&&other| other == word).count();
-    (word != UNREAD).then_some(word)
 }
 
 /// The frame at `first`, if there is one; cuts `alike` to as many as follow it, or as have none either.

@@ -5,6 +5,7 @@ use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
 use super::super::filter::Question;
 use super::super::folio::Folio;
+use super::super::hidden_words::{hide, why_hidden};
 use super::super::kernel_record;
 use super::super::page::Facts;
 use super::chunk::{PageStretch, PageStretches, StretchWords, UNREAD};
@@ -228,11 +229,20 @@ fn look_up_words(
         (Facts::COUNTS, WordFile::FrameCounts, &mut stretches.counts),
         (Facts::CGROUPS, WordFile::FrameCgroups, &mut stretches.cgroups),
     ];
+    let mut flags: Option<&Vec<u64>> = None;
     for (asked, file, words) in files {
         if need.contains(asked) {
             words.clear();
             words.resize(entries, UNREAD);
             wanted.fill(words, |first, into| machine.frame_words(file, first, into))?;
+            for run in wanted.runs() {
+                let flags = flags.as_ref().and_then(|flags| flags.get(run.slots())).unwrap_or_default();
+                let words = words.get_mut(run.slots()).unwrap_or_default();
+                hide(machine, file, FrameNumber::new(run.frame), words, flags);
+            }
+            if file == WordFile::FrameFlags {
+                flags = Some(&*words);
+            }
         }
     }
     if need.contains(Facts::ORDER) {
@@ -438,6 +448,9 @@ fn look_up_piece(
         };
         let mut flags = [PageFlags::empty(); 2];
         let read = machine.frame_flags(head, &mut flags);
+        if read.is_ok() && flags[0].is_empty() && why_hidden(machine, head).is_some() {
+            continue;
+        }
         if need.contains(Facts::FLAGS) && read? == flags.len() {
             stretches.tail_flags.resize(stretches.entries.len(), UNREAD);
             set_word(&mut stretches.flags, slot, flags[0].bits());

@@ -7,7 +7,7 @@ use super::handles::ProcessHandle;
 use super::machine::{Machine, OpenedProcess};
 use super::{Process, Result, Target};
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Device, FrameNumber, Name, Region, VirtualAddress};
 use crate::source::capture::{
     Archive, ArchiveWriter, CaptureIndex, OneMissing, ProcessAnswers, Recorder, SharedCapture, WordIndex, WordWriter,
 };
@@ -396,6 +396,13 @@ impl Capture {
                 Err(error) => WordIndex::refused(&error),
             };
             if file == WordFile::FrameCounts { self.index.counts = index } else { self.index.cgroups = index }
+        }
+        // Whether they are online memory, block by block.
+        for &(first, count) in &whole {
+            let (mut next, end) = (first, first.saturating_add(count));
+            while next < end {
+                next = machine.memory_at(FrameNumber::new(next)).1.get().max(next + 1);
+            }
         }
         for inode in groups {
             _ = machine.cgroup_path(inode);

@@ -49,13 +49,14 @@ fn anonymous_means_for_regions_what_it_means_for_pages() {
 #[test]
 fn a_heading_compares_the_bytes_under_it_and_alone_it_is_a_condition() {
     let page = 0x50_0000;
-    let fake = Fake::new().region(page, page + 0x2000, "rw-p", 0, "[heap]").page(page, 0x1234, b"here").region(
+    let mut fake = Fake::new().region(page, page + 0x2000, "rw-p", 0, "[heap]").page(page, 0x1234, b"here").region(
         0x60_0000,
         0x60_1000,
         "rw-s",
         7,
         "/dev/shm/x",
     );
+    fake.flags = Some([(0x1234, PageFlags::ANON)].into());
     let mut session = Session::on(fake);
     let mut names = |filter: &str| -> Vec<String> {
         let (records, flow) = session.run(&format!("regions where {filter}"), None);

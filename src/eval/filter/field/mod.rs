@@ -181,9 +181,10 @@ pub fn why_unknown(
         F::Pinned => page.holders.map_or(Some(Reason::Changed), |holders| holders.pins().err()),
         F::Cgroup => match page.cgroup {
             Some(inode) => cgroup_path(&names.machine, inode).err(),
-            None => Some(Reason::Changed),
+            None => Some(Reason::words_hidden()),
         },
-        F::MapCount | F::RefCount | F::Order | F::Accessed | F::TableDirty => Some(Reason::Changed),
+        F::MapCount => Some(Reason::words_hidden()),
+        F::RefCount | F::Order | F::Accessed | F::TableDirty => Some(Reason::Changed),
         _ => None,
     }
 }
@@ -198,7 +199,7 @@ pub fn may_be_swapped(page: &Page, region: Option<&ViewedRegion>) -> bool {
 
 /// Why the flags of a page are unknown; `None` without a frame.
 pub fn why_flags_unknown(page: &Page) -> Option<Reason> {
-    (page.state() == State::Present && page.flags.is_none()).then_some(Reason::Changed)
+    (page.state() == State::Present && page.flags.is_none()).then(Reason::words_hidden)
 }
 
 /// The value of a number field; `None` for other fields, and for a page that has none.

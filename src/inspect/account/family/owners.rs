@@ -2,6 +2,7 @@
 //! frame, in blocks that are made where frames are mapped.
 
 use crate::inspect::Result;
+use crate::inspect::hidden_words::{UNREAD, hide};
 use crate::kernel::{FrameNumber, PageFlags};
 use crate::process::{Machine, WordFile};
 use std::collections::BTreeMap;
@@ -178,7 +179,7 @@ impl FrameOwners {
         for (number, within) in by_block(first, end - first) {
             let base = number * BLOCK_FRAMES + within.start as u64;
             for (frame, number) in self.frames(number, within).iter_mut().zip(base..) {
-                let word = words.get((number - start) as usize);
+                let word = words.get((number - start) as usize).filter(|&&word| word != UNREAD);
                 frame.kind = word
                     .map_or(FrameKind::Unknown, |&word| FrameKind::of(PageFlags::from_bits_retain(word) - false_flags));
                 counted += u64::from(frame.kind != FrameKind::Beside);
@@ -217,7 +218,7 @@ impl FrameOwners {
             }
             let owned = |frame| {
                 let owned = block.frame((frame - base) as usize)?;
-                let count = words.get((frame - stretch.0) as usize).copied();
+                let count = words.get((frame - stretch.0) as usize).copied().filter(|&count| count != UNREAD);
                 Some((owned, count.filter(|_| is_exact || !owned.kind.is_in_folio())))
             };
             Ok((stretch.0..stretch.1).filter_map(owned).collect())
@@ -293,6 +294,7 @@ pub(super) fn read(machine: &Machine, file: WordFile, (first, end): (u64, u64), 
         into.resize(done + wanted, 0);
         let got = machine.frame_words(file, FrameNumber::new(next), into.get_mut(done..).unwrap_or_default())?;
         into.truncate(done + got);
+        hide(machine, file, FrameNumber::new(next), into.get_mut(done..).unwrap_or_default(), &[]);
         if got < wanted {
             break;
         }

@@ -75,12 +75,14 @@ impl Family {
         let mut sums = [ClassSum::default(); FamilyClass::ALL.len()];
         let mut alone = vec![(0u64, 0u64); members.len()];
         let mut unclear = vec![0u64; members.len()];
+        let mut is_hidden = false;
         let mut budget = self.budget.clone();
         let together = self.frames.mapped_frames(&self.machine, counts.is_ok());
         for mapped in together {
             for (frame, count) in mapped? {
                 budget.go_on()?;
                 let is_outside = count.map(|count| count > u64::from(frame.times));
+                is_hidden |= frame.kind == FrameKind::Unknown && count.is_none();
                 if let Some(sum) = sums.get_mut(class(frame) as usize) {
                     sum.add(ClassSum {
                         bytes: size,
@@ -105,11 +107,12 @@ impl Family {
                 }
             }
         }
-        let average = || Reason::NotOnThisKernel("map counts of large folios are averages".into());
+        let average = "map counts of large folios are averages";
+        let why_unclear = || if is_hidden { Reason::words_hidden() } else { Reason::NotOnThisKernel(average.into()) };
         for ((member, (alone, ends)), unclear) in members.iter_mut().zip(alone).zip(unclear) {
             let known = match &counts {
                 Err(reason) => Err(reason.clone()),
-                Ok(()) if unclear > 0 => Err(average()),
+                Ok(()) if unclear > 0 => Err(why_unclear()),
                 Ok(()) => Ok(()),
             };
             member.alone = known.clone().map(|()| alone);
@@ -132,7 +135,7 @@ impl Family {
             rss,
             outside: match counts {
                 Err(reason) => Err(reason),
-                Ok(()) if all.unclear > 0 => Err(average()),
+                Ok(()) if all.unclear > 0 => Err(why_unclear()),
                 Ok(()) => Ok(all.outside),
             },
             hidden: None,

@@ -57,6 +57,7 @@ mod explain;
 mod filter;
 mod folio;
 mod frames;
+pub mod heap;
 mod hidden_words;
 mod holders;
 pub mod huge;

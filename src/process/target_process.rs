@@ -193,7 +193,6 @@ impl Process {
     }
 
     /// The `e_machine` of the programs of the machine.
-    #[cfg(feature = "cli")]
     pub(crate) fn machine(&self) -> Option<u16> {
         self.source.word(Probe::Machine).and_then(|machine| u16::try_from(machine).ok())
     }

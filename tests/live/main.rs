@@ -26,6 +26,7 @@ mod explain;
 mod expressions;
 mod failing;
 mod files;
+mod heap;
 mod held;
 mod how;
 mod huge;
@@ -102,6 +103,7 @@ const TESTS: &[&[Test]] = &[
     expressions::TESTS,
     failing::TESTS,
     files::TESTS,
+    heap::TESTS,
     held::TESTS,
     huge::TESTS,
     how::TESTS,
@@ -142,6 +144,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     answers::swap::SCENARIOS,
     expressions::SCENARIOS,
     files::SCENARIOS,
+    heap::SCENARIOS,
     held::SCENARIOS,
     identity::SCENARIOS,
     memory::SCENARIOS,

@@ -34,4 +34,10 @@ impl AddressSpace {
         let smaps = self.smaps_within(budget).unwrap_or_default();
         Smaps::flag_at(smaps, region.range.start(), "wf") == Some(true)
     }
+
+    /// Whether `region` is locked in memory (mlock); false where its flags cannot be read.
+    pub(in crate::inspect) fn is_locked(&self, region: &Region, budget: &mut Budget) -> bool {
+        let smaps = self.smaps_within(budget).unwrap_or_default();
+        Smaps::flag_at(smaps, region.range.start(), "lo") == Some(true)
+    }
 }

@@ -1,0 +1,68 @@
+//! Chunks that are mappings of their own: large requests (`mmap_threshold`).
+
+use super::walk::{ChunkSum, FLAGS, IS_MAPPING};
+use super::words::{ProcessWords, Words};
+use crate::budget::Budget;
+use crate::inspect::{AddressSpace, Result};
+use crate::kernel::{AddressRange, VirtualAddress};
+
+/// Chunks at the starts of anonymous regions whose heads say that they are mappings of their own.
+///
+/// No list has them, and neighbouring mappings are one region: those after memory of another kind are not found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct MappedChunks {
+    /// How many, and their bytes.
+    pub sum: ChunkSum,
+    /// Where they are.
+    pub ranges: Vec<AddressRange>,
+}
+
+impl MappedChunks {
+    /// Finds them.
+    ///
+    /// # Errors
+    /// The target is gone, its memory may not be read, or the budget is over.
+    pub fn of(space: &AddressSpace, mut budget: Budget) -> Result<MappedChunks> {
+        let mut words = ProcessWords::new(space.target(), &mut budget);
+        let mut found = MappedChunks::default();
+        for region in space.maps() {
+            let is_candidate = region.inode == 0
+                && region.name.as_bytes().is_empty()
+                && region.permissions.write
+                && !region.permissions.shared;
+            if !is_candidate {
+                continue;
+            }
+            let mut at = region.range.start().get();
+            while at < region.range.end().get() {
+                words.budget().go_on()?;
+                let Some(range) = chunk_at(&mut words, at)? else {
+                    break;
+                };
+                if range.end() > region.range.end() {
+                    break;
+                }
+                words.budget().hold(size_of::<AddressRange>() as u64)?;
+                found.sum.add(range.len());
+                found.ranges.push(range);
+                at = range.end().get();
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The mapping that begins at `at` with a chunk: no part of it lies before the chunk, and its size is in whole pages.
+fn chunk_at(words: &mut ProcessWords<'_>, at: u64) -> Result<Option<AddressRange>> {
+    let w = words.pointer_bytes();
+    let (before, head) = (words.word(at)?, words.word(at + w)?);
+    let (Some(0), Some(head)) = (before, head) else {
+        return Ok(None);
+    };
+    let size = head & !FLAGS;
+    let is_sound = head & FLAGS == IS_MAPPING && size > 0 && size.is_multiple_of(words.layout().page.bytes());
+    let range =
+        at.checked_add(size).and_then(|end| AddressRange::new(VirtualAddress::new(at), VirtualAddress::new(end)));
+    Ok(range.filter(|_| is_sound))
+}

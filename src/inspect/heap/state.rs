@@ -1,0 +1,123 @@
+//! `malloc_state`, the head of an arena: found by its bins, for each of which an empty list points at itself.
+//!
+//! Its layout differs between versions of the library and machines (`malloc/malloc.c`): the bins decide where the rest
+//! is. Two words before them is `top`; after them come `binmap`, `next`, `next_free`, `attached_threads`, `system_mem`
+//! and `max_system_mem`, in all versions since 2.26.
+
+use super::words::Words;
+use crate::inspect::Result;
+
+/// Bins of free chunks (NBINS - 1).
+pub(super) const BINS: u64 = 127;
+
+/// Bytes of `binmap`: a bit for each bin.
+const BINMAP: u64 = 16;
+
+/// The most bytes before the bins: `mutex`, `flags`, `have_fastchunks`, the lists of fast chunks, `top` and
+/// `last_remainder`.
+const MOST_BEFORE_BINS: u64 = 0x100;
+
+/// The most threads that an arena may have.
+const MOST_THREADS: u64 = 1 << 24;
+
+/// The head of an arena.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ArenaState {
+    /// Where its bins begin.
+    pub(super) bins: u64,
+    /// The chunk at the end of its memory, from which chunks are cut; the address of a bin if it has no memory yet.
+    pub(super) top: u64,
+    /// The next arena in the circle of all, or itself.
+    pub(super) next: u64,
+    /// Bytes that it has from the kernel.
+    pub(super) system_bytes: u64,
+}
+
+impl ArenaState {
+    /// Reads the state with bins at `bins`; `None` if there is none.
+    pub(super) fn at(words: &mut impl Words, bins: u64) -> Result<Option<ArenaState>> {
+        let w = words.pointer_bytes();
+        let Some(before) = bins.checked_sub(2 * w) else {
+            return Ok(None);
+        };
+        for number in 0..BINS {
+            let Some(at) = bins.checked_add(2 * w * number) else {
+                return Ok(None);
+            };
+            let (Some(first), Some(last)) = (words.word(at)?, words.word(at + w)?) else {
+                return Ok(None);
+            };
+            let own = at - 2 * w;
+            let is_sound = match (first == own, last == own) {
+                (true, true) => true,
+                (false, false) => is_chunk(first, w) && is_chunk(last, w),
+                _ => false,
+            };
+            if !is_sound {
+                return Ok(None);
+            }
+        }
+        let Some(after) = bins.checked_add(2 * w * BINS + BINMAP).filter(|after| after.checked_add(5 * w).is_some())
+        else {
+            return Ok(None);
+        };
+        let mut tail = [0; 5];
+        for (number, word) in (0..).zip(&mut tail) {
+            let Some(read) = words.word(after + number * w)? else {
+                return Ok(None);
+            };
+            *word = read;
+        }
+        let [next, _, threads, system_bytes, most] = tail;
+        let Some(top) = words.word(before)? else {
+            return Ok(None);
+        };
+        let is_new = top == before && system_bytes == 0;
+        let is_sound = next != 0 && threads < MOST_THREADS && most >= system_bytes && (is_new || is_chunk(top, w));
+        Ok(is_sound.then_some(ArenaState { bins, top, next, system_bytes }))
+    }
+
+    /// Whether it has no memory yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.system_bytes == 0
+    }
+
+    /// Where the state ends: after `max_system_mem`.
+    pub(super) fn end(&self, pointer_bytes: u64) -> u64 {
+        self.bins + 2 * pointer_bytes * BINS + BINMAP + 5 * pointer_bytes
+    }
+}
+
+/// Whether a chunk may be here: user data, which comes two words later, is aligned to two words at least.
+fn is_chunk(address: u64, pointer_bytes: u64) -> bool {
+    address != 0 && address.is_multiple_of(pointer_bytes)
+}
+
+/// How far the bins of a state are from its start. `start` is a pointer to a state, and only one distance has a sound
+/// state there.
+pub(super) fn distance_of_bins(words: &mut impl Words, start: u64) -> Result<Option<u64>> {
+    let w = words.pointer_bytes();
+    let mut distance = 3 * w;
+    while distance < MOST_BEFORE_BINS {
+        if let Some(bins) = start.checked_add(distance)
+            && ArenaState::at(words, bins)?.is_some()
+        {
+            return Ok(Some(distance));
+        }
+        distance += w;
+    }
+    Ok(None)
+}
+
+/// The state one of whose empty bins has its pointers at `pair`.
+pub(super) fn around(words: &mut impl Words, pair: u64) -> Result<Option<ArenaState>> {
+    let w = words.pointer_bytes();
+    for number in 0..BINS {
+        if let Some(bins) = pair.checked_sub(2 * w * number)
+            && let Some(state) = ArenaState::at(words, bins)?
+        {
+            return Ok(Some(state));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,119 @@
+//! Walks over made heaps: sound ones, and ones with a single wrong word.
+
+use super::walk::{Broken, ChunkLayout, Stretch, StretchEnd};
+use super::words::Words;
+use crate::budget::Budget;
+use crate::inspect::Result;
+use crate::kernel::PageSize;
+use std::collections::BTreeMap;
+
+const LAYOUT: ChunkLayout = ChunkLayout { pointer_bytes: 8, alignment: 16, page: PageSize::FOUR_KIB };
+
+#[derive(Default)]
+struct Made {
+    words: BTreeMap<u64, u64>,
+    budget: Budget,
+}
+
+impl Words for Made {
+    fn pointer_bytes(&self) -> u64 {
+        8
+    }
+
+    fn budget(&mut self) -> &mut Budget {
+        &mut self.budget
+    }
+
+    fn word(&mut self, address: u64) -> Result<Option<u64>> {
+        Ok(self.words.get(&address).copied())
+    }
+}
+
+/// A heap at 0x1000 of chunks with these sizes, in use or free, and a top of 0x100 bytes.
+fn made(chunks: &[(u64, bool)]) -> (Made, Stretch) {
+    let mut made = Made::default();
+    let mut at = 0x1000;
+    let mut before = (0, true);
+    for &(size, is_in_use) in chunks {
+        made.words.insert(at, if before.1 { 0x6161_6161 } else { before.0 });
+        made.words.insert(at + 8, size | u64::from(before.1));
+        (at, before) = (at + size, (size, is_in_use));
+    }
+    made.words.insert(at, if before.1 { 0x6161_6161 } else { before.0 });
+    made.words.insert(at + 8, 0x100 | u64::from(before.1));
+    (made, Stretch { layout: LAYOUT, top: at, end: at + 0x100, is_of_threads: false })
+}
+
+fn walk(words: &mut Made, stretch: &Stretch) -> (std::result::Result<StretchEnd, Broken>, [u64; 2]) {
+    let mut bytes = [0; 2];
+    let each = &mut |chunk: super::HeapChunk, _: &mut Budget| {
+        bytes[usize::from(chunk.is_in_use)] += chunk.size;
+        Ok(())
+    };
+    let ended = stretch.walk(words, 0x1000, each).expect("no limit");
+    (ended, bytes)
+}
+
+const SOUND: &[(u64, bool)] =
+    &[(0x290, true), (0x40, true), (0x1000, false), (0x20, true), (0x30, false), (0x50, true)];
+
+#[test]
+fn a_sound_heap_is_added_up() {
+    let (mut words, stretch) = made(SOUND);
+    assert_eq!(walk(&mut words, &stretch), (Ok(StretchEnd::Top), [0x1030, 0x290 + 0x40 + 0x20 + 0x50]));
+}
+
+#[test]
+fn one_wrong_head_breaks_the_walk() {
+    let (sound, stretch) = made(SOUND);
+    let heads = sound.words.keys().filter(|at| **at % 16 == 8).copied().collect::<Vec<_>>();
+    assert_eq!(heads.len(), SOUND.len() + 1);
+    for head in heads {
+        // Another state of the chunk before, another size, a size of 2^63, a mapping, a chunk of threads, nothing.
+        for change in [1, 0x10, 0x20, 1 << 63, 2, 4] {
+            let (mut words, _) = made(SOUND);
+            *words.words.get_mut(&head).expect("a head") ^= change;
+            // The size of the top is not looked at, and only chunks in use tell whose they are.
+            let is_top = head == stretch.top + 8;
+            let is_free = head == 0x1000 + 0x290 + 0x40 + 8 || head == 0x1000 + 0x290 + 0x40 + 0x1000 + 0x20 + 8;
+            // A size that leads to another chunk passes over some: nothing contradicts that.
+            let leads_on = change >= 0x10 && words.words.contains_key(&(head + (words.words[&head] & !7)));
+            if (is_top && change & 7 == 0 && change >> 63 == 0) || (change == 4 && (is_free || is_top)) || leads_on {
+                continue;
+            }
+            let (ended, _) = walk(&mut words, &stretch);
+            assert!(ended.is_err(), "{head:#x} ^ {change:#x}: {ended:?}");
+        }
+        let (mut words, _) = made(SOUND);
+        words.words.remove(&head);
+        assert!(matches!(walk(&mut words, &stretch).0, Err(Broken::Absent(_))), "{head:#x}");
+    }
+}
+
+#[test]
+fn the_size_at_the_end_of_a_free_chunk_is_compared() {
+    let (mut words, stretch) = made(SOUND);
+    let end = 0x1000 + 0x290 + 0x40 + 0x1000;
+    words.words.insert(end, 0x1010);
+    assert_eq!(walk(&mut words, &stretch).0, Err(Broken::Chunk(end - 0x1000)));
+}
+
+#[test]
+fn a_stretch_ends_at_two_heads() {
+    let (mut words, stretch) = made(SOUND);
+    let top = stretch.top;
+    // The top became a free chunk, and two chunks of the size of a head follow it (sysmalloc).
+    words.words.insert(top + 0xe0, 0xe0);
+    words.words.insert(top + 8, 0xe1);
+    words.words.insert(top + 0xe8, 0x10);
+    words.words.insert(top + 0xf8, 0x11);
+    let stretch = Stretch { top: top + 0x4000, end: top + 0x5000, ..stretch };
+    assert_eq!(walk(&mut words, &stretch), (Ok(StretchEnd::Fence(top + 0x100)), [0x1110, 0x340]));
+}
+
+#[test]
+fn a_walk_has_a_budget() {
+    let (mut words, stretch) = made(SOUND);
+    words.budget = Budget::unlimited().at_most(3);
+    assert!(stretch.walk(&mut words, 0x1000, &mut |_, _| Ok(())).is_err());
+}

@@ -1,0 +1,198 @@
+//! A walk over the chunks of an arena, from the first to `top`. Each chunk says where the next one is, whether the one
+//! before it is in use, and, if that one is free, its size again: a walk that meets no contradiction is proof.
+
+use super::words::Words;
+use crate::budget::Budget;
+use crate::inspect::Result;
+use crate::kernel::{AddressRange, PageSize, VirtualAddress};
+
+/// The chunk before this one is in use (PREV_INUSE).
+const BEFORE_IN_USE: u64 = 1;
+/// The chunk is a mapping of its own (IS_MMAPPED).
+pub(super) const IS_MAPPING: u64 = 2;
+/// The chunk in use belongs to an arena of threads (NON_MAIN_ARENA).
+const OF_THREADS: u64 = 4;
+/// All of these.
+pub(super) const FLAGS: u64 = 7;
+
+/// How chunks lie in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ChunkLayout {
+    pub(super) pointer_bytes: u64,
+    /// What addresses of user data are multiples of: 16, and 8 on 32-bit machines other than i386.
+    pub(super) alignment: u64,
+    pub(super) page: PageSize,
+}
+
+impl ChunkLayout {
+    /// The size of the smallest chunk.
+    fn smallest(self) -> u64 {
+        4 * self.pointer_bytes
+    }
+
+    /// The size of the head of a chunk, which is also that of the chunks that end a stretch of memory.
+    pub(super) fn head(self) -> u64 {
+        2 * self.pointer_bytes
+    }
+
+    /// The first address from `from` on where a chunk may begin.
+    pub(super) fn first_chunk(self, from: u64) -> Option<u64> {
+        let data = from.checked_add(self.head())?;
+        data.checked_next_multiple_of(self.alignment)?.checked_sub(self.head())
+    }
+
+    fn is_chunk(self, address: u64) -> bool {
+        self.first_chunk(address) == Some(address)
+    }
+
+    /// The whole pages of a free chunk that `malloc_trim` gives back (`mtrim`): it keeps the page with the links.
+    pub(super) fn trimmed(self, start: u64, size: u64) -> Option<AddressRange> {
+        let page = self.page.bytes();
+        let first = start.checked_add(6 * self.pointer_bytes)?.checked_next_multiple_of(page)?;
+        let end = start.checked_add(size)?;
+        AddressRange::new(VirtualAddress::new(first), VirtualAddress::new(end - end % page))
+    }
+}
+
+impl ChunkLayout {
+    /// The part of `top` that `malloc_trim` gives back at the end of the main heap (`systrim`): it keeps a chunk.
+    pub(super) fn trimmed_top(self, top: u64, bytes: u64) -> Option<AddressRange> {
+        let page = self.page.bytes();
+        let given = bytes.saturating_sub(self.smallest() + 1) / page * page;
+        let end = top.checked_add(bytes)?;
+        AddressRange::new(VirtualAddress::new(end - given), VirtualAddress::new(end))
+    }
+}
+
+/// Chunks and their bytes, with their heads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct ChunkSum {
+    /// How many.
+    pub chunks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl ChunkSum {
+    pub(super) fn add(&mut self, bytes: u64) {
+        self.chunks += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// A chunk of a walk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct HeapChunk {
+    /// Where its head begins.
+    pub start: VirtualAddress,
+    /// Its size, with its head.
+    pub size: u64,
+    /// Whether the program may have it: freed chunks that threads keep for themselves are in use for the allocator.
+    pub is_in_use: bool,
+}
+
+/// What ends a walk without an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Broken {
+    /// The chunk at this address contradicts its neighbours, or its arena.
+    Chunk(u64),
+    /// The head of the chunk at this address is not resident.
+    Absent(u64),
+}
+
+/// Where a stretch of chunks ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum StretchEnd {
+    /// At `top`.
+    Top,
+    /// At chunks that end a stretch: the first byte after them.
+    Fence(u64),
+}
+
+/// One stretch of chunks that lie side by side.
+pub(super) struct Stretch {
+    pub(super) layout: ChunkLayout,
+    /// The chunk at which the walk ends.
+    pub(super) top: u64,
+    /// No chunk reaches beyond.
+    pub(super) end: u64,
+    pub(super) is_of_threads: bool,
+}
+
+impl Stretch {
+    /// Walks from the chunk at `first` on, and hands each chunk on.
+    pub(super) fn walk(
+        &self,
+        words: &mut impl Words,
+        first: u64,
+        each: &mut impl FnMut(HeapChunk, &mut Budget) -> Result<()>,
+    ) -> Result<std::result::Result<StretchEnd, Broken>> {
+        let layout = self.layout;
+        let w = layout.pointer_bytes;
+        let mut at = first;
+        let mut is_before_free = false;
+        let Some(mut head) = words.word(at + w)? else {
+            return Ok(Err(Broken::Absent(at)));
+        };
+        loop {
+            let size = head & !FLAGS;
+            let next = at.checked_add(size).filter(|next| *next <= self.end);
+            let (true, Some(next)) = (layout.is_chunk(at), next) else {
+                return Ok(Err(Broken::Chunk(at)));
+            };
+            // A free chunk beside `top` becomes a part of it.
+            if at == self.top {
+                let is_sound = head & (BEFORE_IN_USE | IS_MAPPING) == BEFORE_IN_USE && !is_before_free && size > 0;
+                return Ok(if is_sound { Ok(StretchEnd::Top) } else { Err(Broken::Chunk(at)) });
+            }
+            // Chunks of the size of a head end what is left of an older stretch (sysmalloc).
+            if size == layout.head() || size == 0 {
+                return self.fence(words, at, head);
+            }
+            let is_sound = size >= layout.smallest() && size.is_multiple_of(layout.alignment) && head & IS_MAPPING == 0;
+            if !is_sound {
+                return Ok(Err(Broken::Chunk(at)));
+            }
+            let Some(next_head) = words.word(next + w)? else {
+                return Ok(Err(Broken::Absent(next)));
+            };
+            // A rest that is too small for two such chunks is one with the first.
+            if next_head == BEFORE_IN_USE && self.is_of_threads {
+                return Ok(Ok(StretchEnd::Fence(next + 2 * w)));
+            }
+            let is_in_use = next_head & BEFORE_IN_USE != 0;
+            let agrees = if is_in_use {
+                (head & OF_THREADS != 0) == self.is_of_threads
+            } else {
+                // Free neighbours are one chunk. The size of a free one stands at its end too.
+                !is_before_free && words.word(next)? == Some(size)
+            };
+            if !agrees || (head & BEFORE_IN_USE != 0) == is_before_free {
+                return Ok(Err(Broken::Chunk(at)));
+            }
+            words.budget().go_on()?;
+            each(HeapChunk { start: VirtualAddress::new(at), size, is_in_use }, words.budget())?;
+            (at, head, is_before_free) = (next, next_head, !is_in_use);
+        }
+    }
+
+    /// The chunks that end a stretch: two of the size of a head, or one and then a size of 0.
+    fn fence(&self, words: &mut impl Words, at: u64, head: u64) -> Result<std::result::Result<StretchEnd, Broken>> {
+        let w = self.layout.pointer_bytes;
+        let size = head & !FLAGS;
+        let end = at + size;
+        if size == 0 {
+            return Ok(if head == BEFORE_IN_USE { Ok(StretchEnd::Fence(at + 2 * w)) } else { Err(Broken::Chunk(at)) });
+        }
+        let Some(last) = words.word(end + w)? else {
+            return Ok(Err(Broken::Absent(end)));
+        };
+        Ok(match last & !FLAGS {
+            0 => Ok(StretchEnd::Fence(end + 2 * w)),
+            size if size == self.layout.head() => Ok(StretchEnd::Fence(end + size)),
+            _ => Err(Broken::Chunk(at)),
+        })
+    }
+}

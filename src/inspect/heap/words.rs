@@ -1,0 +1,98 @@
+//! The words of a heap: read once, in windows, and only where the page map has just shown a frame.
+
+use crate::budget::Budget;
+use crate::inspect::Result;
+use crate::inspect::memory::read_resident;
+use crate::kernel::VirtualAddress;
+use crate::process::{Target, WordLayout};
+
+/// Bytes of a window that follows the one before: a walk over small chunks.
+const LARGE: usize = 512 << 10;
+/// Bytes of any other: heads of arenas and of large chunks.
+const SMALL: usize = 16 << 10;
+
+/// Gives words of memory.
+pub(super) trait Words {
+    /// Bytes of a pointer: 4 or 8.
+    fn pointer_bytes(&self) -> u64;
+
+    /// What the work may still take.
+    fn budget(&mut self) -> &mut Budget;
+
+    /// The word at `address`; `None` if its page has no frame or cannot be read.
+    ///
+    /// # Errors
+    /// The target is gone, or the budget is over.
+    fn word(&mut self, address: u64) -> Result<Option<u64>>;
+}
+
+/// The words of a process.
+pub(super) struct ProcessWords<'a> {
+    target: &'a Target,
+    layout: WordLayout,
+    budget: &'a mut Budget,
+    start: u64,
+    window: Vec<u8>,
+    /// Where the bytes of the window end that were read; after them comes a page without a frame.
+    read: usize,
+}
+
+impl<'a> ProcessWords<'a> {
+    pub(super) fn new(target: &'a Target, budget: &'a mut Budget) -> Self {
+        ProcessWords { target, layout: target.process.layout(), budget, start: 0, window: Vec::new(), read: 0 }
+    }
+
+    pub(super) fn layout(&self) -> WordLayout {
+        self.layout
+    }
+
+    /// The first address of the next page.
+    pub(super) fn next_page(&self, address: u64) -> u64 {
+        self.layout.page.floor(VirtualAddress::new(address)).get().saturating_add(self.layout.page.bytes())
+    }
+
+    /// The bytes of `address` to the end of what is read at a time; none where its page has no frame.
+    pub(super) fn bytes_at(&mut self, address: u64) -> Result<&[u8]> {
+        let offset = address.checked_sub(self.start).and_then(|offset| usize::try_from(offset).ok());
+        let is_known = offset.is_some_and(|offset| offset < self.window.len());
+        if !is_known {
+            self.budget.go_on()?;
+            let follows = self.start + self.window.len() as u64;
+            self.start = self.layout.page.floor(VirtualAddress::new(address)).get();
+            let page = usize::try_from(self.layout.page.bytes()).unwrap_or(SMALL);
+            self.window.resize(if self.start == follows { LARGE } else { SMALL.max(page) }, 0);
+            self.read = read_resident(self.target, VirtualAddress::new(self.start), &mut self.window)?.bytes;
+            // A page without a frame is known to be one.
+            let known = self.read.max(page);
+            self.window.truncate(known);
+        }
+        let offset = usize::try_from(address - self.start).unwrap_or(usize::MAX);
+        Ok(self.window.get(offset..self.read).unwrap_or_default())
+    }
+}
+
+impl Words for ProcessWords<'_> {
+    fn pointer_bytes(&self) -> u64 {
+        u64::from(self.layout.pointer_bytes)
+    }
+
+    fn budget(&mut self) -> &mut Budget {
+        self.budget
+    }
+
+    fn word(&mut self, address: u64) -> Result<Option<u64>> {
+        let layout = self.layout;
+        let bytes = self.bytes_at(address)?;
+        Ok(decode(bytes, layout.pointer_bytes, layout.is_little_endian))
+    }
+}
+
+/// The first word of `bytes`.
+pub(super) fn decode(bytes: &[u8], pointer_bytes: u8, is_little_endian: bool) -> Option<u64> {
+    match (pointer_bytes, is_little_endian) {
+        (8, true) => bytes.first_chunk().map(|word| u64::from_le_bytes(*word)),
+        (8, false) => bytes.first_chunk().map(|word| u64::from_be_bytes(*word)),
+        (_, true) => bytes.first_chunk().map(|word| u32::from_le_bytes(*word).into()),
+        (_, false) => bytes.first_chunk().map(|word| u32::from_be_bytes(*word).into()),
+    }
+}

@@ -1,0 +1,199 @@
+//! Heaps of glibc: what a program's own `mallinfo2` and `malloc_trim` say, beside what is seen from outside.
+
+use super::support::{Numbers, skip};
+use super::target::Target;
+use super::{Scenario, Test};
+use pmdb::AddressSpace;
+use pmdb::budget::Budget;
+use pmdb::inspect::heap::{ArenaOutcome, HeapArena, HeapSearch};
+
+pub const TESTS: &[Test] = &[
+    ("heap::one_arena_as_mallinfo_says", one_arena_as_mallinfo_says),
+    ("heap::many_threads_as_mallinfo_says", many_threads_as_mallinfo_says),
+    ("heap::memory_that_the_program_took_itself", memory_that_the_program_took_itself),
+    ("heap::what_a_trim_gives_back", what_a_trim_gives_back),
+];
+
+pub const SCENARIOS: &[Scenario] = &[("heap", scenario)];
+
+/// Allocates and frees blocks at random: `random` of a number each for `threads`.
+fn scenario(arguments: &[String]) {
+    let number = |index: usize| arguments.get(index).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let (threads, blocks, taken) = (number(0), number(1), number(2));
+    let (to_main, from_threads) = std::sync::mpsc::channel();
+    let (gate, doors): (Vec<_>, Vec<_>) = (0..threads).map(|_| std::sync::mpsc::channel::<()>()).unzip();
+    let workers: Vec<_> = (0..)
+        .zip(doors)
+        .map(|(seed, door)| {
+            let to_main = to_main.clone();
+            std::thread::spawn(move || {
+                allocate(seed, blocks);
+                to_main.send(()).expect("the main thread");
+                // Its arena stays its own.
+                _ = door.recv();
+            })
+        })
+        .collect();
+    for _ in 0..threads {
+        from_threads.recv().expect("a thread");
+    }
+    if threads == 0 {
+        allocate(1, blocks / 2);
+        if taken > 0 {
+            // SAFETY: the break moves up, and nobody else uses these bytes.
+            unsafe { libc::sbrk(taken as isize) };
+        }
+        allocate(2, blocks / 2);
+    }
+    say_and_wait(false);
+    // What it says holds until the next line comes: from here on nothing is allocated.
+    while say_and_wait(true) {
+        // SAFETY: it gives free memory back.
+        unsafe { libc::malloc_trim(0) };
+    }
+    drop(gate);
+    for worker in workers {
+        worker.join().expect("a thread");
+    }
+}
+
+/// Announces the sums of `mallinfo2`, and waits for a line. Neither allocates. Returns whether one came.
+fn say_and_wait(is_last: bool) -> bool {
+    use std::io::Write;
+    let mut text = [0; 128];
+    // SAFETY: it reads counters.
+    let info = unsafe { libc::mallinfo2() };
+    let mut rest = &mut text[..];
+    let all = [info.arena, info.fordblks, info.fsmblks];
+    writeln!(rest, "{} {} {} {is_last}", all[0], all[1], all[2]).expect("room");
+    let left = rest.len();
+    let mut line = [0; 64];
+    // SAFETY: the buffers are as long as is said.
+    unsafe {
+        libc::write(1, text.as_ptr().cast(), text.len() - left);
+        libc::read(0, line.as_mut_ptr().cast(), line.len()) > 0
+    }
+}
+
+/// Blocks of 24 to some thousand bytes, of which one in five stays.
+fn allocate(seed: u64, blocks: u64) {
+    let mut random = Numbers(seed);
+    let mut kept = Vec::new();
+    for _ in 0..blocks {
+        let size = 24 + random.below(3000) as usize;
+        kept.push(vec![7_u8; size]);
+    }
+    let mut index = 0;
+    kept.retain(|_| {
+        index += 1;
+        let is_kept = index / 40 % 5 == 0;
+        is_kept
+    });
+    std::mem::forget(kept);
+}
+
+fn arenas(target: &Target) -> Vec<HeapArena> {
+    let space = AddressSpace::of(&target.attach()).expect("its regions");
+    let mut search = HeapSearch::new(&space, Budget::unlimited()).expect("its memory");
+    let mut all = Vec::new();
+    while let Some(arena) = search.next().expect("its memory") {
+        all.push(arena);
+    }
+    all
+}
+
+/// Whether this program has glibc's malloc.
+fn has_glibc(test: &str) -> bool {
+    let is_gnu = cfg!(target_env = "gnu");
+    if !is_gnu {
+        skip(test, "this program does not have the C library of GNU");
+    }
+    is_gnu
+}
+
+/// What it says: bytes from the kernel, free bytes, and those of them in lists of small chunks.
+fn said(target: &mut Target) -> [u64; 3] {
+    let line = target.line();
+    let mut words = line.split(' ').map(|word| word.parse().unwrap_or_default());
+    std::array::from_fn(|_| words.next().expect("three numbers"))
+}
+
+/// The same once nothing changes any more.
+fn settled(target: &mut Target) -> [u64; 3] {
+    said(target);
+    target.send("");
+    said(target)
+}
+
+#[track_caller]
+fn hold(arenas: &[HeapArena], [system, free, fast]: [u64; 3]) {
+    for arena in arenas {
+        assert_eq!(arena.outcome, ArenaOutcome::Complete, "{arena:?}");
+        let heads: u64 = arena.system_bytes - arena.in_use.bytes - arena.free.bytes - arena.top - arena.foreign;
+        assert!(heads < 0x1000 * arena.parts.len() as u64, "{arena:?}");
+    }
+    let sum = |of: fn(&HeapArena) -> u64| arenas.iter().map(of).sum::<u64>();
+    assert_eq!(sum(|arena| arena.system_bytes), system);
+    assert_eq!(sum(|arena| arena.free.bytes + arena.top), free - fast);
+}
+
+fn one_arena_as_mallinfo_says() {
+    if !has_glibc("heap::one_arena_as_mallinfo_says") {
+        return;
+    }
+    let mut target = Target::start("heap", &["0", "20000"]);
+    let said = settled(&mut target);
+    hold(&arenas(&target), said);
+}
+
+fn many_threads_as_mallinfo_says() {
+    if !has_glibc("heap::many_threads_as_mallinfo_says") {
+        return;
+    }
+    let mut target = Target::start("heap", &["7", "50000"]);
+    let said = settled(&mut target);
+    let arenas = arenas(&target);
+    assert!(arenas.len() > 2, "{arenas:?}");
+    // More than one heap of 64 MiB.
+    assert!(arenas.iter().any(|arena| arena.parts.len() > 1), "{arenas:?}");
+    hold(&arenas, said);
+}
+
+fn memory_that_the_program_took_itself() {
+    if !has_glibc("heap::memory_that_the_program_took_itself") {
+        return;
+    }
+    let mut target = Target::start("heap", &["0", "20000", "40000"]);
+    let said = settled(&mut target);
+    let arenas = arenas(&target);
+    assert!(arenas[0].foreign >= 40000, "{arenas:?}");
+    let [system, free, fast] = said;
+    assert_eq!(arenas[0].outcome, ArenaOutcome::Complete);
+    assert_eq!(arenas[0].system_bytes, system);
+    assert_eq!(arenas[0].free.bytes + arenas[0].top, free - fast);
+}
+
+/// Resident bytes of the process, as the kernel counts them.
+fn resident(target: &Target) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", target.pid())).expect("its sums");
+    let line = text.lines().find_map(|line| line.strip_prefix("Rss:")).expect("a sum");
+    line.trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024
+}
+
+fn what_a_trim_gives_back() {
+    if !has_glibc("heap::what_a_trim_gives_back") {
+        return;
+    }
+    for threads in ["0", "5"] {
+        let mut target = Target::start("heap", &[threads, "40000"]);
+        settled(&mut target);
+        let foretold: u64 = arenas(&target).iter().map(|arena| arena.trimmable.now).sum();
+        let before = resident(&target);
+        target.send("");
+        said(&mut target);
+        let given = before.saturating_sub(resident(&target));
+        println!("{threads} threads: foretold {foretold}, given {given}");
+        assert!(foretold > 8 << 20, "{foretold}");
+        assert!(foretold.abs_diff(given) <= given / 50, "foretold {foretold}, given {given}");
+    }
+}

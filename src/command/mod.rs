@@ -26,6 +26,7 @@ mod explain;
 mod find;
 mod flags;
 mod frames;
+mod heap;
 mod help;
 mod history;
 mod how;
@@ -105,7 +106,7 @@ pub static COMMANDS: Commands = Commands { entries: &ENTRIES, records: &RECORDS,
 pub const LANGUAGE: Language = Language(&SYNTAX);
 
 /// Every command, in the order of `help`.
-static ENTRIES: [Entry; 65] = [
+static ENTRIES: [Entry; 66] = [
     Entry::of::<attach::Attach>(),
     Entry::of::<attach::Detach>(),
     Entry::of::<capture::TargetCapture>(),
@@ -125,6 +126,7 @@ static ENTRIES: [Entry; 65] = [
     Entry::of::<who::Who>(),
     Entry::of::<summary::Summary>(),
     Entry::of::<account::AccountFor>(),
+    Entry::of::<heap::Heap>(),
     Entry::of::<explain::Explain>(),
     Entry::of::<pins::PinsOf>(),
     Entry::of::<patched::Patched>(),

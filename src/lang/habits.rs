@@ -190,8 +190,8 @@ pub static HABITS: &[Habit] = &[
     refuse("`print start(NAME)` shows where a module begins, and `info modules` lists all modules", &["piebase", "codebase", "libcbase", "kbase", "rebase"]),
 
     // ---- Of pwndbg and gef: allocators, exploits.
-    refuse("pmdb shows pages (`walk heap`, `summary heap`), not the blocks of malloc: use pwndbg or gef for these", &[
-        "heap", "arena", "arenas", "bins", "fastbins", "smallbins", "largebins", "unsortedbin", "tcache", "tcachebins", "vis_heap_chunks", "vis",
+    refuse("`heap` adds up the chunks of malloc, in use and free; use pwndbg or gef for single chunks and lists", &[
+        "arena", "arenas", "bins", "fastbins", "smallbins", "largebins", "unsortedbin", "tcache", "tcachebins", "vis_heap_chunks", "vis",
         "malloc_chunk", "malloc-chunk", "mp", "find_fake_fast", "heap-info", "heap_config", "top_chunk", "try_free", "jemalloc_heap", "mallocng-explain",
         "ptmalloc",
     ]),

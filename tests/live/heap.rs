@@ -1,17 +1,22 @@
 //! Heaps of glibc: what a program's own `mallinfo2` and `malloc_trim` say, beside what is seen from outside.
 
+use super::answers::program;
 use super::support::{Numbers, skip};
 use super::target::Target;
 use super::{Scenario, Test};
 use pmdb::AddressSpace;
 use pmdb::budget::Budget;
 use pmdb::inspect::heap::{ArenaOutcome, HeapArena, HeapSearch};
+use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const TESTS: &[Test] = &[
     ("heap::one_arena_as_mallinfo_says", one_arena_as_mallinfo_says),
     ("heap::many_threads_as_mallinfo_says", many_threads_as_mallinfo_says),
     ("heap::memory_that_the_program_took_itself", memory_that_the_program_took_itself),
     ("heap::what_a_trim_gives_back", what_a_trim_gives_back),
+    ("heap::the_command_in_a_process_and_in_its_capture", the_command_in_a_process_and_in_its_capture),
 ];
 
 pub const SCENARIOS: &[Scenario] = &[("heap", scenario)];
@@ -20,22 +25,21 @@ pub const SCENARIOS: &[Scenario] = &[("heap", scenario)];
 fn scenario(arguments: &[String]) {
     let number = |index: usize| arguments.get(index).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     let (threads, blocks, taken) = (number(0), number(1), number(2));
-    let (to_main, from_threads) = std::sync::mpsc::channel();
-    let (gate, doors): (Vec<_>, Vec<_>) = (0..threads).map(|_| std::sync::mpsc::channel::<()>()).unzip();
-    let workers: Vec<_> = (0..)
-        .zip(doors)
-        .map(|(seed, door)| {
-            let to_main = to_main.clone();
-            std::thread::spawn(move || {
-                allocate(seed, blocks);
-                to_main.send(()).expect("the main thread");
-                // Its arena stays its own.
-                _ = door.recv();
-            })
-        })
-        .collect();
-    for _ in 0..threads {
-        from_threads.recv().expect("a thread");
+    let done = Arc::new(AtomicU64::new(0));
+    for seed in 0..threads {
+        let done = Arc::clone(&done);
+        std::thread::spawn(move || {
+            allocate(seed, blocks);
+            done.fetch_add(1, Ordering::Release);
+            // Its arena stays its own, and nothing is allocated any more.
+            loop {
+                // SAFETY: it waits for a signal.
+                unsafe { libc::pause() };
+            }
+        });
+    }
+    while done.load(Ordering::Acquire) < threads {
+        std::thread::yield_now();
     }
     if threads == 0 {
         allocate(1, blocks / 2);
@@ -50,10 +54,6 @@ fn scenario(arguments: &[String]) {
     while say_and_wait(true) {
         // SAFETY: it gives free memory back.
         unsafe { libc::malloc_trim(0) };
-    }
-    drop(gate);
-    for worker in workers {
-        worker.join().expect("a thread");
     }
 }
 
@@ -86,8 +86,7 @@ fn allocate(seed: u64, blocks: u64) {
     let mut index = 0;
     kept.retain(|_| {
         index += 1;
-        let is_kept = index / 40 % 5 == 0;
-        is_kept
+        index / 40 % 5 == 0
     });
     std::mem::forget(kept);
 }
@@ -171,6 +170,43 @@ fn memory_that_the_program_took_itself() {
     assert_eq!(arenas[0].outcome, ArenaOutcome::Complete);
     assert_eq!(arenas[0].system_bytes, system);
     assert_eq!(arenas[0].free.bytes + arenas[0].top, free - fast);
+}
+
+/// The sums of the command are those of the program, in a capture with memory too; without memory it refuses.
+fn the_command_in_a_process_and_in_its_capture() {
+    if !has_glibc("heap::the_command_in_a_process_and_in_its_capture") {
+        return;
+    }
+    let mut target = Target::start("heap", &["2", "20000"]);
+    let [system, free, fast] = settled(&mut target);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a plain path").to_owned();
+    let (with, without) = (path("with.capture"), path("without.capture"));
+    let lines = [
+        "heap".to_owned(),
+        "heap by size".into(),
+        format!("capture {without}"),
+        format!("capture {with} with memory"),
+        format!("target capture {with}"),
+        "heap".into(),
+        format!("target capture {without}"),
+        "heap".into(),
+    ];
+    let said = program(&[], target.pid(), true, &lines);
+    let records: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    let of = |word: &'static str| records.iter().filter(move |record| record["type"] == word);
+    let sum =
+        |record: &Value, names: &[&str]| names.iter().map(|name| record[name].as_u64().expect("a number")).sum::<u64>();
+    assert_eq!(of("heap-summary").count(), 3, "{said}");
+    for summary in of("heap-summary") {
+        assert_eq!((&summary["incomplete"], sum(summary, &["system"])), (&0.into(), system), "{summary}");
+        assert_eq!(sum(summary, &["free", "top"]), free - fast, "{summary}");
+    }
+    let summary = of("heap-summary").next().expect("one");
+    let sizes = |name| of("heap-size").map(|row| sum(row, &[name])).sum::<u64>();
+    assert_eq!((sizes("in_use"), sizes("free")), (sum(summary, &["in_use"]), sum(summary, &["free"])));
+    let error = of("error").next().expect("a refusal");
+    assert!(error["message"].as_str().is_some_and(|text| text.contains("has no memory")), "{error}");
 }
 
 /// Resident bytes of the process, as the kernel counts them.

@@ -30,9 +30,9 @@ mod tests;
 mod walk;
 mod words;
 
-use super::{AddressSpace, Facts, Result};
+use super::{AddressSpace, Backing, Facts, Result};
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, State, VirtualAddress};
+use crate::kernel::{AddressRange, Region, State, VirtualAddress};
 use arena::FoundArena;
 pub use mappings::MappedChunks;
 use state::ArenaState;
@@ -112,6 +112,8 @@ pub struct HeapArena {
     pub in_use: ChunkSum,
     /// Free chunks, without the top.
     pub free: ChunkSum,
+    /// Bytes of free chunks on pages that chunks in use need too: no trim gives them back.
+    pub between: u64,
     /// Bytes of the free chunk at its end, from which new ones are cut.
     pub top: u64,
     /// Bytes between its stretches that the program itself has taken (`sbrk`).
@@ -138,6 +140,7 @@ pub struct HeapSearch<'a> {
 struct Sums {
     in_use: ChunkSum,
     free: ChunkSum,
+    between: u64,
     foreign: u64,
     sizes: [(ChunkSum, ChunkSum); CLASSES],
     trimmed: Vec<AddressRange>,
@@ -148,6 +151,7 @@ impl Default for Sums {
         Sums {
             in_use: ChunkSum::default(),
             free: ChunkSum::default(),
+            between: 0,
             foreign: 0,
             sizes: [(ChunkSum::default(), ChunkSum::default()); CLASSES],
             trimmed: Vec::new(),
@@ -165,9 +169,12 @@ impl Sums {
         };
         sum.add(chunk.size);
         of_class.add(chunk.size);
-        if !chunk.is_in_use
-            && let Some(range) = layout.trimmed(chunk.start.get(), chunk.size)
-        {
+        if chunk.is_in_use {
+            return Ok(());
+        }
+        let trimmed = layout.trimmed(chunk.start.get(), chunk.size);
+        self.between += chunk.size - trimmed.map_or(0, AddressRange::len);
+        if let Some(range) = trimmed {
             budget.hold(size_of::<AddressRange>() as u64)?;
             self.trimmed.push(range);
         }
@@ -222,13 +229,14 @@ impl<'a> HeapSearch<'a> {
         Ok(Some(HeapArena {
             number,
             address: VirtualAddress::new(found.start),
-            resident: self.resident(&parts)?,
+            resident: resident(self.space, &parts, &self.budget)?,
             trimmable: self.trimmable(&sums.trimmed)?,
             parts,
             system_bytes: state.system_bytes,
             outcome,
             in_use: sums.in_use,
             free: sums.free,
+            between: sums.between,
             top,
             foreign: sums.foreign,
             sizes: sums.classes(),
@@ -258,17 +266,6 @@ impl<'a> HeapSearch<'a> {
         Ok(walk)
     }
 
-    /// Resident bytes of these ranges.
-    fn resident(&mut self, parts: &[AddressRange]) -> Result<u64> {
-        let mut resident = 0;
-        let mut pages = self.space.pages(parts, Facts::empty()).within(self.budget.clone());
-        while let Some(chunk) = pages.next()? {
-            let present = chunk.pages().filter(|page| page.state() == State::Present);
-            resident += present.map(|page| page.bytes(self.layout.page)).sum::<u64>();
-        }
-        Ok(resident)
-    }
-
     /// What a trim of these ranges gives back: they are in order, but for the heaps of an arena.
     fn trimmable(&mut self, ranges: &[AddressRange]) -> Result<Trimmable> {
         let mut ranges = ranges.to_vec();
@@ -277,6 +274,10 @@ impl<'a> HeapSearch<'a> {
         let need = self.space.obtainable(Facts::HUGE | Facts::ENTRIES);
         let mut pages = self.space.pages(&ranges, need).within(self.budget.clone());
         while let Some(chunk) = pages.next()? {
+            // The pool takes back whole huge pages only.
+            if chunk.region.is_some_and(|viewed| viewed.backing == Backing::Hugetlb) {
+                continue;
+            }
             let is_locked = chunk.region.is_some_and(|viewed| self.space.is_locked(&viewed.region, &mut self.budget));
             for page in chunk.pages().filter(|page| page.state() == State::Present) {
                 let sum = match (is_locked, page.huge, page.entry.is_exclusive()) {
@@ -290,6 +291,30 @@ impl<'a> HeapSearch<'a> {
         }
         Ok(all)
     }
+}
+
+/// Resident bytes of these ranges, which are in order.
+///
+/// # Errors
+/// The target is gone, or the budget is over.
+pub fn resident(space: &AddressSpace, ranges: &[AddressRange], budget: &Budget) -> Result<u64> {
+    let mut resident = 0;
+    let mut pages = space.pages(ranges, Facts::empty()).within(budget.clone());
+    while let Some(chunk) = pages.next()? {
+        let present = chunk.pages().filter(|page| page.state() == State::Present);
+        resident += present.map(|page| page.bytes(space.page())).sum::<u64>();
+    }
+    Ok(resident)
+}
+
+/// The regions that a heap may be in: anonymous, writable and private memory, but for stacks that the kernel names.
+pub fn anonymous(space: &AddressSpace) -> Vec<AddressRange> {
+    let may_hold = |region: &&Region| {
+        let name = region.name.as_bytes();
+        let is_named = name.starts_with(b"[") && name != b"[heap]" && !name.starts_with(b"[anon:");
+        region.inode == 0 && region.permissions.write && !region.permissions.shared && !is_named
+    };
+    space.maps().filter(may_hold).map(|region| region.range).collect()
 }
 
 /// One walk over an arena.

@@ -75,6 +75,7 @@ fn a_command_fails_without_a_process_exactly_if_its_name_says_so() {
                     let line = match *word {
                         "\"" => format!("{name} \"no program is called so\""),
                         "cgroup" => format!("{name} cgroup /x"),
+                        "of" => format!("{name} of nobody"),
                         "pfn:" | "phys:" => format!("{name} {word}1"),
                         word => format!("{name} {word}"),
                     };

@@ -77,8 +77,14 @@ fn one_wrong_head_breaks_the_walk() {
             let is_top = head == stretch.top + 8;
             let is_free = head == 0x1000 + 0x290 + 0x40 + 8 || head == 0x1000 + 0x290 + 0x40 + 0x1000 + 0x20 + 8;
             // A size that leads to another chunk passes over some: nothing contradicts that.
-            let leads_on = change >= 0x10 && words.words.contains_key(&(head + (words.words[&head] & !7)));
-            if (is_top && change & 7 == 0 && change >> 63 == 0) || (change == 4 && (is_free || is_top)) || leads_on {
+            let leads_on = change >= 0x10 && words.words.contains_key(&head.wrapping_add(words.words[&head] & !7));
+            // A free chunk that is said to be in use is one that the program has for all that its neighbours tell.
+            let hides_free = change == 1 && words.words[&head] & 1 == 1;
+            if hides_free
+                || (is_top && change & 7 == 0 && change >> 63 == 0)
+                || (change == 4 && (is_free || is_top))
+                || leads_on
+            {
                 continue;
             }
             let (ended, _) = walk(&mut words, &stretch);

@@ -35,6 +35,8 @@ const QUESTIONS: &[&str] = &[
     "walk all where cached limit 3",
     "count(all where present)",
     "account",
+    "heap",
+    "heap by size",
     "account children top 3",
     "compare children top 3",
     "pins all limit 3",

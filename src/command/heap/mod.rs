@@ -29,6 +29,10 @@ worded! {
     }
 }
 
+/// The most chunks that are looked at: many times those of the largest heap. A made heap may lead back to the same
+/// chunks.
+const MOST_STEPS: u64 = 1 << 30;
+
 /// `heap [by arena|size] [top N | limit N]`
 #[derive(Debug)]
 pub struct Heap {
@@ -98,7 +102,7 @@ Heaps of other allocators are not read. Those that are found by the name of a li
                 "capture the process `with memory`",
             ));
         }
-        let budget = context.sink.budget();
+        let budget = context.sink.budget().at_most(MOST_STEPS);
         let mut search = HeapSearch::new(&space, budget.clone())?;
         let all = search.left();
         let mut arenas = Vec::new();

@@ -16,6 +16,7 @@ pub const TESTS: &[Test] = &[
     ("heap::many_threads_as_mallinfo_says", many_threads_as_mallinfo_says),
     ("heap::memory_that_the_program_took_itself", memory_that_the_program_took_itself),
     ("heap::what_a_trim_gives_back", what_a_trim_gives_back),
+    ("heap::several_processes_in_one_sum", several_processes_in_one_sum),
     ("heap::the_command_in_a_process_and_in_its_capture", the_command_in_a_process_and_in_its_capture),
 ];
 
@@ -207,6 +208,29 @@ fn the_command_in_a_process_and_in_its_capture() {
     assert_eq!((sizes("in_use"), sizes("free")), (sum(summary, &["in_use"]), sum(summary, &["free"])));
     let error = of("error").next().expect("a refusal");
     assert!(error["message"].as_str().is_some_and(|text| text.contains("has no memory")), "{error}");
+}
+
+/// A process without rights, one that has ended, and one with a heap in one sum.
+fn several_processes_in_one_sum() {
+    if !has_glibc("heap::several_processes_in_one_sum") {
+        return;
+    }
+    let mut targets = [Target::start("heap", &["0", "20000"]), Target::start("heap", &["2", "20000"])];
+    let said = targets.each_mut().map(settled);
+    let line = format!("heap of {}, {}", targets[0].pid(), targets[1].pid());
+    let text = program(&[], targets[0].pid(), true, &[line]);
+    let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    let of = |word: &'static str| records.iter().filter(move |record| record["type"] == word);
+    let family = of("heap-family").next().expect("a sum");
+    assert_eq!((&family["processes"], &family["with_heap"]), (&2.into(), &2.into()), "{family}");
+    assert_eq!(of("heap-process").count(), 2, "{text}");
+    for (target, [system, free, fast]) in targets.iter().zip(said) {
+        let row = of("heap-process").find(|row| row["pid"] == target.pid()).expect("a row");
+        let in_use = row["in_use"].as_u64().expect("a number");
+        // What is not free is in use, but for the heads of arenas and heaps.
+        let used = system - (free - fast);
+        assert!(in_use <= used && used - in_use < 0x4000, "{row}: {used}");
+    }
 }
 
 /// Resident bytes of the process, as the kernel counts them.

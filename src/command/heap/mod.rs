@@ -1,20 +1,24 @@
-//! `heap [by arena|size] [top N | limit N]`: what of glibc's heaps is in use, and what is free and kept.
+//! `heap [children | of A, B | "NAME" | cgroup PATH] [by arena|size] [top N | limit N]`: what of glibc's heaps is in
+//! use, and what is free and kept.
 
+mod family;
+mod one;
 mod others;
 mod records;
 
+use super::account::family::{FamilyOf, family};
 use super::rows::{RowLimit, keep_shown, note_hidden_rows};
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
-use crate::inspect::heap::{ArenaOutcome, HeapArena, HeapSearch, MappedChunks, SizeClass, anonymous, resident};
-use crate::inspect::{AddressSpace, has_memory};
+use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use crate::inspect::heap::{ArenaOutcome, HeapArena, SizeClass};
 use crate::kernel::words::worded;
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, one_of};
 use crate::lang::{self, display};
 #[cfg(test)]
 use crate::render::Record;
 use crate::report::Shape;
-use others::OtherAllocator;
-use records::{ArenaRow, HeapSummary, SizeRow};
+use nom::Parser;
+use nom::combinator::opt;
+use records::{ArenaRow, SizeRow};
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter};
 
@@ -29,13 +33,11 @@ worded! {
     }
 }
 
-/// The most chunks that are looked at: many times those of the largest heap. A made heap may lead back to the same
-/// chunks.
-const MOST_STEPS: u64 = 1 << 30;
-
-/// `heap [by arena|size] [top N | limit N]`
+/// `heap [children | of A, B | "NAME" | cgroup PATH] [by arena|size] [top N | limit N]`
 #[derive(Debug)]
 pub struct Heap {
+    /// Several processes; the attached one if absent.
+    of: Option<FamilyOf>,
     by: Option<HeapKey>,
     /// Which rows.
     cut: Option<lang::LimitClause>,
@@ -44,13 +46,17 @@ pub struct Heap {
 impl Command for Heap {
     const RECORDS: &'static [Shape] = records::RECORDS;
     const ABOUT: About = About {
-        name: CommandName::new("heap").whole(),
+        name: CommandName::new("heap").whole().alone_before(&["cgroup", "of", "\""]),
         group: Group::Look,
         summary: "show what of the heap is in use, and what is free and kept",
         text: "\
 Adds up the heaps of glibc's malloc: chunks in use, free chunks, and what `malloc_trim(0)` would give back now. \
 Stops nothing, and runs nothing in the process.
 
+  children          the process and its descendants: a row for each
+  of A, B, …        these processes: each a PID, a variable or a name
+  \"NAME\"            all processes of a name
+  cgroup PATH       the processes of a memory cgroup
   by arena          a row for each arena (the default)
   by size           a row for each class of chunk sizes
   top N, limit N    only N rows
@@ -73,6 +79,7 @@ Heaps of other allocators are not read. Those that are found by the name of a li
             example("heap", "show how much of the heap is in use"),
             example("heap by size", "show the sizes of chunks in use and of free ones"),
             example("heap top 3", "show the three largest arenas"),
+            example("heap children", "show the heaps of a process and its descendants"),
         ],
     };
 
@@ -83,43 +90,27 @@ Heaps of other allocators are not read. Those that are found by the name of a li
 
     fn parse(mut input: Tokens<'_>) -> Parsed<'_, Self> {
         let (mut by, mut cut) = (None, None);
-        while clause(&mut input, &mut by, after("by", one_of))? || clause(&mut input, &mut cut, cut_to)? {}
-        Ok((input, Heap { by, cut }))
+        let (behind, of) = opt(family).parse(input)?;
+        input = behind;
+        while (of.is_none() && clause(&mut input, &mut by, after("by", one_of))?)
+            || clause(&mut input, &mut cut, cut_to)?
+        {}
+        Ok((input, Heap { of, by, cut }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.of.as_ref().map_or(Ok(()), |of| of.write(f))?;
         display::clause(f, "by", self.by.map(HeapKey::word))?;
         display::cut(f, self.cut.as_ref())
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
+        if let Some(of) = &self.of {
+            return family::run(of, cut, context);
+        }
         let target = context.target()?;
-        let space = AddressSpace::of(&target)?;
-        if !has_memory(&space)? {
-            return Err(Error::refused(
-                "this file has no memory, and heaps are found by their contents",
-                "capture the process `with memory`",
-            ));
-        }
-        let budget = context.sink.budget().at_most(MOST_STEPS);
-        let mut search = HeapSearch::new(&space, budget.clone())?;
-        let all = search.left();
-        let mut arenas = Vec::new();
-        while let Some(arena) = search.next()? {
-            arenas.push(arena);
-            context.sink.progress(arenas.len() as u64, all as u64, "arenas")?;
-        }
-        let mapped = MappedChunks::of(&space, budget.clone())?;
-        let known = arenas.iter().map(|arena| arena.resident).sum::<u64>() + resident(&space, &mapped.ranges, &budget)?;
-        let anonymous = resident(&space, &anonymous(&space), &budget)?;
-        let summary = HeapSummary {
-            pid: target.process.identity().pid,
-            process: target.process.identity().name,
-            other: anonymous.saturating_sub(known),
-            allocators: others::found(context, &target, &space)?.into_iter().map(OtherAllocator::word).collect(),
-            ..HeapSummary::of(&arenas, &mapped)
-        };
+        let (summary, arenas) = one::heaps(&target, context)?;
         context.sink.emit(&summary)?;
         match self.by.unwrap_or(HeapKey::Arena) {
             HeapKey::Arena => by_arena(arenas, cut, context),

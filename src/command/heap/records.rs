@@ -4,7 +4,7 @@ use crate::inspect::heap::{ArenaOutcome, ChunkSum, HeapArena, MappedChunks};
 use crate::kernel::words::Worded;
 use crate::kernel::{Name, VirtualAddress};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column, Table, amount};
+use crate::render::columns::{Cell, Column, PID, Table, amount};
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
@@ -15,7 +15,8 @@ use crate::report::{Declared, Shape};
 use super::others::OtherAllocator;
 
 /// The records that no other command emits.
-pub(super) const RECORDS: &[Shape] = &[ArenaRow::SHAPE, SizeRow::SHAPE, HeapSummary::SHAPE];
+pub(super) const RECORDS: &[Shape] =
+    &[ArenaRow::SHAPE, SizeRow::SHAPE, HeapSummary::SHAPE, ProcessRow::SHAPE, HeapFamily::SHAPE];
 
 record! {
     /// The sums of `heap`.
@@ -55,6 +56,53 @@ record! {
         mapped: u64,
         /// Resident bytes of anonymous memory outside of these heaps: of the program itself, of stacks, or of another
         /// allocator.
+        other: u64,
+        /// Other allocators that the names of libraries or symbols show.
+        allocators: Vec<&'static str>,
+    }
+
+    /// The sums of `heap` of several processes.
+    #[derive(Default)]
+    pub struct HeapFamily as "heap-family" {
+        /// Processes whose heaps were added up.
+        processes: u64,
+        /// Those of them with a heap of glibc.
+        with_heap: u64,
+        /// Processes that may not be examined.
+        refused: u64,
+        /// Processes that ended before they were read.
+        ended: u64,
+        /// Resident bytes of their arenas. What processes share since a fork counts in each.
+        resident: u64,
+        /// Bytes of chunks in use.
+        in_use: u64,
+        /// Bytes of free chunks on pages that chunks in use need too.
+        between: u64,
+        /// Resident bytes that `malloc_trim(0)` in each would give back.
+        trim: u64,
+    }
+
+    /// A row of `heap` of several processes.
+    pub struct ProcessRow as "heap-process" {
+        /// Process id.
+        pid: u32,
+        /// The name of the process.
+        process: Name,
+        /// Its arenas of glibc's malloc that have memory.
+        arenas: u64,
+        /// Those of them whose sums are not of all of their memory.
+        incomplete: u64,
+        /// Resident bytes of the arenas.
+        resident: u64,
+        /// Bytes of chunks in use.
+        in_use: u64,
+        /// Bytes of free chunks on pages that chunks in use need too.
+        between: u64,
+        /// Resident bytes that `malloc_trim(0)` would give back.
+        trim: u64,
+        /// Bytes of large chunks that are mappings of their own.
+        mapped: u64,
+        /// Resident bytes of other anonymous memory.
         other: u64,
         /// Other allocators that the names of libraries or symbols show.
         allocators: Vec<&'static str>,
@@ -138,6 +186,35 @@ impl HeapSummary {
             mapped_chunks: mapped.sum.chunks,
             mapped: mapped.sum.bytes,
             ..HeapSummary::default()
+        }
+    }
+}
+
+impl HeapFamily {
+    pub(super) fn add(&mut self, one: &HeapSummary) {
+        self.processes += 1;
+        self.with_heap += u64::from(one.arenas > 0);
+        self.resident += one.resident;
+        self.in_use += one.in_use;
+        self.between += one.between;
+        self.trim += one.trim;
+    }
+}
+
+impl ProcessRow {
+    pub(super) fn of(one: HeapSummary) -> Self {
+        ProcessRow {
+            pid: one.pid,
+            process: one.process,
+            arenas: one.arenas,
+            incomplete: one.incomplete,
+            resident: one.resident,
+            in_use: one.in_use,
+            between: one.between,
+            trim: one.trim,
+            mapped: one.mapped,
+            other: one.other,
+            allocators: one.allocators,
         }
     }
 }
@@ -232,6 +309,57 @@ fn summary(lines: &mut Lines, summary: &HeapSummary) {
     }
 }
 
+impl Record for HeapFamily {
+    fn write(&self, text: &mut Text) {
+        text.line(family, self);
+    }
+}
+
+/// The answer for several processes.
+fn family(lines: &mut Lines, family: &HeapFamily) {
+    let of =
+        format!("{} resident in the glibc heaps of {}: ", size(family.resident), counted(family.with_heap, "process"));
+    lines
+        .line()
+        .plain(of)
+        .push(Role::Good, format!("{} in use", size(family.in_use)))
+        .plain(format!("; malloc_trim(0) in each would free {}", size(family.trim)))
+        .plain(format!("; {} is free between chunks in use", size(family.between)));
+    for (processes, what) in [
+        (family.processes - family.with_heap, "without a heap of glibc"),
+        (family.refused, "left out: permission denied"),
+        (family.ended, "ended before the read"),
+    ] {
+        if processes > 0 {
+            lines.line().indent(2).push(Role::Note, format!("{} {what}", counted(processes, "process")));
+        }
+    }
+}
+
+impl Record for ProcessRow {
+    fn write(&self, text: &mut Text) {
+        text.row(&PROCESSES, self);
+    }
+}
+
+/// `heap children`
+static PROCESSES: Table<ProcessRow> = Table::of(&[
+    PID.cell(|_, row| Cell::new(&row.pid)),
+    Column::name("name", 15, Role::Name).cell(|_, row| Cell::new(&row.process)),
+    Column::number("resident", 8, Role::Size).cell(|_, row| amount(row.resident)),
+    Column::number("in use", 8, Role::Size).cell(|_, row| amount(row.in_use)),
+    Column::number("between", 8, Role::Size).cell(|_, row| amount(row.between)),
+    Column::number("trim", 8, Role::Size).cell(|_, row| amount(row.trim)),
+    Column::number("other", 8, Role::Size).rank(1).cell(|_, row| amount(row.other)),
+    Column::word("walked", 8, Role::Plain).rank(2).cell(|_, row| {
+        Cell::new(match (row.arenas, row.incomplete) {
+            (0, _) => "no heap",
+            (_, 0) => "complete",
+            (_, _) => "part",
+        })
+    }),
+]);
+
 impl Record for ArenaRow {
     fn write(&self, text: &mut Text) {
         text.row(&ARENAS, self);
@@ -299,6 +427,26 @@ pub(in crate::command) mod samples {
                 other: 300 << 20,
                 allocators: OtherAllocator::words().collect(),
                 ..HeapSummary::default()
+            }),
+            Box::new(HeapFamily {
+                processes: 9,
+                with_heap: 7,
+                refused: 1,
+                ended: 1,
+                resident: 910 << 20,
+                in_use: 500 << 20,
+                between: 100 << 20,
+                trim: 300 << 20,
+            }),
+            Box::new(ProcessRow::of(summary())),
+            Box::new(ProcessRow { incomplete: 0, ..ProcessRow::of(summary()) }),
+            Box::new(ProcessRow {
+                arenas: 0,
+                resident: 0,
+                in_use: 0,
+                between: 0,
+                trim: 0,
+                ..ProcessRow::of(summary())
             }),
             Box::new(arena()),
             Box::new(ArenaRow { arena: 1, walked: "part", missing: Some(2 << 20), ..arena() }),

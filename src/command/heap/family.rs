@@ -1,0 +1,41 @@
+//! The heaps of several processes: a row for each, and their sum.
+
+use super::super::account::family::FamilyOf;
+use super::super::rows::{RowLimit, keep_shown, note_hidden_rows};
+use super::super::{Context, Error, Flow, Outcome};
+use super::one::heaps;
+use super::records::{HeapFamily, ProcessRow};
+use crate::process::{self, OpenedProcess, Target};
+use std::sync::Arc;
+
+pub(super) fn run(of: &FamilyOf, cut: Option<RowLimit>, context: &mut Context) -> Outcome {
+    let (processes, _) = of.processes(context)?;
+    let machine = Arc::clone(context.state.machine());
+    let mut sums = HeapFamily::default();
+    let mut rows = Vec::new();
+    for (done, one) in (0..).zip(&processes) {
+        context.sink.progress(done, processes.len() as u64, "processes")?;
+        let opened = machine.open(one).map_err(Error::from).and_then(|OpenedProcess { process, modules }| {
+            process.set_scan(context.state.settings.scan);
+            let process = process.within(context.sink.budget());
+            let target = Target { process, machine: Arc::clone(&machine), modules };
+            heaps(&target, context)
+        });
+        match opened {
+            Ok((summary, _)) => {
+                sums.add(&summary);
+                rows.push(ProcessRow::of(summary));
+            }
+            Err(Error::Target(process::Error::NotPermitted { .. })) => sums.refused += 1,
+            Err(Error::Target(process::Error::Gone { .. })) => sums.ended += 1,
+            Err(error) => return Err(error),
+        }
+    }
+    let more = keep_shown(&mut rows, cut, |row| row.resident);
+    context.sink.emit(&sums)?;
+    for row in &rows {
+        context.sink.emit(row)?;
+    }
+    note_hidden_rows(more, "process", context.sink)?;
+    Ok(Flow::Done)
+}

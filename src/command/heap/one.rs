@@ -1,0 +1,42 @@
+//! The heaps of one process.
+
+use super::super::{Context, Error};
+use super::others::{self, OtherAllocator};
+use super::records::HeapSummary;
+use crate::inspect::heap::{HeapArena, HeapSearch, MappedChunks, anonymous, resident};
+use crate::inspect::{AddressSpace, has_memory};
+use crate::process::Target;
+
+/// The most chunks that are looked at: many times those of the largest heap. A made heap may lead back to the same
+/// chunks.
+const MOST_STEPS: u64 = 1 << 30;
+
+/// The sums of a process, and its arenas.
+pub(super) fn heaps(target: &Target, context: &mut Context) -> Result<(HeapSummary, Vec<HeapArena>), Error> {
+    let space = AddressSpace::of(target)?;
+    if !has_memory(&space)? {
+        return Err(Error::refused(
+            "this file has no memory, and heaps are found by their contents",
+            "capture the process `with memory`",
+        ));
+    }
+    let budget = context.sink.budget().at_most(MOST_STEPS);
+    let mut search = HeapSearch::new(&space, budget.clone())?;
+    let all = search.left();
+    let mut arenas = Vec::new();
+    while let Some(arena) = search.next()? {
+        arenas.push(arena);
+        context.sink.progress(arenas.len() as u64, all as u64, "arenas")?;
+    }
+    let mapped = MappedChunks::of(&space, budget.clone())?;
+    let known = arenas.iter().map(|arena| arena.resident).sum::<u64>() + resident(&space, &mapped.ranges, &budget)?;
+    let anonymous = resident(&space, &anonymous(&space), &budget)?;
+    let summary = HeapSummary {
+        pid: target.process.identity().pid,
+        process: target.process.identity().name,
+        other: anonymous.saturating_sub(known),
+        allocators: others::found(context, target, &space)?.into_iter().map(OtherAllocator::word).collect(),
+        ..HeapSummary::of(&arenas, &mapped)
+    };
+    Ok((summary, arenas))
+}

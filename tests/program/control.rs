@@ -503,11 +503,12 @@ fn a_wrong_line_in_a_block_is_an_error_before_the_file_runs() {
         let run = home.run(&["-batch", "-x", "f"]);
         assert_eq!(run.failed(1, error).out, "", "{block}");
         // A block of a pipe is checked when it is complete. Later lines may define a command.
-        let run = home.run_with(&[], &format!("echo first\n{block}echo last\n"));
-        match block.contains("frobnicate") {
-            true => run.is_fine(),
-            false => run.failed(1, &error.replace("f:", "<stdin>:")),
-        };
+        let run = home.run_with(&[], format!("echo first\n{block}echo last\n"));
+        if block.contains("frobnicate") {
+            run.is_fine();
+        } else {
+            run.failed(1, &error.replace("f:", "<stdin>:"));
+        }
         // With --keep-going each fault is reported, and the other lines run.
         let run = home.run(&["--keep-going", "-batch", "-x", "f"]);
         run.failed(1, error);

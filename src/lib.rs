@@ -253,10 +253,10 @@
 // - The JSON name of a field: its name in `record! { … }`, in the file that has the columns. Of records that several
 //   commands emit: `report/records/`, and their text in `render/text/`. The fields of a `[flat]` type are often in
 //   `report/facts.rs`. Order and labels in text go by these names: `render/text/words.rs`.
-// - A word of a filter: `lang/field.rs`, and the rule of its type (`integer<page>`, …) in `grammar/language.ebnf`.
-//   Words that name a state or a kind are in `kernel/page.rs`, those that name a flag in `kernel/page_flags.rs`: all
-//   texts and JSON follow them. A new word also needs its meaning in `eval/filter/field/`, and what it needs to be
-//   known in `command/subjects/tables.rs`.
+// - A fact about pages, for filters and groups: its words in `kernel/page_fact.rs`, its value, its reasons and what it
+//   needs in `inspect/fact/`, and the rule of its type (`integer<page>`, …) in `grammar/language.ebnf`. Words that name
+//   a state or a kind are in `kernel/page.rs`, those that name a flag in `kernel/page_flags.rs`. Of regions:
+//   `lang/field.rs` and `eval/filter/region_field.rs`.
 // - A sentence of `explain`: `render/text/explanation.rs`. Which effects it predicts is decided in `inspect/explain.rs`
 //   and `inspect/outcome/`. Sentences about states and kinds, for all commands: `kernel/page.rs`. Of `explain huge`:
 //   `command/explain/huge_records.rs`.

@@ -71,7 +71,8 @@ impl Offers<'_> {
     fn of(&mut self, kind: Expected, expected: &Expectation) {
         if expected.quote.is_none() {
             // A blank follows a word that is complete.
-            let blank = matches!(kind, Expected::Command | Expected::Word(_) | Expected::Option("--how"));
+            let blank =
+                matches!(kind, Expected::Command | Expected::Word(_) | Expected::Key(_) | Expected::Option("--how"));
             for word in self.commands.language.words(kind) {
                 self.word(word, blank);
             }

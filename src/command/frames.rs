@@ -1,13 +1,11 @@
 //! `walk pfn:A..pfn:B`: frames of physical memory instead of pages of a process.
 
-use super::rows::{self, Largest, RowLimit, WalkKey, finish, say_undecided, show_largest, stop_of_sweep};
+use super::rows::{self, Largest, RowLimit, finish, say_undecided, show_largest, stop_of_sweep};
 use super::{Context, Error, Flow, Outcome, Resume};
 use crate::eval;
-use crate::inspect::{
-    self, Facts, FrameRow, FrameSweep, GroupBy, Groups, Question, frame_words, machine_frames, require_of_frames,
-};
-use crate::kernel::{FrameNumber, FrameRange, PageSize};
-use crate::lang::{FilterExpression, PageField, Spanned};
+use crate::inspect::{self, FactReader, Facts, FrameRow, FrameSweep, Groups, Question, frame_words, machine_frames};
+use crate::kernel::{FrameNumber, FrameRange, Key, PageSize};
+use crate::lang::{FilterExpression, KeyFacts, PageField, Spanned, TakenKeys, ValueType, WrittenKey};
 use crate::process::Machine;
 use crate::render::Sink;
 use crate::report::{self, FramesSummary, PagesByReason, Reason, Stopped};
@@ -17,26 +15,22 @@ pub(super) fn walk(
     context: &mut Context,
     range: FrameRange,
     filter: Option<&Spanned<FilterExpression<PageField>>>,
-    keys: &[WalkKey],
+    keys: &[WrittenKey],
     cut: Option<RowLimit>,
 ) -> Outcome {
     let machine = context.state.machine().clone();
     let filter = filter.map(|filter| eval::frame_filter(filter, &machine, context.state)).transpose()?;
     context.state.last_address = None;
     let by = match rows::groupings(keys)? {
-        None if keys.is_empty() => None,
-        Some((by, and)) if of_frames(by) && and.is_none_or(of_frames) => Some((by, and)),
-        _ => {
-            return Err(Error::refused(
-                "frames can be grouped by flags, order, node, zone, cgroup and mapcount; the other keys are for pages of a process",
-                "write `walk pfn:A..pfn:B by flags`",
-            ));
-        }
+        None if !keys.is_empty() => return Err(no_key(Key::Run)),
+        by => by,
     };
-    let by_need = by.map_or(Facts::empty(), |(by, and)| {
-        let and = and.map_or(Facts::empty(), GroupBy::need_of_frames);
-        by.need_of_frames() | and
-    });
+    let other = by.and_then(|(by, and)| [Some(by), and].into_iter().flatten().find(|key| !KEYS.takes(*key)));
+    if let Some(other) = other {
+        return Err(no_key(other));
+    }
+    let reader = FactReader::of_frames(&machine);
+    let by_need = by.map_or(Ok(Facts::empty()), |(by, and)| rows::need_of_keys(&reader, by, and))?;
     let need = Facts::FLAGS | Facts::COUNTS | by_need;
     let question = Question::new(filter.as_ref(), need);
     let range = match context.resume {
@@ -47,10 +41,7 @@ pub(super) fn walk(
         return Ok(Flow::Done);
     };
     let size = machine.page();
-    if by_need.contains(Facts::ZONES) {
-        require_of_frames(Facts::ZONES, &machine)?;
-    }
-    let mut grouped = by.map(|(by, and)| Groups::new(by).and(and));
+    let mut grouped = by.map(|(by, and)| ((by, and), Groups::new(by, reader).and(and)));
     let mut left = RowLimit::limit(cut).unwrap_or(u64::MAX);
     let mut largest = RowLimit::top(cut).map(Largest::new);
     let mut more = None;
@@ -65,7 +56,7 @@ pub(super) fn walk(
                 counted += frames.frames;
                 left -= u64::from(grouped.is_none());
                 match (&mut grouped, &mut largest) {
-                    (Some(groups), _) => groups.add(&frames.as_page(&machine), None),
+                    (Some((_, groups)), _) => groups.add(&frames.as_page(&machine), None),
                     (None, Some(largest)) => largest.add(frames.frames, *frames),
                     (None, None) => sink.emit(&row(&machine, frames))?,
                 }
@@ -73,10 +64,9 @@ pub(super) fn walk(
         }
         Ok(())
     })?;
-    if let Some(grouped) = grouped {
-        let name = |key| rows::name_of_group(&machine, &Ok(()), key);
-        let rows = grouped.finish_parted();
-        rows::emit_groups(keys, rows, cut, size, name, context.sink)?;
+    if let Some((by, groups)) = grouped {
+        let (reader, groups) = groups.finish();
+        rows::emit_groups(by, &reader, groups, cut, size, |_| None, context.sink)?;
     }
     show_largest(largest, "row", context.sink, |frames, sink| sink.emit(&row(&machine, frames)))?;
     ended.close(counted, size, context.sink)?;
@@ -164,12 +154,18 @@ fn row(machine: &Machine, frames: &FrameRow) -> report::Frames {
     }
 }
 
-/// Whether frames can be grouped by this key, without a process.
-fn of_frames(by: GroupBy) -> bool {
-    match by {
-        GroupBy::Flags | GroupBy::Order | GroupBy::Node | GroupBy::Zone | GroupBy::Cgroup => true,
-        GroupBy::MapCount => true,
-        GroupBy::State | GroupBy::Kind | GroupBy::Region | GroupBy::PmdMapped => false,
-        GroupBy::Exclusive | GroupBy::Symbol => false,
-    }
+/// The keys that frames have without a process.
+const KEYS: TakenKeys = TakenKeys { facts: KeyFacts::OfFrames, others: &[] };
+
+/// Frames cannot be grouped by `key`.
+fn no_key(key: Key) -> Error {
+    let sets = KEYS.all().filter(|key| key.value_type() != ValueType::Boolean);
+    let words: Vec<&str> = sets.map(Key::word).collect();
+    Error::refused(
+        format!(
+            "`{key}` is a key for pages of a process; frames can be grouped by {} and single flags",
+            words.join(", ")
+        ),
+        "write `walk pfn:A..pfn:B by flags`",
+    )
 }

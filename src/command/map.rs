@@ -2,8 +2,8 @@
 
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, rows};
 use crate::eval::{self, Extent, Spans};
-use crate::inspect::{AddressSpace, Facts, Page, Question, exclusive_unknown};
-use crate::kernel::{AddressRange, Kind, Name, PageFlags, PageSize, Permissions, State, VirtualAddress};
+use crate::inspect::{AddressSpace, Answer, FactReader, Facts, Page, Question};
+use crate::kernel::{AddressRange, Kind, Name, PageFact, PageFlags, PageSize, Permissions, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, after, clause, filter, one_of, range, word};
 use crate::lang::{self, PageField, Spanned, display};
 use crate::render::Record;
@@ -15,8 +15,7 @@ use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::{counted, size};
 use crate::report::record::record;
-use crate::report::{Declared, Fact, MapCells, MapKey, Mark, PagesByReason, Reason, Shape};
-use crate::state::DebugState;
+use crate::report::{Declared, MapCells, MapKey, Mark, PagesByReason, Reason, Shape};
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
@@ -109,18 +108,18 @@ With `by`, a cell is a digit: 0 for nothing, 1 to 9 for the share in tenths, # f
         let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
         let holes = spans.as_ref().map_or(Facts::empty(), Spans::holes);
         let ranges = spans.map_or_else(|| space.spans(), |spans| spans.ranges().to_vec());
-        let measure = self.by.map(|by| Measure::new(by, &space, context.state)).transpose()?;
+        let reader = FactReader::of_pages(&space);
+        let measure = self.by.map(|by| Measure::new(by, &reader)).transpose()?;
         let more = measure.map_or(Facts::empty(), |measure| measure.need);
         let need = space.obtainable(Facts::KINDS | Facts::HUGE | more) | holes;
         let question = Question::new(filter.as_ref(), need);
-        let counts = &space.availability().counts;
         let mut unknown = PagesByReason::default();
         let mut drawing: Option<DrawnPart> = None;
         let mut ended = rows::sweep(&space, &ranges, question, context.sink, |sweep, sink| {
             while let Some(kept) = sweep.next(sink)? {
                 for page in kept.pages {
                     kept.totals.add(&page);
-                    if let Some(reason) = measure.and_then(|measure| measure.why_unknown(&page, counts)) {
+                    if let Some(reason) = measure.and_then(|measure| measure.why_unknown(&page, &reader)) {
                         unknown.add(page.pages, reason);
                     }
                     let goes_on = drawing.as_mut().is_some_and(|drawing| drawing.add(&page, kept.region));
@@ -166,17 +165,14 @@ struct Measure {
 }
 
 impl Measure {
-    fn new(by: MapKey, space: &AddressSpace, state: &DebugState) -> Result<Self, Error> {
-        let need = match by {
-            MapKey::Resident => Facts::empty(),
-            MapKey::Sharing => {
-                let filter = lang::FilterExpression::is(PageField::Exclusive);
-                eval::page_filter(&Spanned::new(filter, lang::Span::default()), space, state)?.need()
-            }
-            MapKey::LazyFree => Facts::FLAGS,
+    fn new(by: MapKey, reader: &FactReader) -> Result<Self, Error> {
+        let asked = match by {
+            MapKey::Resident => None,
+            MapKey::Sharing => Some(PageFact::Exclusive),
+            MapKey::LazyFree => Some(PageFact::Flags),
         };
-        space.require(need)?;
-        Ok(Measure { by, need })
+        let need = asked.map(|fact| reader.require(PageField::Fact(fact))).transpose()?.flatten();
+        Ok(Measure { by, need: need.unwrap_or_default() })
     }
 
     /// Whether a page has it; `None` for a page that is not asked, or has no answer.
@@ -190,12 +186,12 @@ impl Measure {
     }
 
     /// Why it is unknown whether a page that is asked has it, if it is.
-    fn why_unknown(self, page: &Page, counts: &Fact<()>) -> Option<Reason> {
+    fn why_unknown(self, page: &Page, reader: &FactReader) -> Option<Reason> {
         if self.of(page).is_some() || page.state() != State::Present || page.is_zero() {
             return None;
         }
-        match self.by {
-            MapKey::Sharing => Some(exclusive_unknown(page, counts)),
+        match reader.answer(PageField::Fact(PageFact::Exclusive), page, None) {
+            Answer::Unknown(gap) if self.by == MapKey::Sharing => Some(reader.reason(gap)),
             _ => Some(Reason::words_hidden()),
         }
     }

@@ -4,17 +4,14 @@
 use super::Error;
 use crate::eval;
 use crate::inspect::{
-    self, AddressSpace, Facts, GroupBy, GroupKey as Key, InZone, Keys, Neighbours, OfFrame, Page, Question, Selection,
-    StateSet, Sweep, Totals,
+    AddressSpace, FactReader, Facts, Group, GroupKeys, Neighbours, Page, Question, Selection, StateSet, Sweep, Totals,
 };
-use crate::kernel::words::worded;
-use crate::kernel::{AddressRange, PageSize, Region, State, VirtualAddress};
-use crate::lang::{self, Which};
-use crate::process::Machine;
+use crate::kernel::{AddressRange, Key, PageSize, Region, State, VirtualAddress};
+use crate::lang::{self, Which, WrittenKey};
 use crate::render::text::block::{DELETED, region_name};
 use crate::render::units::counted;
 use crate::render::{Record, Sink};
-use crate::report::{EveryState, Fact, PageGroup, PagesByReason, PhysicalExtent, Reason, Stopped, WalkSummary, Why};
+use crate::report::{EveryState, PageGroup, PagesByReason, PhysicalExtent, Reason, Stopped, WalkSummary, Why};
 use crate::state::DebugState;
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -63,7 +60,7 @@ impl SweepEnd {
             // No page was kept: that none matches would be false.
             if self.totals.pages == 0 && self.stopped.is_none() {
                 let what = "the contents of untouched pages (cached, swapped or past the end)";
-                return Err(inspect::Error::Unknown { what, reason }.into());
+                return Err(crate::inspect::Error::Unknown { what, reason }.into());
             }
         }
         let undecided = say_left_out_pages(&self.selection, sink)?;
@@ -385,104 +382,62 @@ pub(super) fn show_largest<T, S: Ord>(
     note_hidden_rows(more, what, sink)
 }
 
-worded! {
-    /// What `walk … by KEY` groups pages by.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum WalkKey, word {
-        /// The state: present, swapped, guard, …
-        State = "state",
-        /// The kind: anonymous, file, shmem, …
-        Kind = "kind",
-        /// The set of page flags.
-        Flags = "flags",
-        /// The region.
-        Region = "region",
-        /// The run of physically consecutive frames.
-        Run = "run",
-        /// The order of the folio.
-        Order = "order",
-        /// The NUMA node.
-        Node = "node",
-        /// The memory zone.
-        Zone = "zone",
-        /// The memory cgroup.
-        Cgroup = "cgroup",
-        /// Mapped by one PMD as a huge page, or not.
-        PmdMapped = "pmd_mapped",
-        /// The number of mappings of the frame.
-        MapCount = "mapcount",
-        /// Mapped only here, or not.
-        Exclusive = "exclusive",
-        /// The symbol in which the page begins.
-        Symbol = "symbol",
-    }
-}
-
-/// The grouping of a key; `None` for runs, which are a stream.
-fn by(key: WalkKey) -> Option<GroupBy> {
-    Some(match key {
-        WalkKey::State => GroupBy::State,
-        WalkKey::Kind => GroupBy::Kind,
-        WalkKey::Flags => GroupBy::Flags,
-        WalkKey::Region => GroupBy::Region,
-        WalkKey::Order => GroupBy::Order,
-        WalkKey::Node => GroupBy::Node,
-        WalkKey::Zone => GroupBy::Zone,
-        WalkKey::Cgroup => GroupBy::Cgroup,
-        WalkKey::PmdMapped => GroupBy::PmdMapped,
-        WalkKey::MapCount => GroupBy::MapCount,
-        WalkKey::Exclusive => GroupBy::Exclusive,
-        WalkKey::Symbol => GroupBy::Symbol,
-        WalkKey::Run => return None,
-    })
-}
-
-/// The grouping of `by KEY` or `by KEY, KEY`.
+/// The keys of `by KEY` or `by KEY, KEY`; none for runs, which are a stream.
 ///
 /// # Errors
-/// Runs, which are a stream, beside another key; a key twice.
-pub(super) fn groupings(keys: &[WalkKey]) -> Result<Option<(GroupBy, Option<GroupBy>)>, Error> {
+/// Runs beside another key; a key twice; no flag of that name.
+pub(super) fn groupings(written: &[WrittenKey]) -> Result<Option<(Key, Option<Key>)>, Error> {
     let refused = |message: &str| Error::refused(message, "write `walk RANGE by region, state`");
+    let keys = written.iter().map(eval::key).collect::<Result<Vec<Key>, eval::Error>>()?;
     match *keys {
-        [one] => Ok(by(one).map(|one| (one, None))),
+        [Key::Run] => Ok(None),
+        [one] => Ok(Some((one, None))),
         [one, other] if one == other => Err(refused("the two keys of `by` are the same")),
-        [one, other] => match (by(one), by(other)) {
-            (Some(one), Some(other)) => Ok(Some((one, Some(other)))),
-            _ => Err(refused("`run` cannot be combined with another key")),
-        },
+        [Key::Run, _] | [_, Key::Run] => Err(refused("`run` cannot be combined with another key")),
+        [one, other] => Ok(Some((one, Some(other)))),
         _ => Ok(None),
     }
 }
 
-/// A row for each of the groups `by` these keys, as many as are wanted, and a note of the others.
+/// What a sweep has to read for these keys.
+///
+/// # Errors
+/// It cannot be known here.
+pub(super) fn need_of_keys(reader: &FactReader, by: Key, and: Option<Key>) -> Result<Facts, Error> {
+    let mut need = Facts::empty();
+    for key in [Some(by), and].into_iter().flatten() {
+        if let Key::Page(field) = key {
+            need |= reader.require(field)?.unwrap_or_default();
+        }
+    }
+    Ok(need)
+}
+
+/// A row for each of the groups `by` these keys, as many as are wanted, and a note of the others. `name` names regions
+/// and symbols; other groups have the names of their facts.
 pub(super) fn emit_groups(
-    by: &[WalkKey],
-    mut groups: Vec<(Keys, u64)>,
+    (by, and): (Key, Option<Key>),
+    reader: &FactReader,
+    mut groups: Vec<(GroupKeys, u64)>,
     cut: Option<RowLimit>,
     size: PageSize,
-    name: impl Fn(Key) -> (String, Why),
+    name: impl Fn(Group) -> Option<String>,
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
     if cut.is_some_and(|cut| cut.which == Which::Largest) {
         // Stable: among equals, the first stays first.
         groups.sort_by_key(|&(_, pages)| Reverse(pages));
     }
-    let mut words = by.iter().map(|key| key.word());
-    let (by, second_by) = (words.next().unwrap_or_default(), words.next());
     let shown = cut.map_or(groups.len(), |cut| cut.rows());
     for &((first, second), pages) in groups.iter().take(shown) {
-        let (key, mut why) = name(first);
-        let second = second.map(&name);
-        let second_key = second.map(|(second, reasons)| {
-            for (field, reason) in reasons.iter() {
-                why.note(field, reason);
-            }
-            second
-        });
+        let mut why = Why::default();
+        let mut shown = |key, group| name(group).unwrap_or_else(|| name_of_group(reader, key, group, &mut why));
+        let key = shown(by, first);
+        let second_key = and.zip(second).map(|(and, second)| shown(and, second));
         sink.emit(&PageGroup {
-            by,
+            by: by.to_string(),
             key,
-            second_by,
+            second_by: and.map(|and| and.to_string()),
             second_key,
             pages,
             bytes: pages.saturating_mul(size.bytes()),
@@ -500,63 +455,19 @@ pub(super) fn name_of_region(region: &Region) -> String {
     format!("{range} {permissions} {name}{deleted}").trim_end().to_owned()
 }
 
-/// The name of a group, and why its pages may not belong to it. Names of regions and symbols need an address space: for
-/// these keys this is the name for pages in none. `counts` is whether map counts can be known.
-pub(super) fn name_of_group(machine: &Machine, counts: &Fact<()>, key: Key) -> (String, Why) {
-    let changed = Reason::Changed;
-    let is_or_not = |is: bool, word: &str| if is { word.to_owned() } else { format!("not {word}") };
-    match key {
-        Key::State(states) => (states.likeliest().word().to_owned(), states.why("state")),
-        Key::Kind(Some(kind), _) => plain(kind.word()),
-        Key::Kind(None, states) => {
-            let why = states.map_or_else(Why::default, |states| states.why("kind"));
-            ("unknown".to_owned(), why)
+/// The name of a group; why its pages may not belong to it is noted under the name of the fact.
+pub(super) fn name_of_group(reader: &FactReader, key: Key, group: Group, why: &mut Why) -> String {
+    match (key, group) {
+        (Key::Page(field), Group::Known(answer)) => {
+            let (name, reason) = reader.shown(field, answer);
+            if let Some(reason) = reason {
+                why.note(field.fact().row().word, &reason);
+            }
+            name
         }
-        Key::Region(_) => plain("in no region"),
-        Key::Symbol(_) => plain("no symbol"),
-        Key::Flags(raw) => {
-            of_frame("flags", raw, Reason::words_hidden(), |_| match key.flags().unwrap_or_default().names() {
-                names if names.is_empty() => "none set".to_owned(),
-                names => names.join(","),
-            })
-        }
-        Key::Order(order) => of_frame("order", order, changed, |order| order.to_string()),
-        Key::Node(OfFrame::Unknown) | Key::Zone(OfFrame::Unknown) => plain("in no zone"),
-        Key::Node(node) => of_frame("node", node, changed, |node| node.to_string()),
-        Key::Zone(zone) => of_frame("zone", zone, changed, |zone| zone_name(machine, zone)),
-        Key::Cgroup(OfFrame::Is(0)) => plain("charged to none"),
-        Key::Cgroup(OfFrame::Is(inode)) => match inspect::cgroup_path(machine, inode) {
-            Ok(path) => plain(&path.to_string()),
-            Err(reason) => (format!("inode {inode}"), because("cgroup", reason)),
-        },
-        Key::Cgroup(inode) => of_frame("cgroup", inode, Reason::words_hidden(), |inode| inode.to_string()),
-        Key::MapCount(count) => of_frame("mapcount", count, changed, |count| match count {
-            (count, true) => format!("~{count}"),
-            (count, false) => count.to_string(),
-        }),
-        Key::PmdMapped(is) => of_frame("pmd_mapped", is, inspect::no_scan(), |is| is_or_not(is, "pmd_mapped")),
-        Key::Exclusive(is) => {
-            let reason = inspect::exclusive_unknown_of_some(counts);
-            of_frame("exclusive", is, reason, |is| is_or_not(is, "exclusive"))
-        }
-    }
-}
-
-fn plain(name: &str) -> (String, Why) {
-    (name.to_owned(), Why::default())
-}
-
-/// The name of a group by a fact about frames, or why it is unknown: `reason` if there is a frame.
-fn of_frame<T>(field: &'static str, fact: OfFrame<T>, reason: Reason, name: impl FnOnce(T) -> String) -> (String, Why) {
-    match fact {
-        OfFrame::Is(fact) => plain(&name(fact)),
-        OfFrame::Unknown => ("unknown".to_owned(), because(field, reason)),
-        OfFrame::Hidden => {
-            let reason = "the page map does not show the frames of device mappings (VM_PFNMAP)".to_owned();
-            let why = because(field, Reason::NotOnThisKernel(reason));
-            ("hidden".to_owned(), why)
-        }
-        OfFrame::None => plain("no frame"),
+        (_, Group::Average(count)) => format!("~{count}"),
+        (Key::Symbol, _) => "no symbol".to_owned(),
+        _ => "in no region".to_owned(),
     }
 }
 
@@ -565,19 +476,6 @@ fn because(field: &'static str, reason: Reason) -> Why {
     let mut why = Why::default();
     why.note(field, &reason);
     why
-}
-
-/// The name of a zone; with its node, where there are several.
-fn zone_name(machine: &Machine, zone: InZone) -> String {
-    let Ok(zones) = machine.zones() else {
-        return String::new();
-    };
-    let name = zones.get(zone.index).map_or("", |zone| &zone.name);
-    if zones.iter().all(|other| other.node == zone.node) {
-        name.to_owned()
-    } else {
-        format!("{name} of node {}", zone.node)
-    }
 }
 
 #[cfg(test)]

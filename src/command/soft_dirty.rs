@@ -6,7 +6,7 @@ use super::walk::Walk;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, Resume, example};
 use crate::eval;
 use crate::inspect::{AddressSpace, Facts, Filter, Question, no_scan};
-use crate::kernel::{Kind, Name};
+use crate::kernel::{Kind, Name, PageFact};
 use crate::lang::display::word_if;
 use crate::lang::parser::{Parsed, Tokens, end_of_text, option, range, word};
 use crate::lang::{self, Expression, PageField, Span, Spanned};
@@ -154,7 +154,7 @@ fn report_written(context: &mut Context, target: &Target, range: Option<&Spanned
     let all = Spanned::new(lang::Range::All, Span::default());
     let asked = Walk {
         range: range.cloned().unwrap_or(all),
-        filter: Some(is(PageField::SoftDirty)),
+        filter: Some(is(PageField::Fact(PageFact::SoftDirty))),
         by: Vec::new(),
         cut: None,
     };
@@ -198,7 +198,10 @@ fn clear(context: &mut Context, target: &Target, yes: bool) -> Outcome {
 /// The pages that clearing affects: those that are present, soft-dirty and writable.
 fn count_marked(context: &mut Context, target: &Target) -> Result<SoftDirtyReport, Error> {
     let space = AddressSpace::of(target)?;
-    let filter = lang::FilterExpression::is(PageField::SoftDirty).and(lang::FilterExpression::is(PageField::Writable));
+    let filter =
+        [PageFact::SoftDirty, PageFact::Writable].map(|fact| lang::FilterExpression::is(PageField::Fact(fact)));
+    let [filter, writable] = filter;
+    let filter = filter.and(writable);
     let filter = Spanned::new(filter, Span::default());
     let filter: Filter = eval::page_filter(&filter, &space, context.state)?;
     let need = space.obtainable(Facts::KINDS | Facts::HUGE);

@@ -3,7 +3,7 @@
 use super::rows::{RowLimit, keep_shown, note_hidden_rows};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, frames, rows};
 use crate::eval::{self, Extent, Spans};
-use crate::inspect::{self, AddressSpace, Facts, GroupBy, GroupKey, Groups, OfFrame, StateSet};
+use crate::inspect::{self, AddressSpace, Facts, StateSet};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
 use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, range, split_text, word};
 use crate::lang::{self, Expected, Expression, Range, Spanned, WrittenName, display};
@@ -17,6 +17,8 @@ use crate::report::record::record;
 use crate::report::{Declared, Fact, Reason, Shape, Why};
 use nom::Parser;
 use nom::combinator::opt;
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::fmt::{self, Formatter};
 
 /// `summary [frames | RANGE] [limit N | top N]`
@@ -138,6 +140,39 @@ fn all_frames(machine: &Machine) -> Result<FrameRange, Error> {
 /// What pages in a row have in common.
 type RowKey = (StateSet, Option<PageFlags>);
 
+/// Pages by row.
+#[derive(Default)]
+struct RowCounts {
+    pages: HashMap<RowKey, u64>,
+    /// The row of the last pages: mostly the next have the same.
+    last: Option<(RowKey, u64)>,
+}
+
+impl RowCounts {
+    fn add(&mut self, key: RowKey, pages: u64) {
+        match &mut self.last {
+            Some((last, sum)) if *last == key => *sum += pages,
+            last => {
+                if let Some((key, pages)) = last.replace((key, pages)) {
+                    *self.pages.entry(key).or_default() += pages;
+                }
+            }
+        }
+    }
+
+    /// The rows with flags first, and of each sort those with the most pages.
+    fn finish(mut self) -> Vec<(RowKey, u64)> {
+        if let Some((key, pages)) = self.last.take() {
+            *self.pages.entry(key).or_default() += pages;
+        }
+        let mut rows: Vec<(RowKey, u64)> = self.pages.into_iter().collect();
+        rows.sort_by_key(|&((states, flags), pages)| {
+            (flags.is_none(), Reverse(pages), flags.map(|flags| flags.bits()), states)
+        });
+        rows
+    }
+}
+
 fn pages(context: &mut Context, spans: Option<Spans>, cut: Option<RowLimit>) -> Outcome {
     let target = context.target()?;
     let space = AddressSpace::of(&target)?;
@@ -149,31 +184,19 @@ fn pages(context: &mut Context, spans: Option<Spans>, cut: Option<RowLimit>) -> 
         }
         None => space.spans(),
     };
-    let mut by_flags = Groups::new(GroupBy::Flags);
-    let mut by_state = Groups::new(GroupBy::State);
+    let mut counts = RowCounts::default();
     let facts = space.obtainable(Facts::FLAGS) | Facts::ENTRIES | holes;
     let ended = rows::sweep(&space, &ranges, facts, context.sink, |sweep, sink| {
         while let Some(kept) = sweep.next(sink)? {
             for page in kept.pages {
                 kept.totals.add(&page);
-                match page.flags {
-                    Some(_) => by_flags.add(&page, kept.region),
-                    None => by_state.add(&page, kept.region),
-                }
+                counts.add((page.states, page.flags), page.pages);
             }
         }
         Ok(())
     })?;
-    let with_flags = by_flags.finish().into_iter().map(|(key, pages)| {
-        let key: RowKey = (State::Present.into(), key.flags());
-        (key, pages)
-    });
-    let without = by_state.finish().into_iter().filter_map(|(key, pages)| match key {
-        GroupKey::State(states) => Some(((states, None), pages)),
-        _ => None,
-    });
     let unreadable = space.availability().flags.clone().err();
-    let mut rows: Vec<(RowKey, u64)> = with_flags.chain(without).collect();
+    let mut rows = counts.finish();
     let more = keep_shown(&mut rows, cut, |(_, pages)| *pages);
     for ((states, flags), pages) in rows {
         let flags = flags.ok_or_else(|| match states.likeliest() {
@@ -192,15 +215,13 @@ fn pages(context: &mut Context, spans: Option<Spans>, cut: Option<RowLimit>) -> 
 fn frames(context: &mut Context, range: FrameRange, cut: Option<RowLimit>) -> Outcome {
     let machine = context.state.machine().clone();
     let size = machine.page();
-    let mut groups = Groups::new(GroupBy::Flags);
+    let mut counts = RowCounts::default();
     let mut counted = 0;
     let mut offline = 0;
     let ended = frames::sweep(&machine, range, Facts::FLAGS, context.sink, |sweep, sink| {
         while let Some(rows) = sweep.next(sink)? {
             for frames in rows {
-                let flags = frames.flags.map(|flags| OfFrame::Is(flags.bits()));
-                let key = GroupKey::Flags(flags.unwrap_or(OfFrame::Unknown));
-                groups.count(key, frames.frames);
+                counts.add((State::Present.into(), frames.flags), frames.frames);
                 counted += frames.frames;
                 if frames.flags.is_none() {
                     offline += inspect::offline_frames(&machine, frames.first, frames.frames);
@@ -212,11 +233,10 @@ fn frames(context: &mut Context, range: FrameRange, cut: Option<RowLimit>) -> Ou
     if offline > 0 {
         context.sink.note(format!("{offline} of the frames without flags are in offline blocks of memory"))?;
     }
-    let mut rows = groups.finish();
+    let mut rows = counts.finish();
     let more = keep_shown(&mut rows, cut, |(_, frames)| *frames);
-    for (key, frames) in rows {
-        let flags = key.flags().ok_or_else(Reason::words_hidden);
-        let row = row(flags, None, frames, size, Why::default());
+    for ((_, flags), frames) in rows {
+        let row = row(flags.ok_or_else(Reason::words_hidden), None, frames, size, Why::default());
         context.sink.emit(&row)?;
     }
     note_hidden_rows(more, "row", context.sink)?;

@@ -1,19 +1,19 @@
 //! `walk RANGE [where FILTER] [by KEY[, KEY]] [limit N|top N]`: the pages of a range.
 
 use super::named_pages::{PagesOfSymbols, names_in};
-use super::rows::{self, RowLimit, WalkKey};
+use super::rows::{self, RowLimit};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, Resume, example, frames};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{
-    AddressSpace, Facts, Filter, GroupBy, GroupKey as Key, Groups, PageRow, PageRows, PhysicalRun, PhysicalRuns,
+    AddressSpace, FactReader, Facts, Filter, Group as PageGroup, Groups, PageRow, PageRows, PhysicalRun, PhysicalRuns,
     Question, kind_unknown, no_scan,
 };
-use crate::kernel::{AddressRange, Name, State};
-use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, mark, one_of, range};
-use crate::lang::{self, PageField, Range, Spanned, display};
-use crate::report::{self, Fact, FrameWords, PagesRow, Reason, Why};
+use crate::kernel::{AddressRange, Key, Name, PageFact, PageField, State};
+use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, key, mark, range};
+use crate::lang::{self, KeyFacts, Range, Spanned, TakenKeys, WrittenKey, display};
+use crate::report::{self, Fact, FrameWords, PagesRow, Reason};
 use nom::Parser;
-use nom::combinator::{cut, map, opt};
+use nom::combinator::{cut, opt};
 use nom::sequence::preceded;
 use std::fmt::{self, Formatter};
 
@@ -25,7 +25,7 @@ pub struct Walk {
     /// Which of them; all if absent.
     pub(super) filter: Option<Spanned<lang::FilterExpression<PageField>>>,
     /// Group by these, one or two; rows of neighbours if there are none.
-    pub(super) by: Vec<WalkKey>,
+    pub(super) by: Vec<WrittenKey>,
     /// Which of the rows; all if absent.
     pub(super) cut: Option<lang::LimitClause>,
 }
@@ -45,8 +45,11 @@ large. Ends with totals.
   limit N       the first N rows; an empty line continues
   top N         the N largest rows, the largest first; the totals cover all
 
-`walk pfn:A..pfn:B` lists frames of physical memory instead of pages of the process. They can be grouped by flags, \
-order, node, zone, cgroup and mapcount.
+Keys are facts (state, kind, mapcount, order, node …), regions, symbols, runs of consecutive frames, and conditions \
+on pages: `by dirty` has two rows. `~3` is an average of map counts over a large folio, which no filter matches.
+
+`walk pfn:A..pfn:B` lists frames of physical memory instead of pages of the process. They can be grouped by what \
+frames have: flags, order, node, zone, cgroup, mapcount, refcount, pinned and single flags.
 
 Conditions on frames never match a page without a frame, even negated: `dirty`, `not dirty` and `mapcount < 5` all \
 leave out untouched pages. A filter on an unknown fact is an error, never false. `zone` and `cgroup` are compared \
@@ -61,6 +64,7 @@ means mapped by one PMD as a transparent huge page; `hugetlb` is the pool, and `
             example("walk all where present by kind", "add up the whole process by kind"),
             example("walk demo_buffer where mapcount > 1", "list pages that are mapped more than once"),
             example("walk all where present by order", "add up memory by the size of its folios"),
+            example("walk all where present by dirty", "count the pages with and without a flag"),
             example("walk all by region, state top 5", "show the five largest groups by two keys"),
             example("walk [stack] limit 4", "show four rows; an empty line continues"),
             example("walk pfn:0x1000..pfn:0x1010", "list frames of physical memory"),
@@ -74,7 +78,7 @@ means mapped by one PMD as a transparent huge page; `hugetlb` is the pool, and `
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, " {}", self.range.node)?;
         display::clause(f, "where", self.filter.as_ref().map(|filter| &filter.node))?;
-        let keys: Vec<&str> = self.by.iter().map(|key| key.word()).collect();
+        let keys: Vec<String> = self.by.iter().map(WrittenKey::to_string).collect();
         display::clause(f, "by", (!keys.is_empty()).then(|| keys.join(", ")))?;
         display::cut(f, self.cut.as_ref())
     }
@@ -94,12 +98,15 @@ means mapped by one PMD as a transparent huge page; `hugetlb` is the pool, and `
         context.state.last_address = None;
         let walk = WalkRun { space: &space, filter: filter.as_ref(), spans: &spans, cut };
         match rows::groupings(&self.by)? {
-            Some(keys) => walk.groups(context, &self.by, keys),
+            Some(keys) => walk.groups(context, keys),
             None if self.by.is_empty() => walk.rows(context),
             None => walk.runs(context),
         }
     }
 }
+
+/// The keys of `walk … by`.
+pub(super) const KEYS: TakenKeys = TakenKeys { facts: KeyFacts::All, others: &[Key::Region, Key::Symbol, Key::Run] };
 
 /// The clauses of `walk` without `by`: a group has no address that a variable could hold.
 pub(super) fn walk_rows(input: Tokens<'_>) -> Parsed<'_, Walk> {
@@ -117,10 +124,11 @@ fn pages(input: Tokens<'_>, may_group: bool) -> Parsed<'_, Walk> {
 }
 
 /// `KEY`, or `KEY, KEY`.
-fn group_keys(input: Tokens<'_>) -> Parsed<'_, Vec<WalkKey>> {
-    let (behind, first) = one_of(input)?;
-    let second = preceded(mark(","), cut(one_of));
-    map(opt(second), |second| std::iter::once(first).chain(second).collect()).parse(behind)
+fn group_keys(input: Tokens<'_>) -> Parsed<'_, Vec<WrittenKey>> {
+    let (behind, first) = key(KEYS)(input)?;
+    let second = preceded(mark(","), cut(key(KEYS)));
+    let (behind, second) = opt(second).parse(behind)?;
+    Ok((behind, std::iter::once(first).chain(second).collect()))
 }
 
 /// The spans from where the same command stopped before.
@@ -218,12 +226,12 @@ impl WalkRun<'_> {
     }
 
     /// Groups of what pages have in common.
-    fn groups(&self, context: &mut Context, written: &[WalkKey], (by, and): (GroupBy, Option<GroupBy>)) -> Outcome {
+    fn groups(&self, context: &mut Context, (by, and): (Key, Option<Key>)) -> Outcome {
         let has = |one| by == one || and == Some(one);
-        let need = and.map_or(Facts::empty(), |and| and.need(self.space)) | by.need(self.space);
-        self.space.require(need)?;
-        let mut groups = Groups::new(by).and(and);
-        let names = has(GroupBy::Symbol).then(|| names_in(self.space, &context.state.symbols));
+        let reader = FactReader::of_pages(self.space);
+        let need = rows::need_of_keys(&reader, by, and)?;
+        let mut groups = Groups::new(by, reader).and(and);
+        let names = has(Key::Symbol).then(|| names_in(self.space, &context.state.symbols));
         let mut symbols = names.map(|names| PagesOfSymbols::new(names, self.space.page()));
         let (spans, question) = (self.spans.ranges(), self.question(need));
         let ended = rows::sweep(self.space, spans, question, context.sink, |sweep, sink| {
@@ -241,27 +249,20 @@ impl WalkRun<'_> {
             Ok(())
         })?;
         let size = self.space.page();
-        let name = |key| match (key, &symbols) {
-            (Key::Symbol(Some(number)), Some(symbols)) => (symbols.name(number), Why::default()),
-            _ => self.group_name(key),
+        let name = |group| match (group, &symbols) {
+            (PageGroup::Symbol(Some(number)), Some(symbols)) => Some(symbols.name(number)),
+            (PageGroup::Region(Some(index)), _) => {
+                self.space.regions().get(index).map(|viewed| rows::name_of_region(&viewed.region))
+            }
+            _ => None,
         };
-        rows::emit_groups(written, groups.finish_parted(), self.cut, size, name, context.sink)?;
-        if !has(GroupBy::State) {
+        let (reader, groups) = groups.finish();
+        rows::emit_groups((by, and), &reader, groups, self.cut, size, name, context.sink)?;
+        if !has(Key::Page(PageField::Fact(PageFact::State))) {
             ended.say_uncertain(context.sink)?;
         }
         ended.close(context.sink, false)?;
         Ok(Flow::Done)
-    }
-
-    fn group_name(&self, key: Key) -> (String, Why) {
-        let viewed = match key {
-            Key::Region(Some(index)) => self.space.regions().get(index),
-            _ => None,
-        };
-        match viewed {
-            Some(viewed) => (rows::name_of_region(&viewed.region), Why::default()),
-            None => rows::name_of_group(&self.space.target().machine, &self.space.availability().counts, key),
-        }
     }
 
     /// The question for the sweep: for pages that the filter leaves out, only what it needs.
@@ -282,7 +283,7 @@ impl WalkRun<'_> {
             let key = format!("{}..{} {frame}", run.start, run.end(size));
             let bytes = run.pages.saturating_mul(size.bytes());
             report::PageGroup {
-                by: WalkKey::Run.word(),
+                by: Key::Run.to_string(),
                 key,
                 second_by: None,
                 second_key: None,

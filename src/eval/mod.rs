@@ -46,7 +46,7 @@ pub use compared::in_units;
 pub use error::{Error, Result, code_of, code_of_unknown};
 pub use evaluator::{is_set_by_pmdb, own_variables};
 pub use extent::{AddressOrRange, Extent, Location};
-pub use filter::{RegionFilter, frame_filter, page_filter, region_filter};
+pub use filter::{RegionFilter, frame_filter, key, page_filter, region_filter};
 pub use integer::Integer;
 pub use operators::regex;
 pub use scope::{Scope, Slip};

@@ -9,7 +9,7 @@ use crate::inspect::{
     machine_frames,
 };
 use crate::kernel::smaps::Smaps;
-use crate::kernel::{AddressRange, FrameRange, State, VirtualAddress};
+use crate::kernel::{AddressRange, FrameRange, PageFact, State, VirtualAddress};
 use crate::lang::{FilterExpression, FilterField, Function, PageField, Span, Spanned};
 use crate::process;
 use crate::render::units::counted;
@@ -19,7 +19,7 @@ use crate::report::Fact;
 fn is_of_kinds(filter: &FilterExpression<PageField>) -> bool {
     let of = |is: fn(&str) -> bool| filter.has_field(is);
     of(|name| matches!(PageField::from_name(name), Some(PageField::Kind(_))))
-        && !of(|name| matches!(PageField::from_name(name), Some(PageField::State(_) | PageField::AnyState)))
+        && !of(|name| PageField::from_name(name).is_some_and(|field| field.fact() == PageFact::State))
 }
 
 /// The note about pages that are counted as runs, and may be pages of zeros, which are no run.

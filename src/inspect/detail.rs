@@ -2,7 +2,8 @@
 
 use super::address_space::AddressSpace;
 use super::classify::{Backing, KernelBehaviour, PageObservation, RegionFacts, classify};
-use super::error::{copied_or_not, exclusive_unknown, no_scan, soft_dirty};
+use super::error::{copied_or_not, no_scan, soft_dirty};
+use super::fact::why_not_exclusive;
 use super::folio::{Folio, is_aligned};
 use super::frames::{FrameDetail, frame_detail, is_average, resources};
 use super::page::{Page, huge_without_scan};
@@ -276,7 +277,7 @@ impl AddressSpace {
             address,
             exclusive: match (state, page.exclusive()) {
                 (State::Present, Some(exclusive)) => Ok(exclusive),
-                (State::Present, None) => Err(exclusive_unknown(&page, &map_count.clone().map(drop))),
+                (State::Present, None) => Err(why_not_exclusive(&page).reason(&map_count.clone().map(drop))),
                 _ => Err(no_frame()),
             },
             content: reading.content.clone(),

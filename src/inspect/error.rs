@@ -1,8 +1,7 @@
 //! Why pages could not be looked at, which facts can be known here, and the reasons why others are unknown.
 
-use super::page::Page;
 use crate::budget::OutOfBudget;
-use crate::kernel::{FrameNumber, PageFlags, State};
+use crate::kernel::{FrameNumber, PageFlags};
 use crate::process::{self, Categories, Machine, Target};
 use crate::report::{Fact, Reason};
 use thiserror::Error as ThisError;
@@ -36,58 +35,12 @@ pub enum Error {
     Exited,
 }
 
-/// Why the kind of a page in a region is not known.
-pub fn kind_unknown(page: &Page) -> Reason {
-    if page.state() == State::PfnMapped {
-        return copied_or_not();
-    }
-    let is_flagged = |flags: PageFlags| flags.contains(PageFlags::KSM);
-    Reason::NotOnThisKernel(match page.flags {
-        Some(flags) if is_flagged(flags) => {
-            "this kernel sets the flag of merged pages (KPF_KSM) on every anonymous page, and other pages of the region may be merged"
-                .into()
-        }
-        Some(_) => "the data that pmdb can read does not show it".into(),
-        None => "without page flags it may be a merged page, or the page of zeros".into(),
-    })
-}
-
 /// Why it is unknown whether a page of a private device mapping is the device's.
 pub(super) fn copied_or_not() -> Reason {
     Reason::NotOnThisKernel(
         "pages of this private device mapping may have been written, which makes them ordinary memory, and the page map does not show which"
             .into(),
     )
-}
-
-/// Why it is unknown whether a present page is mapped only there. `counts` is whether map counts can be known.
-pub fn exclusive_unknown(page: &Page, counts: &Fact<()>) -> Reason {
-    why_not_exclusive(page.huge.is_some(), page.count_is_average, counts)
-}
-
-/// The same for a group of pages, of which it may be unknown whether they are in a huge mapping.
-pub fn exclusive_unknown_of_some(counts: &Fact<()>) -> Reason {
-    why_not_exclusive(true, counts.is_ok(), counts)
-}
-
-fn why_not_exclusive(is_huge_known: bool, is_average: bool, counts: &Fact<()>) -> Reason {
-    if is_average {
-        return Reason::NotOnThisKernel("the map counts of large folios are averages on this kernel".into());
-    }
-    // Bit 56 is wrong inside huge mappings.
-    let what = if is_huge_known {
-        "in huge mappings only map counts show it"
-    } else {
-        "only map counts or PAGEMAP_SCAN (Linux 6.7) show it"
-    };
-    match counts {
-        Err(reason) if reason.is_refusal() => Reason::NotPermitted {
-            what: format!("{what}; {}", reason.cause()),
-            remedy: reason.remedy().map(str::to_owned),
-        },
-        Err(reason) => Reason::NotOnThisKernel(format!("{what}; {}", reason.cause())),
-        Ok(()) => Reason::words_hidden(),
-    }
 }
 
 /// Shared memory in swap leaves an empty entry. `remedy` is where it shows.

@@ -54,6 +54,8 @@ mod core_file;
 mod detail;
 mod error;
 mod explain;
+#[doc(hidden)]
+pub mod fact;
 mod filter;
 mod folio;
 mod frames;
@@ -84,12 +86,12 @@ pub use contents::{AFTER_END, Absent, ByteSource, Contents};
 #[cfg(feature = "cli")]
 pub(crate) use core_file::{CoreContents, write_core};
 pub use detail::PageDetail;
-pub use error::{Availability, Error, Result};
 #[doc(hidden)]
-pub use error::{exclusive_unknown, exclusive_unknown_of_some, kind_unknown, no_scan, swap_hidden};
+pub use error::no_scan;
+pub use error::{Availability, Error, Result};
 pub use explain::Consequences;
 #[doc(hidden)]
-pub use filter::require_cgroup_paths;
+pub use fact::{Answer, FactReader, Gap, kind_unknown};
 pub use filter::{Filter, Question, require_of_frames};
 pub use folio::Folio;
 #[doc(hidden)]
@@ -112,8 +114,7 @@ pub use outcome::{Access, OwnerUnknown};
 pub use page::{Facts, InZone, Page, StateSet};
 pub use region::ViewedRegion;
 pub use rows::{
-    GroupBy, GroupKey, Groups, Keys, Neighbours, OfFrame, PageRow, PageRows, PhysicalRun, PhysicalRuns, StateCounts,
-    Totals,
+    Group, GroupKeys, Groups, Neighbours, PageRow, PageRows, PhysicalRun, PhysicalRuns, StateCounts, Totals,
 };
 pub use stats::{RegionStats, RegionSweep};
 pub use sweep::{Chunk, ChunkPages, Selection, Sweep};

@@ -1,9 +1,11 @@
 //! Single pages, rows and totals of fake processes.
 
 use super::{
-    AddressSpace, Facts, GroupBy, GroupKey, Groups, Neighbours, OfFrame, Page, PageRow, PageRows, PhysicalRuns, Totals,
+    AddressSpace, Answer, FactReader, Facts, Group, Groups, Neighbours, Page, PageRow, PageRows, PhysicalRuns, Totals,
 };
-use crate::kernel::{Kind, Name, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State, VirtualAddress};
+use crate::kernel::{
+    Key, Kind, Name, PageFact, PageField, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State, VirtualAddress,
+};
 use crate::process::Target;
 use crate::process::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
 use crate::report::Reason;
@@ -133,20 +135,25 @@ fn groups_add_up() {
     world.maps(0x100, 30, 500);
     world.maps(0x205, 3, 700);
     let (_, target) = world.target();
-    let grouped = |by: GroupBy| {
-        let mut groups = Groups::new(by);
-        each(&target, by.need_of_frames(), |page, region| groups.add(page, region));
-        groups.finish()
+    let space = AddressSpace::of(&target).expect("a space");
+    let grouped = |by: Key| {
+        let reader = FactReader::of_pages(&space);
+        let need = match by {
+            Key::Page(field) => reader.require(field).expect("it can be known").unwrap_or_default(),
+            _ => Facts::empty(),
+        };
+        let mut groups = Groups::new(by, reader);
+        each(&target, need, |page, region| groups.add(page, region));
+        let groups = groups.finish().1.into_iter();
+        groups.map(|((group, _), pages)| (group, pages)).collect::<Vec<_>>()
     };
-    use GroupKey as K;
-    assert_eq!(
-        grouped(GroupBy::State),
-        [(K::State(State::Untouched.into()), 77), (K::State(State::Present.into()), 33)]
-    );
-    assert_eq!(grouped(GroupBy::Region), [(K::Region(Some(0)), 100), (K::Region(Some(1)), 10)]);
-    assert_eq!(grouped(GroupBy::Kind), [(K::Kind(Some(Kind::Anonymous), None), 110)]);
-    let anonymous = K::Flags(OfFrame::Is(PageFlags::ANON.bits()));
-    assert_eq!(grouped(GroupBy::Flags), [(K::Flags(OfFrame::None), 77), (anonymous, 33)]);
+    let fact = |fact| Key::Page(PageField::Fact(fact));
+    let is = |value| Group::Known(Answer::Is(value));
+    assert_eq!(grouped(fact(PageFact::State)), [(is(State::Untouched as u64), 77), (is(State::Present as u64), 33)]);
+    assert_eq!(grouped(Key::Page(PageField::State(State::Present))), [(is(0), 77), (is(1), 33)]);
+    assert_eq!(grouped(Key::Region), [(Group::Region(Some(0)), 100), (Group::Region(Some(1)), 10)]);
+    assert_eq!(grouped(fact(PageFact::Kind)), [(is(Kind::Anonymous as u64), 110)]);
+    assert_eq!(grouped(fact(PageFact::Flags)), [(Group::Known(Answer::None), 77), (is(PageFlags::ANON.bits()), 33)]);
 }
 
 /// A file of a filesystem without a disk, mapped shared.

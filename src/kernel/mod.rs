@@ -16,6 +16,8 @@ pub mod maps;
 pub mod mounts;
 pub mod numa;
 pub mod page;
+#[doc(hidden)]
+pub mod page_fact;
 pub mod page_flags;
 #[doc(hidden)]
 pub mod page_table;
@@ -32,6 +34,8 @@ pub mod words;
 pub use address::{AddressRange, FrameNumber, FrameRange, PageSize, PhysicalAddress, VirtualAddress};
 pub use maps::{Device, Permissions, Region};
 pub use page::{Kind, PageMapEntry, State, SwapEntry};
+#[doc(hidden)]
+pub use page_fact::{Key, PageFact, PageField, ValueType};
 pub use page_flags::PageFlags;
 pub use page_table::{TableBits, TableEntry};
 pub use status::Registers;

@@ -1,7 +1,8 @@
 //! What could stand at a place: errors list it, and completion offers it.
 
 use super::expression::{ChangeFunction, Function};
-use super::field::{FilterField, FilterSubject, PageField, RegionField};
+use super::field::{FilterField, FilterSubject, PageField, RegionField, ValueType};
+use super::key::{KeyFacts, TakenKeys};
 use super::syntax::{Format, Unit};
 use crate::kernel::words::Worded;
 
@@ -52,6 +53,8 @@ pub enum Expected {
     PageQuantity,
     /// An integer field of regions, or a value.
     RegionQuantity,
+    /// A key of `by`.
+    Key(TakenKeys),
     /// The name of a flag of `/proc/kpageflags`.
     FlagName,
     /// A `$variable` that can be set.
@@ -126,6 +129,7 @@ impl Expected {
             Expected::RegionField => "a condition on regions".into(),
             Expected::PageQuantity => "a number or a numeric field of pages".into(),
             Expected::RegionQuantity => "a number or a numeric field of regions".into(),
+            Expected::Key(keys) => key(keys),
             Expected::FlagName => "the name of a page flag".into(),
             Expected::Variable => "a $variable".into(),
             Expected::QuotedText => "a \"text\"".into(),
@@ -146,7 +150,7 @@ impl Expected {
     /// The plain words that may stand here, as far as they do not depend on a target.
     pub(super) fn words(self) -> Vec<&'static str> {
         fn names<F: FilterField>(wanted: impl Fn(F) -> bool) -> impl Iterator<Item = &'static str> {
-            F::all().filter(move |field| wanted(*field)).map(F::name)
+            F::all().filter(move |field| wanted(*field)).flat_map(F::names)
         }
         fn functions() -> impl Iterator<Item = &'static str> {
             Function::words().chain(ChangeFunction::words())
@@ -159,12 +163,20 @@ impl Expected {
             Expected::Layout => Format::words().chain(Unit::words()).collect(),
             Expected::Expression => functions().collect(),
             Expected::PageField => names(|_: PageField| true).chain(["not", "flags"]).collect(),
+            Expected::Key(keys) => keys.words().collect(),
             Expected::RegionField => names(|_: RegionField| true).chain(["not"]).collect(),
             Expected::PageQuantity => names(PageField::is_integer).chain(functions()).collect(),
             Expected::RegionQuantity => names(RegionField::is_integer).chain(functions()).collect(),
             _ => Vec::new(),
         }
     }
+}
+
+/// The keys that have more than two values, and the others.
+fn key(keys: TakenKeys) -> String {
+    let words = keys.all().filter(|key| key.value_type() != ValueType::Boolean).map(|key| key.word());
+    let others = if keys.facts == KeyFacts::All { "a condition on pages" } else { "a flag of frames" };
+    format!("a key ({}) or {others}", words.collect::<Vec<_>>().join(", "))
 }
 
 /// Everything that could stand at a place, each once, in a fixed order.

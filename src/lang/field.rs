@@ -1,21 +1,10 @@
-//! The fields of filters: those of pages and those of regions. Parser, evaluator and completion use them. Each state,
-//! kind and flag is a field under its own name.
+//! The fields of filters: those of pages, which `kernel::page_fact` declares, and those of regions. Parser, evaluator
+//! and completion use them. Each state, kind and flag is a field under its own name.
 
+use crate::kernel::page_fact::FLAG_WORDS;
+pub use crate::kernel::page_fact::{PageFact, PageField, ValueType};
 use crate::kernel::{Kind, PageFlags, State};
 use std::fmt::Debug;
-
-/// The type of a field: it decides how a filter uses the field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValueType {
-    /// Stands alone: `dirty`.
-    Boolean,
-    /// Is compared with numbers: `mapcount > 1`.
-    Integer,
-    /// Is compared with `==` and `!=` to "text".
-    Text,
-    /// Is compared with `==` and `!=` to some of the boolean fields: `state == swapped`.
-    Word,
-}
 
 /// A set of fields that filters can be made of: [`PageField`] or [`RegionField`].
 pub trait FilterField: Copy + Debug + PartialEq + Eq + 'static {
@@ -29,13 +18,21 @@ pub trait FilterField: Copy + Debug + PartialEq + Eq + 'static {
     fn value_type(self) -> ValueType;
     /// Whether this field can be compared with the boolean field `word`: `state == swapped`.
     fn takes(self, word: Self) -> bool;
+    /// Names that are accepted in place of its own.
+    fn other_names(self) -> &'static [&'static str] {
+        &[]
+    }
+    /// All its names, its own first.
+    fn names(self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name()).chain(self.other_names().iter().copied())
+    }
     /// The field with that name. A boolean field and a number may share one.
     fn from_name(name: &str) -> Option<Self> {
-        Self::all().find(|field| field.name() == name)
+        Self::all().find(|field| field.names().any(|one| one == name))
     }
     /// The number of that name, or the field that is none: `shared > 1M` beside `shared`.
     fn with_name(name: &str, is_number: bool) -> Option<Self> {
-        Self::all().find(|field| field.name() == name && field.is_integer() == is_number)
+        Self::all().find(|field| field.is_integer() == is_number && field.names().any(|one| one == name))
     }
     /// Whether it is a number.
     fn is_integer(self) -> bool {
@@ -61,7 +58,7 @@ impl FilterSubject {
     /// The names of its fields, with what each holds. A condition and a number may share one.
     pub(super) fn fields(self) -> Vec<(&'static str, ValueType)> {
         fn of<F: FilterField>() -> Vec<(&'static str, ValueType)> {
-            F::all().map(|field| (field.name(), field.value_type())).collect()
+            F::all().flat_map(|field| field.names().map(move |name| (name, field.value_type()))).collect()
         }
         match self {
             FilterSubject::Page => of::<PageField>(),
@@ -93,162 +90,95 @@ pub fn as_value(word: &str) -> Option<String> {
     }
 }
 
-macro_rules! fields {
+impl FilterField for PageField {
+    const SUBJECT: FilterSubject = FilterSubject::Page;
+
+    fn all() -> impl Iterator<Item = Self> {
+        let facts = PageFact::ALL.iter().map(|&fact| PageField::Fact(fact));
+        let states = State::ALL.iter().map(|&state| PageField::State(state));
+        let kinds = Kind::ALL.iter().map(|&kind| PageField::Kind(kind));
+        let flags = FLAG_WORDS.iter().map(|&flag| PageField::Flag(flag));
+        facts.filter(|fact| fact.stands_alone()).chain(states).chain(kinds).chain(flags)
+    }
+
+    fn name(self) -> &'static str {
+        self.word()
+    }
+
+    fn other_names(self) -> &'static [&'static str] {
+        match self {
+            PageField::Fact(fact) => fact.row().accepted,
+            _ => &[],
+        }
+    }
+
+    fn value_type(self) -> ValueType {
+        PageField::value_type(self)
+    }
+
+    fn takes(self, word: Self) -> bool {
+        let is_word = matches!(word, PageField::State(_) | PageField::Kind(_));
+        is_word && self == PageField::Fact(word.fact())
+    }
+}
+
+/// The word for what a column of a table of pages shows.
+pub fn word_of_title(title: &str) -> Option<&'static str> {
+    let fact = PageFact::ALL.iter().find(|fact| fact.row().titles.contains(&title))?;
+    Some(fact.row().word)
+}
+
+macro_rules! region_fields {
     (
         $(#[$about:meta])*
-        $set:ident of $subject:ident, {
-            $($(#[$of_group:meta])* $group:ident($one:ty) $(of $word:ident)? = $name_of:path, $all:expr;)*
-            --
+        $set:ident {
             $($(#[doc = $doc:literal])* $variant:ident $name:literal $kind:ident;)*
         }
     ) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $set {
-            $($(#[$of_group])* $group($one),)*
             $($(#[doc = $doc])* $variant,)*
         }
 
         impl $set {
-            /// Its meaning, for the help. Empty for a state, kind or flag: other tables explain those.
+            /// Its meaning, for the help.
             pub fn doc(self) -> &'static str {
                 match self {
-                    $($set::$group(_) => "",)*
                     $($set::$variant => concat!($($doc),*).trim_ascii_start(),)*
                 }
             }
         }
 
         impl FilterField for $set {
-            const SUBJECT: FilterSubject = FilterSubject::$subject;
+            const SUBJECT: FilterSubject = FilterSubject::Region;
 
             fn all() -> impl Iterator<Item = Self> {
-                let all = [$($set::$variant),*].into_iter();
-                $(let all = all.chain($all.iter().copied().map($set::$group));)*
-                all
+                [$($set::$variant),*].into_iter()
             }
 
             fn name(self) -> &'static str {
                 match self {
-                    $($set::$group(one) => $name_of(one),)*
                     $($set::$variant => $name,)*
                 }
             }
 
             fn value_type(self) -> ValueType {
                 match self {
-                    $($set::$group(_) => ValueType::Boolean,)*
                     $($set::$variant => ValueType::$kind,)*
                 }
             }
 
-            fn takes(self, word: Self) -> bool {
-                match (self, word) {
-                    $($(($set::$word, $set::$group(_)) => true,)?)*
-                    _ => false,
-                }
+            fn takes(self, _: Self) -> bool {
+                false
             }
         }
     };
 }
 
-fields! {
-    /// What a filter can ask of a page.
-    PageField of Page, {
-        /// Whether the page is in this state.
-        State(State) of AnyState = State::word, State::ALL;
-        /// Whether the page is of this kind.
-        Kind(Kind) of AnyKind = Kind::word, Kind::ALL;
-        /// Whether the frame has this flag.
-        Flag(PageFlags) = flag_name, FLAGS;
-        --
-        /// The state of the page: `state == swapped`.
-        AnyState "state" Word;
-        /// The kind of the page: `kind != file`.
-        AnyKind "kind" Word;
-        /// Written since the soft-dirty bits were cleared.
-        SoftDirty "soft_dirty" Boolean;
-        /// Mapped only here (page-map bit 56).
-        Exclusive "exclusive" Boolean;
-        /// Mapped by one PMD as a huge page that is not of the hugetlb pool (the kernel's THP flag, set on any large
-        /// folio, is flags(thp)).
-        PmdMapped "pmd_mapped" Boolean;
-        /// The same as pmd_mapped.
-        Thp "thp" Boolean;
-        /// Mapped by one PMD or larger: THP or hugetlb.
-        Huge "huge" Boolean;
-        /// In a readable region.
-        Readable "readable" Boolean;
-        /// In a writable region.
-        Writable "writable" Boolean;
-        /// In an executable region.
-        Executable "executable" Boolean;
-        /// In a private (copy-on-write) region.
-        Private "private" Boolean;
-        /// In a shared region.
-        Shared "shared" Boolean;
-        /// The number of mappings of the frame (/proc/kpagecount).
-        MapCount "mapcount" Integer;
-        /// The number of references to the folio of the frame: a pin of a page that is no large folio is 1024.
-        RefCount "refcount" Integer;
-        /// Pinned, as for a device: a large folio with pins, or 1024 references that nothing else explains.
-        Pinned "pinned" Boolean;
-        /// Accessed through this mapping since the kernel last cleared the bit (page-table entry).
-        Accessed "accessed" Boolean;
-        /// Written to through this mapping since the kernel last cleared the bit (page-table entry).
-        TableDirty "pte_dirty" Boolean;
-        /// The order of the folio, which has 2^order pages; 0 is a single page.
-        Order "order" Integer;
-        /// The NUMA node of the frame.
-        Node "node" Integer;
-        /// The memory zone of the frame, such as \"DMA32\" or \"Normal\".
-        Zone "zone" Text;
-        /// The memory cgroup that the frame is charged to, as its path or \"@inode\".
-        Cgroup "cgroup" Text;
-        /// The page frame number.
-        Pfn "pfn" Integer;
-        /// The physical address of the page.
-        Phys "phys" Integer;
-        /// The virtual address of the page.
-        Address "address" Integer;
-    }
-}
-
-impl PageField {
-    /// The field of another name: a heading of a table of pages, or a word for huge pages.
-    pub fn from_other_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "maps" => Self::MapCount,
-            "frame" => Self::Pfn,
-            "physical" => Self::Phys,
-            "start" => Self::Address,
-            "huge" | "thp" => Self::PmdMapped,
-            _ => return None,
-        })
-    }
-}
-
-/// The flags that are fields of their own; `flags(NAME)` tests any flag.
-const FLAGS: &[PageFlags] = &[
-    PageFlags::DIRTY,
-    PageFlags::REFERENCED,
-    PageFlags::ACTIVE,
-    PageFlags::LOCKED,
-    PageFlags::WRITEBACK,
-    PageFlags::UNEVICTABLE,
-    PageFlags::MLOCKED,
-    PageFlags::SWAPBACKED,
-    PageFlags::IDLE,
-];
-
-fn flag_name(flag: PageFlags) -> &'static str {
-    flag.known_name().unwrap_or_default()
-}
-
-fields! {
+region_fields! {
     /// What a filter can ask of a region.
-    RegionField of Region, {
-        --
+    RegionField {
         /// Length in bytes.
         Size "size" Integer;
         /// Resident bytes, without pages of zeros and the hugetlb pool.

@@ -157,6 +157,7 @@ fn readable_word(word: &str) -> String {
         "sought" => "VALUE".into(),
         "snapshot_name" => "NAME".into(),
         "later" => "NAME|now".into(),
+        "account_key" => "KEY".into(),
         "target" => "PID|NAME".into(),
         "line_text" => "COMMAND".into(),
         "path" | "snapshot_file" => "FILE".into(),
@@ -198,10 +199,7 @@ mod tests {
     #[test]
     fn usages_are_read_from_the_rules() {
         let expected = [
-            (
-                "walk",
-                "walk [--how] RANGE [where FILTER] [by state|kind|flags|region|run|order|node|zone|cgroup|pmd_mapped|mapcount|exclusive|symbol [, KEY]] [limit|top N]",
-            ),
+            ("walk", "walk [--how] RANGE [where FILTER] [by KEY [, KEY]] [limit|top N]"),
             (
                 "regions",
                 "regions [--how] [TEXT] [where FILTER] [by size|rss|name|pss|swapped|huge|present|shared|private|start|end|perms] [limit|top N] [full]",

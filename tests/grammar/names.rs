@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use pmdb::command::LANGUAGE;
+use pmdb::kernel::PageFact;
 use pmdb::lang::ValueType;
-use pmdb::lang::{FilterField, PageField, RegionField, SETTINGS};
+use pmdb::lang::{FilterField, KeyFacts, PageField, RegionField, SETTINGS, TakenKeys};
 
 use super::ebnf::CommandWord;
 use super::grammar;
@@ -39,7 +40,7 @@ fn every_command_rule_is_named_as_its_command() {
 }
 
 fn fields<F: FilterField>(wanted: impl Fn(ValueType) -> bool) -> BTreeSet<String> {
-    set(F::all().filter(|field| wanted(field.value_type())).map(F::name))
+    set(F::all().filter(|field| wanted(field.value_type())).flat_map(F::names))
 }
 
 #[test]
@@ -50,10 +51,21 @@ fn fields_of_filters() {
     assert_eq!(fields::<PageField>(|kind| kind == ValueType::Integer), words("integer<page>"));
     assert_eq!(fields::<RegionField>(|kind| kind == ValueType::Boolean), words("boolean<region>"));
     assert_eq!(fields::<RegionField>(|kind| kind == ValueType::Integer), words("integer<region>"));
-    for (field, rule) in [(PageField::AnyState, "state"), (PageField::AnyKind, "kind")] {
+    for (field, rule) in [(PageField::Fact(PageFact::State), "state"), (PageField::Fact(PageFact::Kind), "kind")] {
         assert_eq!(field.value_type(), ValueType::Word, "{rule}");
         let taken = PageField::all().filter(|word| field.takes(*word));
         assert_eq!(set(taken.map(PageField::name)), words(rule));
+    }
+}
+
+#[test]
+fn keys_of_groups() {
+    let grammar = grammar();
+    for (facts, rule) in [(KeyFacts::All, "page_key"), (KeyFacts::OfFrames, "frame_key")] {
+        let words = TakenKeys { facts, others: &[] }.words();
+        let is_word = |text: &String| text.len() > 1 && text.starts_with(|first: char| first.is_ascii_lowercase());
+        let written: BTreeSet<String> = set(grammar.words(rule)).into_iter().filter(is_word).collect();
+        assert_eq!(set(words), written, "{rule}");
     }
 }
 

@@ -3,12 +3,13 @@
 
 use super::change_records::{AccountChange, AccountComparison};
 use super::records::words;
-use super::{AccountFor, AccountKey, AccountSum};
+use super::{AccountFor, AccountSum};
 use crate::command::named_pages::PagesOfSymbols;
 use crate::command::rows::{self, RowLimit, note_hidden_rows};
 use crate::command::{Context, Error, Flow, Outcome, capture};
-use crate::inspect::AddressSpace;
 use crate::inspect::account::Account;
+use crate::inspect::{AddressSpace, FactReader, Facts};
+use crate::kernel::Key;
 use crate::lang::Spanned;
 use crate::process::Target;
 use crate::report::{AccountClass, Stopped};
@@ -25,6 +26,7 @@ impl AccountFor {
         let target = context.target()?;
         let earlier = capture::open(&file.node)?;
         earlier.process.set_scan(context.state.settings.scan);
+        let by = self.key()?;
         let before = self.sums(&earlier, context)?;
         let now = self.sums(&target, context)?;
         let of = |sums: &Sums, key: &String| sums.groups.get(key).copied().unwrap_or_default();
@@ -32,7 +34,7 @@ impl AccountFor {
         let mut rows: Vec<AccountChange> = keys
             .into_iter()
             .map(|key| AccountChange {
-                by: self.by.map_or("class", |by| by.word()),
+                by: by.map_or_else(|| "class".to_owned(), |by| by.to_string()),
                 key: key.clone(),
                 before: of(&before, key),
                 bytes: of(&now, key),
@@ -59,23 +61,23 @@ impl AccountFor {
     /// The sums of a whole process.
     fn sums(&self, target: &Target, context: &mut Context) -> Result<Sums, Error> {
         let space = AddressSpace::of(target)?;
-        let more = self.facts();
-        space.require(more)?;
+        let (by, reader) = (self.key()?, FactReader::of_pages(&space));
+        let more = by.map_or(Ok(Facts::empty()), |by| rows::need_of_keys(&reader, by, None))?;
         let ranges = space.spans();
         let state = &*context.state;
-        let mut symbols = (self.by == Some(AccountKey::Symbol)).then(|| {
+        let mut symbols = (by == Some(Key::Symbol)).then(|| {
             let names = state.symbols.over(target, space.maps());
             PagesOfSymbols::new(names, space.page())
         });
         let sink = &mut *context.sink;
         let mut sum =
-            AccountSum { space: &space, by: self.by, region: 0, all: Account::default(), groups: BTreeMap::new() };
+            AccountSum { space: &space, by, reader, region: 0, all: Account::default(), groups: BTreeMap::new() };
         let accounting = space.account(&ranges, more, self.content).within(sink.budget());
         let (_, stopped): (_, Option<Stopped>) = sum.add_all(accounting, &ranges, symbols.as_mut(), sink)?;
         if let Some(stopped) = stopped {
             return Err(stopped.into());
         }
-        let groups = match self.by {
+        let groups = match by {
             Some(by) => sum.named(by, symbols.as_ref()).into_iter().map(|(key, one)| (key, one.total())).collect(),
             None => {
                 let classes = AccountClass::ALL.iter().map(|&class| (words(class).to_owned(), sum.all.of(class)));

@@ -6,7 +6,7 @@ use crate::render::Record;
 use crate::render::columns::{Cell, Column, MakeCell, Table, amount};
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
-use crate::render::text::words::key_heading;
+use crate::render::text::words::group_heading;
 use crate::render::theme::Role;
 use crate::render::units::size;
 use crate::report::record::record;
@@ -15,7 +15,7 @@ record! {
     /// A row of `account … from FILE`.
     pub struct AccountChange as "account-change" {
         /// The key: `class`, `region`, `mapping`, …
-        by: &'static str,
+        by: String,
         /// Its value for this row.
         key: String,
         /// Bytes in the capture.
@@ -48,7 +48,7 @@ record! {
 impl Record for AccountChange {
     fn write(&self, text: &mut Text) {
         let key: MakeCell<AccountChange> = |_, row| Cell::new(&row.key);
-        text.row(&CHANGES.by([Some(Column::word(key_heading(self.by), 26, Role::Plain).cell(key)), None]), self);
+        text.row(&CHANGES.by([Some(Column::word(group_heading(&self.by), 26, Role::Plain).cell(key)), None]), self);
     }
 }
 
@@ -91,9 +91,9 @@ pub(in crate::command) mod samples {
     pub fn all() -> Vec<Box<dyn Record>> {
         let row = |by, key: &str, before, bytes| AccountChange { by, key: key.to_owned(), before, bytes };
         vec![
-            Box::new(row("class", "anonymous, only here", 5 << 30, 6 << 30)),
-            Box::new(row("mapping", "/usr/lib/libc.so.6", 1_400_000, 0)),
-            Box::new(row("mapping", "[stack]", 132 << 10, 132 << 10)),
+            Box::new(row("class".to_owned(), "anonymous, only here", 5 << 30, 6 << 30)),
+            Box::new(row("mapping".to_owned(), "/usr/lib/libc.so.6", 1_400_000, 0)),
+            Box::new(row("mapping".to_owned(), "[stack]", 132 << 10, 132 << 10)),
             Box::new(AccountComparison {
                 pid: 812,
                 process: Name::from("redis-server"),

@@ -17,16 +17,15 @@ use super::rows::{self, RowLimit, finish, note_hidden_rows, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Origin};
 use crate::inspect::account::{Account, AccountEntry, Accounting};
-use crate::inspect::{AddressSpace, Facts, GroupKey as Key, OfFrame, Page};
-use crate::kernel::words::worded;
-use crate::kernel::{AddressRange, Region};
-use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, one_of, range, snapshot_file, split_text, word};
-use crate::lang::{self, Expression, Range, Spanned, display};
+use crate::inspect::{AddressSpace, FactReader, Facts, Group as PageGroup, Page};
+use crate::kernel::{AddressRange, Key, Region};
+use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, key, range, snapshot_file, split_text, word};
+use crate::lang::{self, Expression, KeyFacts, Range, Spanned, TakenKeys, WrittenKey, display};
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
 use crate::render::text::block::DELETED;
-use crate::report::{AccountClass, AccountMark, Declared, Numbers, Reason, Shape, Stopped};
+use crate::report::{AccountClass, AccountMark, Declared, Numbers, Reason, Shape, Stopped, Why};
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
@@ -35,22 +34,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Formatter};
 
-worded! {
-    /// What `account … by KEY` adds pages up by.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum AccountKey, word {
-        /// The region.
-        Region = "region",
-        /// The symbol in which a page begins; where there is none, the region.
-        Symbol = "symbol",
-        /// The file or the name that regions map.
-        Mapping = "mapping",
-        /// The NUMA node.
-        Node = "node",
-        /// The memory cgroup.
-        Cgroup = "cgroup",
-    }
-}
+/// The keys of `account … by`: by symbol, pages that begin in none are added up by region.
+const KEYS: TakenKeys = TakenKeys { facts: KeyFacts::OfFrames, others: &[Key::Region, Key::Symbol, Key::Mapping] };
 
 /// `account [RANGE] [by KEY] [with content] [from FILE] [top N | limit N]`
 #[derive(Debug)]
@@ -58,7 +43,7 @@ pub struct AccountFor {
     /// Of what; the whole process if absent.
     of: Option<AccountOf>,
     /// Group by this; by class if absent.
-    by: Option<AccountKey>,
+    by: Option<WrittenKey>,
     /// Whether huge pages are read, for all-zero pieces.
     content: bool,
     /// The capture to compare with; a leading `~/` is still as typed.
@@ -77,7 +62,7 @@ enum AccountOf {
 /// What may follow the range.
 fn clauses(mut input: Tokens<'_>, range: Option<Spanned<Range>>) -> Parsed<'_, AccountFor> {
     let (mut by, mut content, mut file, mut cut) = (None, None, None, None);
-    while clause(&mut input, &mut by, |input| preceded(word("by"), one_of).parse(input))?
+    while clause(&mut input, &mut by, |input| preceded(word("by"), key(KEYS)).parse(input))?
         || clause(&mut input, &mut content, |input| preceded(word("with"), word("content")).parse(input))?
         || clause(&mut input, &mut file, |input| preceded(word("from"), snapshot_file).parse(input))?
         || clause(&mut input, &mut cut, cut_or_name)?
@@ -127,6 +112,7 @@ of all mappings and descriptors, and the deletion of the file, free shared memor
   by symbol     a row for each symbol in which pages begin
   by node       a row for each NUMA node
   by cgroup     a row for each memory cgroup that pages are charged to
+  by KEY        a row for each value of another fact of frames: mapcount, order, flags(NAME) … (`help language`)
   with content  read huge pages, and count their all-zero pieces
   from FILE     compare with a capture, also of another process or machine: before and after a deployment
   top N         the N largest groups
@@ -205,7 +191,7 @@ what the processes use otherwise.",
             Some(AccountOf::Family(family)) => family.write(f)?,
             None => {}
         }
-        display::clause(f, "by", self.by.map(|by| by.word()))?;
+        display::clause(f, "by", self.by.as_ref())?;
         display::word_if(f, self.content, "with content")?;
         if let Some(file) = &self.file {
             f.write_str(" from")?;
@@ -224,7 +210,7 @@ what the processes use otherwise.",
         if let Some(file) = &self.file {
             return self.run_change(file, cut, context);
         }
-        if let (None, Some(cut)) = (self.by, &self.cut) {
+        if let (None, Some(cut)) = (&self.by, &self.cut) {
             let word = cut.which.word();
             return Err(Error::refused(format!("`{word}` needs `by`"), format!("write `account by region {word} 5`")));
         }
@@ -241,8 +227,8 @@ what the processes use otherwise.",
             }
         };
         let space = AddressSpace::of(&target)?;
-        let more = self.facts();
-        space.require(more)?;
+        let (by, reader) = (self.key()?, FactReader::of_pages(&space));
+        let more = by.map_or(Ok(Facts::empty()), |by| rows::need_of_keys(&reader, by, None))?;
         let is_whole = spans.as_ref().is_none_or(|spans| *spans.origin() == Origin::All);
         let ranges = match &spans {
             Some(spans) if !is_whole => spans.ranges().to_vec(),
@@ -250,18 +236,18 @@ what the processes use otherwise.",
         };
         let before = is_whole.then(|| target.process.rollup());
         let state = &*context.state;
-        let mut symbols = (self.by == Some(AccountKey::Symbol)).then(|| {
+        let mut symbols = (by == Some(Key::Symbol)).then(|| {
             let names = state.symbols.over(&target, space.maps());
             PagesOfSymbols::new(names, space.page())
         });
         let sink = &mut *context.sink;
         let mut sum =
-            AccountSum { space: &space, by: self.by, region: 0, all: Account::default(), groups: BTreeMap::new() };
+            AccountSum { space: &space, by, reader, region: 0, all: Account::default(), groups: BTreeMap::new() };
         let accounting = space.account(&ranges, more, self.content).within(sink.budget());
         let (accounting, stopped) = sum.add_all(accounting, &ranges, symbols.as_mut(), sink)?;
         let is_closed = stopped == Some(Stopped::Closed);
         if !is_closed {
-            match self.by {
+            match by {
                 None => sum.rows(&accounting, sink)?,
                 Some(by) => sum.groups(by, cut, symbols.as_ref(), sink)?,
             }
@@ -278,13 +264,9 @@ what the processes use otherwise.",
 }
 
 impl AccountFor {
-    /// The facts that it groups by.
-    fn facts(&self) -> Facts {
-        match self.by {
-            Some(AccountKey::Node) => Facts::ZONES,
-            Some(AccountKey::Cgroup) => Facts::CGROUPS,
-            _ => Facts::empty(),
-        }
+    /// What it groups by.
+    fn key(&self) -> Result<Option<Key>, Error> {
+        Ok(self.by.as_ref().map(eval::key).transpose()?)
     }
 }
 
@@ -311,13 +293,14 @@ enum GroupOf {
     Symbol(u32),
     /// Pages that begin in no symbol: by the index of the region.
     NoSymbol(usize),
-    Frame(Key),
+    Known(PageGroup),
 }
 
 /// The account so far: of everything, and of each group.
 struct AccountSum<'a> {
     space: &'a AddressSpace,
-    by: Option<AccountKey>,
+    by: Option<Key>,
+    reader: FactReader,
     /// The index of the region of the last page.
     region: usize,
     all: Account,
@@ -358,8 +341,8 @@ impl AccountSum<'_> {
     fn add_region(&mut self, index: usize, account: &Account) {
         self.all.merge(account);
         let group = match self.by {
-            Some(AccountKey::Region) => GroupOf::Region(index),
-            Some(AccountKey::Mapping) => GroupOf::Mapping(index),
+            Some(Key::Region) => GroupOf::Region(index),
+            Some(Key::Mapping) => GroupOf::Mapping(index),
             _ => return,
         };
         self.groups.entry(group).or_default().merge(account);
@@ -377,11 +360,7 @@ impl AccountSum<'_> {
         }
         let groups = &mut self.groups;
         let group = match self.by {
-            Some(AccountKey::Node) => {
-                GroupOf::Frame(Key::Node(page.zone.map_or(OfFrame::Unknown, |zone| OfFrame::Is(zone.node))))
-            }
-            Some(AccountKey::Cgroup) => GroupOf::Frame(Key::Cgroup(page.cgroup.map_or(OfFrame::Unknown, OfFrame::Is))),
-            Some(AccountKey::Symbol) => {
+            Some(Key::Symbol) => {
                 let region = self.region;
                 if let Some(symbols) = symbols {
                     for (_, pages, symbol) in symbols.split(page.address, page.pages) {
@@ -391,6 +370,7 @@ impl AccountSum<'_> {
                 }
                 return;
             }
+            Some(key @ Key::Page(_)) => GroupOf::Known(self.reader.group(key, page, Some(self.region), None)),
             _ => return,
         };
         groups.entry(group).or_default().add(counted, page.bytes(size));
@@ -421,21 +401,21 @@ impl AccountSum<'_> {
     }
 
     /// The groups with their names, the largest first; regions by address.
-    fn named(&mut self, by: AccountKey, symbols: Option<&PagesOfSymbols<'_>>) -> Vec<(String, Account)> {
+    fn named(&mut self, by: Key, symbols: Option<&PagesOfSymbols<'_>>) -> Vec<(String, Account)> {
         let mut rows: Vec<(String, Account)> = Vec::new();
         let mut numbers: HashMap<String, usize> = HashMap::new();
         for (group, account) in std::mem::take(&mut self.groups).into_iter().filter(|(_, one)| one.total() > 0) {
             let name = self.name(&group, symbols);
             // Regions of one name are one group, except `by region`.
             match numbers.get(&name).and_then(|&number| rows.get_mut(number)) {
-                Some((_, sum)) if by != AccountKey::Region => sum.merge(&account),
+                Some((_, sum)) if by != Key::Region => sum.merge(&account),
                 _ => {
                     numbers.insert(name.clone(), rows.len());
                     rows.push((name, account));
                 }
             }
         }
-        if by != AccountKey::Region {
+        if by != Key::Region {
             rows.sort_by_key(|(_, account)| Reverse(account.total()));
         }
         rows
@@ -444,7 +424,7 @@ impl AccountSum<'_> {
     /// The rows of the groups, the largest first; regions by address.
     fn groups(
         &mut self,
-        by: AccountKey,
+        by: Key,
         cut: Option<RowLimit>,
         symbols: Option<&PagesOfSymbols<'_>>,
         sink: &mut dyn Sink,
@@ -454,7 +434,7 @@ impl AccountSum<'_> {
         for (key, account) in rows {
             let classes = AccountClass::ALL.iter().map(|&class| (class, account.of(class)));
             sink.emit(&AccountGroup {
-                by: by.word(),
+                by: by.to_string(),
                 key,
                 bytes: account.total(),
                 of: self.all.total(),
@@ -479,7 +459,10 @@ impl AccountSum<'_> {
                 let viewed = self.space.regions().get(*index);
                 viewed.map(|viewed| name_among_symbols(&viewed.region.name)).unwrap_or_default()
             }
-            GroupOf::Frame(key) => rows::name_of_group(&self.space.target().machine, &Ok(()), *key).0,
+            GroupOf::Known(group) => {
+                let key = self.by.unwrap_or(Key::Region);
+                rows::name_of_group(&self.reader, key, *group, &mut Why::default())
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::kernel::{Name, PageSize};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, MakeCell, Table, amount};
 use crate::render::text::lines::Lines;
-use crate::render::text::words::key_heading;
+use crate::render::text::words::group_heading;
 use crate::render::text::{Text, pages};
 use crate::render::theme::Role;
 use crate::render::units::{percent, size};
@@ -59,7 +59,7 @@ record! {
     /// A row of `account … by KEY`.
     pub struct AccountGroup as "account-group" {
         /// The key: `region`, `mapping`, …
-        by: &'static str,
+        by: String,
         /// Its value for this group.
         key: String,
         /// Bytes that are mapped.
@@ -197,7 +197,7 @@ fn groups(group: &AccountGroup) -> Table<AccountGroup> {
     let key: MakeCell<AccountGroup> = |_, group| Cell::new(&group.key);
     // The range of a region is never cut.
     let width = if group.by == "region" { "0x7fffdeadb000..0x7fffdeadc000".len() } else { 20 };
-    GROUPS.by([Some(Column::word(key_heading(group.by), width, Role::Plain).cell(key)), None])
+    GROUPS.by([Some(Column::word(group_heading(&group.by), width, Role::Plain).cell(key)), None])
 }
 
 pub(super) fn share(part: u64, whole: u64) -> Cell<'static> {
@@ -427,7 +427,7 @@ pub(in crate::command) mod samples {
     /// A row of `by mapping`.
     fn account_group() -> AccountGroup {
         AccountGroup {
-            by: "mapping",
+            by: "mapping".into(),
             key: "/usr/lib/x86_64-linux-gnu/libc.so.6".into(),
             bytes: 1_400_000,
             of: 6 << 30,

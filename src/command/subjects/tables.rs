@@ -1,11 +1,11 @@
 //! The tables in the texts: rows of a word and its meaning, from the tables of the code.
 
-use crate::command::rows::WalkKey;
+use crate::command::walk;
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::words::{Worded, fragment};
 use crate::kernel::{Kind, State};
 use crate::lang::habits::{Does, HABITS};
-use crate::lang::{FilterField, Format, PageField, RegionField, SETTINGS, Unit, grammar};
+use crate::lang::{FilterField, Format, PageField, RegionField, SETTINGS, Unit, ValueType, grammar};
 use crate::report::{ErrorCode, EventKind, JsonForm, Shape};
 
 /// The rows of a table by its name in the text; one of the tables describes `all` records.
@@ -15,7 +15,7 @@ pub(super) fn rows(name: &str, all: &[Shape]) -> String {
         "page-fields" => page_fields(),
         "needs" => needs(),
         "region-fields" => region_fields(),
-        "group-keys" => rows_of_words::<WalkKey>(16),
+        "group-keys" => group_keys(),
         "states" => rows_of_words::<State>(18),
         "kinds" => rows_of_words::<Kind>(18),
         "codes" => codes(),
@@ -107,42 +107,29 @@ fn operator_name(kind: &str, operator: &str) -> &'static str {
 }
 
 fn page_fields() -> String {
-    let is_shown = |field: &PageField| {
-        use PageField::{AnyKind, AnyState, Kind, State};
-        !matches!(field, State(_) | Kind(_) | AnyState | AnyKind)
+    let is_shown = |field: &PageField| match field {
+        PageField::Fact(fact) => fact.row().value_type != ValueType::Word,
+        PageField::Flag(_) => true,
+        PageField::State(_) | PageField::Kind(_) => false,
     };
-    let fields = PageField::all().filter(is_shown);
-    fields
-        .map(|field| {
-            let about = match field {
-                PageField::Flag(flag) => FLAGS.iter().find(|info| info.flag == flag).map_or("", |info| info.meaning),
-                other => other.doc(),
-            };
-            let need = match need(field) {
-                "" => String::new(),
-                need => format!(" [{need}]"),
-            };
-            let about = about.replace('\\', "");
-            row(field.name(), 20, &format!("{}{need}", fragment(&about)))
-        })
-        .collect()
+    let rows = |field: PageField| {
+        let need = match field.fact().row().need {
+            "" => String::new(),
+            need => format!(" [{need}]"),
+        };
+        let own = row(field.name(), 20, &format!("{}{need}", fragment(field.about())));
+        let others = field.other_names().iter().map(|other| row(other, 20, &format!("the same as {}", field.name())));
+        std::iter::once(own).chain(others.collect::<Vec<_>>()).collect::<String>()
+    };
+    PageField::all().filter(is_shown).map(rows).collect()
 }
 
-/// What a field requires.
-fn need(field: PageField) -> &'static str {
-    use PageField as F;
-    match field {
-        F::State(_) | F::AnyState => "",
-        F::Readable | F::Writable | F::Executable | F::Private | F::Shared | F::Address => "",
-        F::Kind(_) | F::AnyKind => "",
-        F::PmdMapped | F::Thp | F::Huge | F::Exclusive => "scan",
-        F::SoftDirty => "soft-dirty",
-        F::Flag(_) | F::Order => "flags",
-        F::MapCount => "counts",
-        F::Node | F::Zone | F::Pfn | F::Phys => "frames",
-        F::Cgroup => "cgroups",
-        F::RefCount | F::Pinned | F::Accessed | F::TableDirty => "kcore",
-    }
+/// What pages can be grouped by; a row for all yes-or-no words.
+fn group_keys() -> String {
+    let keys = walk::KEYS.all().filter(|key| key.value_type() != ValueType::Boolean);
+    let rows: String = keys.map(|key| row(key.word(), 16, &fragment(key.about()))).collect();
+    let words = "yes or no: a condition on pages, such as dirty, exclusive, huge or flags(NAME)";
+    rows + &row("WORD", 16, words)
 }
 
 fn needs() -> String {

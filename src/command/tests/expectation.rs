@@ -31,25 +31,7 @@ fn arguments_are_what_the_parser_expects() {
     assert!(!kinds("walk heap where pres").contains(&Expected::Expression));
     assert!(kinds("regions where ").contains(&Expected::RegionField));
     assert!(kinds("print 1 + ma").contains(&Expected::Expression));
-    assert_eq!(
-        kinds("walk heap by "),
-        [
-            "state",
-            "kind",
-            "flags",
-            "region",
-            "run",
-            "order",
-            "node",
-            "zone",
-            "cgroup",
-            "pmd_mapped",
-            "mapcount",
-            "exclusive",
-            "symbol"
-        ]
-        .map(Expected::Word)
-    );
+    assert_eq!(kinds("walk heap by "), [Expected::Key(crate::command::walk::KEYS)]);
     assert!(kinds("set ").contains(&Expected::Word("pagination")));
     assert_eq!(kinds("set scan o"), [Expected::Word("on"), Expected::Word("off")]);
     assert_eq!(kinds("info address libc.so.6!mal"), [Expected::Symbol]);

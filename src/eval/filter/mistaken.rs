@@ -1,6 +1,6 @@
 //! Words of filters that are easily taken for others, and the notes about them.
 
-use crate::kernel::{Kind, PageFlags};
+use crate::kernel::{Kind, PageFact, PageFlags};
 use crate::lang::{PageField, RegionField};
 
 /// Fields that are not what they are called, the field that is meant mostly, and what they are: not noted where both
@@ -13,7 +13,7 @@ pub(super) const EASILY_MISTAKEN: [(PageField, PageField, &str); 5] = [
     ),
     (
         PageField::Flag(PageFlags::DIRTY),
-        PageField::TableDirty,
+        PageField::Fact(PageFact::TableDirty),
         "pages of a file are `dirty` until they are written back; in anonymous memory reclaim sets this flag, not the write (`help filters`)",
     ),
     (
@@ -22,13 +22,13 @@ pub(super) const EASILY_MISTAKEN: [(PageField, PageField, &str); 5] = [
         "`cached` pages are in the page cache but not mapped here; `cached or (file or shmem) and present` adds the mapped ones",
     ),
     (
-        PageField::Shared,
-        PageField::Exclusive,
+        PageField::Fact(PageFact::Shared),
+        PageField::Fact(PageFact::Exclusive),
         "`shared` selects the regions mapped with MAP_SHARED; `present and not exclusive` selects pages that others map too",
     ),
     (
-        PageField::Private,
-        PageField::Exclusive,
+        PageField::Fact(PageFact::Private),
+        PageField::Fact(PageFact::Exclusive),
         "`private` selects the regions mapped with MAP_PRIVATE; `present and exclusive` selects pages that nobody else maps",
     ),
 ];

@@ -4,8 +4,10 @@
 //! false, and neither is its `not`: such a page is left out. A field that can be known of no page here is an error that
 //! names it. A page of which a field is unknown, and with it whether the filter holds, is left out with the reason.
 
-mod field;
 mod mistaken;
+mod region_field;
+#[cfg(test)]
+mod tests;
 mod unknown;
 
 use super::error::{Error, Result};
@@ -13,19 +15,20 @@ use super::evaluator::Evaluator;
 use super::names::did_you_mean;
 use super::operators::{self, Operand, Space, regex};
 use super::{Integer, Scope, Value};
-use crate::inspect::{self, AddressSpace, Facts, Page, RegionStats, ViewedRegion};
+use crate::inspect::{self, AddressSpace, Answer, FactReader, Facts, Page, RegionStats, ViewedRegion};
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::text::{escape, unescape, unescape_quoted};
-use crate::kernel::{Name, PageFlags, PageSize, State};
+use crate::kernel::{Key, Name, PageFact, PageFlags};
 use crate::lang::{
     self, BinaryOperator as Op, Expression, FilterField, PageField, RegionField, Span, Spanned, UnaryOperator,
     ValueType,
 };
 use crate::process::Machine;
-use crate::report::{Fact, Reason};
+use crate::report::Reason;
 use mistaken::{EASILY_MISTAKEN, REGION_EASILY_MISTAKEN};
 use regex_lite::Regex;
 use std::cmp::Ordering;
+use std::fmt;
 use std::sync::Arc;
 
 /// A filter over pages, for `walk` and `watch`. All that it needs can be known in `space`.
@@ -37,7 +40,7 @@ pub fn page_filter(
     space: &AddressSpace,
     scope: &dyn Scope,
 ) -> Result<inspect::Filter> {
-    let mut fields = PageFields { space, need: Facts::empty(), used: Vec::new() };
+    let mut fields = PageFields::of(FactReader::of_pages(space));
     let predicate = predicate(filter, &mut fields, scope)?;
     let is_used = |field: &PageField| fields.used.contains(field);
     for (_, _, note) in EASILY_MISTAKEN.iter().filter(|(field, other, _)| is_used(field) && !is_used(other)) {
@@ -47,13 +50,7 @@ pub fn page_filter(
         let name = field.name();
         scope.note(format!("pages without a frame are neither `{name}` nor `not {name}`: add `or not present`"));
     }
-    let machine = space.target().machine.clone();
-    let known = Known {
-        of_frames: false,
-        counts: space.availability().counts.clone(),
-        hides_swapped: fields.need.contains(Facts::SHARED_CONTENT) && field::hides_swapped(space),
-    };
-    Ok(compile(predicate, fields.need, machine, known))
+    Ok(compile(predicate, fields.need, fields.reader))
 }
 
 /// A filter over page frames without a process, for `walk pfn:A..pfn:B`. Frames of `machine` have flags, a map count, a
@@ -66,10 +63,9 @@ pub fn frame_filter(
     machine: &Arc<Machine>,
     scope: &dyn Scope,
 ) -> Result<inspect::Filter> {
-    let mut fields = FrameFields { machine, need: Facts::empty() };
+    let mut fields = PageFields::of(FactReader::of_frames(machine));
     let predicate = predicate(filter, &mut fields, scope)?;
-    let known = Known { of_frames: true, counts: Ok(()), hides_swapped: false };
-    Ok(compile(predicate, fields.need, machine.clone(), known))
+    Ok(compile(predicate, fields.need, fields.reader))
 }
 
 fn predicate<F: FilterField>(
@@ -80,33 +76,33 @@ fn predicate<F: FilterField>(
     Compiler { fields, evaluator: &Evaluator::new(scope) }.condition(&filter.node.condition, filter.at)
 }
 
-/// What can be known of the pages that a filter is about.
-struct Known {
-    /// Whether they stand for frames that no process maps.
-    of_frames: bool,
-    /// Whether map counts can be known.
-    counts: Fact<()>,
-    /// Whether some are of shared memory and in swap, and nothing shows which.
-    hides_swapped: bool,
-}
-
 /// The filter over pages of a process, or over frames without a process.
-fn compile(predicate: Predicate<PageField>, need: Facts, machine: Arc<Machine>, known: Known) -> inspect::Filter {
-    let size = machine.page();
-    let compiled = Arc::new((predicate, field::NameCache::of(machine), known));
+fn compile(predicate: Predicate<PageField>, need: Facts, reader: FactReader) -> inspect::Filter {
+    let compiled = Arc::new((predicate, reader));
     let again = Arc::clone(&compiled);
     inspect::Filter::with_unknown(
         need,
         move |page, region| {
-            let (predicate, names, known) = &*compiled;
-            predicate.holds(&PageAnswers { page, region, size, names, known })
+            let (predicate, reader) = &*compiled;
+            predicate.holds(&PageAnswers { page, region, reader })
         },
         move |page, region| {
-            let (predicate, names, known) = &*again;
-            let answers = PageAnswers { page, region, size, names, known };
+            let (predicate, reader) = &*again;
+            let answers = PageAnswers { page, region, reader };
             if predicate.may_be(true, &answers) { predicate.why_unknown(&answers) } else { None }
         },
     )
+}
+
+/// The key that was written.
+///
+/// # Errors
+/// No flag has this name.
+pub fn key(written: &lang::WrittenKey) -> Result<Key> {
+    match written {
+        lang::WrittenKey::Key(key) => Ok(*key),
+        lang::WrittenKey::Flag(name) => Ok(Key::Page(PageField::Flag(flag(name)?))),
+    }
 }
 
 /// A filter over regions, for `regions`.
@@ -133,7 +129,7 @@ pub fn region_filter(filter: &Spanned<lang::FilterExpression<RegionField>>, scop
 impl RegionFilter {
     /// Whether [`RegionFilter::holds`] needs `stats`.
     pub fn needs_stats(&self) -> bool {
-        self.asked.iter().any(|field| field::needs_stats(*field))
+        self.asked.iter().any(|field| region_field::needs_stats(*field))
     }
 
     /// The fields that it uses.
@@ -152,110 +148,92 @@ impl RegionFilter {
     }
 }
 
-struct PageFields<'v> {
-    space: &'v AddressSpace,
+struct PageFields {
+    reader: FactReader,
     need: Facts,
     /// The fields that it uses.
     used: Vec<PageField>,
 }
 
-impl Fields<PageField> for PageFields<'_> {
-    fn ask(&mut self, field: PageField, at: Span) -> Result<()> {
-        self.need |= field::require(field, self.space)
-            .map_err(|cause| Error::inspection(at, format_args!("'{}'", field.name()), cause))?;
-        self.used.push(field);
-        Ok(())
+impl PageFields {
+    fn of(reader: FactReader) -> Self {
+        PageFields { reader, need: Facts::empty(), used: Vec::new() }
     }
 
-    fn ask_flag(&mut self, at: Span) -> Result<()> {
-        self.space.require(Facts::FLAGS).map_err(|cause| Error::inspection(at, "flags()", cause))?;
-        self.need |= Facts::FLAGS;
-        Ok(())
-    }
-
-    fn space(&self, field: PageField) -> Option<Space> {
-        field::space(field)
-    }
-
-    fn texts(&self, field: PageField) -> Option<Vec<String>> {
-        field::texts(field, &self.space.target().machine)
-    }
-}
-
-struct FrameFields<'m> {
-    machine: &'m Machine,
-    need: Facts,
-}
-
-impl Fields<PageField> for FrameFields<'_> {
-    fn ask(&mut self, field: PageField, at: Span) -> Result<()> {
-        let need = field::require_for_frames(field, self.machine)
-            .map_err(|cause| Error::inspection(at, format_args!("'{}'", field.name()), cause))?;
+    fn require(&mut self, field: PageField, at: Span, written: impl fmt::Display) -> Result<()> {
+        let need = self.reader.require_compared(field).map_err(|cause| Error::inspection(at, &written, cause))?;
         self.need |= need.ok_or_else(|| {
-            let message = format!("'{}' works on pages of a process, not on frames", field.name());
+            let message = format!("{written} works on pages of a process, not on frames");
             Error::new(at, message)
                 .hint("for frames: `flags(NAME)`, `dirty`, `referenced` and the like, `mapcount`, `pfn`, `phys`")
         })?;
         Ok(())
     }
+}
 
-    fn ask_flag(&mut self, _: Span) -> Result<()> {
-        self.need |= Facts::FLAGS;
+impl Fields<PageField> for PageFields {
+    fn ask(&mut self, field: PageField, at: Span) -> Result<()> {
+        self.require(field, at, format_args!("'{}'", field.name()))?;
+        self.used.push(field);
         Ok(())
     }
 
+    fn ask_flag(&mut self, flag: PageFlags, at: Span) -> Result<()> {
+        self.require(PageField::Flag(flag), at, "flags()")
+    }
+
     fn space(&self, field: PageField) -> Option<Space> {
-        field::space(field)
+        match field {
+            PageField::Fact(PageFact::Pfn) => Some(Space::Frames),
+            PageField::Fact(PageFact::Phys) => Some(Space::Physical),
+            PageField::Fact(PageFact::Address) => Some(Space::Virtual),
+            _ => None,
+        }
     }
 
     fn texts(&self, field: PageField) -> Option<Vec<String>> {
-        field::texts(field, self.machine)
+        self.reader.texts(field.fact())
     }
 }
 
 struct PageAnswers<'p> {
     page: &'p Page,
     region: Option<&'p ViewedRegion>,
-    size: PageSize,
-    names: &'p field::NameCache,
-    known: &'p Known,
+    reader: &'p FactReader,
 }
 
 impl PageAnswers<'_> {
-    /// Whether it asks for pages in swap, and this one may be in swap without a sign of it.
-    fn is_hidden_swap(&self, field: PageField) -> bool {
-        let asks = self.known.hides_swapped && field == PageField::State(State::Swapped);
-        asks && field::may_be_swapped(self.page, self.region)
+    #[inline]
+    fn answer(&self, field: PageField) -> Answer {
+        self.reader.answer(field, self.page, self.region)
     }
 }
 
 impl Answers<PageField> for PageAnswers<'_> {
     fn boolean(&self, field: PageField) -> Option<bool> {
-        if self.is_hidden_swap(field) { None } else { field::boolean(field, self.page, self.region) }
+        self.answer(field).holds()
     }
     fn integer(&self, field: PageField) -> Option<u64> {
-        if self.known.of_frames {
-            field::integer_of_frame(field, self.page, self.size)
-        } else {
-            field::integer(field, self.page, self.size)
-        }
+        self.answer(field).value()
     }
     fn text_is(&self, field: PageField, is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
-        self.names.text_is(field, self.page, is)
+        // Charged to no cgroup: no name matches.
+        self.reader.with_text(field.fact(), self.answer(field).value()?, is).ok().map(|is| is.unwrap_or(false))
     }
     fn flag(&self, flag: PageFlags) -> Option<bool> {
-        field::flag(flag, self.page)
+        self.boolean(PageField::Flag(flag))
     }
     fn why_unknown(&self, field: PageField) -> Option<Reason> {
-        if self.is_hidden_swap(field) {
-            return Some(inspect::swap_hidden("`maybe_swapped` finds it"));
+        match self.answer(field) {
+            Answer::Unknown(gap) if !gap.is_reported_apart() => Some(self.reader.reason(gap)),
+            Answer::Is(value) if field.value_type() == ValueType::Text => {
+                self.reader.with_text(field.fact(), value, |_| ()).err()
+            }
+            _ => None,
         }
-        let reason = field::why_unknown(field, self.page, self.region, self.names, &self.known.counts);
-        // A free frame has no map count, and is in no folio.
-        reason.filter(|reason| !self.known.of_frames || *reason != Reason::Changed)
     }
-    fn why_flag_unknown(&self) -> Option<Reason> {
-        field::why_flags_unknown(self.page)
+    fn why_flag_unknown(&self, flag: PageFlags) -> Option<Reason> {
+        self.why_unknown(PageField::Flag(flag))
     }
 }
 
@@ -269,7 +247,7 @@ impl Fields<RegionField> for RegionFields {
         Ok(())
     }
 
-    fn ask_flag(&mut self, at: Span) -> Result<()> {
+    fn ask_flag(&mut self, _: PageFlags, at: Span) -> Result<()> {
         Err(Error::new(at, "regions have no page flags").hint("for pages: `walk RANGE where flags(NAME)`"))
     }
 
@@ -285,17 +263,17 @@ struct RegionAnswers<'r> {
 
 impl Answers<RegionField> for RegionAnswers<'_> {
     fn boolean(&self, field: RegionField) -> Option<bool> {
-        field::region_boolean(field, self.region)
+        region_field::boolean(field, self.region)
     }
     fn integer(&self, field: RegionField) -> Option<u64> {
-        field::region_integer(field, self.region, self.stats)
+        region_field::integer(field, self.region, self.stats)
     }
     fn bounds(&self, field: RegionField) -> Option<(u64, u64)> {
         self.stats?;
-        field::region_bounds(field, self.region)
+        region_field::bounds(field, self.region)
     }
     fn text_is(&self, field: RegionField, is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
-        field::region_text_is(field, self.region, is)
+        region_field::text_is(field, self.region, is)
     }
 }
 
@@ -323,7 +301,7 @@ pub(super) trait Answers<F> {
         None
     }
     /// The same for page flags.
-    fn why_flag_unknown(&self) -> Option<Reason> {
+    fn why_flag_unknown(&self, _: PageFlags) -> Option<Reason> {
         None
     }
 }
@@ -333,7 +311,7 @@ pub(super) trait Fields<F> {
     /// Records that the filter uses `field`, or fails if its value cannot be known here.
     fn ask(&mut self, field: F, at: Span) -> Result<()>;
     /// Records that it uses a page flag.
-    fn ask_flag(&mut self, at: Span) -> Result<()>;
+    fn ask_flag(&mut self, flag: PageFlags, at: Span) -> Result<()>;
     /// What the numbers of `field` count in.
     fn space(&self, field: F) -> Option<Space>;
     /// The texts that `field` can be, if they are few.
@@ -423,7 +401,7 @@ impl<F: FilterField> Compiler<'_, F> {
             Expression::Unary { operand, .. } => Predicate::Not(Box::new(self.condition(&operand.node, operand.at)?)),
             Expression::Flag(name) => {
                 let flag = flag(name)?;
-                self.fields.ask_flag(at)?;
+                self.fields.ask_flag(flag, at)?;
                 Predicate::Flag(flag)
             }
             other => Predicate::Is(self.field(other, false, at)?),

@@ -1,7 +1,7 @@
 //! Pages of which a field is unknown, and with it whether the filter holds.
 
 use super::{Answers, Predicate, Quantity};
-use crate::lang::field::PageField;
+use crate::kernel::{PageFact, PageField};
 use crate::report::Reason;
 
 impl Predicate<PageField> {
@@ -12,7 +12,7 @@ impl Predicate<PageField> {
             return None;
         };
         match **inner {
-            Predicate::Is(field @ (PageField::Huge | PageField::PmdMapped | PageField::Thp)) => Some(field),
+            Predicate::Is(field @ PageField::Fact(PageFact::Huge | PageFact::PmdMapped)) => Some(field),
             _ => None,
         }
     }
@@ -42,7 +42,7 @@ impl<F: Copy> Predicate<F> {
             Predicate::Is(field) | Predicate::Text { field, .. } | Predicate::Matches { field, .. } => {
                 of.why_unknown(*field)
             }
-            Predicate::Flag(_) => of.why_flag_unknown(),
+            Predicate::Flag(flag) => of.why_flag_unknown(*flag),
             Predicate::Compare { left, right, .. } => {
                 let mut unknown = left.unknown_fields(of);
                 unknown.extend(right.unknown_fields(of));

@@ -6,11 +6,11 @@ use super::operands::second_operand;
 use super::paste::{alone_in, behind_row, paste_hint};
 use super::slips;
 use crate::kernel::words::Worded;
-use crate::kernel::{PageFlags, State};
+use crate::kernel::{Key, PageFlags, State};
 use crate::lang::error::{Span, Spanned, SyntaxError};
 use crate::lang::expected::{Expected, describe_all};
 use crate::lang::expression::{ChangeFunction, Function, is_operator_word};
-use crate::lang::field::{FilterField, PageField, RegionField};
+use crate::lang::field::{FilterField, PageField, RegionField, word_of_title};
 use crate::lang::lexer::{self, NumberFault, Token, TokenKind};
 use crate::lang::syntax::Resolved;
 
@@ -237,11 +237,16 @@ fn hint_for(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
         (TokenKind::Name, word) => {
             let words: Vec<&str> = expected.iter().flat_map(|one| failed.language.words(*one)).collect();
             let wants_page = matches!(in_filter, Some((_, _, false)));
-            let other_name = PageField::from_other_name(word).map(FilterField::name);
+            let other_name = word_of_title(word);
             let sum = sum_of(word).filter(|_| wants_page && failed.command() == Some("watch"));
             let meant = other_name.filter(|field| wants_page || words.contains(field));
+            let takes_runs = |one: &Expected| matches!(one, Expected::Key(keys) if keys.takes(Key::Run));
+            let is_fact = PageField::from_name(word).is_some() || other_name.is_some();
             match in_filter {
                 _ if meant.is_some() => meant.map(|field| format!("did you mean `{field}`?")),
+                None if is_fact && expected.iter().any(takes_runs) => {
+                    Some(format!("`{word}` is another one for each page: `by run` shows consecutive frames"))
+                }
                 _ if sum.is_some() => sum.map(|sum| format!("`until {sum}(RANGE) > 1G` compares bytes")),
                 Some((_, _, false)) if RegionField::from_name(word).is_some() => {
                     Some(format!("`{word}` is a field of regions: `regions where {word} …`"))

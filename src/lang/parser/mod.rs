@@ -34,7 +34,7 @@ pub(crate) use input::{
     variable, with_commas, word,
 };
 pub use input::{Language, Syntax};
-pub(crate) use names::{later, quoted_text, snapshot_name, symbol, text};
+pub(crate) use names::{key, later, quoted_text, snapshot_name, symbol, text};
 pub use of_c::{member_of, pointer_to};
 pub use slips::for_a_range;
 

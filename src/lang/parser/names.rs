@@ -3,7 +3,7 @@
 //! types, so that nothing is parsed twice: a parenthesis may hold a condition, `(dirty or guard)`, or a number,
 //! `(pfn & 511) == 0`.
 
-use super::input::{BareWords, Failed, ValueTypes, silent_word, word};
+use super::input::{BareWords, Failed, ValueTypes, silent_mark, silent_word, word};
 use crate::kernel::words::Worded;
 use crate::lang::ctype::CType;
 use crate::lang::error::{Class, Span, Spanned, SyntaxError};
@@ -13,6 +13,7 @@ use crate::lang::expression::{
     SymbolName, UnaryOperator, WrittenName, is_operator_word,
 };
 use crate::lang::field::{self, FilterSubject, ValueType};
+use crate::lang::key::{KeyFacts, TakenKeys, WrittenKey};
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::parser::input::{Parsed, Tokens, glued, is_mark, mark, spanned_number};
 use crate::lang::parser::slips;
@@ -210,7 +211,7 @@ impl FilterSubject {
         let types = named.map(|(_, holds)| match holds {
             ValueType::Integer => ValueTypes::NUMBER,
             ValueType::Text => ValueTypes::TEXT,
-            ValueType::Boolean | ValueType::Word => ValueTypes::CONDITION,
+            ValueType::Boolean | ValueType::Word | ValueType::Set => ValueTypes::CONDITION,
         });
         types.fold(ValueTypes::empty(), ValueTypes::union)
     }
@@ -357,6 +358,26 @@ pub(crate) fn field(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 fn negated(operator: Spanned<UnaryOperator>, operand: Spanned<Expression>) -> Spanned<Expression> {
     let at = operand.at;
     Spanned::new(Expression::Unary { operator, operand: Box::new(operand) }, at)
+}
+
+/// A key of `by`: one of the words that a command takes, or `flags(NAME)`.
+pub(crate) fn key<'a>(keys: TakenKeys) -> impl Fn(Tokens<'a>) -> Parsed<'a, WrittenKey> {
+    move |input| {
+        let takes_flags = keys.facts != KeyFacts::None;
+        if takes_flags && let Ok((behind, _)) = (silent_word("flags"), silent_mark("(")).parse(input) {
+            let (behind, (flag, _)) = (cut(flag_name), cut(mark(")"))).parse(behind)?;
+            return Ok((behind, WrittenKey::Flag(flag)));
+        }
+        if !takes_flags {
+            let mut words = keys.all().map(|key| word(key.word())(input).map(|(behind, _)| (behind, key)));
+            let found = words.find_map(Result::ok).ok_or(nom::Err::Error(Failed))?;
+            return Ok((found.0, WrittenKey::Key(found.1)));
+        }
+        let wanted = |token: &Token<'_>| keys.from_word(token.text).filter(|_| token.kind == TokenKind::Name);
+        let (behind, key) = input.accept(Expected::Key(keys), wanted)?;
+        input.notes.note_class(Class::Keyword, key.at);
+        Ok((behind, WrittenKey::Key(key.node)))
+    }
 }
 
 fn flag_name(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {

@@ -1,7 +1,7 @@
 //! What a state, a kind or a field is, in words for a person.
 
 use crate::kernel::words::{Worded, fragment};
-use crate::kernel::{Kind, PageFlags, State};
+use crate::kernel::{Key, Kind, PageFlags, State};
 use crate::render::theme::Role;
 use crate::report::{FrameWords, RegionBrief};
 use std::borrow::Cow;
@@ -101,6 +101,12 @@ pub const IN_ROWS: &str = " in some rows";
 /// The heading of a column of groups by this key. Of the variables in a page, only the one that it begins in has it.
 pub fn key_heading(by: &'static str) -> &'static str {
     if by == "symbol" { PAGE_BEGINS_IN } else { by }
+}
+
+/// The heading of a column of groups, of which single flags have no word.
+pub fn group_heading(by: &str) -> &'static str {
+    let word = Key::all().map(Key::word).find(|word| *word == by);
+    key_heading(word.unwrap_or(if by == "class" { "class" } else { "flag" }))
 }
 
 /// The heading of a column of symbols in which pages begin.

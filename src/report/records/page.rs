@@ -252,11 +252,11 @@ record! {
     /// A row of `walk … by`.
     pub struct PageGroup as "group" with why if any {
         /// The key that pages are grouped by: `state`, `kind`, …
-        by: &'static str,
+        by: String,
         /// The value of the key for this group.
         key: String,
         /// The second key, if there are two.
-        [optional] second_by: Option<&'static str>,
+        [optional] second_by: Option<String>,
         /// The value of the second key.
         [optional] second_key: Option<String>,
         /// Pages in it.

@@ -427,7 +427,7 @@ pub fn group(key: &str, pages: u64) -> PageGroup {
     PageGroup {
         second_by: None,
         second_key: None,
-        by: "state",
+        by: "state".into(),
         key: key.into(),
         pages,
         bytes: pages * 4096,

@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::inspect::Error;
-use crate::kernel::VirtualAddress;
+use crate::kernel::{Kind, State, VirtualAddress};
 use crate::process::fake::{HUGE, PAGE, World, region};
 
 #[test]
 fn what_cannot_be_known_is_named_before_the_walk() {
     fn unknown_in(space: &AddressSpace, field: PageField) -> Option<&'static str> {
-        match require(field, space) {
+        match FactReader::of_pages(space).require_compared(field) {
             Err(Error::Unknown { what, .. }) => Some(what),
             Ok(_) => None,
             Err(other) => panic!("{other}"),
@@ -18,16 +18,16 @@ fn what_cannot_be_known_is_named_before_the_walk() {
     // Without a scan, flags show which pages are in no large folio. Where flags are hidden too, nothing tells.
     let (_, target) = world(true).target();
     let space = AddressSpace::of(&target).expect("a space");
-    assert_eq!(unknown_in(&space, PageField::Thp), Some("huge mappings"));
+    assert_eq!(unknown_in(&space, PageField::Fact(PageFact::PmdMapped)), Some("huge mappings"));
     let (_, target) = world(false).target();
     let space = AddressSpace::of(&target).expect("a space");
     let unknown = |field| unknown_in(&space, field);
-    assert_eq!(unknown(PageField::Thp), None);
-    assert_eq!(unknown(PageField::SoftDirty), Some("soft-dirty bits"));
+    assert_eq!(unknown(PageField::Fact(PageFact::PmdMapped)), None);
+    assert_eq!(unknown(PageField::Fact(PageFact::SoftDirty)), Some("soft-dirty bits"));
     for known in [
         PageField::State(State::Present),
         PageField::Flag(PageFlags::DIRTY),
-        PageField::MapCount,
+        PageField::Fact(PageFact::MapCount),
         PageField::Kind(Kind::Zero),
         // Region by region: a filter has no answer for a page of which this is unknown.
         PageField::Kind(Kind::Cached),
@@ -46,7 +46,8 @@ fn exclusive_without_a_scan_and_without_counts() {
         world.maps(HUGE, 3, 1 << 20);
         let (_, target) = world.target();
         let space = AddressSpace::of(&target).expect("a space");
-        let asked = require(PageField::Exclusive, &space);
+        let asked =
+            FactReader::of_pages(&space).require(PageField::Fact(PageFact::Exclusive)).map(Option::unwrap_or_default);
         let detail = space.detail(VirtualAddress::new(HUGE * PAGE)).expect("its detail");
         let mut swept = Vec::new();
         let mut pages = space.pages(&space.spans(), asked.clone().unwrap_or_default());
@@ -74,12 +75,14 @@ fn averages_are_compared_with_nothing() {
     world.flags.insert(1 << 20, part.bits());
     let (_, target) = world.target();
     let space = AddressSpace::of(&target).expect("a space");
-    let need = require(PageField::MapCount, &space).expect("it can be asked");
+    let reader = FactReader::of_pages(&space);
+    let field = PageField::Fact(PageFact::MapCount);
+    let need = reader.require(field).expect("it can be asked").unwrap_or_default();
     let mut told = Vec::new();
     let mut pages = space.pages(&space.spans(), need);
     while let Some(chunk) = pages.next().expect("a sweep") {
         for page in chunk.pages().filter(|page| page.state() == State::Present) {
-            let count = integer(PageField::MapCount, &page, space.page());
+            let count = reader.answer(field, &page, chunk.region).value();
             told.push((page.map_count, count));
         }
     }

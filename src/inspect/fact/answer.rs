@@ -1,0 +1,118 @@
+//! The answers about facts, and what a definition of a fact has.
+
+use super::super::KernelBehaviour as _;
+use super::super::address_space::AddressSpace;
+use super::super::page::{Facts, Page};
+use super::super::region::ViewedRegion;
+use super::gap::Gap;
+use crate::kernel::{PageSize, State};
+use crate::process::Machine;
+use crate::report::Fact;
+use std::sync::{Arc, OnceLock};
+
+/// What is known of one page: there are four answers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Answer {
+    /// It is this: a number, 0 or 1 for no or yes, or a number that stands for a word.
+    Is(u64),
+    /// There is such a fact, and this is why it is unknown.
+    Unknown(Gap),
+    /// The page has no such fact.
+    None,
+    /// It was not asked for.
+    NotAsked,
+}
+
+impl Answer {
+    /// The value, if it is known.
+    #[inline]
+    pub fn value(self) -> Option<u64> {
+        match self {
+            Answer::Is(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Yes or no, if it is known.
+    #[inline]
+    pub fn holds(self) -> Option<bool> {
+        self.value().map(|value| value != 0)
+    }
+
+    /// Yes or no, or why that is unknown.
+    #[inline]
+    pub(super) fn of(value: Option<bool>, otherwise: Answer) -> Answer {
+        value.map_or(otherwise, |value| Answer::Is(value.into()))
+    }
+}
+
+/// What a fact is, in one place.
+pub(super) struct Definition {
+    /// What a sweep of pages has to read for its value.
+    pub need: fn(&AddressSpace) -> Facts,
+    /// The same for a sweep of frames, which has no other facts than those that the table says.
+    pub need_of_frames: fn(&Machine) -> Facts,
+    /// Its value for a page.
+    pub of: fn(&Page, &Here<'_>) -> Answer,
+    /// A value as it is shown.
+    pub shown: fn(u64, &Machine) -> Fact<String>,
+    /// What is shown for pages that have no such fact.
+    pub absent: &'static str,
+}
+
+/// What a value depends on beside the page.
+pub(super) struct Here<'a> {
+    pub region: Option<&'a ViewedRegion>,
+    pub of: &'a Subject,
+}
+
+/// What has the pages: an address space, or a machine without a process.
+pub(super) struct Subject {
+    /// `None` for frames without a process.
+    pub space: Option<AddressSpace>,
+    pub machine: Arc<Machine>,
+    pub size: PageSize,
+    hides_swapped: OnceLock<bool>,
+    marks_huge_files: OnceLock<bool>,
+}
+
+impl Subject {
+    pub fn new(space: Option<AddressSpace>, machine: &Arc<Machine>) -> Self {
+        Subject {
+            space,
+            machine: Arc::clone(machine),
+            size: machine.page(),
+            hides_swapped: OnceLock::new(),
+            marks_huge_files: OnceLock::new(),
+        }
+    }
+
+    /// Whether some pages of shared memory may be in swap, and nothing here shows which.
+    pub fn hides_swapped(&self) -> bool {
+        let hides = |space: &AddressSpace| space.regions().iter().any(|viewed| space.hides_swapped(viewed));
+        *self.hides_swapped.get_or_init(|| self.space.as_ref().is_some_and(hides))
+    }
+
+    /// Whether bit 61 is set on all pages of files and of shared memory.
+    pub fn marks_huge_files(&self) -> bool {
+        let marks = |space: &AddressSpace| space.huge_files_are_marked();
+        *self.marks_huge_files.get_or_init(|| self.space.as_ref().is_some_and(marks))
+    }
+}
+
+/// The answer about the frame of a page.
+#[inline]
+pub(super) fn of_frame(page: &Page, value: Option<u64>) -> Answer {
+    of_frame_or(page, value, Gap::Changed)
+}
+
+/// The same; for a page that has a frame, `gap` is why nothing is known.
+#[inline]
+pub(super) fn of_frame_or(page: &Page, value: Option<u64>, gap: Gap) -> Answer {
+    match (page.state(), value) {
+        (State::PfnMapped, None) => Answer::Unknown(Gap::DeviceFrame),
+        (State::Present | State::PfnMapped, Some(value)) => Answer::Is(value),
+        (State::Present, None) => Answer::Unknown(gap),
+        _ => Answer::None,
+    }
+}

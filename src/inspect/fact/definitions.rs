@@ -1,0 +1,273 @@
+//! Each fact once: what it needs, its value, and how a value is shown.
+
+use super::super::frames::cgroup_path;
+use super::super::page::{Facts, InZone, Page};
+use super::answer::{Answer, Definition, Here, of_frame, of_frame_or};
+use super::{Gap, words};
+use crate::kernel::{FrameNumber, Kind, PageFact, PageFlags, Permissions, State, TableBits};
+use crate::process::Machine;
+use crate::report::{Fact, Reason};
+
+impl PageFact {
+    /// What it is.
+    pub(super) const fn definition(self) -> &'static Definition {
+        match self {
+            PageFact::State => &STATE,
+            PageFact::Kind => &KIND,
+            PageFact::Flags => &FLAGS,
+            PageFact::SoftDirty => &SOFT_DIRTY,
+            PageFact::Exclusive => &EXCLUSIVE,
+            PageFact::PmdMapped => &PMD_MAPPED,
+            PageFact::Huge => &HUGE,
+            PageFact::Readable => &READABLE,
+            PageFact::Writable => &WRITABLE,
+            PageFact::Executable => &EXECUTABLE,
+            PageFact::Private => &PRIVATE,
+            PageFact::Shared => &SHARED,
+            PageFact::MapCount => &MAP_COUNT,
+            PageFact::RefCount => &REF_COUNT,
+            PageFact::Pinned => &PINNED,
+            PageFact::Accessed => &ACCESSED,
+            PageFact::TableDirty => &TABLE_DIRTY,
+            PageFact::Order => &ORDER,
+            PageFact::Node => &NODE,
+            PageFact::Zone => &ZONE,
+            PageFact::Cgroup => &CGROUP,
+            PageFact::Pfn => &PFN,
+            PageFact::Phys => &PHYS,
+            PageFact::Address => &ADDRESS,
+        }
+    }
+}
+
+/// A number that needs nothing of frames: what most facts have in common.
+const PLAIN: Definition = Definition {
+    need: |_| Facts::empty(),
+    need_of_frames: |_| Facts::empty(),
+    of: |_, _| Answer::NotAsked,
+    shown: |value, _| Ok(value.to_string()),
+    absent: "no frame",
+};
+
+const STATE: Definition =
+    Definition { of: words::state, shown: |value, _| Ok(word_of(State::ALL, value, State::word)), ..PLAIN };
+
+const KIND: Definition = Definition {
+    need: |_| Facts::KINDS,
+    of: |page, _| words::kind(page),
+    shown: |value, _| Ok(word_of(Kind::ALL, value, Kind::word)),
+    absent: "in no region",
+    ..PLAIN
+};
+
+const FLAGS: Definition = Definition {
+    need: |_| Facts::FLAGS,
+    need_of_frames: |_| Facts::FLAGS,
+    of: |page, _| of_frame_or(page, page.flags.map(|flags| flags.bits()), Gap::Hidden),
+    shown: |bits, _| {
+        let names = PageFlags::from_bits_retain(bits).names();
+        Ok(if names.is_empty() { "none set".to_owned() } else { names.join(",") })
+    },
+    ..PLAIN
+};
+
+const SOFT_DIRTY: Definition = Definition {
+    need: |_| Facts::SOFT_DIRTY,
+    of: |page, _| match page.state() {
+        State::Outside => Answer::None,
+        _ => Answer::Is(page.entry.is_soft_dirty().into()),
+    },
+    absent: "outside of the page map",
+    ..PLAIN
+};
+
+const EXCLUSIVE: Definition = Definition {
+    need: |space| match &space.availability().counts {
+        // Bit 56 is wrong inside huge mappings; a map count never is.
+        Ok(()) => counts(space.has_exact_counts()),
+        // Without map counts, the huge mappings have to be found. The huge page of zeros is one, and is nobody's.
+        Err(_) if space.regions().iter().any(|viewed| space.may_be_huge(viewed)) => {
+            Facts::HUGE | space.obtainable(Facts::KINDS)
+        }
+        Err(_) => Facts::ENTRIES,
+    },
+    of: |page, _| of_frame_or(page, page.exclusive().map(u64::from), why_not_exclusive(page)),
+    ..PLAIN
+};
+
+const PMD_MAPPED: Definition = Definition {
+    need: |_| Facts::HUGE,
+    of: |page, _| of_frame_or(page, page.is_pmd_mapped().map(u64::from), Gap::NoScan),
+    ..PLAIN
+};
+
+const HUGE: Definition = Definition {
+    need: |_| Facts::HUGE,
+    of: |page, _| {
+        let is_huge = page.huge.map(|huge| huge || page.kind == Some(Kind::Hugetlb));
+        of_frame_or(page, is_huge.map(u64::from), Gap::NoScan)
+    },
+    ..PLAIN
+};
+
+const READABLE: Definition = Definition { of: |_, here| right(here, |rights| rights.read), ..OF_REGION };
+const WRITABLE: Definition = Definition { of: |_, here| right(here, |rights| rights.write), ..OF_REGION };
+const EXECUTABLE: Definition = Definition { of: |_, here| right(here, |rights| rights.execute), ..OF_REGION };
+const PRIVATE: Definition = Definition { of: |_, here| sharing(here, |shared| !shared), ..OF_REGION };
+const SHARED: Definition = Definition { of: |_, here| sharing(here, |shared| shared), ..OF_REGION };
+const OF_REGION: Definition = Definition { absent: "in no region", ..PLAIN };
+
+const MAP_COUNT: Definition = Definition {
+    need: |space| counts(space.has_exact_counts()),
+    need_of_frames: |machine| counts(machine.has_exact_map_counts() == Some(true)),
+    of: |page, _| match page.map_count {
+        // An average is not the count of any page.
+        Some(_) if page.count_is_average => Answer::Unknown(Gap::Average),
+        count => of_frame_or(page, count, Gap::Hidden),
+    },
+    ..PLAIN
+};
+
+const REF_COUNT: Definition = Definition {
+    need: |_| Facts::REFERENCES,
+    need_of_frames: |_| Facts::REFERENCES,
+    of: |page, _| match page.holders {
+        // The page of zeros is in no record.
+        None if page.is_zero() => Answer::None,
+        holders => of_frame(page, holders.map(|holders| holders.references.into())),
+    },
+    absent: "no record",
+    ..PLAIN
+};
+
+const PINNED: Definition = Definition {
+    need: |_| Facts::PINS,
+    need_of_frames: |_| Facts::PINS,
+    of: |page, _| match page.holders {
+        None if page.is_zero() => Answer::None,
+        None => of_frame(page, None),
+        Some(holders) => Answer::of(holders.is_pinned(), Answer::Unknown(Gap::Record)),
+    },
+    absent: "no record",
+    ..PLAIN
+};
+
+const ACCESSED: Definition = Definition {
+    need: |_| Facts::TABLES,
+    of: |page, _| of_frame(page, page.table.map(|bits| bits.contains(TableBits::ACCESSED).into())),
+    ..PLAIN
+};
+
+const TABLE_DIRTY: Definition = Definition {
+    need: |_| Facts::TABLES,
+    of: |page, _| of_frame(page, page.table.map(|bits| bits.contains(TableBits::DIRTY).into())),
+    ..PLAIN
+};
+
+const ORDER: Definition = Definition {
+    need: |_| Facts::ORDER,
+    need_of_frames: |_| Facts::ORDER,
+    of: |page, _| of_frame(page, page.order.map(u64::from)),
+    ..PLAIN
+};
+
+const NODE: Definition = Definition {
+    need: |_| Facts::ZONES,
+    need_of_frames: |_| Facts::ZONES,
+    of: |page, _| of_frame_or(page, page.zone.map(|zone| zone.node.into()), Gap::NoZone),
+    ..PLAIN
+};
+
+const ZONE: Definition = Definition {
+    need: |_| Facts::ZONES,
+    need_of_frames: |_| Facts::ZONES,
+    of: |page, _| of_frame_or(page, page.zone.map(pack_zone), Gap::NoZone),
+    shown: |value, machine| {
+        let name = zone_name(value, machine)?;
+        let zones = machine.zones()?;
+        let node = value >> 32;
+        let is_only_node = zones.iter().all(|other| u64::from(other.node) == node);
+        Ok(if is_only_node { name } else { format!("{name} of node {node}") })
+    },
+    ..PLAIN
+};
+
+const CGROUP: Definition = Definition {
+    need: |_| Facts::CGROUPS,
+    need_of_frames: |_| Facts::CGROUPS,
+    of: |page, _| of_frame_or(page, page.cgroup, Gap::Hidden),
+    shown: |inode, machine| match inode {
+        0 => Ok("charged to none".to_owned()),
+        inode => cgroup_path(machine, inode).map(|path| path.to_string()),
+    },
+    ..PLAIN
+};
+
+const PFN: Definition = Definition {
+    need: |_| Facts::FRAMES.union(Facts::EACH),
+    need_of_frames: |_| Facts::EACH,
+    of: |page, here| of_number(page, here).map_or(Answer::None, Answer::Is),
+    ..PLAIN
+};
+
+const PHYS: Definition = Definition {
+    of: |page, here| {
+        let physical = of_number(page, here).and_then(|frame| FrameNumber::new(frame).physical(here.of.size));
+        physical.map_or(Answer::None, |physical| Answer::Is(physical.get()))
+    },
+    ..PFN
+};
+
+const ADDRESS: Definition = Definition { need: |_| Facts::EACH, of: |page, _| Answer::Is(page.address.get()), ..PLAIN };
+
+/// The number of the frame. The entry of a frame without a process is only its number, and frame 0 is one like others.
+fn of_number(page: &Page, here: &Here<'_>) -> Option<u64> {
+    match here.of.space {
+        Some(_) => page.frame().map(|frame| frame.get()),
+        None => Some(page.entry.frame_bits()),
+    }
+}
+
+/// Why it is unknown whether a present page is mapped only there.
+pub(in crate::inspect) fn why_not_exclusive(page: &Page) -> Gap {
+    match page.huge {
+        _ if page.count_is_average => Gap::Average,
+        Some(_) => Gap::HugeUncounted,
+        None => Gap::Unscanned,
+    }
+}
+
+/// What per-page map counts need. Where some are averages over large folios, the flags tell which are not.
+const fn counts(are_exact: bool) -> Facts {
+    if are_exact { Facts::COUNTS } else { Facts::COUNTS.union(Facts::FLAGS) }
+}
+
+fn right(here: &Here<'_>, is: fn(Permissions) -> bool) -> Answer {
+    let Some(viewed) = here.region else {
+        return Answer::None;
+    };
+    Answer::of(viewed.region.permissions.right(is), Answer::Unknown(Gap::Rights))
+}
+
+fn sharing(here: &Here<'_>, is: fn(bool) -> bool) -> Answer {
+    let Some(viewed) = here.region else {
+        return Answer::None;
+    };
+    Answer::of(viewed.region.permissions.sharing().map(is), Answer::Unknown(Gap::Sharing))
+}
+
+fn pack_zone(zone: InZone) -> u64 {
+    u64::from(zone.node) << 32 | zone.index as u64 & u64::from(u32::MAX)
+}
+
+/// The name of a zone, from its packed place.
+pub(super) fn zone_name(packed: u64, machine: &Machine) -> Fact<String> {
+    let zones = machine.zones()?;
+    let index = usize::try_from(packed & u64::from(u32::MAX)).unwrap_or(usize::MAX);
+    zones.get(index).map(|zone| zone.name.to_string()).ok_or(Reason::Changed)
+}
+
+fn word_of<T: Copy>(all: &[T], value: u64, word: fn(T) -> &'static str) -> String {
+    let one = usize::try_from(value).ok().and_then(|index| all.get(index));
+    one.map_or("", |&one| word(one)).to_owned()
+}

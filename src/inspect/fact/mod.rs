@@ -1,0 +1,176 @@
+//! The facts about a page or a frame: what each needs, its value, how a value is shown, and why it is unknown. Filters,
+//! groups and functions ask here, so that all of them have the same value or the same reason. The words are in
+//! `kernel::page_fact`.
+
+mod answer;
+mod definitions;
+mod gap;
+mod words;
+
+use super::Result;
+use super::address_space::AddressSpace;
+use super::filter::{require_cgroup_paths, require_of_frames};
+use super::frames::cgroup_path;
+use super::page::{Facts, Page};
+use super::region::ViewedRegion;
+use crate::kernel::{Key, PageFact, PageField, ValueType};
+use crate::process::Machine;
+use crate::report::{Fact, Reason};
+pub use answer::Answer;
+use answer::{Here, Subject};
+pub use gap::Gap;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Reads facts of the pages of one address space, or of the frames of one machine.
+pub struct FactReader {
+    subject: Subject,
+    /// The name of the last cgroup: the next page mostly has the same.
+    cgroup: Mutex<Option<(u64, Fact<String>)>>,
+}
+
+impl FactReader {
+    /// Of the pages of `space`.
+    pub fn of_pages(space: &AddressSpace) -> Self {
+        let subject = Subject::new(Some(space.clone()), &space.target().machine);
+        FactReader { subject, cgroup: Mutex::new(None) }
+    }
+
+    /// Of frames without a process.
+    pub fn of_frames(machine: &Arc<Machine>) -> Self {
+        FactReader { subject: Subject::new(None, machine), cgroup: Mutex::new(None) }
+    }
+
+    /// What `field` is for a page of a region.
+    #[inline]
+    pub fn answer(&self, field: PageField, page: &Page, region: Option<&ViewedRegion>) -> Answer {
+        let here = Here { region, of: &self.subject };
+        let answer = match field {
+            PageField::Fact(fact) => (fact.definition().of)(page, &here),
+            PageField::State(state) => words::is_in_state(state, page, &here),
+            PageField::Kind(kind) => words::is_of_kind(kind, page, &here),
+            PageField::Flag(flag) => words::has_flag(flag, page),
+        };
+        match answer {
+            // A free frame has no map count, and is in no folio.
+            Answer::Unknown(Gap::Changed) if self.subject.space.is_none() => Answer::None,
+            answer => answer,
+        }
+    }
+
+    /// The average of map counts that stands for the page's own: groups show it, and no filter matches it.
+    pub(super) fn average(&self, field: PageField, page: &Page) -> Option<u64> {
+        let is_average = field == PageField::Fact(PageFact::MapCount) && page.count_is_average;
+        page.map_count.filter(|_| is_average)
+    }
+
+    /// Why a fact is unknown.
+    pub fn reason(&self, gap: Gap) -> Reason {
+        match &self.subject.space {
+            Some(space) => gap.reason(&space.availability().counts),
+            None => gap.reason(&Ok(())),
+        }
+    }
+
+    /// A text that filters compare; `None` for a page that is charged to no cgroup.
+    ///
+    /// # Errors
+    /// The text is unknown, with the reason.
+    pub fn with_text<T>(&self, fact: PageFact, value: u64, is: impl FnOnce(&[u8]) -> T) -> Fact<Option<T>> {
+        if fact == PageFact::Cgroup && value == 0 {
+            return Ok(None);
+        }
+        if fact != PageFact::Cgroup {
+            return definitions::zone_name(value, &self.subject.machine).map(|name| Some(is(name.as_bytes())));
+        }
+        let mut last = self.cgroup.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = match &*last {
+            Some((known, name)) if *known == value => name,
+            _ => {
+                let name = cgroup_path(&self.subject.machine, value).map(|path| path.to_string());
+                &last.insert((value, name)).1
+            }
+        };
+        name.as_ref().map(|name| Some(is(name.as_bytes()))).map_err(Clone::clone)
+    }
+
+    /// All texts that a fact can be on this machine, if they are few: the names of its zones.
+    pub fn texts(&self, fact: PageFact) -> Option<Vec<String>> {
+        let zones = self.subject.machine.zones().ok().filter(|_| fact == PageFact::Zone)?;
+        let names: BTreeSet<String> = zones.iter().map(|zone| zone.name.to_string()).collect();
+        Some(names.into_iter().collect())
+    }
+
+    /// What a group of pages with this answer is called, and why the pages may not belong to it.
+    pub fn shown(&self, field: PageField, answer: Answer) -> (String, Option<Reason>) {
+        let definition = field.fact().definition();
+        match answer {
+            Answer::Is(value) if field.value_type() == ValueType::Boolean => {
+                let not = if value == 0 { "not " } else { "" };
+                (format!("{not}{}", Key::Page(field)), None)
+            }
+            Answer::Is(value) => match (definition.shown)(value, &self.subject.machine) {
+                Ok(name) => (name, None),
+                Err(reason) => (format!("inode {value}"), Some(reason)),
+            },
+            Answer::Unknown(Gap::NoZone) => ("in no zone".to_owned(), None),
+            Answer::Unknown(gap) => {
+                let name = match (field, gap) {
+                    (PageField::Fact(PageFact::State), gap) => gap.likeliest().word(),
+                    (_, Gap::DeviceFrame) => "hidden",
+                    _ => "unknown",
+                };
+                (name.to_owned(), Some(self.reason(gap)))
+            }
+            Answer::None | Answer::NotAsked => (definition.absent.to_owned(), None),
+        }
+    }
+
+    /// What a sweep has to read for the value of `field`: the fact, or whether it is this word.
+    ///
+    /// # Errors
+    /// It cannot be known here, or frames have no such fact.
+    pub fn require(&self, field: PageField) -> Result<Option<Facts>> {
+        let fact = field.fact();
+        let need = match &self.subject.space {
+            Some(space) => {
+                let need = words::need(field, space, &self.subject).unwrap_or_else(|| (fact.definition().need)(space));
+                space.require(need)?;
+                need
+            }
+            None if !fact.row().is_of_frames => return Ok(None),
+            None => {
+                let need = (fact.definition().need_of_frames)(&self.subject.machine);
+                require_of_frames(need, &self.subject.machine)?;
+                need
+            }
+        };
+        Ok(Some(need))
+    }
+
+    /// The same for a filter, which compares the texts of facts.
+    ///
+    /// # Errors
+    /// As [`FactReader::require`]; the texts cannot be known here.
+    pub fn require_compared(&self, field: PageField) -> Result<Option<Facts>> {
+        let need = self.require(field)?;
+        if field.fact() == PageFact::Cgroup && need.is_some() {
+            require_cgroup_paths(&self.subject.machine)?;
+        }
+        Ok(need)
+    }
+
+    /// The region with that index; `None` for frames, and for pages in no region.
+    #[inline]
+    pub(super) fn region(&self, index: Option<usize>) -> Option<&ViewedRegion> {
+        self.subject.space.as_ref()?.regions().get(index?)
+    }
+}
+
+/// Why it is unknown whether a present page is mapped only there.
+pub(super) use definitions::why_not_exclusive;
+
+/// Why the kind of a page in a region is not known.
+pub fn kind_unknown(page: &Page) -> Reason {
+    words::kind_gap(page).reason(&Ok(()))
+}

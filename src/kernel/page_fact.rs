@@ -1,0 +1,308 @@
+//! The facts about a page, one row each: the word that asks for it, and how the language may use it. Parser, completion,
+//! help, `where` and `by` read this table. What a fact needs and what its value is stands in `inspect::fact`.
+
+use super::page_flags::FLAGS;
+use super::{Kind, PageFlags, State};
+
+/// What the value of a word is: it decides how a filter uses the word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueType {
+    /// Stands alone: `dirty`.
+    Boolean,
+    /// Is compared with numbers: `mapcount > 1`.
+    Integer,
+    /// Is compared with `==` and `!=` to "text".
+    Text,
+    /// Is compared with `==` and `!=` to some of the boolean words: `state == swapped`.
+    Word,
+    /// Is asked for one of its members: `flags(dirty)`.
+    Set,
+}
+
+/// A row of the table.
+#[derive(Debug)]
+pub struct FactWords {
+    /// The word that asks for it.
+    pub word: &'static str,
+    /// Words that are accepted in its place.
+    pub accepted: &'static [&'static str],
+    /// Titles of columns that show it: errors lead from them to the word.
+    pub titles: &'static [&'static str],
+    /// The name of its field in JSON; empty where no record has one.
+    pub json: &'static str,
+    /// What it holds.
+    pub value_type: ValueType,
+    /// Whether pages can be grouped by it.
+    pub is_key: bool,
+    /// Whether frames without a process have it.
+    pub is_of_frames: bool,
+    /// What has to be readable, as the help names it; empty if nothing.
+    pub need: &'static str,
+    /// Its meaning.
+    pub about: &'static str,
+}
+
+macro_rules! yes {
+    (yes) => {
+        true
+    };
+    (no) => {
+        false
+    };
+}
+
+macro_rules! page_facts {
+    ($(
+        $(#[doc = $about:literal])*
+        $fact:ident = $word:literal, $json:literal, $type:ident, $key:ident, $frames:ident, $need:literal
+            $(, accepted $($accepted:literal)+)? $(, titles $($title:literal)+)?;
+    )*) => {
+        /// Something that is known, or not known, of a page or a frame.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum PageFact {
+            $($(#[doc = $about])* $fact,)*
+        }
+
+        impl PageFact {
+            /// Every one, in the order of the table.
+            pub const ALL: &'static [PageFact] = &[$(PageFact::$fact),*];
+
+            /// Its row.
+            pub const fn row(self) -> &'static FactWords {
+                match self {
+                    $(PageFact::$fact => const { &FactWords {
+                        word: $word,
+                        accepted: &[$($($accepted),+)?],
+                        titles: &[$($($title),+)?],
+                        json: $json,
+                        value_type: ValueType::$type,
+                        is_key: yes!($key),
+                        is_of_frames: yes!($frames),
+                        need: $need,
+                        about: concat!($($about),*).trim_ascii_start(),
+                    } },)*
+                }
+            }
+        }
+    };
+}
+
+page_facts! {
+    //  word          JSON field      value    a key  of frames  needs
+    /// The state of the page: `state == swapped`.
+    State = "state", "state", Word, yes, no, "";
+    /// The kind of the page: `kind != file`.
+    Kind = "kind", "kind", Word, yes, no, "";
+    /// The set of page flags.
+    Flags = "flags", "flags", Set, yes, yes, "flags";
+    /// Written since the soft-dirty bits were cleared.
+    SoftDirty = "soft_dirty", "soft_dirty", Boolean, yes, no, "soft-dirty";
+    /// Mapped only here (page-map bit 56).
+    Exclusive = "exclusive", "exclusive", Boolean, yes, no, "scan";
+    /// Mapped by one PMD as a huge page that is not of the hugetlb pool (the kernel's THP flag, set on any large
+    /// folio, is flags(thp)).
+    PmdMapped = "pmd_mapped", "", Boolean, yes, no, "scan", accepted "thp";
+    /// Mapped by one PMD or larger: THP or hugetlb.
+    Huge = "huge", "huge", Boolean, yes, no, "scan";
+    /// In a readable region.
+    Readable = "readable", "", Boolean, yes, no, "";
+    /// In a writable region.
+    Writable = "writable", "", Boolean, yes, no, "";
+    /// In an executable region.
+    Executable = "executable", "", Boolean, yes, no, "";
+    /// In a private (copy-on-write) region.
+    Private = "private", "", Boolean, yes, no, "";
+    /// In a shared region.
+    Shared = "shared", "", Boolean, yes, no, "";
+    /// The number of mappings of the frame (/proc/kpagecount).
+    MapCount = "mapcount", "map_count", Integer, yes, yes, "counts", titles "maps";
+    /// The number of references to the folio of the frame: a pin of a page that is no large folio is 1024.
+    RefCount = "refcount", "", Integer, yes, yes, "kcore";
+    /// Pinned, as for a device: a large folio with pins, or 1024 references that nothing else explains.
+    Pinned = "pinned", "", Boolean, yes, yes, "kcore";
+    /// Accessed through this mapping since the kernel last cleared the bit (page-table entry).
+    Accessed = "accessed", "", Boolean, yes, no, "kcore";
+    /// Written to through this mapping since the kernel last cleared the bit (page-table entry).
+    TableDirty = "pte_dirty", "", Boolean, yes, no, "kcore";
+    /// The order of the folio, which has 2^order pages; 0 is a single page.
+    Order = "order", "order", Integer, yes, yes, "flags";
+    /// The NUMA node of the frame.
+    Node = "node", "node", Integer, yes, yes, "frames";
+    /// The memory zone of the frame, such as "DMA32" or "Normal".
+    Zone = "zone", "zone", Text, yes, yes, "frames";
+    /// The memory cgroup that the frame is charged to, as its path or "@inode".
+    Cgroup = "cgroup", "cgroup", Text, yes, yes, "cgroups";
+    /// The page frame number.
+    Pfn = "pfn", "pfn", Integer, no, yes, "frames", titles "frame";
+    /// The physical address of the page.
+    Phys = "phys", "physical", Integer, no, yes, "frames", titles "physical";
+    /// The virtual address of the page.
+    Address = "address", "address", Integer, no, no, "", titles "start";
+}
+
+/// A word about pages: a fact, or whether a page has one state, kind or flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PageField {
+    /// A fact.
+    Fact(PageFact),
+    /// Whether the page is in this state.
+    State(State),
+    /// Whether the page is of this kind.
+    Kind(Kind),
+    /// Whether the frame has this flag.
+    Flag(PageFlags),
+}
+
+impl PageField {
+    /// The fact that it is about.
+    pub const fn fact(self) -> PageFact {
+        match self {
+            PageField::Fact(fact) => fact,
+            PageField::State(_) => PageFact::State,
+            PageField::Kind(_) => PageFact::Kind,
+            PageField::Flag(_) => PageFact::Flags,
+        }
+    }
+
+    /// What it holds.
+    pub const fn value_type(self) -> ValueType {
+        match self {
+            PageField::Fact(fact) => fact.row().value_type,
+            _ => ValueType::Boolean,
+        }
+    }
+
+    /// As it is written; empty for a flag without a name.
+    pub fn word(self) -> &'static str {
+        match self {
+            PageField::Fact(fact) => fact.row().word,
+            PageField::State(state) => state.word(),
+            PageField::Kind(kind) => kind.word(),
+            PageField::Flag(flag) => flag.known_name().unwrap_or_default(),
+        }
+    }
+
+    /// Whether it is a word by itself. Other flags are asked for as `flags(NAME)`, and sets by their members.
+    pub fn stands_alone(self) -> bool {
+        match self {
+            PageField::Flag(flag) => FLAG_WORDS.contains(&flag),
+            other => other.value_type() != ValueType::Set,
+        }
+    }
+
+    /// Its meaning.
+    pub fn about(self) -> &'static str {
+        match self {
+            PageField::Fact(fact) => fact.row().about,
+            PageField::State(state) => super::words::Worded::about(state),
+            PageField::Kind(kind) => super::words::Worded::about(kind),
+            PageField::Flag(flag) => FLAGS.iter().find(|info| info.flag == flag).map_or("", |info| info.meaning),
+        }
+    }
+}
+
+/// The flags that are words of their own; `flags(NAME)` asks for any flag.
+pub const FLAG_WORDS: &[PageFlags] = &[
+    PageFlags::DIRTY,
+    PageFlags::REFERENCED,
+    PageFlags::ACTIVE,
+    PageFlags::LOCKED,
+    PageFlags::WRITEBACK,
+    PageFlags::UNEVICTABLE,
+    PageFlags::MLOCKED,
+    PageFlags::SWAPBACKED,
+    PageFlags::IDLE,
+];
+
+/// What pages are grouped by. Each command says which keys it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// What is known of a page.
+    Page(PageField),
+    /// The region.
+    Region,
+    /// The file or the name that regions map.
+    Mapping,
+    /// The symbol in which the page begins.
+    Symbol,
+    /// The run of physically consecutive frames: a stream, not a group.
+    Run,
+}
+
+impl Key {
+    /// Every one that is a word: what comes from outside of a page first.
+    pub fn all() -> impl Iterator<Item = Key> {
+        let facts = PageFact::ALL.iter().filter(|fact| fact.row().is_key).map(|&fact| PageField::Fact(fact));
+        let states = State::ALL.iter().map(|&state| PageField::State(state));
+        let kinds = Kind::ALL.iter().map(|&kind| PageField::Kind(kind));
+        let flags = FLAG_WORDS.iter().map(|&flag| PageField::Flag(flag));
+        let pages = facts.chain(states).chain(kinds).chain(flags).map(Key::Page);
+        [Key::Region, Key::Mapping, Key::Symbol, Key::Run].into_iter().chain(pages)
+    }
+
+    /// As it is written; empty for a flag without a name.
+    pub fn word(self) -> &'static str {
+        match self {
+            Key::Page(field) => field.word(),
+            Key::Region => "region",
+            Key::Mapping => "mapping",
+            Key::Symbol => "symbol",
+            Key::Run => "run",
+        }
+    }
+
+    /// What its groups are.
+    pub const fn value_type(self) -> ValueType {
+        match self {
+            Key::Page(field) => field.value_type(),
+            _ => ValueType::Word,
+        }
+    }
+
+    /// What it groups by, for the help.
+    pub fn about(self) -> &'static str {
+        match self {
+            Key::Page(field) => field.about(),
+            Key::Region => "The region.",
+            Key::Mapping => "The file or the name that regions map.",
+            Key::Symbol => "The symbol in which the page begins.",
+            Key::Run => "The run of physically consecutive frames.",
+        }
+    }
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Key::Page(PageField::Flag(flag)) if !FLAG_WORDS.contains(flag) => {
+                write!(f, "flags({})", flag.names().first().map_or("", |name| name))
+            }
+            key => f.write_str(key.word()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_word_is_of_one_fact() {
+        let mut words = std::collections::BTreeSet::new();
+        for fact in PageFact::ALL {
+            let row = fact.row();
+            for word in [row.word].iter().chain(row.accepted).chain(row.titles) {
+                assert!(words.insert(*word), "{word}");
+            }
+            assert!(!row.about.is_empty(), "{}", row.word);
+        }
+        assert!(FLAG_WORDS.iter().all(|flag| flag.known_name().is_some()));
+    }
+
+    #[test]
+    fn a_flag_without_a_word_is_written_with_its_name() {
+        assert_eq!(Key::Page(PageField::Flag(PageFlags::THP)).to_string(), "flags(thp)");
+        assert_eq!(Key::Page(PageField::Flag(PageFlags::DIRTY)).to_string(), "dirty");
+        assert_eq!(Key::Page(PageField::Flag(PageFlags::from_bits_retain(1 << 60))).to_string(), "flags(bit60)");
+    }
+}

@@ -43,8 +43,10 @@ fn rows_join_neighbours_that_are_the_same() {
     // Other frames, other counts, another region.
     world.maps(0x107, 2, 900);
     world.maps(0x109, 2, 902);
-    world.counts.insert(902, 2);
-    world.counts.insert(903, 2);
+    for (page, frame) in [(0x109, 902), (0x10a, 903)] {
+        world.entries.insert(page, PRESENT | frame);
+        world.counts.insert(frame, 2);
+    }
     world.maps(0x112, 2, 300);
     world.maps(0x114, 2, 302);
     let (_, target) = world.target();

@@ -9,6 +9,7 @@ use super::super::hidden_words::{hide, why_hidden};
 use super::super::kernel_record;
 use super::super::page::Facts;
 use super::chunk::{PageStretch, PageStretches, StretchWords, UNREAD};
+use super::huge;
 use super::plan::PlanStep;
 use crate::kernel::{FrameNumber, PageFlags, PageMapEntry};
 use crate::process::{self, Categories, Machine, Process, WordFile};
@@ -63,19 +64,27 @@ impl FrameRun {
 }
 
 impl WantedFrames {
-    pub fn clear(&mut self) {
-        self.runs.clear();
-    }
-
-    /// What was gathered; in the order of frames after [`WantedFrames::sort`].
+    /// What was gathered, in the order of frames.
     fn runs(&self) -> &[FrameRun] {
         &self.runs
     }
 
+    /// Has the frames of single pages whose entries are chosen, in order.
+    fn gather(&mut self, stretches: &PageStretches, is_chosen: impl Fn(usize) -> bool) {
+        self.runs.clear();
+        for stretch in &stretches.all {
+            if let StretchWords::Read { at, stride: 1, .. } = &stretch.words {
+                let entries = stretches.entries.get(at.clone()).unwrap_or_default();
+                self.add(entries, at.start, &is_chosen);
+            }
+        }
+        self.runs.sort_unstable_by_key(|run| run.frame);
+    }
+
     /// Adds the frames of those of `entries`, the first of which has index `base`, that are chosen.
-    fn add(&mut self, entries: &[PageMapEntry], base: usize, chosen: &EntryChoice) {
+    fn add(&mut self, entries: &[PageMapEntry], base: usize, is_chosen: &impl Fn(usize) -> bool) {
         let entries = entries.iter().enumerate();
-        for (offset, entry) in entries.filter(|(offset, _)| chosen.contains(base + offset)) {
+        for (offset, entry) in entries.filter(|(offset, _)| is_chosen(base + offset)) {
             let Some(frame) = entry.frame().map(FrameNumber::get) else {
                 continue;
             };
@@ -85,10 +94,6 @@ impl WantedFrames {
                 _ => self.runs.push(FrameRun { frame, pages: 1, index }),
             }
         }
-    }
-
-    pub fn sort(&mut self) {
-        self.runs.sort_unstable_by_key(|run| run.frame);
     }
 
     /// Sets the slots of all entries that have a frame to what `read` gives for the frames from a first one on; it
@@ -140,15 +145,14 @@ pub(super) fn look_up_frames(
     space: &AddressSpace,
     question: &Question,
 ) -> process::Result<()> {
-    let machine = &*space.target().machine;
     let first = question.needed_of_all(space);
-    look_up_words(stretches, wanted, machine, first & Facts::WORDS, &EntryChoice::All)?;
+    look_up_words(stretches, wanted, space, first & Facts::WORDS, &EntryChoice::All)?;
     let mut rest = question.need.difference(first) & Facts::WORDS;
     // What was read for pins has the references too.
     rest.set(Facts::REFERENCES, rest.contains(Facts::REFERENCES) && !first.contains(Facts::PINS));
     if !rest.is_empty() {
         let chosen = choose_kept(stretches, space, question, first);
-        look_up_words(stretches, wanted, machine, rest, &chosen)?;
+        look_up_words(stretches, wanted, space, rest, &chosen)?;
     }
     if (first | question.need).contains(Facts::COUNTS) {
         count_own_mappings(stretches, space);
@@ -208,25 +212,18 @@ fn choose_kept(stretches: &PageStretches, space: &AddressSpace, question: &Quest
 fn look_up_words(
     stretches: &mut PageStretches,
     wanted: &mut WantedFrames,
-    machine: &Machine,
+    space: &AddressSpace,
     need: Facts,
     chosen: &EntryChoice,
 ) -> process::Result<()> {
     if need.is_empty() {
         return Ok(());
     }
-    wanted.clear();
-    for stretch in &stretches.all {
-        if let StretchWords::Read { at, stride: 1, .. } = &stretch.words {
-            let entries = stretches.entries.get(at.clone()).unwrap_or_default();
-            wanted.add(entries, at.start, chosen);
-        }
-    }
-    wanted.sort();
+    let machine = &*space.target().machine;
+    wanted.gather(stretches, |slot| chosen.contains(slot));
     let entries = stretches.entries.len();
     let files = [
         (Facts::FLAGS, WordFile::FrameFlags, &mut stretches.flags),
-        (Facts::COUNTS, WordFile::FrameCounts, &mut stretches.counts),
         (Facts::CGROUPS, WordFile::FrameCgroups, &mut stretches.cgroups),
     ];
     let mut flags: Option<&Vec<u64>> = None;
@@ -252,7 +249,44 @@ fn look_up_words(
         stretches.holders.resize(entries, None);
         wanted.fill(&mut stretches.holders, |first, into| kernel_record::read_holders(machine, first, need, into))?;
     }
+    if need.contains(Facts::COUNTS) {
+        look_up_counts(stretches, wanted, space, chosen)?;
+    }
     look_up_huge(stretches, machine, need, chosen)
+}
+
+/// Looks up map counts. Bit 56 of an entry outside of huge mappings is a map count of 1, where the kernel counts each
+/// page (pte_to_pagemap_entry in fs/proc/task_mmu.c): counts are read only for the other entries.
+fn look_up_counts(
+    stretches: &mut PageStretches,
+    wanted: &mut WantedFrames,
+    space: &AddressSpace,
+    chosen: &EntryChoice,
+) -> process::Result<()> {
+    let mut counts = std::mem::take(&mut stretches.counts);
+    counts.clear();
+    counts.resize(stretches.entries.len(), UNREAD);
+    for stretch in stretches.all.iter().filter(|_| space.has_exact_counts()) {
+        let (Some(at), StretchWords::Read { stride: 1, .. }) = (slots(stretch, space), &stretch.words) else {
+            continue;
+        };
+        let entries = stretches.entries.get(at.clone()).unwrap_or_default();
+        let told = counts.get_mut(at.clone()).unwrap_or_default();
+        for (entry, (slot, count)) in entries.iter().zip(at.zip(told.iter_mut())) {
+            if entry.is_present() && entry.is_exclusive() && chosen.contains(slot) {
+                *count = 1;
+            }
+        }
+        let viewed = stretch.region.and_then(|index| space.regions().get(index));
+        for block in huge::blocks(space, viewed, stretch.range, entries) {
+            told.get_mut(block).unwrap_or_default().fill(UNREAD);
+        }
+    }
+    wanted.gather(stretches, |slot| chosen.contains(slot) && counts.get(slot) == Some(&UNREAD));
+    let machine = &space.target().machine;
+    let read = wanted.fill(&mut counts, |first, into| machine.frame_words(WordFile::FrameCounts, first, into));
+    stretches.counts = counts;
+    read
 }
 
 /// The folio orders of all frames whose flags have just been read. At the edges of runs a few more flags are read.
@@ -293,7 +327,7 @@ pub(super) fn set_exclusive(
         return Ok(());
     }
     if !need.contains(Facts::COUNTS) {
-        look_up_words(stretches, wanted, &space.target().machine, Facts::COUNTS, &EntryChoice::Some(huge))?;
+        look_up_words(stretches, wanted, space, Facts::COUNTS, &EntryChoice::Some(huge))?;
     }
     for stretch in &stretches.all {
         let Some(at) = slots(stretch, space) else {

@@ -9,6 +9,7 @@
 mod behind;
 mod chunk;
 mod frames;
+mod huge;
 mod plan;
 mod tables;
 #[cfg(test)]
@@ -491,12 +492,9 @@ fn scan_marks(
     let entries = stretches.entries.get(at).unwrap_or_default();
     let may_be_zero = |entry: &PageMapEntry| entry.is_present() && !entry.is_file_or_shared() && !entry.is_exclusive();
     let page = space.page();
-    let huge_pages = target.machine.huge_page_bytes().map_or(1, |bytes| (bytes >> page.shift()).max(1));
-    let of_region = viewed.map_or(range, |viewed| viewed.region.range);
-    let of_region = page.index(of_region.start())..page.index(of_region.end());
     let asks = wanted.contains(Categories::ZERO) && entries.iter().any(may_be_zero)
         || wanted.contains(Categories::HUGE)
-            && (hugetlb || may_hold_huge(entries, page.index(range.start()), huge_pages, of_region));
+            && (hugetlb || huge::blocks(space, viewed, range, entries).next().is_some());
     let from = stretches.marks.len();
     if asks {
         // `HUGE` costs nothing more, and distinguishes the huge page of zeros from the small one.
@@ -510,33 +508,4 @@ fn scan_marks(
         }
     }
     Ok(Some(from..stretches.marks.len()))
-}
-
-/// Whether `entries` may hold a huge mapping, or a part of one. Then both ends of an aligned stretch of `pages` are
-/// present, and their frames, unless hidden, are as far apart as the ends. `index` is the page index of the first
-/// entry. A huge mapping lies whole in `region`.
-fn may_hold_huge(entries: &[PageMapEntry], index: u64, pages: u64, region: Range<u64>) -> bool {
-    let mut rest = entries;
-    let mut index = index;
-    while !rest.is_empty() {
-        let start = index - index % pages;
-        let end = start.saturating_add(pages);
-        let (stretch, beyond) = rest.split_at(rest.len().min((end - index) as usize));
-        if region.start <= start
-            && end <= region.end
-            && let (Some(first), Some(last)) = (stretch.first(), stretch.last())
-        {
-            let whole = stretch.len() as u64 - 1;
-            let apart = match (first.frame(), last.frame()) {
-                (Some(first), Some(last)) => last.get().wrapping_sub(first.get()),
-                _ => whole,
-            };
-            if first.is_present() && last.is_present() && apart == whole {
-                return true;
-            }
-        }
-        index = end;
-        rest = beyond;
-    }
-    false
 }

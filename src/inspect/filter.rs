@@ -229,11 +229,12 @@ impl AddressSpace {
             return need;
         }
         let are_known = || self.availability().flags.is_ok();
-        // Without marked entries, only flags distinguish a page that a PMD maps from a copy.
-        let tell_kinds =
-            need.contains(Facts::KINDS) && are_known() && (self.is_merging() || !self.huge_files_are_marked());
-        let tell_huge =
-            need.intersects(Facts::HUGE | Facts::OWNERS) && !self.target().process.has_scan() && are_known();
+        let has_scan = self.target().process.has_scan();
+        // Without a scan, only flags identify the page of zeros, and without marked entries a page that a PMD maps.
+        let tell_kinds = need.contains(Facts::KINDS)
+            && are_known()
+            && (!has_scan || self.is_merging() || !self.huge_files_are_marked());
+        let tell_huge = need.intersects(Facts::HUGE | Facts::OWNERS) && !has_scan && are_known();
         if tell_kinds || tell_huge || need.contains(Facts::ORDER) { need | Facts::FLAGS } else { need }
     }
 

@@ -2,6 +2,7 @@
 //! the real gdb, and the packages.
 
 mod absent;
+mod agreement;
 mod capabilities;
 mod captures;
 mod codes;

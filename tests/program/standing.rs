@@ -10,15 +10,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 
 /// `nobody`, as nearly every system has it.
-const USER: &str = "65534";
+pub const USER: &str = "65534";
 
 /// A home that everybody may read, with a copy of the program: this build may be where others cannot reach it.
-struct Place {
+pub struct Place {
     home: Home,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let home = Home::new();
         executable::copy(PMDB, home.path("pmdb"));
         fs::set_permissions(home.path("pmdb"), PermissionsExt::from_mode(0o755)).unwrap();
@@ -27,7 +27,7 @@ impl Place {
     }
 
     /// A program that runs this one: `setpriv …`, `unshare …`, or nothing.
-    fn command(&self, wrapper: &[&str], arguments: &[&str]) -> Command {
+    pub fn command(&self, wrapper: &[&str], arguments: &[&str]) -> Command {
         let program = self.home.path("pmdb");
         let mut command = match wrapper {
             [] => Command::new(program),
@@ -52,7 +52,7 @@ impl Place {
     }
 
     /// Why nothing can be run so here, if it cannot.
-    fn cannot(&self, wrapper: &[&str]) -> Option<String> {
+    pub fn cannot(&self, wrapper: &[&str]) -> Option<String> {
         match self.command(wrapper, &["--version"]).output() {
             Err(error) => Some(format!("{}: {error}", wrapper[0])),
             Ok(output) if !output.status.success() => {
@@ -75,7 +75,7 @@ impl Place {
     }
 }
 
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 

@@ -2,6 +2,7 @@
 
 mod any;
 mod casts;
+mod facts;
 mod filters;
 mod language;
 mod memory;

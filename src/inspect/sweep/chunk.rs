@@ -3,11 +3,10 @@
 
 use super::super::address_space::AddressSpace;
 use super::super::classify::{Backing, KernelBehaviour, PageObservation, RegionFacts, classify};
-use super::super::frames::{common_word, same_word};
-pub(in crate::inspect) use super::super::hidden_words::UNREAD;
-use super::super::holders::FrameHolders;
+use super::super::frames::common_word;
 use super::super::page::{Facts, InZone, Page, StateSet, huge_without_scan};
 use super::super::region::ViewedRegion;
+use super::columns::{Column, ColumnSlices, Columns};
 use crate::kernel::physical::Zones;
 use crate::kernel::{
     AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, State, SwapEntry, TableBits, VirtualAddress,
@@ -66,24 +65,8 @@ pub(in crate::inspect) enum ChunkContent<'a> {
 pub(in crate::inspect) struct EntryWords<'a> {
     /// Page-map entries.
     pub entries: &'a [PageMapEntry],
-    /// The flags of the frames; empty when not read.
-    pub flags: &'a [u64],
-    /// For huge mappings the flags of the first tail, which stand for all tails; otherwise empty.
-    pub tail_flags: &'a [u64],
-    /// The map counts of the frames; empty when not read.
-    pub counts: &'a [u64],
-    /// How often pmdb itself maps each; empty where it maps none of the files.
-    pub own_counts: &'a [u64],
-    /// The orders of the folios that the frames are of; empty when not asked for.
-    pub orders: &'a [u64],
-    /// The inodes of their memory cgroups; empty when not read.
-    pub cgroups: &'a [u64],
-    /// Who holds their folios; empty when not read.
-    pub holders: &'a [Option<FrameHolders>],
-    /// The bits of their entries in page tables; empty when not read.
-    pub tables: &'a [Option<TableBits>],
-    /// The frames of device mappings; empty where there are none, and when not asked for.
-    pub device_frames: &'a [Option<FrameNumber>],
+    /// What was read beside them.
+    pub columns: ColumnSlices<'a>,
     /// The scan categories, by index of entry; `None` when not asked for.
     pub marks: Option<&'a [CategoryMark]>,
     /// Pages that an entry stands for.
@@ -110,13 +93,7 @@ impl<'a> Chunk<'a> {
 
     /// Whether `words` has only the entries of single pages.
     fn has_only_entries(&self, words: EntryWords<'_>) -> bool {
-        words.stride == 1
-            && words.marks.is_none()
-            && self.zones.is_none()
-            && words.holders.is_empty()
-            && words.tables.is_empty()
-            && words.device_frames.is_empty()
-            && [words.flags, words.counts, words.orders, words.cgroups].iter().all(|words| words.is_empty())
+        words.stride == 1 && words.marks.is_none() && self.zones.is_none() && words.columns.are_empty()
     }
 
     /// The numbers of pages whose backing content is unknown, each with the reason.
@@ -172,16 +149,7 @@ impl<'a> Chunk<'a> {
 pub(super) struct PageStretches {
     pub all: Vec<PageStretch>,
     pub entries: Vec<PageMapEntry>,
-    pub flags: Vec<u64>,
-    /// The flags of first tails, for huge mappings; no longer than the last of these.
-    pub tail_flags: Vec<u64>,
-    pub counts: Vec<u64>,
-    pub own: Vec<u64>,
-    pub orders: Vec<u64>,
-    pub cgroups: Vec<u64>,
-    pub holders: Vec<Option<FrameHolders>>,
-    pub tables: Vec<Option<TableBits>>,
-    pub device_frames: Vec<Option<FrameNumber>>,
+    pub columns: Columns,
     pub marks: Vec<CategoryMark>,
 }
 
@@ -215,15 +183,7 @@ impl PageStretches {
     pub fn clear(&mut self) {
         self.all.clear();
         self.entries.clear();
-        self.flags.clear();
-        self.tail_flags.clear();
-        self.counts.clear();
-        self.own.clear();
-        self.orders.clear();
-        self.cgroups.clear();
-        self.holders.clear();
-        self.tables.clear();
-        self.device_frames.clear();
+        self.columns.clear();
         self.marks.clear();
     }
 
@@ -247,18 +207,7 @@ impl PageStretches {
             StretchWords::Present => ChunkContent::Present,
             StretchWords::Read { at, marks, stride } => ChunkContent::Read(EntryWords {
                 entries: self.entries.get(at.clone()).unwrap_or_default(),
-                flags: self.flags.get(at.clone()).unwrap_or_default(),
-                tail_flags: match stride {
-                    1 => &[],
-                    _ => self.tail_flags.get(at.clone()).unwrap_or_default(),
-                },
-                counts: self.counts.get(at.clone()).unwrap_or_default(),
-                own_counts: self.own.get(at.clone()).unwrap_or_default(),
-                orders: self.orders.get(at.clone()).unwrap_or_default(),
-                cgroups: self.cgroups.get(at.clone()).unwrap_or_default(),
-                holders: self.holders.get(at.clone()).unwrap_or_default(),
-                tables: self.tables.get(at.clone()).unwrap_or_default(),
-                device_frames: self.device_frames.get(at.clone()).unwrap_or_default(),
+                columns: self.columns.slice(at),
                 marks: marks.as_ref().and_then(|marks| self.marks.get(marks.clone())),
                 stride: *stride,
             }),
@@ -391,19 +340,13 @@ impl ChunkPages<'_> {
             (behind, limit.min(usize::try_from(pages).unwrap_or(limit)))
         };
         let mut alike = count_alike(rest.get(..limit.min(rest.len()))?, words.stride);
-        let flags = same_word(words.flags, first, &mut alike);
-        let tail_flags = same_word(words.tail_flags, first, &mut alike);
-        let map_count = same_word(words.counts, first, &mut alike);
-        let own = same_word(words.own_counts, first, &mut alike);
-        let order = same_word(words.orders, first, &mut alike);
-        let cgroup = same_word(words.cgroups, first, &mut alike);
-        let holders = common_word(words.holders, first, &mut alike).flatten();
-        let table = common_word(words.tables, first, &mut alike).flatten();
-        let device_frame = consecutive(words.device_frames, first, &mut alike);
+        let read = words.columns.words_at(first, &mut alike);
+        let holders = common_word(words.columns.holders, first, &mut alike).flatten();
         let zone = self.zone(entry, words.stride, &mut alike);
         // A head has other flags than its tails: with flags, huge mappings come one by one and in two parts.
+        let flags = read.of(Column::Flags).map(PageFlags::from_bits_retain);
         let parted = words.stride > 1 && flags.is_some();
-        let flags = flags.map(PageFlags::from_bits_retain);
+        let map_count = read.of(Column::Counts);
         let evidence = PageObservation { entry: Some(entry), flags, categories, content, slot };
         let (states, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
         // Several zero pages in one `Page` have the same frame. s390x and MIPS have more than one frame of zeros, and
@@ -421,7 +364,9 @@ impl ChunkPages<'_> {
             kind,
             flags,
             map_count,
-            own_mappings: map_count.zip(own).map_or(0, |(count, own)| own.min(count.saturating_sub(1))),
+            own_mappings: map_count
+                .zip(read.of(Column::Own))
+                .map_or(0, |(count, own)| own.min(count.saturating_sub(1))),
             huge: categories
                 .filter(|_| self.chunk.need.contains(Facts::HUGE))
                 .map(|categories| categories.contains(Categories::HUGE))
@@ -430,12 +375,12 @@ impl ChunkPages<'_> {
             count_is_average: !self.chunk.has_exact_counts
                 && map_count.is_some_and(|count| count > 0)
                 && flags.is_none_or(PageFlags::is_in_large_folio),
-            order: order.and_then(|order| u8::try_from(order).ok()),
+            order: read.of(Column::Orders).and_then(|order| u8::try_from(order).ok()),
             zone,
-            cgroup,
+            cgroup: read.of(Column::Cgroups),
             holders,
-            table,
-            device_frame,
+            table: read.of(Column::Tables).map(|bits| TableBits::from_bits_retain(bits as u8)),
+            device_frame: read.of(Column::DeviceFrames).map(FrameNumber::new),
             content,
             slot,
         };
@@ -444,7 +389,7 @@ impl ChunkPages<'_> {
         }
         self.rest = Some(Page {
             pages: page.pages - 1,
-            flags: tail_flags.map(PageFlags::from_bits_retain),
+            flags: read.of(Column::TailFlags).map(PageFlags::from_bits_retain),
             ..page.nth(1, self.chunk.size)
         });
         Some(page.nth(0, self.chunk.size))
@@ -514,16 +459,6 @@ impl ChunkPages<'_> {
         }
         (Some(Categories::empty()), usize::MAX)
     }
-}
-
-/// The frame at `first`, if there is one; cuts `alike` to as many as follow it, or as have none either.
-fn consecutive(frames: &[Option<FrameNumber>], first: usize, alike: &mut usize) -> Option<FrameNumber> {
-    let frames = frames.get(first..)?;
-    let &begin = frames.first()?;
-    let goes_on =
-        |&(index, frame): &(u64, &Option<FrameNumber>)| *frame == begin.and_then(|begin| begin.checked_add(index));
-    *alike = (0..).zip(frames).take(*alike).take_while(goes_on).count();
-    begin
 }
 
 /// How many entries from the first on differ in nothing but consecutive frames.

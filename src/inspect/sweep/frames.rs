@@ -8,7 +8,8 @@ use super::super::folio::Folio;
 use super::super::hidden_words::{hide, why_hidden};
 use super::super::kernel_record;
 use super::super::page::Facts;
-use super::chunk::{PageStretch, PageStretches, StretchWords, UNREAD};
+use super::chunk::{PageStretch, PageStretches, StretchWords};
+use super::columns::{Column, Columns, UNREAD};
 use super::huge;
 use super::plan::PlanStep;
 use crate::kernel::{FrameNumber, PageFlags, PageMapEntry};
@@ -175,8 +176,9 @@ fn count_own_mappings(stretches: &mut PageStretches, space: &AddressSpace) {
         let Some(observer) = space.observer().ok().filter(|observer| observer.maps(&viewed.region)) else {
             continue;
         };
-        stretches.own.resize(stretches.entries.len(), 0);
-        if let (Some(entries), Some(own)) = (stretches.entries.get(at.clone()), stretches.own.get_mut(at.clone())) {
+        let own = stretches.columns.of_mut(Column::Own);
+        own.resize(stretches.entries.len(), 0);
+        if let (Some(entries), Some(own)) = (stretches.entries.get(at.clone()), own.get_mut(at.clone())) {
             observer.count(&viewed.region, stretch.range.start(), entries, space.page(), own);
         }
     }
@@ -223,31 +225,24 @@ fn look_up_words(
     wanted.gather(stretches, |slot| chosen.contains(slot));
     let entries = stretches.entries.len();
     let files = [
-        (Facts::FLAGS, WordFile::FrameFlags, &mut stretches.flags),
-        (Facts::CGROUPS, WordFile::FrameCgroups, &mut stretches.cgroups),
+        (Facts::FLAGS, WordFile::FrameFlags, Column::Flags),
+        (Facts::CGROUPS, WordFile::FrameCgroups, Column::Cgroups),
     ];
-    let mut flags: Option<&Vec<u64>> = None;
-    for (asked, file, words) in files {
+    for (asked, file, column) in files {
         if need.contains(asked) {
-            words.clear();
-            words.resize(entries, UNREAD);
+            let words = stretches.columns.begin(column, entries);
             wanted.fill(words, |first, into| machine.frame_words(file, first, into))?;
-            for run in wanted.runs() {
-                let flags = flags.as_ref().and_then(|flags| flags.get(run.slots())).unwrap_or_default();
-                let words = words.get_mut(run.slots()).unwrap_or_default();
-                hide(machine, file, FrameNumber::new(run.frame), words, flags);
-            }
-            if file == WordFile::FrameFlags {
-                flags = Some(&*words);
-            }
+            hide_words(&mut stretches.columns, wanted, machine, column, file);
         }
     }
     if need.contains(Facts::ORDER) {
         find_orders(stretches, wanted, machine)?;
     }
     if need.intersects(Facts::RECORDS) {
-        stretches.holders.resize(entries, None);
-        wanted.fill(&mut stretches.holders, |first, into| kernel_record::read_holders(machine, first, need, into))?;
+        stretches.columns.holders.resize(entries, None);
+        wanted.fill(&mut stretches.columns.holders, |first, into| {
+            kernel_record::read_holders(machine, first, need, into)
+        })?;
     }
     if need.contains(Facts::COUNTS) {
         look_up_counts(stretches, wanted, space, chosen)?;
@@ -263,9 +258,7 @@ fn look_up_counts(
     space: &AddressSpace,
     chosen: &EntryChoice,
 ) -> process::Result<()> {
-    let mut counts = std::mem::take(&mut stretches.counts);
-    counts.clear();
-    counts.resize(stretches.entries.len(), UNREAD);
+    let mut counts = std::mem::take(stretches.columns.begin(Column::Counts, stretches.entries.len()));
     for stretch in stretches.all.iter().filter(|_| space.has_exact_counts()) {
         let (Some(at), StretchWords::Read { stride: 1, .. }) = (slots(stretch, space), &stretch.words) else {
             continue;
@@ -285,19 +278,31 @@ fn look_up_counts(
     wanted.gather(stretches, |slot| chosen.contains(slot) && counts.get(slot) == Some(&UNREAD));
     let machine = &space.target().machine;
     let read = wanted.fill(&mut counts, |first, into| machine.frame_words(WordFile::FrameCounts, first, into));
-    stretches.counts = counts;
+    *stretches.columns.of_mut(Column::Counts) = counts;
+    hide_words(&mut stretches.columns, wanted, machine, Column::Counts, WordFile::FrameCounts);
     read
+}
+
+/// Makes [`UNREAD`] of the words of wanted frames that the kernel does not show.
+fn hide_words(columns: &mut Columns, wanted: &WantedFrames, machine: &Machine, column: Column, file: WordFile) {
+    let mut words = std::mem::take(columns.of_mut(column));
+    let all_flags = if column == Column::Flags { &[] } else { columns.of(Column::Flags) };
+    for run in wanted.runs() {
+        let flags = all_flags.get(run.slots()).unwrap_or_default();
+        let words = words.get_mut(run.slots()).unwrap_or_default();
+        hide(machine, file, FrameNumber::new(run.frame), words, flags);
+    }
+    *columns.of_mut(column) = words;
 }
 
 /// The folio orders of all frames whose flags have just been read. At the edges of runs a few more flags are read.
 fn find_orders(stretches: &mut PageStretches, wanted: &WantedFrames, machine: &Machine) -> process::Result<()> {
-    stretches.orders.clear();
-    stretches.orders.resize(stretches.entries.len(), UNREAD);
+    let mut all = std::mem::take(stretches.columns.begin(Column::Orders, stretches.entries.len()));
     let mut last: Option<Folio> = None;
     for run in wanted.runs() {
         let slots = run.slots();
-        let words = stretches.flags.get(slots.clone()).unwrap_or_default();
-        let orders = stretches.orders.get_mut(slots).unwrap_or_default();
+        let words = stretches.columns.of(Column::Flags).get(slots.clone()).unwrap_or_default();
+        let orders = all.get_mut(slots).unwrap_or_default();
         let flags = |index: usize| {
             let word = words.get(index).filter(|&&word| word != UNREAD)?;
             Some(PageFlags::from_bits_retain(*word))
@@ -308,6 +313,7 @@ fn find_orders(stretches: &mut PageStretches, wanted: &WantedFrames, machine: &M
             orders.fill(folio.order.into());
         })?;
     }
+    *stretches.columns.of_mut(Column::Orders) = all;
     Ok(())
 }
 
@@ -333,14 +339,14 @@ pub(super) fn set_exclusive(
         let Some(at) = slots(stretch, space) else {
             continue;
         };
-        let counts = stretches.counts.get(at.clone()).unwrap_or_default();
+        let counts = stretches.columns.of(Column::Counts).get(at.clone()).unwrap_or_default();
         let entries = stretches.entries.get_mut(at).unwrap_or_default();
         for (entry, &count) in entries.iter_mut().zip(counts).filter(|(_, count)| **count != UNREAD) {
             *entry = entry.with_exclusive(count == 1);
         }
     }
     if !need.contains(Facts::COUNTS) {
-        stretches.counts.clear();
+        stretches.columns.of_mut(Column::Counts).clear();
     }
     Ok(())
 }
@@ -352,7 +358,7 @@ fn huge_entries(stretches: &PageStretches, space: &AddressSpace) -> Vec<bool> {
         let (Some(at), StretchWords::Read { marks, .. }) = (slots(stretch, space), &stretch.words) else {
             continue;
         };
-        let flags = stretches.flags.get(at.clone()).unwrap_or_default();
+        let flags = stretches.columns.of(Column::Flags).get(at.clone()).unwrap_or_default();
         let chosen = huge.get_mut(at).unwrap_or_default();
         match marks.as_ref().and_then(|marks| stretches.marks.get(marks.clone())) {
             Some(marks) => {
@@ -486,29 +492,29 @@ fn look_up_piece(
             continue;
         }
         if need.contains(Facts::FLAGS) && read? == flags.len() {
-            stretches.tail_flags.resize(stretches.entries.len(), UNREAD);
-            set_word(&mut stretches.flags, slot, flags[0].bits());
-            set_word(&mut stretches.tail_flags, slot, flags[1].bits());
+            stretches.columns.of_mut(Column::TailFlags).resize(stretches.entries.len(), UNREAD);
+            stretches.columns.set(Column::Flags, slot, flags[0].bits());
+            stretches.columns.set(Column::TailFlags, slot, flags[1].bits());
         }
         if need.contains(Facts::CGROUPS) {
             let mut inode = [0];
             if machine.frame_cgroups(head, &mut inode)? > 0 {
-                set_word(&mut stretches.cgroups, slot, inode[0]);
+                stretches.columns.set(Column::Cgroups, slot, inode[0]);
             }
         }
         if need.contains(Facts::ORDER) {
             let folio = Folio::find(machine, head, flags[0])?;
             let order = folio.map_or(UNREAD, |folio| folio.order.into());
-            set_word(&mut stretches.orders, slot, order);
+            stretches.columns.set(Column::Orders, slot, order);
         }
         if need.intersects(Facts::RECORDS) {
-            stretches.holders.resize(stretches.entries.len(), None);
-            let holders = stretches.holders.get_mut(slot..=slot).unwrap_or_default();
+            stretches.columns.holders.resize(stretches.entries.len(), None);
+            let holders = stretches.columns.holders.get_mut(slot..=slot).unwrap_or_default();
             kernel_record::read_holders(machine, head, need, holders)?;
         }
         if need.contains(Facts::COUNTS) {
             match map_counts(machine, head, flags[0], stride)? {
-                HugeMapCounts::Same(count) => set_word(&mut stretches.counts, slot, count),
+                HugeMapCounts::Same(count) => stretches.columns.set(Column::Counts, slot, count),
                 HugeMapCounts::Each(counts) => differing.push((slot, counts)),
             }
         }
@@ -535,30 +541,10 @@ fn expand(
         let each = (0..stride).map(|page| PageMapEntry::new(entry.raw() + page * step));
         stretches.entries.extend(each);
         let end = stretches.entries.len();
-        // What was not read has no words at all.
-        let (flags, tail_flags) = (stretches.flags.get(slot).copied(), stretches.tail_flags.get(slot));
-        if let Some(head) = flags {
-            let tail = tail_flags.copied().unwrap_or(UNREAD);
-            stretches.flags.push(head);
-            stretches.flags.resize(end, tail);
-        }
-        for words in [&mut stretches.orders, &mut stretches.cgroups] {
-            if let Some(&word) = words.get(slot) {
-                words.resize(end, word);
-            }
-        }
-        if let Some(&holders) = stretches.holders.get(slot) {
-            stretches.holders.resize(end, holders);
-        }
-        if let Some(&bits) = stretches.tables.get(slot) {
-            stretches.tables.resize(end, bits);
-        }
-        match differing.next_if(|(differs, _)| *differs == slot) {
-            Some((_, counts)) => stretches.counts.extend(counts),
-            None => {
-                let count = stretches.counts.get(slot).copied().unwrap_or(UNREAD);
-                stretches.counts.resize(end, count);
-            }
+        stretches.columns.repeat(slot, stride as usize, end);
+        if let Some((_, counts)) = differing.next_if(|(differs, _)| *differs == slot) {
+            let into = stretches.columns.of_mut(Column::Counts).get_mut(end - counts.len()..);
+            into.unwrap_or_default().copy_from_slice(counts);
         }
     }
     let at = first..stretches.entries.len();
@@ -567,12 +553,6 @@ fn expand(
         && let StretchWords::Read { marks, .. } = &stretch.words
     {
         stretch.words = StretchWords::Read { marks: marks.is_some().then_some(marked), at, stride: 1 };
-    }
-}
-
-fn set_word(words: &mut [u64], slot: usize, word: u64) {
-    if let Some(place) = words.get_mut(slot) {
-        *place = word;
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod behind;
 mod chunk;
+mod columns;
 mod frames;
 mod huge;
 mod plan;
@@ -19,7 +20,8 @@ pub use chunk::{Chunk, ChunkPages};
 
 /// The raw words, for callers that compare without decoding.
 pub(super) mod raw {
-    pub(in crate::inspect) use super::chunk::{ChunkContent, EntryWords, UNREAD};
+    pub(in crate::inspect) use super::chunk::{ChunkContent, EntryWords};
+    pub(in crate::inspect) use super::columns::{Column, UNREAD};
 }
 
 use super::address_space::AddressSpace;

@@ -3,6 +3,7 @@
 use super::super::address_space::AddressSpace;
 use super::super::table_entry::confirmed;
 use super::chunk::{PageStretches, StretchWords};
+use super::columns::{Column, UNREAD};
 use crate::process;
 
 /// Reads the frames of device mappings.
@@ -17,10 +18,10 @@ pub(super) fn read_devices(stretches: &mut PageStretches, space: &AddressSpace) 
     for (stretch, at) in of_devices {
         let mut found = vec![None; at.len()];
         space.target().process.table_entries(space.page().index(stretch.range.start()), &mut found)?;
-        stretches.device_frames.resize(stretches.entries.len(), None);
-        let frames = stretches.device_frames.get_mut(at.clone()).unwrap_or_default();
-        for (frame, found) in frames.iter_mut().zip(found) {
-            *frame = found.map(|entry| entry.frame);
+        let frames = stretches.columns.of_mut(Column::DeviceFrames);
+        frames.resize(stretches.entries.len(), UNREAD);
+        for (frame, found) in frames.get_mut(at.clone()).unwrap_or_default().iter_mut().zip(found) {
+            *frame = found.map_or(UNREAD, |entry| entry.frame.get());
         }
     }
     Ok(())
@@ -29,7 +30,7 @@ pub(super) fn read_devices(stretches: &mut PageStretches, space: &AddressSpace) 
 /// Reads the bits of the entries of all pages that have a frame.
 pub(super) fn read_tables(stretches: &mut PageStretches, space: &AddressSpace) -> process::Result<()> {
     let process = &space.target().process;
-    stretches.tables.resize(stretches.entries.len(), None);
+    stretches.columns.begin(Column::Tables, stretches.entries.len());
     let mut found = Vec::new();
     for stretch in &stretches.all {
         let StretchWords::Read { at, stride, .. } = &stretch.words else {
@@ -46,9 +47,9 @@ pub(super) fn read_tables(stretches: &mut PageStretches, space: &AddressSpace) -
             }
         }
         let entries = stretches.entries.get(at.clone()).unwrap_or_default();
-        let bits = stretches.tables.get_mut(at.clone()).unwrap_or_default();
+        let bits = stretches.columns.of_mut(Column::Tables).get_mut(at.clone()).unwrap_or_default();
         for ((bits, entry), found) in bits.iter_mut().zip(entries).zip(&found) {
-            *bits = confirmed(*found, entry.frame()).map(|entry| entry.bits);
+            *bits = confirmed(*found, entry.frame()).map_or(UNREAD, |entry| entry.bits.bits().into());
         }
     }
     Ok(())

@@ -570,39 +570,3 @@ fn holes_after_the_end_of_the_page_map_are_outside() {
         assert_eq!(Some(state), expected.last().map(|&(state, _)| state));
     }
 }
-
-/// Bit 56 of small pages is a map count of 1: their counts are not read, and those of the others are.
-#[test]
-fn counts_are_read_only_where_the_entry_does_not_tell_them() {
-    let mut world = World::new([region(0x1000, 2 * HUGE)]);
-    // Every second frame: no block can be huge.
-    for page in 0..HUGE {
-        world.maps(0x1000 + page, 1, (1 << 20) + 2 * page);
-    }
-    let shared = (1 << 20) + 2 * 7;
-    world.entries.insert(0x1000 + 7, PRESENT | shared);
-    world.counts.insert(shared, 3);
-    // A block of consecutive frames may be mapped by one PMD, whose bit is that of its first page.
-    world.maps(0x1000 + HUGE, HUGE, 1 << 22);
-    world.counts.insert((1 << 22) + 9, 2);
-    let (world, target) = world.target();
-    let (pages, _) = swept(&target, Facts::COUNTS);
-    let counted = |count| {
-        let counted = pages.iter().filter(|page| page.map_count == Some(count));
-        counted.map(|page| page.pages).sum::<u64>()
-    };
-    assert_eq!((counted(1), counted(2), counted(3)), (2 * HUGE - 2, 1, 1));
-    assert_eq!(read(&world.counts_read), 1 + HUGE);
-}
-
-/// Where the kernel does not count each page, bit 56 tells only whether the folio has one owner.
-#[test]
-fn averages_are_read_for_every_page() {
-    let mut world = World { average_counts: true, ..World::new([region(0x1000, 16)]) };
-    for page in 0..16 {
-        world.maps(0x1000 + page, 1, (1 << 20) + 2 * page);
-    }
-    let (world, target) = world.target();
-    let _ = swept(&target, Facts::COUNTS);
-    assert!(read(&world.counts_read) >= 16);
-}

@@ -5,7 +5,7 @@ use crate::inspect::Result;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{Backing, RegionFacts, SwapTypes};
 use crate::inspect::page::Facts;
-use crate::inspect::sweep::raw::{ChunkContent, EntryWords, UNREAD};
+use crate::inspect::sweep::raw::{ChunkContent, Column, EntryWords, UNREAD};
 use crate::inspect::sweep::{Chunk, Sweep};
 use crate::kernel::{AddressRange, PageFlags, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::process::{Categories, Target};
@@ -130,7 +130,7 @@ fn merged_entries(words: &EntryWords<'_>) -> impl Iterator<Item = (usize, usize)
 /// The stretches of entries whose frames have such flags.
 fn flagged_entries(words: &EntryWords<'_>, is: fn(PageFlags) -> bool) -> impl Iterator<Item = (usize, usize)> {
     let is = move |word: &u64| *word != UNREAD && is(PageFlags::from_bits_retain(*word));
-    let alike = words.flags.chunk_by(move |one, next| is(one) == is(next));
+    let alike = words.columns.of(Column::Flags).chunk_by(move |one, next| is(one) == is(next));
     let stretches = alike.scan(0, |end, run| {
         let first = *end;
         *end += run.len();
@@ -154,8 +154,8 @@ impl ExtentWords {
             first: size.index(chunk.start),
             stride: words.stride,
             entries: words.entries.to_vec(),
-            flags: words_if_asked(words.flags, keep, Facts::FLAGS).to_vec(),
-            counts: words_if_asked(words.counts, keep, Facts::COUNTS).to_vec(),
+            flags: words_if_asked(words.columns.of(Column::Flags), keep, Facts::FLAGS).to_vec(),
+            counts: words_if_asked(words.columns.of(Column::Counts), keep, Facts::COUNTS).to_vec(),
             huge: marked_entries(&words, Categories::HUGE).collect(),
             zero: zero_entries(&words).collect(),
             merged: merged_entries(&words).collect(),
@@ -171,8 +171,8 @@ impl ExtentWords {
         self.first == size.index(chunk.start)
             && self.stride == words.stride
             && self.entries == words.entries
-            && self.flags == words_if_asked(words.flags, keep, Facts::FLAGS)
-            && self.counts == words_if_asked(words.counts, keep, Facts::COUNTS)
+            && self.flags == words_if_asked(words.columns.of(Column::Flags), keep, Facts::FLAGS)
+            && self.counts == words_if_asked(words.columns.of(Column::Counts), keep, Facts::COUNTS)
             && self.huge.iter().copied().eq(marked_entries(&words, Categories::HUGE))
             && self.zero.iter().copied().eq(zero_entries(&words))
             && self.merged.iter().copied().eq(merged_entries(&words))

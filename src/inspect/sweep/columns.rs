@@ -1,0 +1,172 @@
+//! What is read for each entry beside the entry itself: a column of words for each file or table.
+
+use super::super::frames::same_word;
+pub(in crate::inspect) use super::super::hidden_words::UNREAD;
+use super::super::holders::FrameHolders;
+use std::ops::Range;
+
+/// A column of words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::inspect) enum Column {
+    /// The flags of the frames.
+    Flags,
+    /// For huge mappings the flags of the first tail, which stand for all tails.
+    TailFlags,
+    /// The map counts of the frames.
+    Counts,
+    /// How often pmdb itself maps each.
+    Own,
+    /// The orders of the folios that the frames are of.
+    Orders,
+    /// The inodes of their memory cgroups.
+    Cgroups,
+    /// The bits of their entries in page tables.
+    Tables,
+    /// The frames of device mappings, which the page map hides.
+    DeviceFrames,
+}
+
+impl Column {
+    const COUNT: usize = 8;
+
+    /// Every one, in their order.
+    pub const ALL: [Column; Column::COUNT] = [
+        Column::Flags,
+        Column::TailFlags,
+        Column::Counts,
+        Column::Own,
+        Column::Orders,
+        Column::Cgroups,
+        Column::Tables,
+        Column::DeviceFrames,
+    ];
+}
+
+/// The columns of a batch: a column that was not read is empty or ends before the entry. The buffers are reused.
+#[derive(Default)]
+pub(super) struct Columns {
+    words: [Vec<u64>; Column::COUNT],
+    /// Who holds the folios: more than a word each.
+    pub holders: Vec<Option<FrameHolders>>,
+}
+
+impl Columns {
+    pub fn clear(&mut self) {
+        self.words.iter_mut().for_each(Vec::clear);
+        self.holders.clear();
+    }
+
+    pub fn of(&self, column: Column) -> &[u64] {
+        self.words.get(column as usize).map_or(&[], Vec::as_slice)
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "there is one for each column")]
+    pub fn of_mut(&mut self, column: Column) -> &mut Vec<u64> {
+        &mut self.words[column as usize]
+    }
+
+    /// A column for `entries` entries, of which nothing was read yet.
+    pub fn begin(&mut self, column: Column, entries: usize) -> &mut Vec<u64> {
+        let words = self.of_mut(column);
+        words.clear();
+        words.resize(entries, UNREAD);
+        words
+    }
+
+    /// Sets a word that was read.
+    pub fn set(&mut self, column: Column, slot: usize, word: u64) {
+        if let Some(place) = self.of_mut(column).get_mut(slot) {
+            *place = word;
+        }
+    }
+
+    /// The words of the entries `at`.
+    pub fn slice(&self, at: &Range<usize>) -> ColumnSlices<'_> {
+        ColumnSlices {
+            words: self.words.each_ref().map(|words| words.get(at.clone()).unwrap_or_default()),
+            holders: self.holders.get(at.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// Adds `pages` words for an entry that stands for as many pages, and has its words at `slot`. Columns that were
+    /// not read stay as they are.
+    pub fn repeat(&mut self, slot: usize, pages: usize, end: usize) {
+        for column in Column::ALL {
+            let Some(word) = self.of(column).get(slot).copied() else {
+                continue;
+            };
+            match column {
+                // The flags of the first page are those of a head.
+                Column::Flags => {
+                    let tail = self.of(Column::TailFlags).get(slot).copied().unwrap_or(UNREAD);
+                    self.of_mut(column).resize(end - pages, UNREAD);
+                    self.of_mut(column).push(word);
+                    self.of_mut(column).resize(end, tail);
+                }
+                Column::TailFlags => {}
+                _ => {
+                    self.of_mut(column).resize(end - pages, UNREAD);
+                    self.of_mut(column).resize(end, word);
+                }
+            }
+        }
+        if let Some(&holders) = self.holders.get(slot) {
+            self.holders.resize(end - pages, None);
+            self.holders.resize(end, holders);
+        }
+    }
+}
+
+/// The columns of one stretch.
+#[derive(Clone, Copy)]
+pub(in crate::inspect) struct ColumnSlices<'a> {
+    words: [&'a [u64]; Column::COUNT],
+    /// Who holds the folios; empty when not read.
+    pub holders: &'a [Option<FrameHolders>],
+}
+
+impl<'a> ColumnSlices<'a> {
+    /// Empty when not read.
+    pub fn of(&self, column: Column) -> &'a [u64] {
+        self.words.get(column as usize).copied().unwrap_or_default()
+    }
+
+    /// Whether nothing was read but entries, and what pmdb itself maps.
+    pub fn are_empty(&self) -> bool {
+        self.holders.is_empty() && self.words.iter().all(|words| words.is_empty())
+    }
+
+    /// The words of entry `first`; cuts `alike` to as many entries as have the same.
+    #[inline]
+    pub fn words_at(&self, first: usize, alike: &mut usize) -> WordsAt {
+        let mut read = WordsAt([None; Column::COUNT]);
+        for (column, (words, word)) in Column::ALL.iter().zip(self.words.iter().zip(&mut read.0)) {
+            *word = match column {
+                Column::DeviceFrames => consecutive(words, first, alike),
+                _ => same_word(words, first, alike),
+            };
+        }
+        read
+    }
+}
+
+/// The words of one entry.
+pub(in crate::inspect) struct WordsAt([Option<u64>; Column::COUNT]);
+
+impl WordsAt {
+    /// `None` where it was not read.
+    #[inline]
+    pub fn of(&self, column: Column) -> Option<u64> {
+        self.0.get(column as usize).copied().flatten()
+    }
+}
+
+/// The frame at `first`, if there is one; cuts `alike` to as many as follow it, or as have none either.
+fn consecutive(frames: &[u64], first: usize, alike: &mut usize) -> Option<u64> {
+    let frames = frames.get(first..)?;
+    let &begin = frames.first()?;
+    let step = u64::from(begin != UNREAD);
+    let goes_on = |&(index, frame): &(u64, &u64)| *frame == begin.saturating_add(step * index);
+    *alike = (0..).zip(frames).take(*alike).take_while(goes_on).count();
+    (begin != UNREAD).then_some(begin)
+}

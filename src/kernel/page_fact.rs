@@ -132,6 +132,8 @@ page_facts! {
     Zone = "zone", "zone", Text, yes, yes, "frames";
     /// The memory cgroup that the frame is charged to, as its path or "@inode".
     Cgroup = "cgroup", "cgroup", Text, yes, yes, "cgroups";
+    /// The name of the region, or the part after its last slash: region ~ "libc".
+    Region = "region", "region", Text, no, no, "";
     /// The page frame number.
     Pfn = "pfn", "pfn", Integer, no, yes, "frames", titles "frame";
     /// The physical address of the page.

@@ -217,8 +217,7 @@ impl Answers<PageField> for PageAnswers<'_> {
         self.answer(field).value()
     }
     fn text_is(&self, field: PageField, is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
-        // Charged to no cgroup: no name matches.
-        self.reader.with_text(field.fact(), self.answer(field).value()?, is).ok().map(|is| is.unwrap_or(false))
+        self.reader.text_is(field.fact(), self.answer(field).value()?, is).ok()
     }
     fn flag(&self, flag: PageFlags) -> Option<bool> {
         self.boolean(PageField::Flag(flag))
@@ -227,7 +226,7 @@ impl Answers<PageField> for PageAnswers<'_> {
         match self.answer(field) {
             Answer::Unknown(gap) if !gap.is_reported_apart() => Some(self.reader.reason(gap)),
             Answer::Is(value) if field.value_type() == ValueType::Text => {
-                self.reader.with_text(field.fact(), value, |_| ()).err()
+                self.reader.text_is(field.fact(), value, &|_| true).err()
             }
             _ => None,
         }

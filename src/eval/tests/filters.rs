@@ -37,6 +37,27 @@ fn a_field_that_is_easily_mistaken_comes_with_a_note() {
     }
 }
 
+#[test]
+fn pages_are_selected_by_the_name_of_their_region() {
+    let named = |text| {
+        let fake = Fake::new().region(0x40_0000, 0x41_0000, "r-xp", 7, "/usr/lib/libc.so.6");
+        let page = Page { address: VirtualAddress::new(0x40_0000), ..present() };
+        holds(fake, text, &page).unwrap()
+    };
+    for (text, is) in [
+        ("region == \"libc.so.6\"", true),
+        ("region == \"/usr/lib/libc.so.6\"", true),
+        ("region ~ \"^libc\"", true),
+        ("region != \"libc.so.6\"", false),
+        ("region == \"\"", false),
+        ("not region ~ \"libm\"", true),
+    ] {
+        assert_eq!(named(text), is, "{text}");
+    }
+    // In no region there is no name.
+    assert_eq!(holds(Fake::new(), "region == \"\" or region != \"\"", &present()).unwrap(), false);
+}
+
 fn present() -> Page {
     Page {
         entry: PageMapEntry::new(1 << 63 | 0x1234),

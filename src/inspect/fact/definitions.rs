@@ -33,6 +33,7 @@ impl PageFact {
             PageFact::Node => &NODE,
             PageFact::Zone => &ZONE,
             PageFact::Cgroup => &CGROUP,
+            PageFact::Region => &REGION,
             PageFact::Pfn => &PFN,
             PageFact::Phys => &PHYS,
             PageFact::Address => &ADDRESS,
@@ -201,6 +202,15 @@ const CGROUP: Definition = Definition {
         inode => cgroup_path(machine, inode).map(|path| path.to_string()),
     },
     ..PLAIN
+};
+
+/// By the address at which the region starts; its name is looked up where it is compared.
+const REGION: Definition = Definition {
+    of: |_, here| match here.region {
+        Some(viewed) => Answer::Is(viewed.range().start().get()),
+        None => Answer::None,
+    },
+    ..OF_REGION
 };
 
 const PFN: Definition = Definition {

@@ -13,7 +13,7 @@ use super::filter::{require_cgroup_paths, require_of_frames};
 use super::frames::cgroup_path;
 use super::page::{Facts, Page};
 use super::region::ViewedRegion;
-use crate::kernel::{Key, PageFact, PageField, ValueType};
+use crate::kernel::{Key, PageFact, PageField, ValueType, VirtualAddress};
 use crate::process::Machine;
 use crate::report::{Fact, Reason};
 pub use answer::Answer;
@@ -72,17 +72,26 @@ impl FactReader {
         }
     }
 
-    /// A text that filters compare; `None` for a page that is charged to no cgroup.
+    /// Whether `is` holds for the text of a value, or for one of several texts.
     ///
     /// # Errors
     /// The text is unknown, with the reason.
-    pub fn with_text<T>(&self, fact: PageFact, value: u64, is: impl FnOnce(&[u8]) -> T) -> Fact<Option<T>> {
-        if fact == PageFact::Cgroup && value == 0 {
-            return Ok(None);
+    pub fn text_is(&self, fact: PageFact, value: u64, is: &dyn Fn(&[u8]) -> bool) -> Fact<bool> {
+        match fact {
+            PageFact::Zone => definitions::zone_name(value, &self.subject.machine).map(|name| is(name.as_bytes())),
+            // Charged to no cgroup: no name matches.
+            PageFact::Cgroup if value == 0 => Ok(false),
+            PageFact::Cgroup => self.cgroup_is(value, is),
+            PageFact::Region => {
+                let space = self.subject.space.as_ref();
+                let viewed = space.and_then(|space| space.region(VirtualAddress::new(value)));
+                viewed.map(|viewed| viewed.region.names().any(|name| is(name.as_bytes()))).ok_or(Reason::Changed)
+            }
+            _ => Ok(false),
         }
-        if fact != PageFact::Cgroup {
-            return definitions::zone_name(value, &self.subject.machine).map(|name| Some(is(name.as_bytes())));
-        }
+    }
+
+    fn cgroup_is(&self, value: u64, is: &dyn Fn(&[u8]) -> bool) -> Fact<bool> {
         let mut last = self.cgroup.lock().unwrap_or_else(PoisonError::into_inner);
         let name = match &*last {
             Some((known, name)) if *known == value => name,
@@ -91,7 +100,7 @@ impl FactReader {
                 &last.insert((value, name)).1
             }
         };
-        name.as_ref().map(|name| Some(is(name.as_bytes()))).map_err(Clone::clone)
+        name.as_ref().map(|name| is(name.as_bytes())).map_err(Clone::clone)
     }
 
     /// All texts that a fact can be on this machine, if they are few: the names of its zones.

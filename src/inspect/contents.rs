@@ -4,8 +4,9 @@
 use super::classify::KernelBehaviour;
 use super::detail::PageDetail;
 use super::memory::{MOST_PAGES, MemoryRead, ReadEnd, entries, read_resident};
-use super::page::{Page, StateSet};
+use super::page::Page;
 use super::region::ViewedRegion;
+use super::states::StateSet;
 use super::{AddressSpace, Result};
 use crate::kernel::swaps::SwapMeaning;
 use crate::kernel::{AddressRange, Kind, PageMapEntry, State, VirtualAddress};

@@ -72,6 +72,7 @@ mod outcome;
 mod page;
 mod region;
 mod rows;
+mod states;
 mod stats;
 mod sweep;
 mod table_entry;
@@ -111,11 +112,14 @@ pub(crate) use memory::{MemoryReader, ResidentMemory, has_memory, is_resident};
 #[doc(hidden)]
 pub use movable::movable;
 pub use outcome::{Access, OwnerUnknown};
-pub use page::{Facts, InZone, Page, StateSet};
+pub use page::{Facts, InZone, Page};
 pub use region::ViewedRegion;
 pub use rows::{
     Group, GroupKeys, Groups, Neighbours, PageRow, PageRows, PhysicalRun, PhysicalRuns, StateCounts, Totals,
 };
+#[cfg(all(test, feature = "cli"))]
+pub(crate) use states::HiddenEntry;
+pub use states::{StateSet, Uncertainty};
 pub use stats::{RegionStats, RegionSweep};
 pub use sweep::{Chunk, ChunkPages, Selection, Sweep};
 #[doc(hidden)]

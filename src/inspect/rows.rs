@@ -2,7 +2,8 @@
 //! that close a walk. And pages counted by what they have in common: `walk … by KEY`.
 
 use super::fact::{Answer, FactReader};
-use super::page::{Facts, Page, StateSet};
+use super::page::{Facts, Page};
+use super::states::StateSet;
 use crate::kernel::{
     AddressRange, FrameNumber, Key, Kind, PageFlags, PageSize, PhysicalAddress, State, VirtualAddress,
 };

@@ -3,7 +3,7 @@
 use super::language::{page_filter, region_filter};
 use super::{World, process};
 use crate::eval::{self, Error};
-use crate::inspect::{AddressSpace, Facts, Page, StateSet};
+use crate::inspect::{AddressSpace, Facts, HiddenEntry, Page, StateSet};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
 use crate::process::fake::Fake;
 
@@ -224,7 +224,7 @@ fn filters_on_regions() {
 fn an_uncertain_state_is_no_answer_where_it_matters() {
     let hidden = Page {
         entry: PageMapEntry::new(1 << 62),
-        states: StateSet::hidden(false, true, true),
+        states: StateSet::hidden(HiddenEntry { is_write_protected: false, swap_in_use: true, guards_are_marked: true }),
         kind: None,
         ..untouched()
     };

@@ -1,7 +1,7 @@
 //! The one place that decides what a page is. From bytes to [`State`] and [`Kind`], without I/O: from what was read of
 //! a page and of its region, and from what the kernel is known to do.
 
-use super::page::StateSet;
+use super::states::{HiddenEntry, StateSet};
 use crate::kernel::swaps::{MARKER_GUARD, MARKER_POISONED, MARKER_UFFD_WP, SwapMeaning};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, SwapEntry};
 use crate::process::{BackingContent, Categories};
@@ -58,8 +58,11 @@ fn non_present_states(entry: PageMapEntry, swap: SwapEntry, rules: &dyn KernelBe
         return State::Guard.into();
     }
     if entry.is_swap_hidden() {
-        let (swap_in_use, guards_are_marked) = (rules.swap_in_use(), rules.guards_are_marked());
-        return StateSet::hidden(entry.is_uffd_wp(), swap_in_use, guards_are_marked);
+        return StateSet::hidden(HiddenEntry {
+            is_write_protected: entry.is_uffd_wp(),
+            swap_in_use: rules.swap_in_use(),
+            guards_are_marked: rules.guards_are_marked(),
+        });
     }
     let state = match rules.swap_meaning(swap.kind) {
         SwapMeaning::Area => State::Swapped,

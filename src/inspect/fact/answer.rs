@@ -1,13 +1,13 @@
 //! The answers about facts, and what a definition of a fact has.
 
-use super::super::KernelBehaviour as _;
 use super::super::address_space::AddressSpace;
 use super::super::page::{Facts, Page};
 use super::super::region::ViewedRegion;
+use super::super::{KernelBehaviour as _, Result};
 use super::gap::Gap;
 use crate::kernel::{PageSize, State};
 use crate::process::Machine;
-use crate::report::Fact;
+use crate::report::{Fact, Reason};
 use std::sync::{Arc, OnceLock};
 
 /// What is known of one page: there are four answers.
@@ -54,8 +54,14 @@ pub(super) struct Definition {
     pub need_of_frames: fn(&Machine) -> Facts,
     /// Its value for a page.
     pub of: fn(&Page, &Here<'_>) -> Answer,
-    /// A value as it is shown.
-    pub shown: fn(u64, &Machine) -> Fact<String>,
+    /// A value as it is shown, and why it is not what it should be.
+    pub shown: fn(u64, &Machine) -> (String, Option<Reason>),
+    /// The texts of a value, one of which filters match; for facts that are texts.
+    pub texts: fn(u64, &Subject) -> Fact<Vec<Vec<u8>>>,
+    /// Fails where the texts cannot be known at all.
+    pub require_texts: fn(&Machine) -> Result<()>,
+    /// All texts that there are on a machine, if they are few.
+    pub all_texts: fn(&Machine) -> Option<Vec<String>>,
     /// What is shown for pages that have no such fact.
     pub absent: &'static str,
 }

@@ -1,12 +1,14 @@
 //! Each fact once: what it needs, its value, and how a value is shown.
 
+use super::super::filter::require_cgroup_paths;
 use super::super::frames::cgroup_path;
 use super::super::page::{Facts, InZone, Page};
 use super::answer::{Answer, Definition, Here, of_frame, of_frame_or};
 use super::{Gap, words};
-use crate::kernel::{FrameNumber, Kind, PageFact, PageFlags, Permissions, State, TableBits};
+use crate::kernel::{FrameNumber, Kind, PageFact, PageFlags, Permissions, State, TableBits, VirtualAddress};
 use crate::process::Machine;
 use crate::report::{Fact, Reason};
+use std::collections::BTreeSet;
 
 impl PageFact {
     /// What it is.
@@ -46,17 +48,20 @@ const PLAIN: Definition = Definition {
     need: |_| Facts::empty(),
     need_of_frames: |_| Facts::empty(),
     of: |_, _| Answer::NotAsked,
-    shown: |value, _| Ok(value.to_string()),
+    shown: |value, _| (value.to_string(), None),
+    texts: |_, _| Ok(Vec::new()),
+    require_texts: |_| Ok(()),
+    all_texts: |_| None,
     absent: "no frame",
 };
 
 const STATE: Definition =
-    Definition { of: words::state, shown: |value, _| Ok(word_of(State::ALL, value, State::word)), ..PLAIN };
+    Definition { of: words::state, shown: |value, _| (word_of(State::ALL, value, State::word), None), ..PLAIN };
 
 const KIND: Definition = Definition {
     need: |_| Facts::KINDS,
     of: |page, _| words::kind(page),
-    shown: |value, _| Ok(word_of(Kind::ALL, value, Kind::word)),
+    shown: |value, _| (word_of(Kind::ALL, value, Kind::word), None),
     absent: "in no region",
     ..PLAIN
 };
@@ -67,7 +72,7 @@ const FLAGS: Definition = Definition {
     of: |page, _| of_frame_or(page, page.flags.map(|flags| flags.bits()), Gap::Hidden),
     shown: |bits, _| {
         let names = PageFlags::from_bits_retain(bits).names();
-        Ok(if names.is_empty() { "none set".to_owned() } else { names.join(",") })
+        (if names.is_empty() { "none set".to_owned() } else { names.join(",") }, None)
     },
     ..PLAIN
 };
@@ -183,12 +188,16 @@ const ZONE: Definition = Definition {
     need: |_| Facts::ZONES,
     need_of_frames: |_| Facts::ZONES,
     of: |page, _| of_frame_or(page, page.zone.map(pack_zone), Gap::NoZone),
-    shown: |value, machine| {
-        let name = zone_name(value, machine)?;
-        let zones = machine.zones()?;
-        let node = value >> 32;
-        let is_only_node = zones.iter().all(|other| u64::from(other.node) == node);
-        Ok(if is_only_node { name } else { format!("{name} of node {node}") })
+    shown: |value, machine| match zone_name(value, machine) {
+        Ok((name, true)) => (name, None),
+        Ok((name, false)) => (format!("{name} of node {}", value >> 32), None),
+        Err(reason) => (String::new(), Some(reason)),
+    },
+    texts: |value, subject| Ok(vec![zone_name(value, &subject.machine)?.0.into_bytes()]),
+    all_texts: |machine| {
+        let zones = machine.zones().ok()?;
+        let names: BTreeSet<String> = zones.iter().map(|zone| zone.name.to_string()).collect();
+        Some(names.into_iter().collect())
     },
     ..PLAIN
 };
@@ -198,9 +207,18 @@ const CGROUP: Definition = Definition {
     need_of_frames: |_| Facts::CGROUPS,
     of: |page, _| of_frame_or(page, page.cgroup, Gap::Hidden),
     shown: |inode, machine| match inode {
-        0 => Ok("charged to none".to_owned()),
-        inode => cgroup_path(machine, inode).map(|path| path.to_string()),
+        0 => ("charged to none".to_owned(), None),
+        inode => match cgroup_path(machine, inode) {
+            Ok(path) => (path.to_string(), None),
+            Err(reason) => (format!("inode {inode}"), Some(reason)),
+        },
     },
+    texts: |inode, subject| match inode {
+        // Charged to no cgroup: no name matches.
+        0 => Ok(Vec::new()),
+        inode => Ok(vec![cgroup_path(&subject.machine, inode)?.to_string().into_bytes()]),
+    },
+    require_texts: require_cgroup_paths,
     ..PLAIN
 };
 
@@ -209,6 +227,11 @@ const REGION: Definition = Definition {
     of: |_, here| match here.region {
         Some(viewed) => Answer::Is(viewed.range().start().get()),
         None => Answer::None,
+    },
+    texts: |start, subject| {
+        let space = subject.space.as_ref();
+        let viewed = space.and_then(|space| space.region(VirtualAddress::new(start))).ok_or(Reason::Changed)?;
+        Ok(viewed.region.names().map(|name| name.as_bytes().to_vec()).collect())
     },
     ..OF_REGION
 };
@@ -270,11 +293,12 @@ fn pack_zone(zone: InZone) -> u64 {
     u64::from(zone.node) << 32 | zone.index as u64 & u64::from(u32::MAX)
 }
 
-/// The name of a zone, from its packed place.
-pub(super) fn zone_name(packed: u64, machine: &Machine) -> Fact<String> {
+/// The name of a zone, from its packed place, and whether all zones are of one node.
+fn zone_name(packed: u64, machine: &Machine) -> Fact<(String, bool)> {
     let zones = machine.zones()?;
     let index = usize::try_from(packed & u64::from(u32::MAX)).unwrap_or(usize::MAX);
-    zones.get(index).map(|zone| zone.name.to_string()).ok_or(Reason::Changed)
+    let name = zones.get(index).map(|zone| zone.name.to_string()).ok_or(Reason::Changed)?;
+    Ok((name, zones.iter().all(|other| u64::from(other.node) == packed >> 32)))
 }
 
 fn word_of<T: Copy>(all: &[T], value: u64, word: fn(T) -> &'static str) -> String {

@@ -2,7 +2,7 @@
 
 use super::super::error::{copied_or_not, no_scan, swap_hidden};
 use super::super::holders;
-use super::super::page::StateSet;
+use super::super::states::{StateSet, Uncertainty};
 use crate::kernel::State;
 use crate::report::{Fact, Reason};
 
@@ -14,7 +14,7 @@ pub enum Gap {
     /// The kernel shows no words of the frame.
     Hidden,
     /// The entry does not show which state the page is in.
-    Uncertain(StateSet),
+    Uncertain(Uncertainty),
     /// Shared memory that may be in swap.
     Swap,
     /// The page map hides the frames of device mappings.
@@ -47,6 +47,8 @@ pub enum Gap {
     Record,
 }
 
+const _: () = assert!(size_of::<Gap>() == 1);
+
 impl Gap {
     /// Whether a filter leaves the page out without a word: what it asks is nothing that the page has, or the sweep
     /// reports it apart.
@@ -57,7 +59,7 @@ impl Gap {
     /// The likeliest state of a page whose state is unknown.
     pub(super) fn likeliest(self) -> State {
         match self {
-            Gap::Uncertain(states) => states.likeliest(),
+            Gap::Uncertain(cause) => StateSet::from(cause).likeliest(),
             _ => State::Untouched,
         }
     }
@@ -67,7 +69,7 @@ impl Gap {
         match self {
             Gap::Changed => Reason::Changed,
             Gap::Hidden => Reason::words_hidden(),
-            Gap::Uncertain(states) => states.uncertainty().unwrap_or(Reason::Changed),
+            Gap::Uncertain(cause) => StateSet::from(cause).uncertainty().unwrap_or(Reason::Changed),
             Gap::Swap => swap_hidden("`maybe_swapped` finds it"),
             Gap::DeviceFrame => Reason::NotOnThisKernel(
                 "the page map does not show the frames of device mappings (VM_PFNMAP)".to_owned(),

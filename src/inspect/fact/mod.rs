@@ -9,36 +9,34 @@ mod words;
 
 use super::Result;
 use super::address_space::AddressSpace;
-use super::filter::{require_cgroup_paths, require_of_frames};
-use super::frames::cgroup_path;
+use super::filter::require_of_frames;
 use super::page::{Facts, Page};
 use super::region::ViewedRegion;
-use crate::kernel::{Key, PageFact, PageField, ValueType, VirtualAddress};
+use crate::kernel::{Key, PageFact, PageField, ValueType};
 use crate::process::Machine;
 use crate::report::{Fact, Reason};
 pub use answer::Answer;
 use answer::{Here, Subject};
 pub use gap::Gap;
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Reads facts of the pages of one address space, or of the frames of one machine.
 pub struct FactReader {
     subject: Subject,
-    /// The name of the last cgroup: the next page mostly has the same.
-    cgroup: Mutex<Option<(u64, Fact<String>)>>,
+    /// The texts of the last value: the next page mostly has the same.
+    last_texts: Mutex<Option<((PageFact, u64), Fact<Vec<Vec<u8>>>)>>,
 }
 
 impl FactReader {
     /// Of the pages of `space`.
     pub fn of_pages(space: &AddressSpace) -> Self {
         let subject = Subject::new(Some(space.clone()), &space.target().machine);
-        FactReader { subject, cgroup: Mutex::new(None) }
+        FactReader { subject, last_texts: Mutex::new(None) }
     }
 
     /// Of frames without a process.
     pub fn of_frames(machine: &Arc<Machine>) -> Self {
-        FactReader { subject: Subject::new(None, machine), cgroup: Mutex::new(None) }
+        FactReader { subject: Subject::new(None, machine), last_texts: Mutex::new(None) }
     }
 
     /// What `field` is for a page of a region.
@@ -72,42 +70,22 @@ impl FactReader {
         }
     }
 
-    /// Whether `is` holds for the text of a value, or for one of several texts.
+    /// Whether `is` holds for one of the texts of a value.
     ///
     /// # Errors
-    /// The text is unknown, with the reason.
+    /// The texts are unknown, with the reason.
     pub fn text_is(&self, fact: PageFact, value: u64, is: &dyn Fn(&[u8]) -> bool) -> Fact<bool> {
-        match fact {
-            PageFact::Zone => definitions::zone_name(value, &self.subject.machine).map(|name| is(name.as_bytes())),
-            // Charged to no cgroup: no name matches.
-            PageFact::Cgroup if value == 0 => Ok(false),
-            PageFact::Cgroup => self.cgroup_is(value, is),
-            PageFact::Region => {
-                let space = self.subject.space.as_ref();
-                let viewed = space.and_then(|space| space.region(VirtualAddress::new(value)));
-                viewed.map(|viewed| viewed.region.names().any(|name| is(name.as_bytes()))).ok_or(Reason::Changed)
-            }
-            _ => Ok(false),
-        }
-    }
-
-    fn cgroup_is(&self, value: u64, is: &dyn Fn(&[u8]) -> bool) -> Fact<bool> {
-        let mut last = self.cgroup.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = match &*last {
-            Some((known, name)) if *known == value => name,
-            _ => {
-                let name = cgroup_path(&self.subject.machine, value).map(|path| path.to_string());
-                &last.insert((value, name)).1
-            }
+        let mut last = self.last_texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let texts = match &*last {
+            Some((known, texts)) if *known == (fact, value) => texts,
+            _ => &last.insert(((fact, value), (fact.definition().texts)(value, &self.subject))).1,
         };
-        name.as_ref().map(|name| is(name.as_bytes())).map_err(Clone::clone)
+        texts.as_ref().map(|texts| texts.iter().any(|text| is(text))).map_err(Clone::clone)
     }
 
     /// All texts that a fact can be on this machine, if they are few: the names of its zones.
     pub fn texts(&self, fact: PageFact) -> Option<Vec<String>> {
-        let zones = self.subject.machine.zones().ok().filter(|_| fact == PageFact::Zone)?;
-        let names: BTreeSet<String> = zones.iter().map(|zone| zone.name.to_string()).collect();
-        Some(names.into_iter().collect())
+        (fact.definition().all_texts)(&self.subject.machine)
     }
 
     /// What a group of pages with this answer is called, and why the pages may not belong to it.
@@ -118,10 +96,7 @@ impl FactReader {
                 let not = if value == 0 { "not " } else { "" };
                 (format!("{not}{}", Key::Page(field)), None)
             }
-            Answer::Is(value) => match (definition.shown)(value, &self.subject.machine) {
-                Ok(name) => (name, None),
-                Err(reason) => (format!("inode {value}"), Some(reason)),
-            },
+            Answer::Is(value) => (definition.shown)(value, &self.subject.machine),
             Answer::Unknown(Gap::NoZone) => ("in no zone".to_owned(), None),
             Answer::Unknown(gap) => {
                 let name = match (field, gap) {
@@ -163,8 +138,8 @@ impl FactReader {
     /// As [`FactReader::require`]; the texts cannot be known here.
     pub fn require_compared(&self, field: PageField) -> Result<Option<Facts>> {
         let need = self.require(field)?;
-        if field.fact() == PageFact::Cgroup && need.is_some() {
-            require_cgroup_paths(&self.subject.machine)?;
+        if need.is_some() {
+            (field.fact().definition().require_texts)(&self.subject.machine)?;
         }
         Ok(need)
     }

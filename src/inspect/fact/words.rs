@@ -40,8 +40,8 @@ fn may_be_swapped(page: &Page, here: &Here<'_>) -> bool {
 /// The state of a page.
 #[inline]
 pub(super) fn state(page: &Page, here: &Here<'_>) -> Answer {
-    match page.states.if_uncertain() {
-        Some(states) => Answer::Unknown(Gap::Uncertain(states)),
+    match page.states.cause() {
+        Some(cause) => Answer::Unknown(Gap::Uncertain(cause)),
         None if may_be_swapped(page, here) && here.of.hides_swapped() => Answer::Unknown(Gap::Swap),
         None => Answer::Is(page.state() as u64),
     }
@@ -54,16 +54,16 @@ pub(super) fn is_in_state(state: State, page: &Page, here: &Here<'_>) -> Answer 
             Answer::Unknown(Gap::Swap)
         }
         Some(is) => Answer::Is(is.into()),
-        None => page.states.if_uncertain().map_or(Answer::None, |states| Answer::Unknown(Gap::Uncertain(states))),
+        None => page.states.cause().map_or(Answer::None, |cause| Answer::Unknown(Gap::Uncertain(cause))),
     }
 }
 
 /// The kind of a page.
 #[inline]
 pub(super) fn kind(page: &Page) -> Answer {
-    match (page.kind, page.states.if_uncertain()) {
+    match (page.kind, page.states.cause()) {
         (Some(kind), _) => Answer::Is(kind as u64),
-        (None, Some(states)) => Answer::Unknown(Gap::Uncertain(states)),
+        (None, Some(cause)) => Answer::Unknown(Gap::Uncertain(cause)),
         (None, None) => match page.state() {
             State::PfnMapped | State::Present => Answer::Unknown(kind_gap(page)),
             // It is in no region.

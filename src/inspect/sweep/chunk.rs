@@ -4,13 +4,12 @@
 use super::super::address_space::AddressSpace;
 use super::super::classify::{Backing, KernelBehaviour, PageObservation, RegionFacts, classify};
 use super::super::frames::common_word;
-use super::super::page::{Facts, InZone, Page, StateSet, huge_without_scan};
+use super::super::page::{Facts, InZone, Page, huge_without_scan};
 use super::super::region::ViewedRegion;
+use super::super::states::StateSet;
 use super::columns::{Column, ColumnSlices, Columns};
 use crate::kernel::physical::Zones;
-use crate::kernel::{
-    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, State, SwapEntry, TableBits, VirtualAddress,
-};
+use crate::kernel::{AddressRange, Kind, PageFlags, PageMapEntry, PageSize, State, SwapEntry, VirtualAddress};
 use crate::process::{BackingContent, BackingRun, Categories, SwappedRange};
 use crate::report::Reason;
 use std::ops::Range;
@@ -346,7 +345,6 @@ impl ChunkPages<'_> {
         // A head has other flags than its tails: with flags, huge mappings come one by one and in two parts.
         let flags = read.of(Column::Flags).map(PageFlags::from_bits_retain);
         let parted = words.stride > 1 && flags.is_some();
-        let map_count = read.of(Column::Counts);
         let evidence = PageObservation { entry: Some(entry), flags, categories, content, slot };
         let (states, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
         // Several zero pages in one `Page` have the same frame. s390x and MIPS have more than one frame of zeros, and
@@ -356,34 +354,25 @@ impl ChunkPages<'_> {
         }
         self.next += alike;
         let into = (first as u64 * words.stride) << self.chunk.size.shift();
-        let page = Page {
-            address: VirtualAddress::new(self.chunk.start.get() + into),
+        let mut page = Page {
             pages: alike as u64 * words.stride,
             entry,
-            states,
             kind,
-            flags,
-            map_count,
-            own_mappings: map_count
-                .zip(read.of(Column::Own))
-                .map_or(0, |(count, own)| own.min(count.saturating_sub(1))),
             huge: categories
                 .filter(|_| self.chunk.need.contains(Facts::HUGE))
                 .map(|categories| categories.contains(Categories::HUGE))
                 .or(self.chunk.never_huge())
                 .or_else(|| self.huge_unscanned(states, kind, flags)),
-            count_is_average: !self.chunk.has_exact_counts
-                && map_count.is_some_and(|count| count > 0)
-                && flags.is_none_or(PageFlags::is_in_large_folio),
-            order: read.of(Column::Orders).and_then(|order| u8::try_from(order).ok()),
             zone,
-            cgroup: read.of(Column::Cgroups),
             holders,
-            table: read.of(Column::Tables).map(|bits| TableBits::from_bits_retain(bits as u8)),
-            device_frame: read.of(Column::DeviceFrames).map(FrameNumber::new),
             content,
             slot,
+            ..Page::new(VirtualAddress::new(self.chunk.start.get() + into), states)
         };
+        read.fill(&mut page);
+        page.count_is_average = !self.chunk.has_exact_counts
+            && page.map_count.is_some_and(|count| count > 0)
+            && flags.is_none_or(PageFlags::is_in_large_folio);
         if !parted {
             return Some(page);
         }

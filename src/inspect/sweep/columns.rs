@@ -3,6 +3,9 @@
 use super::super::frames::same_word;
 pub(in crate::inspect) use super::super::hidden_words::UNREAD;
 use super::super::holders::FrameHolders;
+use super::super::page::{Facts, Page};
+use crate::kernel::{FrameNumber, PageFlags, TableBits};
+use crate::process::WordFile;
 use std::ops::Range;
 
 /// A column of words.
@@ -40,6 +43,26 @@ impl Column {
         Column::Tables,
         Column::DeviceFrames,
     ];
+
+    /// The file that has its words by frame, and what asks for it; `None` for what is found otherwise.
+    pub fn file(self) -> Option<(Facts, WordFile)> {
+        match self {
+            Column::Flags => Some((Facts::FLAGS, WordFile::FrameFlags)),
+            Column::Counts => Some((Facts::COUNTS, WordFile::FrameCounts)),
+            Column::Cgroups => Some((Facts::CGROUPS, WordFile::FrameCgroups)),
+            Column::TailFlags | Column::Own | Column::Orders | Column::Tables | Column::DeviceFrames => None,
+        }
+    }
+
+    /// The columns of `need` that are read from files as they are. Map counts are read only where entries do not tell
+    /// them.
+    pub fn plain(need: Facts) -> impl Iterator<Item = (Column, WordFile)> {
+        let of_files = Column::ALL.into_iter().filter(|&column| column != Column::Counts);
+        of_files.filter_map(move |column| {
+            let (asked, file) = column.file()?;
+            need.contains(asked).then_some((column, file))
+        })
+    }
 }
 
 /// The columns of a batch: a column that was not read is empty or ends before the entry. The buffers are reused.
@@ -158,6 +181,19 @@ impl WordsAt {
     #[inline]
     pub fn of(&self, column: Column) -> Option<u64> {
         self.0.get(column as usize).copied().flatten()
+    }
+
+    /// Gives a page what was read of its frame and its entry in page tables.
+    #[inline]
+    pub fn fill(&self, page: &mut Page) {
+        page.flags = self.of(Column::Flags).map(PageFlags::from_bits_retain);
+        page.map_count = self.of(Column::Counts);
+        let own = page.map_count.zip(self.of(Column::Own));
+        page.own_mappings = own.map_or(0, |(count, own)| own.min(count.saturating_sub(1)));
+        page.order = self.of(Column::Orders).and_then(|order| u8::try_from(order).ok());
+        page.cgroup = self.of(Column::Cgroups);
+        page.table = self.of(Column::Tables).map(|bits| TableBits::from_bits_retain(bits as u8));
+        page.device_frame = self.of(Column::DeviceFrames).map(FrameNumber::new);
     }
 }
 

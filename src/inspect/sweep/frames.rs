@@ -224,16 +224,10 @@ fn look_up_words(
     let machine = &*space.target().machine;
     wanted.gather(stretches, |slot| chosen.contains(slot));
     let entries = stretches.entries.len();
-    let files = [
-        (Facts::FLAGS, WordFile::FrameFlags, Column::Flags),
-        (Facts::CGROUPS, WordFile::FrameCgroups, Column::Cgroups),
-    ];
-    for (asked, file, column) in files {
-        if need.contains(asked) {
-            let words = stretches.columns.begin(column, entries);
-            wanted.fill(words, |first, into| machine.frame_words(file, first, into))?;
-            hide_words(&mut stretches.columns, wanted, machine, column, file);
-        }
+    for (column, file) in Column::plain(need) {
+        let words = stretches.columns.begin(column, entries);
+        wanted.fill(words, |first, into| machine.frame_words(file, first, into))?;
+        hide_words(&mut stretches.columns, wanted, machine, column, file);
     }
     if need.contains(Facts::ORDER) {
         find_orders(stretches, wanted, machine)?;
@@ -496,10 +490,10 @@ fn look_up_piece(
             stretches.columns.set(Column::Flags, slot, flags[0].bits());
             stretches.columns.set(Column::TailFlags, slot, flags[1].bits());
         }
-        if need.contains(Facts::CGROUPS) {
-            let mut inode = [0];
-            if machine.frame_cgroups(head, &mut inode)? > 0 {
-                stretches.columns.set(Column::Cgroups, slot, inode[0]);
+        for (column, file) in Column::plain(need).filter(|(column, _)| *column != Column::Flags) {
+            let mut word = [0];
+            if machine.frame_words(file, head, &mut word)? > 0 {
+                stretches.columns.set(column, slot, word[0]);
             }
         }
         if need.contains(Facts::ORDER) {

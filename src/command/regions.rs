@@ -196,7 +196,7 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
             wants_pss && stats.pss.is_err()
                 || wants(RegionOrder::Rss, RegionField::Rss) && stats.rss.is_err()
                 || wants(RegionOrder::Shared, RegionField::SharedBytes) && stats.shared.is_err()
-                || wants(RegionOrder::Private, RegionField::PrivateBytes) && stats.private.is_err()
+                || wants(RegionOrder::Private, RegionField::ExclusiveBytes) && stats.private.is_err()
                 || wants(RegionOrder::Swapped, RegionField::Swapped)
                     && (stats.swapped.is_err() || stats.uncertainly_swapped().is_some())
         };
@@ -258,7 +258,7 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
                     .or_else(|| unknown(RegionField::Rss, &stats.rss))
                     .or_else(|| unknown(RegionField::Pss, &stats.pss))
                     .or_else(|| unknown(RegionField::SharedBytes, &stats.shared))
-                    .or_else(|| unknown(RegionField::PrivateBytes, &stats.private))
+                    .or_else(|| unknown(RegionField::ExclusiveBytes, &stats.private))
                     .or_else(|| unknown(RegionField::Huge, &stats.huge));
                 match (holds, stats.uncertain, hidden) {
                     (None, Some(states), _) => {

@@ -128,11 +128,20 @@ pub fn word_of_title(title: &str) -> Option<&'static str> {
     Some(fact.row().word)
 }
 
+macro_rules! is_word {
+    () => {
+        false
+    };
+    (counted) => {
+        true
+    };
+}
+
 macro_rules! region_fields {
     (
         $(#[$about:meta])*
         $set:ident {
-            $($(#[doc = $doc:literal])* $variant:ident $name:literal $kind:ident;)*
+            $($(#[doc = $doc:literal])* $variant:ident $name:literal $kind:ident $($counted:ident)? $(accepts $other:literal)?;)*
         }
     ) => {
         $(#[$about])*
@@ -146,6 +155,13 @@ macro_rules! region_fields {
             pub fn doc(self) -> &'static str {
                 match self {
                     $($set::$variant => concat!($($doc),*).trim_ascii_start(),)*
+                }
+            }
+
+            /// Whether it is about what is populated, which has to be counted.
+            pub fn is_counted(self) -> bool {
+                match self {
+                    $($set::$variant => is_word!($($counted)?),)*
                 }
             }
         }
@@ -169,6 +185,12 @@ macro_rules! region_fields {
                 }
             }
 
+            fn other_names(self) -> &'static [&'static str] {
+                match self {
+                    $($set::$variant => &[$($other)?],)*
+                }
+            }
+
             fn takes(self, _: Self) -> bool {
                 false
             }
@@ -182,19 +204,19 @@ region_fields! {
         /// Length in bytes.
         Size "size" Integer;
         /// Resident bytes, without pages of zeros and the hugetlb pool.
-        Rss "rss" Integer;
+        Rss "rss" Integer counted;
         /// Resident bytes.
-        Present "present" Integer;
+        Present "present" Integer counted;
         /// Proportional share of `rss` in bytes: each page divided by the number of its mappings.
-        Pss "pss" Integer;
+        Pss "pss" Integer counted;
         /// Bytes in swap.
-        Swapped "swapped" Integer;
+        Swapped "swapped" Integer counted;
         /// Resident bytes that are also mapped elsewhere: shared > 1M.
-        SharedBytes "shared" Integer;
-        /// Resident bytes that are mapped only here: private > 1M.
-        PrivateBytes "private" Integer;
+        SharedBytes "shared" Integer counted;
+        /// Resident bytes that are mapped only here: exclusive > 1M.
+        ExclusiveBytes "exclusive" Integer counted accepts "private";
         /// Bytes mapped as huge pages.
-        Huge "huge" Integer;
+        Huge "huge" Integer counted;
         /// First address.
         Start "start" Integer;
         /// Address after the last one.

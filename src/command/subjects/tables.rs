@@ -117,11 +117,15 @@ fn page_fields() -> String {
             "" => String::new(),
             need => format!(" [{need}]"),
         };
-        let own = row(field.name(), 20, &format!("{}{need}", fragment(field.about())));
-        let others = field.other_names().iter().map(|other| row(other, 20, &format!("the same as {}", field.name())));
-        std::iter::once(own).chain(others.collect::<Vec<_>>()).collect::<String>()
+        row(field.name(), 20, &format!("{}{need}", fragment(field.about()))) + &others(field)
     };
     PageField::all().filter(is_shown).map(rows).collect()
+}
+
+/// The rows of the other names of a field.
+fn others<F: FilterField>(field: F) -> String {
+    let same = if field.is_integer() { "as a number the same as" } else { "the same as" };
+    field.other_names().iter().map(|other| row(other, 20, &format!("{same} {}", field.name()))).collect()
 }
 
 /// What pages can be grouped by; a row for all yes-or-no words.
@@ -148,7 +152,7 @@ fn needs() -> String {
 
 fn region_fields() -> String {
     let fields = RegionField::all();
-    fields.map(|field| row(field.name(), 20, &fragment(field.doc()))).collect()
+    fields.map(|field| row(field.name(), 20, &fragment(field.doc())) + &others(field)).collect()
 }
 
 fn flags() -> String {

@@ -42,7 +42,7 @@ pub(super) const REGION_EASILY_MISTAKEN: [(RegionField, RegionField, &str); 2] =
     ),
     (
         RegionField::Private,
-        RegionField::PrivateBytes,
+        RegionField::ExclusiveBytes,
         "`private` selects the regions mapped with MAP_PRIVATE; the column of that name is `private > 0`",
     ),
 ];

@@ -27,6 +27,7 @@ use crate::process::Machine;
 use crate::report::Reason;
 use mistaken::{EASILY_MISTAKEN, REGION_EASILY_MISTAKEN};
 use regex_lite::Regex;
+use region_field::RegionValue;
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
@@ -129,7 +130,7 @@ pub fn region_filter(filter: &Spanned<lang::FilterExpression<RegionField>>, scop
 impl RegionFilter {
     /// Whether [`RegionFilter::holds`] needs `stats`.
     pub fn needs_stats(&self) -> bool {
-        self.asked.iter().any(|field| region_field::needs_stats(*field))
+        self.asked.iter().any(|field| field.is_counted())
     }
 
     /// The fields that it uses.
@@ -260,19 +261,36 @@ struct RegionAnswers<'r> {
     stats: Option<&'r RegionStats>,
 }
 
+impl RegionAnswers<'_> {
+    fn value(&self, field: RegionField) -> RegionValue {
+        region_field::value(field, self.region, self.stats)
+    }
+}
+
 impl Answers<RegionField> for RegionAnswers<'_> {
     fn boolean(&self, field: RegionField) -> Option<bool> {
-        region_field::boolean(field, self.region)
+        match self.value(field) {
+            RegionValue::Is(is) => Some(is),
+            _ => None,
+        }
     }
     fn integer(&self, field: RegionField) -> Option<u64> {
-        region_field::integer(field, self.region, self.stats)
+        match self.value(field) {
+            RegionValue::Number(number) => Some(number),
+            _ => None,
+        }
     }
     fn bounds(&self, field: RegionField) -> Option<(u64, u64)> {
-        self.stats?;
-        region_field::bounds(field, self.region)
+        match self.value(field) {
+            RegionValue::AtMost(most) => Some((0, most)),
+            _ => None,
+        }
     }
     fn text_is(&self, field: RegionField, is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
-        region_field::text_is(field, self.region, is)
+        match self.value(field) {
+            RegionValue::Texts(texts) => Some(texts.iter().any(|text| is(text.as_bytes()))),
+            _ => None,
+        }
     }
 }
 

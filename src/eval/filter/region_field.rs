@@ -1,69 +1,63 @@
-//! The values of the fields of regions, which [`crate::lang::field`] names. `None` is "no answer for this one", which is
-//! neither true nor false.
+//! The values of the fields of regions, which [`crate::lang::field`] names: each field once.
 
 use crate::inspect::{Backing, RegionStats, ViewedRegion};
+use crate::kernel::Name;
 use crate::lang::RegionField;
 
-/// Whether a field of regions needs to know what is populated: the `stats` of [`integer`].
-pub fn needs_stats(field: RegionField) -> bool {
+/// What a field is for one region.
+pub enum RegionValue {
+    /// There is no answer: it is neither true nor false.
+    Unknown,
+    /// Yes or no.
+    Is(bool),
+    /// A number.
+    Number(u64),
+    /// An unknown number of bytes, of at most so many: no more are in memory or in swap than the region is long.
+    AtMost(u64),
+    /// A text, which has several forms.
+    Texts(Vec<Name>),
+}
+
+/// The value of a field. What is populated is unknown without `stats`, and where these rest on states that are
+/// uncertain or hidden.
+pub fn value(field: RegionField, viewed: &ViewedRegion, stats: Option<&RegionStats>) -> RegionValue {
     use RegionField as F;
-    matches!(field, F::Rss | F::Present | F::Pss | F::Swapped | F::SharedBytes | F::PrivateBytes | F::Huge)
-}
-
-/// The value of a boolean field of regions; `None` for other fields, and where a core file does not tell.
-pub fn boolean(field: RegionField, viewed: &ViewedRegion) -> Option<bool> {
-    use RegionField as F;
+    use RegionValue::{Is, Number, Texts, Unknown};
     let region = &viewed.region;
-    Some(match field {
-        F::Size | F::Start | F::End => return None,
-        F::Rss | F::Present | F::Pss | F::Swapped | F::SharedBytes | F::PrivateBytes | F::Huge => return None,
-        F::Offset | F::Inode | F::Name | F::Perms => return None,
-        F::Readable => return region.permissions.right(|rights| rights.read),
-        F::Writable => return region.permissions.right(|rights| rights.write),
-        F::Executable => return region.permissions.right(|rights| rights.execute),
-        F::Private => return region.permissions.sharing().map(|shared| !shared),
-        F::Shared => return region.permissions.sharing(),
-        F::Anonymous => region.inode == 0 && viewed.backing != Backing::Kernel,
-        F::File => region.inode != 0,
-        F::Deleted => region.is_deleted_file(),
-    })
-}
-
-/// The least and the greatest value that a field of regions can have where [`integer`] has none: no more bytes
-/// are in memory or in swap than the region is long. `None` for other fields.
-pub fn bounds(field: RegionField, viewed: &ViewedRegion) -> Option<(u64, u64)> {
-    needs_stats(field).then(|| (0, viewed.region.range.len()))
-}
-
-/// The value of a number field of regions; `None` for other fields, without `stats`, and where these rest on states
-/// that are uncertain or hidden.
-pub fn integer(field: RegionField, viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Option<u64> {
-    let region = &viewed.region;
-    let stats = stats.filter(|stats| stats.why_hidden().is_none());
+    let (permissions, range) = (region.permissions, region.range);
+    let known = |is: Option<bool>| is.map_or(Unknown, Is);
+    let counted = |count: fn(&RegionStats) -> Option<u64>| match stats {
+        None => Unknown,
+        Some(stats) => {
+            let bytes = stats.why_hidden().is_none().then(|| count(stats)).flatten();
+            bytes.map_or(RegionValue::AtMost(range.len()), Number)
+        }
+    };
     match field {
-        RegionField::Size => Some(region.range.len()),
-        RegionField::Start => Some(region.range.start().get()),
-        RegionField::End => Some(region.range.end().get()),
-        RegionField::Offset => Some(region.offset),
-        RegionField::Inode => Some(region.inode),
-        RegionField::Rss => stats.and_then(|stats| stats.rss.clone().ok()),
-        RegionField::Present => stats.map(|stats| stats.present),
-        RegionField::SharedBytes => stats.and_then(|stats| stats.shared.clone().ok()),
-        RegionField::PrivateBytes => stats.and_then(|stats| stats.private.clone().ok()),
-        RegionField::Pss => stats.and_then(|stats| stats.pss.clone().ok()),
-        RegionField::Huge => stats.and_then(|stats| stats.huge.clone().ok()),
-        RegionField::Swapped => stats.and_then(|stats| stats.certainly_swapped().ok()),
-        _ => None,
-    }
-}
-
-/// Whether `is` holds for the value of a text field of regions, or for the part of a name after the last slash. `None`
-/// for other fields.
-pub fn text_is(field: RegionField, viewed: &ViewedRegion, is: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
-    let region = &viewed.region;
-    match field {
-        RegionField::Name => Some(region.names().any(|name| is(name.as_bytes()))),
-        RegionField::Perms => region.permissions.right(|_| true).map(|_| is(region.permissions.letters().as_bytes())),
-        _ => None,
+        F::Size => Number(range.len()),
+        F::Rss => counted(|stats| stats.rss.clone().ok()),
+        F::Present => counted(|stats| Some(stats.present)),
+        F::Pss => counted(|stats| stats.pss.clone().ok()),
+        F::Swapped => counted(|stats| stats.certainly_swapped().ok()),
+        F::SharedBytes => counted(|stats| stats.shared.clone().ok()),
+        F::ExclusiveBytes => counted(|stats| stats.private.clone().ok()),
+        F::Huge => counted(|stats| stats.huge.clone().ok()),
+        F::Start => Number(range.start().get()),
+        F::End => Number(range.end().get()),
+        F::Offset => Number(region.offset),
+        F::Inode => Number(region.inode),
+        F::Name => Texts(region.names().collect()),
+        F::Perms => match permissions.right(|_| true) {
+            Some(_) => Texts(vec![Name::from(permissions.letters())]),
+            None => Unknown,
+        },
+        F::Readable => known(permissions.right(|rights| rights.read)),
+        F::Writable => known(permissions.right(|rights| rights.write)),
+        F::Executable => known(permissions.right(|rights| rights.execute)),
+        F::Private => known(permissions.sharing().map(|shared| !shared)),
+        F::Shared => known(permissions.sharing()),
+        F::Anonymous => Is(region.inode == 0 && viewed.backing != Backing::Kernel),
+        F::File => Is(region.inode != 0),
+        F::Deleted => Is(region.is_deleted_file()),
     }
 }

@@ -259,8 +259,10 @@ fn look_up_counts(
         };
         let entries = stretches.entries.get(at.clone()).unwrap_or_default();
         let told = counts.get_mut(at.clone()).unwrap_or_default();
+        let flags = stretches.columns.of(Column::Flags);
         for (entry, (slot, count)) in entries.iter().zip(at.zip(told.iter_mut())) {
-            if entry.is_present() && entry.is_exclusive() && chosen.contains(slot) {
+            let is_counted = flags.get(slot).is_none_or(|&flags| is_counted(flags));
+            if entry.is_present() && entry.is_exclusive() && chosen.contains(slot) && is_counted {
                 *count = 1;
             }
         }
@@ -275,6 +277,13 @@ fn look_up_counts(
     *stretches.columns.of_mut(Column::Counts) = counts;
     hide_words(&mut stretches.columns, wanted, machine, Column::Counts, WordFile::FrameCounts);
     read
+}
+
+/// Whether flags are those of a frame that the kernel counts the mappings of: it shows them, and the frame is not
+/// reserved.
+fn is_counted(flags: u64) -> bool {
+    let is_shown = flags != 0 && flags != UNREAD;
+    is_shown && !PageFlags::from_bits_retain(flags).contains(PageFlags::RESERVED)
 }
 
 /// Makes [`UNREAD`] of the words of wanted frames that the kernel does not show.

@@ -18,7 +18,7 @@ fn mapped(change: impl FnOnce(World) -> World) -> World {
     let mut world = change(World::new([region(0x1000, 40), file, region(4 * HUGE * 16, 2 * HUGE)]));
     world.maps(0x1000, 10, 1 << 20);
     for page in 10..16 {
-        world.entries.insert(0x1000 + page, PRESENT | (2 << 20) + 2 * page);
+        world.entries.insert(0x1000 + page, PRESENT | ((2 << 20) + 2 * page));
         world.counts.insert((2 << 20) + 2 * page, 2);
         world.flags.insert((2 << 20) + 2 * page, (PageFlags::ANON | PageFlags::DIRTY).bits());
     }

@@ -20,11 +20,14 @@ use answer::{Here, Subject};
 pub use gap::Gap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// The texts of a value.
+type Texts = Fact<Vec<Vec<u8>>>;
+
 /// Reads facts of the pages of one address space, or of the frames of one machine.
 pub struct FactReader {
     subject: Subject,
     /// The texts of the last value: the next page mostly has the same.
-    last_texts: Mutex<Option<((PageFact, u64), Fact<Vec<Vec<u8>>>)>>,
+    last_texts: Mutex<Option<((PageFact, u64), Texts)>>,
 }
 
 impl FactReader {

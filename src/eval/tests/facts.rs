@@ -120,3 +120,23 @@ fn a_kind_by_itself_needs_less_than_all_kinds() {
     assert!(unknown > 0);
     assert_eq!(of_no_file, 16 + HUGE);
 }
+
+/// Of a device mapping and of untouched memory there is no frame that could be huge.
+#[test]
+fn a_page_without_a_frame_is_neither_huge_nor_not_huge() {
+    let (_, target) = mapped(|world| world).target();
+    let space = AddressSpace::of(&target).expect("a space");
+    let reader = FactReader::of_pages(&space);
+    for state in State::ALL.iter().filter(|state| **state != State::Present) {
+        for huge in [None, Some(false), Some(true)] {
+            let page = crate::inspect::Page {
+                huge,
+                ..crate::inspect::Page::new(crate::kernel::VirtualAddress::new(0x1000), (*state).into())
+            };
+            for fact in [PageFact::Huge, PageFact::PmdMapped] {
+                let answer = reader.answer(PageField::Fact(fact), &page, None);
+                assert_eq!(answer.holds(), None, "{state:?} {huge:?}");
+            }
+        }
+    }
+}

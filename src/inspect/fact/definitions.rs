@@ -101,18 +101,12 @@ const EXCLUSIVE: Definition = Definition {
     ..PLAIN
 };
 
-const PMD_MAPPED: Definition = Definition {
-    need: |_| Facts::HUGE,
-    of: |page, _| of_frame_or(page, page.is_pmd_mapped().map(u64::from), Gap::NoScan),
-    ..PLAIN
-};
+const PMD_MAPPED: Definition =
+    Definition { need: |_| Facts::HUGE, of: |page, _| mapped_huge(page, page.is_pmd_mapped()), ..PLAIN };
 
 const HUGE: Definition = Definition {
     need: |_| Facts::HUGE,
-    of: |page, _| {
-        let is_huge = page.huge.map(|huge| huge || page.kind == Some(Kind::Hugetlb));
-        of_frame_or(page, is_huge.map(u64::from), Gap::NoScan)
-    },
+    of: |page, _| mapped_huge(page, page.huge.map(|huge| huge || page.kind == Some(Kind::Hugetlb))),
     ..PLAIN
 };
 
@@ -259,6 +253,12 @@ fn of_number(page: &Page, here: &Here<'_>) -> Option<u64> {
         Some(_) => page.frame().map(|frame| frame.get()),
         None => Some(page.entry.frame_bits()),
     }
+}
+
+/// A page without a frame is neither huge nor not huge, and the page map does not show how a device is mapped.
+fn mapped_huge(page: &Page, is: Option<bool>) -> Answer {
+    let is_present = page.state() == State::Present;
+    of_frame_or(page, is.filter(|_| is_present).map(u64::from), Gap::NoScan)
 }
 
 /// Why it is unknown whether a present page is mapped only there.

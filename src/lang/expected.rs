@@ -129,7 +129,7 @@ impl Expected {
             Expected::RegionField => "a condition on regions".into(),
             Expected::PageQuantity => "a number or a numeric field of pages".into(),
             Expected::RegionQuantity => "a number or a numeric field of regions".into(),
-            Expected::Key(keys) => key(keys),
+            Expected::Key(keys) => key(keys).join(", "),
             Expected::FlagName => "the name of a page flag".into(),
             Expected::Variable => "a $variable".into(),
             Expected::QuotedText => "a \"text\"".into(),
@@ -173,10 +173,10 @@ impl Expected {
 }
 
 /// The keys that have more than two values, and the others.
-fn key(keys: TakenKeys) -> String {
-    let words = keys.all().filter(|key| key.value_type() != ValueType::Boolean).map(|key| key.word());
+fn key(keys: TakenKeys) -> Vec<String> {
+    let words = keys.all().filter(|key| key.value_type() != ValueType::Boolean).map(|key| format!("`{key}`"));
     let others = if keys.facts == KeyFacts::All { "a condition on pages" } else { "a flag of frames" };
-    format!("a key ({}) or {others}", words.collect::<Vec<_>>().join(", "))
+    words.chain([others.to_owned()]).collect()
 }
 
 /// Everything that could stand at a place, each once, in a fixed order.
@@ -193,11 +193,14 @@ pub(super) fn describe_all(expected: &[Expected]) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for one in expected.iter().filter(|one| !implied(one)) {
         let said = match one {
-            Expected::Range => "an address or a range".to_owned(),
-            other => other.describe(),
+            Expected::Range => vec!["an address or a range".to_owned()],
+            Expected::Key(keys) => key(*keys),
+            other => vec![other.describe()],
         };
-        if !words.contains(&said) {
-            words.push(said);
+        for one in said {
+            if !words.contains(&one) {
+                words.push(one);
+            }
         }
     }
     words

@@ -2,28 +2,28 @@
 
 mod buffers;
 mod held_rows;
+mod records;
 
+use super::account::family::descendants;
 use super::rows::{self, finish};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Extent};
 use crate::inspect::who::{self, FrameQuestion, SearchEvent};
 use crate::inspect::{self, AddressSpace, Facts, Page, Pins};
-use crate::kernel::{AddressRange, FrameNumber, Name, PageSize, State, VirtualAddress};
+use crate::kernel::{AddressRange, FrameNumber, PageSize, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, range};
 use crate::lang::{Range, Spanned};
 use crate::process::{self, Identity, Machine, PinningDescriptor, Process, Target};
-use crate::render::columns::{Cell, Column, PAGES, PID, START, Table, none, optional, reason as reason_cell};
-use crate::render::text::lines::Lines;
-use crate::render::text::{Text, pages, words};
-use crate::render::theme::Role;
-use crate::render::units::{count, counted, size};
-use crate::render::{Record, Sink};
-use crate::report::record::record;
-use crate::report::{Declared, Fact, Holders, Reason, Shape, Why};
+#[cfg(test)]
+use crate::render::Record;
+use crate::render::Sink;
+use crate::report::{Declared, Reason, Shape};
 use buffers::whole_pages;
 use held_rows::HeldRows;
 use nom::Parser;
 use nom::combinator::map;
+pub(in crate::command) use records::{HeldPages, PinHolder, PinsSummary};
+use std::collections::BTreeSet;
 use std::fmt::{self, Formatter};
 use std::sync::Arc;
 
@@ -42,14 +42,14 @@ Lists the references to the pages of a range by holder, and how often the pages 
 keeps its frame: a device may write there. Neighbours that are held alike share a row.
 
   folio   the size of the large folio that the page is part of; a pin of one page holds the whole folio
-  pins    number of pins; <N where something else may have the references of a pin
+  pins    number of pins; maybe N in a page that is no large folio: 1024 other references look like a pin
   refs    all references to the folio; a pin of a page that is no large folio counts as 1024
   mapped  those of page tables
   cached  those of the page cache, of the swap cache and of the filesystem
   other   the rest; 1 is normal (a batch of the kernel), more are unexplained
 
 Then lists buffers that are registered with io_uring and contain the pages, and file descriptors of RDMA and VFIO. \
-Other processes that map the pages are searched too. Reads and writes with O_DIRECT pin pages for a moment, and the \
+Threads with a table of their own, descendants, and other processes that map the pages are searched too. Reads and writes with O_DIRECT pin pages for a moment, and the \
 kernel does not list them.
 
 Memory that is locked with mlock is not pinned: it stays in memory, and its frames may change (`explain`).
@@ -64,7 +64,7 @@ of the range are in such a buffer.",
 
     #[cfg(test)]
     fn samples() -> Vec<Box<dyn Record>> {
-        samples::all()
+        records::samples::all()
     }
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
@@ -96,8 +96,7 @@ of the range are in such a buffer.",
             Err(inspect::Error::Unknown { reason, .. }) => Some(reason),
             other => other.map(|()| None)?,
         };
-        let mut listing =
-            ListedPins { size: space.page(), unproved, found: Vec::new(), summary: PinsSummary::default() };
+        let mut listing = ListedPins { unproved, ..ListedPins::of(space.page()) };
         let own = target.process.pinning_descriptors();
         listing.add(&target.process.identity(), own, |_| true, context.sink)?;
         let mut shared = Vec::new();
@@ -120,8 +119,10 @@ of the range are in such a buffer.",
             for row in shared {
                 listing.search_others(&target.process, row, &target.machine, context.sink)?;
             }
+            listing.search_descendants(&target, context.sink)?;
         }
-        let ListedPins { found, mut summary, .. } = listing;
+        let ListedPins { found, mut summary, searched, .. } = listing;
+        summary.searched = searched.len() as u64;
         // A device may have pinned any page that no registered buffer explains.
         let is_likely =
             |(in_buffer, one): &&(bool, PinHolder)| *in_buffer || one.start.is_none() && summary.unlisted > 0;
@@ -146,9 +147,11 @@ fn list_without_records(
     reason: Reason,
 ) -> Outcome {
     let size = space.page();
-    let mut listing = ListedPins { size, unproved: None, found: Vec::new(), summary: PinsSummary::default() };
+    let mut listing = ListedPins::of(size);
     let is_wanted = |buffer: &AddressRange| spans.ranges().iter().any(|range| range.intersection(*buffer).is_some());
     listing.add(&target.process.identity(), target.process.pinning_descriptors(), is_wanted, context.sink)?;
+    listing.unlisted = spans.ranges().iter().map(|&range| (range, 0)).collect();
+    listing.search_descendants(target, context.sink)?;
     let buffers = listing.found.iter().filter_map(|(_, holder)| holder.buffer());
     let buffers = whole_pages(buffers.collect(), size);
     let mut summary = PinsSummary { vm_pin: vm_pin(target), ..PinsSummary::default() };
@@ -184,6 +187,8 @@ fn vm_pin(target: &Target) -> Option<u64> {
     status.memory.iter().find(|(name, _)| name == "VmPin").map(|(_, bytes)| *bytes)
 }
 
+/// Ranges without a known buffer for which descendants are searched.
+const MOST_UNLISTED: usize = 1024;
 /// Frames of pinned rows for which other processes are searched.
 const MOST_SEARCHED: usize = 4;
 
@@ -194,10 +199,25 @@ struct ListedPins {
     unproved: Option<Reason>,
     /// Who may have pinned pages, and whether a pinned page is in the buffer.
     found: Vec<(bool, PinHolder)>,
+    /// The processes whose descriptors were searched.
+    searched: BTreeSet<u32>,
+    /// Pinned memory that no buffer explains, and how many of the pages that were asked for it has.
+    unlisted: Vec<(AddressRange, u64)>,
     summary: PinsSummary,
 }
 
 impl ListedPins {
+    fn of(size: PageSize) -> Self {
+        ListedPins {
+            size,
+            unproved: None,
+            found: Vec::new(),
+            searched: BTreeSet::new(),
+            unlisted: Vec::new(),
+            summary: PinsSummary::default(),
+        }
+    }
+
     /// Adds the descriptors of a process, and of its buffers those that are wanted.
     fn add(
         &mut self,
@@ -213,12 +233,14 @@ impl ListedPins {
                 return Ok(sink.note(message)?);
             }
         };
+        self.searched.insert(identity.pid);
         for descriptor in descriptors {
             let holder = |buffer: Option<AddressRange>| PinHolder {
                 pid: identity.pid,
                 name: identity.name.clone(),
                 device: descriptor.device.word(),
                 descriptor: descriptor.number,
+                thread: descriptor.thread,
                 start: buffer.map(|buffer| buffer.start()),
                 bytes: buffer.map(|buffer| buffer.len()),
             };
@@ -235,7 +257,7 @@ impl ListedPins {
     }
 
     /// The record of a row. Frames whose pins no buffer of the process explains, and which others map, go to `shared`.
-    fn row(&mut self, row: &Page, shared: &mut Vec<(FrameNumber, u64)>) -> HeldPages {
+    fn row(&mut self, row: &Page, shared: &mut Vec<(FrameNumber, Page)>) -> HeldPages {
         let (start, end) = (row.address, row.end(self.size));
         let absent = || match row.state() {
             State::Present => inspect::record_not_shown(),
@@ -273,9 +295,11 @@ impl ListedPins {
             }
             if !is_listed {
                 self.summary.unlisted += row.pages;
+                let may_be_kept = self.unlisted.len() < MOST_UNLISTED;
+                self.unlisted.extend(pinned.filter(|_| may_be_kept).map(|pinned| (pinned, row.pages)));
                 let is_shared = holders.as_ref().is_ok_and(|holders| holders.mappings > 1);
                 let is_searched = is_shared && shared.len() < MOST_SEARCHED;
-                shared.extend(row.frame().filter(|_| is_searched).map(|frame| (frame, row.pages)));
+                shared.extend(row.frame().filter(|_| is_searched).map(|frame| (frame, *row)));
             }
         }
         HeldPages {
@@ -296,7 +320,7 @@ impl ListedPins {
     fn search_others(
         &mut self,
         own: &Process,
-        (frame, pages): (FrameNumber, u64),
+        (frame, row): (FrameNumber, Page),
         machine: &Arc<Machine>,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
@@ -321,7 +345,43 @@ impl ListedPins {
             *is_likely |= one.start.is_some();
             is_listed |= *is_likely;
         }
-        self.summary.unlisted -= if is_listed { pages } else { 0 };
+        if is_listed {
+            self.summary.unlisted -= row.pages;
+            self.unlisted.retain(|(pinned, _)| !pinned.contains(row.address));
+        }
+        Ok(())
+    }
+}
+
+impl ListedPins {
+    /// Adds the descriptors of descendants. A child inherits a ring with the buffers that its parent registered, and
+    /// may be the only one to have it still; it need not map the pages any more.
+    fn search_descendants(&mut self, target: &Target, sink: &mut dyn Sink) -> Result<(), Error> {
+        if self.unlisted.is_empty() || target.machine.is_captured() {
+            return Ok(());
+        }
+        let family = descendants(&target.machine, target.process.identity().pid)?;
+        for one in family.iter().filter(|one| !self.searched.contains(&one.pid)).collect::<Vec<_>>() {
+            // A process that has ended holds nothing.
+            let Ok(opened) = target.machine.open(one) else { continue };
+            // After exec its addresses are others, and its rings are closed.
+            if opened.process.executable() != target.process.executable() {
+                continue;
+            }
+            let before = self.found.len();
+            let unlisted = std::mem::take(&mut self.unlisted);
+            let is_in = |(pinned, _): &(AddressRange, u64), buffer| pinned.intersection(buffer).is_some();
+            let has_one = |buffer: &AddressRange| unlisted.iter().any(|one| is_in(one, *buffer));
+            self.add(&opened.process.identity(), opened.process.pinning_descriptors(), has_one, sink)?;
+            for (is_likely, one) in self.found.iter_mut().skip(before) {
+                *is_likely |= one.start.is_some();
+            }
+            let buffers: Vec<_> = self.found.iter().skip(before).filter_map(|(_, one)| one.buffer()).collect();
+            let (listed, rest): (Vec<_>, Vec<_>) =
+                unlisted.into_iter().partition(|one| buffers.iter().any(|&buffer| is_in(one, buffer)));
+            self.unlisted = rest;
+            self.summary.unlisted -= listed.iter().map(|(_, pages)| pages).sum::<u64>();
+        }
         Ok(())
     }
 }
@@ -330,234 +390,5 @@ impl PinHolder {
     /// The buffer, if the kernel lists one.
     fn buffer(&self) -> Option<AddressRange> {
         AddressRange::of_length(self.start?, self.bytes?)
-    }
-}
-
-record! {
-    /// A row of `pins`: neighbouring pages that are held alike.
-    pub struct HeldPages as "held-pages" with why if any {
-        /// First virtual address.
-        start: VirtualAddress,
-        /// The address after the last one.
-        end: VirtualAddress,
-        /// Pages in it.
-        pages: u64,
-        /// Their state.
-        state: State,
-        /// The size of the large folios that they are part of: a pin of one page holds the whole folio.
-        [optional] folio_bytes: Option<u64>,
-        /// References to the folio of each. A pin of a page that is no large folio counts as 1024.
-        references: Fact<u64>,
-        /// The references by holder.
-        holders: Fact<Holders>,
-        /// Pins of each: exact for large folios, and for other pages if the references that are left fit.
-        pins: Fact<u64>,
-        /// The most pins that the references allow, if the number is not known.
-        [optional] pins_at_most: Option<u64>,
-        /// Why a value is only the most likely one.
-        [flat] why: Why,
-    }
-
-    /// A buffer that is registered with io_uring, or a file descriptor of a device, which may have pinned the pages.
-    pub struct PinHolder as "pin-holder" {
-        /// The process.
-        pid: u32,
-        /// Its short name.
-        name: Name,
-        /// `io_uring`, `rdma` or `vfio`.
-        device: &'static str,
-        /// Its file descriptor.
-        descriptor: u32,
-        /// First byte of the buffer, in that process; `null` for a device, whose buffers the kernel does not list.
-        start: Option<VirtualAddress>,
-        /// Bytes of the buffer.
-        bytes: Option<u64>,
-    }
-
-    /// The totals of `pins`.
-    #[derive(Default)]
-    pub struct PinsSummary as "pins-summary" {
-        /// Pages that were looked at.
-        pages: u64,
-        /// Those of them that are pinned.
-        pinned: u64,
-        /// Those that may be pinned: their references are not explained.
-        possibly_pinned: u64,
-        /// Those whose pins are unknown.
-        unknown: u64,
-        /// Pages that are or may be pinned, but are in no registered buffer that was found.
-        unlisted: u64,
-        /// Bytes that drivers account as pinned by the process (VmPin), where the pages are unknown. Pins of vmsplice,
-        /// O_DIRECT and many drivers are not among them.
-        [optional] vm_pin: Option<u64>,
-        /// Number of buffers and file descriptors that may have pinned them.
-        holders: u64,
-        /// Whether Ctrl-C ended it before the end.
-        cut_short: bool,
-    }
-}
-
-impl Record for HeldPages {
-    fn write(&self, text: &mut Text) {
-        text.row_with_notes(&HELD, self);
-    }
-}
-
-/// The rows.
-static HELD: Table<HeldPages> = Table::of(&[
-    START.cell(|_, row| Cell::new(&row.start)),
-    PAGES.cell(|_, row| Cell::count(row.pages)),
-    Column::number("folio", 7, Role::Size).rank(2).cell(|_, row| row.folio_bytes.map_or_else(none, Cell::size)),
-    Column::number("pins", 6, Role::Size).cell(|_, row| match (&row.pins, row.pins_at_most) {
-        (Ok(pins @ 1..), _) => Cell::of(Role::Note, count(*pins)),
-        (Err(_), Some(most)) => Cell::of(Role::Note, format!("<{}", most + 1)),
-        (pins, _) => number(pins),
-    }),
-    Column::number("refs", 7, Role::Size).rank(3).cell(|_, row| number(&row.references)),
-    Column::number("mapped", 6, Role::Size).rank(2).cell(|_, row| holders_cell(row, |holders| holders.mappings)),
-    Column::number("cached", 6, Role::Size)
-        .rank(2)
-        .cell(|_, row| holders_cell(row, |holders| holders.page_cache + holders.swap_cache + holders.filesystem)),
-    Column::number("other", 6, Role::Size).rank(2).cell(|_, row| holders_cell(row, |holders| holders.others)),
-    Column::word("state", 10, Role::Plain)
-        .rank(1)
-        .cell(|_, row| Cell::of(words::state_role(row.state), row.state.word())),
-]);
-
-fn number<'a>(fact: &Fact<u64>) -> Cell<'a> {
-    fact.as_ref().map_or_else(reason_cell, |&number| Cell::count(number))
-}
-
-fn holders_cell<'a>(row: &HeldPages, of: fn(&Holders) -> u64) -> Cell<'a> {
-    row.holders.as_ref().map_or_else(reason_cell, |holders| Cell::count(of(holders)))
-}
-
-impl Record for PinHolder {
-    fn write(&self, text: &mut Text) {
-        text.row(&HOLDERS, self);
-    }
-}
-
-/// What may have pinned them.
-static HOLDERS: Table<PinHolder> = Table::of(&[
-    PID.cell(|_, one| Cell::new(&one.pid)),
-    Column::name("process", 15, Role::Name).cell(|_, one| Cell::new(&one.name)),
-    Column::word("device", 8, Role::Plain).cell(|_, one| Cell::new(one.device)),
-    Column::number("fd", 5, Role::Size).cell(|_, one| Cell::count(one.descriptor.into())),
-    Column::word("buffer", 14, Role::Address).cell(|_, one| optional(&one.start)),
-    Column::number("size", 8, Role::Size).rank(1).cell(|_, one| one.bytes.map_or_else(none, Cell::size)),
-]);
-
-impl Record for PinsSummary {
-    fn write(&self, text: &mut Text) {
-        text.line(summary, self);
-        text.notes();
-    }
-}
-
-/// `16 pages: 8 pinned`, and what is unknown.
-fn summary(lines: &mut Lines, summary: &PinsSummary) {
-    let line = lines.line();
-    line.indent(2).plain(counted(summary.pages, "page"));
-    let mut before = ": ";
-    let mut part = |role, text: String| _ = line.word(std::mem::replace(&mut before, ", "), role, text);
-    match summary.pinned {
-        // Those that are unknown may be.
-        0 if summary.unknown > 0 || summary.vm_pin.is_some() && summary.possibly_pinned > 0 => {}
-        0 => part(Role::Plain, "none pinned".to_owned()),
-        pinned => part(Role::Note, format!("{} pinned", count(pinned))),
-    }
-    if summary.possibly_pinned > 0 {
-        part(Role::Note, format!("{} possibly pinned", count(summary.possibly_pinned)));
-    }
-    if summary.unknown > 0 {
-        part(Role::Warn, format!("{} unknown", count(summary.unknown)));
-    }
-    if let Some(bytes) = summary.vm_pin {
-        let text = format!(
-            "VmPin of the process is {}; vmsplice, O_DIRECT and many drivers hold pages that are not in it",
-            size(bytes)
-        );
-        lines.line().indent(2).prose(Role::Plain, &text);
-    }
-    if summary.holders == 0 && summary.unlisted > 0 {
-        lines.line().indent(2).prose(Role::Note, "nothing that the kernel lists has pinned them");
-    }
-    pages::remarks(lines, summary.cut_short, false);
-}
-
-/// Samples of its records.
-#[cfg(test)]
-mod samples {
-    use super::*;
-
-    pub fn all() -> Vec<Box<dyn Record>> {
-        let address = VirtualAddress::new;
-        let pinned = Holders { mappings: 1, page_cache: 0, swap_cache: 0, filesystem: 0, pins: 1024, others: 0 };
-        let small = HeldPages {
-            start: address(0x7f00_0000_1000),
-            end: address(0x7f00_0000_3000),
-            pages: 2,
-            state: State::Present,
-            folio_bytes: None,
-            references: Ok(1025),
-            holders: Ok(pinned),
-            pins: Ok(1),
-            pins_at_most: None,
-            why: Why::default(),
-        };
-        let large = HeldPages {
-            folio_bytes: Some(2 << 20),
-            references: Ok(516),
-            holders: Ok(Holders { page_cache: 512, pins: 3, ..pinned }),
-            pins: Ok(3),
-            ..small.clone()
-        };
-        let unclear = HeldPages {
-            references: Ok(3000),
-            holders: Ok(Holders { pins: 0, others: 2999, ..pinned }),
-            pins: Err(Reason::NotOnThisKernel("1024 references look like one pin".into())),
-            pins_at_most: Some(2),
-            ..small.clone()
-        };
-        let absent = || Reason::NotApplicable("no frame is mapped here");
-        let untouched = HeldPages {
-            state: State::Untouched,
-            references: Err(absent()),
-            holders: Err(absent()),
-            pins: Err(absent()),
-            ..small.clone()
-        };
-        let buffer = PinHolder {
-            pid: 812,
-            name: "server".into(),
-            device: "io_uring",
-            descriptor: 6,
-            start: Some(address(0x7f00_0000_1000)),
-            bytes: Some(8192),
-        };
-        let device = PinHolder { device: "vfio", descriptor: 7, start: None, bytes: None, ..buffer.clone() };
-        let found = PinsSummary { pages: 8, pinned: 4, possibly_pinned: 2, holders: 2, ..PinsSummary::default() };
-        let unlisted = PinsSummary { unknown: 1, unlisted: 4, holders: 0, cut_short: true, ..found.clone() };
-        let listed = PinsSummary {
-            pages: 8,
-            possibly_pinned: 2,
-            unknown: 6,
-            vm_pin: Some(8192),
-            holders: 1,
-            ..PinsSummary::default()
-        };
-        vec![
-            Box::new(listed),
-            Box::new(small),
-            Box::new(large),
-            Box::new(unclear),
-            Box::new(untouched),
-            Box::new(buffer),
-            Box::new(device),
-            Box::new(found),
-            Box::new(unlisted),
-            Box::new(PinsSummary { pages: 8, ..PinsSummary::default() }),
-        ]
     }
 }

@@ -21,7 +21,7 @@ pub struct FrameHolders {
 /// How often a folio is pinned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pins {
-    /// So often: exact for large folios, and for other pages if the references that are left fit.
+    /// So often: large folios have a count of their own, and pages with few references have none.
     Exactly(u32),
     /// As often as the references allow, or less.
     AtMost(u32),
@@ -62,12 +62,11 @@ impl FrameHolders {
         Some(FrameHolders { references, order, pins, explained })
     }
 
-    /// Whether it is pinned: it may be, if nothing else explains its references.
+    /// Whether it is pinned; `None` where that is not known: 1,024 references look like a pin.
     pub fn is_pinned(self) -> Option<bool> {
         match self.pins {
             Pins::Exactly(pins) => Some(pins > 0),
-            Pins::AtMost(_) => Some(true),
-            Pins::Unknown => None,
+            Pins::AtMost(_) | Pins::Unknown => None,
         }
     }
 
@@ -106,7 +105,7 @@ pub(super) fn with_pins(holders: Holders, pins: u64, is_large: bool) -> Holders 
 }
 
 fn ambiguous() -> Reason {
-    let why = "1024 references look like one pin, and not all references of this page are explained";
+    let why = "a page that is no large folio counts a pin as 1024 references, and any others look the same";
     Reason::NotOnThisKernel(why.into())
 }
 
@@ -144,16 +143,13 @@ pub(super) fn holders(
     Ok(Holders { mappings, page_cache, swap_cache, filesystem, pins: 0, others })
 }
 
-/// The pins of a page that is no large folio, or the most that there can be: they are counted among the references.
+/// The pins of a page that is no large folio, or the most that there can be: they are counted among the references, and
+/// nothing tells 1,024 others from a pin (try_grab_folio in mm/gup.c).
 pub(super) fn small_page_pins(references: u64, holders: Option<&Holders>) -> (Fact<u64>, Option<u64>) {
-    let most = references / REFERENCES_OF_A_PIN;
-    if most == 0 {
-        return (Ok(0), None);
-    }
-    match holders.map(|holders| (holders.others / REFERENCES_OF_A_PIN, holders.others % REFERENCES_OF_A_PIN)) {
-        // One reference more is normal.
-        Some((pins, 0 | 1)) => (Ok(pins), None),
-        _ => (Err(ambiguous()), Some(most)),
+    // Those that are explained are no pins.
+    match holders.map_or(references, |holders| holders.others) / REFERENCES_OF_A_PIN {
+        0 => (Ok(0), None),
+        most => (Err(ambiguous()), Some(most)),
     }
 }
 
@@ -194,14 +190,20 @@ mod tests {
     }
 
     #[test]
-    fn pins_of_small_pages_are_exact_only_where_the_rest_fits() {
+    fn pins_of_small_pages_are_never_certain() {
         let with = |others| Holders { mappings: 1, page_cache: 0, swap_cache: 0, filesystem: 0, pins: 0, others };
         assert_eq!(small_page_pins(1023, None), (Ok(0), None));
-        assert_eq!(small_page_pins(1025, Some(&with(1024))), (Ok(1), None));
-        assert_eq!(small_page_pins(3 * 1024 + 2, Some(&with(3 * 1024 + 1))), (Ok(3), None));
-        let (pins, most) = small_page_pins(2000, Some(&with(1999)));
-        assert!(pins.is_err());
-        assert_eq!(most, Some(1));
+        for (others, expected) in
+            [(1023, None), (1024, Some(1)), (1025, Some(1)), (1999, Some(1)), (3 * 1024 + 1, Some(3))]
+        {
+            let (pins, most) = small_page_pins(others + 1, Some(&with(others)));
+            assert_eq!((pins.ok(), most), (expected.is_none().then_some(0), expected), "{others}");
+        }
+        let mut record = record(0, PageFlags::empty(), FrameOwner::Anonymous);
+        (record.references, record.mappings, record.pins) = (Some(1025), Some(1), None);
+        let held = FrameHolders::of(&record).expect("holders");
+        assert_eq!((held.pins, held.is_pinned(), held.pins().is_err()), (Pins::AtMost(1), None, true));
+        assert_eq!(held.holders().map(|holders| (holders.pins, holders.others)), Some((0, 1024)));
         assert_eq!(small_page_pins(5000, None).1, Some(4));
         // Many mappings are no pin.
         assert_eq!(small_page_pins(2000, Some(&with(0))), (Ok(0), None));

@@ -29,7 +29,7 @@ pub fn kernel_record(machine: &Machine, frame: FrameNumber, flags: &Fact<PageFla
     };
     let mut record = read(RecordParts::all() - RecordParts::PINS);
     if let Ok(FrameRecord { order: Some(1..), .. }) = record {
-        record = read(RecordParts::all());
+        record = read_settled(|| read(RecordParts::all()), is_settled);
     }
     Some(match record {
         Ok(record) => {
@@ -48,6 +48,28 @@ pub fn kernel_record(machine: &Machine, frame: FrameNumber, flags: &Fact<PageFla
             slab: None,
         },
     })
+}
+
+/// How often numbers are read that change meanwhile.
+const TRIES: u32 = 3;
+
+/// What two reads in a row agree on. A fork adds to the references of a huge page and to its mappings one by one:
+/// between them they do not belong together.
+fn read_settled<T>(read: impl Fn() -> Fact<T>, is_settled: impl Fn(&T, &T) -> bool) -> Fact<T> {
+    let mut before = read()?;
+    for _ in 0..TRIES {
+        let again = read()?;
+        if is_settled(&before, &again) {
+            return Ok(again);
+        }
+        before = again;
+    }
+    Err(Reason::Changed)
+}
+
+fn is_settled(one: &FrameRecord, other: &FrameRecord) -> bool {
+    let numbers = |record: &FrameRecord| (record.order, record.references, record.mappings, record.pins);
+    numbers(one) == numbers(other)
 }
 
 /// Adds what the record leads to: the file, the free block, the cache or the page pool. What of it is unknown has the
@@ -124,8 +146,20 @@ pub(super) fn read_holders(
     for part in into.chunks_mut(AT_ONCE) {
         records.truncate(part.len());
         machine.frame_records(at, parts, &mut records)?;
-        for (holders, record) in part.iter_mut().zip(&records) {
-            *holders = FrameHolders::of(record);
+        for ((holders, record), frame) in part.iter_mut().zip(&records).zip(at.get()..) {
+            let again = || {
+                let mut record = [FrameRecord::default()];
+                machine.frame_records(FrameNumber::new(frame), parts, &mut record)?;
+                Fact::Ok(record[0])
+            };
+            *holders = match record.order {
+                Some(1..) => again().and_then(|second| {
+                    if is_settled(record, &second) { Ok(second) } else { read_settled(again, is_settled) }
+                }),
+                _ => Ok(*record),
+            }
+            .ok()
+            .and_then(|record| FrameHolders::of(&record));
         }
         at = at.checked_add(part.len() as u64).unwrap_or(at);
     }
@@ -215,7 +249,7 @@ mod tests {
         let pinned: Vec<_> = seen(Facts::PINS | Facts::REFERENCES).iter().map(brief).collect();
         let expected = [
             (HUGE, Some((4, Pins::Exactly(3), Some(0)))),
-            (1, Some((1025, Pins::Exactly(1), Some(0)))),
+            (1, Some((1025, Pins::AtMost(1), Some(1024)))),
             (1, Some((1, Pins::Exactly(0), Some(0)))),
             (1, Some((3000, Pins::AtMost(2), Some(2999)))),
             (1, Some((2, Pins::Exactly(0), Some(1)))),
@@ -225,7 +259,20 @@ mod tests {
         let references: Vec<_> = seen(Facts::REFERENCES).iter().map(|(_, one)| one.map(|one| one.references)).collect();
         assert_eq!(references, [Some(4), Some(1025), Some(1), Some(3000), Some(2), None]);
         let may_be = seen(Facts::PINS).iter().map(|(_, one)| one.and_then(FrameHolders::is_pinned)).collect::<Vec<_>>();
-        assert_eq!(may_be, [Some(true), Some(true), Some(false), Some(true), Some(false), None]);
+        assert_eq!(may_be, [Some(true), None, Some(false), None, Some(false), None]);
+    }
+
+    /// A fork adds references first, and mappings after them.
+    #[test]
+    fn numbers_in_the_middle_of_a_change_are_read_again() {
+        let reads = |numbers: &'static [u32]| {
+            let next = std::cell::Cell::new(0);
+            let read = || Ok(numbers[next.replace((next.get() + 1).min(numbers.len() - 1))]);
+            read_settled(read, |one, other| one == other)
+        };
+        assert_eq!(reads(&[250, 250]), Ok(250));
+        assert_eq!(reads(&[133, 250, 513, 513]), Ok(513));
+        assert_eq!(reads(&[1, 2, 3, 4, 5, 6]), Err(Reason::Changed));
     }
 
     /// The file, the free block or the slab cache is shown only if the record still has that owner.

@@ -21,9 +21,12 @@ pub fn movable(kind: Option<Kind>, flags: Option<PageFlags>, record: &KernelReco
         (Err(_), None) => return None,
     }
     // Migration expects no reference but those of mappings and files (folio_expected_ref_count in include/linux/mm.h).
-    Some(match record.holders.as_ref().ok()?.others {
+    let holders = record.holders.as_ref().ok()?;
+    Some(match holders.others {
         1.. => Movable::Held,
         0 if kind == Some(Kind::Hugetlb) || has(PageFlags::MLOCKED | PageFlags::UNEVICTABLE) => Movable::Unreclaimable,
+        // A journal may hold them (__buffer_migrate_folio in mm/migrate.c).
+        0 if holders.filesystem > 0 => Movable::UnlessBuffersHeld,
         0 => Movable::Freely,
     })
 }
@@ -52,6 +55,9 @@ mod tests {
         let (none, locked) = (PageFlags::empty(), PageFlags::MLOCKED | PageFlags::UNEVICTABLE);
         let quiet = record(Some(0), None, Some(0), RecordedOwner::Anonymous);
         assert_eq!(of(anonymous, none, &quiet), Some(Movable::Freely));
+        let mut buffered = record(Some(0), None, Some(0), RecordedOwner::File);
+        buffered.holders = Ok(Holders { page_cache: 1, filesystem: 1, ..holders(0) });
+        assert_eq!(of(Some(Kind::File), PageFlags::PRIVATE, &buffered), Some(Movable::UnlessBuffersHeld));
         assert_eq!(of(anonymous, locked, &quiet), Some(Movable::Unreclaimable));
         assert_eq!(of(Some(Kind::Hugetlb), none, &quiet), Some(Movable::Unreclaimable));
         assert_eq!(of(Some(Kind::Zero), none, &quiet), Some(Movable::Never));

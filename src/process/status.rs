@@ -45,6 +45,8 @@ impl Thread {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct PinningDescriptor {
+    /// The thread in whose table it is, if that is not the table of the process.
+    pub thread: Option<u32>,
     /// Its number.
     pub number: u32,
     /// What it is for.
@@ -143,21 +145,47 @@ impl Process {
         Ok(threads)
     }
 
-    /// Its file descriptors through which it may have pinned memory. Those that are closed meanwhile are left out.
+    /// Its file descriptors through which it may have pinned memory, those of threads with a table of their own too.
+    /// Those that are closed meanwhile are left out.
     ///
     /// # Errors
     /// They may not be read, or the source has no list of them.
     pub fn pinning_descriptors(&self) -> Result<Vec<PinningDescriptor>> {
+        let mut found = self.descriptors_in(None)?;
+        let own = self.identity().pid;
+        // A source without threads has no tables of theirs either.
+        for thread in self.threads().unwrap_or_default().into_iter().filter(|thread| !thread.has_ended()) {
+            // Tables that cannot be compared are read: the same descriptors are found again.
+            let is_own = || self.source().word(Probe::CompareFiles(own, thread.id)) == Some(0);
+            if thread.id != own && !is_own() {
+                let others = self.descriptors_in(Some(thread.id)).unwrap_or_default();
+                let is_new = |one: &PinningDescriptor| {
+                    let what = |one: &PinningDescriptor| (one.number, one.device, one.buffers.clone());
+                    found.iter().all(|known| what(known) != what(one))
+                };
+                let new: Vec<_> = others.into_iter().filter(is_new).collect();
+                found.extend(new);
+            }
+        }
+        found.sort_by_key(|descriptor| (descriptor.thread, descriptor.number));
+        Ok(found)
+    }
+
+    /// Those in the table of a thread, or of the process.
+    fn descriptors_in(&self, thread: Option<u32>) -> Result<Vec<PinningDescriptor>> {
+        let (list, info): (List, &dyn Fn(u32) -> File) = match thread {
+            Some(thread) => (List::DescriptorsOf(thread), &move |number| File::ThreadDescriptorInfo(thread, number)),
+            None => (List::Descriptors, &File::DescriptorInfo),
+        };
         let mut found = Vec::new();
-        for Listed { pid: number, program: link, .. } in self.source().list(List::Descriptors)? {
+        for Listed { pid: number, program: link, .. } in self.source().list(list)? {
             let Some(device) = link.as_deref().and_then(PinningDevice::of_link) else {
                 continue;
             };
-            let info = (device == PinningDevice::IoUring).then_some(File::DescriptorInfo(number));
+            let info = (device == PinningDevice::IoUring).then(|| info(number));
             let info = info.and_then(|file| self.source().whole(file).ok()).unwrap_or_default();
-            found.push(PinningDescriptor { number, device, buffers: registered_buffers(&info).collect() });
+            found.push(PinningDescriptor { thread, number, device, buffers: registered_buffers(&info).collect() });
         }
-        found.sort_unstable_by_key(|descriptor| descriptor.number);
         Ok(found)
     }
 

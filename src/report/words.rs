@@ -41,6 +41,8 @@ pub enum Movable {
     Never,
     /// Yes, but it is never swapped out or reclaimed: locked memory, and pages of the hugetlb pool.
     Unreclaimable,
+    /// Yes, unless the file system holds the buffers of the page, which no record shows.
+    UnlessBuffersHeld,
     /// Yes.
     Freely,
 }

@@ -122,6 +122,8 @@ pub enum List {
     Threads,
     /// The file descriptors of the process: by number, and where the link of each leads.
     Descriptors,
+    /// Those of one of its threads, which may have a table of its own (clone without CLONE_FILES, unshare).
+    DescriptorsOf(u32),
 }
 
 /// A process, thread or file descriptor in a listing.
@@ -179,6 +181,8 @@ pub enum Probe<'a> {
     /// How the address spaces of two processes compare (`kcmp`): 0 the same, 1 less, 2 greater, in an order that means
     /// nothing else.
     Compare(u32, u32),
+    /// How the tables of file descriptors of two threads compare, in the same way.
+    CompareFiles(u32, u32),
     /// Whether the link of a mapping in `/proc/PID/map_files` can be followed: no words if it can.
     Follow(AddressRange),
     /// The same for a mapping of pmdb's own.
@@ -317,6 +321,8 @@ pub enum File {
     ThreadSyscall(u32),
     /// `/proc/PID/fdinfo/N`
     DescriptorInfo(u32),
+    /// `/proc/PID/task/TID/fdinfo/N`, by thread and number.
+    ThreadDescriptorInfo(u32, u32),
     /// `/proc/PID/smaps`
     Smaps,
     /// `/proc/PID/smaps_rollup`
@@ -432,7 +438,7 @@ impl File {
             File::Limits => ("limits", "the limits of the process"),
             File::Syscall => ("syscall", "registers"),
             File::ThreadSyscall(_) => ("task", "registers"),
-            File::DescriptorInfo(_) => ("fdinfo", "the use of a file descriptor"),
+            File::DescriptorInfo(_) | File::ThreadDescriptorInfo(..) => ("fdinfo", "the use of a file descriptor"),
             File::Smaps => ("smaps", "the kernel's counts for each region"),
             File::SmapsRollup => ("smaps_rollup", "the kernel's counts for the process"),
             File::NumaMaps => ("numa_maps", "the memory policies of regions"),
@@ -464,6 +470,7 @@ impl File {
             File::MappedFile(range) => Some(mapped_file(range)),
             File::ThreadSyscall(thread) => Some(format!("task/{thread}/syscall")),
             File::DescriptorInfo(number) => Some(format!("fdinfo/{number}")),
+            File::ThreadDescriptorInfo(thread, number) => Some(format!("task/{thread}/fdinfo/{number}")),
             file => Some(file.row().0.to_owned()).filter(|path| !path.starts_with('/')),
         }
     }

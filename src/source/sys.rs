@@ -57,14 +57,21 @@ pub(crate) fn read_words(file: impl AsFd, first: u64, into: &mut [u64]) -> Resul
     Ok(done)
 }
 
-/// Compares the address spaces of two processes: equal means the same, and the order means nothing else. `None` if the
-/// kernel does not tell: one process is gone, the rights are missing, or it was built without `kcmp`.
-pub(crate) fn compare_memory(one: u32, other: u32) -> Option<Ordering> {
-    /// `enum kcmp_type` (include/uapi/linux/kcmp.h).
-    const KCMP_VM: libc::c_int = 1;
+/// What `kcmp` compares (`enum kcmp_type` in include/uapi/linux/kcmp.h).
+#[derive(Clone, Copy)]
+pub(crate) enum Compared {
+    /// Address spaces.
+    Memory = 1,
+    /// Tables of file descriptors.
+    Files = 2,
+}
+
+/// Compares what two processes or threads have: equal means the same, and the order means nothing else. `None` if the
+/// kernel does not tell: one of them is gone, the rights are missing, or it was built without `kcmp`.
+pub(crate) fn compare(what: Compared, one: u32, other: u32) -> Option<Ordering> {
     let pid = |pid: u32| libc::pid_t::try_from(pid).ok();
     // SAFETY: the call takes five numbers and no pointers.
-    let answer = unsafe { libc::syscall(libc::SYS_kcmp, pid(one)?, pid(other)?, KCMP_VM, 0usize, 0usize) };
+    let answer = unsafe { libc::syscall(libc::SYS_kcmp, pid(one)?, pid(other)?, what as libc::c_int, 0usize, 0usize) };
     match answer {
         0 => Some(Ordering::Equal),
         1 => Some(Ordering::Less),

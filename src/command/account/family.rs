@@ -225,7 +225,7 @@ const CHARGED_ELSEWHERE: &str = "the processes use more than is charged to the c
                                  cgroup that first touched it (`account by cgroup` of one process shows which)";
 
 /// A process, and all that descend from it.
-fn descendants(machine: &Machine, process: u32) -> Result<Vec<ProcessHandle>, Error> {
+pub(in crate::command) fn descendants(machine: &Machine, process: u32) -> Result<Vec<ProcessHandle>, Error> {
     let all = machine.process_handles()?.processes;
     let mut family = BTreeSet::from([process]);
     // A child may have a lower number than its parent.

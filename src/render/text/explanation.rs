@@ -121,6 +121,9 @@ fn moves(movable: Movable, kind: Option<Kind>) -> &'static str {
         (Movable::Never, _) => "never: it is a page of the kernel or of a driver",
         (Movable::Unreclaimable, Some(Kind::Hugetlb)) => "by migration between nodes; never swapped out",
         (Movable::Unreclaimable, _) => "by compaction and migration; locked memory is never swapped out",
+        (Movable::UnlessBuffersHeld, _) => {
+            "by compaction, migration and reclaim, unless the file system holds its buffers, for example for its journal"
+        }
         (Movable::Freely, Some(Kind::File)) => "by compaction, migration and reclaim",
         (Movable::Freely, _) => "by compaction, migration, khugepaged and swap",
     }

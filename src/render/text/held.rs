@@ -4,7 +4,7 @@ use super::block::REMARK;
 use super::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
-use crate::report::{FilePage, Holders, KernelRecord, RecordedOwner};
+use crate::report::{FilePage, Holders, KernelRecord, REFERENCES_OF_A_PIN, RecordedOwner};
 
 /// Writes the references and the pins.
 pub fn write(lines: &mut Lines, record: &KernelRecord) {
@@ -23,7 +23,11 @@ pub fn write(lines: &mut Lines, record: &KernelRecord) {
     match (&record.pins, record.pins_at_most) {
         (Ok(0), _) => _ = line.word(", ", Role::Dim, "not pinned"),
         (Ok(pins), _) => _ = line.word(", ", Role::Note, format!("pinned {}", times(*pins))),
-        (Err(_), Some(most)) => _ = line.word(", ", Role::Note, format!("pinned at most {}", times(most))),
+        (Err(_), Some(most)) => {
+            let references = most.saturating_mul(REFERENCES_OF_A_PIN);
+            let text = format!("{} or {} references", counted(most, "pin"), count(references));
+            _ = line.word(", ", Role::Note, format!("maybe {text}"));
+        }
         (Err(_), None) => {}
     }
 }

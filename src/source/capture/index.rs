@@ -345,7 +345,7 @@ impl List {
         match self {
             List::Held | List::All | List::One(_) => "the processes of the machine",
             List::Threads => "the threads of the process",
-            List::Descriptors => "the links of /proc/PID/fd",
+            List::Descriptors | List::DescriptorsOf(_) => "the links of /proc/PID/fd",
         }
     }
 }

@@ -277,7 +277,7 @@ impl Source for Nameless {
     }
 
     fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
-        if matches!(file, File::CommandLine | File::DescriptorInfo(_)) {
+        if matches!(file, File::CommandLine | File::DescriptorInfo(_) | File::ThreadDescriptorInfo(..)) {
             return left_out(file.what());
         }
         let text = self.source.read(file, budget).map_err(|error| match error {
@@ -294,7 +294,7 @@ impl Source for Nameless {
             File::Program | File::MappedFile(_) => names.region(&text),
             File::Swaps => names.swaps(&text),
             File::NumaMaps => policies(&text),
-            File::CommandLine | File::DescriptorInfo(_) => Vec::new(),
+            File::CommandLine | File::DescriptorInfo(_) | File::ThreadDescriptorInfo(..) => Vec::new(),
             File::Limits
             | File::Syscall
             | File::ThreadSyscall(_)

@@ -72,6 +72,7 @@ pub(super) fn probe_key(probe: Probe<'_>) -> String {
         Probe::MappedFile(region) => format!("MappedFile {} {}", region.device, region.inode),
         // The order is kept with each process, and under this key only why it is unknown.
         Probe::Compare(..) => "Compare".to_owned(),
+        Probe::CompareFiles(..) => "CompareFiles".to_owned(),
         probe => format!("{probe:?}"),
     }
 }

@@ -373,7 +373,7 @@ impl Source for Replay {
             let listed = replay_answer(kept, |all| all.iter().map(|one| one.listed()).collect());
             return self.of_process(listed, which.what());
         }
-        if matches!(which, List::Threads | List::Descriptors) {
+        if matches!(which, List::Threads | List::Descriptors | List::DescriptorsOf(_)) {
             return self.lacks(which.what());
         }
         let index = &self.capture.index;

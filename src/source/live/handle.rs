@@ -249,11 +249,12 @@ pub(super) fn threads(process: &Directory) -> Result<Vec<Listed>> {
     Ok(numbers.into_iter().filter_map(listed).collect())
 }
 
-/// The file descriptors of the process of this directory. Those that are closed meanwhile are left out.
-pub(super) fn descriptors(process: &Directory) -> Result<Vec<Listed>> {
-    let numbers = process.numbers("fd").map_err(|error| Error::io("listing /proc/PID/fd", error))?;
+/// The file descriptors in `table`, a directory below that of the process. Those that are closed meanwhile are left
+/// out.
+pub(super) fn descriptors(process: &Directory, table: &str) -> Result<Vec<Listed>> {
+    let numbers = process.numbers(table).map_err(|error| Error::io(format!("listing /proc/PID/{table}"), error))?;
     let listed = |number: u32| {
-        let program = Some(process.link(&format!("fd/{number}")).ok()?);
+        let program = Some(process.link(&format!("{table}/{number}")).ok()?);
         Some(Listed { pid: number, program, ..Listed::default() })
     };
     Ok(numbers.into_iter().filter_map(listed).collect())

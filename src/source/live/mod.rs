@@ -215,7 +215,10 @@ impl Source for Live {
             List::All => handle::all_processes(),
             List::One(number) => handle::one_process(number).map(|one| vec![one]),
             List::Threads => handle::threads(self.attached()?.directory()),
-            List::Descriptors => handle::descriptors(self.attached()?.directory()),
+            List::Descriptors => handle::descriptors(self.attached()?.directory(), "fd"),
+            List::DescriptorsOf(thread) => {
+                handle::descriptors(self.attached()?.directory(), &format!("task/{thread}/fd"))
+            }
         }
     }
 
@@ -422,7 +425,8 @@ impl LiveMachine {
             Probe::User => Some(vec![rustix::process::geteuid().as_raw().into()]),
             Probe::SharedMemory => backing::shared_memory().map(Vec::from),
             Probe::Pools => backing::devices_of_pools().map(|devices| devices.concat()),
-            Probe::Compare(one, other) => compare(one, other).map(|order| vec![order]),
+            Probe::Compare(one, other) => compare(sys::Compared::Memory, one, other).map(|order| vec![order]),
+            Probe::CompareFiles(one, other) => compare(sys::Compared::Files, one, other).map(|order| vec![order]),
             Probe::FollowOwn(range) => {
                 let own = Directory::open("/proc/self");
                 let own = own.map_err(|error| Error::io("opening /proc/self", error))?;
@@ -492,8 +496,8 @@ fn beside(path: &str) -> rustix::io::Result<Vec<u8>> {
 }
 
 /// As `kcmp` numbers it.
-fn compare(one: u32, other: u32) -> Option<u64> {
-    let order = directory::with_raised_rights(|| sys::compare_memory(one, other))?;
+fn compare(what: sys::Compared, one: u32, other: u32) -> Option<u64> {
+    let order = directory::with_raised_rights(|| sys::compare(what, one, other))?;
     Some(match order {
         Ordering::Equal => 0,
         Ordering::Less => 1,

@@ -279,6 +279,10 @@ impl Source for RecordedSource {
         let (file, what, one) = match which {
             List::Threads => (self.file("task"), "the threads", ("thread", "threads")),
             List::Descriptors => (self.file("fd"), "the file descriptors", ("descriptor", "descriptors")),
+            List::DescriptorsOf(thread) => {
+                let table = self.file(&format!("task/{thread}/fd"));
+                (table, "the file descriptors of a thread", ("descriptor", "descriptors"))
+            }
             _ => ("/proc".to_owned(), "the processes", ("process", "processes")),
         };
         let found = result_words(&answer, |all| count_of(all.len(), one.0, one.1));

@@ -136,7 +136,7 @@ fn counts(function: ChangeFunction, kind: EventKind) -> bool {
         ChangeFunction::Went => kind == EventKind::Went,
         // A write to a merged page copies it.
         ChangeFunction::Copied => matches!(kind, EventKind::CopiedOnWrite | EventKind::Unmerged),
-        ChangeFunction::Moved => kind == EventKind::Moved,
+        ChangeFunction::Moved => matches!(kind, EventKind::Moved | EventKind::ChangedNode),
         ChangeFunction::Written => kind == EventKind::Written,
     }
 }

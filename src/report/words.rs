@@ -350,6 +350,8 @@ worded! {
         Went = "went",
         /// A page has another frame: it was moved, or freed and written again.
         Moved = "moved",
+        /// The frame of a page is on another NUMA node: it was moved there, for example to slower memory and back.
+        ChangedNode = "changed node",
         /// A page was swapped out.
         SwappedOut = "swapped out",
         /// A page was swapped in.

@@ -68,7 +68,7 @@ fn pages_move_between_nodes() {
         assert!(status.iter().all(|&one| one == node), "{status:?}");
         let changes = look();
         let moved: u64 = changes.iter().map(|change| change.pages).sum();
-        assert!(changes.iter().all(|change| change.kind == EventKind::Moved));
+        assert!(changes.iter().all(|change| change.kind == EventKind::ChangedNode));
         assert_eq!(moved, PAGES);
         assert_eq!(pages_by_node(pid, memory, PAGES), [(node.to_string(), PAGES)]);
         let asked = [format!("translate {:#x}", at(memory).get() + 1)];

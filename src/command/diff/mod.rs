@@ -84,7 +84,7 @@ Compares two snapshots, or one with the present (`now`). Without names, compares
   top N         the N largest rows
 
 The totals come first. Then each row is a region that appeared, grew, shrank or went, or neighbouring pages that \
-changed in the same way. Pages came, went, moved, were copied on write, merged, unmerged, swapped out or in, split or collapsed. Pages \
+changed in the same way. Pages came, went, moved, changed their node, were copied on write, merged, unmerged, swapped out or in, split or collapsed. Pages \
 that were written in place are shown if the snapshots have `content`, or if the kernel tracks soft-dirty pages. `by` \
 puts the largest net effect first. The column `regions` counts regions that appeared, grew, shrank or went.
 
@@ -197,7 +197,8 @@ copied page is shown as moved: it was not shared before.",
         }
         let shared = from.snapshot.extra() & to.snapshot.extra();
         let changes = totals(&rows);
-        let perhaps_copied = |kind| matches!(kind, EventKind::Moved | EventKind::CopiedOnWrite);
+        let perhaps_copied =
+            |kind| matches!(kind, EventKind::Moved | EventKind::ChangedNode | EventKind::CopiedOnWrite);
         if changes.iter().any(|(kind, _)| perhaps_copied(*kind)) && !target.machine.is_captured() {
             let within = from.time.min(to.time).elapsed().unwrap_or_default();
             note_forks(&target, within, "the two states", context.sink)?;

@@ -77,7 +77,7 @@ impl Command for Watch {
         text: "\
 Samples the range repeatedly and reports the changes between two samples (`help events`):
 
-  page     came, went, moved to another frame, was swapped out or in, was copied on write, merged or unmerged (KSM)
+  page     came, went, moved to another frame or to another node (`changed node`), was swapped out or in, was copied on write, merged or unmerged (KSM)
   huge     a huge page was split or collapsed
   guard    a guard page was installed or removed
   region   appeared, grew, shrank or went
@@ -226,7 +226,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             context.sink.emit(&group)?;
         }
         let perhaps_copied = |kind| watch.tally.events.contains_key(kind);
-        if [EventKind::Moved, EventKind::CopiedOnWrite].iter().any(perhaps_copied) {
+        if [EventKind::Moved, EventKind::ChangedNode, EventKind::CopiedOnWrite].iter().any(perhaps_copied) {
             note_forks(&target, began.elapsed(), "two samples", context.sink)?;
         }
         context.sink.emit(&WatchSummary {

@@ -144,7 +144,8 @@ fn event_cell(event: &Event) -> Cell<'static> {
 
 /// Only the frames before and after, for a narrow terminal: the kind of the event says the rest.
 fn frames_alone(event: &Event) -> Option<String> {
-    let is_told = matches!(event.kind, EventKind::Came | EventKind::Went | EventKind::Moved | EventKind::CopiedOnWrite);
+    use EventKind::{Came, ChangedNode, CopiedOnWrite, Moved, Went};
+    let is_told = matches!(event.kind, Came | Went | Moved | ChangedNode | CopiedOnWrite);
     let side = |facts: &Option<PageFacts>| {
         let frame = facts.as_ref().and_then(|facts| facts.pfn);
         frame.map(|frame| frame.to_string()).unwrap_or_default()

@@ -6,6 +6,7 @@ use crate::inspect::StateSet;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{PageObservation, RegionFacts, classify};
 use crate::inspect::page::Facts;
+use crate::kernel::physical::ZoneLookup;
 use crate::kernel::{AddressRange, PageSize, Region, State, VirtualAddress};
 use crate::report::{EventKind, FlagNames, NetEffect, PageFacts};
 use std::ops::Range;
@@ -116,6 +117,16 @@ impl<'a> Pair<'a> {
         (gone, sum)
     }
 
+    /// The kind for a page that moved, if its frames are on different nodes.
+    fn on_another_node(self, kind: EventKind, then: SampledPage, now: SampledPage) -> Option<EventKind> {
+        let zones = self.space.zones().ok().filter(|_| kind == EventKind::Moved)?;
+        let node = |seen: SampledPage| match zones.span_of(seen.entry.frame()?).spanned {
+            ZoneLookup::In(index) => zones.get(index).map(|zone| zone.node),
+            _ => None,
+        };
+        (node(then)? != node(now)?).then_some(EventKind::ChangedNode)
+    }
+
     fn states(self, seen: SampledPage, place: Option<RegionFacts>) -> StateSet {
         let evidence = PageObservation { flags: seen.flags, ..PageObservation::of(seen.entry) };
         classify(evidence, place, self.space).0
@@ -148,6 +159,7 @@ impl Merger<'_> {
         let before = page_facts(then, self.pair.states(then, place_then));
         let after = page_facts(now, self.pair.states(now, Some(place)));
         let (main, others) = event_kinds(then, before.state, now, after.state, self.extra);
+        let main = main.map(|kind| self.pair.on_another_node(kind, then, now).unwrap_or(kind));
         let main = main.map(|kind| (kind, effect(before.state, after.state, size.bytes())));
         // What else changed does not count again.
         let others = others.map(|kind| (kind, NetEffect::default()));

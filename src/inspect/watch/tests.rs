@@ -7,6 +7,7 @@ use crate::kernel::{Name, PageFlags};
 use crate::process::Target;
 use crate::process::fake::{EXCLUSIVE, HUGE, PAGE, World, region};
 use crate::report::{EventKind, PageFacts};
+use crate::source::File;
 
 /// One sample; `meanwhile` is run before the first read.
 fn sample(watcher: &mut Watcher, target: &Target, meanwhile: impl FnOnce()) -> Vec<Change> {
@@ -120,6 +121,26 @@ fn pages_that_move_share_a_row_where_their_frames_follow_each_other() {
 }
 
 /// The kernel gives all pages of a huge mapping bit 56 of the first. The map counts are those of each.
+/// Tiering moves pages between nodes.
+#[test]
+fn a_page_on_another_node_is_told_apart() {
+    let zones =
+        "Node 0, zone Normal\n spanned 1000\n start_pfn: 0\nNode 1, zone Normal\n spanned 1000\n start_pfn: 1000\n";
+    let world = |frames: [u64; 3]| {
+        let mut world = World::new([region(0x1000, 3)]);
+        (0x1000..).zip(frames).for_each(|(page, frame)| world.maps(page, 1, frame));
+        world.texts.push((File::Zones, zones.to_owned()));
+        world.target().1
+    };
+    let (before, after) = (world([10, 20, 1500]), world([1010, 30, 1600]));
+    let mut watcher = Watcher::new(Facts::empty());
+    assert_eq!(sample(&mut watcher, &before, || ()), []);
+    let mut changes = sample(&mut watcher, &after, || ());
+    changes.sort_by_key(|change| change.address);
+    let kinds: Vec<_> = changes.iter().map(|change| (change.kind, change.pages)).collect();
+    assert_eq!(kinds, [(EventKind::ChangedNode, 1), (EventKind::Moved, 1), (EventKind::Moved, 1)]);
+}
+
 #[test]
 fn a_copy_inside_a_huge_page() {
     for scans in [true, false] {

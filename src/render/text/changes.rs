@@ -32,7 +32,8 @@ pub fn role(kind: EventKind) -> Role {
         EventKind::Came | EventKind::SwappedIn | EventKind::RegionAppeared => Role::Good,
         EventKind::Went | EventKind::SwappedOut | EventKind::RegionWent => Role::Warn,
         EventKind::Executed | EventKind::Exited => Role::Bad,
-        EventKind::Moved | EventKind::CopiedOnWrite | EventKind::Split | EventKind::Collapsed => Role::Physical,
+        EventKind::Moved | EventKind::ChangedNode => Role::Physical,
+        EventKind::CopiedOnWrite | EventKind::Split | EventKind::Collapsed => Role::Physical,
         EventKind::Merged | EventKind::Unmerged => Role::Physical,
         _ => Role::Plain,
     }

@@ -79,9 +79,9 @@ As in gdb, a * may precede an address. Only this command reads debug information
         if let [only] = addresses[..] {
             come_to(context, only);
         }
-        let regions = context.state.symbols.regions(&target)?;
-        let names = context.state.symbols.over(&target, &*regions);
         for address in addresses {
+            let regions = context.state.symbols.regions_at(&target, address)?;
+            let names = context.state.symbols.over(&target, &*regions);
             let found = names.line_at(address).map_err(Stopped::from)?;
             let report = report(&names, address, found);
             context.sink.emit(&report)?;
@@ -112,8 +112,6 @@ fn run_line(context: &mut Context, file: &Spanned<WrittenName>, line: &Spanned<u
     if let [only] = found.firsts()[..] {
         come_to(context, only);
     }
-    let regions = context.state.symbols.regions(&target)?;
-    let names = context.state.symbols.over(&target, &*regions);
     let all = found.places.len();
     let mut told = 0;
     for place in &found.places {
@@ -122,6 +120,8 @@ fn run_line(context: &mut Context, file: &Spanned<WrittenName>, line: &Spanned<u
             continue;
         };
         told += 1;
+        let regions = context.state.symbols.regions_at(&target, *start)?;
+        let names = context.state.symbols.over(&target, &*regions);
         let report = LineReport { first: Some(place.is_first), ..report(&names, *start, known) };
         context.sink.emit(&report)?;
     }

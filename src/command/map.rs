@@ -104,7 +104,10 @@ With `by`, a cell is a digit: 0 for nothing, 1 to 9 for the share in tenths, # f
             Some(Err(error)) => return Err(error.into()),
         };
         let target = context.target()?;
-        let space = AddressSpace::of(&target)?;
+        let space = match &spans {
+            Some(spans) => AddressSpace::within(&target, spans.ranges())?,
+            None => AddressSpace::of(&target)?,
+        };
         let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
         let holes = spans.as_ref().map_or(Facts::empty(), Spans::holes);
         let ranges = spans.map_or_else(|| space.spans(), |spans| spans.ranges().to_vec());

@@ -112,9 +112,9 @@ search to it, as in `info address libc.so.6!malloc`.",
         let mut reports: Vec<SymbolReport> = found.iter().map(report).collect();
         if found.iter().any(|symbol| symbol.kind == SymbolKind::Indirect) {
             let target = context.target()?;
-            let regions = context.state.symbols.regions(&target)?;
-            let symbols = context.state.symbols.over(&target, &*regions);
             for (report, symbol) in reports.iter_mut().zip(&found) {
+                let regions = context.state.symbols.regions_at(&target, symbol.start)?;
+                let symbols = context.state.symbols.over(&target, &*regions);
                 report.implementation = implementation(&target, &symbols, symbol)?;
             }
         }

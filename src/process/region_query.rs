@@ -16,13 +16,22 @@ impl Process {
     pub fn query_region_at(&self, address: VirtualAddress) -> Result<Option<Option<Region>>> {
         match self.query(Query::At(address))? {
             Answer::Found(mapping) => Ok(Some(self.with_true_name(mapping))),
-            // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
-            Answer::Nothing => {
+            // Gate regions are in the text only. They lie where no page map reaches.
+            Answer::Nothing if self.may_be_in_gate(address) => {
                 let index = self.page().index(address);
                 Ok(self.entry(index)?.map(|_| None))
             }
+            Answer::Nothing => Ok(Some(None)),
             Answer::Unavailable => Ok(None),
         }
+    }
+
+    /// Whether a gate region can be at an address: [vsyscall] is 10 MiB below the end of the address space, and
+    /// [vectors] of 32-bit ARM in its last 64 KiB. No other architecture has one (`get_gate_vma` in arch/).
+    fn may_be_in_gate(&self, address: VirtualAddress) -> bool {
+        const GATES: u64 = 16 << 20;
+        let end = if self.layout().pointer_bytes == 4 { u64::from(u32::MAX) } else { u64::MAX };
+        address.get() > end - GATES
     }
 
     /// The regions of which a part lies in `range`, by PROCMAP_QUERY; `None` where the kernel has no such query, or if
@@ -162,6 +171,33 @@ impl Process {
             }
         }
         Ok(Some(nearest.and_then(|one| self.with_true_name(one))))
+    }
+
+    /// The regions above `address` that follow each other with less than `gap` bytes between them, the nearest first,
+    /// up to one that `ends` them, which is left out, and no more than `most`; `None` where the kernel has no query.
+    #[cfg(feature = "symbols")]
+    pub(crate) fn nearest_above(
+        &self,
+        address: VirtualAddress,
+        gap: u64,
+        most: usize,
+        ends: fn(&Region) -> bool,
+    ) -> Result<Option<Vec<Region>>> {
+        let mut found: Vec<Region> = Vec::new();
+        while found.len() < most {
+            let end = found.last().map_or(address, |last| last.range.end());
+            let next = match self.query(Query::From(end))? {
+                Answer::Found(mapping) => self.with_true_name(mapping),
+                Answer::Nothing => return Ok(Some(found)),
+                Answer::Unavailable => return Ok(None),
+            };
+            let is_near = |next: &Region| next.range.start().get().saturating_sub(end.get()) < gap && !ends(next);
+            match next.filter(is_near) {
+                Some(next) => found.push(next),
+                None => break,
+            }
+        }
+        Ok(Some(found))
     }
 
     pub(super) fn with_true_name(&self, mapping: Mapping) -> Option<Region> {

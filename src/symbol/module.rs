@@ -89,6 +89,22 @@ pub(super) fn regions_before(target: &Target, region: &Region) -> source::Result
     target.process.nearest_below(region.range.start(), WIDEST_GAP, MOST_BSS_REGIONS, belongs_to_module)
 }
 
+/// The anonymous regions after those of `modules` that may be their `.bss`; `None` if only the list of all has them.
+pub(super) fn regions_after(target: &Target, modules: &[Region]) -> source::Result<Option<Vec<Region>>> {
+    let mut found = Vec::new();
+    for (index, region) in modules.iter().enumerate() {
+        let end = region.range.end();
+        if modules.get(index + 1).is_some_and(|next| next.range.start() == end) {
+            continue;
+        }
+        match target.process.nearest_above(end, WIDEST_GAP, MOST_BSS_REGIONS, belongs_to_module)? {
+            Some(after) => found.extend(after),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(found))
+}
+
 /// Whether an address in `region` may have a name, judged without the list of all regions, which may be very long:
 /// memory far above any file belongs to no module.
 pub fn may_have_names(target: &Target, region: &Region) -> bool {

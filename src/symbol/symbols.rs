@@ -127,19 +127,45 @@ impl Symbols {
             return Ok(known);
         }
         drop(regions);
-        if let Some(few) = target.process.few_regions(&mut self.budget())? {
-            let few: Arc<[Region]> = few.into();
-            let mut regions = self.lock_regions();
-            regions.read = regions.are_shared.then(|| (identity, Arc::clone(&few)));
-            return Ok(ModuleRegions::All(few));
-        }
-        let Some(some) = target.process.module_regions(&mut self.budget())? else {
-            return self.regions(target).map(ModuleRegions::All);
-        };
-        let some: Arc<[Region]> = some.into();
+        let read = self.module_regions_now(target)?;
         let mut regions = self.lock_regions();
-        regions.of_modules = regions.are_shared.then(|| (identity, Arc::clone(&some)));
-        Ok(ModuleRegions::Some(some))
+        let keep = |read: &Arc<[Region]>| Some((identity, Arc::clone(read)));
+        match &read {
+            _ if !regions.are_shared => {}
+            ModuleRegions::All(all) => regions.read = keep(all),
+            ModuleRegions::Some(some) => regions.of_modules = keep(some),
+        }
+        Ok(read)
+    }
+
+    /// The same, read now.
+    fn module_regions_now(&self, target: &Target) -> source::Result<ModuleRegions> {
+        let process = &target.process;
+        if !self.uses_perf_maps() {
+            if let Some(few) = process.few_regions(&mut self.budget())? {
+                return Ok(ModuleRegions::All(few.into()));
+            }
+            if let Some(some) = process.module_regions(&mut self.budget())? {
+                return Ok(ModuleRegions::Some(some.into()));
+            }
+        }
+        Ok(ModuleRegions::All(process.regions_within(&mut self.budget())?.into()))
+    }
+
+    /// The regions of `target` in which an address may have a name, read now: those of modules, and the anonymous ones
+    /// after them, which may be their `.bss`; of a process with few regions all.
+    fn naming_regions(&self, target: &Target) -> source::Result<Arc<[Region]>> {
+        let modules = match self.module_regions_now(target)? {
+            ModuleRegions::All(all) => return Ok(all),
+            ModuleRegions::Some(some) => some,
+        };
+        let Some(after) = module::regions_after(target, &modules)? else {
+            return Ok(target.process.regions_within(&mut self.budget())?.into());
+        };
+        let mut all = [&*modules, &after].concat();
+        all.sort_by_key(|one| one.range.start());
+        all.dedup_by_key(|one| one.range.start());
+        Ok(all.into())
     }
 
     /// Whether an address in `region` may have a name, judged without the list of all regions.
@@ -292,7 +318,7 @@ impl Symbols {
 /// The regions of a target. As long as all addresses lie in memory that can have no name, the list is not read.
 #[derive(Default)]
 pub(super) struct RegionsOnDemand {
-    all: OnceLock<source::Result<Vec<Region>>>,
+    all: OnceLock<source::Result<Arc<[Region]>>>,
     queries: Mutex<RegionQueries>,
 }
 
@@ -305,10 +331,12 @@ struct RegionQueries {
 }
 
 impl RegionsOnDemand {
-    /// All of them, in address order; none if they cannot be read.
+    /// All in which an address may have a name, in address order; none if they cannot be read.
     pub fn read(&self, symbols: &Symbols, target: &Target) -> &[Region] {
-        let read = || target.process.regions_within(&mut symbols.budget());
-        self.all.get_or_init(read).as_deref().unwrap_or_default()
+        match self.all.get_or_init(|| symbols.naming_regions(target)) {
+            Ok(read) => read,
+            Err(_) => &[],
+        }
     }
 
     /// Whether they could not be read.

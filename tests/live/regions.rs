@@ -175,7 +175,23 @@ fn names_need_the_regions_of_modules_alone() {
                 found.map(|one| (one.name(), one.offset))
             };
             assert_eq!(named(&some), named(&all), "{address} in {region:?}");
+            let on_demand = symbols.on_demand(&attached).at(address).map(|one| (one.name(), one.offset));
+            assert_eq!(on_demand, named(&all), "{address} in {region:?}");
         }
+    }
+    // Nor does an answer about one address read them all, also where a word is no address at all.
+    let data = all.iter().find(|one| one.inode != 0 && one.permissions.write).expect("data of the program");
+    let place = data.range.start();
+    for command in
+        [format!("x/8xg --how {place}"), format!("explain --how {place}"), format!("telescope --how {place} 40")]
+    {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_pmdb"))
+            .args(["-nx", "--json", "-batch", "-p", &target.pid().to_string(), "-ex", &command])
+            .output()
+            .expect("pmdb runs");
+        let text = String::from_utf8(output.stdout).expect("text");
+        assert!(text.contains("PROCMAP_QUERY"), "{command}: {text}");
+        assert!(!text.contains("all regions"), "{command}: {text}");
     }
     // Without that query all regions are read.
     attached.process.set_scan(false);

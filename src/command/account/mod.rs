@@ -12,7 +12,7 @@ use change_records::{AccountChange, AccountComparison};
 use family::FamilyOf;
 use family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
 
-use super::named_pages::{PagesOfSymbols, name_among_symbols};
+use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
 use super::rows::{self, RowLimit, finish, note_hidden_rows, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Origin};
@@ -226,20 +226,21 @@ what the processes use otherwise.",
                 Some(spans)
             }
         };
-        let space = AddressSpace::of(&target)?;
+        let is_whole = spans.as_ref().is_none_or(|spans| *spans.origin() == Origin::All);
+        let space = match &spans {
+            Some(spans) if !is_whole => AddressSpace::within(&target, spans.ranges())?,
+            _ => AddressSpace::of(&target)?,
+        };
         let (by, reader) = (self.key()?, FactReader::of_pages(&space));
         let more = by.map_or(Ok(Facts::empty()), |by| rows::need_of_keys(&reader, by, None))?;
-        let is_whole = spans.as_ref().is_none_or(|spans| *spans.origin() == Origin::All);
         let ranges = match &spans {
             Some(spans) if !is_whole => spans.ranges().to_vec(),
             _ => space.spans(),
         };
         let before = is_whole.then(|| target.process.rollup());
         let state = &*context.state;
-        let mut symbols = (by == Some(Key::Symbol)).then(|| {
-            let names = state.symbols.over(&target, space.maps());
-            PagesOfSymbols::new(names, space.page())
-        });
+        let mut symbols = (by == Some(Key::Symbol))
+            .then(|| PagesOfSymbols::new(names_in(&space, &state.symbols), space.page()));
         let sink = &mut *context.sink;
         let mut sum =
             AccountSum { space: &space, by, reader, region: 0, all: Account::default(), groups: BTreeMap::new() };

@@ -226,7 +226,7 @@ fn reason(unknown: OwnerUnknown, detail: &PageDetail) -> Option<Reason> {
 /// Whether the loader cleared these bytes of the file.
 fn is_zeroed(symbols: &Symbols, target: &Target, region: &Region, address: VirtualAddress) -> bool {
     symbols.may_name(target, region)
-        && symbols.regions(target).is_ok_and(|regions| symbols.over(target, &*regions).is_zeroed(address))
+        && symbols.regions_for(target, region).is_ok_and(|regions| symbols.over(target, &*regions).is_zeroed(address))
 }
 
 /// Which byte of which file the region maps at an address.

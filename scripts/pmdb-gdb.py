@@ -642,7 +642,7 @@ class Looking(gdb.Command):
         self.has_number = first.endswith("ADDRESS [N] ")
         # Words that stand in the place of an expression, or before one.
         self.literal = [word for one in firsts for word in re.findall(r"^[a-z]+\b", one)]
-        self.before_range = re.findall(r"\b([a-z]+) \[RANGE\]", first)
+        self.before_range = re.findall(r"\b([a-z]+) \[RANGE(?: \| in RANGE)?\]", first)
         self.has_family = "FAMILY" in first
         if self.has_family:
             self.literal += FAMILY
@@ -683,10 +683,11 @@ class Looking(gdb.Command):
             expression, clauses = expression[:amount.start()], amount.group()
         first = re.match(r"\w*", argument).group()
         if first in self.before_range and not self.is_alone(argument[len(first):], True):
-            expression = expression[len(first):].strip()
+            expression = re.sub(r"^in\s+", "", expression[len(first):].strip())
             refuse_shell(expression)
             return "{} {} {}".format(first, ranged(expression), filled(clauses))
-        is_text = self.has_family and argument.startswith('"')
+        # `of` is a variable of the program unless the name or number of a process follows.
+        is_text = self.has_family and re.match(r"\"|of\s+[\w$'\"]", argument)
         is_filled = self.kind == "VALUE" and "{" in expression
         is_of_pmdb = first in self.literal or is_text or is_filled or PHYSICAL.match(argument)
         if self.kind is None or is_of_pmdb or self.is_alone(argument, self.is_optional):

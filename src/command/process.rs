@@ -177,9 +177,9 @@ fn write_block(lines: &mut Lines, process: &ProcessReport) {
         let line = lines.field(label);
         let bytes = size(memory.bytes);
         line.push(Role::Plain, &memory.name)
-            .pad_to(30usize.saturating_sub(bytes.len()))
+            .pad_to(32usize.saturating_sub(bytes.len()))
             .push(Role::Size, bytes)
-            .indent_at(32)
+            .indent_at(34)
             .prose(Role::Dim, memory.meaning);
         label = "";
     }

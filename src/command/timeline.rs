@@ -1,6 +1,7 @@
 //! `as timeline` of `watch` and `compare`: what each sample shows of each page or stretch of pages.
 
 use super::map::mark;
+use super::populated_rows::{self, PopulatedRow, RegionPart};
 use super::snapshot::seconds;
 use crate::inspect::{AddressSpace, Change, Chunk};
 use crate::kernel::{AddressRange, PageSize};
@@ -81,8 +82,20 @@ impl TimelineBuilder {
         }
         let is_first = self.rows.is_empty();
         let room = if is_first { FIRST_ROWS } else { (MOST_ROWS - self.rows.len()).div_ceil(2) };
+        // Rows by address would show a region of gigabytes in as many rows as a library.
+        if is_first
+            && parts.len() > room
+            && let Some(rows) = populated_rows::rows(space, &parts, room)
+        {
+            self.left_out = 0;
+            for PopulatedRow { range, parts, pages } in rows {
+                let populated = Some(pages << self.size.shift());
+                self.add_row(space, range, &parts, populated);
+            }
+            return;
+        }
         let together = if is_first { parts.len().div_ceil(room).max(1) } else { 1 };
-        let groups: Vec<&[(AddressRange, usize)]> = parts.chunks(together).collect();
+        let groups: Vec<&[RegionPart]> = parts.chunks(together).collect();
         let groups = groups.get(..room.min(groups.len())).unwrap_or_default();
         self.left_out = parts.iter().map(|(part, _)| part.pages(self.size)).sum();
         let ranges = groups.iter().filter_map(|group| join_ranges(group));
@@ -95,21 +108,27 @@ impl TimelineBuilder {
             // Several regions in one group share one row.
             let pages = if together > 1 { 1 << 52 } else { self.stretch };
             for part in pieces(range, pages.saturating_mul(self.size.bytes())) {
-                let inside = group.iter().filter_map(|(own, index)| Some((own.intersection(part)?, *index)));
-                let region = largest(inside.clone()).and_then(|index| space.regions().get(index));
-                let number = self.rows.len();
-                self.rows.push(PictureRow { range: part, number, cell: self.blank, has_changed: false });
-                self.new.push(TimelineRow {
-                    row: number as u64,
-                    start: part.start(),
-                    end: part.end(),
-                    pages: inside.map(|(own, _)| own.pages(self.size)).sum(),
-                    region: region.map(|viewed| viewed.region.name.clone()),
-                    regions: group.len() as u64,
-                });
+                self.add_row(space, part, group, None);
             }
         }
         self.rows.sort_by_key(|row| row.range);
+    }
+
+    /// Adds a row for what lies in `range` of a group of regions.
+    fn add_row(&mut self, space: &AddressSpace, range: AddressRange, group: &[RegionPart], populated: Option<u64>) {
+        let inside = group.iter().filter_map(|(own, index)| Some((own.intersection(range)?, *index)));
+        let region = largest(inside.clone()).and_then(|index| space.regions().get(index));
+        let number = self.rows.len();
+        self.rows.push(PictureRow { range, number, cell: self.blank, has_changed: false });
+        self.new.push(TimelineRow {
+            row: number as u64,
+            start: range.start(),
+            end: range.end(),
+            pages: inside.map(|(own, _)| own.pages(self.size)).sum(),
+            populated,
+            region: region.map(|viewed| viewed.region.name.clone()),
+            regions: group.len() as u64,
+        });
     }
 
     /// Adds the pages of a chunk to the sample.
@@ -197,7 +216,7 @@ fn largest(inside: impl Iterator<Item = (AddressRange, usize)>) -> Option<usize>
 }
 
 /// The range from the first to the last of neighbours.
-fn join_ranges(group: &[(AddressRange, usize)]) -> Option<AddressRange> {
+fn join_ranges(group: &[RegionPart]) -> Option<AddressRange> {
     let (first, last) = (group.first()?, group.last()?);
     AddressRange::new(first.0.start(), last.0.end())
 }

@@ -255,7 +255,8 @@ pub static HABITS: &[Habit] = &[
     point("compare", "`compare children` lists what a fork copied and what it still shares", &["fork"]),
 
     // ---- Commands of the shell.
-    refuse("run it in the shell: `!{}`", &["ls", "free", "vmstat", "top", "htop", "slabtop", "clear", "less", "vi", "vim", "sudo", "bash"]),
+    refuse("`ps top 5` lists the largest processes; the program: `!top`", &["top"]),
+    refuse("run it in the shell: `!{}`", &["ls", "free", "vmstat", "htop", "slabtop", "clear", "less", "vi", "vim", "sudo", "bash"]),
 ];
 
 /// The words of a habit that a line begins with.

@@ -348,6 +348,11 @@ impl Timeline {
         self.rows.iter().map(bytes).max().unwrap_or(0)
     }
 
+    /// Populated bytes in the largest row, if rows were divided by them.
+    fn row_populated(&self) -> Option<u64> {
+        self.rows.iter().filter_map(|row| row.populated).max()
+    }
+
     pub fn add_row(&mut self, row: &TimelineRow) {
         self.rows.push(row.clone());
     }
@@ -568,9 +573,11 @@ pub(crate) fn head(lines: &mut Lines, timeline: &Timeline, together: usize) {
         let times = if from == to { format!("at {from}") } else { format!("from {from} to {to}") };
         line.word(", ", Role::Plain, times);
     }
-    let told = match timeline.row_regions() {
-        0 | 1 => size(timeline.row_bytes().saturating_mul(together as u64)),
-        regions => counted(regions.saturating_mul(together as u64), "region"),
+    let of_rows = |of_one: u64| of_one.saturating_mul(together as u64);
+    let told = match (timeline.row_populated(), timeline.row_regions()) {
+        (Some(populated), _) => format!("{} of populated memory", size(of_rows(populated))),
+        (None, 0 | 1) => size(of_rows(timeline.row_bytes())),
+        (None, regions) => counted(of_rows(regions), "region"),
     };
     line.word("; ", Role::Dim, format!("at most {told} per row"));
     if timeline.has_shared_rows(together) {

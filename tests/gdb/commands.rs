@@ -67,6 +67,8 @@ fn expressions_mean_what_they_mean_to_x() {
                 "note: these are 2 pointers; for what the first one points to, write *(pool)@2\n",
             ),
             ("pmdb explain huge *pool@16", "has small pages already"),
+            ("pmdb explain huge in *pool@16", "has small pages already"),
+            ("pmdb account of no-such-program", "no process is called"),
             ("pmdb explain huge pool[7] with content", "has small pages already"),
             ("pmdb explain huge with content", " in small pages"),
         ],

@@ -456,7 +456,10 @@ fn stacks_without_a_guard_are_found() {
         let others = threads(thread).into_iter().filter(|id| *id != thread.child.id()).collect::<Vec<_>>();
         assert!(errors.contains("the stack of a thread has no guard"), "{errors}");
         assert!(!output.contains("ends at a guard"), "{output}");
-        let named = others.iter().filter(|id| output.contains(&format!("Thread {id}: no guard below "))).count();
+        let named = others
+            .iter()
+            .filter(|id| output.contains(&format!("Thread {id}: no guard below its stack pointer ")))
+            .count();
         (named, output, errors)
     };
     let waiting = thread(bare);

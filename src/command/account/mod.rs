@@ -115,7 +115,7 @@ of all mappings and descriptors, and the deletion of the file, free shared memor
   by KEY        a row for each value of another fact of frames: mapcount, order, flags(NAME) … (`help language`)
   with content  read huge pages, and count their all-zero pieces
   from FILE     compare with a capture, also of another process or machine: before and after a deployment
-  top N         the N largest groups
+  top N         the N largest groups: regions, without `by`
   limit N       the first N groups
 
 In the rows of `by`, `own` is anonymous memory and copies of files only here, and `forked` is what is shared since a fork. \
@@ -210,10 +210,6 @@ what the processes use otherwise.",
         if let Some(file) = &self.file {
             return self.run_change(file, cut, context);
         }
-        if let (None, Some(cut)) = (&self.by, &self.cut) {
-            let word = cut.which.word();
-            return Err(Error::refused(format!("`{word}` needs `by`"), format!("write `account by region {word} 5`")));
-        }
         let target = context.target()?;
         let spans = match range {
             None => None,
@@ -267,7 +263,11 @@ what the processes use otherwise.",
 impl AccountFor {
     /// What it groups by.
     fn key(&self) -> Result<Option<Key>, Error> {
-        Ok(self.by.as_ref().map(eval::key).transpose()?)
+        Ok(match &self.by {
+            Some(by) => Some(eval::key(by)?),
+            // Classes are few: the largest rows are those of regions.
+            None => (self.cut.is_some() && self.file.is_none()).then_some(Key::Region),
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use crate::inspect::AddressSpace;
 use crate::inspect::huge::{HugeReason, HugeReport, HugeStep, HugeSweep, HugeZeros};
 use crate::kernel::AddressRange;
 use crate::kernel::huge::HugeChoice;
-use crate::lang::parser::{Parsed, Tokens, clause, cut_to, range, word};
+use crate::lang::parser::{Parsed, Tokens, clause, cut_to, range, split_text, word};
 use crate::lang::{self, Range, Spanned, display};
 use crate::render::Sink;
 use crate::report::{HugeBy, HugePast, Reason, RegionBrief, Stopped};
@@ -34,6 +34,13 @@ pub(super) fn huge(input: Tokens<'_>) -> Parsed<'_, ExplainHuge> {
     // Where no clause follows them, these words are names.
     if behind.rest.len() < input.rest.len() {
         return Ok((behind, whole));
+    }
+    // `in` is a word here if a range follows, and a name otherwise.
+    if let Ok((behind, of)) = preceded(word("in"), range).parse(input)
+        && let Ok((behind, huge)) = clauses(behind, Some(of))
+        && split_text(behind).0.is_empty()
+    {
+        return Ok((behind, huge));
     }
     let (behind, of) = opt(range).parse(input)?;
     clauses(behind, of)

@@ -329,8 +329,7 @@ struct MemorySearch<'a> {
     symbols: symbol::TargetSymbols<'a>,
     finder: Finder<'a>,
     reader: MemoryReader,
-    /// In its first `filled` bytes are the last ones up to `next`, in which a match may begin that goes on after
-    /// `next`.
+    /// In its first `filled` bytes are the last ones up to `next`: a match may begin in them that goes on after `next`.
     buffer: Vec<u8>,
     filled: usize,
     /// Where the filled part of the buffer ends.

@@ -245,6 +245,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Box<dyn Record>> {
             start: address,
             end: address,
             pages: number,
+            populated: Some(number),
             region: Some(name.clone()),
             regions: number,
         }),

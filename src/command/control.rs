@@ -97,7 +97,7 @@ Runs the lines up to `end` once for each of these, and sets a variable to it:
   in regions …      the range of each region, with the clauses of `regions`
   in walk RANGE …   the range of each row of the walk, with the clauses of `walk` except `by`
   in VALUE, VALUE   each value
-  in threads        the stack pointer of each thread; $_thread is its id
+  in threads        the stack pointer of each thread; $_thread is its id, and $pc and $sp are its registers
 
 The rows come from one sweep before the first turn. The lines may not attach or detach. The kernel shows the stack \
 pointer of a waiting thread only. A thread that runs all the time is left out, with a note, and counted in $_running.",

@@ -80,7 +80,8 @@ impl Command for InfoRegisters {
         group: Group::Target,
         summary: "show the program counter and the stack pointer",
         text: "\
-Shows two registers of the main thread, $pc and $sp, also under the machine's own names ($rip and $rsp).
+Shows two registers of the main thread, $pc and $sp, also under the machine's own names ($rip and $rsp). In a \
+loop over threads (`foreach`) both are those of the current thread.
 
 /proc shows them only while the thread waits in the kernel. The other registers need a debugger that stops the \
 process, such as gdb.",
@@ -93,7 +94,10 @@ process, such as gdb.",
 
     fn run(&self, context: &mut Context) -> Outcome {
         let target = context.target()?;
-        let registers = target.process.registers()?;
+        let registers = match context.state.thread {
+            Some(thread) => target.process.registers_of(thread)?,
+            None => target.process.registers()?,
+        };
         for (name, address) in [("pc", registers.program_counter), ("sp", registers.stack_pointer)] {
             let mut report = print::described_value(context.state, &Value::Address(address));
             report.name = Some(name.to_owned());

@@ -263,8 +263,12 @@ impl<'a> Evaluator<'a> {
     }
 
     fn register(&self, register: Register, at: Span) -> Result<VirtualAddress> {
-        let registers =
-            self.target(at, register.text())?.process.registers().map_err(|cause| Error::target(at, cause))?;
+        let process = &self.target(at, register.text())?.process;
+        let registers = match self.scope.thread() {
+            Some(thread) => process.registers_of(thread),
+            None => process.registers(),
+        };
+        let registers = registers.map_err(|cause| Error::target(at, cause))?;
         Ok(match register {
             Register::ProgramCounter => registers.program_counter,
             Register::StackPointer => registers.stack_pointer,

@@ -39,6 +39,11 @@ pub trait Scope {
     /// `$_`: the last address that was looked at.
     fn last_address(&self) -> Option<VirtualAddress>;
 
+    /// The thread whose registers `$pc` and `$sp` are; the main thread if none is chosen.
+    fn thread(&self) -> Option<u32> {
+        None
+    }
+
     /// The snapshots that were taken.
     fn snapshots(&self) -> &[NamedSnapshot] {
         &[]

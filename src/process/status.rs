@@ -210,6 +210,18 @@ impl Process {
         })
     }
 
+    /// The same of a thread.
+    ///
+    /// # Errors
+    /// As those of the main thread, or it has ended.
+    #[cfg(feature = "cli")]
+    pub(crate) fn registers_of(&self, thread: u32) -> Result<Registers> {
+        self.waiting(File::ThreadSyscall(thread), Instant::now() + PATIENCE)?.ok_or_else(|| {
+            let why = "the kernel shows the registers only of a thread that waits";
+            Error::not_available(format!("thread {thread} is running: {why}"))
+        })
+    }
+
     /// The stack pointer of each thread; `None` of one that runs all the time. A thread that has ended is left out.
     ///
     /// # Errors

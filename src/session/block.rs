@@ -103,6 +103,7 @@ impl Session {
                 Ok(rows) => {
                     let mut rows = rows.into_iter();
                     self.foreach_depth += 1;
+                    let thread_around = self.state.thread;
                     let outcome = self.run_loop(file, body, |session| {
                         let Some(ForeachRow { value, thread }) = rows.next() else {
                             return Ok(false);
@@ -110,11 +111,13 @@ impl Session {
                         let variables = &mut session.state.variables;
                         variables.insert(variable.clone(), value);
                         if let Some(thread) = thread {
+                            session.state.thread = Some(thread);
                             variables.insert("_thread".to_owned(), Value::Integer(Integer::from(u64::from(thread))));
                         }
                         Ok(true)
                     });
                     self.foreach_depth -= 1;
+                    self.state.thread = thread_around;
                     outcome
                 }
                 Err(outcome) => outcome,

@@ -58,6 +58,8 @@ pub struct DebugState {
     pub displays: Displays,
     /// How pmdb works: `set` and `show`.
     pub settings: Settings,
+    /// The thread of the current turn of `foreach … in threads`.
+    pub thread: Option<u32>,
     /// Whether `regions where` has reported that it leaves out the kernel's own regions.
     pub kernel_regions_noted: bool,
     /// The lines that were typed.
@@ -78,6 +80,7 @@ impl DebugState {
         DebugState {
             target: None,
             is_exit_reported: false,
+            thread: None,
             own_machine,
             symbols: Symbols::default(),
             variables: BTreeMap::new(),
@@ -141,6 +144,10 @@ impl Scope for DebugState {
 
     fn last_address(&self) -> Option<VirtualAddress> {
         self.last_address
+    }
+
+    fn thread(&self) -> Option<u32> {
+        self.thread
     }
 
     fn note(&self, message: String) {

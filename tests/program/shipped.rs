@@ -1,5 +1,6 @@
 //! The shipped command files run to their end on the demonstration process.
 
+use crate::run::Home;
 use crate::skips::skip;
 use pmdb::command::{About, COMMANDS, Group};
 use pmdb::demo;
@@ -473,6 +474,36 @@ fn stacks_without_a_guard_are_found() {
     assert!(output.contains("is running: its stack pointer is not known"), "{output}");
     assert!(output.contains("Threads examined: 2. Without a guard: 1. Running, and so not examined: 1."), "{output}");
     assert!(errors.contains("the stack of a running thread could not be examined"), "{errors}");
+}
+
+/// In a loop over threads the registers are those of the thread, and after it those of the main thread again.
+#[test]
+fn registers_are_those_of_the_thread_in_a_loop_over_threads() {
+    let two = program(
+        "static void *wait(void *none) { sleep(600); return none; }\n\
+         int main(void) { pthread_t thread; pthread_create(&thread, NULL, wait, NULL);\n\
+         puts(\"ready\"); fflush(stdout); getchar(); return 0; }\n",
+    );
+    let pid = two.child.id();
+    let home = Home::new();
+    home.file(
+        "f",
+        "foreach $top in threads\n  printf \"%d %p %p\\n\", $_thread, $sp, $pc\nend\nprintf \"%p\\n\", $sp\n",
+    );
+    let run = home.run(&["-batch", "-p", &pid.to_string(), "-x", "f"]);
+    // The last two words of this file are both registers, read without pmdb.
+    let plain = |thread: u32| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall")).expect("its registers");
+        let words: Vec<&str> = text.split_whitespace().rev().take(2).collect();
+        (words[1].to_owned(), words[0].to_owned())
+    };
+    let mut expected = String::new();
+    for thread in threads(&two) {
+        let (stack, program) = plain(thread);
+        expected += &format!("{thread} {stack} {program}\n");
+    }
+    expected += &format!("{}\n", plain(pid).0);
+    assert_eq!(run.is_fine().out, expected);
 }
 
 /// The ids of the threads of a program.

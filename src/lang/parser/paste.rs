@@ -71,7 +71,7 @@ fn frame_without_address(typed: &str, pasted: &str) -> Option<String> {
     let is_function = rest.starts_with(|c: char| c.is_alphabetic() || c == '_')
         && rest.split_once(" (").is_some_and(|(function, _)| !function.contains('/'));
     is_function.then(|| match number {
-        0 => format!("frame 0 has no address in this line: use `{typed} $pc`"),
+        0 => format!("frame 0 has no address in this line: use `{typed} $pc`, of the main thread"),
         number => format!("frame {number} has no address in this line, because its function is inlined"),
     })
 }

@@ -875,16 +875,21 @@ class Program(gdb.Parameter):
 
     def __init__(self):
         super().__init__("pmdb program", gdb.COMMAND_DATA, gdb.PARAM_OPTIONAL_FILENAME)
-        self.value = ""
+        self.value = self.working = ""
 
     def get_set_string(self):
         path = os.path.expanduser(self.value or "")
-        if path and not os.path.isabs(path):
-            self.value = ""
-            raise gdb.GdbError("the program pmdb needs an absolute path, not {}".format(path))
-        self.value = path
-        forget_all()
-        load()
+        try:
+            if path and not os.path.isabs(path):
+                raise gdb.GdbError("the program pmdb needs an absolute path, not {}".format(path))
+            self.value = path
+            forget_all()
+            load()
+        except gdb.GdbError:
+            # The one before is used again: it answered.
+            self.value = self.working
+            raise
+        self.working = path
         return ""
 
     def get_show_string(self, _value):

@@ -191,8 +191,18 @@ fn without_pmdb_each_command_says_how_it_is_found() {
     let mut gdb = program.gdb();
     gdb.env("PATH", "/usr/bin:/bin");
     let found = format!("set pmdb program {PMDB}");
-    let lines =
-        ["pmdb info process", "pmdb walk pool", "info pmdb tracks", &found, "pmdb info process", "pmdb info all"];
+    let lines = [
+        "pmdb info process",
+        "pmdb walk pool",
+        "info pmdb tracks",
+        &found,
+        "pmdb info process",
+        "pmdb info all",
+        // A program that does not answer leaves the one before.
+        "set pmdb program /nonexistent",
+        "set pmdb program pmdb",
+        "show pmdb program",
+    ];
     let plugin = program.folder.path().join("plugin.py");
     std::fs::copy(PLUGIN, &plugin).expect("a copy");
     let answers = program.answers_after(gdb, &plugin.display().to_string(), "set pmdb program PATH", &lines);
@@ -202,6 +212,8 @@ fn without_pmdb_each_command_says_how_it_is_found() {
     assert!(answers[2].contains("info pmdb has no subcommand tracks"), "{answers:#?}");
     assert!(answers[4].contains("the program is not being run"), "{answers:#?}");
     assert!(answers[5].contains("pmdb info has no subcommand all"), "{answers:#?}");
+    assert!(!answers[6].trim().is_empty() && answers[7].contains("absolute path"), "{answers:#?}");
+    assert!(answers[8].contains(&format!("pmdb is {PMDB}")), "{answers:#?}");
 }
 
 #[test]

@@ -242,6 +242,12 @@ impl ComparedSample<'_> {
         let is_captured = self.round.target.machine.is_captured();
         let other = if is_captured { self.round.target.member(other) } else { Target::attach(other) };
         let other = other?.within(sink.budget());
+        let machine = &self.round.target.machine;
+        let (mine, its) = (self.round.mine, other.process.identity().pid);
+        // As after vfork, or clone with CLONE_VM alone.
+        if !self.round.is_over_time && matches!(machine.find_memory(&[mine], its), Some(Ok(_))) {
+            sink.note(format!("processes {mine} and {its} have one address space: neither has copies of its own"))?;
+        }
         let space = AddressSpace::of(&other)?;
         let is_forked = self.layout == layout(space.maps());
         let mut side = Side {

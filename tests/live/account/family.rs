@@ -124,6 +124,10 @@ pub fn one_address_space_is_one_member() {
     };
     assert!(child > 0, "{}", std::io::Error::last_os_error());
     let found = std::panic::catch_unwind(|| sums(&[own, child as u32]));
+    let compared = Command::new(env!("CARGO_BIN_EXE_pmdb"))
+        .args(["-nx", "-q", "-batch", "-p", &own.to_string(), "-ex", &format!("compare {child}")])
+        .output()
+        .expect("pmdb runs");
     end(child as u64);
     // SAFETY: it is a child of this process.
     unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
@@ -131,6 +135,11 @@ pub fn one_address_space_is_one_member() {
     let found = found.expect("sums");
     if found.members.len() == 2 {
         return skip("account::one_address_space_is_one_member", "the kernel has no kcmp, or refuses it");
+    }
+    if support::shows_frames() {
+        let compared = String::from_utf8_lossy(&compared.stdout);
+        let said = format!("processes {own} and {child} have one address space");
+        assert!(compared.contains(&said), "{compared}");
     }
     let [member] = &found.members[..] else { panic!("{found:?}") };
     assert_eq!((member.identity.pid, &member.same_memory[..]), (own, &[child as u32][..]));

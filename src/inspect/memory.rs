@@ -3,11 +3,9 @@
 use super::Result;
 #[cfg(feature = "cli")]
 use super::{AddressSpace, classify::Backing};
-#[cfg(feature = "cli")]
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, PageMapEntry, VirtualAddress};
 use crate::process::Target;
-#[cfg(feature = "cli")]
 use crate::process::{self, Categories};
 
 /// Pages checked and read at a time: it bounds the time between the check and the read.
@@ -127,7 +125,6 @@ pub fn has_memory(space: &AddressSpace) -> Result<bool> {
 }
 
 /// The stretches of `range` whose pages have frames.
-#[cfg(feature = "cli")]
 fn present(target: &Target, range: AddressRange) -> impl Iterator<Item = process::Result<AddressRange>> {
     let found = target.process.populated(range, Categories::PRESENT);
     found.filter_map(move |found| match found {
@@ -147,11 +144,9 @@ pub struct Unread {
 }
 
 /// Bytes of one part of [`ResidentMemory`].
-#[cfg(feature = "cli")]
 const PART: usize = 1 << 20;
 
 /// The resident memory of a range, in parts of at most a megabyte.
-#[cfg(feature = "cli")]
 #[must_use]
 pub struct ResidentMemory<'a> {
     target: &'a Target,
@@ -164,7 +159,6 @@ pub struct ResidentMemory<'a> {
     pub unread: Unread,
 }
 
-#[cfg(feature = "cli")]
 impl<'a> ResidentMemory<'a> {
     /// What is resident now; it is read part by part.
     ///

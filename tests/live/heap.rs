@@ -1,12 +1,12 @@
-//! Heaps of glibc: what a program's own `mallinfo2` and `malloc_trim` say, beside what is seen from outside.
+//! Heaps of glibc: what a program's own `mallinfo` and `malloc_trim` say, beside what is seen from outside.
 
 use super::answers::program;
 use super::support::{Numbers, skip};
-use super::target::Target;
+use super::target::{Target, command};
 use super::{Scenario, Test};
 use pmdb::AddressSpace;
 use pmdb::budget::Budget;
-use pmdb::inspect::heap::{ArenaOutcome, HeapArena, HeapSearch};
+use pmdb::inspect::heap::{ArenaOutcome, HeapArena, HeapSearch, HeapSums};
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     ("heap::one_arena_as_mallinfo_says", one_arena_as_mallinfo_says),
     ("heap::many_threads_as_mallinfo_says", many_threads_as_mallinfo_says),
     ("heap::memory_that_the_program_took_itself", memory_that_the_program_took_itself),
+    ("heap::a_heap_in_several_pieces_has_no_sums", a_heap_in_several_pieces_has_no_sums),
     ("heap::what_a_trim_gives_back", what_a_trim_gives_back),
     ("heap::several_processes_in_one_sum", several_processes_in_one_sum),
     ("heap::the_command_in_a_process_and_in_its_capture", the_command_in_a_process_and_in_its_capture),
@@ -26,6 +27,9 @@ pub const SCENARIOS: &[Scenario] = &[("heap", scenario)];
 fn scenario(arguments: &[String]) {
     let number = |index: usize| arguments.get(index).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     let (threads, blocks, taken) = (number(0), number(1), number(2));
+    // Huge pages would be given back only once they are split.
+    // SAFETY: it sets a flag of this process.
+    unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
     let done = Arc::new(AtomicU64::new(0));
     for seed in 0..threads {
         let done = Arc::clone(&done);
@@ -41,6 +45,15 @@ fn scenario(arguments: &[String]) {
     }
     while done.load(Ordering::Acquire) < threads {
         std::thread::yield_now();
+    }
+    if arguments.get(3).is_some() {
+        // SAFETY: the page after the break is nobody's yet.
+        unsafe {
+            let after = libc::sbrk(0) as usize;
+            let after = (after + 0xffff & !0xffff) as *mut libc::c_void;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+            assert_eq!(libc::mmap(after, 0x1_0000, libc::PROT_READ, flags, -1, 0), after);
+        }
     }
     if threads == 0 {
         allocate(1, blocks / 2);
@@ -58,12 +71,13 @@ fn scenario(arguments: &[String]) {
     }
 }
 
-/// Announces the sums of `mallinfo2`, and waits for a line. Neither allocates. Returns whether one came.
+/// Announces the sums of `mallinfo`, and waits for a line. Neither allocates. Returns whether one came.
 fn say_and_wait(is_last: bool) -> bool {
     use std::io::Write;
     let mut text = [0; 128];
+    // The newer `mallinfo2` is missing from some libraries; no sum here reaches 2 GiB.
     // SAFETY: it reads counters.
-    let info = unsafe { libc::mallinfo2() };
+    let info = unsafe { libc::mallinfo() };
     let mut rest = &mut text[..];
     let all = [info.arena, info.fordblks, info.fsmblks];
     writeln!(rest, "{} {} {} {is_last}", all[0], all[1], all[2]).expect("room");
@@ -125,23 +139,40 @@ fn settled(target: &mut Target) -> [u64; 3] {
     said(target)
 }
 
+/// A process with a heap. Settings of the library in the environment would give it another one.
+fn start(arguments: &[&str]) -> Target {
+    let mut command = command("heap", arguments);
+    command.env_remove("MALLOC_ARENA_MAX").env_remove("GLIBC_TUNABLES");
+    Target::spawn(&mut command)
+}
+
+/// What is in an arena that was walked to its end.
+#[track_caller]
+fn sums(arena: &HeapArena) -> &HeapSums {
+    arena.sums.as_ref().unwrap_or_else(|| panic!("{arena:?}"))
+}
+
 #[track_caller]
 fn hold(arenas: &[HeapArena], [system, free, fast]: [u64; 3]) {
     for arena in arenas {
         assert_eq!(arena.outcome, ArenaOutcome::Complete, "{arena:?}");
-        let heads: u64 = arena.system_bytes - arena.in_use.bytes - arena.free.bytes - arena.top - arena.foreign;
+        let sums = sums(arena);
+        let heads = arena.system_bytes - sums.in_use.bytes - sums.free.bytes - sums.top - sums.foreign;
         assert!(heads < 0x1000 * arena.parts.len() as u64, "{arena:?}");
+        // Nearly all was written to, and nothing given back.
+        let resident = arena.resident.expect("a page map");
+        let is_large = arena.system_bytes > 1 << 20;
+        assert!(resident <= arena.system_bytes && (!is_large || resident > arena.system_bytes / 2), "{arena:?}");
     }
-    let sum = |of: fn(&HeapArena) -> u64| arenas.iter().map(of).sum::<u64>();
-    assert_eq!(sum(|arena| arena.system_bytes), system);
-    assert_eq!(sum(|arena| arena.free.bytes + arena.top), free - fast);
+    assert_eq!(arenas.iter().map(|arena| arena.system_bytes).sum::<u64>(), system);
+    assert_eq!(arenas.iter().map(|arena| sums(arena).free.bytes + sums(arena).top).sum::<u64>(), free - fast);
 }
 
 fn one_arena_as_mallinfo_says() {
     if !has_glibc("heap::one_arena_as_mallinfo_says") {
         return;
     }
-    let mut target = Target::start("heap", &["0", "20000"]);
+    let mut target = start(&["0", "20000"]);
     let said = settled(&mut target);
     hold(&arenas(&target), said);
 }
@@ -150,7 +181,7 @@ fn many_threads_as_mallinfo_says() {
     if !has_glibc("heap::many_threads_as_mallinfo_says") {
         return;
     }
-    let mut target = Target::start("heap", &["7", "50000"]);
+    let mut target = start(&["7", "50000"]);
     let said = settled(&mut target);
     let arenas = arenas(&target);
     assert!(arenas.len() > 2, "{arenas:?}");
@@ -163,14 +194,14 @@ fn memory_that_the_program_took_itself() {
     if !has_glibc("heap::memory_that_the_program_took_itself") {
         return;
     }
-    let mut target = Target::start("heap", &["0", "20000", "40000"]);
+    let mut target = start(&["0", "20000", "40000"]);
     let said = settled(&mut target);
     let arenas = arenas(&target);
-    assert!(arenas[0].foreign >= 40000, "{arenas:?}");
+    assert!(sums(&arenas[0]).foreign >= 40000, "{arenas:?}");
     let [system, free, fast] = said;
     assert_eq!(arenas[0].outcome, ArenaOutcome::Complete);
     assert_eq!(arenas[0].system_bytes, system);
-    assert_eq!(arenas[0].free.bytes + arenas[0].top, free - fast);
+    assert_eq!(sums(&arenas[0]).free.bytes + sums(&arenas[0]).top, free - fast);
 }
 
 /// The sums of the command are those of the program, in a capture with memory too; without memory it refuses.
@@ -178,9 +209,9 @@ fn the_command_in_a_process_and_in_its_capture() {
     if !has_glibc("heap::the_command_in_a_process_and_in_its_capture") {
         return;
     }
-    let mut target = Target::start("heap", &["2", "20000"]);
+    let mut target = start(&["2", "20000"]);
     let [system, free, fast] = settled(&mut target);
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a directory");
     let path = |name: &str| folder.path().join(name).to_str().expect("a plain path").to_owned();
     let (with, without) = (path("with.capture"), path("without.capture"));
     let lines = [
@@ -210,12 +241,12 @@ fn the_command_in_a_process_and_in_its_capture() {
     assert!(error["message"].as_str().is_some_and(|text| text.contains("has no memory")), "{error}");
 }
 
-/// A process without rights, one that has ended, and one with a heap in one sum.
+/// A row for each of two processes, and their sum.
 fn several_processes_in_one_sum() {
     if !has_glibc("heap::several_processes_in_one_sum") {
         return;
     }
-    let mut targets = [Target::start("heap", &["0", "20000"]), Target::start("heap", &["2", "20000"])];
+    let mut targets = [start(&["0", "20000"]), start(&["2", "20000"])];
     let said = targets.each_mut().map(settled);
     let line = format!("heap of {}, {}", targets[0].pid(), targets[1].pid());
     let text = program(&[], targets[0].pid(), true, &[line]);
@@ -240,14 +271,30 @@ fn resident(target: &Target) -> u64 {
     line.trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024
 }
 
+/// With the break in the way, the library takes memory elsewhere: no sum is claimed of it.
+fn a_heap_in_several_pieces_has_no_sums() {
+    if !has_glibc("heap::a_heap_in_several_pieces_has_no_sums") {
+        return;
+    }
+    let mut target = start(&["0", "20000", "0", "blocked"]);
+    settled(&mut target);
+    let arenas = arenas(&target);
+    assert_eq!((arenas[0].outcome, &arenas[0].sums), (ArenaOutcome::Scattered, &None), "{arenas:?}");
+    let said = program(&[], target.pid(), true, &["heap".to_owned()]);
+    let row = said.lines().map(|line| serde_json::from_str::<Value>(line).expect("an object")).next_back();
+    let row = row.expect("a row");
+    assert_eq!((&row["walked"], &row["in_use"]), (&"scattered".into(), &Value::Null), "{row}");
+    assert!(row["why"]["in_use"].is_string() || row["why"]["in_use"].is_object(), "{row}");
+}
+
 fn what_a_trim_gives_back() {
     if !has_glibc("heap::what_a_trim_gives_back") {
         return;
     }
     for threads in ["0", "5"] {
-        let mut target = Target::start("heap", &[threads, "40000"]);
+        let mut target = start(&[threads, "40000"]);
         settled(&mut target);
-        let foretold: u64 = arenas(&target).iter().map(|arena| arena.trimmable.now).sum();
+        let foretold: u64 = arenas(&target).iter().map(|arena| sums(arena).trimmable.expect("a page map").now).sum();
         let before = resident(&target);
         target.send("");
         said(&mut target);

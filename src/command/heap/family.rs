@@ -26,12 +26,13 @@ pub(super) fn run(of: &FamilyOf, cut: Option<RowLimit>, context: &mut Context) -
                 sums.add(&summary);
                 rows.push(ProcessRow::of(summary));
             }
+            Err(Error::Refused { .. }) => sums.without_memory += 1,
             Err(Error::Target(process::Error::NotPermitted { .. })) => sums.refused += 1,
             Err(Error::Target(process::Error::Gone { .. })) => sums.ended += 1,
             Err(error) => return Err(error),
         }
     }
-    let more = keep_shown(&mut rows, cut, |row| row.resident);
+    let more = keep_shown(&mut rows, cut, |row| row.resident.as_ref().copied().unwrap_or_default());
     context.sink.emit(&sums)?;
     for row in &rows {
         context.sink.emit(row)?;

@@ -63,15 +63,14 @@ Stops nothing, and runs nothing in the process.
 
   resident          resident memory of the arena
   in use            chunks that the program has, with their heads
-  between           free chunks on pages that chunks in use need too
+  between           free chunks that no trim gives back: chunks in use lie on their pages
   trim              resident whole pages of free chunks: a trim gives them back
   top               the free chunk at the end, from which new ones are cut
 
-Chunks that threads keep for themselves (tcache) and small chunks that were freed last (fastbins) are in use for the \
-allocator, and so they are here.
+Chunks that threads keep for themselves (tcache) and small chunks that were freed last (fastbins) count as in use.
 
-Each chunk is compared with its neighbours. The sums of an arena hold only if they add up to its memory. Otherwise \
-the last column has the reason. Only resident memory is read. The kernel marks the pages that are read as referenced \
+Each chunk is compared with its neighbours, and the chunks of an arena with the memory that it has. Where these do not \
+agree there are no sums, and the last column has the reason. Only resident memory is read. The kernel marks the pages that are read as referenced \
 (`help traces`).
 
 Heaps of other allocators are not read. Those that are found by the name of a library or symbol are named.",
@@ -122,7 +121,7 @@ Heaps of other allocators are not read. Those that are found by the name of a li
 fn by_arena(mut arenas: Vec<HeapArena>, cut: Option<RowLimit>, context: &mut Context) -> Outcome {
     // An arena that no thread has used yet has nothing to show.
     arenas.retain(|arena| arena.system_bytes > 0 || arena.outcome != ArenaOutcome::Complete);
-    let more = keep_shown(&mut arenas, cut, |arena| arena.resident);
+    let more = keep_shown(&mut arenas, cut, |arena| arena.resident.unwrap_or(arena.system_bytes));
     for arena in &arenas {
         context.sink.emit(&ArenaRow::of(arena))?;
     }
@@ -132,7 +131,9 @@ fn by_arena(mut arenas: Vec<HeapArena>, cut: Option<RowLimit>, context: &mut Con
 
 fn by_size(arenas: &[HeapArena], cut: Option<RowLimit>, context: &mut Context) -> Outcome {
     let mut classes: BTreeMap<u64, SizeRow> = BTreeMap::new();
-    for SizeClass { smallest, in_use, free, .. } in arenas.iter().flat_map(|arena| arena.sizes.iter().copied()) {
+    for SizeClass { smallest, in_use, free, .. } in
+        arenas.iter().filter_map(|arena| arena.sums.as_ref()).flat_map(|sums| sums.sizes.iter().copied())
+    {
         let row = classes.entry(smallest).or_insert_with(|| SizeRow::new(smallest));
         row.add(in_use, free);
     }

@@ -7,9 +7,8 @@ use crate::inspect::heap::{HeapArena, HeapSearch, MappedChunks, anonymous, resid
 use crate::inspect::{AddressSpace, has_memory};
 use crate::process::Target;
 
-/// The most chunks that are looked at: many times those of the largest heap. A made heap may lead back to the same
-/// chunks.
-const MOST_STEPS: u64 = 1 << 30;
+/// The most chunks and bins that are looked at. Ctrl-C ends a search long before.
+const MOST_STEPS: u64 = 1 << 34;
 
 /// The sums of a process, and its arenas.
 pub(super) fn heaps(target: &Target, context: &mut Context) -> Result<(HeapSummary, Vec<HeapArena>), Error> {
@@ -22,6 +21,7 @@ pub(super) fn heaps(target: &Target, context: &mut Context) -> Result<(HeapSumma
     }
     let budget = context.sink.budget().at_most(MOST_STEPS);
     let mut search = HeapSearch::new(&space, budget.clone())?;
+    let unsearched = search.unsearched();
     let all = search.left();
     let mut arenas = Vec::new();
     while let Some(arena) = search.next()? {
@@ -29,14 +29,17 @@ pub(super) fn heaps(target: &Target, context: &mut Context) -> Result<(HeapSumma
         context.sink.progress(arenas.len() as u64, all as u64, "arenas")?;
     }
     let mapped = MappedChunks::of(&space, budget.clone())?;
-    let known = arenas.iter().map(|arena| arena.resident).sum::<u64>() + resident(&space, &mapped.ranges, &budget)?;
-    let anonymous = resident(&space, &anonymous(&space), &budget)?;
-    let summary = HeapSummary {
+    let allocators = others::found(context, target, &space)?;
+    let mut summary = HeapSummary {
         pid: target.process.identity().pid,
         process: target.process.identity().name,
-        other: anonymous.saturating_sub(known),
-        allocators: others::found(context, target, &space)?.into_iter().map(OtherAllocator::word).collect(),
+        unsearched,
+        allocators: allocators.into_iter().map(OtherAllocator::word).collect(),
         ..HeapSummary::of(&arenas, &mapped)
     };
+    if let Ok(known) = summary.resident {
+        let known = known + resident(&space, &mapped.ranges, &budget)?;
+        summary.other = Ok(resident(&space, &anonymous(&space), &budget)?.saturating_sub(known));
+    }
     Ok((summary, arenas))
 }

@@ -1,16 +1,16 @@
 //! The records of `heap`, and how they are written: first the sentence that answers, then a row for each arena or size.
 
-use crate::inspect::heap::{ArenaOutcome, ChunkSum, HeapArena, MappedChunks};
+use crate::inspect::heap::{ArenaOutcome, ChunkSum, HeapArena, HeapSums, MappedChunks, Trimmable};
 use crate::kernel::words::Worded;
 use crate::kernel::{Name, VirtualAddress};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column, PID, Table, amount};
+use crate::render::columns::{Cell, Column, PID, Table, amount, unknown};
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::{counted, size};
 use crate::report::record::record;
-use crate::report::{Declared, Shape};
+use crate::report::{Declared, Fact, Reason, Shape};
 
 use super::others::OtherAllocator;
 
@@ -19,44 +19,47 @@ pub(super) const RECORDS: &[Shape] =
     &[ArenaRow::SHAPE, SizeRow::SHAPE, HeapSummary::SHAPE, ProcessRow::SHAPE, HeapFamily::SHAPE];
 
 record! {
-    /// The sums of `heap`.
-    #[derive(Default)]
-    pub struct HeapSummary as "heap-summary" {
+    /// The sums of `heap`. Those of chunks are of the arenas that were walked to their ends.
+    pub struct HeapSummary as "heap-summary" with why if any {
         /// Process id.
         pid: u32,
         /// The name of the process.
         process: Name,
         /// Arenas of glibc's malloc that have memory.
         arenas: u64,
-        /// Those of them whose sums are not of all of their memory.
+        /// Those of them that were not walked to their ends: their chunks are in no sum.
         incomplete: u64,
         /// Resident bytes of the arenas.
-        resident: u64,
+        resident: Fact<u64>,
         /// Bytes that they have from the kernel.
         system: u64,
         /// Bytes of chunks in use.
         in_use: u64,
         /// Bytes of free chunks, without the free chunk at the end of each arena.
         free: u64,
-        /// Bytes of free chunks on pages that chunks in use need too.
+        /// Bytes of free chunks that no trim gives back.
         between: u64,
         /// Bytes of the free chunks at the ends of the arenas.
         top: u64,
         /// Resident bytes that `malloc_trim(0)` would give back.
-        trim: u64,
+        trim: Fact<u64>,
         /// The same on huge pages: the memory is free only once the kernel splits them.
-        trim_huge: u64,
-        /// The same on pages that another process has too, since a fork.
-        trim_shared: u64,
+        trim_huge: Fact<u64>,
+        /// The same on pages that are mapped elsewhere too.
+        trim_shared: Fact<u64>,
         /// The same in locked memory, which the kernel refuses to give back.
-        trim_locked: u64,
+        trim_locked: Fact<u64>,
+        /// The same on pages of which it is unknown whether they are mapped elsewhere.
+        trim_unclear: Fact<u64>,
         /// Large chunks that are mappings of their own.
         mapped_chunks: u64,
         /// Their bytes.
         mapped: u64,
         /// Resident bytes of anonymous memory outside of these heaps: of the program itself, of stacks, or of another
         /// allocator.
-        other: u64,
+        other: Fact<u64>,
+        /// Bytes of variables that were not searched for an arena, because they are in swap or too many.
+        unsearched: u64,
         /// Other allocators that the names of libraries or symbols show.
         allocators: Vec<&'static str>,
     }
@@ -72,44 +75,48 @@ record! {
         refused: u64,
         /// Processes that ended before they were read.
         ended: u64,
+        /// Processes with an arena that was not walked to its end: its chunks are in no sum.
+        incomplete: u64,
+        /// Processes whose memory their capture does not have.
+        without_memory: u64,
         /// Resident bytes of their arenas. What processes share since a fork counts in each.
         resident: u64,
         /// Bytes of chunks in use.
         in_use: u64,
-        /// Bytes of free chunks on pages that chunks in use need too.
+        /// Bytes of free chunks that no trim gives back.
         between: u64,
         /// Resident bytes that `malloc_trim(0)` in each would give back.
         trim: u64,
     }
 
     /// A row of `heap` of several processes.
-    pub struct ProcessRow as "heap-process" {
+    pub struct ProcessRow as "heap-process" with why if any {
         /// Process id.
         pid: u32,
         /// The name of the process.
         process: Name,
         /// Its arenas of glibc's malloc that have memory.
         arenas: u64,
-        /// Those of them whose sums are not of all of their memory.
+        /// Those of them that were not walked to their ends.
         incomplete: u64,
         /// Resident bytes of the arenas.
-        resident: u64,
+        resident: Fact<u64>,
         /// Bytes of chunks in use.
         in_use: u64,
-        /// Bytes of free chunks on pages that chunks in use need too.
+        /// Bytes of free chunks that no trim gives back.
         between: u64,
         /// Resident bytes that `malloc_trim(0)` would give back.
-        trim: u64,
+        trim: Fact<u64>,
         /// Bytes of large chunks that are mappings of their own.
         mapped: u64,
         /// Resident bytes of other anonymous memory.
-        other: u64,
+        other: Fact<u64>,
         /// Other allocators that the names of libraries or symbols show.
         allocators: Vec<&'static str>,
     }
 
     /// A row of `heap`: an arena.
-    pub struct ArenaRow as "heap-arena" {
+    pub struct ArenaRow as "heap-arena" with why if any {
         /// Its number; 0 is the main one.
         arena: u64,
         /// The address of its head (`malloc_state`).
@@ -117,33 +124,33 @@ record! {
         /// Stretches of memory that it has.
         parts: u64,
         /// Resident bytes.
-        resident: u64,
+        resident: Fact<u64>,
         /// Bytes that it has from the kernel.
         system: u64,
         /// Bytes of chunks in use.
-        in_use: u64,
+        in_use: Fact<u64>,
         /// Chunks in use.
-        chunks: u64,
+        chunks: Fact<u64>,
         /// Bytes of free chunks, without the one at its end.
-        free: u64,
+        free: Fact<u64>,
         /// Free chunks.
-        free_chunks: u64,
-        /// Bytes of free chunks on pages that chunks in use need too.
-        between: u64,
+        free_chunks: Fact<u64>,
+        /// Bytes of free chunks that no trim gives back.
+        between: Fact<u64>,
         /// Bytes of the free chunk at its end.
-        top: u64,
+        top: Fact<u64>,
         /// Resident bytes that `malloc_trim(0)` would give back.
-        trim: u64,
+        trim: Fact<u64>,
         /// The same on huge pages.
-        trim_huge: u64,
-        /// The same on pages that another process has too.
-        trim_shared: u64,
+        trim_huge: Fact<u64>,
+        /// The same on pages that are mapped elsewhere too.
+        trim_shared: Fact<u64>,
         /// The same in locked memory.
-        trim_locked: u64,
+        trim_locked: Fact<u64>,
         /// Bytes between its stretches that the program itself got with `sbrk`.
-        foreign: u64,
-        /// The result of the walk: `complete`, `part` if bytes were not found, `broken` where a chunk contradicts its
-        /// neighbours, `absent` where the head of a chunk is not resident.
+        foreign: Fact<u64>,
+        /// The result of the walk: `complete`, `part` if bytes were not found, `broken` if a chunk contradicts its
+        /// neighbours, `absent` if the head of a chunk is not resident, `scattered` if the heap is not in one piece.
         walked: &'static str,
         /// Bytes that were not found.
         [optional] missing: Option<u64>,
@@ -166,26 +173,40 @@ record! {
     }
 }
 
+/// A core file shows no page map.
+fn no_page_map() -> Reason {
+    Reason::NotInFile("a core file has no page map".into())
+}
+
 impl HeapSummary {
     pub(super) fn of(arenas: &[HeapArena], mapped: &MappedChunks) -> Self {
-        let sum = |of: fn(&HeapArena) -> u64| arenas.iter().map(of).sum();
-        let with_memory = arenas.iter().filter(|arena| arena.system_bytes > 0);
+        let sums = || arenas.iter().filter_map(|arena| arena.sums.as_ref());
+        let sum = |of: fn(&HeapSums) -> u64| sums().map(of).sum();
+        let trim = |of: fn(&Trimmable) -> u64| -> Fact<u64> {
+            let all = sums().map(|sums| sums.trimmable.as_ref().map(of)).sum::<Option<u64>>();
+            all.ok_or_else(no_page_map)
+        };
         HeapSummary {
-            arenas: with_memory.count() as u64,
-            incomplete: arenas.iter().filter(|arena| arena.outcome != ArenaOutcome::Complete).count() as u64,
-            resident: sum(|arena| arena.resident),
-            system: sum(|arena| arena.system_bytes),
-            in_use: sum(|arena| arena.in_use.bytes),
-            free: sum(|arena| arena.free.bytes),
-            between: sum(|arena| arena.between),
-            top: sum(|arena| arena.top),
-            trim: sum(|arena| arena.trimmable.now),
-            trim_huge: sum(|arena| arena.trimmable.huge),
-            trim_shared: sum(|arena| arena.trimmable.shared),
-            trim_locked: sum(|arena| arena.trimmable.locked),
+            pid: 0,
+            process: Name::default(),
+            arenas: arenas.iter().filter(|arena| arena.system_bytes > 0).count() as u64,
+            incomplete: arenas.iter().filter(|arena| arena.sums.is_none()).count() as u64,
+            resident: arenas.iter().map(|arena| arena.resident).sum::<Option<u64>>().ok_or_else(no_page_map),
+            system: arenas.iter().map(|arena| arena.system_bytes).sum(),
+            in_use: sum(|sums| sums.in_use.bytes),
+            free: sum(|sums| sums.free.bytes),
+            between: sum(|sums| sums.between),
+            top: sum(|sums| sums.top),
+            trim: trim(|trim| trim.now),
+            trim_huge: trim(|trim| trim.huge),
+            trim_shared: trim(|trim| trim.shared),
+            trim_locked: trim(|trim| trim.locked),
+            trim_unclear: trim(|trim| trim.unclear),
             mapped_chunks: mapped.sum.chunks,
             mapped: mapped.sum.bytes,
-            ..HeapSummary::default()
+            other: Err(no_page_map()),
+            unsearched: 0,
+            allocators: Vec::new(),
         }
     }
 }
@@ -194,10 +215,11 @@ impl HeapFamily {
     pub(super) fn add(&mut self, one: &HeapSummary) {
         self.processes += 1;
         self.with_heap += u64::from(one.arenas > 0);
-        self.resident += one.resident;
+        self.incomplete += u64::from(one.incomplete > 0);
+        self.resident += one.resident.as_ref().copied().unwrap_or_default();
         self.in_use += one.in_use;
         self.between += one.between;
-        self.trim += one.trim;
+        self.trim += one.trim.as_ref().copied().unwrap_or_default();
     }
 }
 
@@ -221,29 +243,35 @@ impl ProcessRow {
 
 impl ArenaRow {
     pub(super) fn of(arena: &HeapArena) -> Self {
-        let (walked, missing, chunk) = match arena.outcome {
-            ArenaOutcome::Complete => ("complete", None, None),
-            ArenaOutcome::Part { missing } => ("part", Some(missing), None),
-            ArenaOutcome::Broken(chunk) => ("broken", None, Some(chunk)),
-            ArenaOutcome::Absent(chunk) => ("absent", None, Some(chunk)),
+        let (walked, missing, chunk, why) = match arena.outcome {
+            ArenaOutcome::Complete => ("complete", None, None, ""),
+            ArenaOutcome::Part { missing } => ("part", Some(missing), None, "a part of the arena was not found"),
+            ArenaOutcome::Broken(chunk) => ("broken", None, Some(chunk), "a chunk contradicts its neighbours"),
+            ArenaOutcome::Absent(chunk) => ("absent", None, Some(chunk), "the head of a chunk is not resident"),
+            ArenaOutcome::Scattered => ("scattered", None, None, "the heap is not in one piece"),
+        };
+        let sum = |of: fn(&HeapSums) -> u64| arena.sums.as_ref().map(of).ok_or_else(|| Reason::NotInFile(why.into()));
+        let trim = |of: fn(&Trimmable) -> u64| match &arena.sums {
+            Some(sums) => sums.trimmable.as_ref().map(of).ok_or_else(no_page_map),
+            None => Err(Reason::NotInFile(why.into())),
         };
         ArenaRow {
             arena: arena.number as u64,
             address: arena.address,
             parts: arena.parts.len() as u64,
-            resident: arena.resident,
+            resident: arena.resident.ok_or_else(no_page_map),
             system: arena.system_bytes,
-            in_use: arena.in_use.bytes,
-            chunks: arena.in_use.chunks,
-            free: arena.free.bytes,
-            free_chunks: arena.free.chunks,
-            between: arena.between,
-            top: arena.top,
-            trim: arena.trimmable.now,
-            trim_huge: arena.trimmable.huge,
-            trim_shared: arena.trimmable.shared,
-            trim_locked: arena.trimmable.locked,
-            foreign: arena.foreign,
+            in_use: sum(|sums| sums.in_use.bytes),
+            chunks: sum(|sums| sums.in_use.chunks),
+            free: sum(|sums| sums.free.bytes),
+            free_chunks: sum(|sums| sums.free.chunks),
+            between: sum(|sums| sums.between),
+            top: sum(|sums| sums.top),
+            trim: trim(|trim| trim.now),
+            trim_huge: trim(|trim| trim.huge),
+            trim_shared: trim(|trim| trim.shared),
+            trim_locked: trim(|trim| trim.locked),
+            foreign: sum(|sums| sums.foreign),
             walked,
             missing,
             chunk,
@@ -273,31 +301,40 @@ impl Record for HeapSummary {
 /// The answer, and what stands beside it.
 fn summary(lines: &mut Lines, summary: &HeapSummary) {
     let line = lines.line();
-    if summary.arenas == 0 {
-        line.plain("no heap of glibc was found");
-    } else {
-        line.plain(format!("{} resident in {}: ", size(summary.resident), counted(summary.arenas, "glibc arena")))
-            .push(Role::Good, format!("{} in use", size(summary.in_use)))
-            .plain(format!("; malloc_trim(0) would free {}", size(summary.trim)))
-            .plain(format!("; {} is free between chunks in use", size(summary.between)));
+    let arenas = counted(summary.arenas, "glibc arena");
+    match (summary.arenas, &summary.resident) {
+        (0, _) => _ = line.plain("no heap of glibc was found"),
+        (_, Ok(resident)) => _ = line.plain(format!("{arenas} with {} resident: ", size(*resident))),
+        (_, Err(_)) => _ = line.plain(format!("{arenas} with {}: ", size(summary.system))),
+    }
+    if summary.arenas > 0 {
+        let at_least = if summary.incomplete > 0 { "at least " } else { "" };
+        line.push(Role::Good, format!("{at_least}{} in use", size(summary.in_use)));
+        if let Ok(trim) = &summary.trim {
+            line.plain(format!(", {} that malloc_trim(0) would free", size(*trim)));
+        }
+        line.plain(format!(", {} free between chunks in use", size(summary.between)));
+    }
+    if summary.unsearched > 0 {
+        let text =
+            format!("{} of variables were not searched: they are in swap, or too many", size(summary.unsearched));
+        lines.line().indent(2).push(Role::Warn, text);
     }
     if summary.incomplete > 0 {
-        let what = format!("{} incomplete: the sums are of a part", counted(summary.incomplete, "arena"));
-        lines.line().indent(2).push(Role::Warn, what);
+        let what = counted(summary.incomplete, "arena");
+        lines.line().indent(2).push(Role::Warn, format!("{what} could not be walked: their chunks are in no sum"));
     }
     for (bytes, what) in [
-        (summary.trim_huge, "more is free on huge pages: a trim gives it back once the kernel splits them"),
-        (summary.trim_shared, "more is free on pages that another process shares since a fork: only RSS would fall"),
-        (summary.trim_locked, "more is free and locked in memory: no trim frees it"),
-        (summary.mapped, "is in large chunks that are mappings of their own"),
+        (&summary.trim_huge, "more is free on huge pages: a trim gives it back once the kernel splits them"),
+        (&summary.trim_shared, "more is free on pages that are mapped elsewhere too: only RSS would fall"),
+        (&summary.trim_locked, "more is free and locked in memory: no trim frees it"),
+        (&summary.trim_unclear, "more is free on pages that may be mapped elsewhere too"),
+        (&Ok(summary.mapped), "is in large chunks that are mappings of their own"),
+        (&summary.other, "of anonymous memory belongs to the program itself, to stacks, or to another allocator"),
     ] {
-        if bytes > 0 {
-            lines.line().indent(2).plain(format!("{} {what}", size(bytes)));
+        if let Ok(bytes @ 1..) = bytes {
+            lines.line().indent(2).plain(format!("{} {what}", size(*bytes)));
         }
-    }
-    if summary.other > 0 {
-        let text = "of anonymous memory belongs to the program itself, to stacks, or to another allocator";
-        lines.line().indent(2).plain(format!("{} {text}", size(summary.other)));
     }
     for allocator in summary.allocators.iter().filter_map(|word| OtherAllocator::from_word(word)) {
         let text = format!("{} is in this program, and its heap is not read", allocator.word());
@@ -317,16 +354,18 @@ impl Record for HeapFamily {
 
 /// The answer for several processes.
 fn family(lines: &mut Lines, family: &HeapFamily) {
-    let of =
-        format!("{} resident in the glibc heaps of {}: ", size(family.resident), counted(family.with_heap, "process"));
+    let at_least = if family.incomplete > 0 { "at least " } else { "" };
+    let processes = counted(family.with_heap, "process");
     lines
         .line()
-        .plain(of)
-        .push(Role::Good, format!("{} in use", size(family.in_use)))
-        .plain(format!("; malloc_trim(0) in each would free {}", size(family.trim)))
-        .plain(format!("; {} is free between chunks in use", size(family.between)));
+        .plain(format!("{processes} with {} resident in glibc heaps: ", size(family.resident)))
+        .push(Role::Good, format!("{at_least}{} in use", size(family.in_use)))
+        .plain(format!(", {} that malloc_trim(0) in each would free", size(family.trim)))
+        .plain(format!(", {} free between chunks in use", size(family.between)));
     for (processes, what) in [
         (family.processes - family.with_heap, "without a heap of glibc"),
+        (family.incomplete, "with an arena that could not be walked"),
+        (family.without_memory, "left out: the capture has no memory of them"),
         (family.refused, "left out: permission denied"),
         (family.ended, "ended before the read"),
     ] {
@@ -342,15 +381,20 @@ impl Record for ProcessRow {
     }
 }
 
+/// A number of bytes, if it is known.
+fn known<'a>(bytes: &Fact<u64>) -> Cell<'a> {
+    bytes.as_ref().map_or_else(|_| unknown(), |bytes| amount(*bytes))
+}
+
 /// `heap children`
 static PROCESSES: Table<ProcessRow> = Table::of(&[
     PID.cell(|_, row| Cell::new(&row.pid)),
     Column::name("name", 15, Role::Name).cell(|_, row| Cell::new(&row.process)),
-    Column::number("resident", 8, Role::Size).cell(|_, row| amount(row.resident)),
+    Column::number("resident", 8, Role::Size).cell(|_, row| known(&row.resident)),
     Column::number("in use", 8, Role::Size).cell(|_, row| amount(row.in_use)),
     Column::number("between", 8, Role::Size).cell(|_, row| amount(row.between)),
-    Column::number("trim", 8, Role::Size).cell(|_, row| amount(row.trim)),
-    Column::number("other", 8, Role::Size).rank(1).cell(|_, row| amount(row.other)),
+    Column::number("trim", 8, Role::Size).cell(|_, row| known(&row.trim)),
+    Column::number("other", 8, Role::Size).rank(1).cell(|_, row| known(&row.other)),
     Column::word("walked", 8, Role::Plain).rank(2).cell(|_, row| {
         Cell::new(match (row.arenas, row.incomplete) {
             (0, _) => "no heap",
@@ -373,12 +417,15 @@ static ARENAS: Table<ArenaRow> = Table::of(&[
         0 => Cell::new("main"),
         _ => Cell::new(&row.address),
     }),
-    Column::number("resident", 8, Role::Size).cell(|_, row| amount(row.resident)),
-    Column::number("in use", 8, Role::Size).cell(|_, row| amount(row.in_use)),
-    Column::number("chunks", 9, Role::Size).rank(1).cell(|_, row| Cell::count(row.chunks)),
-    Column::number("between", 8, Role::Size).cell(|_, row| amount(row.between)),
-    Column::number("trim", 8, Role::Size).cell(|_, row| amount(row.trim)),
-    Column::number("top", 8, Role::Size).rank(2).cell(|_, row| amount(row.top)),
+    Column::number("resident", 8, Role::Size).cell(|_, row| known(&row.resident)),
+    Column::number("in use", 8, Role::Size).cell(|_, row| known(&row.in_use)),
+    Column::number("chunks", 9, Role::Size).rank(1).cell(|_, row| match &row.chunks {
+        Ok(chunks) => Cell::count(*chunks),
+        Err(_) => unknown(),
+    }),
+    Column::number("between", 8, Role::Size).cell(|_, row| known(&row.between)),
+    Column::number("trim", 8, Role::Size).cell(|_, row| known(&row.trim)),
+    Column::number("top", 8, Role::Size).rank(2).cell(|_, row| known(&row.top)),
     Column::word("walked", 8, Role::Plain).cell(|_, row| Cell::new(row.walked)),
 ]);
 
@@ -391,6 +438,9 @@ fn incomplete(lines: &mut Lines, row: &ArenaRow) {
         }
         (_, Some(chunk)) => {
             format!("the chunk at {chunk} contradicts its neighbours: the heap changed during the walk, or is damaged")
+        }
+        (None, None) if row.walked == "scattered" => {
+            "its memory is not in one piece: no mark leads from one to the next".to_owned()
         }
         (None, None) => return,
     };
@@ -416,90 +466,74 @@ static SIZES: Table<SizeRow> = Table::of(&[
 #[cfg(test)]
 pub(in crate::command) mod samples {
     use super::*;
+    use crate::kernel::AddressRange;
 
     pub fn all() -> Vec<Box<dyn Record>> {
+        let at = VirtualAddress::new(0x7f00_0010);
+        let row = |number, outcome, sums| ArenaRow::of(&HeapArena { number, outcome, sums, ..arena() });
+        let arenas = [arena(), HeapArena { outcome: ArenaOutcome::Scattered, sums: None, ..arena() }];
+        let mut mapped = MappedChunks::default();
+        mapped.sum.add(42 << 20);
+        let summary = HeapSummary {
+            pid: 812,
+            process: Name::new("app"),
+            other: Ok(1 << 20),
+            allocators: vec![OtherAllocator::Jemalloc.word()],
+            ..HeapSummary::of(&arenas, &mapped)
+        };
+        let none = HeapSummary {
+            pid: 812,
+            process: Name::new("app"),
+            other: Ok(300 << 20),
+            unsearched: 8192,
+            allocators: OtherAllocator::words().collect(),
+            ..HeapSummary::of(&[], &MappedChunks::default())
+        };
+        let of_core = HeapArena {
+            resident: None,
+            sums: Some(HeapSums { trimmable: None, ..arena().sums.unwrap_or_default() }),
+            ..arena()
+        };
+        let mut family = HeapFamily { refused: 1, ended: 1, without_memory: 1, ..HeapFamily::default() };
+        [&summary, &summary, &none].into_iter().for_each(|one| family.add(one));
         vec![
-            Box::new(summary()),
-            Box::new(HeapSummary {
-                arenas: 0,
-                pid: 812,
-                process: Name::new("app"),
-                other: 300 << 20,
-                allocators: OtherAllocator::words().collect(),
-                ..HeapSummary::default()
-            }),
-            Box::new(HeapFamily {
-                processes: 9,
-                with_heap: 7,
-                refused: 1,
-                ended: 1,
-                resident: 910 << 20,
-                in_use: 500 << 20,
-                between: 100 << 20,
-                trim: 300 << 20,
-            }),
-            Box::new(ProcessRow::of(summary())),
-            Box::new(ProcessRow { incomplete: 0, ..ProcessRow::of(summary()) }),
-            Box::new(ProcessRow {
-                arenas: 0,
-                resident: 0,
-                in_use: 0,
-                between: 0,
-                trim: 0,
-                ..ProcessRow::of(summary())
-            }),
-            Box::new(arena()),
-            Box::new(ArenaRow { arena: 1, walked: "part", missing: Some(2 << 20), ..arena() }),
-            Box::new(ArenaRow { arena: 2, walked: "broken", chunk: Some(VirtualAddress::new(0x7f00_0010)), ..arena() }),
-            Box::new(ArenaRow { arena: 3, walked: "absent", chunk: Some(VirtualAddress::new(0x7f00_0010)), ..arena() }),
+            Box::new(HeapSummary::of(&[arena()], &MappedChunks::default())),
+            Box::new(HeapSummary::of(std::slice::from_ref(&of_core), &MappedChunks::default())),
+            Box::new(family),
+            Box::new(ProcessRow::of(summary)),
+            Box::new(ProcessRow::of(none)),
+            Box::new(ArenaRow::of(&arena())),
+            Box::new(ArenaRow::of(&of_core)),
+            Box::new(row(1, ArenaOutcome::Part { missing: 2 << 20 }, None)),
+            Box::new(row(2, ArenaOutcome::Broken(at), None)),
+            Box::new(row(3, ArenaOutcome::Absent(at), None)),
+            Box::new(row(0, ArenaOutcome::Scattered, None)),
             Box::new(SizeRow { smallest: 64, in_use: 12 << 20, chunks: 131_072, free: 640, free_chunks: 10 }),
         ]
     }
 
-    fn summary() -> HeapSummary {
-        HeapSummary {
-            pid: 812,
-            process: Name::new("app"),
-            arenas: 9,
-            incomplete: 2,
-            resident: 610 << 20,
-            system: 640 << 20,
-            in_use: 110 << 20,
-            free: 480 << 20,
-            between: 97 << 20,
-            top: 5 << 20,
-            trim: 385 << 20,
-            trim_huge: 12 << 20,
-            trim_shared: 4 << 20,
-            trim_locked: 8192,
-            mapped_chunks: 3,
-            mapped: 42 << 20,
-            other: 1 << 20,
-            allocators: vec![OtherAllocator::Jemalloc.word()],
-        }
-    }
-
-    fn arena() -> ArenaRow {
-        ArenaRow {
-            arena: 0,
+    fn arena() -> HeapArena {
+        let mut in_use = ChunkSum::default();
+        (0..60).for_each(|_| in_use.add(1 << 20));
+        let mut free = ChunkSum::default();
+        (0..15).for_each(|_| free.add(16 << 20));
+        let trimmable = Trimmable { now: 180 << 20, huge: 12 << 20, shared: 4 << 20, locked: 8192, unclear: 4096 };
+        HeapArena {
+            number: 0,
             address: VirtualAddress::new(0x7f40_0000_0030),
-            parts: 1,
-            resident: 300 << 20,
-            system: 320 << 20,
-            in_use: 60 << 20,
-            chunks: 70_123,
-            free: 240 << 20,
-            free_chunks: 15_000,
-            between: 50 << 20,
-            top: 132_000,
-            trim: 180 << 20,
-            trim_huge: 0,
-            trim_shared: 0,
-            trim_locked: 0,
-            foreign: 0,
-            walked: "complete",
-            missing: None,
-            chunk: None,
+            system_bytes: 320 << 20,
+            outcome: ArenaOutcome::Complete,
+            parts: AddressRange::of_length(VirtualAddress::new(0x5555_0000_0000), 320 << 20).into_iter().collect(),
+            resident: Some(300 << 20),
+            sums: Some(HeapSums {
+                in_use,
+                free,
+                between: 50 << 20,
+                top: 132_000,
+                foreign: 0,
+                sizes: Vec::new(),
+                trimmable: Some(trimmable),
+            }),
         }
     }
 }

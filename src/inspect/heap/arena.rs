@@ -3,14 +3,20 @@
 use super::state::{self, ArenaState};
 use super::walk::ChunkLayout;
 use super::words::{ProcessWords, Words, decode};
-use crate::inspect::{AddressSpace, Result, ViewedRegion};
-use crate::kernel::{AddressRange, VirtualAddress};
+use crate::budget::Budget;
+use crate::inspect::memory::ResidentMemory;
+use crate::inspect::{AddressSpace, Facts, Page, Result};
+use crate::kernel::{AddressRange, Region, State, VirtualAddress};
+use crate::process::WordLayout;
+use std::collections::BTreeSet;
 
 /// The most arenas of a process: glibc makes 8 for each processor.
 const MOST_ARENAS: usize = 1 << 14;
 /// The most heaps of an arena.
 const MOST_HEAPS: usize = 1 << 20;
-/// The most bytes of writable memory of programs that are searched for the main arena.
+/// How often a search begins again where what it was led by changed.
+const TRIES: u32 = 3;
+/// The most resident bytes of variables that are searched for the main arena.
 const MOST_SEARCHED: u64 = 256 << 20;
 
 /// An arena whose head was found.
@@ -23,68 +29,87 @@ pub(super) struct FoundArena {
     pub(super) is_main: bool,
 }
 
-/// Finds the arenas, the main one first; none if the process has no heap of glibc.
-pub(super) fn find(space: &AddressSpace, words: &mut ProcessWords<'_>) -> Result<Vec<FoundArena>> {
+/// What a search for the arenas found.
+pub(super) struct Found {
+    /// The main arena first; none if the process has no heap of glibc, or if it was not found.
+    pub(super) arenas: Vec<FoundArena>,
+    /// Bytes of variables that were not looked at: in swap, or more than are searched.
+    pub(super) unsearched: u64,
+}
+
+/// Finds the arenas. Small rows of variables come first: those of the C library are a few pages.
+pub(super) fn find(space: &AddressSpace, budget: &mut Budget) -> Result<Found> {
+    let mut rows = variables(space);
+    rows.sort_by_key(|range| range.len());
     let mut searched = 0;
-    for viewed in variables(space) {
-        searched += viewed.range().len();
+    let mut unsearched = 0;
+    for range in rows {
+        let mut memory = ResidentMemory::of(space.target(), range)?;
         if searched > MOST_SEARCHED {
-            break;
+            unsearched += range.len();
+            continue;
         }
-        if let Some(main) = find_in(words, viewed.range())?
-            && let Some(all) = circle(space, words, main)?
-        {
-            return Ok(all);
-        }
-    }
-    Ok(Vec::new())
-}
-
-/// The regions that may hold variables of a program or library: writable pages of a file, and the anonymous memory that
-/// follows them.
-fn variables(space: &AddressSpace) -> impl Iterator<Item = &ViewedRegion> {
-    let mut of_file: Option<VirtualAddress> = None;
-    space.regions().iter().filter(move |viewed| {
-        let region = &viewed.region;
-        let follows = of_file == Some(region.range.start()) && region.inode == 0;
-        let is_candidate = region.inode != 0 || follows;
-        of_file = is_candidate.then_some(region.range.end());
-        is_candidate
-            && region.permissions.write
-            && !region.permissions.shared
-            && !region.name.as_bytes().starts_with(b"[")
-    })
-}
-
-/// The state in this range: a pair of pointers that point at themselves is an empty bin.
-fn find_in(words: &mut ProcessWords<'_>, range: AddressRange) -> Result<Option<ArenaState>> {
-    let w = words.pointer_bytes();
-    let layout = words.layout();
-    let step = w as usize;
-    let mut at = range.start().get();
-    while at < range.end().get() {
-        let bytes = words.bytes_at(at)?;
-        let length = bytes.len() as u64;
-        let word = |offset: usize| decode(bytes.get(offset..)?, layout.pointer_bytes, layout.is_little_endian);
-        let pair = (0..bytes.len().saturating_sub(2 * step)).step_by(step).find(|&offset| {
-            let own = (at + offset as u64).wrapping_sub(2 * w);
-            word(offset) == Some(own) && word(offset + step) == Some(own)
-        });
-        if let Some(offset) = pair {
-            let pair = at + offset as u64;
-            if let Some(state) = state::around(words, pair)? {
-                return Ok(Some(state));
+        // What is read may change, and so may what it leads to.
+        for _ in 0..TRIES {
+            let mut has_led = false;
+            while let Some((start, bytes)) = memory.next(budget)? {
+                searched += bytes.len() as u64;
+                let pairs = pairs(bytes, start.get(), space.target().process.layout());
+                let mut words = ProcessWords::new(space.target(), budget);
+                let mut seen = 0;
+                for pair in pairs {
+                    // All pairs of the same bins lead to the same state.
+                    if pair < seen {
+                        continue;
+                    }
+                    if let Some(state) = state::around(&mut words, pair)? {
+                        has_led = true;
+                        seen = state.end(words.pointer_bytes());
+                        if let Some(arenas) = circle(space, &mut words, state)? {
+                            return Ok(Found { arenas, unsearched: 0 });
+                        }
+                    }
+                }
             }
-            at = pair + 2 * w;
-        } else if length == 0 {
-            // No frame is mapped there.
-            at = words.next_page(at);
-        } else {
-            // The last words may be the first half of a pair.
-            at += length.saturating_sub(2 * w).max(w);
+            if !has_led {
+                break;
+            }
+            memory = ResidentMemory::of(space.target(), range)?;
         }
+        let unread = memory.unread;
+        unsearched += (unread.changed + unread.unreadable) * space.page().bytes();
     }
-    Ok(None)
+    let swapped = |page: &Page| matches!(page.state(), State::Swapped | State::Migrating);
+    let mut pages = space.pages(&variables(space), Facts::ENTRIES).within(budget.clone());
+    while let Some(chunk) = pages.next()? {
+        unsearched += chunk.pages().filter(swapped).map(|page| page.bytes(space.page())).sum::<u64>();
+    }
+    Ok(Found { arenas: Vec::new(), unsearched })
+}
+
+/// The ranges that may hold variables of a program or library: writable pages of a file, and the anonymous memory that
+/// follows them.
+fn variables(space: &AddressSpace) -> Vec<AddressRange> {
+    let mut of_file: Option<VirtualAddress> = None;
+    let mut is_candidate = |region: &&Region| {
+        let follows = of_file == Some(region.range.start()) && region.inode == 0;
+        let may_hold = region.inode != 0 || follows;
+        of_file = may_hold.then_some(region.range.end());
+        let is_plain = !region.permissions.shared && !region.name.as_bytes().starts_with(b"[");
+        may_hold && region.permissions.write && is_plain
+    };
+    space.maps().filter(|region| is_candidate(region)).map(|region| region.range).collect()
+}
+
+/// Where two words in a row point at the place two words before them: an empty bin.
+fn pairs(bytes: &[u8], start: u64, layout: WordLayout) -> Vec<u64> {
+    let w = usize::from(layout.pointer_bytes);
+    let word = |offset: usize| decode(bytes.get(offset..)?, layout.pointer_bytes, layout.is_little_endian);
+    let is_pair = |offset: &usize| {
+        let own = (start + *offset as u64).wrapping_sub(2 * w as u64);
+        word(*offset) == Some(own) && word(offset + w) == Some(own)
+    };
+    (0..bytes.len()).step_by(w).filter(is_pair).map(|offset| start + offset as u64).collect()
 }
 
 /// All arenas of the circle that this state is in; `None` if it leads elsewhere.
@@ -100,13 +125,13 @@ fn circle(space: &AddressSpace, words: &mut ProcessWords<'_>, main: ArenaState) 
     let mut next = main.next;
     while next != start {
         words.budget().go_on()?;
+        if arenas.len() == MOST_ARENAS || space.region(VirtualAddress::new(next)).is_none() {
+            return Ok(None);
+        }
         let Some(state) = next.checked_add(distance).map(|bins| ArenaState::at(words, bins)).transpose()?.flatten()
         else {
             return Ok(None);
         };
-        if arenas.len() == MOST_ARENAS || space.region(VirtualAddress::new(next)).is_none() {
-            return Ok(None);
-        }
         arenas.push(FoundArena { start: next, state, is_main: false });
         next = state.next;
     }
@@ -128,6 +153,14 @@ impl HeapPart {
 }
 
 impl FoundArena {
+    /// Whether its memory is in several pieces (NONCONTIGUOUS_BIT): `flags` is the second number of its head.
+    pub(super) fn is_scattered(&self, words: &mut ProcessWords<'_>) -> Result<bool> {
+        const NONCONTIGUOUS: u64 = 2;
+        let layout = words.layout();
+        let flags = words.bytes_at(self.start + 4)?;
+        Ok(decode(flags, 4, layout.is_little_endian).is_some_and(|flags| flags & NONCONTIGUOUS != 0))
+    }
+
     /// The parts of an arena of threads (`heap_info` in `malloc/arena.c`), the oldest first; `None` if their heads
     /// contradict each other. The size to which they are aligned is one of a few: the heads decide.
     pub(super) fn heaps(
@@ -160,9 +193,13 @@ impl FoundArena {
             return Ok(None);
         }
         let mut heaps = Vec::new();
+        let mut seen = BTreeSet::new();
         let mut at = base(self.state.top);
         loop {
             words.budget().go_on()?;
+            if !seen.insert(at) {
+                return Ok(None);
+            }
             let mut read = [0; 3];
             for (number, word) in (0..).zip(&mut read) {
                 *word = words.word(at + number * w)?.unwrap_or_default();

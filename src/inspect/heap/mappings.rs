@@ -1,6 +1,6 @@
 //! Chunks that are mappings of their own: large requests (`mmap_threshold`).
 
-use super::walk::{ChunkSum, FLAGS, IS_MAPPING};
+use super::walk::{ChunkLayout, ChunkSum, FLAGS, IS_MAPPING};
 use super::words::{ProcessWords, Words};
 use crate::budget::Budget;
 use crate::inspect::{AddressSpace, Result};
@@ -24,11 +24,13 @@ impl MappedChunks {
     /// # Errors
     /// The target is gone, its memory may not be read, or the budget is over.
     pub fn of(space: &AddressSpace, mut budget: Budget) -> Result<MappedChunks> {
+        let layouts = ChunkLayout::all(space);
         let mut words = ProcessWords::new(space.target(), &mut budget);
         let mut found = MappedChunks::default();
         for region in space.maps() {
+            let name = region.name.as_bytes();
             let is_candidate = region.inode == 0
-                && region.name.as_bytes().is_empty()
+                && (name.is_empty() || name.starts_with(b"[anon:"))
                 && region.permissions.write
                 && !region.permissions.shared;
             if !is_candidate {
@@ -37,7 +39,7 @@ impl MappedChunks {
             let mut at = region.range.start().get();
             while at < region.range.end().get() {
                 words.budget().go_on()?;
-                let Some(range) = chunk_at(&mut words, at)? else {
+                let Some(range) = chunk_at(&mut words, &layouts, at)? else {
                     break;
                 };
                 if range.end() > region.range.end() {
@@ -53,16 +55,20 @@ impl MappedChunks {
     }
 }
 
-/// The mapping that begins at `at` with a chunk: no part of it lies before the chunk, and its size is in whole pages.
-fn chunk_at(words: &mut ProcessWords<'_>, at: u64) -> Result<Option<AddressRange>> {
+/// The mapping that begins at `at` with a chunk: its head says how far it is from there, and the two are whole pages.
+fn chunk_at(words: &mut ProcessWords<'_>, layouts: &[ChunkLayout], at: u64) -> Result<Option<AddressRange>> {
     let w = words.pointer_bytes();
-    let (before, head) = (words.word(at)?, words.word(at + w)?);
-    let (Some(0), Some(head)) = (before, head) else {
-        return Ok(None);
-    };
-    let size = head & !FLAGS;
-    let is_sound = head & FLAGS == IS_MAPPING && size > 0 && size.is_multiple_of(words.layout().page.bytes());
-    let range =
-        at.checked_add(size).and_then(|end| AddressRange::new(VirtualAddress::new(at), VirtualAddress::new(end)));
-    Ok(range.filter(|_| is_sound))
+    let page = words.layout().page.bytes();
+    for chunk in layouts.iter().filter_map(|layout| layout.first_chunk(at)) {
+        let (Some(before), Some(head)) = (words.word(chunk)?, words.word(chunk + w)?) else {
+            return Ok(None);
+        };
+        let size = (head & !FLAGS).checked_add(before).filter(|size| *size > 0 && size.is_multiple_of(page));
+        let is_sound = head & FLAGS == IS_MAPPING && before == chunk - at;
+        let end = size.filter(|_| is_sound).and_then(|size| at.checked_add(size));
+        if let Some(end) = end {
+            return Ok(AddressRange::new(VirtualAddress::new(at), VirtualAddress::new(end)));
+        }
+    }
+    Ok(None)
 }

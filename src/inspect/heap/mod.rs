@@ -17,7 +17,10 @@
 //! let space = AddressSpace::of(&target)?;
 //! let mut heaps = HeapSearch::new(&space, Budget::unlimited())?;
 //! while let Some(arena) = heaps.next()? {
-//!     println!("{}: {} bytes in use, {} free: {:?}", arena.address, arena.in_use.bytes, arena.free.bytes, arena.outcome);
+//!     match &arena.sums {
+//!         Some(sums) => println!("{}: {} bytes in use, {} free", arena.address, sums.in_use.bytes, sums.free.bytes),
+//!         None => println!("{}: {:?}", arena.address, arena.outcome),
+//!     }
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -30,24 +33,22 @@ mod tests;
 mod walk;
 mod words;
 
-use super::{AddressSpace, Backing, Facts, Result};
+use super::{AddressSpace, Backing, Facts, Page, Result};
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, Region, State, VirtualAddress};
+use crate::kernel::{AddressRange, Kind, Region, State, VirtualAddress};
 use arena::FoundArena;
 pub use mappings::MappedChunks;
 use state::ArenaState;
+use std::ops::Range;
 use walk::{Broken, ChunkLayout, FLAGS, Stretch, StretchEnd};
 pub use walk::{ChunkSum, HeapChunk};
-use words::{ProcessWords, Words};
+use words::{END_OF_MEMORY, ProcessWords, Words};
 
 /// How often an arena is walked that changes meanwhile.
-const TRIES: u32 = 3;
+const TRIES: usize = 3;
 
 /// Classes of chunk sizes: powers of two.
 const CLASSES: usize = 64;
-
-/// The machine whose 32-bit programs align user data to 16 bytes (`EM_386`).
-const I386: u16 = 3;
 
 /// How an arena was walked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,16 +56,18 @@ const I386: u16 = 3;
 pub enum ArenaOutcome {
     /// All of it: the bytes are those that it has from the kernel.
     Complete,
-    /// So many bytes of it were not found. What was found is a part.
+    /// So many bytes of it were not found.
     Part {
         /// Bytes that are missing.
         missing: u64,
     },
-    /// The chunk at this address contradicted its neighbours each time: the program changed the heap meanwhile, or
-    /// overwrote it.
+    /// The chunk at this address contradicted its neighbours each time: the program changed the heap during the walk,
+    /// or overwrote it.
     Broken(VirtualAddress),
     /// The head of the chunk at this address is not resident, so that nothing after it can be found.
     Absent(VirtualAddress),
+    /// The heap is not in one piece: the break could not grow, and no mark leads from one piece to the next.
+    Scattered,
 }
 
 /// What `malloc_trim(0)` would give back of the free memory of an arena, in bytes.
@@ -76,10 +79,13 @@ pub struct Trimmable {
     pub now: u64,
     /// The same on pages that one PMD maps: the memory is free only once the kernel splits them.
     pub huge: u64,
-    /// The same on pages that another process has too, since a fork: only the resident size of this process falls.
+    /// The same on pages that are mapped elsewhere too, since a fork or because the kernel merged them: only the resident
+    /// size of this process falls.
     pub shared: u64,
     /// The same in locked regions, which the kernel refuses.
     pub locked: u64,
+    /// The same on pages of which it is unknown whether another process has them.
+    pub unclear: u64,
 }
 
 /// The chunks of one class: from `smallest` to less than twice of it.
@@ -102,28 +108,36 @@ pub struct HeapArena {
     pub number: usize,
     /// Where its head (`malloc_state`) is.
     pub address: VirtualAddress,
-    /// Its memory.
-    pub parts: Vec<AddressRange>,
     /// Bytes that it has from the kernel.
     pub system_bytes: u64,
-    /// How it was walked: the sums hold for all of it only if it is complete.
+    /// How it was walked.
     pub outcome: ArenaOutcome,
+    /// Its memory, in address order; empty if it was not found.
+    pub parts: Vec<AddressRange>,
+    /// Resident bytes of its memory; `None` without a page map.
+    pub resident: Option<u64>,
+    /// What is in it; `None` unless all of it was walked.
+    pub sums: Option<HeapSums>,
+}
+
+/// What is in an arena.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct HeapSums {
     /// Chunks in use.
     pub in_use: ChunkSum,
     /// Free chunks, without the top.
     pub free: ChunkSum,
-    /// Bytes of free chunks on pages that chunks in use need too: no trim gives them back.
+    /// Bytes of free chunks that no trim gives back: their pages hold chunks in use, or links of the free ones.
     pub between: u64,
     /// Bytes of the free chunk at its end, from which new ones are cut.
     pub top: u64,
-    /// Bytes between its stretches that the program itself has taken (`sbrk`).
+    /// Bytes between its stretches that the program itself got with `sbrk`.
     pub foreign: u64,
     /// Chunks by size, the smallest first; classes without chunks are left out.
     pub sizes: Vec<SizeClass>,
-    /// Resident bytes.
-    pub resident: u64,
-    /// What a trim would give back.
-    pub trimmable: Trimmable,
+    /// What a trim would give back; `None` without a page map.
+    pub trimmable: Option<Trimmable>,
 }
 
 /// The arenas of a process, walked one by one.
@@ -131,7 +145,7 @@ pub struct HeapArena {
 pub struct HeapSearch<'a> {
     space: &'a AddressSpace,
     budget: Budget,
-    layout: ChunkLayout,
+    unsearched: u64,
     found: std::iter::Enumerate<std::vec::IntoIter<FoundArena>>,
 }
 
@@ -193,18 +207,18 @@ impl<'a> HeapSearch<'a> {
     /// # Errors
     /// The target is gone, its memory may not be read, or the budget is over.
     pub fn new(space: &'a AddressSpace, mut budget: Budget) -> Result<Self> {
-        let process = &space.target().process;
-        let layout = process.layout();
-        let pointer_bytes = u64::from(layout.pointer_bytes);
-        let is_narrow = pointer_bytes == 4 && process.machine() != Some(I386);
-        let layout = ChunkLayout { pointer_bytes, alignment: if is_narrow { 8 } else { 16 }, page: layout.page };
-        let found = arena::find(space, &mut ProcessWords::new(space.target(), &mut budget))?;
-        Ok(HeapSearch { space, budget, layout, found: found.into_iter().enumerate() })
+        let found = arena::find(space, &mut budget)?;
+        Ok(HeapSearch { space, budget, unsearched: found.unsearched, found: found.arenas.into_iter().enumerate() })
     }
 
     /// How many arenas are still to be walked.
     pub fn left(&self) -> usize {
         self.found.len()
+    }
+
+    /// Bytes of variables that were not looked at, if no arena was found: they are in swap, or too many.
+    pub fn unsearched(&self) -> u64 {
+        self.unsearched
     }
 
     /// The next arena.
@@ -215,94 +229,127 @@ impl<'a> HeapSearch<'a> {
         let Some((number, found)) = self.found.next() else {
             return Ok(None);
         };
-        let mut walk = self.walk(&found)?;
-        for _ in 1..TRIES {
-            if walk.outcome == ArenaOutcome::Complete {
+        let layouts = ChunkLayout::all(self.space);
+        let mut walk = None;
+        for layout in layouts.iter().cycle().take(layouts.len() * TRIES) {
+            let walked = self.walk(&found, *layout)?;
+            let is_complete = walked.outcome == ArenaOutcome::Complete;
+            // The reason is that of the layout that is most likely.
+            if is_complete || walk.is_none() {
+                walk = Some((walked, *layout));
+            }
+            if is_complete {
                 break;
             }
-            walk = self.walk(&found)?;
         }
-        let Walk { state, parts, top, mut sums, outcome } = walk;
-        if found.is_main && outcome == ArenaOutcome::Complete {
-            sums.trimmed.extend(self.layout.trimmed_top(state.top, top));
-        }
+        let Some((Walk { state, parts, top, sums, outcome }, layout)) = walk else {
+            return Ok(None);
+        };
+        let has_map = self.space.target().process.has_page_map();
+        let is_complete = outcome == ArenaOutcome::Complete;
+        let sums =
+            if is_complete { Some(self.sums(sums, top, layout, found.is_main && !state.is_new())?) } else { None };
         Ok(Some(HeapArena {
             number,
             address: VirtualAddress::new(found.start),
-            resident: resident(self.space, &parts, &self.budget)?,
-            trimmable: self.trimmable(&sums.trimmed)?,
-            parts,
             system_bytes: state.system_bytes,
             outcome,
-            in_use: sums.in_use,
-            free: sums.free,
-            between: sums.between,
-            top,
-            foreign: sums.foreign,
-            sizes: sums.classes(),
+            resident: if has_map { Some(resident(self.space, &parts, &self.budget)?) } else { None },
+            parts,
+            sums,
         }))
     }
 
+    /// What was added up of a whole arena. The top is at the end of the main one, and malloc_trim gives it back too if
+    /// the break is there.
+    fn sums(&mut self, mut sums: Sums, top: Range<u64>, layout: ChunkLayout, is_main: bool) -> Result<HeapSums> {
+        let bytes = top.end - top.start;
+        let is_at_break = |region: &Region| region.name.as_bytes() == b"[heap]" && region.range.end().get() == top.end;
+        if is_main && self.space.maps().any(is_at_break) {
+            sums.trimmed.extend(layout.trimmed_top(top.start, bytes));
+        }
+        let has_map = self.space.target().process.has_page_map();
+        Ok(HeapSums {
+            in_use: sums.in_use,
+            free: sums.free,
+            between: sums.between,
+            top: bytes,
+            foreign: sums.foreign,
+            sizes: sums.classes(),
+            trimmable: if has_map { Some(self.trimmable(sums.trimmed)?) } else { None },
+        })
+    }
+
     /// Walks an arena once.
-    fn walk(&mut self, found: &FoundArena) -> Result<Walk> {
+    fn walk(&mut self, found: &FoundArena, layout: ChunkLayout) -> Result<Walk> {
         let mut words = ProcessWords::new(self.space.target(), &mut self.budget);
         let state = ArenaState::at(&mut words, found.state.bins)?.unwrap_or(found.state);
         let mut walk =
-            Walk { state, parts: Vec::new(), top: 0, sums: Sums::default(), outcome: ArenaOutcome::Complete };
+            Walk { state, parts: Vec::new(), top: 0..0, sums: Sums::default(), outcome: ArenaOutcome::Complete };
         if !state.is_new() {
-            let ended = if found.is_main {
-                walk.main(&mut words, self.layout)?
-            } else {
-                let found = FoundArena { state, ..found.clone() };
-                walk.of_threads(&mut words, self.layout, &found, self.space.huge_bytes())?
+            let found = FoundArena { state, ..found.clone() };
+            let ended = match (found.is_main, found.is_scattered(&mut words)?) {
+                (true, true) => Err(ArenaOutcome::Scattered),
+                (true, false) => walk.main(&mut words, layout)?,
+                (false, _) => walk.of_threads(&mut words, layout, &found, self.space.huge_bytes())?,
             };
-            walk.outcome = match ended {
-                Ok(0) => ArenaOutcome::Complete,
-                Ok(missing) => ArenaOutcome::Part { missing },
-                Err(Broken::Chunk(at)) => ArenaOutcome::Broken(VirtualAddress::new(at)),
-                Err(Broken::Absent(at)) => ArenaOutcome::Absent(VirtualAddress::new(at)),
-            };
+            walk.outcome = ended.err().unwrap_or(ArenaOutcome::Complete);
         }
         Ok(walk)
     }
 
-    /// What a trim of these ranges gives back: they are in order, but for the heaps of an arena.
-    fn trimmable(&mut self, ranges: &[AddressRange]) -> Result<Trimmable> {
-        let mut ranges = ranges.to_vec();
-        ranges.sort_by_key(|range| range.start());
+    /// What a trim of these ranges gives back.
+    fn trimmable(&mut self, ranges: Vec<AddressRange>) -> Result<Trimmable> {
         let mut all = Trimmable::default();
-        let need = self.space.obtainable(Facts::HUGE | Facts::ENTRIES);
-        let mut pages = self.space.pages(&ranges, need).within(self.budget.clone());
+        let need = self.space.obtainable(Facts::HUGE | Facts::KINDS) | Facts::ENTRIES;
+        let mut pages = self.space.pages(&in_order(ranges), need).within(self.budget.clone());
         while let Some(chunk) = pages.next()? {
             // The pool takes back whole huge pages only.
             if chunk.region.is_some_and(|viewed| viewed.backing == Backing::Hugetlb) {
                 continue;
             }
             let is_locked = chunk.region.is_some_and(|viewed| self.space.is_locked(&viewed.region, &mut self.budget));
-            for page in chunk.pages().filter(|page| page.state() == State::Present) {
-                let sum = match (is_locked, page.huge, page.entry.is_exclusive()) {
+            for page in chunk.pages().filter(in_memory) {
+                let sum = match (is_locked, page.huge, page.exclusive()) {
                     (true, ..) => &mut all.locked,
                     (false, Some(true), _) => &mut all.huge,
-                    (false, _, false) => &mut all.shared,
-                    (false, _, true) => &mut all.now,
+                    (false, _, Some(true)) => &mut all.now,
+                    (false, _, Some(false)) => &mut all.shared,
+                    (false, _, None) => &mut all.unclear,
                 };
-                *sum += page.bytes(self.layout.page);
+                *sum += page.bytes(self.space.page());
             }
         }
         Ok(all)
     }
 }
 
-/// Resident bytes of these ranges, which are in order.
+/// Whether a page is of memory of its own: a page of zeros is not.
+fn in_memory(page: &Page) -> bool {
+    page.state() == State::Present && !matches!(page.kind, Some(Kind::Zero | Kind::HugeZero))
+}
+
+/// These ranges in address order, each address once.
+fn in_order(mut ranges: Vec<AddressRange>) -> Vec<AddressRange> {
+    ranges.sort_by_key(|range| range.start());
+    let mut end = VirtualAddress::new(0);
+    let mut disjoint = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        disjoint.extend(AddressRange::new(range.start().max(end), range.end()));
+        end = end.max(range.end());
+    }
+    disjoint
+}
+
+/// Resident bytes of these ranges, without pages of zeros.
 ///
 /// # Errors
 /// The target is gone, or the budget is over.
 pub fn resident(space: &AddressSpace, ranges: &[AddressRange], budget: &Budget) -> Result<u64> {
     let mut resident = 0;
-    let mut pages = space.pages(ranges, Facts::empty()).within(budget.clone());
+    let mut pages = space.pages(&in_order(ranges.to_vec()), space.obtainable(Facts::KINDS)).within(budget.clone());
     while let Some(chunk) = pages.next()? {
-        let present = chunk.pages().filter(|page| page.state() == State::Present);
-        resident += present.map(|page| page.bytes(space.page())).sum::<u64>();
+        resident += chunk.pages().filter(in_memory).map(|page| page.bytes(space.page())).sum::<u64>();
     }
     Ok(resident)
 }
@@ -321,45 +368,57 @@ pub fn anonymous(space: &AddressSpace) -> Vec<AddressRange> {
 struct Walk {
     state: ArenaState,
     parts: Vec<AddressRange>,
-    top: u64,
+    /// From the top to its end.
+    top: Range<u64>,
     sums: Sums,
     outcome: ArenaOutcome,
 }
 
-/// How many bytes of an arena were not found, or what broke the walk.
-type Ended = std::result::Result<u64, Broken>;
+/// What keeps a walk from being complete.
+type Ended = std::result::Result<(), ArenaOutcome>;
+
+impl From<Broken> for ArenaOutcome {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Chunk(at) => ArenaOutcome::Broken(VirtualAddress::new(at)),
+            Broken::Absent(at) => ArenaOutcome::Absent(VirtualAddress::new(at)),
+        }
+    }
+}
 
 impl Walk {
     /// The main arena: one piece up to the end of `top`, in which the program may have taken memory for itself.
     fn main(&mut self, words: &mut ProcessWords<'_>, layout: ChunkLayout) -> Result<Ended> {
         let ArenaState { top, system_bytes, .. } = self.state;
         let Some(head) = words.word(top + layout.pointer_bytes)? else {
-            return Ok(Err(Broken::Absent(top)));
+            return Ok(Err(Broken::Absent(top).into()));
         };
-        let end = top.checked_add(head & !FLAGS);
+        let end = top.checked_add(head & !FLAGS).filter(|end| *end < END_OF_MEMORY);
         let range = end.and_then(|end| Some((end.checked_sub(system_bytes)?, end)));
         let Some((start, end)) = range else {
-            return Ok(Err(Broken::Chunk(top)));
+            return Ok(Err(Broken::Chunk(top).into()));
         };
-        self.parts = AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end)).into_iter().collect();
-        self.top = end - top;
         let stretch = Stretch { layout, top, end, is_of_threads: false };
         let mut first = layout.first_chunk(start);
         while let Some(at) = first {
             match self.stretch(words, &stretch, at)? {
-                Err(broken) => return Ok(Err(broken)),
-                Ok(StretchEnd::Top) => return Ok(Ok(0)),
+                Err(broken) => return Ok(Err(broken.into())),
+                Ok(StretchEnd::Top(top)) => {
+                    self.top = top..end;
+                    self.parts.extend(AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end)));
+                    return Ok(Ok(()));
+                }
                 // The program has taken memory for itself, and then malloc went on after it.
                 Ok(StretchEnd::Fence(fence)) => {
                     first = next_stretch(words, &stretch, fence)?;
                     let Some(next) = first else {
-                        return Ok(Ok(end - fence));
+                        return Ok(Err(ArenaOutcome::Part { missing: end - fence }));
                     };
                     self.sums.foreign += next - fence;
                 }
             }
         }
-        Ok(Err(Broken::Chunk(start)))
+        Ok(Err(Broken::Chunk(start).into()))
     }
 
     /// An arena of threads: its heaps, of which only the last has the top.
@@ -370,22 +429,29 @@ impl Walk {
         found: &FoundArena,
         huge_bytes: u64,
     ) -> Result<Ended> {
+        let broken = |at| Ok(Err(Broken::Chunk(at).into()));
         let Some(heaps) = found.heaps(words, layout, huge_bytes)? else {
-            return Ok(Err(Broken::Chunk(self.state.top)));
+            return broken(self.state.top);
         };
         let mut bytes = 0;
-        for heap in &heaps {
+        for (number, heap) in (1..).zip(&heaps) {
+            let is_last = number == heaps.len();
             bytes += heap.end - heap.start;
             self.parts.extend(heap.range());
-            let stretch = Stretch { layout, top: self.state.top, end: heap.end, is_of_threads: true };
+            let top = if is_last { self.state.top } else { u64::MAX };
+            let stretch = Stretch { layout, top, end: heap.end, is_of_threads: true };
             match self.stretch(words, &stretch, heap.first)? {
-                Err(broken) => return Ok(Err(broken)),
-                Ok(StretchEnd::Top) => self.top = heap.end.saturating_sub(self.state.top),
-                Ok(StretchEnd::Fence(end)) if heap.end.saturating_sub(end) < layout.alignment => {}
-                Ok(StretchEnd::Fence(end)) => return Ok(Err(Broken::Chunk(end))),
+                Err(broken) => return Ok(Err(broken.into())),
+                Ok(StretchEnd::Top(top)) => self.top = top..heap.end,
+                Ok(StretchEnd::Fence(end)) if !is_last && heap.end - end < layout.alignment => {}
+                Ok(StretchEnd::Fence(end)) => return broken(end),
             }
         }
-        Ok(Ok(self.state.system_bytes.abs_diff(bytes)))
+        Ok(match self.state.system_bytes.checked_sub(bytes) {
+            Some(0) => Ok(()),
+            Some(missing) => Err(ArenaOutcome::Part { missing }),
+            None => Err(Broken::Chunk(self.state.top).into()),
+        })
     }
 
     fn stretch(
@@ -399,12 +465,18 @@ impl Walk {
     }
 }
 
-/// Where chunks begin again after `from`: the first place from which a walk comes to the end of a stretch.
+/// Where chunks begin again after `from`: the first place from which a walk over some chunks comes to the end of a
+/// stretch.
 fn next_stretch(words: &mut ProcessWords<'_>, stretch: &Stretch, from: u64) -> Result<Option<u64>> {
     let mut next = stretch.layout.first_chunk(from);
     while let Some(at) = next.filter(|at| *at < stretch.top) {
         words.budget().go_on()?;
-        if stretch.walk(words, at, &mut |_, _| Ok(()))?.is_ok() {
+        let mut chunks = 0;
+        let count = &mut |_: HeapChunk, _: &mut Budget| {
+            chunks += 1;
+            Ok(())
+        };
+        if stretch.walk(words, at, count)?.is_ok() && chunks > 0 {
             return Ok(Some(at));
         }
         next = at.checked_add(stretch.layout.alignment);

@@ -4,7 +4,7 @@
 //! is. Two words before them is `top`; after them come `binmap`, `next`, `next_free`, `attached_threads`, `system_mem`
 //! and `max_system_mem`, in all versions since 2.26.
 
-use super::words::Words;
+use super::words::{END_OF_MEMORY, Words};
 use crate::inspect::Result;
 
 /// Bins of free chunks (NBINS - 1).
@@ -40,27 +40,22 @@ impl ArenaState {
         let Some(before) = bins.checked_sub(2 * w) else {
             return Ok(None);
         };
+        if bins >= END_OF_MEMORY {
+            return Ok(None);
+        }
         for number in 0..BINS {
-            let Some(at) = bins.checked_add(2 * w * number) else {
-                return Ok(None);
-            };
+            words.budget().go_on()?;
+            let at = bins + 2 * w * number;
             let (Some(first), Some(last)) = (words.word(at)?, words.word(at + w)?) else {
                 return Ok(None);
             };
             let own = at - 2 * w;
-            let is_sound = match (first == own, last == own) {
-                (true, true) => true,
-                (false, false) => is_chunk(first, w) && is_chunk(last, w),
-                _ => false,
-            };
-            if !is_sound {
+            // The two are written one after the other.
+            if [first, last].iter().any(|&word| word != own && !is_chunk(word, w)) {
                 return Ok(None);
             }
         }
-        let Some(after) = bins.checked_add(2 * w * BINS + BINMAP).filter(|after| after.checked_add(5 * w).is_some())
-        else {
-            return Ok(None);
-        };
+        let after = bins + 2 * w * BINS + BINMAP;
         let mut tail = [0; 5];
         for (number, word) in (0..).zip(&mut tail) {
             let Some(read) = words.word(after + number * w)? else {
@@ -73,7 +68,10 @@ impl ArenaState {
             return Ok(None);
         };
         let is_new = top == before && system_bytes == 0;
-        let is_sound = next != 0 && threads < MOST_THREADS && most >= system_bytes && (is_new || is_chunk(top, w));
+        let is_sound = (1..END_OF_MEMORY).contains(&next)
+            && threads < MOST_THREADS
+            && most >= system_bytes
+            && (is_new || is_chunk(top, w));
         Ok(is_sound.then_some(ArenaState { bins, top, next, system_bytes }))
     }
 
@@ -90,7 +88,7 @@ impl ArenaState {
 
 /// Whether a chunk may be here: user data, which comes two words later, is aligned to two words at least.
 fn is_chunk(address: u64, pointer_bytes: u64) -> bool {
-    address != 0 && address.is_multiple_of(pointer_bytes)
+    (1..END_OF_MEMORY).contains(&address) && address.is_multiple_of(pointer_bytes)
 }
 
 /// How far the bins of a state are from its start. `start` is a pointer to a state, and only one distance has a sound

@@ -60,7 +60,7 @@ const SOUND: &[(u64, bool)] =
 #[test]
 fn a_sound_heap_is_added_up() {
     let (mut words, stretch) = made(SOUND);
-    assert_eq!(walk(&mut words, &stretch), (Ok(StretchEnd::Top), [0x1030, 0x290 + 0x40 + 0x20 + 0x50]));
+    assert_eq!(walk(&mut words, &stretch), (Ok(StretchEnd::Top(stretch.top)), [0x1030, 0x290 + 0x40 + 0x20 + 0x50]));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use super::words::Words;
 use crate::budget::Budget;
-use crate::inspect::Result;
+use crate::inspect::{AddressSpace, Result};
 use crate::kernel::{AddressRange, PageSize, VirtualAddress};
 
 /// The chunk before this one is in use (PREV_INUSE).
@@ -25,6 +25,21 @@ pub(super) struct ChunkLayout {
 }
 
 impl ChunkLayout {
+    /// The layouts that chunks of the process may have, the likeliest first.
+    pub(super) fn all(space: &AddressSpace) -> Vec<ChunkLayout> {
+        /// The machine of i386.
+        const I386: u16 = 3;
+        let process = &space.target().process;
+        let pointer_bytes = u64::from(process.layout().pointer_bytes);
+        let alignments: &[u64] = match (pointer_bytes, process.machine()) {
+            (8, _) => &[16],
+            (_, Some(I386)) => &[16, 8],
+            _ => &[8, 16],
+        };
+        let page = process.layout().page;
+        alignments.iter().map(|&alignment| ChunkLayout { pointer_bytes, alignment, page }).collect()
+    }
+
     /// The size of the smallest chunk.
     fn smallest(self) -> u64 {
         4 * self.pointer_bytes
@@ -75,7 +90,7 @@ pub struct ChunkSum {
 }
 
 impl ChunkSum {
-    pub(super) fn add(&mut self, bytes: u64) {
+    pub(crate) fn add(&mut self, bytes: u64) {
         self.chunks += 1;
         self.bytes += bytes;
     }
@@ -105,8 +120,8 @@ pub(super) enum Broken {
 /// Where a stretch of chunks ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum StretchEnd {
-    /// At `top`.
-    Top,
+    /// At the chunk from which new ones are cut.
+    Top(u64),
     /// At chunks that end a stretch: the first byte after them.
     Fence(u64),
 }
@@ -114,9 +129,9 @@ pub(super) enum StretchEnd {
 /// One stretch of chunks that lie side by side.
 pub(super) struct Stretch {
     pub(super) layout: ChunkLayout,
-    /// The chunk at which the walk ends.
+    /// The walk ends here or later, at the chunk that reaches to the end.
     pub(super) top: u64,
-    /// No chunk reaches beyond.
+    /// Where the last chunk ends.
     pub(super) end: u64,
     pub(super) is_of_threads: bool,
 }
@@ -142,13 +157,14 @@ impl Stretch {
             let (true, Some(next)) = (layout.is_chunk(at), next) else {
                 return Ok(Err(Broken::Chunk(at)));
             };
-            // A free chunk beside `top` becomes a part of it.
-            if at == self.top {
+            // The top reaches to the end, and chunks may have been cut from it since. A free chunk beside it becomes a part
+            // of it.
+            if at >= self.top && next == self.end {
                 let is_sound = head & (BEFORE_IN_USE | IS_MAPPING) == BEFORE_IN_USE && !is_before_free && size > 0;
-                return Ok(if is_sound { Ok(StretchEnd::Top) } else { Err(Broken::Chunk(at)) });
+                return Ok(if is_sound { Ok(StretchEnd::Top(at)) } else { Err(Broken::Chunk(at)) });
             }
             // Chunks of the size of a head end what is left of an older stretch (sysmalloc).
-            if size == layout.head() || size == 0 {
+            if size == layout.head() || (size == 0 && self.is_of_threads) {
                 return self.fence(words, at, head);
             }
             let is_sound = size >= layout.smallest() && size.is_multiple_of(layout.alignment) && head & IS_MAPPING == 0;
@@ -159,7 +175,7 @@ impl Stretch {
                 return Ok(Err(Broken::Absent(next)));
             };
             // A rest that is too small for two such chunks is one with the first.
-            if next_head == BEFORE_IN_USE && self.is_of_threads {
+            if next_head == BEFORE_IN_USE && self.is_of_threads && next + 2 * w <= self.end {
                 return Ok(Ok(StretchEnd::Fence(next + 2 * w)));
             }
             let is_in_use = next_head & BEFORE_IN_USE != 0;
@@ -183,15 +199,16 @@ impl Stretch {
         let w = self.layout.pointer_bytes;
         let size = head & !FLAGS;
         let end = at + size;
+        let fence = |end: u64| if end <= self.end { Ok(StretchEnd::Fence(end)) } else { Err(Broken::Chunk(at)) };
         if size == 0 {
-            return Ok(if head == BEFORE_IN_USE { Ok(StretchEnd::Fence(at + 2 * w)) } else { Err(Broken::Chunk(at)) });
+            return Ok(if head == BEFORE_IN_USE { fence(at + 2 * w) } else { Err(Broken::Chunk(at)) });
         }
         let Some(last) = words.word(end + w)? else {
             return Ok(Err(Broken::Absent(end)));
         };
         Ok(match last & !FLAGS {
-            0 => Ok(StretchEnd::Fence(end + 2 * w)),
-            size if size == self.layout.head() => Ok(StretchEnd::Fence(end + size)),
+            0 if self.is_of_threads => fence(end + 2 * w),
+            size if size == self.layout.head() => fence(end + size),
             _ => Err(Broken::Chunk(at)),
         })
     }

@@ -11,6 +11,9 @@ const LARGE: usize = 512 << 10;
 /// Bytes of any other: heads of arenas and of large chunks.
 const SMALL: usize = 16 << 10;
 
+/// No memory of a process is beyond: sums of an address and a few words cannot overflow.
+pub(super) const END_OF_MEMORY: u64 = 1 << 62;
+
 /// Gives words of memory.
 pub(super) trait Words {
     /// Bytes of a pointer: 4 or 8.
@@ -35,33 +38,43 @@ pub(super) struct ProcessWords<'a> {
     window: Vec<u8>,
     /// Where the bytes of the window end that were read; after them comes a page without a frame.
     read: usize,
+    /// Whether all of the last window was read.
+    was_full: bool,
 }
 
 impl<'a> ProcessWords<'a> {
     pub(super) fn new(target: &'a Target, budget: &'a mut Budget) -> Self {
-        ProcessWords { target, layout: target.process.layout(), budget, start: 0, window: Vec::new(), read: 0 }
+        ProcessWords {
+            target,
+            layout: target.process.layout(),
+            budget,
+            start: 0,
+            window: Vec::new(),
+            read: 0,
+            was_full: false,
+        }
     }
 
     pub(super) fn layout(&self) -> WordLayout {
         self.layout
     }
 
-    /// The first address of the next page.
-    pub(super) fn next_page(&self, address: u64) -> u64 {
-        self.layout.page.floor(VirtualAddress::new(address)).get().saturating_add(self.layout.page.bytes())
-    }
-
     /// The bytes of `address` to the end of what is read at a time; none where its page has no frame.
     pub(super) fn bytes_at(&mut self, address: u64) -> Result<&[u8]> {
         let offset = address.checked_sub(self.start).and_then(|offset| usize::try_from(offset).ok());
         let is_known = offset.is_some_and(|offset| offset < self.window.len());
+        if address >= END_OF_MEMORY {
+            return Ok(&[]);
+        }
         if !is_known {
             self.budget.go_on()?;
             let follows = self.start + self.window.len() as u64;
             self.start = self.layout.page.floor(VirtualAddress::new(address)).get();
             let page = usize::try_from(self.layout.page.bytes()).unwrap_or(SMALL);
-            self.window.resize(if self.start == follows { LARGE } else { SMALL.max(page) }, 0);
+            let goes_on = self.was_full && self.start == follows;
+            self.window.resize(if goes_on { LARGE } else { SMALL.max(page) }, 0);
             self.read = read_resident(self.target, VirtualAddress::new(self.start), &mut self.window)?.bytes;
+            self.was_full = self.read == self.window.len();
             // A page without a frame is known to be one.
             let known = self.read.max(page);
             self.window.truncate(known);

@@ -228,6 +228,7 @@ impl RegionSweep {
     }
 
     /// What the filter left undecided so far.
+    #[cfg(feature = "cli")]
     pub(crate) fn selection(&self) -> Option<&Selection> {
         self.chosen.as_ref().map(|(_, selection)| selection)
     }

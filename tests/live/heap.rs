@@ -50,7 +50,7 @@ fn scenario(arguments: &[String]) {
         // SAFETY: the page after the break is nobody's yet.
         unsafe {
             let after = libc::sbrk(0) as usize;
-            let after = (after + 0xffff & !0xffff) as *mut libc::c_void;
+            let after = ((after + 0xffff) & !0xffff) as *mut libc::c_void;
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
             assert_eq!(libc::mmap(after, 0x1_0000, libc::PROT_READ, flags, -1, 0), after);
         }

@@ -235,8 +235,8 @@ what the processes use otherwise.",
         };
         let before = is_whole.then(|| target.process.rollup());
         let state = &*context.state;
-        let mut symbols = (by == Some(Key::Symbol))
-            .then(|| PagesOfSymbols::new(names_in(&space, &state.symbols), space.page()));
+        let mut symbols =
+            (by == Some(Key::Symbol)).then(|| PagesOfSymbols::new(names_in(&space, &state.symbols), space.page()));
         let sink = &mut *context.sink;
         let mut sum =
             AccountSum { space: &space, by, reader, region: 0, all: Account::default(), groups: BTreeMap::new() };

@@ -79,8 +79,8 @@ pub struct Trimmable {
     pub now: u64,
     /// The same on pages that one PMD maps: the memory is free only once the kernel splits them.
     pub huge: u64,
-    /// The same on pages that are mapped elsewhere too, since a fork or because the kernel merged them: only the resident
-    /// size of this process falls.
+    /// The same on pages that are mapped elsewhere too, since a fork or because the kernel merged them: only the
+    /// resident size of this process falls.
     pub shared: u64,
     /// The same in locked regions, which the kernel refuses.
     pub locked: u64,

@@ -157,8 +157,8 @@ impl Stretch {
             let (true, Some(next)) = (layout.is_chunk(at), next) else {
                 return Ok(Err(Broken::Chunk(at)));
             };
-            // The top reaches to the end, and chunks may have been cut from it since. A free chunk beside it becomes a part
-            // of it.
+            // The top reaches to the end, and chunks may have been cut from it since. A free chunk beside it becomes a
+            // part of it.
             if at >= self.top && next == self.end {
                 let is_sound = head & (BEFORE_IN_USE | IS_MAPPING) == BEFORE_IN_USE && !is_before_free && size > 0;
                 return Ok(if is_sound { Ok(StretchEnd::Top(at)) } else { Err(Broken::Chunk(at)) });

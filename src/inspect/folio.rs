@@ -1,9 +1,10 @@
 //! Folios: the pages that the kernel manages as one, and how large ones are mapped: whole or in part, by one entry or
 //! page by page. `/proc/kpageflags` marks the first as a head and the others as its tails.
 
+use super::hidden_words::known_words;
 use super::page::Page;
 use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize};
-use crate::process::{self, Machine};
+use crate::process::{self, Machine, WordFile};
 use crate::report::{FolioReport, HowMapped, LargeFolios};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -94,9 +95,9 @@ impl Folio {
 
     /// The flags of one frame; `None` beyond memory.
     pub(super) fn flags_of(machine: &Machine, frame: FrameNumber) -> process::Result<Option<PageFlags>> {
-        let mut flags = [PageFlags::empty()];
-        let read = machine.frame_flags(frame, &mut flags)?;
-        Ok((read > 0).then_some(flags[0]))
+        let mut word = [0];
+        let read = known_words(machine, WordFile::FrameFlags, frame, &mut word)?;
+        Ok((read > 0).then_some(PageFlags::from_bits_retain(word[0])))
     }
 
     /// The folio of `frame`, which has these flags. `flags_of` reads the flags of another frame, `None` beyond memory.

@@ -2,7 +2,7 @@
 //! is not online system memory, mapped or not: memory of devices, persistent memory (DAX), offline blocks, holes.
 
 use crate::kernel::FrameNumber;
-use crate::process::{Machine, MemoryAt, WordFile};
+use crate::process::{self, Machine, MemoryAt, WordFile};
 use crate::report::Reason;
 
 /// Stands where there is no frame, or where the kernel does not show its word.
@@ -68,6 +68,20 @@ fn has_no_words(machine: &Machine, frame: FrameNumber) -> bool {
         let mut word = [0];
         machine.frame_words(file, frame, &mut word).is_err() || word == [0]
     })
+}
+
+/// The words of frames from a first one on. A folio may have been split or freed while a capture was written: then the
+/// capture does not have the words of all of it, and they are unknown.
+pub(super) fn known_words(
+    machine: &Machine,
+    file: WordFile,
+    first: FrameNumber,
+    into: &mut [u64],
+) -> process::Result<usize> {
+    match machine.frame_words(file, first, into) {
+        Err(process::Error::NotAvailable { .. }) if machine.is_captured() => Ok(0),
+        read => read,
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
 use super::super::filter::Question;
 use super::super::folio::Folio;
-use super::super::hidden_words::{hide, why_hidden};
+use super::super::hidden_words::{hide, known_words, why_hidden};
 use super::super::kernel_record;
 use super::super::page::Facts;
 use super::chunk::{PageStretch, PageStretches, StretchWords};
@@ -226,7 +226,7 @@ fn look_up_words(
     let entries = stretches.entries.len();
     for (column, file) in Column::plain(need) {
         let words = stretches.columns.begin(column, entries);
-        wanted.fill(words, |first, into| machine.frame_words(file, first, into))?;
+        wanted.fill(words, |first, into| known_words(machine, file, first, into))?;
         hide_words(&mut stretches.columns, wanted, machine, column, file);
     }
     if need.contains(Facts::ORDER) {
@@ -273,7 +273,7 @@ fn look_up_counts(
     }
     wanted.gather(stretches, |slot| chosen.contains(slot) && counts.get(slot) == Some(&UNREAD));
     let machine = &space.target().machine;
-    let read = wanted.fill(&mut counts, |first, into| machine.frame_words(WordFile::FrameCounts, first, into));
+    let read = wanted.fill(&mut counts, |first, into| known_words(machine, WordFile::FrameCounts, first, into));
     *stretches.columns.of_mut(Column::Counts) = counts;
     hide_words(&mut stretches.columns, wanted, machine, Column::Counts, WordFile::FrameCounts);
     read
@@ -501,7 +501,7 @@ fn look_up_piece(
         }
         for (column, file) in Column::plain(need).filter(|(column, _)| *column != Column::Flags) {
             let mut word = [0];
-            if machine.frame_words(file, head, &mut word)? > 0 {
+            if known_words(machine, file, head, &mut word)? > 0 {
                 stretches.columns.set(column, slot, word[0]);
             }
         }

@@ -41,6 +41,8 @@ record! {
         between: u64,
         /// Bytes of the free chunks at the ends of the arenas.
         top: u64,
+        /// Bytes between chunks that the program itself got with `sbrk`.
+        foreign: u64,
         /// Resident bytes that `malloc_trim(0)` would give back.
         trim: Fact<u64>,
         /// The same on huge pages: the memory is free only once the kernel splits them.
@@ -197,6 +199,7 @@ impl HeapSummary {
             free: sum(|sums| sums.free.bytes),
             between: sum(|sums| sums.between),
             top: sum(|sums| sums.top),
+            foreign: sum(|sums| sums.foreign),
             trim: trim(|trim| trim.now),
             trim_huge: trim(|trim| trim.huge),
             trim_shared: trim(|trim| trim.shared),
@@ -329,6 +332,7 @@ fn summary(lines: &mut Lines, summary: &HeapSummary) {
         (&summary.trim_shared, "more is free on pages that are mapped elsewhere too: only RSS would fall"),
         (&summary.trim_locked, "more is free and locked in memory: no trim frees it"),
         (&summary.trim_unclear, "more is free on pages that may be mapped elsewhere too"),
+        (&Ok(summary.foreign), "lies between chunks: the program itself got it with sbrk"),
         (&Ok(summary.mapped), "is in large chunks that are mappings of their own"),
         (&summary.other, "of anonymous memory belongs to the program itself, to stacks, or to another allocator"),
     ] {

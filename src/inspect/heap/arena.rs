@@ -1,6 +1,6 @@
 //! The arenas of a process, and where the memory of each lies.
 
-use super::state::{self, ArenaState};
+use super::state::{self, ArenaState, StateSearch};
 use super::walk::ChunkLayout;
 use super::words::{ProcessWords, Words, decode};
 use crate::budget::Budget;
@@ -40,7 +40,12 @@ pub(super) struct Found {
 /// Finds the arenas. Small rows of variables come first: those of the C library are a few pages.
 pub(super) fn find(space: &AddressSpace, budget: &mut Budget) -> Result<Found> {
     let mut rows = variables(space);
-    rows.sort_by_key(|range| range.len());
+    // A program may have anything in its own variables.
+    let is_of_library = |range: &AddressRange| {
+        let before = space.region(range.start()).map(|viewed| viewed.region.name.clone());
+        before.is_some_and(|name| name.to_string().rsplit('/').next().is_some_and(|file| file.starts_with("libc")))
+    };
+    rows.sort_by_key(|range| (!is_of_library(range), range.len()));
     let mut searched = 0;
     let mut unsearched = 0;
     for range in rows {
@@ -56,13 +61,14 @@ pub(super) fn find(space: &AddressSpace, budget: &mut Budget) -> Result<Found> {
                 searched += bytes.len() as u64;
                 let pairs = pairs(bytes, start.get(), space.target().process.layout());
                 let mut words = ProcessWords::new(space.target(), budget);
+                let mut search = StateSearch::default();
                 let mut seen = 0;
                 for pair in pairs {
                     // All pairs of the same bins lead to the same state.
                     if pair < seen {
                         continue;
                     }
-                    if let Some(state) = state::around(&mut words, pair)? {
+                    if let Some(state) = search.around(&mut words, pair)? {
                         has_led = true;
                         seen = state.end(words.pointer_bytes());
                         if let Some(arenas) = circle(space, &mut words, state)? {

@@ -262,12 +262,11 @@ impl<'a> HeapSearch<'a> {
 
     /// What was added up of a whole arena. The top is at the end of the main one, and malloc_trim gives it back too if
     /// the break is there.
-    fn sums(&mut self, mut sums: Sums, top: Range<u64>, layout: ChunkLayout, is_main: bool) -> Result<HeapSums> {
+    fn sums(&mut self, sums: Sums, top: Range<u64>, layout: ChunkLayout, is_main: bool) -> Result<HeapSums> {
         let bytes = top.end - top.start;
         let is_at_break = |region: &Region| region.name.as_bytes() == b"[heap]" && region.range.end().get() == top.end;
-        if is_main && self.space.maps().any(is_at_break) {
-            sums.trimmed.extend(layout.trimmed_top(top.start, bytes));
-        }
+        let is_given_back = is_main && self.space.maps().any(is_at_break);
+        let of_top = layout.trimmed_top(top.start, bytes).filter(|_| is_given_back);
         let has_map = self.space.target().process.has_page_map();
         Ok(HeapSums {
             in_use: sums.in_use,
@@ -276,7 +275,7 @@ impl<'a> HeapSearch<'a> {
             top: bytes,
             foreign: sums.foreign,
             sizes: sums.classes(),
-            trimmable: if has_map { Some(self.trimmable(sums.trimmed)?) } else { None },
+            trimmable: if has_map { Some(self.trimmable(sums.trimmed, of_top)?) } else { None },
         })
     }
 
@@ -299,7 +298,10 @@ impl<'a> HeapSearch<'a> {
     }
 
     /// What a trim of these ranges gives back.
-    fn trimmable(&mut self, ranges: Vec<AddressRange>) -> Result<Trimmable> {
+    fn trimmable(&mut self, mut ranges: Vec<AddressRange>, top: Option<AddressRange>) -> Result<Trimmable> {
+        ranges.extend(top);
+        // Moving the break frees locked pages too; MADV_DONTNEED refuses them.
+        let is_in_top = |page: &Page| top.is_some_and(|top| top.contains(page.address));
         let mut all = Trimmable::default();
         let need = self.space.obtainable(Facts::HUGE | Facts::KINDS) | Facts::ENTRIES;
         let mut pages = self.space.pages(&in_order(ranges), need).within(self.budget.clone());
@@ -310,7 +312,7 @@ impl<'a> HeapSearch<'a> {
             }
             let is_locked = chunk.region.is_some_and(|viewed| self.space.is_locked(&viewed.region, &mut self.budget));
             for page in chunk.pages().filter(in_memory) {
-                let sum = match (is_locked, page.huge, page.exclusive()) {
+                let sum = match (is_locked && !is_in_top(&page), page.huge, page.exclusive()) {
                     (true, ..) => &mut all.locked,
                     (false, Some(true), _) => &mut all.huge,
                     (false, _, Some(true)) => &mut all.now,

@@ -107,15 +107,26 @@ pub(super) fn distance_of_bins(words: &mut impl Words, start: u64) -> Result<Opt
     Ok(None)
 }
 
-/// The state one of whose empty bins has its pointers at `pair`.
-pub(super) fn around(words: &mut impl Words, pair: u64) -> Result<Option<ArenaState>> {
-    let w = words.pointer_bytes();
-    for number in 0..BINS {
-        if let Some(bins) = pair.checked_sub(2 * w * number)
-            && let Some(state) = ArenaState::at(words, bins)?
-        {
-            return Ok(Some(state));
+/// Looks for states around pairs of pointers that come in address order: each place is tried once, for many pairs may be
+/// near each other.
+#[derive(Default)]
+pub(super) struct StateSearch {
+    /// The places before these were tried: those at even words, and at odd ones.
+    next: [u64; 2],
+}
+
+impl StateSearch {
+    /// The state one of whose empty bins has its pointers at `pair`.
+    pub(super) fn around(&mut self, words: &mut impl Words, pair: u64) -> Result<Option<ArenaState>> {
+        let w = words.pointer_bytes();
+        let next = if (pair / w).is_multiple_of(2) { &mut self.next[0] } else { &mut self.next[1] };
+        let first = pair.saturating_sub(2 * w * (BINS - 1)).max(*next);
+        for bins in (first..=pair).step_by(2 * w as usize) {
+            *next = bins + 2 * w;
+            if let Some(state) = ArenaState::at(words, bins)? {
+                return Ok(Some(state));
+            }
         }
+        Ok(None)
     }
-    Ok(None)
 }

@@ -1,6 +1,7 @@
 //! `account` as the program shows it.
 
 use super::*;
+use crate::support::is_root;
 use pmdb::kernel::words::Worded;
 use serde_json::Value;
 
@@ -82,6 +83,9 @@ pub fn rows_add_up_to_rss() {
 
 /// Of anonymous memory and copies it is `Anonymous` of smaps_rollup, and a filter and its `not` add up to the whole.
 pub fn amounts_of_matching_pages() {
+    if !is_root() {
+        return skip("account::amounts_of_matching_pages", "only root sees which pages are merged");
+    }
     let (puppet, child) = varied();
     let pid = puppet.0.pid();
     let value = |text: &str| -> u64 {

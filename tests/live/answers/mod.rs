@@ -311,6 +311,7 @@ fn essential(truth: &Truth, translation: &Value, explanation: &Value) -> Vec<&'s
         "past_end" => "SIGBUS: the file ends",
         "no_kernel_page" => "SIGBUS: the kernel has no such page",
         "pool_empty" => "SIGBUS: the hugetlb pool has no page left",
+        "no_space" => "has no room for a",
         "poisoned" => "SIGBUS: the page is poisoned",
         "hwpoison" => "SIGBUS: the memory of the page has failed",
         effect => panic!("what is told of {effect}?"),

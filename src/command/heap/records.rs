@@ -151,8 +151,8 @@ record! {
         trim_locked: Fact<u64>,
         /// Bytes between its stretches that the program itself got with `sbrk`.
         foreign: Fact<u64>,
-        /// The result of the walk. `complete`: all of it. `part`: bytes were not found. `broken`: a chunk contradicts its
-        /// neighbours. `absent`: the head of a chunk is not resident. `scattered`: the heap is not in one piece.
+        /// The result of the walk. `complete`: all of it. `part`: bytes were not found. `broken`: a chunk contradicts
+        /// its neighbours. `absent`: the head of a chunk is not resident. `scattered`: the heap is not in one piece.
         walked: &'static str,
         /// Bytes that were not found.
         [optional] missing: Option<u64>,

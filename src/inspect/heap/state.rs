@@ -107,8 +107,8 @@ pub(super) fn distance_of_bins(words: &mut impl Words, start: u64) -> Result<Opt
     Ok(None)
 }
 
-/// Looks for states around pairs of pointers that come in address order: each place is tried once, for many pairs may be
-/// near each other.
+/// Looks for states around pairs of pointers that come in address order: each place is tried once, for many pairs may
+/// be near each other.
 #[derive(Default)]
 pub(super) struct StateSearch {
     /// The places before these were tried: those at even words, and at odd ones.

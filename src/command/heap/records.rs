@@ -411,7 +411,9 @@ static PROCESSES: Table<ProcessRow> = Table::of(&[
 impl Record for ArenaRow {
     fn write(&self, text: &mut Text) {
         text.row(&ARENAS, self);
-        text.line(incomplete, self);
+        if self.walked != "complete" {
+            text.line(incomplete, self);
+        }
     }
 }
 

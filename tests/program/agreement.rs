@@ -275,9 +275,8 @@ fn facts_of_a_capture_are_the_same() {
     let mut session = Session::new(&place, &[], &["capture ./c", "target capture ./c"]);
     // What an ordinary user cannot ask of the files of others is left out of a walk, with a note once a session.
     let are_contents_known = is_root();
-    let is_of_contents = |field| {
-        matches!(field, PageField::Kind(Kind::Cached | Kind::NotCached | Kind::PastEnd | Kind::MaybeSwapped))
-    };
+    let is_of_contents =
+        |field| matches!(field, PageField::Kind(Kind::Cached | Kind::NotCached | Kind::PastEnd | Kind::MaybeSwapped));
     for field in words(|field| are_contents_known || !is_of_contents(field)) {
         let same = compare(&mut |lines| session.ask(lines), "all", field);
         assert!(same.is_some(), "{} of a capture changed", field.name());

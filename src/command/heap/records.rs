@@ -19,7 +19,7 @@ pub(super) const RECORDS: &[Shape] =
     &[ArenaRow::SHAPE, SizeRow::SHAPE, HeapSummary::SHAPE, ProcessRow::SHAPE, HeapFamily::SHAPE];
 
 record! {
-    /// The sums of `heap`. Those of chunks are of the arenas that were walked to their ends.
+    /// The sums of `heap`. Chunks are counted in arenas that were walked to their ends.
     pub struct HeapSummary as "heap-summary" with why if any {
         /// Process id.
         pid: u32,

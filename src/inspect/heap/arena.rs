@@ -48,12 +48,12 @@ pub(super) fn find(space: &AddressSpace, budget: &mut Budget) -> Result<Found> {
     rows.sort_by_key(|range| (!is_of_library(range), range.len()));
     let mut searched = 0;
     let mut unsearched = 0;
-    for range in rows {
-        let mut memory = ResidentMemory::of(space.target(), range)?;
+    for &range in &rows {
         if searched > MOST_SEARCHED {
             unsearched += range.len();
             continue;
         }
+        let mut memory = ResidentMemory::of(space.target(), range)?;
         // What is read may change, and so may what it leads to.
         for _ in 0..TRIES {
             let mut has_led = false;
@@ -86,7 +86,8 @@ pub(super) fn find(space: &AddressSpace, budget: &mut Budget) -> Result<Found> {
         unsearched += (unread.changed + unread.unreadable) * space.page().bytes();
     }
     let swapped = |page: &Page| matches!(page.state(), State::Swapped | State::Migrating);
-    let mut pages = space.pages(&variables(space), Facts::ENTRIES).within(budget.clone());
+    rows.sort_by_key(|range| range.start());
+    let mut pages = space.pages(&rows, Facts::ENTRIES).within(budget.clone());
     while let Some(chunk) = pages.next()? {
         unsearched += chunk.pages().filter(swapped).map(|page| page.bytes(space.page())).sum::<u64>();
     }

@@ -6,7 +6,7 @@
 //! This is the engine of the program `pmdb`. It reads `/proc`, some settings in `/sys`, and the files that the process
 //! has mapped. It does not disturb the process: no ptrace, no signal, no page fault.
 //!
-//! [`Target::attach`] opens a process. An [`AddressSpace`] is its regions at one moment. [`Facts`] are what to find out
+//! [`Target::attach`] opens a process. An [`AddressSpace`] is its regions at one moment. [`Evidence`] is what to find out
 //! about its pages: each costs reads of its own. What is not known is never zero, but a [`Reason`].
 //!
 //! # Translate an address
@@ -31,14 +31,14 @@
 //!
 //! ```
 //! use pmdb::kernel::State;
-//! use pmdb::{AddressSpace, Facts, Target};
+//! use pmdb::{AddressSpace, Evidence, Target};
 //!
 //! let target = Target::attach(std::process::id())?;
 //! let space = AddressSpace::of(&target)?;
-//! if let Err(reason) = space.require(Facts::HUGE) {
+//! if let Err(reason) = space.require(Evidence::HUGE) {
 //!     println!("{reason}");
 //! }
-//! let mut pages = space.pages(&space.spans(), space.obtainable(Facts::HUGE));
+//! let mut pages = space.pages(&space.spans(), space.obtainable(Evidence::HUGE));
 //! let (mut resident, mut huge) = (0, 0);
 //! while let Some(chunk) = pages.next()? {
 //!     for page in chunk.pages().filter(|page| page.state() == State::Present) {
@@ -82,17 +82,17 @@
 //! use pmdb::budget::Budget;
 //! use pmdb::inspect::Watcher;
 //! use pmdb::report::EventKind;
-//! use pmdb::{AddressRange, AddressSpace, Facts, Target};
+//! use pmdb::{AddressRange, AddressSpace, Evidence, Target};
 //! use std::time::Duration;
 //!
 //! let buffer = vec![1; 4096];
 //! let range = AddressRange::of(&buffer[..]).ok_or("an empty buffer")?;
 //!
 //! let target = Target::attach(std::process::id())?;
-//! for (kind, reason) in Watcher::unobservable(&AddressSpace::of(&target)?, &[range], Facts::empty()) {
+//! for (kind, reason) in Watcher::unobservable(&AddressSpace::of(&target)?, &[range], Evidence::empty()) {
 //!     println!("changes of this kind are not seen: {} ({reason})", kind.words());
 //! }
-//! let mut watcher = Watcher::new(Facts::empty()).within(&[range]);
+//! let mut watcher = Watcher::new(Evidence::empty()).within(&[range]);
 //! let mut has_moved = false;
 //! for _ in 0..5 {
 //!     let look = watcher.sample(&target, Budget::unlimited(), |_| vec![range])?;
@@ -116,14 +116,14 @@
 //! use pmdb::budget::{Budget, OutOfBudget};
 //! use pmdb::inspect::Error;
 //! use pmdb::kernel::State;
-//! use pmdb::{AddressSpace, Facts, Target};
+//! use pmdb::{AddressSpace, Evidence, Target};
 //! use std::collections::BTreeMap;
 //! use std::time::Duration;
 //!
 //! let second = Budget::unlimited().within(Duration::from_secs(1));
 //! let target = Target::attach(std::process::id())?.within(second.clone());
 //! let space = AddressSpace::of(&target)?;
-//! let mut pages = space.pages(&space.spans(), Facts::empty()).within(second);
+//! let mut pages = space.pages(&space.spans(), Evidence::empty()).within(second);
 //! let mut resident: BTreeMap<String, u64> = BTreeMap::new();
 //! loop {
 //!     match pages.next() {
@@ -173,12 +173,12 @@
 //!
 //! ```
 //! # use pmdb::kernel::State;
-//! # use pmdb::{AddressRange, AddressSpace, Facts, Target};
+//! # use pmdb::{AddressRange, AddressSpace, Evidence, Target};
 //! # fn frames(buffer: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
 //! let range = AddressRange::of(buffer).ok_or("an empty buffer")?;
 //! let target = Target::attach(std::process::id())?;
 //! let space = AddressSpace::within(&target, &[range])?;
-//! let mut pages = space.pages(&[range], space.obtainable(Facts::KINDS | Facts::FRAMES));
+//! let mut pages = space.pages(&[range], space.obtainable(Evidence::KINDS | Evidence::FRAMES));
 //! while let Some(chunk) = pages.next()? {
 //!     for page in chunk.pages().filter(|page| page.state() == State::Present) {
 //!         println!("{}: {} pages, frames from {:?}", page.address, page.pages, page.frame());
@@ -330,7 +330,7 @@ pub mod state;
 #[cfg(feature = "symbols")]
 pub mod symbol;
 
-pub use inspect::{AddressSpace, Facts};
+pub use inspect::{AddressSpace, Evidence};
 pub use kernel::{AddressRange, FrameNumber, PhysicalAddress, VirtualAddress};
 pub use process::Target;
 pub use report::{Fact, Reason};

@@ -3,7 +3,7 @@
 use super::rows::{self, Largest, RowLimit, finish, say_undecided, show_largest, stop_of_sweep};
 use super::{Context, Error, Flow, Outcome, Resume};
 use crate::eval;
-use crate::inspect::{self, FactReader, Facts, FrameRow, FrameSweep, Groups, Question, frame_words, machine_frames};
+use crate::inspect::{self, Evidence, FactReader, FrameRow, FrameSweep, Groups, Question, frame_words, machine_frames};
 use crate::kernel::{FrameNumber, FrameRange, Key, PageSize};
 use crate::lang::{FilterExpression, KeyFacts, PageField, Spanned, TakenKeys, ValueType, WrittenKey};
 use crate::process::Machine;
@@ -30,8 +30,8 @@ pub(super) fn walk(
         return Err(no_key(other));
     }
     let reader = FactReader::of_frames(&machine);
-    let by_need = by.map_or(Ok(Facts::empty()), |(by, and)| rows::need_of_keys(&reader, by, and))?;
-    let need = Facts::FLAGS | Facts::COUNTS | by_need;
+    let by_need = by.map_or(Ok(Evidence::empty()), |(by, and)| rows::need_of_keys(&reader, by, and))?;
+    let need = Evidence::FLAGS | Evidence::COUNTS | by_need;
     let question = Question::new(filter.as_ref(), need);
     let range = match context.resume {
         Some(Resume::Frame(from)) => FrameRange::new(range.start().max(from), range.end()),

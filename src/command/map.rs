@@ -2,7 +2,7 @@
 
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, rows};
 use crate::eval::{self, Extent, Spans};
-use crate::inspect::{AddressSpace, Answer, FactReader, Facts, Page, Question};
+use crate::inspect::{AddressSpace, Answer, Evidence, FactReader, Page, Question};
 use crate::kernel::{AddressRange, Kind, Name, PageFact, PageFlags, PageSize, Permissions, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, after, clause, filter, one_of, range, word};
 use crate::lang::{self, PageField, Spanned, display};
@@ -109,12 +109,12 @@ With `by`, a cell is a digit: 0 for nothing, 1 to 9 for the share in tenths, # f
             None => AddressSpace::of(&target)?,
         };
         let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
-        let holes = spans.as_ref().map_or(Facts::empty(), Spans::holes);
+        let holes = spans.as_ref().map_or(Evidence::empty(), Spans::holes);
         let ranges = spans.map_or_else(|| space.spans(), |spans| spans.ranges().to_vec());
         let reader = FactReader::of_pages(&space);
         let measure = self.by.map(|by| Measure::new(by, &reader)).transpose()?;
-        let more = measure.map_or(Facts::empty(), |measure| measure.need);
-        let need = space.obtainable(Facts::KINDS | Facts::HUGE | more) | holes;
+        let more = measure.map_or(Evidence::empty(), |measure| measure.need);
+        let need = space.obtainable(Evidence::KINDS | Evidence::HUGE | more) | holes;
         let question = Question::new(filter.as_ref(), need);
         let mut unknown = PagesByReason::default();
         let mut drawing: Option<DrawnPart> = None;
@@ -164,7 +164,7 @@ struct DrawnPart {
 #[derive(Clone, Copy)]
 struct Measure {
     by: MapKey,
-    need: Facts,
+    need: Evidence,
 }
 
 impl Measure {

@@ -9,7 +9,7 @@ use super::rows::{self, finish};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Extent};
 use crate::inspect::who::{self, FrameQuestion, SearchEvent};
-use crate::inspect::{self, AddressSpace, Facts, Page, Pins};
+use crate::inspect::{self, AddressSpace, Evidence, Page, Pins};
 use crate::kernel::{AddressRange, FrameNumber, PageSize, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, range};
 use crate::lang::{Range, Spanned};
@@ -86,13 +86,13 @@ of the range are in such a buffer.",
         let target = context.target()?;
         let space = AddressSpace::within(&target, spans.ranges())?;
         context.state.last_address = None;
-        match space.require(Facts::REFERENCES) {
+        match space.require(Evidence::REFERENCES) {
             Err(inspect::Error::Unknown { reason, .. }) => {
                 return list_without_records(context, &target, &space, &spans, reason);
             }
             other => other?,
         }
-        let unproved = match space.require(Facts::PINS) {
+        let unproved = match space.require(Evidence::PINS) {
             Err(inspect::Error::Unknown { reason, .. }) => Some(reason),
             other => other.map(|()| None)?,
         };
@@ -100,7 +100,7 @@ of the range are in such a buffer.",
         let own = target.process.pinning_descriptors();
         listing.add(&target.process.identity(), own, |_| true, context.sink)?;
         let mut shared = Vec::new();
-        let (mut rows, facts) = (HeldRows::new(space.page()), Facts::PINS | Facts::KINDS | spans.holes());
+        let (mut rows, facts) = (HeldRows::new(space.page()), Evidence::PINS | Evidence::KINDS | spans.holes());
         let mut ended = rows::sweep(&space, spans.ranges(), facts, context.sink, |sweep, sink| {
             while let Some(kept) = sweep.next(sink)? {
                 for page in kept.pages {

@@ -3,7 +3,7 @@
 use super::translate::symbol_at;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::inspect::{self, AddressSpace, Backing, Facts, RegionStats, StateSet, ViewedRegion};
+use crate::inspect::{self, AddressSpace, Backing, Evidence, RegionStats, StateSet, ViewedRegion};
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};
 use crate::kernel::{Device, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, word};
@@ -72,7 +72,7 @@ For `full`, and where map counts cannot be read, the kernel walks the whole proc
         let Some(viewed) = space.region(address) else {
             return Err(unmapped(expression.at, address, &space)?);
         };
-        let mut regions = space.region_stats(&[viewed.range()], SHOWN | Facts::ORDER).within(context.sink.budget());
+        let mut regions = space.region_stats(&[viewed.range()], SHOWN | Evidence::ORDER).within(context.sink.budget());
         let mut counted = None;
         while let Some((_, stats)) = regions.next()? {
             counted = Some(stats);
@@ -132,7 +132,7 @@ pub(super) fn unmapped(at: Span, address: VirtualAddress, space: &AddressSpace) 
 }
 
 /// The facts that a row of `regions` shows.
-pub(super) const SHOWN: Facts = Facts::COUNTS.union(Facts::HUGE);
+pub(super) const SHOWN: Evidence = Evidence::COUNTS.union(Evidence::HUGE);
 
 /// The record of a region, with its counts if there are any.
 pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> RegionReport {

@@ -4,7 +4,8 @@
 use super::Error;
 use crate::eval;
 use crate::inspect::{
-    AddressSpace, FactReader, Facts, Group, GroupKeys, Neighbours, Page, Question, Selection, StateSet, Sweep, Totals,
+    AddressSpace, Evidence, FactReader, Group, GroupKeys, Neighbours, Page, Question, Selection, StateSet, Sweep,
+    Totals,
 };
 use crate::kernel::{AddressRange, Key, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Which, WrittenKey};
@@ -172,7 +173,8 @@ impl PageSweep {
         let Some(chunk) = self.pages.next()? else {
             return Ok(None);
         };
-        let hides = |viewed| !self.question.need().contains(Facts::SHARED_CONTENT) && self.space.hides_swapped(viewed);
+        let hides =
+            |viewed| !self.question.need().contains(Evidence::SHARED_CONTENT) && self.space.hides_swapped(viewed);
         self.untouched = chunk.region.is_some_and(hides).then(|| self.totals.state(State::Untouched));
         sink.progress(self.done, self.total, "pages")?;
         self.done = self.done.saturating_add(chunk.pages);
@@ -403,8 +405,8 @@ pub(super) fn groupings(written: &[WrittenKey]) -> Result<Option<(Key, Option<Ke
 ///
 /// # Errors
 /// It cannot be known here.
-pub(super) fn need_of_keys(reader: &FactReader, by: Key, and: Option<Key>) -> Result<Facts, Error> {
-    let mut need = Facts::empty();
+pub(super) fn need_of_keys(reader: &FactReader, by: Key, and: Option<Key>) -> Result<Evidence, Error> {
+    let mut need = Evidence::empty();
     for key in [Some(by), and].into_iter().flatten() {
         if let Key::Page(field) = key {
             need |= reader.require(field)?.unwrap_or_default();

@@ -4,7 +4,7 @@ use super::capture::WriteCapture;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, capture, example};
 use crate::budget::OutOfBudget;
 use crate::eval::{self, Keep, OpenNamedSnapshot, Spans};
-use crate::inspect::{self, Facts, SnapshotProgress};
+use crate::inspect::{self, Evidence, SnapshotProgress};
 use crate::kernel::Name;
 use crate::kernel::words::worded;
 use crate::lang::parser::{
@@ -261,8 +261,8 @@ pub(super) fn take(
     let mut keep = Keep::default();
     for kept in with {
         match kept {
-            SnapshotPart::Flags => keep.extra |= Facts::FLAGS,
-            SnapshotPart::Counts => keep.extra |= Facts::COUNTS,
+            SnapshotPart::Flags => keep.extra |= Evidence::FLAGS,
+            SnapshotPart::Counts => keep.extra |= Evidence::COUNTS,
             SnapshotPart::Content => keep.contents = true,
         }
     }
@@ -302,8 +302,8 @@ pub(super) fn or_say(
 /// What a snapshot keeps beside the page map.
 fn kept_parts(snapshot: &inspect::Snapshot) -> Vec<SnapshotPart> {
     let is_kept = |kept: &SnapshotPart| match kept {
-        SnapshotPart::Flags => snapshot.extra().contains(Facts::FLAGS),
-        SnapshotPart::Counts => snapshot.extra().contains(Facts::COUNTS),
+        SnapshotPart::Flags => snapshot.extra().contains(Evidence::FLAGS),
+        SnapshotPart::Counts => snapshot.extra().contains(Evidence::COUNTS),
         SnapshotPart::Content => snapshot.has_contents(),
     };
     SnapshotPart::ALL.iter().copied().filter(is_kept).collect()

@@ -5,7 +5,7 @@ use super::snapshot::seconds;
 use super::walk::Walk;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, Resume, example};
 use crate::eval;
-use crate::inspect::{AddressSpace, Facts, Filter, Question, no_scan};
+use crate::inspect::{AddressSpace, Evidence, Filter, Question, no_scan};
 use crate::kernel::{Kind, Name, PageFact};
 use crate::lang::display::word_if;
 use crate::lang::parser::{Parsed, Tokens, end_of_text, option, range, word};
@@ -204,7 +204,7 @@ fn count_marked(context: &mut Context, target: &Target) -> Result<SoftDirtyRepor
     let filter = filter.and(writable);
     let filter = Spanned::new(filter, Span::default());
     let filter: Filter = eval::page_filter(&filter, &space, context.state)?;
-    let need = space.obtainable(Facts::KINDS | Facts::HUGE);
+    let need = space.obtainable(Evidence::KINDS | Evidence::HUGE);
     let identity = target.process.identity();
     let mut marked = SoftDirtyReport { pid: identity.pid, process: identity.name, pages: 0, huge: Ok(0), hugetlb: 0 };
     let question = Question::of_kept(&filter, need);
@@ -229,7 +229,7 @@ fn count_marked(context: &mut Context, target: &Target) -> Result<SoftDirtyRepor
     if let Some(stopped) = ended.stopped {
         return Err(stopped.into());
     }
-    if !need.contains(Facts::HUGE) {
+    if !need.contains(Evidence::HUGE) {
         marked.huge = Err(no_scan());
     }
     Ok(marked)

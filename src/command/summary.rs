@@ -3,7 +3,7 @@
 use super::rows::{RowLimit, keep_shown, note_hidden_rows};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, frames, rows};
 use crate::eval::{self, Extent, Spans};
-use crate::inspect::{self, AddressSpace, Facts, StateSet};
+use crate::inspect::{self, AddressSpace, Evidence, StateSet};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
 use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, range, split_text, word};
 use crate::lang::{self, Expected, Expression, Range, Spanned, WrittenName, display};
@@ -176,7 +176,7 @@ impl RowCounts {
 fn pages(context: &mut Context, spans: Option<Spans>, cut: Option<RowLimit>) -> Outcome {
     let target = context.target()?;
     let space = AddressSpace::of(&target)?;
-    let holes = spans.as_ref().map_or(Facts::empty(), Spans::holes);
+    let holes = spans.as_ref().map_or(Evidence::empty(), Spans::holes);
     let ranges: Vec<AddressRange> = match &spans {
         Some(spans) => {
             context.state.last_address = None;
@@ -185,7 +185,7 @@ fn pages(context: &mut Context, spans: Option<Spans>, cut: Option<RowLimit>) -> 
         None => space.spans(),
     };
     let mut counts = RowCounts::default();
-    let facts = space.obtainable(Facts::FLAGS) | Facts::ENTRIES | holes;
+    let facts = space.obtainable(Evidence::FLAGS) | Evidence::ENTRIES | holes;
     let ended = rows::sweep(&space, &ranges, facts, context.sink, |sweep, sink| {
         while let Some(kept) = sweep.next(sink)? {
             for page in kept.pages {
@@ -218,7 +218,7 @@ fn frames(context: &mut Context, range: FrameRange, cut: Option<RowLimit>) -> Ou
     let mut counts = RowCounts::default();
     let mut counted = 0;
     let mut offline = 0;
-    let ended = frames::sweep(&machine, range, Facts::FLAGS, context.sink, |sweep, sink| {
+    let ended = frames::sweep(&machine, range, Evidence::FLAGS, context.sink, |sweep, sink| {
         while let Some(rows) = sweep.next(sink)? {
             for frames in rows {
                 counts.add((State::Present.into(), frames.flags), frames.frames);

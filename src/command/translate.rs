@@ -3,7 +3,7 @@
 use super::rows::RowLimit;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, rows, walk};
 use crate::eval::{self, AddressOrRange, Spans};
-use crate::inspect::{self, AddressSpace, Facts, PageDetail, PhysicalRuns, frame_words, kind_unknown};
+use crate::inspect::{self, AddressSpace, Evidence, PageDetail, PhysicalRuns, frame_words, kind_unknown};
 use crate::kernel::{FrameNumber, PageMapEntry, PageSize, PhysicalAddress, Region, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, cut_to, range};
 use crate::lang::{self, Spanned, display};
@@ -305,7 +305,7 @@ fn reason_without_symbol(reason: NoSymbols) -> Reason {
 fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<RowLimit>) -> Outcome {
     context.state.last_address = None;
     let space = AddressSpace::within(target, spans.ranges())?;
-    let need = space.obtainable(Facts::KINDS) | space.device_frames(spans.ranges()) | spans.holes();
+    let need = space.obtainable(Evidence::KINDS) | space.device_frames(spans.ranges()) | spans.holes();
     let rest = walk::rest(spans, context.resume);
     let record = |run: &inspect::PhysicalRun| row(run, space.page());
     let more = rows::emit_rows::<PhysicalRuns, _>(&space, &rest, need.into(), cut, context.sink, record)?;

@@ -1,7 +1,7 @@
 //! The changes that neither samples nor snapshots show, with the reasons.
 
 use super::Error;
-use crate::inspect::{self, AddressSpace, Facts, Page, ViewedRegion, Watcher};
+use crate::inspect::{self, AddressSpace, Evidence, Page, ViewedRegion, Watcher};
 use crate::kernel::AddressRange;
 use crate::process::Target;
 use crate::render::Sink;
@@ -9,16 +9,16 @@ use crate::report::{Blind, EventKind};
 use std::time::Duration;
 
 /// The kinds of change that cannot be seen, each with the reason.
-pub(super) fn unobservable(space: &AddressSpace, ranges: &[AddressRange], wanted: Facts) -> Vec<Blind> {
+pub(super) fn unobservable(space: &AddressSpace, ranges: &[AddressRange], wanted: Evidence) -> Vec<Blind> {
     let kinds = Watcher::unobservable(space, ranges, wanted).into_iter();
     let blind = kinds.map(|(kind, reason)| Blind { kind, reason: reason.to_string() });
     blind.collect()
 }
 
 /// The reason why a watch does not show writes that leave a page in its place, if it does not.
-pub(super) fn writes_in_place(space: &AddressSpace, wanted: Facts) -> Option<Blind> {
+pub(super) fn writes_in_place(space: &AddressSpace, wanted: Evidence) -> Option<Blind> {
     let reason = match &space.availability().soft_dirty {
-        Ok(()) if wanted.contains(Facts::SOFT_DIRTY) => return None,
+        Ok(()) if wanted.contains(Evidence::SOFT_DIRTY) => return None,
         Ok(()) => "writes in place show only with `with soft_dirty`".to_owned(),
         Err(reason) => {
             format!("writes in place do not show: {reason}; `snapshot NAME with content` and a later `diff` show them")
@@ -32,11 +32,11 @@ pub(super) fn writes_in_place(space: &AddressSpace, wanted: Facts) -> Option<Bli
 pub(super) fn copies_elsewhere(
     space: &AddressSpace,
     ranges: &[AddressRange],
-    wanted: Facts,
+    wanted: Evidence,
     sink: &mut dyn Sink,
 ) -> Result<Option<Blind>, Error> {
     // Without frames, another remark says already what can be seen of copies.
-    if wanted.contains(Facts::COUNTS) || space.availability().frames.is_err() {
+    if wanted.contains(Evidence::COUNTS) || space.availability().frames.is_err() {
         return Ok(None);
     }
     let permissions = |viewed: &ViewedRegion| viewed.region.permissions;
@@ -47,7 +47,7 @@ pub(super) fn copies_elsewhere(
         let entry = page.entry;
         entry.is_present() && !entry.is_file_or_shared() && !entry.is_exclusive() && !page.is_zero()
     };
-    let need = Facts::ENTRIES | space.obtainable(Facts::KINDS);
+    let need = Evidence::ENTRIES | space.obtainable(Evidence::KINDS);
     let mut pages = space.pages(&private, need).within(sink.budget());
     loop {
         match pages.next() {

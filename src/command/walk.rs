@@ -5,8 +5,8 @@ use super::rows::{self, RowLimit};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, Resume, example, frames};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{
-    AddressSpace, FactReader, Facts, Filter, Group as PageGroup, Groups, PageRow, PageRows, PhysicalRun, PhysicalRuns,
-    Question, kind_unknown, no_scan,
+    AddressSpace, Evidence, FactReader, Filter, Group as PageGroup, Groups, PageRow, PageRows, PhysicalRun,
+    PhysicalRuns, Question, kind_unknown, no_scan,
 };
 use crate::kernel::{AddressRange, Key, Name, PageFact, PageField, State};
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, key, mark, range};
@@ -155,17 +155,17 @@ pub(super) fn own_mappings_unknown(reason: &Reason) -> String {
 
 impl WalkRun<'_> {
     /// The facts to read: all that the filter needs, and of the others those that are available.
-    fn need(&self, shown: Facts) -> Facts {
-        let asked = self.filter.map_or(Facts::empty(), |filter| filter.need());
+    fn need(&self, shown: Evidence) -> Evidence {
+        let asked = self.filter.map_or(Evidence::empty(), |filter| filter.need());
         // The totals count physical runs without the zero page. If only states matter, frames are not read for that.
-        let counted = if (shown | asked).has_entries() { Facts::KINDS } else { Facts::empty() };
+        let counted = if (shown | asked).has_entries() { Evidence::KINDS } else { Evidence::empty() };
         self.space.obtainable(shown | counted) | asked | self.spans.holes()
     }
 
     /// Rows of neighbours.
     fn rows(&self, context: &mut Context) -> Outcome {
         let spans = rest(self.spans, context.resume);
-        let shown = Facts::KINDS | Facts::FLAGS | Facts::COUNTS | Facts::HUGE | Facts::ORDER;
+        let shown = Evidence::KINDS | Evidence::FLAGS | Evidence::COUNTS | Evidence::HUGE | Evidence::ORDER;
         let shown = shown | self.space.device_frames(&spans);
         let mut with_own = 0;
         let question = self.question(shown);
@@ -266,13 +266,13 @@ impl WalkRun<'_> {
     }
 
     /// The question for the sweep: for pages that the filter leaves out, only what it needs.
-    fn question(&self, shown: Facts) -> Question {
+    fn question(&self, shown: Evidence) -> Question {
         Question::new(self.filter, self.need(shown))
     }
 
     /// Physically contiguous runs, as a stream.
     fn runs(&self, context: &mut Context) -> Outcome {
-        self.space.require(Facts::FRAMES)?;
+        self.space.require(Evidence::FRAMES)?;
         let size = self.space.page();
         let record = |run: &PhysicalRun| {
             let frame = match run.frame {
@@ -293,7 +293,7 @@ impl WalkRun<'_> {
             }
         };
         let (spans, question) =
-            (self.spans.ranges(), self.question(Facts::FRAMES | self.space.device_frames(self.spans.ranges())));
+            (self.spans.ranges(), self.question(Evidence::FRAMES | self.space.device_frames(self.spans.ranges())));
         rows::emit_rows::<PhysicalRuns, _>(self.space, spans, question, self.cut, context.sink, record)?;
         Ok(Flow::Done)
     }

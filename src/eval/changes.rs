@@ -7,7 +7,7 @@ use super::evaluator::Evaluator;
 use super::filter::page_filter;
 use super::snapshots::{ComparisonRefusal, NamedSnapshot};
 use super::{Integer, Origin, Spans, Value};
-use crate::inspect::{AddressSpace, Change, Facts, Question, Watcher};
+use crate::inspect::{AddressSpace, Change, Evidence, Question, Watcher};
 use crate::kernel::AddressRange;
 use crate::lang::{self, ChangeFunction, Changes, PageField, Span, Spanned};
 use crate::render::units::counted;
@@ -50,7 +50,7 @@ impl<'a> Evaluator<'a> {
         let space = AddressSpace::within(target, from.snapshot.spans()).map_err(failed)?;
         let spans = compared.ranges.clone();
         let spans = spans.unwrap_or_else(|| from.snapshot.spans().to_vec());
-        for (kind, reason) in Watcher::unobservable(&space, &spans, Facts::empty()) {
+        for (kind, reason) in Watcher::unobservable(&space, &spans, Evidence::empty()) {
             // A page that goes to swap unseen still shows as gone.
             if counts(function, kind) && kind != EventKind::SwappedOut {
                 let why = format!(", because not all pages that are {} are visible", kind.words());
@@ -105,7 +105,7 @@ impl<'a> Evaluator<'a> {
         let Some(spans) = Spans::new(spans, Origin::Written) else {
             return Ok(Vec::new());
         };
-        let question = Question::of_kept(&filter, Facts::empty());
+        let question = Question::of_kept(&filter, Evidence::empty());
         let mut kept = Vec::new();
         let mut matching = self.pages(call, space, &spans, question);
         while let Some(pages) = matching.next()? {

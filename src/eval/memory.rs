@@ -3,7 +3,7 @@
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Integer, Value};
-use crate::inspect::{self, AddressSpace, Facts, Page, PageDetail, ReadEnd};
+use crate::inspect::{self, AddressSpace, Evidence, Page, PageDetail, ReadEnd};
 use crate::kernel::{AddressRange, FrameNumber, Kind, PageMapEntry, State, VirtualAddress};
 use crate::lang::{Function, Span};
 use crate::process::Target;
@@ -118,10 +118,10 @@ fn page_number_alone(target: &Target, function: Function, address: VirtualAddres
         return Ok(None);
     };
     let asked = match function {
-        Function::PmdMapped => Facts::HUGE | Facts::KINDS,
-        _ => Facts::HUGE | Facts::FLAGS | Facts::COUNTS,
+        Function::PmdMapped => Evidence::HUGE | Evidence::KINDS,
+        _ => Evidence::HUGE | Evidence::FLAGS | Evidence::COUNTS,
     };
-    let need = space.obtainable(asked) | Facts::ENTRIES;
+    let need = space.obtainable(asked) | Evidence::ENTRIES;
     let mut found = None;
     let mut pages = space.pages(&[range], need);
     while let Some(chunk) = pages.next()? {

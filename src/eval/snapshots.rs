@@ -2,7 +2,7 @@
 
 use super::{Origin, Spans};
 use crate::budget::Budget;
-use crate::inspect::{self, AddressSpace, Facts, OpenSnapshot, Snapshot, SnapshotProgress};
+use crate::inspect::{self, AddressSpace, Evidence, OpenSnapshot, Snapshot, SnapshotProgress};
 use crate::kernel::{AddressRange, Name, Region};
 use crate::process::{Liveness, Target};
 use crate::source::{Identity, MemoryLifetime};
@@ -62,8 +62,8 @@ impl OpenNamedSnapshot {
 /// What a snapshot is to keep beside the page map.
 #[derive(Clone, Copy, Default)]
 pub struct Keep {
-    /// [`Facts::FLAGS`] and [`Facts::COUNTS`].
-    pub extra: Facts,
+    /// [`Evidence::FLAGS`] and [`Evidence::COUNTS`].
+    pub extra: Evidence,
     /// A hash of the contents of each resident page.
     pub contents: bool,
 }
@@ -108,7 +108,7 @@ impl NamedSnapshot {
             None => space.spans(),
         };
         space.require(keep.extra)?;
-        let extra = keep.extra | space.obtainable(Facts::SOFT_DIRTY);
+        let extra = keep.extra | space.obtainable(Evidence::SOFT_DIRTY);
         let file = target.process.capture_times();
         let time = match file {
             // A capture with a time that no clock reaches is not opened.
@@ -129,7 +129,7 @@ impl NamedSnapshot {
     /// As [`NamedSnapshot::begin`].
     pub fn now(&self, target: &Target, symbols: &Symbols) -> inspect::Result<OpenNamedSnapshot> {
         let keep = Keep {
-            extra: self.snapshot.extra() & (Facts::FLAGS | Facts::COUNTS),
+            extra: self.snapshot.extra() & (Evidence::FLAGS | Evidence::COUNTS),
             contents: self.snapshot.has_contents(),
         };
         Self::begin(crate::lang::NOW.to_owned(), target, symbols, self.spans.clone(), keep)

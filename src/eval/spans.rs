@@ -1,6 +1,6 @@
 //! A range of the target's memory: an ordered list of disjoint spans, and what it was written as.
 
-use crate::inspect::Facts;
+use crate::inspect::Evidence;
 use crate::kernel::{AddressRange, Name, VirtualAddress};
 use std::fmt;
 
@@ -60,10 +60,10 @@ impl Spans {
     }
 
     /// A range that was written out shows also what is not mapped in it; a name or `all` means only what is.
-    pub fn holes(&self) -> Facts {
+    pub fn holes(&self) -> Evidence {
         match self.origin {
-            Origin::Written => Facts::HOLES,
-            _ => Facts::empty(),
+            Origin::Written => Evidence::HOLES,
+            _ => Evidence::empty(),
         }
     }
 

@@ -5,7 +5,7 @@ use super::evaluator::Evaluator;
 use super::filter::{frame_filter, page_filter};
 use super::{Integer, Origin, Scope, Spans, Value};
 use crate::inspect::{
-    AddressSpace, Facts, Page, Question, RegionStats, Selection, Sweep, Totals, ViewedRegion, kind_unknown,
+    AddressSpace, Evidence, Page, Question, RegionStats, Selection, Sweep, Totals, ViewedRegion, kind_unknown,
     machine_frames,
 };
 use crate::kernel::smaps::Smaps;
@@ -52,10 +52,10 @@ impl<'a> Evaluator<'a> {
         let filter = filter.map(|filter| page_filter(filter, &space, self.scope)).transpose()?;
         let own = match function {
             // The zero page is no run of anybody's memory.
-            Function::Runs | Function::Longest => Facts::FRAMES | Facts::KINDS,
-            _ => Facts::empty(),
+            Function::Runs | Function::Longest => Evidence::FRAMES | Evidence::KINDS,
+            _ => Evidence::empty(),
         };
-        space.require(own.difference(Facts::KINDS)).map_err(|cause| call.caused_by(cause))?;
+        space.require(own.difference(Evidence::KINDS)).map_err(|cause| call.caused_by(cause))?;
         let need = space.obtainable(own) | spans.holes();
         let question = Question::new(filter.as_ref(), need);
         let mut totals = Totals::new(space.page(), question.need());
@@ -135,10 +135,10 @@ impl<'a> Evaluator<'a> {
         at: Span,
     ) -> Result<Value> {
         let need = match function {
-            Function::Rss => Facts::KINDS,
-            Function::Pss | Function::Uss => Facts::COUNTS,
-            Function::Huge => Facts::HUGE,
-            _ => Facts::empty(),
+            Function::Rss => Evidence::KINDS,
+            Function::Pss | Function::Uss => Evidence::COUNTS,
+            Function::Huge => Evidence::HUGE,
+            _ => Evidence::empty(),
         };
         let call = Call::of(function.name(), at);
         let space = self.view_within(&call, spans)?;
@@ -228,8 +228,8 @@ impl<'a> Evaluator<'a> {
         let call = Call::of(function.name(), at);
         let space = self.view_within(&call, spans)?;
         let need = match function {
-            Function::Kind => space.obtainable(Facts::KINDS),
-            _ => Facts::empty(),
+            Function::Kind => space.obtainable(Evidence::KINDS),
+            _ => Evidence::empty(),
         };
         let is_same = |first: &Page, page: &Page| match function {
             Function::State => first.state() == page.state(),
@@ -362,7 +362,7 @@ impl Evaluator<'_> {
         let machine = self.scope.machine().ok_or_else(|| Error::no_target(at, called))?;
         let filter = filter.map(|filter| frame_filter(filter, machine, self.scope)).transpose()?;
         // Flags are read of every frame, whatever the filter uses: they show which frames exist.
-        let question = Question::new(filter.as_ref(), Facts::FLAGS);
+        let question = Question::new(filter.as_ref(), Evidence::FLAGS);
         let (mut frames, mut first, mut last) = (0u64, None, None);
         let mut swept = machine_frames(machine, range, question).within(self.scope.budget());
         'frames: while let Some(rows) = swept.next().map_err(|cause| call.caused_by(cause))? {

@@ -514,7 +514,7 @@ mod tests {
             let target = target.clone().within(budget);
             let found = AddressSpace::of(&target).and_then(|space| {
                 let mut states = vec![space.detail(VirtualAddress::new(0x10_000))?.page.state()];
-                let mut pages = space.pages(&space.spans(), super::super::Facts::empty());
+                let mut pages = space.pages(&space.spans(), super::super::Evidence::empty());
                 while let Some(chunk) = pages.next()? {
                     states.extend(chunk.pages().map(|page| page.state()));
                 }

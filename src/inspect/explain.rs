@@ -6,7 +6,7 @@ use super::detail::PageDetail;
 use super::frames::flags_of;
 use super::limits::{AccessLimits, PoolRoom};
 use super::outcome::{self, Access, AccessFacts, Charge, OwnerUnknown};
-use super::page::{Facts, Page};
+use super::page::{Evidence, Page};
 use super::region::ViewedRegion;
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::smaps::Smaps;
@@ -184,7 +184,7 @@ impl AddressSpace {
         let (smaps, counted) = of_region.zip(counted).ok_or_else(unknown)?;
         let mut freed = 0;
         let mut folio = FolioFreed { head_has_all: self.kernel() < (6, 10), last: None };
-        let mut swept = self.pages(&[smaps.range], Facts::FLAGS).within(budget.clone());
+        let mut swept = self.pages(&[smaps.range], Evidence::FLAGS).within(budget.clone());
         while let Some(chunk) = swept.next().map_err(|_| unknown())? {
             let pages = chunk.pages().filter(|page| folio.is_freed(page));
             freed += pages.map(|page| page.bytes(self.page())).sum::<u64>();

@@ -5,7 +5,7 @@ use super::address_space::AddressSpace;
 use super::classify::{Backing, KernelBehaviour, RegionFacts, absent_kind};
 use super::error::no_scan;
 use super::kernel_record;
-use super::page::{Facts, Page};
+use super::page::{Evidence, Page};
 use super::region::ViewedRegion;
 use super::table_entry;
 use super::{Error, Result};
@@ -21,22 +21,22 @@ type WhyUnknown = dyn Fn(&Page, Option<&ViewedRegion>) -> Option<Reason> + Send 
 /// [`AddressSpace::require`](super::AddressSpace::require) with [`Filter::need`] before a walk.
 #[derive(Clone)]
 pub struct Filter {
-    need: Facts,
+    need: Evidence,
     test: Arc<Test>,
     why_unknown: Option<Arc<WhyUnknown>>,
 }
 
 impl Filter {
     /// From a test and what it needs. The test gets a page and its region. Neighbours that are the same come as one
-    /// page, unless `need` has [`Facts::EACH`].
-    pub fn new(need: Facts, test: impl Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync + 'static) -> Self {
+    /// page, unless `need` has [`Evidence::EACH`].
+    pub fn new(need: Evidence, test: impl Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync + 'static) -> Self {
         Filter { need, test: Arc::new(move |page, region| Some(test(page, region))), why_unknown: None }
     }
 
     /// The same with a test that may have no answer. For such a page, `why_unknown` gives the reason if a fact is
     /// unknown, and `None` if the page has no such fact.
     pub fn with_unknown(
-        need: Facts,
+        need: Evidence,
         test: impl Fn(&Page, Option<&ViewedRegion>) -> Option<bool> + Send + Sync + 'static,
         why_unknown: impl Fn(&Page, Option<&ViewedRegion>) -> Option<Reason> + Send + Sync + 'static,
     ) -> Self {
@@ -44,7 +44,7 @@ impl Filter {
     }
 
     /// What a sweep has to find out.
-    pub fn need(&self) -> Facts {
+    pub fn need(&self) -> Evidence {
         self.need
     }
 
@@ -91,12 +91,12 @@ impl std::fmt::Debug for Filter {
     }
 }
 
-/// What a sweep has to find out, and of which pages. A [`Facts`] alone means all pages.
+/// What a sweep has to find out, and of which pages. A [`Evidence`] alone means all pages.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Question {
     /// What is needed of pages that the filter keeps.
-    pub(super) need: Facts,
+    pub(super) need: Evidence,
     /// The pages for which `need` is read. All pages come, and the caller filters them. A page that the filter
     /// does not keep may have only what the filter needs.
     pub(super) filter: Option<Filter>,
@@ -104,12 +104,12 @@ pub struct Question {
 
 impl Question {
     /// Reads what `filter` needs of all pages, and `need` of the pages that it keeps.
-    pub fn of_kept(filter: &Filter, need: Facts) -> Self {
+    pub fn of_kept(filter: &Filter, need: Evidence) -> Self {
         Question { need: need | filter.need(), filter: Some(filter.clone()) }
     }
 
     /// The same with an optional filter: without one, `need` is of all pages.
-    pub fn new(filter: Option<&Filter>, need: Facts) -> Self {
+    pub fn new(filter: Option<&Filter>, need: Evidence) -> Self {
         match filter {
             Some(filter) => Question::of_kept(filter, need),
             None => need.into(),
@@ -123,7 +123,7 @@ impl Question {
     }
 
     /// What is needed of pages that the filter keeps: never less than the filter needs.
-    pub fn need(&self) -> Facts {
+    pub fn need(&self) -> Evidence {
         self.need
     }
 
@@ -133,28 +133,28 @@ impl Question {
     }
 
     /// What is needed of every page.
-    pub(super) fn needed_of_all(&self, space: &AddressSpace) -> Facts {
+    pub(super) fn needed_of_all(&self, space: &AddressSpace) -> Evidence {
         match &self.filter {
-            Some(filter) => self.need.difference(Facts::WORDS) | space.with_implied(filter.need()),
+            Some(filter) => self.need.difference(Evidence::WORDS) | space.with_implied(filter.need()),
             None => self.need,
         }
     }
 
     /// Whether the scan, and not flags, has to distinguish the zero page from anonymous memory.
-    pub(super) fn scans_for_zero(&self, first: Facts) -> bool {
-        let scans = |need: Facts| need.contains(Facts::KINDS) && !need.contains(Facts::FLAGS);
-        let by_filter = |filter: &Filter| filter.need().contains(Facts::KINDS);
+    pub(super) fn scans_for_zero(&self, first: Evidence) -> bool {
+        let scans = |need: Evidence| need.contains(Evidence::KINDS) && !need.contains(Evidence::FLAGS);
+        let by_filter = |filter: &Filter| filter.need().contains(Evidence::KINDS);
         scans(self.need) || scans(first) && self.filter.as_ref().is_some_and(by_filter)
     }
 }
 
-impl From<Facts> for Question {
-    fn from(need: Facts) -> Self {
+impl From<Evidence> for Question {
+    fn from(need: Evidence) -> Self {
         Question { need, filter: None }
     }
 }
 
-/// How errors name [`Facts::ZONES`] and [`Facts::CGROUPS`].
+/// How errors name [`Evidence::ZONES`] and [`Evidence::CGROUPS`].
 const ZONES: &str = "zones and nodes of frames";
 const CGROUPS: &str = "memory cgroups of frames";
 /// Those that the kernel's own records give.
@@ -163,7 +163,7 @@ const PINS: &str = "pins of frames";
 
 impl AddressSpace {
     /// Fails if part of `need` cannot be known here, and names it. Filters call this before a walk.
-    pub fn require(&self, need: Facts) -> Result<()> {
+    pub fn require(&self, need: Evidence) -> Result<()> {
         let available = self.availability();
         let kinds = if available.categories.contains(Categories::ZERO) { Ok(()) } else { available.flags.clone() };
         // Without a scan, flags show that a page is in no large folio, so that no PMD maps it. Other pages are left out
@@ -173,12 +173,12 @@ impl AddressSpace {
         } else {
             Err(no_scan())
         };
-        let zones = if need.contains(Facts::ZONES) {
+        let zones = if need.contains(Evidence::ZONES) {
             available.frames.clone().and_then(|()| self.zones().map(drop).map_err(Reason::from))
         } else {
             Ok(())
         };
-        let cgroups = if need.contains(Facts::CGROUPS) {
+        let cgroups = if need.contains(Evidence::CGROUPS) {
             available.frames.clone().and_then(|()| {
                 let machine = &self.target().machine;
                 let read = machine.frame_cgroups(FrameNumber::new(1), &mut [0]);
@@ -187,31 +187,31 @@ impl AddressSpace {
         } else {
             Ok(())
         };
-        let records = if need.intersects(Facts::RECORDS) {
+        let records = if need.intersects(Evidence::RECORDS) {
             available.frames.clone().and_then(|()| kernel_record::require(&self.target().machine, need))
         } else {
             Ok(())
         };
-        let tables = if need.intersects(Facts::TABLES | Facts::DEVICE_FRAMES) {
+        let tables = if need.intersects(Evidence::TABLES | Evidence::DEVICE_FRAMES) {
             available.frames.clone().and_then(|()| table_entry::require(self.target()))
         } else {
             Ok(())
         };
         let facts = [
-            (Facts::TABLES, "page-table entries", &tables),
-            (Facts::DEVICE_FRAMES, "frames of device mappings", &tables),
-            (Facts::REFERENCES, REFERENCES, &records),
-            (Facts::PINS, PINS, &records),
-            (Facts::ORDER, "the orders of folios", &available.flags),
-            (Facts::ZONES, ZONES, &zones),
-            (Facts::CGROUPS, CGROUPS, &cgroups),
-            (Facts::FRAMES, "frame numbers", &available.frames),
-            (Facts::FLAGS, "page flags", &available.flags),
-            (Facts::COUNTS, "map counts", &available.counts),
-            (Facts::OWNERS, "map counts", &available.counts),
-            (Facts::SOFT_DIRTY, "soft-dirty bits", &available.soft_dirty),
-            (Facts::KINDS, "the zero page", &kinds),
-            (Facts::HUGE, "huge mappings", &huge),
+            (Evidence::TABLES, "page-table entries", &tables),
+            (Evidence::DEVICE_FRAMES, "frames of device mappings", &tables),
+            (Evidence::REFERENCES, REFERENCES, &records),
+            (Evidence::PINS, PINS, &records),
+            (Evidence::ORDER, "the orders of folios", &available.flags),
+            (Evidence::ZONES, ZONES, &zones),
+            (Evidence::CGROUPS, CGROUPS, &cgroups),
+            (Evidence::FRAMES, "frame numbers", &available.frames),
+            (Evidence::FLAGS, "page flags", &available.flags),
+            (Evidence::COUNTS, "map counts", &available.counts),
+            (Evidence::OWNERS, "map counts", &available.counts),
+            (Evidence::SOFT_DIRTY, "soft-dirty bits", &available.soft_dirty),
+            (Evidence::KINDS, "the zero page", &kinds),
+            (Evidence::HUGE, "huge mappings", &huge),
         ];
         for (asked, what, fact) in facts {
             if let (true, Err(reason)) = (need.contains(asked), fact) {
@@ -223,26 +223,26 @@ impl AddressSpace {
 
     /// `need` with what has to be read for it. Everything but states needs entries, and orders need flags. Where pages
     /// are merged, only flags tell which.
-    pub(super) fn with_implied(&self, need: Facts) -> Facts {
-        let need = if need.has_entries() { need | Facts::ENTRIES } else { need };
-        if need.contains(Facts::FLAGS) {
+    pub(super) fn with_implied(&self, need: Evidence) -> Evidence {
+        let need = if need.has_entries() { need | Evidence::ENTRIES } else { need };
+        if need.contains(Evidence::FLAGS) {
             return need;
         }
         let are_known = || self.availability().flags.is_ok();
         let has_scan = self.target().process.has_scan();
         // Without a scan, only flags identify the page of zeros, and without marked entries a page that a PMD maps.
-        let tell_kinds = need.contains(Facts::KINDS)
+        let tell_kinds = need.contains(Evidence::KINDS)
             && are_known()
             && (!has_scan || self.is_merging() || !self.huge_files_are_marked());
-        let tell_huge = need.intersects(Facts::HUGE | Facts::OWNERS) && !has_scan && are_known();
-        if tell_kinds || tell_huge || need.contains(Facts::ORDER) { need | Facts::FLAGS } else { need }
+        let tell_huge = need.intersects(Evidence::HUGE | Evidence::OWNERS) && !has_scan && are_known();
+        if tell_kinds || tell_huge || need.contains(Evidence::ORDER) { need | Evidence::FLAGS } else { need }
     }
 
-    /// [`Facts::DEVICE_FRAMES`], if a device is mapped in `ranges` and its frames can be known. The ranges are in
+    /// [`Evidence::DEVICE_FRAMES`], if a device is mapped in `ranges` and its frames can be known. The ranges are in
     /// order, and none overlap.
-    pub fn device_frames(&self, ranges: &[AddressRange]) -> Facts {
+    pub fn device_frames(&self, ranges: &[AddressRange]) -> Evidence {
         let has_device = self.regions_in(ranges).any(|viewed| self.is_of_device(viewed));
-        if has_device { self.obtainable(Facts::DEVICE_FRAMES) } else { Facts::empty() }
+        if has_device { self.obtainable(Evidence::DEVICE_FRAMES) } else { Evidence::empty() }
     }
 
     /// Whether `viewed` maps memory of a device, whose frames the page map hides.
@@ -251,26 +251,26 @@ impl AddressSpace {
     }
 
     /// As much of `need` as can be known here, for commands that show what is available.
-    pub fn obtainable(&self, need: Facts) -> Facts {
-        Facts::all()
+    pub fn obtainable(&self, need: Evidence) -> Evidence {
+        Evidence::all()
             .iter()
             .filter(|&one| need.contains(one))
-            .filter(|&one| one == Facts::KINDS || self.require(one).is_ok())
+            .filter(|&one| one == Evidence::KINDS || self.require(one).is_ok())
             .collect()
     }
 }
 
 /// Fails if a sweep of frames needs zones or cgroups, and `machine` does not show them.
-pub fn require_of_frames(need: Facts, machine: &Machine) -> Result<()> {
-    if need.contains(Facts::ZONES) {
+pub fn require_of_frames(need: Evidence, machine: &Machine) -> Result<()> {
+    if need.contains(Evidence::ZONES) {
         require_known(ZONES, machine.zones())?;
     }
-    if need.contains(Facts::CGROUPS) {
+    if need.contains(Evidence::CGROUPS) {
         let read = machine.frame_cgroups(FrameNumber::new(1), &mut [0]);
         require_known(CGROUPS, read)?;
     }
-    if need.intersects(Facts::RECORDS) {
-        let what = if need.contains(Facts::PINS) { PINS } else { REFERENCES };
+    if need.intersects(Evidence::RECORDS) {
+        let what = if need.contains(Evidence::PINS) { PINS } else { REFERENCES };
         kernel_record::require(machine, need).map_err(|reason| Error::Unknown { what, reason })?;
     }
     Ok(())

@@ -7,7 +7,7 @@ use super::hidden_words::{UNREAD, hide, why_hidden};
 use super::holders::FrameHolders;
 use super::kernel_record::{self, BEYOND_MEMORY, kernel_record};
 use super::ordered_pool::{Pool, TaskSize, Work};
-use super::page::{Facts, InZone, Page};
+use super::page::{Evidence, InZone, Page};
 use crate::budget::Budget;
 use crate::kernel::physical::{Zone, ZoneLookup, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PageMapEntry, PhysicalAddress, State, VirtualAddress};
@@ -117,8 +117,8 @@ pub struct FrameSweep {
 }
 
 /// The frames of `range` that the question keeps, in order, up to the end of physical memory. Neighbours that are the
-/// same come together, unless it has [`Facts::EACH`]. Other facts that count are [`Facts::FLAGS`], [`Facts::COUNTS`],
-/// [`Facts::ORDER`] and [`Facts::CGROUPS`].
+/// same come together, unless it has [`Evidence::EACH`]. Other facts that count are [`Evidence::FLAGS`], [`Evidence::COUNTS`],
+/// [`Evidence::ORDER`] and [`Evidence::CGROUPS`].
 pub fn machine_frames(machine: &Arc<Machine>, range: FrameRange, question: impl Into<Question>) -> FrameSweep {
     let question = question.into();
     let reader = FrameReader { machine: Arc::clone(machine), zones: machine.zones().ok(), need: question.need() };
@@ -175,10 +175,10 @@ impl FrameSweep {
         }
         // Where memory ends in a batch, later ones are empty.
         self.has_ended = pulled.is_none_or(|batch| batch.known < batch.frames);
-        if self.has_ended || self.question.need().contains(Facts::EACH) {
+        if self.has_ended || self.question.need().contains(Evidence::EACH) {
             self.rows.extend(self.row.take());
         }
-        if self.question.need().contains(Facts::EACH) {
+        if self.question.need().contains(Evidence::EACH) {
             self.rows = self.rows.iter().flat_map(FrameRow::each).collect();
         }
         if let Some(filter) = &self.question.filter {
@@ -195,7 +195,7 @@ impl FrameSweep {
 struct FrameReader {
     machine: Arc<Machine>,
     zones: Option<Arc<Zones>>,
-    need: Facts,
+    need: Evidence,
 }
 
 impl Work for FrameReader {
@@ -236,13 +236,13 @@ impl FrameBatch {
         }
     }
 
-    fn read(&mut self, machine: &Machine, zones: Option<&Zones>, need: Facts) -> process::Result<()> {
+    fn read(&mut self, machine: &Machine, zones: Option<&Zones>, need: Evidence) -> process::Result<()> {
         let first = FrameNumber::new(self.first);
         self.known = self.frames;
         let files = [
-            (Facts::FLAGS | Facts::ORDER, WordFile::FrameFlags, &mut self.flags),
-            (Facts::COUNTS, WordFile::FrameCounts, &mut self.counts),
-            (Facts::CGROUPS, WordFile::FrameCgroups, &mut self.cgroups),
+            (Evidence::FLAGS | Evidence::ORDER, WordFile::FrameFlags, &mut self.flags),
+            (Evidence::COUNTS, WordFile::FrameCounts, &mut self.counts),
+            (Evidence::CGROUPS, WordFile::FrameCgroups, &mut self.cgroups),
         ];
         let mut flags: Option<&Vec<u64>> = None;
         for (asked, file, words) in files {
@@ -257,7 +257,7 @@ impl FrameBatch {
                 }
             }
         }
-        if need.contains(Facts::ORDER) {
+        if need.contains(Evidence::ORDER) {
             self.orders.clear();
             self.orders.resize(self.frames, None);
             let flags = |index: usize| {
@@ -270,10 +270,10 @@ impl FrameBatch {
                 orders.fill(Some(folio.order));
             })?;
         }
-        if !need.contains(Facts::FLAGS) {
+        if !need.contains(Evidence::FLAGS) {
             self.flags.clear();
         }
-        if need.intersects(Facts::RECORDS) {
+        if need.intersects(Evidence::RECORDS) {
             self.holders.clear();
             self.holders.resize(self.known, None);
             kernel_record::read_holders(machine, first, need, &mut self.holders)?;

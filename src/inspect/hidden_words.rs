@@ -88,7 +88,7 @@ pub(super) fn known_words(
 mod tests {
     use super::*;
     use crate::inspect::frames::{frame_detail, machine_frames};
-    use crate::inspect::{AddressSpace, Facts};
+    use crate::inspect::{AddressSpace, Evidence};
     use crate::kernel::FrameRange;
     use crate::process::Target;
     use crate::process::fake::{World, region};
@@ -119,7 +119,7 @@ mod tests {
     /// Flags, map count, cgroup and `exclusive` of the three pages, of each by itself and in a walk.
     fn known(target: &Target) -> Vec<(bool, bool, bool, Option<bool>)> {
         let space = AddressSpace::of(target).expect("a space");
-        let need = Facts::FLAGS | Facts::COUNTS | Facts::CGROUPS | Facts::HUGE | Facts::EACH;
+        let need = Evidence::FLAGS | Evidence::COUNTS | Evidence::CGROUPS | Evidence::HUGE | Evidence::EACH;
         let mut pages = space.pages(&space.spans(), need);
         let mut found = Vec::new();
         while let Some(chunk) = pages.next().expect("pages") {
@@ -176,7 +176,7 @@ mod tests {
     fn rows_of_frames_end_where_memory_does() {
         let target = target(Some(IOMEM), &BLOCKS);
         let range = FrameRange::new(FrameNumber::new(0x7ffe), FrameNumber::new(0x1_0002)).expect("frames");
-        let mut frames = machine_frames(&target.machine, range, Facts::FLAGS | Facts::COUNTS);
+        let mut frames = machine_frames(&target.machine, range, Evidence::FLAGS | Evidence::COUNTS);
         let (mut rows, mut offline) = (Vec::new(), 0);
         while let Some(some) = frames.next().expect("frames") {
             rows.extend(some.iter().map(|row| (row.first.get(), row.frames, row.flags.is_some(), row.map_count)));

@@ -1,7 +1,7 @@
 //! What the kernel's own record of a frame says: who holds the frame, and how often it is pinned.
 
 use super::holders::{FrameHolders, holders, not_shown, small_page_pins, with_pins};
-use super::page::Facts;
+use super::page::Evidence;
 use crate::kernel::{FrameNumber, Name, PageFlags};
 use crate::process::{self, FrameOwner, FrameRecord, Machine, OwnerDetail, PageOfFile, RecordParts};
 use crate::report::{Fact, FilePage, FreeBlock, KernelRecord, Reason, RecordedOwner, SlabPage};
@@ -123,9 +123,9 @@ fn add_detail(machine: &Machine, frame: FrameNumber, owner: Option<FrameOwner>, 
 const NO_NAME: Reason = Reason::NotApplicable("the kernel has no name of the file in memory");
 
 /// Fails if the records do not give these facts here.
-pub(super) fn require(machine: &Machine, need: Facts) -> Fact<()> {
+pub(super) fn require(machine: &Machine, need: Evidence) -> Fact<()> {
     let mut parts = RecordParts::FOLIO | RecordParts::REFERENCES;
-    parts.set(RecordParts::PINS, need.contains(Facts::PINS));
+    parts.set(RecordParts::PINS, need.contains(Evidence::PINS));
     Ok(machine.require_records(parts)?)
 }
 
@@ -136,11 +136,11 @@ const AT_ONCE: usize = 1024;
 pub(super) fn read_holders(
     machine: &Machine,
     first: FrameNumber,
-    need: Facts,
+    need: Evidence,
     into: &mut [Option<FrameHolders>],
 ) -> process::Result<usize> {
     let some = RecordParts::FOLIO | RecordParts::REFERENCES;
-    let parts = if need.contains(Facts::PINS) { RecordParts::all() } else { some };
+    let parts = if need.contains(Evidence::PINS) { RecordParts::all() } else { some };
     let mut records = vec![FrameRecord::default(); into.len().min(AT_ONCE)];
     let mut at = first;
     for part in into.chunks_mut(AT_ONCE) {
@@ -233,7 +233,7 @@ mod tests {
         world.maps(2 * HUGE + 10, 1, 0x705);
         let (_, target) = World { records: Some(records), ..world }.target();
         let space = AddressSpace::of(&target).expect("a space");
-        let seen = |need: Facts| {
+        let seen = |need: Evidence| {
             let mut seen = Vec::new();
             let mut pages = space.pages(&space.spans(), need);
             while let Some(chunk) = pages.next().expect("a sweep") {
@@ -246,7 +246,7 @@ mod tests {
             let numbers = holders.map(|one| (one.references, one.pins, one.holders().map(|holders| holders.others)));
             (*pages, numbers)
         };
-        let pinned: Vec<_> = seen(Facts::PINS | Facts::REFERENCES).iter().map(brief).collect();
+        let pinned: Vec<_> = seen(Evidence::PINS | Evidence::REFERENCES).iter().map(brief).collect();
         let expected = [
             (HUGE, Some((4, Pins::Exactly(3), Some(0)))),
             (1, Some((1025, Pins::AtMost(1), Some(1024)))),
@@ -256,9 +256,11 @@ mod tests {
             (1, None),
         ];
         assert_eq!(pinned, expected);
-        let references: Vec<_> = seen(Facts::REFERENCES).iter().map(|(_, one)| one.map(|one| one.references)).collect();
+        let references: Vec<_> =
+            seen(Evidence::REFERENCES).iter().map(|(_, one)| one.map(|one| one.references)).collect();
         assert_eq!(references, [Some(4), Some(1025), Some(1), Some(3000), Some(2), None]);
-        let may_be = seen(Facts::PINS).iter().map(|(_, one)| one.and_then(FrameHolders::is_pinned)).collect::<Vec<_>>();
+        let may_be =
+            seen(Evidence::PINS).iter().map(|(_, one)| one.and_then(FrameHolders::is_pinned)).collect::<Vec<_>>();
         assert_eq!(may_be, [Some(true), None, Some(false), None, Some(false), None]);
     }
 

@@ -10,29 +10,29 @@
 //!
 //! # Which facts answer which question
 //!
-//! [`Facts`] are what [`AddressSpace::pages`] has to find out about each page. States need none.
+//! [`Evidence`] are what [`AddressSpace::pages`] has to find out about each page. States need none.
 //!
 //! | question | facts | of each [`Page`] |
 //! |---|---|---|
 //! | how much is resident? | none | [`state`](Page::state) is `Present` |
-//! | what is in swap, and in which slot? | [`ENTRIES`](Facts::ENTRIES) | [`state`](Page::state) is `Swapped`; `entry.swap()` and [`AddressSpace::swap_device`] |
+//! | what is in swap, and in which slot? | [`ENTRIES`](Evidence::ENTRIES) | [`state`](Page::state) is `Swapped`; `entry.swap()` and [`AddressSpace::swap_device`] |
 //! | what of shared memory is in swap? | none | [`state`](Page::state) is `Swapped`, and [`slot`](Page::slot), where the kernel's own records can be read |
-//! | and where they cannot? | [`SHARED_CONTENT`](Facts::SHARED_CONTENT) | [`kind`](Page::kind) is `MaybeSwapped`: its state is `Untouched` |
-//! | what is on huge pages? | [`HUGE`](Facts::HUGE) | [`huge`](Page::huge), `None` where that is unknown |
-//! | is it anonymous, of a file, or the page of zeros? | [`KINDS`](Facts::KINDS) | [`kind`](Page::kind) |
-//! | where is it physically? | [`FRAMES`](Facts::FRAMES) | [`frame`](Page::frame) |
-//! | is it shared? | [`COUNTS`](Facts::COUNTS) | [`map_count`](Page::map_count) |
+//! | and where they cannot? | [`SHARED_CONTENT`](Evidence::SHARED_CONTENT) | [`kind`](Page::kind) is `MaybeSwapped`: its state is `Untouched` |
+//! | what is on huge pages? | [`HUGE`](Evidence::HUGE) | [`huge`](Page::huge), `None` where that is unknown |
+//! | is it anonymous, of a file, or the page of zeros? | [`KINDS`](Evidence::KINDS) | [`kind`](Page::kind) |
+//! | where is it physically? | [`FRAMES`](Evidence::FRAMES) | [`frame`](Page::frame) |
+//! | is it shared? | [`COUNTS`](Evidence::COUNTS) | [`map_count`](Page::map_count) |
 //!
 //! A fact that cannot be known here ends the sweep with an error: [`AddressSpace::require`] names it before, and
 //! [`AddressSpace::obtainable`] leaves it out. If only one state is possible, [`Page::states`] is certain.
 //!
 //! ```
 //! # use pmdb::kernel::State;
-//! # use pmdb::{AddressRange, AddressSpace, Facts, Target};
+//! # use pmdb::{AddressRange, AddressSpace, Evidence, Target};
 //! let buffer = vec![1; 4 << 20];
 //! let range = AddressRange::of(&buffer[..]).ok_or("an empty buffer")?;
 //! let space = AddressSpace::within(&Target::attach(std::process::id())?, &[range])?;
-//! let mut pages = space.pages(&[range], space.obtainable(Facts::HUGE));
+//! let mut pages = space.pages(&[range], space.obtainable(Evidence::HUGE));
 //! while let Some(chunk) = pages.next()? {
 //!     for page in chunk.pages() {
 //!         match (page.state(), page.huge) {
@@ -112,7 +112,7 @@ pub(crate) use memory::{MemoryReader, ResidentMemory, has_memory, is_resident};
 #[doc(hidden)]
 pub use movable::movable;
 pub use outcome::{Access, OwnerUnknown};
-pub use page::{Facts, InZone, Page};
+pub use page::{Evidence, InZone, Page};
 pub use region::ViewedRegion;
 pub use rows::{
     Group, GroupKeys, Groups, Neighbours, PageRow, PageRows, PhysicalRun, PhysicalRuns, StateCounts, Totals,

@@ -14,7 +14,7 @@ bitflags! {
     /// What a sweep has to find out beside the page-map entries. Each costs reads of its own, so ask for no more than
     /// is used.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-    pub struct Facts: u32 {
+    pub struct Evidence: u32 {
         /// [`Page::kind`] where it can be known: distinguishes the zero page from anonymous memory.
         const KINDS = 1 << 0;
         /// [`Page::flags`], from `/proc/kpageflags`.
@@ -40,7 +40,7 @@ bitflags! {
         /// [`Page::cgroup`], from `/proc/kpagecgroup`.
         const CGROUPS = 1 << 11;
         /// [`Page::entry`] with its frame and bits, and kinds as far as these tell. Every other need except
-        /// [`Facts::HOLES`] includes it. Without it pages have only states, for which the kernel's scan is enough.
+        /// [`Evidence::HOLES`] includes it. Without it pages have only states, for which the kernel's scan is enough.
         const ENTRIES = 1 << 12;
         /// Bit 56 of [`Page::entry`] for each page that one PMD maps, from its map count: without this it is that of
         /// the first page, if one PMD maps it.
@@ -58,17 +58,20 @@ bitflags! {
     }
 }
 
-impl Facts {
+impl Evidence {
     /// The needs that are looked up by frame.
-    pub(super) const WORDS: Facts =
-        Facts::FLAGS.union(Facts::COUNTS).union(Facts::ORDER).union(Facts::CGROUPS).union(Facts::RECORDS);
+    pub(super) const WORDS: Evidence = Evidence::FLAGS
+        .union(Evidence::COUNTS)
+        .union(Evidence::ORDER)
+        .union(Evidence::CGROUPS)
+        .union(Evidence::RECORDS);
 
     /// The needs that the kernel's own records of frames give.
-    pub(super) const RECORDS: Facts = Facts::REFERENCES.union(Facts::PINS);
+    pub(super) const RECORDS: Evidence = Evidence::REFERENCES.union(Evidence::PINS);
 
     /// Whether more is asked for than states.
     pub fn has_entries(self) -> bool {
-        !self.difference(Facts::HOLES).is_empty()
+        !self.difference(Evidence::HOLES).is_empty()
     }
 }
 

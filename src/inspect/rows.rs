@@ -2,7 +2,7 @@
 //! that close a walk. And pages counted by what they have in common: `walk … by KEY`.
 
 use super::fact::{Answer, FactReader};
-use super::page::{Facts, Page};
+use super::page::{Evidence, Page};
 use super::states::StateSet;
 use crate::kernel::{
     AddressRange, FrameNumber, Key, Kind, PageFlags, PageSize, PhysicalAddress, State, VirtualAddress,
@@ -245,7 +245,7 @@ struct RunCounts {
 
 impl Totals {
     /// For pages of `size` bytes, of which `need` is known.
-    pub fn new(size: PageSize, need: Facts) -> Self {
+    pub fn new(size: PageSize, need: Evidence) -> Self {
         Totals { pages: 0, size, states: StateCounts::default(), physical: need.has_entries().then(RunCounts::default) }
     }
 
@@ -272,7 +272,7 @@ impl Totals {
         self.pages.saturating_mul(self.size.bytes())
     }
 
-    /// Physically contiguous runs, without those of the zero page ([`Facts::KINDS`] tells it); `None` when frames are
+    /// Physically contiguous runs, without those of the zero page ([`Evidence::KINDS`] tells it); `None` when frames are
     /// hidden, and when only states are found out.
     pub fn runs(&self) -> Option<u64> {
         self.physical.as_ref().map(|physical| physical.runs)

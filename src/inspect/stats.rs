@@ -5,7 +5,7 @@ use super::address_space::AddressSpace;
 use super::error::{no_scan, swap_hidden};
 use super::filter::{Filter, Question};
 use super::folio::FolioTotals;
-use super::page::{Facts, Page};
+use super::page::{Evidence, Page};
 use super::region::ViewedRegion;
 use super::rows::{StateCounts, Totals};
 use super::states::StateSet;
@@ -110,8 +110,8 @@ impl RegionStats {
 #[must_use]
 pub struct RegionSweep {
     space: AddressSpace,
-    need: Facts,
-    wanted: Facts,
+    need: Evidence,
+    wanted: Evidence,
     pages: Sweep,
     /// The filter of the pages that are added up, and what it leaves undecided; all are if absent.
     chosen: Option<(Question, Selection)>,
@@ -124,35 +124,40 @@ pub struct RegionSweep {
 }
 
 impl AddressSpace {
-    /// The memory of each region in `ranges` (in order, disjoint), or of its part there. [`Facts::COUNTS`] gives
-    /// `shared`, `private` and `pss`, [`Facts::HUGE`] gives `huge`, [`Facts::ORDER`] gives `folios`; a fact not in
-    /// `need` is unknown. Where only flags show the zero page, `zero` and `rss` need [`Facts::KINDS`]. Without the
+    /// The memory of each region in `ranges` (in order, disjoint), or of its part there. [`Evidence::COUNTS`] gives
+    /// `shared`, `private` and `pss`, [`Evidence::HUGE`] gives `huge`, [`Evidence::ORDER`] gives `folios`; a fact not in
+    /// `need` is unknown. Where only flags show the zero page, `zero` and `rss` need [`Evidence::KINDS`]. Without the
     /// right to read map counts, `shared` and `private` come from bit 56 where it is reliable.
-    pub fn region_stats(&self, ranges: &[AddressRange], need: Facts) -> RegionSweep {
+    pub fn region_stats(&self, ranges: &[AddressRange], need: Evidence) -> RegionSweep {
         self.stats_of_pages(ranges, need, None)
     }
 
     /// The same of the pages that a filter keeps.
-    pub(crate) fn stats_of_pages(&self, ranges: &[AddressRange], need: Facts, filter: Option<&Filter>) -> RegionSweep {
+    pub(crate) fn stats_of_pages(
+        &self,
+        ranges: &[AddressRange],
+        need: Evidence,
+        filter: Option<&Filter>,
+    ) -> RegionSweep {
         let available = self.availability();
-        let mut wanted = need & (Facts::COUNTS | Facts::HUGE | Facts::ORDER) | Facts::KINDS;
-        if need.contains(Facts::COUNTS) && available.counts.is_err() {
-            wanted |= Facts::HUGE;
+        let mut wanted = need & (Evidence::COUNTS | Evidence::HUGE | Evidence::ORDER) | Evidence::KINDS;
+        if need.contains(Evidence::COUNTS) && available.counts.is_err() {
+            wanted |= Evidence::HUGE;
         }
-        let counts_are_exact = !need.contains(Facts::COUNTS) || self.has_exact_counts();
-        let zeros_in_scan = !need.contains(Facts::KINDS) || available.categories.contains(Categories::ZERO);
+        let counts_are_exact = !need.contains(Evidence::COUNTS) || self.has_exact_counts();
+        let zeros_in_scan = !need.contains(Evidence::KINDS) || available.categories.contains(Categories::ZERO);
         if !counts_are_exact || !zeros_in_scan {
             // Flags tell which map counts are averages, and which pages are the zero page where no scan does.
-            wanted |= Facts::FLAGS;
+            wanted |= Evidence::FLAGS;
         }
         let wanted = self.obtainable(wanted);
         // Where bit 56 is reliable, a page with it set has a map count of 1: map counts are read only for other pages.
         // Flags, which tell averages and folios, are read for all.
         let is_unknown =
-            Filter::new(Facts::ENTRIES, |page, _| page.huge != Some(false) || page.exclusive() != Some(true));
+            Filter::new(Evidence::ENTRIES, |page, _| page.huge != Some(false) || page.exclusive() != Some(true));
         let question = if let Some(filter) = filter {
             Question::of_kept(filter, wanted)
-        } else if wanted.intersects(Facts::FLAGS | Facts::ORDER) {
+        } else if wanted.intersects(Evidence::FLAGS | Evidence::ORDER) {
             Question::from(wanted)
         } else {
             Question::of_kept(&is_unknown, wanted)
@@ -269,12 +274,12 @@ struct RegionTally {
 }
 
 impl RegionTally {
-    fn new(space: &AddressSpace, need: Facts, wanted: Facts) -> RegionTally {
+    fn new(space: &AddressSpace, need: Evidence, wanted: Evidence) -> RegionTally {
         RegionTally {
             totals: Totals::new(space.page(), wanted),
             uncertain: None,
             large: FolioTotals::new(space.page()),
-            exact: if need.contains(Facts::COUNTS) { space.target().machine.has_exact_map_counts() } else { None },
+            exact: if need.contains(Evidence::COUNTS) { space.target().machine.has_exact_map_counts() } else { None },
             zero: 0,
             shared: 0,
             shared_with_pmdb: 0,
@@ -335,10 +340,10 @@ impl RegionTally {
     }
 
     /// The stats, with a reason for each that was not in `need` or could not be obtained from what was `read`.
-    fn stats(&self, space: &AddressSpace, viewed: &ViewedRegion, need: Facts, read: Facts) -> RegionStats {
+    fn stats(&self, space: &AddressSpace, viewed: &ViewedRegion, need: Evidence, read: Evidence) -> RegionStats {
         let available = space.availability();
         let not_asked = || Reason::NotApplicable("not looked at");
-        let known = |bytes: u64, unknown: u64| match (need.contains(Facts::COUNTS), unknown) {
+        let known = |bytes: u64, unknown: u64| match (need.contains(Evidence::COUNTS), unknown) {
             (false, _) => Err(not_asked()),
             (true, 0) => Ok(bytes),
             (true, _) => Err(match (&available.counts, self.average) {
@@ -354,7 +359,7 @@ impl RegionTally {
         let zero = match (self.unknown_kind, &available.flags) {
             (0, _) => Ok(self.zero),
             (_, Err(reason)) => Err(reason.clone()),
-            (_, Ok(())) if !read.contains(Facts::FLAGS) => Err(not_asked()),
+            (_, Ok(())) if !read.contains(Evidence::FLAGS) => Err(not_asked()),
             (_, Ok(())) => Err(Reason::words_hidden()),
         };
         RegionStats {
@@ -372,13 +377,13 @@ impl RegionTally {
             private: known(self.private, self.unknown),
             pss: viewed.is_in_rss().and_then(|()| known(self.pss >> PSS_SHIFT, self.uncounted)),
             average: self.average,
-            huge: match (need.contains(Facts::HUGE), self.unscanned) {
+            huge: match (need.contains(Evidence::HUGE), self.unscanned) {
                 (false, _) => Err(not_asked()),
                 (true, 0) => Ok(self.huge),
                 (true, _) if space.has_no_huge(viewed) => Ok(0),
                 (true, _) => Err(no_scan()),
             },
-            folios: match (need.contains(Facts::ORDER), &available.flags) {
+            folios: match (need.contains(Evidence::ORDER), &available.flags) {
                 (false, _) => Err(not_asked()),
                 (true, Ok(())) => Ok(self.large.finish()),
                 (true, Err(reason)) => Err(reason.clone()),

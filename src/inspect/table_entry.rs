@@ -47,7 +47,7 @@ pub(super) fn confirmed(found: Option<TableEntry>, frame: Option<FrameNumber>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::{AddressSpace, Facts};
+    use crate::inspect::{AddressSpace, Evidence};
     use crate::kernel::{TableBits, VirtualAddress};
     use crate::process::fake::{HUGE, PAGE, World, region};
     use std::collections::HashMap;
@@ -77,9 +77,9 @@ mod tests {
     fn a_sweep_has_the_bits_of_pages_whose_frames_agree() {
         let (_, target) = world().target();
         let space = AddressSpace::of(&target).expect("a space");
-        space.require(Facts::TABLES).expect("tables");
+        space.require(Evidence::TABLES).expect("tables");
         let mut seen = Vec::new();
-        let mut pages = space.pages(&space.spans(), Facts::TABLES);
+        let mut pages = space.pages(&space.spans(), Evidence::TABLES);
         while let Some(chunk) = pages.next().expect("a sweep") {
             let mapped = chunk.pages().filter(|page| page.frame().is_some());
             seen.extend(mapped.map(|page| (page.pages, page.table)));
@@ -105,7 +105,7 @@ mod tests {
         let space = AddressSpace::of(&target).expect("a space");
         let detail = space.detail(VirtualAddress::new(2 * HUGE * PAGE)).expect("a page");
         assert!(matches!(detail.table_entry, Some(Err(Reason::NotOnThisKernel(_)))), "{:?}", detail.table_entry);
-        assert!(space.require(Facts::TABLES).is_err());
+        assert!(space.require(Evidence::TABLES).is_err());
         let (_, target) = World { records: None, ..world() }.target();
         let space = AddressSpace::of(&target).expect("a space");
         assert_eq!(space.detail(VirtualAddress::new(2 * HUGE * PAGE)).expect("a page").table_entry, None);

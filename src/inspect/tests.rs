@@ -1,7 +1,8 @@
 //! Single pages, rows and totals of fake processes.
 
 use super::{
-    AddressSpace, Answer, FactReader, Facts, Group, Groups, Neighbours, Page, PageRow, PageRows, PhysicalRuns, Totals,
+    AddressSpace, Answer, Evidence, FactReader, Group, Groups, Neighbours, Page, PageRow, PageRows, PhysicalRuns,
+    Totals,
 };
 use crate::kernel::{
     Key, Kind, Name, PageFact, PageField, PageFlags, PageMapEntry, PageSize, PhysicalAddress, State, VirtualAddress,
@@ -14,7 +15,7 @@ use std::sync::atomic::Ordering;
 const SIZE: PageSize = PageSize::FOUR_KIB;
 
 /// Sweeps everything and gives each page with its region.
-fn each(target: &Target, need: Facts, mut visit: impl FnMut(&Page, Option<usize>)) {
+fn each(target: &Target, need: Evidence, mut visit: impl FnMut(&Page, Option<usize>)) {
     let space = AddressSpace::of(target).expect("a space");
     let mut pages = space.pages(&space.spans(), need);
     while let Some(chunk) = pages.next().expect("a sweep") {
@@ -22,7 +23,7 @@ fn each(target: &Target, need: Facts, mut visit: impl FnMut(&Page, Option<usize>
     }
 }
 
-fn rows(target: &Target, need: Facts) -> Vec<PageRow> {
+fn rows(target: &Target, need: Evidence) -> Vec<PageRow> {
     let mut rows = PageRows::new(SIZE);
     let mut all = Vec::new();
     each(target, need, |page, region| all.extend(rows.push(page, region)));
@@ -51,7 +52,7 @@ fn rows_join_neighbours_that_are_the_same() {
     world.maps(0x114, 2, 302);
     let (_, target) = world.target();
     let brief = |row: &PageRow| (row.page.address.get() / PAGE, row.page.pages, row.region);
-    let all = rows(&target, Facts::FLAGS | Facts::COUNTS);
+    let all = rows(&target, Evidence::FLAGS | Evidence::COUNTS);
     let briefs: Vec<_> = all.iter().map(brief).collect();
     assert_eq!(
         briefs,
@@ -69,12 +70,12 @@ fn rows_join_neighbours_that_are_the_same() {
     // With hidden frames there are fewer rows. Physical runs do not end with regions.
     let mut runs = PhysicalRuns::new(SIZE);
     let mut lengths = Vec::new();
-    each(&target, Facts::ENTRIES, |page, _| lengths.extend(runs.push(page, None)));
+    each(&target, Evidence::ENTRIES, |page, _| lengths.extend(runs.push(page, None)));
     lengths.extend(runs.finish());
     let lengths: Vec<_> = lengths.iter().map(|run| (run.frame.map(|frame| frame.get()), run.pages)).collect();
     assert_eq!(lengths, [(Some(500), 7), (Some(900), 4), (None, 7), (Some(300), 4), (None, 2)]);
-    let mut totals = Totals::new(SIZE, Facts::ENTRIES);
-    each(&target, Facts::ENTRIES, |page, _| totals.add(page));
+    let mut totals = Totals::new(SIZE, Evidence::ENTRIES);
+    each(&target, Evidence::ENTRIES, |page, _| totals.add(page));
     assert_eq!((totals.runs(), totals.longest_run_bytes()), (Some(3), Some(7 * PAGE)));
     assert_eq!((totals.state(State::Present), totals.bytes()), (15, 24 * PAGE));
 }
@@ -88,12 +89,12 @@ fn the_zero_page_is_one_row_and_no_run() {
     world.flags.insert(1, PageFlags::ZERO_PAGE.bits());
     world.maps(0x108, 4, 2);
     let (_, target) = world.target();
-    for need in [Facts::KINDS, Facts::KINDS | Facts::FLAGS | Facts::COUNTS] {
+    for need in [Evidence::KINDS, Evidence::KINDS | Evidence::FLAGS | Evidence::COUNTS] {
         let lengths: Vec<u64> = rows(&target, need).iter().map(|row| row.page.pages).collect();
         assert_eq!(lengths, [8, 4, 8]);
         let mut runs = PhysicalRuns::new(SIZE);
         let mut all = Vec::new();
-        let mut totals = Totals::new(SIZE, Facts::ENTRIES);
+        let mut totals = Totals::new(SIZE, Evidence::ENTRIES);
         each(&target, need, |page, _| {
             all.extend(runs.push(page, None));
             totals.add(page);
@@ -108,14 +109,14 @@ fn the_zero_page_is_one_row_and_no_run() {
     }
     // Without flags and kinds, only an entry of a page that is mapped here alone tells that it is none.
     for (bits, perhaps) in [(0, 12), (EXCLUSIVE, 0)] {
-        let mut totals = Totals::new(SIZE, Facts::ENTRIES);
-        each(&target, Facts::ENTRIES, |page, _| {
+        let mut totals = Totals::new(SIZE, Evidence::ENTRIES);
+        each(&target, Evidence::ENTRIES, |page, _| {
             let entry = PageMapEntry::new(page.entry.raw() & !EXCLUSIVE | bits);
             totals.add(&Page { kind: None, flags: None, entry, ..*page });
         });
         assert_eq!((totals.zeros(), totals.perhaps_zeros()), (0, perhaps));
     }
-    let zeros = rows(&target, Facts::KINDS)[0].page;
+    let zeros = rows(&target, Evidence::KINDS)[0].page;
     let frames: Vec<_> = zeros.each(SIZE).map(|page| page.frame()).collect();
     assert_eq!(frames, vec![zeros.frame(); 8]);
 }
@@ -125,7 +126,7 @@ fn a_huge_page_is_one_row() {
     let mut world = World::new([region(0, 4 * HUGE)]);
     world.maps_huge(HUGE, 100 * HUGE);
     let (_, target) = world.target();
-    let rows = rows(&target, Facts::FLAGS | Facts::COUNTS | Facts::HUGE);
+    let rows = rows(&target, Evidence::FLAGS | Evidence::COUNTS | Evidence::HUGE);
     let lengths: Vec<u64> = rows.iter().map(|row| row.page.pages).collect();
     assert_eq!(lengths, [HUGE, HUGE, 2 * HUGE]);
     assert_eq!(rows[1].page.huge, Some(true));
@@ -142,7 +143,7 @@ fn groups_add_up() {
         let reader = FactReader::of_pages(&space);
         let need = match by {
             Key::Page(field) => reader.require(field).expect("it can be known").unwrap_or_default(),
-            _ => Facts::empty(),
+            _ => Evidence::empty(),
         };
         let mut groups = Groups::new(by, reader);
         each(&target, need, |page, region| groups.add(page, region));
@@ -246,13 +247,13 @@ fn files_of_a_mounted_hugetlbfs_are_hugetlb_with_flags_and_without() {
     world.flags.insert(0x200, flags.bits());
     world.scans = false;
     let (_, target) = world.target();
-    for need in [Facts::HUGE, Facts::HUGE | Facts::FLAGS] {
+    for need in [Evidence::HUGE, Evidence::HUGE | Evidence::FLAGS] {
         each(&target, need, |page, _| {
             let expected = (page.state() == State::Present).then_some(true);
             assert_eq!(page.huge, expected, "known without a scan");
         });
     }
-    for need in [Facts::ENTRIES, Facts::KINDS | Facts::CONTENT] {
+    for need in [Evidence::ENTRIES, Evidence::KINDS | Evidence::CONTENT] {
         let mut kinds = Vec::new();
         each(&target, need, |page, _| kinds.push((page.state(), page.kind)));
         kinds.dedup();
@@ -285,7 +286,7 @@ fn pages_with_one_frame_share_a_row() {
     }
     world.huge = vec![0x1000 + HUGE, 0x1000 + 2 * HUGE];
     let (_, target) = world.target();
-    let rows: Vec<_> = rows(&target, Facts::KINDS | Facts::FLAGS | Facts::COUNTS)
+    let rows: Vec<_> = rows(&target, Evidence::KINDS | Evidence::FLAGS | Evidence::COUNTS)
         .into_iter()
         .filter(|row| row.page.state() == State::Present)
         .map(|row| {
@@ -339,7 +340,7 @@ fn where_every_page_is_flagged_as_merged_the_region_decides() {
         world.counts.insert(0x700, 2);
         let (_, target) = world.target();
         let mut kinds = Vec::new();
-        each(&target, Facts::KINDS, |page, _| kinds.push(page.kind));
+        each(&target, Evidence::KINDS, |page, _| kinds.push(page.kind));
         kinds.dedup();
         assert_eq!(kinds, [expected], "{merged_pages} {flag} {merged:?}");
         let address = VirtualAddress::new(0x100 * PAGE);
@@ -382,7 +383,7 @@ fn a_copied_page_of_a_device_mapping_has_no_physical_address_of_the_device() {
         assert_eq!(detail.page.state(), State::PfnMapped);
         assert_eq!(detail.physical.clone().ok(), physical, "{shared} {anonymous:?}");
         assert_eq!(detail.page.kind, kind, "{shared} {anonymous:?}");
-        each(&target, Facts::KINDS, |page, _| assert_eq!(page.kind, kind));
+        each(&target, Evidence::KINDS, |page, _| assert_eq!(page.kind, kind));
     }
 }
 
@@ -420,14 +421,14 @@ fn without_a_scan_a_page_in_no_large_folio_is_not_huge() {
         let space = AddressSpace::of(&target).expect("a space");
         let detail = space.detail(VirtualAddress::new(start * PAGE)).expect("its detail");
         assert_eq!(detail.huge.ok(), of_page, "{large} {in_smaps:?}");
-        space.require(Facts::HUGE).expect("flags tell of small pages");
-        each(&target, Facts::HUGE, |page, _| {
+        space.require(Evidence::HUGE).expect("flags tell of small pages");
+        each(&target, Evidence::HUGE, |page, _| {
             if page.state() == State::Present {
                 assert_eq!(page.huge, (!large).then_some(false));
             }
         });
         let mut seen = None;
-        let mut regions = space.region_stats(&space.spans(), Facts::HUGE);
+        let mut regions = space.region_stats(&space.spans(), Evidence::HUGE);
         while let Some((_, stats)) = regions.next().expect("stats") {
             seen = Some(stats.huge.ok());
         }
@@ -467,7 +468,7 @@ fn regions_that_change_while_they_are_counted_are_named() {
     let (world, target) = World::new([region(0x1000, 10), region(0x2000, 10)]).target();
     let space = AddressSpace::of(&target).expect("a space");
     let mut counted = 0;
-    let mut regions = space.region_stats(&space.spans(), Facts::empty());
+    let mut regions = space.region_stats(&space.spans(), Evidence::empty());
     while regions.next().expect("a region").is_some() {
         counted += 1;
         world.regions.lock().expect("a lock")[0] = region(0x1000, 11);
@@ -486,7 +487,7 @@ fn very_many_regions_that_change_are_named() {
         let (world, target) = World::new((0..COUNT).map(at)).target();
         let space = AddressSpace::of(&target).expect("a space");
         let mut counted = 0;
-        let mut counts = space.region_stats(&space.spans(), Facts::empty());
+        let mut counts = space.region_stats(&space.spans(), Evidence::empty());
         while counts.next().expect("a region").is_some() {
             if Some(counted) == changes {
                 let mut regions = world.regions.lock().expect("a lock");

@@ -6,7 +6,7 @@ use super::measure::Times;
 use super::ours;
 use super::subject::Subject;
 use super::table::{Required, Table};
-use pmdb::inspect::Facts;
+use pmdb::inspect::Evidence;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -140,7 +140,7 @@ fn tracked(size: &Size, table: &mut Table) {
     let (mut reads, mut stops) = (Vec::new(), Vec::new());
     for _ in 0..size.rounds {
         let start = Instant::now();
-        ours::walk(&target, subject.range(), Facts::ENTRIES, || ());
+        ours::walk(&target, subject.range(), Evidence::ENTRIES, || ());
         reads.push(start.elapsed());
         stops.push(gdb.time("at_stop(None)"));
     }

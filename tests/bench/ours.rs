@@ -2,7 +2,7 @@
 
 use pmdb::budget::Budget;
 use pmdb::inspect::account::{Family, FamilySums};
-use pmdb::inspect::{AddressSpace, Facts, Neighbours, PhysicalRuns, Snapshot, Totals, Watcher};
+use pmdb::inspect::{AddressSpace, Evidence, Neighbours, PhysicalRuns, Snapshot, Totals, Watcher};
 use pmdb::kernel::{AddressRange, State, VirtualAddress};
 use pmdb::process::{Machine, ProcessHandle, Target};
 use std::hint::black_box;
@@ -16,7 +16,7 @@ pub fn range((start, len): (u64, u64)) -> AddressRange {
 }
 
 /// Sweeps a range and counts what is there. `meanwhile` is called for each chunk.
-pub fn walk(target: &Target, whole: (u64, u64), need: Facts, mut meanwhile: impl FnMut()) {
+pub fn walk(target: &Target, whole: (u64, u64), need: Evidence, mut meanwhile: impl FnMut()) {
     let space = AddressSpace::of(target).expect("regions");
     let mut totals = Totals::new(space.page(), need);
     let mut pages = space.pages(&[range(whole)], need);
@@ -32,7 +32,7 @@ pub fn walk(target: &Target, whole: (u64, u64), need: Facts, mut meanwhile: impl
 /// Sweeps a range and joins its pages to physically contiguous runs.
 pub fn runs(target: &Target, whole: (u64, u64)) {
     let space = AddressSpace::of(target).expect("regions");
-    let need = Facts::FRAMES;
+    let need = Evidence::FRAMES;
     let (mut runs, mut count) = (PhysicalRuns::new(space.page()), 0u64);
     let mut swept = space.pages(&[range(whole)], need);
     while let Some(chunk) = swept.next().expect("to the end") {
@@ -56,7 +56,7 @@ pub fn family(machine: &Arc<Machine>, pids: &[u32], mut meanwhile: impl FnMut())
 }
 
 /// A snapshot of a range.
-pub fn snapshot(target: &Target, whole: (u64, u64), extra: Facts, contents: bool) -> Snapshot {
+pub fn snapshot(target: &Target, whole: (u64, u64), extra: Evidence, contents: bool) -> Snapshot {
     let space = AddressSpace::of(target).expect("regions");
     let spans = vec![range(whole)];
     Snapshot::begin(&space, spans, extra, contents).finish().expect("a snapshot")
@@ -71,7 +71,7 @@ pub struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     pub fn of(target: &'a Target, range: AddressRange) -> Self {
-        let watcher = Watcher::new(Facts::empty());
+        let watcher = Watcher::new(Evidence::empty());
         let mut watch = Watch { watcher, target, range };
         watch.look();
         watch

@@ -5,7 +5,7 @@ use super::subject::Subject;
 use super::table::{Required, Table};
 use super::{Size, floor, ours, peers};
 use Required::{Bytes, Nothing, Ratio};
-use pmdb::inspect::Facts;
+use pmdb::inspect::Evidence;
 use std::cell::Cell;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -37,7 +37,7 @@ const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 
 /// All facts about each frame.
-const ALL_FACTS: Facts = Facts::FLAGS.union(Facts::COUNTS).union(Facts::HUGE);
+const ALL_FACTS: Evidence = Evidence::FLAGS.union(Evidence::COUNTS).union(Evidence::HUGE);
 
 /// (a) 4 GiB of 4 KiB pages.
 fn small_pages(size: &Size, table: &mut Table) {
@@ -47,7 +47,7 @@ fn small_pages(size: &Size, table: &mut Table) {
     // First of all, before anything else has grown the heap.
     let grown = growth(&target, whole);
     table.bytes("(a) growth of anonymous memory", grown, Bytes(16 * MIB));
-    let frames = || ours::walk(&target, whole, Facts::ENTRIES, || ());
+    let frames = || ours::walk(&target, whole, Evidence::ENTRIES, || ());
     let facts = || ours::walk(&target, whole, ALL_FACTS, || ());
 
     let [raw, one, two, scanned, states] = in_turn(
@@ -57,7 +57,7 @@ fn small_pages(size: &Size, table: &mut Table) {
             &mut || on_one_core(frames),
             &mut || frames(),
             &mut || floor::scan(pid, whole),
-            &mut || on_one_core(|| ours::walk(&target, whole, Facts::empty(), || ())),
+            &mut || on_one_core(|| ours::walk(&target, whole, Evidence::empty(), || ())),
         ],
     );
     let entries = "pread of the entries";
@@ -112,8 +112,8 @@ fn snapshots(size: &Size, table: &mut Table) {
     let whole = subject.range();
     let target = subject.target.attach();
     let kept = [
-        ("(t) memory of a snapshot", Facts::empty(), false, 12),
-        ("(t) with flags, map counts and contents", Facts::FLAGS | Facts::COUNTS, true, 40),
+        ("(t) memory of a snapshot", Evidence::empty(), false, 12),
+        ("(t) with flags, map counts and contents", Evidence::FLAGS | Evidence::COUNTS, true, 40),
     ];
     for (name, extra, contents, most) in kept {
         let before = floor::own_anonymous_bytes();
@@ -124,7 +124,7 @@ fn snapshots(size: &Size, table: &mut Table) {
     }
     let [runs, snapshot] = in_turn(
         size.rounds,
-        [&mut || ours::runs(&target, whole), &mut || drop(ours::snapshot(&target, whole, Facts::empty(), false))],
+        [&mut || ours::runs(&target, whole), &mut || drop(ours::snapshot(&target, whole, Evidence::empty(), false))],
     );
     let question = "(t) a snapshot, two cores";
     table.row(question, &snapshot, "a walk by run", &runs, Ratio(1.15));
@@ -142,10 +142,10 @@ fn huge_pages(size: &Size, table: &mut Table) {
     let [frames, small_frames, least, _] = in_turn(
         size.rounds,
         [
-            &mut || on_huge(Facts::ENTRIES),
-            &mut || on_small(Facts::ENTRIES),
+            &mut || on_huge(Evidence::ENTRIES),
+            &mut || on_small(Evidence::ENTRIES),
             &mut || floor::huge_entries(huge.pid(), huge.range()),
-            &mut || on_small(Facts::ENTRIES),
+            &mut || on_small(Evidence::ENTRIES),
         ],
     );
     let [facts, small_facts] = in_turn(size.rounds, [&mut || on_huge(ALL_FACTS), &mut || on_small(ALL_FACTS)]);

@@ -4,7 +4,7 @@ use crate::made::{BASE, Machine};
 use pmdb::budget::Budget;
 use pmdb::kernel::{AddressRange, FrameNumber, PageFlags, Region, VirtualAddress};
 use pmdb::process::{InMemory, Modules, Target};
-use pmdb::{AddressSpace, Facts};
+use pmdb::{AddressSpace, Evidence};
 use std::sync::Arc;
 
 const MACHINES: [Machine; 3] = [
@@ -78,7 +78,7 @@ pub fn ask(file: Vec<u8>) {
     };
     _ = space.detail(VirtualAddress::new(BASE)).is_ok();
     let spans: Vec<AddressRange> = space.spans();
-    let mut pages = space.pages(&spans, space.obtainable(Facts::KINDS | Facts::FRAMES | Facts::COUNTS));
+    let mut pages = space.pages(&spans, space.obtainable(Evidence::KINDS | Evidence::FRAMES | Evidence::COUNTS));
     for _ in 0..MOST_CHUNKS {
         let Ok(Some(chunk)) = pages.next() else {
             break;

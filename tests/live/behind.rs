@@ -6,7 +6,7 @@ use super::answers::program;
 use super::puppet::Puppet;
 use super::states::{detail, pages};
 use super::support::{self, at, is_hole, page_bytes, range, skip};
-use pmdb::inspect::{Facts, Page};
+use pmdb::inspect::{Evidence, Page};
 use pmdb::kernel::{Kind, State};
 use pmdb::process::Target;
 use pmdb::report::Reason;
@@ -137,14 +137,14 @@ fn kinds(target: &Target, start: u64, count: u64) -> Vec<Kind> {
             detail.page.kind.expect("a kind")
         })
         .collect();
-    let swept: Vec<Page> = pages(target, &[(start, count)], Facts::CONTENT);
+    let swept: Vec<Page> = pages(target, &[(start, count)], Evidence::CONTENT);
     let swept: Vec<Kind> = swept.iter().map(|page| page.kind.expect("a kind")).collect();
     assert_eq!(one_by_one, swept);
     // In one row, without reading the backing content.
     let together = pmdb::inspect::AddressSpace::of(target).expect("a space");
     let mut rows = 0;
     let mut last = None;
-    let mut pages = together.pages(&[range(start, count * page_bytes())], Facts::CONTENT);
+    let mut pages = together.pages(&[range(start, count * page_bytes())], Evidence::CONTENT);
     while let Some(chunk) = pages.next().expect("a sweep") {
         for page in chunk.pages() {
             rows += u64::from(last != page.kind);
@@ -233,7 +233,7 @@ fn shared_memory() {
         for hole in [0, 1, 4, 5] {
             assert_eq!(kind(hole), Some(Kind::Shmem), "{verb} page {hole}");
         }
-        let swept = pages(&target, &[(memory, 6)], Facts::CONTENT);
+        let swept = pages(&target, &[(memory, 6)], Evidence::CONTENT);
         let swept: Vec<_> = swept.iter().map(|page| page.kind).collect();
         use Kind::{Cached, Shmem};
         assert_eq!(swept, [Shmem, Shmem, Shmem, Cached, Shmem, Shmem].map(Some), "{verb}");

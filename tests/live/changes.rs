@@ -7,7 +7,7 @@ use super::puppet::Puppet;
 use super::states::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, detail, merge, to_be_merged};
 use super::support::{self, page_bytes, plain_entry, skip};
 use pmdb::budget::Budget;
-use pmdb::inspect::{AddressSpace, Change, Facts, Snapshot, Watcher};
+use pmdb::inspect::{AddressSpace, Change, Evidence, Snapshot, Watcher};
 use pmdb::kernel::{AddressRange, PageFlags};
 use pmdb::process::Target;
 use pmdb::report::{EventKind, NetEffect};
@@ -48,7 +48,7 @@ impl Observer {
             starts.iter().map(|&start| support::range(start, pages * page_bytes())).collect();
         let last = snapshot(&target, &spans);
         let plain = plain(puppet, &spans);
-        let mut observer = Observer { target, spans, watcher: Watcher::new(Facts::empty()), last, plain };
+        let mut observer = Observer { target, spans, watcher: Watcher::new(Evidence::empty()), last, plain };
         assert_eq!(observer.watched(), []);
         observer
     }
@@ -77,7 +77,7 @@ impl Observer {
 
 fn snapshot(target: &Target, spans: &[AddressRange]) -> Snapshot {
     let space = AddressSpace::of(target).expect("a space");
-    Snapshot::begin(&space, spans.to_vec(), Facts::empty(), false).finish().expect("a snapshot")
+    Snapshot::begin(&space, spans.to_vec(), Evidence::empty(), false).finish().expect("a snapshot")
 }
 
 fn plain(puppet: &Puppet, spans: &[AddressRange]) -> Plain {

@@ -14,7 +14,7 @@ use super::target::{Target, announce, wait};
 use super::{Scenario, Test, huge::word};
 use pmdb::inspect::PageDetail;
 use pmdb::report::RecordedOwner;
-use pmdb::{AddressRange, AddressSpace, Facts, VirtualAddress};
+use pmdb::{AddressRange, AddressSpace, Evidence, VirtualAddress};
 use serde_json::Value;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -476,7 +476,7 @@ fn is_recorded(way: &str, holder: &Holder, is_held: bool) {
     // A sweep finds the same.
     let page = AddressRange::new(VirtualAddress::new(now.address), VirtualAddress::new(now.address + page_bytes()));
     let space = AddressSpace::of(&holder.target.attach()).expect("its regions");
-    let mut pages = space.pages(page.as_slice(), Facts::PINS);
+    let mut pages = space.pages(page.as_slice(), Evidence::PINS);
     let swept = pages.next().expect("a sweep").expect("a page").pages().next().and_then(|page| page.holders);
     let swept = swept.expect("holders");
     assert_eq!(swept.is_pinned(), is_certain.then_some(now.pins > 0), "{way}: {now:?}, {swept:?}");

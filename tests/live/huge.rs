@@ -4,7 +4,7 @@ use super::Test;
 use super::puppet::Puppet;
 use super::states::{detail, pages};
 use super::support::{self, at, huge_page_bytes, page, page_bytes, plain_entry, pool_page_bytes, skip};
-use pmdb::inspect::{AddressSpace, Facts, RegionStats, machine_frames};
+use pmdb::inspect::{AddressSpace, Evidence, RegionStats, machine_frames};
 use pmdb::kernel::{FrameNumber, FrameRange, Kind, State};
 use pmdb::process::{Categories, Target};
 use pmdb::report::{HowMapped, LargeFolios, Reason};
@@ -86,7 +86,7 @@ fn huge_memory(puppet: &mut Puppet, name: &str, count: u64) -> Option<(u64, u64)
 /// Each page that is mapped in `count` pages from `memory` on has the order that is counted by hand, alone and in a
 /// sweep.
 fn check_orders(puppet: &Puppet, target: &Target, memory: u64, count: u64) {
-    let swept = pages(target, &[(memory, count)], Facts::ORDER);
+    let swept = pages(target, &[(memory, count)], Evidence::ORDER);
     let mut last: Option<(u64, u64)> = None;
     for (index, swept) in swept.iter().enumerate() {
         let address = memory + index as u64 * page_bytes();
@@ -115,7 +115,7 @@ fn stats(target: &Target, address: u64) -> RegionStats {
     let space = AddressSpace::of(target).expect("a space");
     let region = space.region(at(address)).expect("its region");
     let mut found = None;
-    let need = Facts::COUNTS | Facts::HUGE | Facts::ORDER;
+    let need = Evidence::COUNTS | Evidence::HUGE | Evidence::ORDER;
     let mut counts = space.region_stats(&[region.range()], need);
     while let Some((_, stats)) = counts.next().expect("to count") {
         found = Some(stats);
@@ -143,7 +143,7 @@ fn whole_and_partly_unmapped() {
     let frames = bytes / page_bytes();
     let range = FrameRange::new(FrameNumber::new(frame + 5), FrameNumber::new(frame + frames));
     let mut orders = Vec::new();
-    let mut swept = machine_frames(&target.machine, range.expect("frames"), Facts::ORDER);
+    let mut swept = machine_frames(&target.machine, range.expect("frames"), Evidence::ORDER);
     while let Some(frames) = swept.next().expect("a sweep") {
         orders.extend(frames.iter().map(|one| (one.frames, one.order)));
     }
@@ -235,7 +235,7 @@ fn folios_of_many_sizes() {
         // If memory is short some folios are smaller. All are mapped whole and aligned.
         assert_eq!((all.partly, all.unaligned), (0, 0), "{all:?}");
         assert_eq!(all.bytes % size, 0);
-        let swept = pages(&target, &[(memory, count)], Facts::ORDER | Facts::HUGE);
+        let swept = pages(&target, &[(memory, count)], Evidence::ORDER | Evidence::HUGE);
         let of_size = swept.iter().filter(|page| page.order == Some(all.order));
         assert_eq!(of_size.count() as u64 * page_bytes(), all.bytes);
         assert!(swept.iter().all(|page| page.huge == Some(false)));
@@ -291,7 +291,7 @@ fn files_of_the_mounted_pool() {
             let page = detail(&target, address).page;
             assert_eq!((page.state(), page.kind), (state, Some(Kind::Hugetlb)));
         }
-        let swept = self::pages(&target, &[(memory, 2 * pages)], Facts::empty());
+        let swept = self::pages(&target, &[(memory, 2 * pages)], Evidence::empty());
         assert!(swept.iter().all(|page| page.kind == Some(Kind::Hugetlb)));
         puppet.unmaps(memory, 2 * pages);
         // The file's pages, and those reserved for its mapping, go back to the pool.
@@ -317,7 +317,7 @@ fn copied_in_part_by_a_child() {
     if target.machine.has_exact_map_counts() != Some(true) {
         return skip(NAME, "map counts may be averages");
     }
-    let need = Facts::COUNTS | Facts::HUGE | Facts::ORDER;
+    let need = Evidence::COUNTS | Evidence::HUGE | Evidence::ORDER;
     let swept = pages(&target, &[(memory, bytes / page_bytes())], need);
     for page in &swept {
         let frame = plain_entry(puppet.0.pid(), page.address.get()).expect("an entry") & FRAME;
@@ -328,7 +328,7 @@ fn copied_in_part_by_a_child() {
     let alone = swept.iter().filter(|page| page.exclusive() == Some(true));
     assert_eq!(alone.count() as u64, copied);
     // Without map counts it is unknown where the kernel's mark is wrong.
-    for page in pages(&target, &[(memory, 4)], Facts::HUGE) {
+    for page in pages(&target, &[(memory, 4)], Evidence::HUGE) {
         let said = page.exclusive();
         assert!(said.is_none() || page.huge == Some(false), "{page:?}");
     }
@@ -345,10 +345,10 @@ fn zones_nodes_and_cgroups() {
     puppet.writes(memory, 64);
     let target = puppet.0.attach();
     let space = AddressSpace::of(&target).expect("a space");
-    if let Err(error) = space.require(Facts::ZONES | Facts::CGROUPS) {
+    if let Err(error) = space.require(Evidence::ZONES | Evidence::CGROUPS) {
         return skip(NAME, &error.to_string());
     }
-    let need = Facts::ZONES | Facts::CGROUPS;
+    let need = Evidence::ZONES | Evidence::CGROUPS;
     for one in pages(&target, &[(memory, 64)], need) {
         let frame = one.frame().expect("a frame");
         let zone = one.zone.expect("a zone");

@@ -5,7 +5,7 @@ use super::answers::program;
 use super::puppet::Puppet;
 use super::support::{at, page_bytes, range, skip};
 use pmdb::budget::Budget;
-use pmdb::inspect::{Facts, Watcher};
+use pmdb::inspect::{Evidence, Watcher};
 use pmdb::report::EventKind;
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ fn pages_move_between_nodes() {
         move_pages(pid, memory, PAGES, 1 - node);
         let target = puppet.0.attach();
         let span = range(memory, PAGES * page_bytes());
-        let mut watcher = Watcher::new(Facts::empty());
+        let mut watcher = Watcher::new(Evidence::empty());
         let mut look = || {
             let look = watcher.sample(&target, Budget::unlimited(), |_| vec![span]).expect("a look");
             look.changes().collect::<Vec<_>>()

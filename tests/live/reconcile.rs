@@ -4,7 +4,7 @@ use super::Test;
 use super::puppet::Puppet;
 use super::support::{self, huge_page_bytes, page_bytes, pool_page_bytes, skip};
 use super::target::Target;
-use pmdb::inspect::{AddressSpace, Backing, Facts, RegionStats};
+use pmdb::inspect::{AddressSpace, Backing, Evidence, RegionStats};
 use pmdb::report::HowMapped;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -91,7 +91,7 @@ fn agrees(name: &str, process: &Target) {
     if !target.process.categories().contains(pmdb::process::Categories::HUGE) {
         return skip(name, "no PAGEMAP_SCAN");
     }
-    let need = Facts::COUNTS | Facts::HUGE | Facts::ORDER;
+    let need = Evidence::COUNTS | Evidence::HUGE | Evidence::ORDER;
     let space = AddressSpace::of(&target).expect("a space");
     let mut left: BTreeSet<u64> = space.regions().iter().map(|one| one.range().start().get()).collect();
     assert!(left.len() > 3);

@@ -5,7 +5,7 @@ use super::puppet::memfd;
 use super::support::{at, page_bytes, plain_entry, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test, states, system};
-use pmdb::inspect::{AddressSpace, Facts};
+use pmdb::inspect::{AddressSpace, Evidence};
 use pmdb::kernel::State;
 use pmdb::process::RecordParts;
 use std::collections::BTreeMap;
@@ -160,7 +160,7 @@ fn of_shared_memory() {
     let mut all: BTreeMap<(u8, u64), u64> = BTreeMap::new();
     for (start, pages) in [(starts[0], huge), (starts[1], large), (starts[2], small), (starts[3], large)] {
         let range = super::support::range(start, pages * page_bytes());
-        let mut sweep = space.pages(&[range], Facts::KINDS);
+        let mut sweep = space.pages(&[range], Evidence::KINDS);
         let (mut swapped, mut longest) = (0, 0);
         while let Some(chunk) = sweep.next().expect("a sweep") {
             for page in chunk.pages().filter(|page| page.state() == State::Swapped) {
@@ -179,7 +179,7 @@ fn of_shared_memory() {
         assert_eq!(swapped * page_bytes(), by_smaps[&start], "{start:#x}");
         assert!(swapped > pages / 2, "{swapped} of {pages}");
         // One page alone, and the sums of its region.
-        let mut pages = states::pages(&attached, &[(start, pages)], Facts::KINDS).into_iter();
+        let mut pages = states::pages(&attached, &[(start, pages)], Evidence::KINDS).into_iter();
         let first = pages.find(|page| page.state() == State::Swapped).expect("a page in swap");
         let detail = space.detail(first.address).expect("a page");
         assert_eq!((detail.page.state(), detail.swap.ok()), (State::Swapped, first.slot));

@@ -10,7 +10,7 @@ use super::target::Target as TestProcess;
 use pmdb::command::Assert;
 use pmdb::command::LANGUAGE;
 use pmdb::eval::{self, Keep, NamedSnapshot, Origin, Spans};
-use pmdb::inspect::{AddressSpace, Change, Facts, PageRelation, Snapshot};
+use pmdb::inspect::{AddressSpace, Change, Evidence, PageRelation, Snapshot};
 use pmdb::kernel::AddressRange;
 use pmdb::lang::ParsedLine;
 use pmdb::process::{Categories, Target};
@@ -38,7 +38,7 @@ const MADV_DONTNEED: i32 = 4;
 fn snapshot(target: &Target, spans: Option<AddressRange>, contents: bool) -> Snapshot {
     let space = AddressSpace::of(target).expect("a space");
     let spans = spans.map_or_else(|| space.spans(), |span| vec![span]);
-    Snapshot::begin(&space, spans, Facts::empty(), contents).finish().expect("a snapshot")
+    Snapshot::begin(&space, spans, Evidence::empty(), contents).finish().expect("a snapshot")
 }
 
 fn changes(

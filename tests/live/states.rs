@@ -5,7 +5,7 @@ use super::answers::large::in_huge_pages;
 use super::puppet::Puppet;
 use super::support::{self, at, huge_page_bytes, page_bytes, plain_entry, skip};
 use pmdb::budget::Budget;
-use pmdb::inspect::{AddressSpace, Facts, Page, PageDetail};
+use pmdb::inspect::{AddressSpace, Evidence, Page, PageDetail};
 use pmdb::kernel::mounts::FilesOn;
 use pmdb::kernel::{AddressRange, Device, Kind, State};
 use pmdb::process::Target;
@@ -38,8 +38,11 @@ pub fn detail(target: &Target, address: u64) -> PageDetail {
     let plain = plain_entry(target.process.identity().pid, address);
     assert_eq!(detail.entry.map(|entry| entry.raw()), plain, "at {address:#x}");
     // A query of one address and a sweep give the same.
-    let swept =
-        pages(target, &[(address / page_bytes() * page_bytes(), 1)], Facts::KINDS | Facts::FLAGS | Facts::CONTENT);
+    let swept = pages(
+        target,
+        &[(address / page_bytes() * page_bytes(), 1)],
+        Evidence::KINDS | Evidence::FLAGS | Evidence::CONTENT,
+    );
     match (&swept[..], &detail.region) {
         ([page], Some(_)) => assert_eq!((page.state(), page.kind), (detail.page.state(), detail.page.kind)),
         // A sweep skips addresses in no region.
@@ -50,11 +53,11 @@ pub fn detail(target: &Target, address: u64) -> PageDetail {
 }
 
 /// All pages of ranges, one by one, with as much of `need` as is available.
-pub fn pages(target: &Target, ranges: &[(u64, u64)], need: Facts) -> Vec<Page> {
+pub fn pages(target: &Target, ranges: &[(u64, u64)], need: Evidence) -> Vec<Page> {
     let space = AddressSpace::of(target).expect("a space");
     let spans: Vec<AddressRange> =
         ranges.iter().map(|&(start, pages)| support::range(start, pages * page_bytes())).collect();
-    let need = space.obtainable(need) | Facts::EACH;
+    let need = space.obtainable(need) | Evidence::EACH;
     let mut all = Vec::new();
     let mut pages = space.pages(&spans, need);
     while let Some(chunk) = pages.next().expect("a sweep") {
@@ -161,7 +164,7 @@ fn files_of_an_initramfs() {
         let device = Device { major: major.parse().expect("a number"), minor: minor.parse().expect("a number") };
         for region in regions.iter().filter(|region| region.device == device) {
             let range = (region.range.start().get(), region.range.len() / page_bytes());
-            for page in pages(&target, &[range], Facts::ENTRIES) {
+            for page in pages(&target, &[range], Evidence::ENTRIES) {
                 let of_file = page.state() == State::Present && page.entry.is_file_or_shared();
                 let Some(frame) = page.frame().filter(|_| of_file) else { continue };
                 let flags = super::huge::word("/proc/kpageflags", frame.get());
@@ -185,7 +188,7 @@ fn guard_pages() {
         return skip("states::guard_pages", &format!("MADV_GUARD_INSTALL: error {error} (Linux 6.13)"));
     }
     let target = puppet.0.attach();
-    let states = pages(&target, &[(memory, 4)], Facts::ENTRIES);
+    let states = pages(&target, &[(memory, 4)], Evidence::ENTRIES);
     let states: Vec<State> = states.iter().map(|page| page.state()).collect();
     use State::{Guard, Present};
     assert_eq!(states, [Present, Guard, Guard, Present]);
@@ -282,7 +285,7 @@ fn huge_pages() {
         return skip(NAME, "the kernel gave no huge page");
     }
     assert_eq!(first.page.kind, Some(Kind::Anonymous));
-    let all = pages(&target, &[(memory, 2 * pages_in)], Facts::HUGE | Facts::FLAGS | Facts::COUNTS);
+    let all = pages(&target, &[(memory, 2 * pages_in)], Evidence::HUGE | Evidence::FLAGS | Evidence::COUNTS);
     assert_eq!(all.len() as u64, 2 * pages_in);
     for (index, page) in all.iter().enumerate() {
         let address = memory + index as u64 * page_bytes();
@@ -345,7 +348,7 @@ fn pages_of_the_hugetlb_pool() {
     let untouched = memory + bytes;
     assert_eq!(state_and_kind(&target, untouched), hugetlb(State::Untouched));
     let pages_in = bytes / page_bytes();
-    let need = Facts::HUGE | Facts::FLAGS | Facts::COUNTS;
+    let need = Evidence::HUGE | Evidence::FLAGS | Evidence::COUNTS;
     let all = pages(&target, &[(memory, 2 * pages_in)], need);
     for (index, page) in all.iter().enumerate() {
         let address = memory + index as u64 * page_bytes();
@@ -416,7 +419,7 @@ fn merged_pages_are_not_claimed() {
     let memory = puppet.maps("anonymous", 64);
     puppet.writes(memory, 64);
     let target = puppet.0.attach();
-    for page in pages(&target, &[(memory, 64)], Facts::KINDS | Facts::FLAGS) {
+    for page in pages(&target, &[(memory, 64)], Evidence::KINDS | Evidence::FLAGS) {
         assert_eq!(page.kind, Some(Kind::Anonymous), "{page:?}");
     }
 }
@@ -457,9 +460,9 @@ fn no_region() {
     assert_eq!(below.expect("one below").range.end(), at(memory + page_bytes()));
     assert_eq!(above.expect("one above").range.start(), at(memory + 2 * page_bytes()));
     let spans = [(memory, 3)];
-    let without = pages(&target, &spans, Facts::ENTRIES);
+    let without = pages(&target, &spans, Evidence::ENTRIES);
     assert_eq!(without.len(), 2);
-    let with = pages(&target, &spans, Facts::HOLES);
+    let with = pages(&target, &spans, Evidence::HOLES);
     let states: Vec<State> = with.iter().map(|page| page.state()).collect();
     assert_eq!(states, [State::Untouched, State::Unmapped, State::Untouched]);
 }
@@ -506,7 +509,7 @@ fn one_page_of_a_huge_one_copied() {
         assert!(exclusive.iter().all(|one| one.is_err()), "nothing here can tell");
         return;
     }
-    let swept = pages(&target, &[(memory, pages_in)], Facts::HUGE | Facts::COUNTS);
+    let swept = pages(&target, &[(memory, pages_in)], Evidence::HUGE | Evidence::COUNTS);
     for (index, (exclusive, page)) in exclusive.iter().zip(&swept).enumerate() {
         let alone = index as u64 == copied;
         assert_eq!(*exclusive, Ok(alone), "page {index}");

@@ -6,7 +6,7 @@ use super::states::pages;
 use super::support::{self, Numbers, at, page_bytes, plain_maps, skip};
 use pmdb::budget::{Budget, OutOfBudget};
 use pmdb::inspect::{
-    AddressSpace, Error, Facts, FrameRow, Neighbours, PageRow, PageRows, PhysicalRun, PhysicalRuns, RegionStats,
+    AddressSpace, Error, Evidence, FrameRow, Neighbours, PageRow, PageRows, PhysicalRun, PhysicalRuns, RegionStats,
     Totals, ViewedRegion, machine_frames,
 };
 use pmdb::kernel::{FrameNumber, FrameRange, Kind, PageFlags, State};
@@ -79,7 +79,9 @@ fn every_entry_is_what_pread_says() {
     let puppet = still();
     let target = puppet.0.attach();
     let plain = plain_entries(puppet.0.pid());
-    for need in [Facts::ENTRIES, Facts::KINDS, Facts::HUGE, Facts::FLAGS | Facts::COUNTS | Facts::HUGE] {
+    for need in
+        [Evidence::ENTRIES, Evidence::KINDS, Evidence::HUGE, Evidence::FLAGS | Evidence::COUNTS | Evidence::HUGE]
+    {
         let space = AddressSpace::of(&target).expect("a space");
         let mut expected = plain.iter();
         let mut swept = space.pages(&space.spans(), space.obtainable(need));
@@ -120,7 +122,7 @@ fn long_sweeps_are_complete_and_in_order() {
     let plain = plain_entries(puppet.0.pid());
     let first = memory / page_bytes();
     let mut expected = plain.iter().filter(|(index, _)| (first..first + pages_in).contains(index));
-    let mut swept = space.pages(&[span], Facts::KINDS);
+    let mut swept = space.pages(&[span], Evidence::KINDS);
     while let Some(chunk) = swept.next().expect("a sweep") {
         for page in chunk.pages().flat_map(|page| page.each(space.page())) {
             let &(index, word) = expected.next().expect("no page twice");
@@ -135,8 +137,8 @@ fn totals_are_what_pread_says() {
     let puppet = still();
     let target = puppet.0.attach();
     let space = AddressSpace::of(&target).expect("a space");
-    let mut totals = Totals::new(space.page(), Facts::ENTRIES);
-    let mut swept = space.pages(&space.spans(), Facts::ENTRIES);
+    let mut totals = Totals::new(space.page(), Evidence::ENTRIES);
+    let mut swept = space.pages(&space.spans(), Evidence::ENTRIES);
     while let Some(chunk) = swept.next().expect("a sweep") {
         chunk.pages().for_each(|page| totals.add(&page));
     }
@@ -188,7 +190,7 @@ fn runs_are_consecutive_frames() {
         }
         zeros += if run.kind == Some(Kind::Zero) { run.pages } else { 0 };
     };
-    let need = space.obtainable(Facts::KINDS) | Facts::ENTRIES;
+    let need = space.obtainable(Evidence::KINDS) | Evidence::ENTRIES;
     let mut swept = space.pages(&space.spans(), need);
     while let Some(chunk) = swept.next().expect("a sweep") {
         chunk.pages().filter_map(|page| runs.push(&page, None)).for_each(&mut check);
@@ -197,7 +199,7 @@ fn runs_are_consecutive_frames() {
     assert!(zeros >= 6000 || !space.availability().categories.contains(Categories::ZERO), "{zeros} zero pages");
 }
 
-fn rows(target: &Target, need: Facts) -> Vec<PageRow> {
+fn rows(target: &Target, need: Evidence) -> Vec<PageRow> {
     let space = AddressSpace::of(target).expect("a space");
     let mut rows = PageRows::new(space.page());
     let mut all = Vec::new();
@@ -229,7 +231,7 @@ fn rows_are_the_same_with_and_without_scan() {
         };
         rows.into_iter().filter(is_own).map(bare).collect()
     };
-    for need in [Facts::empty(), Facts::ENTRIES, Facts::COUNTS] {
+    for need in [Evidence::empty(), Evidence::ENTRIES, Evidence::COUNTS] {
         target.process.set_scan(true);
         let scanned = plain(rows(&target, need));
         target.process.set_scan(false);
@@ -270,17 +272,17 @@ fn frames_are_joined_to_their_pages() {
         .map(|&(start, end, _)| (start, (end - start) / page_bytes()))
         .collect();
     assert!(!own.is_empty());
-    for need in [Facts::FLAGS, Facts::COUNTS, Facts::FLAGS | Facts::COUNTS | Facts::HUGE] {
+    for need in [Evidence::FLAGS, Evidence::COUNTS, Evidence::FLAGS | Evidence::COUNTS | Evidence::HUGE] {
         let mut checked = 0;
         for page in pages(&target, &own, need) {
             let Some(frame) = page.frame() else { continue };
             checked += 1;
-            if need.contains(Facts::FLAGS) {
+            if need.contains(Evidence::FLAGS) {
                 let expected = word(&flags, frame.get()) & steady.bits();
                 let found = page.flags.expect("its flags").bits() & steady.bits();
                 assert_eq!(found, expected, "{page:?}");
             }
-            if need.contains(Facts::COUNTS) {
+            if need.contains(Evidence::COUNTS) {
                 assert_eq!(page.map_count, Some(word(&counts, frame.get())), "{page:?}");
             }
         }
@@ -316,7 +318,7 @@ fn reservation_costs_nothing(protection: i32) {
     let (mut chunks, mut present, mut all) = (0, 0, 0);
     let range = support::range(reserved, RESERVED);
     let started = std::time::Instant::now();
-    let mut swept = space.pages(&[range], Facts::ENTRIES);
+    let mut swept = space.pages(&[range], Evidence::ENTRIES);
     while let Some(chunk) = swept.next().expect("a sweep") {
         chunks += 1;
         for page in chunk.pages() {
@@ -399,7 +401,7 @@ fn regions_add_up_to_smaps() {
 
 fn stats_of_all(space: &AddressSpace) -> Vec<(&ViewedRegion, RegionStats)> {
     let mut all = Vec::new();
-    let mut counts = space.region_stats(&space.spans(), Facts::COUNTS | Facts::HUGE);
+    let mut counts = space.region_stats(&space.spans(), Evidence::COUNTS | Evidence::HUGE);
     while let Some((viewed, stats)) = counts.next().expect("their stats") {
         all.push((space.region(viewed.range().start()).expect("a region"), stats));
     }
@@ -417,7 +419,7 @@ fn a_region_that_went_is_said() {
     let mut spans = spans.to_vec();
     spans.sort();
     let mut asked = false;
-    let mut swept = space.pages(&spans, Facts::ENTRIES);
+    let mut swept = space.pages(&spans, Evidence::ENTRIES);
     while swept.next().expect("a sweep").is_some() {
         if !std::mem::replace(&mut asked, true) {
             puppet.unmaps(memory + page_bytes(), 1);
@@ -442,7 +444,7 @@ fn a_region_among_very_many_that_changes_is_said() {
     for page in [1, 1001, COUNT / 2 + 1, COUNT - 3] {
         let space = AddressSpace::of(&target).expect("a space");
         let changes = at(memory + page * page_bytes());
-        let mut swept = space.pages(&spans, Facts::ENTRIES);
+        let mut swept = space.pages(&spans, Evidence::ENTRIES);
         while let Some(chunk) = swept.next().expect("a sweep") {
             let is_it = chunk.region.map(|viewed| viewed.range().start()) == Some(changes);
             if is_it {
@@ -454,7 +456,7 @@ fn a_region_among_very_many_that_changes_is_said() {
         assert_eq!(changed, [support::range(changes.get(), page_bytes())]);
     }
     let space = AddressSpace::of(&target).expect("a space");
-    let mut quiet = space.pages(&spans, Facts::ENTRIES);
+    let mut quiet = space.pages(&spans, Evidence::ENTRIES);
     while quiet.next().expect("a sweep").is_some() {}
     assert_eq!(quiet.changed_ranges(), []);
 }
@@ -467,7 +469,7 @@ fn interrupted_by(verb: &str) -> Error {
     let target = puppet.0.attach();
     let space = AddressSpace::of(&target).expect("a space");
     let mut asked = false;
-    let mut swept = space.pages(&space.spans(), Facts::ENTRIES);
+    let mut swept = space.pages(&space.spans(), Evidence::ENTRIES);
     loop {
         match swept.next() {
             Ok(chunk) => assert!(chunk.is_some(), "it is gone"),
@@ -497,7 +499,7 @@ fn it_stops_when_told() {
     let puppet = still();
     let target = puppet.0.attach();
     let space = AddressSpace::of(&target).expect("a space");
-    let mut swept = space.pages(&space.spans(), Facts::ENTRIES).within(Budget::unlimited().at_most(1));
+    let mut swept = space.pages(&space.spans(), Evidence::ENTRIES).within(Budget::unlimited().at_most(1));
     let mut chunks = 0;
     let stopped = loop {
         match swept.next() {
@@ -517,12 +519,12 @@ fn frames_of_the_machine() {
         FrameRange::new(FrameNumber::new(first), FrameNumber::new(first + frames)).expect("a range")
     };
     if File::open("/proc/kpageflags").is_err() {
-        let mut refused = machine_frames(&machine, range(1, 1), Facts::FLAGS);
+        let mut refused = machine_frames(&machine, range(1, 1), Evidence::FLAGS);
         assert!(matches!(refused.next(), Err(Error::Target(_))));
         return skip(NAME, "frames are for root");
     }
     let mut rows: Vec<FrameRow> = Vec::new();
-    let mut frames = machine_frames(&machine, range(16, 20_000), Facts::FLAGS | Facts::COUNTS);
+    let mut frames = machine_frames(&machine, range(16, 20_000), Evidence::FLAGS | Evidence::COUNTS);
     while let Some(more) = frames.next().expect("a sweep") {
         rows.extend(more);
     }
@@ -534,7 +536,7 @@ fn frames_of_the_machine() {
         assert!(row.flags.is_some() && row.map_count.is_some());
     }
     assert_eq!(next, 20_016);
-    let mut nothing = machine_frames(&machine, range(1 << 50, 10), Facts::FLAGS);
+    let mut nothing = machine_frames(&machine, range(1 << 50, 10), Evidence::FLAGS);
     while let Some(frames) = nothing.next().expect("no failure") {
         assert_eq!(frames, []);
     }

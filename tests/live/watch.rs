@@ -6,7 +6,7 @@ use super::puppet::Puppet;
 use super::states::{MADV_GUARD_INSTALL, MADV_GUARD_REMOVE, detail};
 use super::support::{self, at, page_bytes, skip};
 use pmdb::budget::Budget;
-use pmdb::inspect::{AddressSpace, Change, Facts, Survival, Watcher};
+use pmdb::inspect::{AddressSpace, Change, Evidence, Survival, Watcher};
 use pmdb::kernel::{AddressRange, State};
 use pmdb::process::Target;
 use pmdb::report::{EventKind, PageFacts};
@@ -45,7 +45,7 @@ type Brief = (EventKind, u64, u64, Option<State>, Option<State>);
 
 impl Watch {
     /// With the first look taken.
-    fn of(puppet: &Puppet, start: u64, pages: u64, extra: Facts) -> Watch {
+    fn of(puppet: &Puppet, start: u64, pages: u64, extra: Evidence) -> Watch {
         let mut watch = Watch {
             watcher: Watcher::new(extra),
             target: puppet.0.attach(),
@@ -132,7 +132,7 @@ fn nothing_changes() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 5000);
     puppet.writes(memory + 17 * page_bytes(), 3000);
-    let mut watch = Watch::of(&puppet, memory, 5000, Facts::empty());
+    let mut watch = Watch::of(&puppet, memory, 5000, Evidence::empty());
     for _ in 0..3 {
         assert_eq!(watch.changes(), []);
     }
@@ -142,7 +142,7 @@ fn pages_come_and_go() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 10);
     puppet.writes(memory + 8 * page_bytes(), 1);
-    let mut watch = Watch::of(&puppet, memory, 10, Facts::empty());
+    let mut watch = Watch::of(&puppet, memory, 10, Evidence::empty());
     let second = memory + 2 * page_bytes();
     puppet.writes(second, 3);
     assert_eq!(watch.changes(), [page_change(Came, second, 3, Untouched, Present)]);
@@ -155,7 +155,7 @@ fn copies_are_made() {
     let mut puppet = Puppet::start();
     let file = puppet.maps("program", 2);
     puppet.reads(file, 2);
-    let mut watch = Watch::of(&puppet, file, 2, Facts::empty());
+    let mut watch = Watch::of(&puppet, file, 2, Evidence::empty());
     puppet.writes(file + page_bytes(), 1);
     let copied = page_change(CopiedOnWrite, file + page_bytes(), 1, Present, Present);
     assert_eq!(watch.changes(), [copied]);
@@ -163,7 +163,7 @@ fn copies_are_made() {
     if support::shows_frames() || support::has_scan() {
         let zeros = puppet.maps("anonymous", 3);
         puppet.reads(zeros, 3);
-        let mut watch = Watch::of(&puppet, zeros, 3, Facts::empty());
+        let mut watch = Watch::of(&puppet, zeros, 3, Evidence::empty());
         puppet.writes(zeros + page_bytes(), 1);
         assert_eq!(watch.changes(), [page_change(CopiedOnWrite, zeros + page_bytes(), 1, Present, Present)]);
         assert_eq!(watch.changes(), []);
@@ -176,7 +176,7 @@ fn copies_are_made() {
     puppet.writes(memory, 1);
     puppet.reads(memory + page_bytes(), 1);
     puppet.does("fork", &[memory, 0]);
-    let mut watch = Watch::of(&puppet, memory, 2, Facts::empty());
+    let mut watch = Watch::of(&puppet, memory, 2, Evidence::empty());
     puppet.writes(memory, 2);
     assert_eq!(watch.changes(), [page_change(CopiedOnWrite, memory, 2, Present, Present)]);
 }
@@ -190,7 +190,7 @@ fn pages_move() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 64);
     puppet.writes(memory, 64);
-    let mut watch = Watch::of(&puppet, memory, 64, Facts::empty());
+    let mut watch = Watch::of(&puppet, memory, 64, Evidence::empty());
     let elsewhere = puppet.maps("anonymous", 64);
     puppet.advises(memory, 64, MADV_DONTNEED).expect("to drop the pages");
     puppet.writes(elsewhere, 64);
@@ -211,7 +211,7 @@ fn to_swap_and_back() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 4);
     puppet.writes(memory, 4);
-    let mut watch = Watch::of(&puppet, memory, 4, Facts::empty());
+    let mut watch = Watch::of(&puppet, memory, 4, Evidence::empty());
     if !puppet.pages_out(memory, 2) || detail(&watch.target, memory).page.state() != State::Swapped {
         return skip(NAME, "the kernel kept the page");
     }
@@ -226,7 +226,7 @@ fn split_and_collapsed() {
         Ok(made) => made,
         Err(reason) => return skip(NAME, reason),
     };
-    let mut watch = Watch::of(&puppet, memory, pages, Facts::empty());
+    let mut watch = Watch::of(&puppet, memory, pages, Evidence::empty());
     // Other permissions for a part, and back again: the entries are the same, but there are 512 of them now.
     for rights in [1, 3] {
         puppet.does("protect", &[memory + 3 * page_bytes(), page_bytes(), rights]);
@@ -256,7 +256,7 @@ fn guards_come_and_go() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 4);
     puppet.writes(memory, 2);
-    let mut watch = Watch::of(&puppet, memory, 4, Facts::empty());
+    let mut watch = Watch::of(&puppet, memory, 4, Evidence::empty());
     if let Err(error) = puppet.advises(memory + page_bytes(), 2, MADV_GUARD_INSTALL) {
         return skip("watch::guards_come_and_go", &format!("MADV_GUARD_INSTALL: error {error}"));
     }
@@ -278,7 +278,7 @@ fn map_counts_change() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 3);
     puppet.writes(memory, 3);
-    let mut watch = Watch::of(&puppet, memory, 3, Facts::COUNTS);
+    let mut watch = Watch::of(&puppet, memory, 3, Evidence::COUNTS);
     let child = puppet.does("fork", &[memory, 0]);
     let (_, changes) = watch.look();
     let counts = |change: &Change| {
@@ -300,7 +300,7 @@ fn flags_change() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 1);
     puppet.writes(memory, 1);
-    let mut watch = Watch::of(&puppet, memory, 1, Facts::FLAGS);
+    let mut watch = Watch::of(&puppet, memory, 1, Evidence::FLAGS);
     puppet.does("lock", &[memory, page_bytes()]);
     let (_, changes) = watch.look();
     let change = changes.iter().find(|change| change.kind == FlagsChanged).expect("a change of flags");
@@ -322,7 +322,7 @@ fn soft_dirty_changes() {
     }
     let cleared = std::fs::write(format!("/proc/{}/clear_refs", puppet.0.pid()), "4");
     cleared.expect("to clear its soft-dirty bits");
-    let mut watch = Watch::of(&puppet, memory, 2, Facts::SOFT_DIRTY);
+    let mut watch = Watch::of(&puppet, memory, 2, Evidence::SOFT_DIRTY);
     puppet.writes(memory + page_bytes(), 1);
     assert_eq!(watch.changes(), [page_change(SoftDirty, memory + page_bytes(), 1, Present, Present)]);
 }
@@ -332,7 +332,7 @@ fn regions_change() {
     let memory = puppet.maps("shared", 16);
     let size = page_bytes();
     puppet.unmaps(memory + 8 * size, 8);
-    let mut watch = Watch::of(&puppet, memory, 16, Facts::empty());
+    let mut watch = Watch::of(&puppet, memory, 16, Evidence::empty());
     let change = |kind, address| (kind, address, 0, None, None);
     puppet.unmaps(memory + 6 * size, 2);
     assert_eq!(watch.changes(), [change(RegionShrank, memory + 6 * size)]);
@@ -347,7 +347,7 @@ fn regions_change() {
     let kinds: Vec<EventKind> = watch.changes().iter().map(|change| change.0).collect();
     assert!(!kinds.is_empty() && kinds.iter().all(|&kind| kind == RegionWent), "{kinds:?}");
     // Somewhere else: what appears is seen when everything is watched.
-    let mut watch = Watch::of(&puppet, memory, 1, Facts::empty());
+    let mut watch = Watch::of(&puppet, memory, 1, Evidence::empty());
     watch.span = None;
     watch.changes();
     let new = puppet.maps("memfd", 2);
@@ -362,7 +362,7 @@ fn another_program() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 2);
     puppet.writes(memory, 2);
-    let mut watch = Watch::of(&puppet, memory, 2, Facts::empty());
+    let mut watch = Watch::of(&puppet, memory, 2, Evidence::empty());
     watch.span = None;
     puppet.0.send("exec");
     assert_eq!(puppet.0.line(), "ready");
@@ -400,7 +400,7 @@ fn the_end() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 1);
     puppet.writes(memory, 1);
-    let mut watch = Watch::of(&puppet, memory, 1, Facts::empty());
+    let mut watch = Watch::of(&puppet, memory, 1, Evidence::empty());
     puppet.0.send("exit");
     puppet.0.end();
     let (look, changes) = watch.look();
@@ -413,7 +413,7 @@ fn many_pages_change_alike() {
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", 50_000);
     puppet.writes(memory + 10 * page_bytes(), 5);
-    let mut watch = Watch::of(&puppet, memory, 50_000, Facts::empty());
+    let mut watch = Watch::of(&puppet, memory, 50_000, Evidence::empty());
     puppet.writes(memory, 50_000);
     let rest = memory + 15 * page_bytes();
     assert_eq!(
@@ -426,7 +426,7 @@ fn what_cannot_be_seen_is_said() {
     let puppet = Puppet::start();
     let target = puppet.0.attach();
     let space = AddressSpace::of(&target).expect("a space");
-    let all = Facts::FLAGS | Facts::COUNTS | Facts::SOFT_DIRTY;
+    let all = Evidence::FLAGS | Evidence::COUNTS | Evidence::SOFT_DIRTY;
     let blind: Vec<EventKind> = Watcher::unobservable(&space, &space.spans(), all).iter().map(|one| one.0).collect();
     assert_eq!(blind.contains(&Moved), !support::shows_frames());
     assert_eq!(blind.contains(&CopiedOnWrite), !support::shows_frames());

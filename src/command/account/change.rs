@@ -8,7 +8,7 @@ use crate::command::named_pages::PagesOfSymbols;
 use crate::command::rows::{self, RowLimit, note_hidden_rows};
 use crate::command::{Context, Error, Flow, Outcome, capture};
 use crate::inspect::account::Account;
-use crate::inspect::{AddressSpace, FactReader, Facts};
+use crate::inspect::{AddressSpace, Evidence, FactReader};
 use crate::kernel::Key;
 use crate::lang::Spanned;
 use crate::process::Target;
@@ -62,7 +62,7 @@ impl AccountFor {
     fn sums(&self, target: &Target, context: &mut Context) -> Result<Sums, Error> {
         let space = AddressSpace::of(target)?;
         let (by, reader) = (self.key()?, FactReader::of_pages(&space));
-        let more = by.map_or(Ok(Facts::empty()), |by| rows::need_of_keys(&reader, by, None))?;
+        let more = by.map_or(Ok(Evidence::empty()), |by| rows::need_of_keys(&reader, by, None))?;
         let ranges = space.spans();
         let state = &*context.state;
         let mut symbols = (by == Some(Key::Symbol)).then(|| {

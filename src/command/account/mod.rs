@@ -17,7 +17,7 @@ use super::rows::{self, RowLimit, finish, note_hidden_rows, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Origin};
 use crate::inspect::account::{Account, AccountEntry, Accounting};
-use crate::inspect::{AddressSpace, FactReader, Facts, Group as PageGroup, Page};
+use crate::inspect::{AddressSpace, Evidence, FactReader, Group as PageGroup, Page};
 use crate::kernel::{AddressRange, Key, Region};
 use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, key, range, snapshot_file, split_text, word};
 use crate::lang::{self, Expression, KeyFacts, Range, Spanned, TakenKeys, WrittenKey, display};
@@ -228,7 +228,7 @@ what the processes use otherwise.",
             _ => AddressSpace::of(&target)?,
         };
         let (by, reader) = (self.key()?, FactReader::of_pages(&space));
-        let more = by.map_or(Ok(Facts::empty()), |by| rows::need_of_keys(&reader, by, None))?;
+        let more = by.map_or(Ok(Evidence::empty()), |by| rows::need_of_keys(&reader, by, None))?;
         let ranges = match &spans {
             Some(spans) if !is_whole => spans.ranges().to_vec(),
             _ => space.spans(),

@@ -11,7 +11,7 @@ use crate::command::rows::{self, RowLimit, note_hidden_rows};
 use crate::command::snapshot::pages_done;
 use crate::command::timeline::TimelineBuilder;
 use crate::eval::{Origin, Spans};
-use crate::inspect::{self, AddressSpace, Facts, PageRelation, SharedPages, Snapshot};
+use crate::inspect::{self, AddressSpace, Evidence, PageRelation, SharedPages, Snapshot};
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use crate::process::Target;
@@ -93,7 +93,7 @@ impl ComparisonRound {
         state: &'a DebugState,
         sink: &mut dyn Sink,
     ) -> Result<ComparedSample<'a>, Error> {
-        if let Err(hidden) = space.require(Facts::FRAMES) {
+        if let Err(hidden) = space.require(Evidence::FRAMES) {
             let without =
                 "without frames: `walk all where present and exclusive by region` in the child shows its copies";
             sink.note(without)?;
@@ -193,7 +193,7 @@ impl ComparisonRound {
 
 fn frames_of(space: &AddressSpace, ranges: Vec<AddressRange>, sink: &mut dyn Sink) -> inspect::Result<Snapshot> {
     let began = Instant::now();
-    let mut taking = Snapshot::begin(space, ranges, Facts::FRAMES | Facts::KINDS, false).within(sink.budget());
+    let mut taking = Snapshot::begin(space, ranges, Evidence::FRAMES | Evidence::KINDS, false).within(sink.budget());
     while let Some(progress) = taking.advance()? {
         if began.elapsed() >= rows::LONG_STEP {
             pages_done(progress, sink)?;

@@ -10,7 +10,7 @@ use super::unobserved::{note_forks, unobservable};
 use super::watch::{detail, tally, with_average_mark};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, capture, example};
 use crate::eval::{self, CommonSpans, Origin, Spans};
-use crate::inspect::{self, AddressSpace, Change, Facts, Question, RegionGroups};
+use crate::inspect::{self, AddressSpace, Change, Evidence, Question, RegionGroups};
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, Name, PageSize, Region};
 use crate::lang::parser::{
@@ -345,7 +345,7 @@ fn matching_ranges(
     sink: &mut dyn Sink,
 ) -> Result<Vec<AddressRange>, Error> {
     let mut found = Vec::new();
-    let question = Question::of_kept(filter, Facts::empty());
+    let question = Question::of_kept(filter, Evidence::empty());
     let ended = rows::sweep(space, ranges, question, sink, |sweep, sink| {
         while let Some(kept) = sweep.next(sink)? {
             found.extend(kept.pages.filter_map(|page| page.range(space.page())));

@@ -10,7 +10,7 @@ use huge_records::{HugePages, HugeRow, HugeSizeRow, HugeZerosRow};
 use super::translate::{self, note_shorter, translation};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::inspect::{self, Access, AddressSpace, Facts, OwnerUnknown, PageDetail, kind_unknown, movable};
+use crate::inspect::{self, Access, AddressSpace, Evidence, OwnerUnknown, PageDetail, kind_unknown, movable};
 use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, split_text, word};
 use crate::lang::{Expression, Spanned};
@@ -134,7 +134,7 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             page.why.note("owner", &reason);
         }
         if let (Ok(_), None, Err(inspect::Error::Unknown { reason, .. })) =
-            (&page.pfn, &page.kernel_record, space.require(Facts::REFERENCES))
+            (&page.pfn, &page.kernel_record, space.require(Evidence::REFERENCES))
         {
             page.why.note("kernel_record", &reason);
             page.why.note("movable", &reason);

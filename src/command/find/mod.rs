@@ -6,7 +6,7 @@ use super::named_pages::names_in;
 use super::rows::{self, PageSweep, finish, say_undecided, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
-use crate::inspect::{self, AFTER_END, AddressSpace, ByteSource, Facts, MemoryReader, Question};
+use crate::inspect::{self, AFTER_END, AddressSpace, ByteSource, Evidence, MemoryReader, Question};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::display::clause;
 use crate::lang::parser::{
@@ -354,7 +354,7 @@ impl MemorySearch<'_> {
         if !process.has_page_map() && filter.is_none() {
             return self.all_memory(spans, sink);
         }
-        let need = spans.holes() | Facts::CONTENT;
+        let need = spans.holes() | Evidence::CONTENT;
         let question = Question::new(filter, need);
         let mut ended =
             rows::sweep(self.space, spans.ranges(), question, sink, |sweep, sink| self.pages(sweep, spans, sink))?;

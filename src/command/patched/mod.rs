@@ -8,7 +8,7 @@ mod replaced;
 use super::rows::{self, finish};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval;
-use crate::inspect::{self, AddressSpace, Facts, Page, read_resident};
+use crate::inspect::{self, AddressSpace, Evidence, Page, read_resident};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, range};
 use crate::lang::{self, Spanned};
@@ -103,7 +103,7 @@ not change. Code in anonymous memory outside programs and libraries has no file 
             uncompared: PagesByReason::default(),
             equal: None,
         };
-        let mut ended = rows::sweep(&space, &code, Facts::ENTRIES, context.sink, |sweep, sink| {
+        let mut ended = rows::sweep(&space, &code, Evidence::ENTRIES, context.sink, |sweep, sink| {
             while let Some(kept) = sweep.next(sink)? {
                 for page in kept.pages {
                     kept.totals.add(&page);

@@ -14,7 +14,7 @@ use super::unobserved::{copies_elsewhere, note_forks, unobservable, writes_in_pl
 use super::until::{self, Quantifier, Until};
 use super::{About, Command, CommandName, Context, Error, Group, Nature, Outcome, example};
 use crate::eval::{self, Spans, Value, current_ranges};
-use crate::inspect::{AddressSpace, Change, Facts, Survival, Watcher, is_average};
+use crate::inspect::{AddressSpace, Change, Evidence, Survival, Watcher, is_average};
 use crate::kernel::words::worded;
 use crate::lang::parser::{
     self, Parsed, Tokens, after, clause, hint_at_missing_with, list_once, one_of, time, watched, word,
@@ -194,7 +194,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             // What cannot be answered is said before anything is shown.
             eval::page_filter(&until.filter, &space, context.state)?;
         }
-        let wanted = self.with.iter().map(|with| need(*with)).fold(Facts::empty(), Facts::union);
+        let wanted = self.with.iter().map(|with| need(*with)).fold(Evidence::empty(), Evidence::union);
         let ranges = current_ranges(&spans, &space, &context.state.symbols, &target);
         let pages = ranges.iter().map(|range| range.pages(space.page()));
         let mut blind = unobservable(&space, &ranges, wanted);
@@ -304,11 +304,11 @@ impl EventTally {
     }
 }
 
-fn need(with: OnRequest) -> Facts {
+fn need(with: OnRequest) -> Evidence {
     match with {
-        OnRequest::Flags => Facts::FLAGS,
-        OnRequest::MapCount => Facts::COUNTS,
-        OnRequest::SoftDirty => Facts::SOFT_DIRTY,
+        OnRequest::Flags => Evidence::FLAGS,
+        OnRequest::MapCount => Evidence::COUNTS,
+        OnRequest::SoftDirty => Evidence::SOFT_DIRTY,
     }
 }
 
@@ -373,7 +373,7 @@ impl WatchRun<'_> {
         let mut look = watcher.look(target).within(sink.budget());
         if let Some(timeline) = &mut self.timeline {
             timeline.end();
-            look = look.with(Facts::KINDS);
+            look = look.with(Evidence::KINDS);
         }
         while let Some(space) = look.begin()? {
             let ranges = current_ranges(self.spans, &space, symbols, target);

@@ -15,7 +15,7 @@ use super::evaluator::Evaluator;
 use super::names::did_you_mean;
 use super::operators::{self, Operand, Space, regex};
 use super::{Integer, Scope, Value};
-use crate::inspect::{self, AddressSpace, Answer, FactReader, Facts, Page, RegionStats, ViewedRegion};
+use crate::inspect::{self, AddressSpace, Answer, Evidence, FactReader, Page, RegionStats, ViewedRegion};
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::text::{escape, unescape, unescape_quoted};
 use crate::kernel::{Key, Name, PageFact, PageFlags};
@@ -78,7 +78,7 @@ fn predicate<F: FilterField>(
 }
 
 /// The filter over pages of a process, or over frames without a process.
-fn compile(predicate: Predicate<PageField>, need: Facts, reader: FactReader) -> inspect::Filter {
+fn compile(predicate: Predicate<PageField>, need: Evidence, reader: FactReader) -> inspect::Filter {
     let compiled = Arc::new((predicate, reader));
     let again = Arc::clone(&compiled);
     inspect::Filter::with_unknown(
@@ -151,14 +151,14 @@ impl RegionFilter {
 
 struct PageFields {
     reader: FactReader,
-    need: Facts,
+    need: Evidence,
     /// The fields that it uses.
     used: Vec<PageField>,
 }
 
 impl PageFields {
     fn of(reader: FactReader) -> Self {
-        PageFields { reader, need: Facts::empty(), used: Vec::new() }
+        PageFields { reader, need: Evidence::empty(), used: Vec::new() }
     }
 
     fn require(&mut self, field: PageField, at: Span, written: impl fmt::Display) -> Result<()> {

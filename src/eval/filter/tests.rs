@@ -34,7 +34,7 @@ fn what_cannot_be_known_is_named_before_the_walk() {
     ] {
         assert_eq!(unknown(known), None);
     }
-    let all = Facts::HUGE | Facts::FLAGS;
+    let all = Evidence::HUGE | Evidence::FLAGS;
     assert_eq!(space.obtainable(all), all);
 }
 

@@ -3,7 +3,7 @@
 use super::language::{page_filter, region_filter};
 use super::{World, process};
 use crate::eval::{self, Error};
-use crate::inspect::{AddressSpace, Facts, HiddenEntry, Page, StateSet};
+use crate::inspect::{AddressSpace, Evidence, HiddenEntry, Page, StateSet};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
 use crate::process::fake::Fake;
 
@@ -174,12 +174,12 @@ fn only_the_facts_that_a_filter_needs_are_read() {
     let world = World::of(process());
     let space = AddressSpace::of(world.target.as_ref().unwrap()).unwrap();
     for (text, need) in [
-        ("present or swapped", Facts::empty()),
-        ("dirty", Facts::FLAGS),
-        ("mapcount > 1", Facts::COUNTS),
-        ("order >= 4", Facts::ORDER),
-        ("pfn > 5", Facts::FRAMES | Facts::EACH),
-        ("dirty or mapcount > 1", Facts::FLAGS | Facts::COUNTS),
+        ("present or swapped", Evidence::empty()),
+        ("dirty", Evidence::FLAGS),
+        ("mapcount > 1", Evidence::COUNTS),
+        ("order >= 4", Evidence::ORDER),
+        ("pfn > 5", Evidence::FRAMES | Evidence::EACH),
+        ("dirty or mapcount > 1", Evidence::FLAGS | Evidence::COUNTS),
     ] {
         let filter = page_filter(text);
         let filter = eval::page_filter(&filter, &space, &world).unwrap();

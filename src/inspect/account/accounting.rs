@@ -2,7 +2,7 @@
 
 use super::super::Result;
 use super::super::address_space::AddressSpace;
-use super::super::page::{Facts, Page};
+use super::super::page::{Evidence, Page};
 use super::super::sweep::Sweep;
 use super::class::{CountingRules, MapTimes};
 use super::frame_counts::FrameCounts;
@@ -70,12 +70,12 @@ impl AddressSpace {
     /// The account of `ranges` (in order, disjoint): where the memory is that Rss counts. `more` has facts that the
     /// caller needs of each page. With `content`, it reads huge pages to find all-zero pieces in them, without a page
     /// fault. The space must have all regions ([`AddressSpace::of`]).
-    pub fn account(&self, ranges: &[AddressRange], more: Facts, content: bool) -> Accounting {
-        let need = Facts::KINDS | Facts::FRAMES | Facts::FLAGS | Facts::COUNTS | Facts::HUGE | more;
+    pub fn account(&self, ranges: &[AddressRange], more: Evidence, content: bool) -> Accounting {
+        let need = Evidence::KINDS | Evidence::FRAMES | Evidence::FLAGS | Evidence::COUNTS | Evidence::HUGE | more;
         let overlaps = overlaps(self.regions());
         let hides_frames = self.availability().frames.is_err();
         let first = (!hides_frames && !overlaps.is_empty())
-            .then(|| self.pages(&overlaps, self.obtainable(Facts::FRAMES | Facts::HUGE | Facts::ENTRIES)));
+            .then(|| self.pages(&overlaps, self.obtainable(Evidence::FRAMES | Evidence::HUGE | Evidence::ENTRIES)));
         Accounting {
             space: self.clone(),
             rules: CountingRules {
@@ -88,7 +88,7 @@ impl AddressSpace {
             first,
             overlaps,
             times: (!hides_frames).then(FrameCounts::default),
-            pages: self.pages(ranges, self.obtainable(need) | Facts::ENTRIES),
+            pages: self.pages(ranges, self.obtainable(need) | Evidence::ENTRIES),
             zeros: content.then(ZeroPieces::default),
             current: None,
             counted: Vec::new(),

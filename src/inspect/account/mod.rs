@@ -14,11 +14,11 @@
 //! ```
 //! use pmdb::inspect::account::{Account, checks};
 //! use pmdb::report::AccountClass;
-//! use pmdb::{AddressSpace, Facts, Target};
+//! use pmdb::{AddressSpace, Evidence, Target};
 //!
 //! let target = Target::attach(std::process::id())?;
 //! let space = AddressSpace::of(&target)?;
-//! let mut accounting = space.account(&space.spans(), Facts::empty(), false);
+//! let mut accounting = space.account(&space.spans(), Evidence::empty(), false);
 //! let mut all = Account::default();
 //! while let Some(step) = accounting.next()? {
 //!     if let Some((_, account)) = step.region {

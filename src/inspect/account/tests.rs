@@ -1,7 +1,7 @@
 //! Accounts of fake processes, and what sums of smaps settle.
 
 use super::{Account, Accounting, Check, checks};
-use crate::inspect::{AddressSpace, Facts};
+use crate::inspect::{AddressSpace, Evidence};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{Device, PageFlags, Region};
 use crate::process::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
@@ -11,7 +11,7 @@ use crate::source::WordFile;
 fn account(world: World) -> (Account, Accounting) {
     let (_, target) = world.target();
     let space = AddressSpace::of(&target).expect("a space");
-    let mut accounting = space.account(&space.spans(), Facts::empty(), false);
+    let mut accounting = space.account(&space.spans(), Evidence::empty(), false);
     let mut all = Account::default();
     while let Some(step) = accounting.next().expect("an account") {
         if let Some((_, one)) = step.region {

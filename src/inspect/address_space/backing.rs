@@ -3,7 +3,7 @@
 
 use super::AddressSpace;
 use crate::inspect::classify::{Backing, KernelBehaviour as _};
-use crate::inspect::page::Facts;
+use crate::inspect::page::Evidence;
 use crate::inspect::region::ViewedRegion;
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::process::{self, BackingContent, BackingRun, Error, RecordParts, SwappedRange};
@@ -21,10 +21,10 @@ impl AddressSpace {
     }
 
     /// Whether `need` asks for the backing content of untouched pages of `viewed`.
-    pub(in crate::inspect) fn asks_content(&self, need: Facts, viewed: &ViewedRegion) -> bool {
+    pub(in crate::inspect) fn asks_content(&self, need: Evidence, viewed: &ViewedRegion) -> bool {
         let is_shared_memory = || viewed.backing == Backing::Shmem && self.has_object(viewed);
-        need.contains(Facts::CONTENT) && self.has_content(viewed)
-            || need.contains(Facts::SHARED_CONTENT) && is_shared_memory()
+        need.contains(Evidence::CONTENT) && self.has_content(viewed)
+            || need.contains(Evidence::SHARED_CONTENT) && is_shared_memory()
     }
 
     /// The backing content of the pages of `range`, which lies in `viewed`.
@@ -123,7 +123,7 @@ mod tests {
     }
 
     /// States, pages, and first slots.
-    fn seen(world: World, need: Facts) -> Vec<(State, u64, Option<u64>)> {
+    fn seen(world: World, need: Evidence) -> Vec<(State, u64, Option<u64>)> {
         let (_, target) = world.target();
         let space = AddressSpace::of(&target).expect("a space");
         let mut seen: Vec<(State, u64, Option<u64>)> = Vec::new();
@@ -154,11 +154,11 @@ mod tests {
             (Untouched, 42, None),
         ];
         for scans in [true, false] {
-            for need in [Facts::empty(), Facts::KINDS, Facts::CONTENT] {
+            for need in [Evidence::empty(), Evidence::KINDS, Evidence::CONTENT] {
                 assert_eq!(seen(World { scans, ..world() }, need), expected, "{scans} {need:?}");
             }
         }
-        let each = seen(world(), Facts::ENTRIES | Facts::EACH);
+        let each = seen(world(), Evidence::ENTRIES | Evidence::EACH);
         let slots: Vec<u64> = each.iter().filter_map(|(.., slot)| *slot).collect();
         assert_eq!(slots, [100, 101, 102, 103, 104, 7, 8]);
     }
@@ -173,7 +173,7 @@ mod tests {
             World { tmpfs: None, ..world() },
         ];
         for world in off {
-            assert_eq!(seen(world, Facts::KINDS), untouched);
+            assert_eq!(seen(world, Evidence::KINDS), untouched);
         }
     }
 
@@ -182,7 +182,7 @@ mod tests {
         for (fail, swapped) in [(false, Ok(7 * PAGE)), (true, Err(()))] {
             let (_, target) = World { slots_fail: fail, ..world() }.target();
             let space = AddressSpace::of(&target).expect("a space");
-            let mut counts = space.region_stats(&space.spans(), Facts::empty());
+            let mut counts = space.region_stats(&space.spans(), Evidence::empty());
             let (_, stats) = counts.next().expect("a sweep").expect("a region");
             assert_eq!(stats.swapped.map_err(|_| ()), swapped);
         }

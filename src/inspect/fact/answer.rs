@@ -1,7 +1,7 @@
 //! The answers about facts, and what a definition of a fact has.
 
 use super::super::address_space::AddressSpace;
-use super::super::page::{Facts, Page};
+use super::super::page::{Evidence, Page};
 use super::super::region::ViewedRegion;
 use super::super::{KernelBehaviour as _, Result};
 use super::gap::Gap;
@@ -49,9 +49,9 @@ impl Answer {
 /// What a fact is, in one place.
 pub(super) struct Definition {
     /// What a sweep of pages has to read for its value.
-    pub need: fn(&AddressSpace) -> Facts,
+    pub need: fn(&AddressSpace) -> Evidence,
     /// The same for a sweep of frames, which has no other facts than those that the table says.
-    pub need_of_frames: fn(&Machine) -> Facts,
+    pub need_of_frames: fn(&Machine) -> Evidence,
     /// Its value for a page.
     pub of: fn(&Page, &Here<'_>) -> Answer,
     /// A value as it is shown, and why it is not what it should be.

@@ -2,7 +2,7 @@
 
 use super::super::filter::require_cgroup_paths;
 use super::super::frames::cgroup_path;
-use super::super::page::{Facts, InZone, Page};
+use super::super::page::{Evidence, InZone, Page};
 use super::answer::{Answer, Definition, Here, of_frame, of_frame_or};
 use super::{Gap, words};
 use crate::kernel::{FrameNumber, Kind, PageFact, PageFlags, Permissions, State, TableBits, VirtualAddress};
@@ -45,8 +45,8 @@ impl PageFact {
 
 /// A number that needs nothing of frames: what most facts have in common.
 const PLAIN: Definition = Definition {
-    need: |_| Facts::empty(),
-    need_of_frames: |_| Facts::empty(),
+    need: |_| Evidence::empty(),
+    need_of_frames: |_| Evidence::empty(),
     of: |_, _| Answer::NotAsked,
     shown: |value, _| (value.to_string(), None),
     texts: |_, _| Ok(Vec::new()),
@@ -59,7 +59,7 @@ const STATE: Definition =
     Definition { of: words::state, shown: |value, _| (word_of(State::ALL, value, State::word), None), ..PLAIN };
 
 const KIND: Definition = Definition {
-    need: |_| Facts::KINDS,
+    need: |_| Evidence::KINDS,
     of: |page, _| words::kind(page),
     shown: |value, _| (word_of(Kind::ALL, value, Kind::word), None),
     absent: "in no region",
@@ -67,8 +67,8 @@ const KIND: Definition = Definition {
 };
 
 const FLAGS: Definition = Definition {
-    need: |_| Facts::FLAGS,
-    need_of_frames: |_| Facts::FLAGS,
+    need: |_| Evidence::FLAGS,
+    need_of_frames: |_| Evidence::FLAGS,
     of: |page, _| of_frame_or(page, page.flags.map(|flags| flags.bits()), Gap::Hidden),
     shown: |bits, _| {
         let names = PageFlags::from_bits_retain(bits).names();
@@ -78,7 +78,7 @@ const FLAGS: Definition = Definition {
 };
 
 const SOFT_DIRTY: Definition = Definition {
-    need: |_| Facts::SOFT_DIRTY,
+    need: |_| Evidence::SOFT_DIRTY,
     of: |page, _| match page.state() {
         State::Outside => Answer::None,
         _ => Answer::Is(page.entry.is_soft_dirty().into()),
@@ -93,19 +93,19 @@ const EXCLUSIVE: Definition = Definition {
         Ok(()) => counts(space.has_exact_counts()),
         // Without map counts, the huge mappings have to be found. The huge page of zeros is one, and is nobody's.
         Err(_) if space.regions().iter().any(|viewed| space.may_be_huge(viewed)) => {
-            Facts::HUGE | space.obtainable(Facts::KINDS)
+            Evidence::HUGE | space.obtainable(Evidence::KINDS)
         }
-        Err(_) => Facts::ENTRIES,
+        Err(_) => Evidence::ENTRIES,
     },
     of: |page, _| of_frame_or(page, page.exclusive().map(u64::from), why_not_exclusive(page)),
     ..PLAIN
 };
 
 const PMD_MAPPED: Definition =
-    Definition { need: |_| Facts::HUGE, of: |page, _| mapped_huge(page, page.is_pmd_mapped()), ..PLAIN };
+    Definition { need: |_| Evidence::HUGE, of: |page, _| mapped_huge(page, page.is_pmd_mapped()), ..PLAIN };
 
 const HUGE: Definition = Definition {
-    need: |_| Facts::HUGE,
+    need: |_| Evidence::HUGE,
     of: |page, _| mapped_huge(page, page.huge.map(|huge| huge || page.kind == Some(Kind::Hugetlb))),
     ..PLAIN
 };
@@ -129,8 +129,8 @@ const MAP_COUNT: Definition = Definition {
 };
 
 const REF_COUNT: Definition = Definition {
-    need: |_| Facts::REFERENCES,
-    need_of_frames: |_| Facts::REFERENCES,
+    need: |_| Evidence::REFERENCES,
+    need_of_frames: |_| Evidence::REFERENCES,
     of: |page, _| match page.holders {
         // The page of zeros is in no record.
         None if page.is_zero() => Answer::None,
@@ -141,8 +141,8 @@ const REF_COUNT: Definition = Definition {
 };
 
 const PINNED: Definition = Definition {
-    need: |_| Facts::PINS,
-    need_of_frames: |_| Facts::PINS,
+    need: |_| Evidence::PINS,
+    need_of_frames: |_| Evidence::PINS,
     of: |page, _| match page.holders {
         None if page.is_zero() => Answer::None,
         None => of_frame(page, None),
@@ -153,34 +153,34 @@ const PINNED: Definition = Definition {
 };
 
 const ACCESSED: Definition = Definition {
-    need: |_| Facts::TABLES,
+    need: |_| Evidence::TABLES,
     of: |page, _| of_frame(page, page.table.map(|bits| bits.contains(TableBits::ACCESSED).into())),
     ..PLAIN
 };
 
 const TABLE_DIRTY: Definition = Definition {
-    need: |_| Facts::TABLES,
+    need: |_| Evidence::TABLES,
     of: |page, _| of_frame(page, page.table.map(|bits| bits.contains(TableBits::DIRTY).into())),
     ..PLAIN
 };
 
 const ORDER: Definition = Definition {
-    need: |_| Facts::ORDER,
-    need_of_frames: |_| Facts::ORDER,
+    need: |_| Evidence::ORDER,
+    need_of_frames: |_| Evidence::ORDER,
     of: |page, _| of_frame(page, page.order.map(u64::from)),
     ..PLAIN
 };
 
 const NODE: Definition = Definition {
-    need: |_| Facts::ZONES,
-    need_of_frames: |_| Facts::ZONES,
+    need: |_| Evidence::ZONES,
+    need_of_frames: |_| Evidence::ZONES,
     of: |page, _| of_frame_or(page, page.zone.map(|zone| zone.node.into()), Gap::NoZone),
     ..PLAIN
 };
 
 const ZONE: Definition = Definition {
-    need: |_| Facts::ZONES,
-    need_of_frames: |_| Facts::ZONES,
+    need: |_| Evidence::ZONES,
+    need_of_frames: |_| Evidence::ZONES,
     of: |page, _| of_frame_or(page, page.zone.map(pack_zone), Gap::NoZone),
     shown: |value, machine| match zone_name(value, machine) {
         Ok((name, true)) => (name, None),
@@ -197,8 +197,8 @@ const ZONE: Definition = Definition {
 };
 
 const CGROUP: Definition = Definition {
-    need: |_| Facts::CGROUPS,
-    need_of_frames: |_| Facts::CGROUPS,
+    need: |_| Evidence::CGROUPS,
+    need_of_frames: |_| Evidence::CGROUPS,
     of: |page, _| of_frame_or(page, page.cgroup, Gap::Hidden),
     shown: |inode, machine| match inode {
         0 => ("charged to none".to_owned(), None),
@@ -231,8 +231,8 @@ const REGION: Definition = Definition {
 };
 
 const PFN: Definition = Definition {
-    need: |_| Facts::FRAMES.union(Facts::EACH),
-    need_of_frames: |_| Facts::EACH,
+    need: |_| Evidence::FRAMES.union(Evidence::EACH),
+    need_of_frames: |_| Evidence::EACH,
     of: |page, here| of_number(page, here).map_or(Answer::None, Answer::Is),
     ..PLAIN
 };
@@ -245,7 +245,8 @@ const PHYS: Definition = Definition {
     ..PFN
 };
 
-const ADDRESS: Definition = Definition { need: |_| Facts::EACH, of: |page, _| Answer::Is(page.address.get()), ..PLAIN };
+const ADDRESS: Definition =
+    Definition { need: |_| Evidence::EACH, of: |page, _| Answer::Is(page.address.get()), ..PLAIN };
 
 /// The number of the frame. The entry of a frame without a process is only its number, and frame 0 is one like others.
 fn of_number(page: &Page, here: &Here<'_>) -> Option<u64> {
@@ -271,8 +272,8 @@ pub(in crate::inspect) fn why_not_exclusive(page: &Page) -> Gap {
 }
 
 /// What per-page map counts need. Where some are averages over large folios, the flags tell which are not.
-const fn counts(are_exact: bool) -> Facts {
-    if are_exact { Facts::COUNTS } else { Facts::COUNTS.union(Facts::FLAGS) }
+const fn counts(are_exact: bool) -> Evidence {
+    if are_exact { Evidence::COUNTS } else { Evidence::COUNTS.union(Evidence::FLAGS) }
 }
 
 fn right(here: &Here<'_>, is: fn(Permissions) -> bool) -> Answer {

@@ -10,7 +10,7 @@ mod words;
 use super::Result;
 use super::address_space::AddressSpace;
 use super::filter::require_of_frames;
-use super::page::{Facts, Page};
+use super::page::{Evidence, Page};
 use super::region::ViewedRegion;
 use crate::kernel::{Key, PageFact, PageField, ValueType};
 use crate::process::Machine;
@@ -117,7 +117,7 @@ impl FactReader {
     ///
     /// # Errors
     /// It cannot be known here, or frames have no such fact.
-    pub fn require(&self, field: PageField) -> Result<Option<Facts>> {
+    pub fn require(&self, field: PageField) -> Result<Option<Evidence>> {
         let fact = field.fact();
         let need = match &self.subject.space {
             Some(space) => {
@@ -139,7 +139,7 @@ impl FactReader {
     ///
     /// # Errors
     /// As [`FactReader::require`]; the texts cannot be known here.
-    pub fn require_compared(&self, field: PageField) -> Result<Option<Facts>> {
+    pub fn require_compared(&self, field: PageField) -> Result<Option<Evidence>> {
         let need = self.require(field)?;
         if need.is_some() {
             (field.fact().definition().require_texts)(&self.subject.machine)?;

@@ -2,7 +2,7 @@
 
 use super::super::address_space::AddressSpace;
 use super::super::classify::{Backing, KernelBehaviour as _};
-use super::super::page::{Facts, Page};
+use super::super::page::{Evidence, Page};
 use super::Gap;
 use super::answer::{Answer, Here, Subject, of_frame_or};
 use crate::kernel::{Kind, PageField, PageFlags, State, page_flags};
@@ -10,21 +10,21 @@ use crate::process::BackingContent;
 
 /// What has to be read to know whether a page has this state, kind or flag; `None` for other words, and where that is
 /// what the fact itself needs.
-pub(super) fn need(field: PageField, space: &AddressSpace, of: &Subject) -> Option<Facts> {
+pub(super) fn need(field: PageField, space: &AddressSpace, of: &Subject) -> Option<Evidence> {
     match field {
         // A page of shared memory may be in swap only if its object has contents that are not in memory.
-        PageField::State(State::Swapped) if of.hides_swapped() => Some(Facts::SHARED_CONTENT),
+        PageField::State(State::Swapped) if of.hides_swapped() => Some(Evidence::SHARED_CONTENT),
         PageField::Kind(Kind::Anonymous | Kind::Zero | Kind::PrivateCopy) => None,
         // Bit 61 tells for most pages. For the others it takes what identifies the zero page.
         PageField::Kind(Kind::File | Kind::Shmem | Kind::DeviceMemory)
-            if !space.huge_files_are_marked() && space.require(Facts::KINDS).is_ok() =>
+            if !space.huge_files_are_marked() && space.require(Evidence::KINDS).is_ok() =>
         {
             None
         }
-        PageField::Kind(Kind::Ksm) => Some(Facts::FLAGS),
-        PageField::Kind(Kind::MaybeSwapped) => Some(Facts::SHARED_CONTENT),
-        PageField::Kind(kind) if of_content(kind) => Some(Facts::CONTENT),
-        PageField::Kind(_) => Some(Facts::ENTRIES),
+        PageField::Kind(Kind::Ksm) => Some(Evidence::FLAGS),
+        PageField::Kind(Kind::MaybeSwapped) => Some(Evidence::SHARED_CONTENT),
+        PageField::Kind(kind) if of_content(kind) => Some(Evidence::CONTENT),
+        PageField::Kind(_) => Some(Evidence::ENTRIES),
         PageField::State(_) | PageField::Flag(_) | PageField::Fact(_) => None,
     }
 }

@@ -5,7 +5,7 @@ use super::walk::ChunkLayout;
 use super::words::{ProcessWords, Words, decode};
 use crate::budget::Budget;
 use crate::inspect::memory::ResidentMemory;
-use crate::inspect::{AddressSpace, Facts, Page, Result};
+use crate::inspect::{AddressSpace, Evidence, Page, Result};
 use crate::kernel::{AddressRange, Region, State, VirtualAddress};
 use crate::process::WordLayout;
 use std::collections::BTreeSet;
@@ -87,7 +87,7 @@ pub(super) fn find(space: &AddressSpace, budget: &mut Budget) -> Result<Found> {
     }
     let swapped = |page: &Page| matches!(page.state(), State::Swapped | State::Migrating);
     rows.sort_by_key(|range| range.start());
-    let mut pages = space.pages(&rows, Facts::ENTRIES).within(budget.clone());
+    let mut pages = space.pages(&rows, Evidence::ENTRIES).within(budget.clone());
     while let Some(chunk) = pages.next()? {
         unsearched += chunk.pages().filter(swapped).map(|page| page.bytes(space.page())).sum::<u64>();
     }

@@ -33,7 +33,7 @@ mod tests;
 mod walk;
 mod words;
 
-use super::{AddressSpace, Backing, Facts, Page, Result};
+use super::{AddressSpace, Backing, Evidence, Page, Result};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Kind, Region, State, VirtualAddress};
 use arena::FoundArena;
@@ -303,7 +303,7 @@ impl<'a> HeapSearch<'a> {
         // Moving the break frees locked pages too; MADV_DONTNEED refuses them.
         let is_in_top = |page: &Page| top.is_some_and(|top| top.contains(page.address));
         let mut all = Trimmable::default();
-        let need = self.space.obtainable(Facts::HUGE | Facts::KINDS) | Facts::ENTRIES;
+        let need = self.space.obtainable(Evidence::HUGE | Evidence::KINDS) | Evidence::ENTRIES;
         let mut pages = self.space.pages(&in_order(ranges), need).within(self.budget.clone());
         while let Some(chunk) = pages.next()? {
             // The pool takes back whole huge pages only.
@@ -349,7 +349,7 @@ fn in_order(mut ranges: Vec<AddressRange>) -> Vec<AddressRange> {
 /// The target is gone, or the budget is over.
 pub fn resident(space: &AddressSpace, ranges: &[AddressRange], budget: &Budget) -> Result<u64> {
     let mut resident = 0;
-    let mut pages = space.pages(&in_order(ranges.to_vec()), space.obtainable(Facts::KINDS)).within(budget.clone());
+    let mut pages = space.pages(&in_order(ranges.to_vec()), space.obtainable(Evidence::KINDS)).within(budget.clone());
     while let Some(chunk) = pages.next()? {
         resident += chunk.pages().filter(in_memory).map(|page| page.bytes(space.page())).sum::<u64>();
     }

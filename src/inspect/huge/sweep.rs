@@ -4,7 +4,7 @@ use super::super::Result;
 use super::super::account::ZeroPieces;
 use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
-use super::super::page::{Facts, Page};
+use super::super::page::{Evidence, Page};
 use super::super::region::ViewedRegion;
 use super::super::sweep::Sweep;
 use super::rules::{HugeRegion, HugeRules, OfRegion};
@@ -71,10 +71,10 @@ impl AddressSpace {
         };
         // Without a scan, flags tell at least what is in no large folio.
         let is_told = process.categories().contains(Categories::HUGE);
-        let flags = if is_told { Facts::empty() } else { Facts::FLAGS };
-        let need = Facts::KINDS | Facts::COUNTS | Facts::HUGE | Facts::CONTENT | flags;
+        let flags = if is_told { Evidence::empty() } else { Evidence::FLAGS };
+        let need = Evidence::KINDS | Evidence::COUNTS | Evidence::HUGE | Evidence::CONTENT | flags;
         let smaps = process.smaps(&mut budget.clone())?;
-        let pages = self.pages(&self.whole_places(ranges), self.obtainable(need) | Facts::ENTRIES);
+        let pages = self.pages(&self.whole_places(ranges), self.obtainable(need) | Evidence::ENTRIES);
         Ok(HugeSweep {
             counter: Counter { space: self.clone(), rules, smaps, current: None, tally: HugeTally::default() },
             pages: pages.within(budget.clone()),

@@ -3,7 +3,7 @@
 
 use super::super::address_space::AddressSpace;
 use super::super::classify::{Backing, KernelBehaviour as _};
-use super::super::page::Facts;
+use super::super::page::Evidence;
 use super::chunk::{BehindPage, ChunkPages, PageStretch, PageStretches, StretchWords};
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, SwapEntry};
 use crate::process::{self, BackingContent, BackingRun, SwappedRange};
@@ -61,14 +61,19 @@ fn at_cursor<'a, T>(
 }
 
 /// Reads the backing content of the untouched pages of all stretches.
-pub(super) fn find_backing(stretches: &mut PageStretches, space: &AddressSpace, need: Facts) {
+pub(super) fn find_backing(stretches: &mut PageStretches, space: &AddressSpace, need: Evidence) {
     for stretch in &mut stretches.all {
         stretch.content = backing_runs(space, need, stretch, &stretches.entries);
     }
 }
 
 /// The backing runs of all untouched pages of `stretch`. If they cannot be read, one run says why.
-fn backing_runs(space: &AddressSpace, need: Facts, stretch: &PageStretch, entries: &[PageMapEntry]) -> Vec<BackingRun> {
+fn backing_runs(
+    space: &AddressSpace,
+    need: Evidence,
+    stretch: &PageStretch,
+    entries: &[PageMapEntry],
+) -> Vec<BackingRun> {
     let region = stretch.region.and_then(|index| space.regions().get(index));
     let Some(region) = region.filter(|viewed| space.asks_content(need, viewed)) else {
         return Vec::new();

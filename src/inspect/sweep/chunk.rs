@@ -4,7 +4,7 @@
 use super::super::address_space::AddressSpace;
 use super::super::classify::{Backing, KernelBehaviour, PageObservation, RegionFacts, classify};
 use super::super::frames::common_word;
-use super::super::page::{Facts, InZone, Page, huge_without_scan};
+use super::super::page::{Evidence, InZone, Page, huge_without_scan};
 use super::super::region::ViewedRegion;
 use super::super::states::StateSet;
 use super::columns::{Column, ColumnSlices, Columns};
@@ -29,7 +29,7 @@ pub struct Chunk<'a> {
     pub(super) place: Option<RegionFacts>,
     pub(super) rules: &'a dyn KernelBehaviour,
     pub(super) size: PageSize,
-    pub(super) need: Facts,
+    pub(super) need: Evidence,
     /// The zones of the machine, when asked for.
     pub(super) zones: Option<&'a Zones>,
     /// Whether map counts are of one page.
@@ -198,7 +198,7 @@ impl PageStretches {
     }
 
     /// A stretch with the words that have been read.
-    pub fn chunk<'a>(&'a self, stretch: &'a PageStretch, space: &'a AddressSpace, need: Facts) -> Chunk<'a> {
+    pub fn chunk<'a>(&'a self, stretch: &'a PageStretch, space: &'a AddressSpace, need: Evidence) -> Chunk<'a> {
         let region = stretch.region.and_then(|index| space.regions().get(index));
         let content = match &stretch.words {
             StretchWords::Nothing => ChunkContent::Nothing,
@@ -222,8 +222,8 @@ impl PageStretches {
             rules: space,
             size: space.page(),
             need,
-            zones: need.contains(Facts::ZONES).then(zones).flatten(),
-            has_exact_counts: need.contains(Facts::COUNTS) && space.has_exact_counts(),
+            zones: need.contains(Evidence::ZONES).then(zones).flatten(),
+            has_exact_counts: need.contains(Evidence::COUNTS) && space.has_exact_counts(),
             backing: &stretch.content,
             slots: &stretch.slots,
         }
@@ -251,12 +251,12 @@ pub struct ChunkPages<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Facts::EACH`] was asked
+    /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Evidence::EACH`] was asked
     /// for.
     pub fn pages(&self) -> ChunkPages<'a> {
         let has_only_entries = matches!(self.content, ChunkContent::Read(words) if self.has_only_entries(words));
         ChunkPages {
-            is_plain: has_only_entries && self.need.has_entries() && !self.need.contains(Facts::EACH),
+            is_plain: has_only_entries && self.need.has_entries() && !self.need.contains(Evidence::EACH),
             chunk: *self,
             next: 0,
             mark: 0,
@@ -288,7 +288,7 @@ impl ChunkPages<'_> {
             Some(rest) => rest,
             None => self.next_alike()?,
         };
-        if page.pages > 1 && self.chunk.need.contains(Facts::EACH) {
+        if page.pages > 1 && self.chunk.need.contains(Evidence::EACH) {
             let size = self.chunk.size;
             self.rest = Some(Page { pages: page.pages - 1, ..page.nth(1, size) });
             return Some(page.nth(0, size));
@@ -359,7 +359,7 @@ impl ChunkPages<'_> {
             entry,
             kind,
             huge: categories
-                .filter(|_| self.chunk.need.contains(Facts::HUGE))
+                .filter(|_| self.chunk.need.contains(Evidence::HUGE))
                 .map(|categories| categories.contains(Categories::HUGE))
                 .or(self.chunk.never_huge())
                 .or_else(|| self.huge_unscanned(states, kind, flags)),
@@ -386,7 +386,7 @@ impl ChunkPages<'_> {
 
     /// [`huge_without_scan`], if that is asked for.
     fn huge_unscanned(&self, states: StateSet, kind: Option<Kind>, flags: Option<PageFlags>) -> Option<bool> {
-        let is_asked = states.likeliest() == State::Present && self.chunk.need.contains(Facts::HUGE);
+        let is_asked = states.likeliest() == State::Present && self.chunk.need.contains(Evidence::HUGE);
         is_asked.then(|| huge_without_scan(kind, flags)).flatten()
     }
 

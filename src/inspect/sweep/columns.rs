@@ -3,7 +3,7 @@
 use super::super::frames::same_word;
 pub(in crate::inspect) use super::super::hidden_words::UNREAD;
 use super::super::holders::FrameHolders;
-use super::super::page::{Facts, Page};
+use super::super::page::{Evidence, Page};
 use crate::kernel::{FrameNumber, PageFlags, TableBits};
 use crate::process::WordFile;
 use std::ops::Range;
@@ -45,18 +45,18 @@ impl Column {
     ];
 
     /// The file that has its words by frame, and what asks for it; `None` for what is found otherwise.
-    pub fn file(self) -> Option<(Facts, WordFile)> {
+    pub fn file(self) -> Option<(Evidence, WordFile)> {
         match self {
-            Column::Flags => Some((Facts::FLAGS, WordFile::FrameFlags)),
-            Column::Counts => Some((Facts::COUNTS, WordFile::FrameCounts)),
-            Column::Cgroups => Some((Facts::CGROUPS, WordFile::FrameCgroups)),
+            Column::Flags => Some((Evidence::FLAGS, WordFile::FrameFlags)),
+            Column::Counts => Some((Evidence::COUNTS, WordFile::FrameCounts)),
+            Column::Cgroups => Some((Evidence::CGROUPS, WordFile::FrameCgroups)),
             Column::TailFlags | Column::Own | Column::Orders | Column::Tables | Column::DeviceFrames => None,
         }
     }
 
     /// The columns of `need` that are read from files as they are. Map counts are read only where entries do not tell
     /// them.
-    pub fn plain(need: Facts) -> impl Iterator<Item = (Column, WordFile)> {
+    pub fn plain(need: Evidence) -> impl Iterator<Item = (Column, WordFile)> {
         let of_files = Column::ALL.into_iter().filter(|&column| column != Column::Counts);
         of_files.filter_map(move |column| {
             let (asked, file) = column.file()?;

@@ -7,7 +7,7 @@ use super::super::filter::Question;
 use super::super::folio::Folio;
 use super::super::hidden_words::{hide, known_words, why_hidden};
 use super::super::kernel_record;
-use super::super::page::Facts;
+use super::super::page::Evidence;
 use super::chunk::{PageStretch, PageStretches, StretchWords};
 use super::columns::{Column, Columns, UNREAD};
 use super::huge;
@@ -147,15 +147,15 @@ pub(super) fn look_up_frames(
     question: &Question,
 ) -> process::Result<()> {
     let first = question.needed_of_all(space);
-    look_up_words(stretches, wanted, space, first & Facts::WORDS, &EntryChoice::All)?;
-    let mut rest = question.need.difference(first) & Facts::WORDS;
+    look_up_words(stretches, wanted, space, first & Evidence::WORDS, &EntryChoice::All)?;
+    let mut rest = question.need.difference(first) & Evidence::WORDS;
     // What was read for pins has the references too.
-    rest.set(Facts::REFERENCES, rest.contains(Facts::REFERENCES) && !first.contains(Facts::PINS));
+    rest.set(Evidence::REFERENCES, rest.contains(Evidence::REFERENCES) && !first.contains(Evidence::PINS));
     if !rest.is_empty() {
         let chosen = choose_kept(stretches, space, question, first);
         look_up_words(stretches, wanted, space, rest, &chosen)?;
     }
-    if (first | question.need).contains(Facts::COUNTS) {
+    if (first | question.need).contains(Evidence::COUNTS) {
         count_own_mappings(stretches, space);
     }
     Ok(())
@@ -185,7 +185,7 @@ fn count_own_mappings(stretches: &mut PageStretches, space: &AddressSpace) {
 }
 
 /// The entries of pages that the filter keeps, for all that was read so far.
-fn choose_kept(stretches: &PageStretches, space: &AddressSpace, question: &Question, need: Facts) -> EntryChoice {
+fn choose_kept(stretches: &PageStretches, space: &AddressSpace, question: &Question, need: Evidence) -> EntryChoice {
     let Some(filter) = &question.filter else {
         return EntryChoice::All;
     };
@@ -215,7 +215,7 @@ fn look_up_words(
     stretches: &mut PageStretches,
     wanted: &mut WantedFrames,
     space: &AddressSpace,
-    need: Facts,
+    need: Evidence,
     chosen: &EntryChoice,
 ) -> process::Result<()> {
     if need.is_empty() {
@@ -229,16 +229,16 @@ fn look_up_words(
         wanted.fill(words, |first, into| known_words(machine, file, first, into))?;
         hide_words(&mut stretches.columns, wanted, machine, column, file);
     }
-    if need.contains(Facts::ORDER) {
+    if need.contains(Evidence::ORDER) {
         find_orders(stretches, wanted, machine)?;
     }
-    if need.intersects(Facts::RECORDS) {
+    if need.intersects(Evidence::RECORDS) {
         stretches.columns.holders.resize(entries, None);
         wanted.fill(&mut stretches.columns.holders, |first, into| {
             kernel_record::read_holders(machine, first, need, into)
         })?;
     }
-    if need.contains(Facts::COUNTS) {
+    if need.contains(Evidence::COUNTS) {
         look_up_counts(stretches, wanted, space, chosen)?;
     }
     look_up_huge(stretches, machine, need, chosen)
@@ -328,15 +328,15 @@ pub(super) fn set_exclusive(
     stretches: &mut PageStretches,
     wanted: &mut WantedFrames,
     space: &AddressSpace,
-    need: Facts,
+    need: Evidence,
 ) -> process::Result<()> {
     let huge = huge_entries(stretches, space);
     // The kernel's configuration shows whether counts are exact: unpacking it takes milliseconds.
     if !huge.contains(&true) || !space.has_exact_counts() {
         return Ok(());
     }
-    if !need.contains(Facts::COUNTS) {
-        look_up_words(stretches, wanted, space, Facts::COUNTS, &EntryChoice::Some(huge))?;
+    if !need.contains(Evidence::COUNTS) {
+        look_up_words(stretches, wanted, space, Evidence::COUNTS, &EntryChoice::Some(huge))?;
     }
     for stretch in &stretches.all {
         let Some(at) = slots(stretch, space) else {
@@ -348,7 +348,7 @@ pub(super) fn set_exclusive(
             *entry = entry.with_exclusive(count == 1);
         }
     }
-    if !need.contains(Facts::COUNTS) {
+    if !need.contains(Evidence::COUNTS) {
         stretches.columns.of_mut(Column::Counts).clear();
     }
     Ok(())
@@ -394,7 +394,7 @@ pub(super) fn read_huge(
     stretches: &mut PageStretches,
     space: &AddressSpace,
     step: &PlanStep,
-    need: Facts,
+    need: Evidence,
 ) -> process::Result<bool> {
     let page = space.page();
     let target = space.target();
@@ -416,7 +416,7 @@ pub(super) fn read_huge(
     }
     let at = first..stretches.entries.len();
     // Marks are made only where they are needed.
-    let marks = need.intersects(Facts::HUGE | Facts::KINDS);
+    let marks = need.intersects(Evidence::HUGE | Evidence::KINDS);
     let marks = marks.then(|| stretches.mark_huge(at.len()));
     stretches.push(step.region, step.range, StretchWords::Read { at, marks, stride });
     Ok(true)
@@ -464,7 +464,7 @@ enum HugeMapCounts {
 fn look_up_huge(
     stretches: &mut PageStretches,
     machine: &Machine,
-    need: Facts,
+    need: Evidence,
     chosen: &EntryChoice,
 ) -> process::Result<()> {
     for stretch in 0..stretches.all.len() {
@@ -476,7 +476,7 @@ fn look_up_huge(
 fn look_up_piece(
     stretches: &mut PageStretches,
     machine: &Machine,
-    need: Facts,
+    need: Evidence,
     chosen: &EntryChoice,
     stretch: usize,
 ) -> process::Result<()> {
@@ -494,7 +494,7 @@ fn look_up_piece(
         if read.is_ok() && flags[0].is_empty() && why_hidden(machine, head).is_some() {
             continue;
         }
-        if need.contains(Facts::FLAGS) && read? == flags.len() {
+        if need.contains(Evidence::FLAGS) && read? == flags.len() {
             stretches.columns.of_mut(Column::TailFlags).resize(stretches.entries.len(), UNREAD);
             stretches.columns.set(Column::Flags, slot, flags[0].bits());
             stretches.columns.set(Column::TailFlags, slot, flags[1].bits());
@@ -505,17 +505,17 @@ fn look_up_piece(
                 stretches.columns.set(column, slot, word[0]);
             }
         }
-        if need.contains(Facts::ORDER) {
+        if need.contains(Evidence::ORDER) {
             let folio = Folio::find(machine, head, flags[0])?;
             let order = folio.map_or(UNREAD, |folio| folio.order.into());
             stretches.columns.set(Column::Orders, slot, order);
         }
-        if need.intersects(Facts::RECORDS) {
+        if need.intersects(Evidence::RECORDS) {
             stretches.columns.holders.resize(stretches.entries.len(), None);
             let holders = stretches.columns.holders.get_mut(slot..=slot).unwrap_or_default();
             kernel_record::read_holders(machine, head, need, holders)?;
         }
-        if need.contains(Facts::COUNTS) {
+        if need.contains(Evidence::COUNTS) {
             match map_counts(machine, head, flags[0], stride)? {
                 HugeMapCounts::Same(count) => stretches.columns.set(Column::Counts, slot, count),
                 HugeMapCounts::Each(counts) => differing.push((slot, counts)),

@@ -52,14 +52,14 @@ fn may_be_huge(part: &[PageMapEntry]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::inspect::{AddressSpace, Facts, Page};
+    use crate::inspect::{AddressSpace, Evidence, Page};
     use crate::process::Target;
     use crate::process::fake::{HUGE, PRESENT, World, region};
     use std::sync::atomic::{AtomicU64, Ordering};
 
     fn swept(target: &Target) -> Vec<Page> {
         let space = AddressSpace::of(target).expect("a space");
-        let mut sweep = space.pages(&space.spans(), Facts::COUNTS);
+        let mut sweep = space.pages(&space.spans(), Evidence::COUNTS);
         let mut pages = Vec::new();
         while let Some(chunk) = sweep.next().expect("a sweep") {
             pages.extend(chunk.pages());

@@ -28,7 +28,7 @@ use super::address_space::AddressSpace;
 use super::classify::{Backing, KernelBehaviour as _};
 use super::filter::Question;
 use super::ordered_pool::{Pool, TaskSize, Work};
-use super::page::{Facts, Page};
+use super::page::{Evidence, Page};
 use super::states::StateSet;
 use super::{Error, Result};
 use crate::budget::Budget;
@@ -55,7 +55,7 @@ pub struct Sweep {
 
 impl AddressSpace {
     /// The pages of `ranges` (in order, disjoint), in address order. Addresses in no region are left out, unless
-    /// [`Facts::HOLES`](super::Facts::HOLES) asks for them.
+    /// [`Evidence::HOLES`](super::Evidence::HOLES) asks for them.
     pub fn pages(&self, ranges: &[AddressRange], question: impl Into<Question>) -> Sweep {
         let question = question.into().with_implied(self);
         let plan = Plan::new(self, ranges, question.need);
@@ -364,18 +364,18 @@ impl Batch {
             }
             left = later;
         }
-        if question.need.intersects(Facts::CONTENT | Facts::SHARED_CONTENT) {
+        if question.need.intersects(Evidence::CONTENT | Evidence::SHARED_CONTENT) {
             behind::find_backing(stretches, space, question.need);
         }
         behind::find_slots(stretches, space)?;
-        if question.need.contains(Facts::TABLES) {
+        if question.need.contains(Evidence::TABLES) {
             tables::read_tables(stretches, space)?;
         }
-        if question.need.contains(Facts::DEVICE_FRAMES) {
+        if question.need.contains(Evidence::DEVICE_FRAMES) {
             tables::read_devices(stretches, space)?;
         }
         frames::look_up_frames(stretches, wanted, space, question)?;
-        if question.need.contains(Facts::OWNERS) {
+        if question.need.contains(Evidence::OWNERS) {
             frames::set_exclusive(stretches, wanted, space, question.need)?;
         }
         Ok(())
@@ -393,7 +393,7 @@ impl Batch {
     }
 
     /// One of the stretches that were read, in address order.
-    pub fn chunk<'a>(&'a self, index: usize, space: &'a AddressSpace, need: Facts) -> Option<Chunk<'a>> {
+    pub fn chunk<'a>(&'a self, index: usize, space: &'a AddressSpace, need: Evidence) -> Option<Chunk<'a>> {
         let stretch = self.stretches.all.get(index)?;
         Some(self.stretches.chunk(stretch, space, need))
     }
@@ -472,7 +472,7 @@ fn scan_marks(
 ) -> process::Result<Option<Range<usize>>> {
     let target = space.target();
     let mut wanted = Categories::empty();
-    if question.need.contains(Facts::HUGE) {
+    if question.need.contains(Evidence::HUGE) {
         wanted |= Categories::HUGE;
     }
     // The flags of a frame say whether it is the zero page; without them the scan does.

@@ -7,7 +7,7 @@
 //! are needed, pages that a scan finds present are not read, and scans go on as long as they find long stretches.
 
 use super::super::address_space::AddressSpace;
-use super::super::page::Facts;
+use super::super::page::Evidence;
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::process::{self, Categories};
 use std::collections::VecDeque;
@@ -60,7 +60,7 @@ pub(super) enum Action {
 /// Plans a sweep, step by step.
 pub(super) struct Plan {
     space: AddressSpace,
-    need: Facts,
+    need: Evidence,
     categories: Categories,
     /// Bytes of a huge mapping, if one entry for each is enough.
     huge_bytes: Option<u64>,
@@ -83,7 +83,7 @@ struct PlannedRegion {
 
 impl Plan {
     /// Plans a sweep of `spans` (whole pages, in order, disjoint).
-    pub fn new(space: &AddressSpace, spans: &[AddressRange], need: Facts) -> Self {
+    pub fn new(space: &AddressSpace, spans: &[AddressRange], need: Evidence) -> Self {
         let page = space.page();
         let target = space.target();
         // Huge mappings are found even if nobody asks for them: they cost less to read.
@@ -125,11 +125,11 @@ impl Plan {
         match step.action {
             Action::Read => pages + REGION_PAGES,
             // Where map counts differ, a word of each file for each page is held.
-            Action::ReadHuge if self.need.contains(Facts::COUNTS) => pages,
-            Action::ReadHuge if self.need.intersects(Facts::WORDS) => pages / 4,
+            Action::ReadHuge if self.need.contains(Evidence::COUNTS) => pages,
+            Action::ReadHuge if self.need.intersects(Evidence::WORDS) => pages / 4,
             Action::ReadHuge => pages / 32,
             // Nothing to read, but the caller looks at each page.
-            Action::Skip if self.need.contains(Facts::EACH) => pages / 64,
+            Action::Skip if self.need.contains(Evidence::EACH) => pages / 64,
             // A few queries of its backing content, unless that changes from page to page.
             Action::Skip if self.reads_content(step) => pages / 16,
             Action::Skip | Action::Present => 0,
@@ -139,7 +139,7 @@ impl Plan {
     /// Whether page tables are read of a region in which neither the page map nor a scan finds anything.
     fn reads_device(&self, region: usize) -> bool {
         let viewed = self.space.regions().get(region);
-        self.need.contains(Facts::DEVICE_FRAMES) && viewed.is_some_and(|viewed| self.space.is_of_device(viewed))
+        self.need.contains(Evidence::DEVICE_FRAMES) && viewed.is_some_and(|viewed| self.space.is_of_device(viewed))
     }
 
     /// Whether the backing content of an empty stretch is read.
@@ -152,7 +152,7 @@ impl Plan {
     fn cut(&mut self, step: PlanStep) -> PlanStep {
         let most = match step.action {
             Action::Skip if self.reads_content(&step) => CONTENT_PAGES,
-            Action::Skip if self.need.contains(Facts::EACH) => SKIP_PAGES,
+            Action::Skip if self.need.contains(Evidence::EACH) => SKIP_PAGES,
             _ => return step,
         };
         let (range, rest) = split(step.range, self.aligned(step.range, most));
@@ -170,7 +170,7 @@ impl Plan {
         let index = self.next;
         let here = self.space.regions().get(index).and_then(|viewed| viewed.range().intersection(span));
         let hole_end = here.map_or(span.end(), |here| here.start());
-        if let (Some(range), true) = (AddressRange::new(span.start(), hole_end), self.need.contains(Facts::HOLES)) {
+        if let (Some(range), true) = (AddressRange::new(span.start(), hole_end), self.need.contains(Evidence::HOLES)) {
             self.push(None, range, Action::Skip);
         }
         if let Some(here) = here {
@@ -291,7 +291,7 @@ impl Plan {
     /// Plans reads of `range`, in parts that do not cut huge pages.
     fn read(&mut self, region: usize, range: AddressRange, action: Action) {
         let pages = match action {
-            Action::ReadHuge if !self.need.contains(Facts::COUNTS) => 4 * READ_PAGES,
+            Action::ReadHuge if !self.need.contains(Evidence::COUNTS) => 4 * READ_PAGES,
             _ => READ_PAGES,
         };
         let mut left = Some(range);
@@ -355,7 +355,7 @@ mod tests {
         let world = World { scans: false, ..World::new([region(0x1000, PAGES)]) };
         let (_, target) = world.target();
         let space = AddressSpace::of(&target).expect("a space");
-        let mut plan = Plan::new(&space, &space.spans(), Facts::ENTRIES);
+        let mut plan = Plan::new(&space, &space.spans(), Evidence::ENTRIES);
         let (mut pages, mut most) = (0, 0);
         while let Some(step) = plan.next().expect("a step") {
             assert_eq!(step.action, Action::Read);
@@ -375,7 +375,7 @@ mod tests {
         }
         let (_, target) = world.target();
         let space = AddressSpace::of(&target).expect("a space");
-        for (need, most) in [(Facts::COUNTS | Facts::FLAGS, READ_PAGES), (Facts::FLAGS, 2 * READ_PAGES)] {
+        for (need, most) in [(Evidence::COUNTS | Evidence::FLAGS, READ_PAGES), (Evidence::FLAGS, 2 * READ_PAGES)] {
             let mut plan = Plan::new(&space, &space.spans(), need);
             let (mut pages, mut longest) = (0, 0);
             while let Some(step) = plan.next().expect("a step") {
@@ -396,7 +396,7 @@ mod tests {
         let world = World { scans: true, ..World::new([file]) };
         let (_, target) = world.target();
         let space = AddressSpace::of(&target).expect("a space");
-        for (need, most) in [(Facts::CONTENT, CONTENT_PAGES), (Facts::empty(), PAGES)] {
+        for (need, most) in [(Evidence::CONTENT, CONTENT_PAGES), (Evidence::empty(), PAGES)] {
             let mut plan = Plan::new(&space, &space.spans(), need);
             let (mut pages, mut longest, mut weight) = (0, 0, 0);
             while let Some(step) = plan.next().expect("a step") {
@@ -407,7 +407,7 @@ mod tests {
             }
             assert_eq!(pages, PAGES);
             assert!(longest <= most, "{longest} pages at a time");
-            assert_eq!(weight > 0, need.contains(Facts::CONTENT));
+            assert_eq!(weight > 0, need.contains(Evidence::CONTENT));
         }
     }
 }

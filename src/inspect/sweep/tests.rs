@@ -2,14 +2,14 @@
 
 use super::Sweep;
 use crate::budget::{Budget, OutOfBudget};
-use crate::inspect::{AddressSpace, Error, Facts, Filter, Page, Question};
+use crate::inspect::{AddressSpace, Error, Evidence, Filter, Page, Question};
 use crate::kernel::{Kind, PageFlags, PageSize, Region, State, VirtualAddress};
 use crate::process::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
 use crate::process::{BackingContent, Liveness, Target};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-fn swept(target: &Target, need: Facts) -> (Vec<Page>, Sweep) {
+fn swept(target: &Target, need: Evidence) -> (Vec<Page>, Sweep) {
     let space = AddressSpace::of(target).expect("a space");
     let mut pages = Vec::new();
     let mut sweep = space.pages(&space.spans(), need);
@@ -51,7 +51,7 @@ fn a_small_region_is_read_straight() {
     let mut world = World::new([region(0x100, 64)]);
     world.maps(0x110, 8, 5000);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Facts::ENTRIES);
+    let (pages, _) = swept(&target, Evidence::ENTRIES);
     assert_complete(&world, &pages);
     assert_eq!(pages.len(), 3, "neighbours that are the same come together: {pages:?}");
     assert_eq!((read(&world.entries_read), read(&world.scanned)), (64, 0));
@@ -64,7 +64,7 @@ fn empty_memory_is_not_read() {
         world.maps(0x1000 + part * 4_000_000, 1, 10_000 + 7 * part);
     }
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Facts::ENTRIES);
+    let (pages, _) = swept(&target, Evidence::ENTRIES);
     assert_complete(&world, &pages);
     assert!(read(&world.entries_read) <= 2 * 1000, "{}", read(&world.entries_read));
     assert!(pages.len() < 2100, "{}", pages.len());
@@ -76,7 +76,7 @@ fn dense_memory_is_hardly_scanned() {
     let mut world = World::new([region(0x1000, pages_in)]);
     world.maps(0x1000, pages_in, 1 << 20);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Facts::ENTRIES);
+    let (pages, _) = swept(&target, Evidence::ENTRIES);
     assert_complete(&world, &pages);
     assert_eq!(read(&world.entries_read), pages_in);
     let scanned = read(&world.scanned);
@@ -89,7 +89,7 @@ fn dense_then_empty_then_dense() {
     world.maps(0x1000, 10_000, 1 << 20);
     world.maps(0x1000 + (1 << 29), 10_000, 1 << 21);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Facts::ENTRIES);
+    let (pages, _) = swept(&target, Evidence::ENTRIES);
     assert_complete(&world, &pages);
     assert!(read(&world.entries_read) < 400_000, "{}", read(&world.entries_read));
 }
@@ -121,18 +121,18 @@ fn for_states_alone_present_pages_are_not_read() {
     }
     world.maps_huge(0x2000_0000 + HUGE, 1 << 18);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Facts::empty());
+    let (pages, _) = swept(&target, Evidence::empty());
     let entries = read(&world.entries_read);
     // A region's first pages are always scanned. The last part is read, and a little beyond.
     assert!(entries < 100_000, "{entries}");
-    let (plain, _) = swept(&target, Facts::ENTRIES);
+    let (plain, _) = swept(&target, Evidence::ENTRIES);
     assert_complete(&world, &plain);
     assert_eq!(states(&pages), states(&plain));
     for page in pages.iter().filter(|page| page.state() == State::Present) {
         assert_eq!((page.frame(), page.kind), (None, None), "not looked at");
     }
     // Holes need no entries.
-    let (with_holes, _) = swept(&target, Facts::HOLES);
+    let (with_holes, _) = swept(&target, Evidence::HOLES);
     assert_eq!(with_holes, pages);
 }
 
@@ -147,7 +147,7 @@ fn huge_mappings_that_are_split_under_way_are_read_page_by_page() {
     world.entries.insert(3 * HUGE - 1, PRESENT | EXCLUSIVE | 7);
     world.entries.insert(5 * HUGE, PRESENT | EXCLUSIVE | 9);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Facts::ENTRIES);
+    let (pages, _) = swept(&target, Evidence::ENTRIES);
     assert_complete(&world, &pages);
 }
 
@@ -163,7 +163,7 @@ fn without_a_scan_the_same_comes() {
     }
     world.scans = false;
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Facts::HUGE | Facts::KINDS);
+    let (pages, _) = swept(&target, Evidence::HUGE | Evidence::KINDS);
     assert_complete(&world, &pages);
     let in_the_small = |page: &Page| page.address.get() >= 0x20000 * PAGE;
     let of_no_folio = |page: &Page| page.frame().is_some_and(|frame| frame.get() < 1 << 21);
@@ -180,7 +180,7 @@ fn huge_mappings_cost_one_entry_and_two_flag_words() {
         world.maps_huge(4 * part * HUGE, (100 + 3 * part) * HUGE);
     }
     let (world, target) = world.target();
-    let need = Facts::HUGE | Facts::FLAGS | Facts::COUNTS;
+    let need = Evidence::HUGE | Evidence::FLAGS | Evidence::COUNTS;
     let (pages, _) = swept(&target, need);
     assert_complete(&world, &pages);
     let probe = read(&world.entries_read);
@@ -211,7 +211,7 @@ fn map_counts_that_differ_inside_a_huge_mapping() {
         *flags &= !PageFlags::OWNER_2.bits();
     }
     let (world, target) = world.target();
-    for need in [Facts::HUGE | Facts::COUNTS, Facts::HUGE | Facts::COUNTS | Facts::FLAGS] {
+    for need in [Evidence::HUGE | Evidence::COUNTS, Evidence::HUGE | Evidence::COUNTS | Evidence::FLAGS] {
         let (pages, _) = swept(&target, need);
         assert_complete(&world, &pages);
         for page in &pages {
@@ -219,7 +219,7 @@ fn map_counts_that_differ_inside_a_huge_mapping() {
                 let frame = one.frame().expect("a frame").get();
                 assert_eq!(one.map_count, world.counts.get(&frame).copied(), "{one:?}");
                 assert_eq!(one.huge, Some(true));
-                if need.contains(Facts::FLAGS) {
+                if need.contains(Evidence::FLAGS) {
                     assert_eq!(one.flags.map(|flags| flags.bits()), world.flags.get(&frame).copied());
                 }
             }
@@ -238,7 +238,7 @@ fn words_of_frames_are_joined_in_any_order_of_frames() {
         world.counts.insert(frame, frame % 5);
     }
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Facts::FLAGS | Facts::COUNTS);
+    let (pages, _) = swept(&target, Evidence::FLAGS | Evidence::COUNTS);
     assert_complete(&world, &pages);
     for page in pages.iter().filter(|page| page.state() == State::Present) {
         let frame = page.frame().expect("a frame").get();
@@ -257,12 +257,12 @@ fn only_possible_zero_pages_are_scanned_for() {
     world.entries.insert(0x5001, PRESENT | 9000);
     world.entries.insert(0x5002, PRESENT | FILE | 9001);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Facts::KINDS);
+    let (pages, _) = swept(&target, Evidence::KINDS);
     assert!(read(&world.scanned) <= 3, "{}", read(&world.scanned));
     let kinds: Vec<_> = pages.iter().filter(|page| page.state() == State::Present).map(|page| page.kind).collect();
     let anonymous = Some(Kind::Anonymous);
     assert_eq!(kinds, [anonymous, Some(Kind::Zero), anonymous, Some(Kind::HugeZero)]);
-    let (pages, _) = swept(&target, Facts::ENTRIES);
+    let (pages, _) = swept(&target, Evidence::ENTRIES);
     let second = pages.iter().find(|page| page.address.get() == 0x5000 * PAGE);
     assert_eq!(second.and_then(|page| page.kind), None, "not looked at: not told");
 }
@@ -275,7 +275,7 @@ fn zero_pages_with_consecutive_frames_keep_them() {
         world.flags.insert(frame, PageFlags::ZERO_PAGE.bits());
     }
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Facts::KINDS | Facts::FLAGS);
+    let (pages, _) = swept(&target, Evidence::KINDS | Evidence::FLAGS);
     assert!(pages.iter().all(|page| page.kind == Some(Kind::Zero)));
     assert_complete(&world, &pages);
 }
@@ -288,7 +288,7 @@ fn zero_pages_come_together_where_frames_are_hidden() {
     }
     world.hidden = true;
     let (_, target) = world.target();
-    let (pages, _) = swept(&target, Facts::KINDS);
+    let (pages, _) = swept(&target, Evidence::KINDS);
     let pages: Vec<_> = pages.iter().map(|page| (page.kind, page.pages)).collect();
     assert_eq!(pages, [(Some(Kind::Zero), 3)]);
 }
@@ -305,7 +305,7 @@ fn the_configuration_is_read_only_for_huge_mappings() {
         }
         let log = Arc::default();
         let target = world.target().1.recorded(&log);
-        _ = swept(&target, Facts::OWNERS | Facts::HUGE);
+        _ = swept(&target, Evidence::OWNERS | Evidence::HUGE);
         let is_read = log.take().kept.iter().any(|read| read.file.contains("config"));
         assert_eq!(is_read, has_huge);
     }
@@ -338,7 +338,7 @@ fn orders_of_folios() {
     world.maps(0x8005, 1, 0x4000);
     make_folio(&mut world, 0x4000, 9);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Facts::ORDER);
+    let (pages, _) = swept(&target, Evidence::ORDER);
     let orders: Vec<_> = pages
         .iter()
         .filter(|page| page.state() == State::Present)
@@ -365,7 +365,7 @@ fn of_pages_that_a_filter_leaves_out_only_its_own_needs_are_read() {
     }
     let (world, target) = world.target();
     let space = AddressSpace::of(&target).expect("a space");
-    let shown = Facts::KINDS | Facts::FLAGS | Facts::COUNTS | Facts::HUGE | Facts::ORDER;
+    let shown = Evidence::KINDS | Evidence::FLAGS | Evidence::COUNTS | Evidence::HUGE | Evidence::ORDER;
     let walk = |filter: &Filter| {
         let mut kept = Vec::new();
         let mut pages = space.pages(&space.spans(), Question::of_kept(filter, shown));
@@ -374,18 +374,19 @@ fn of_pages_that_a_filter_leaves_out_only_its_own_needs_are_read() {
         }
         kept
     };
-    let absent = Filter::new(Facts::empty(), |page, _| page.state() != State::Present);
+    let absent = Filter::new(Evidence::empty(), |page, _| page.state() != State::Present);
     let kept = walk(&absent);
     assert_eq!(kept.iter().map(|page| page.pages).sum::<u64>(), HUGE);
     assert_eq!((read(&world.flags_read), read(&world.counts_read)), (0, 0));
     // Flags decide. The rest is read only of the few that are kept.
-    let dirty = Filter::new(Facts::FLAGS, |page, _| page.flags.is_some_and(|flags| flags.contains(PageFlags::DIRTY)));
+    let dirty =
+        Filter::new(Evidence::FLAGS, |page, _| page.flags.is_some_and(|flags| flags.contains(PageFlags::DIRTY)));
     let kept = walk(&dirty);
     assert_eq!(kept.iter().map(|page| page.pages).sum::<u64>(), 10);
     assert!(kept.iter().all(|page| page.map_count == Some(1) && page.order == Some(0)));
     assert_eq!(read(&world.counts_read), 10);
     // The pages that are kept are the same as without a filter.
-    let present = Filter::new(Facts::empty(), |page, _| page.state() == State::Present);
+    let present = Filter::new(Evidence::empty(), |page, _| page.state() == State::Present);
     let (all, _) = swept(&target, shown);
     let all: Vec<_> = all.into_iter().filter(|page| present.matches(page, None)).collect();
     assert_eq!(walk(&present), all);
@@ -396,7 +397,7 @@ fn pages_come_one_by_one_if_asked_for() {
     let mut world = World::new([region(0x1000, 30)]);
     world.maps(0x1005, 10, 4000);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Facts::EACH | Facts::FRAMES);
+    let (pages, _) = swept(&target, Evidence::EACH | Evidence::FRAMES);
     assert_eq!(pages.len(), 30);
     assert_complete(&world, &pages);
 }
@@ -407,7 +408,7 @@ fn holes_come_when_asked_for() {
     let space = AddressSpace::of(&target).expect("a space");
     let span = region(0x800, 0x3000).range;
     let mut states = Vec::new();
-    let mut all = space.pages(&[span], Facts::HOLES);
+    let mut all = space.pages(&[span], Evidence::HOLES);
     while let Some(chunk) = all.next().expect("a sweep") {
         states.extend(chunk.pages().map(|page| (page.state(), page.pages)));
     }
@@ -419,7 +420,7 @@ fn holes_come_when_asked_for() {
 fn beyond_the_page_map() {
     let kernel_half = (1 << 52) - 0xa00;
     let (_, target) = World::new([region(kernel_half, 1), region(kernel_half + 16, 1000)]).target();
-    let (pages, _) = swept(&target, Facts::KINDS | Facts::FLAGS);
+    let (pages, _) = swept(&target, Evidence::KINDS | Evidence::FLAGS);
     assert!(pages.iter().all(|page| page.state() == State::Outside));
     assert_eq!(pages.iter().map(|page| page.pages).sum::<u64>(), 1001);
 }
@@ -435,13 +436,13 @@ fn many_cores_keep_the_order() {
     }
     world.maps(0x1_000_000, 50, 33);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Facts::ENTRIES);
+    let (pages, _) = swept(&target, Evidence::ENTRIES);
     assert_complete(&world, &pages);
     assert_eq!(read(&world.entries_read), pages_in + 100);
     // And it can be stopped there too.
     let space = AddressSpace::of(&target).expect("a space");
     let interrupt = Arc::<AtomicBool>::default();
-    let mut sweep = space.pages(&space.spans(), Facts::ENTRIES).within(Budget::until(Arc::clone(&interrupt)));
+    let mut sweep = space.pages(&space.spans(), Evidence::ENTRIES).within(Budget::until(Arc::clone(&interrupt)));
     for chunks in 0.. {
         if chunks == 10 {
             interrupt.store(true, Ordering::Relaxed);
@@ -462,12 +463,12 @@ fn changes_are_said() {
     let (world, target) = World::new([region(0x1000, 10), region(0x2000, 10)]).target();
     let space = AddressSpace::of(&target).expect("a space");
     world.regions.lock().expect("a lock")[1] = region(0x2000, 11);
-    let mut again = space.pages(&space.spans(), Facts::ENTRIES);
+    let mut again = space.pages(&space.spans(), Evidence::ENTRIES);
     while again.next().expect("a sweep").is_some() {}
     assert_eq!(again.changed_ranges(), [region(0x2000, 10).range]);
     for (now, error) in [(Liveness::Exited, "exited"), (Liveness::Executed, "executed")] {
         *world.watched.liveness.lock().expect("a lock") = Some(now);
-        let mut gone = space.pages(&space.spans(), Facts::ENTRIES);
+        let mut gone = space.pages(&space.spans(), Evidence::ENTRIES);
         let gone = loop {
             match gone.next() {
                 Ok(chunk) => assert!(chunk.is_some(), "it is {error}"),
@@ -505,12 +506,12 @@ fn backing_content_is_read_only_where_it_matters() {
         (0x1_0fff, is(false)),
     ]);
     let (world, target) = world.target();
-    let (pages, _) = swept(&target, Facts::ENTRIES);
+    let (pages, _) = swept(&target, Evidence::ENTRIES);
     assert_complete(&world, &pages);
     assert_eq!(read(&world.behind_asked), 0);
     assert!(pages.iter().all(|page| page.content.is_none()));
 
-    let (pages, _) = swept(&target, Facts::CONTENT);
+    let (pages, _) = swept(&target, Evidence::CONTENT);
     assert_complete(&world, &pages);
     // Not for memory without a file, nor where everything is mapped. The long region comes in two stretches.
     assert_eq!(read(&world.behind_asked), 4);
@@ -537,7 +538,7 @@ fn backing_content_is_read_only_where_it_matters() {
     }
     let space = AddressSpace::of(&target).expect("a space");
     let mut unknown = 0;
-    let mut pages = space.pages(&space.spans(), Facts::CONTENT);
+    let mut pages = space.pages(&space.spans(), Evidence::CONTENT);
     while let Some(chunk) = pages.next().expect("a sweep") {
         unknown += chunk.unknown_content().map(|(pages, _)| pages).sum::<u64>();
     }
@@ -558,7 +559,7 @@ fn holes_after_the_end_of_the_page_map_are_outside() {
     ] {
         let mut states = Vec::new();
         let span = region(first, pages).range;
-        let mut all = space.pages(&[span], Facts::HOLES);
+        let mut all = space.pages(&[span], Evidence::HOLES);
         while let Some(chunk) = all.next().expect("a sweep") {
             states.extend(chunk.pages().map(|page| (page.state(), page.pages)));
         }

@@ -5,7 +5,7 @@ use super::words::{SampledPage, WordSample, spanning};
 use crate::inspect::StateSet;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{PageObservation, RegionFacts, classify};
-use crate::inspect::page::Facts;
+use crate::inspect::page::Evidence;
 use crate::kernel::physical::ZoneLookup;
 use crate::kernel::{AddressRange, PageSize, Region, State, VirtualAddress};
 use crate::report::{EventKind, FlagNames, NetEffect, PageFacts};
@@ -32,7 +32,7 @@ impl<'a> Pair<'a> {
     /// What changed, of the addresses `within` if they are given: regions first, then pages in address order.
     pub fn changes(
         self,
-        extra: Facts,
+        extra: Evidence,
         join: JoinRule,
         within: Option<&'a [AddressRange]>,
     ) -> impl Iterator<Item = Change> + use<'a> {
@@ -136,7 +136,7 @@ impl<'a> Pair<'a> {
 /// Joins neighbouring pages that changed the same way.
 struct Merger<'a> {
     pair: Pair<'a>,
-    extra: Facts,
+    extra: Evidence,
     join: JoinRule,
     /// Whether both samples tell huge mappings: a split or collapse shows only then.
     tells_huge: bool,
@@ -238,14 +238,14 @@ fn event_kinds(
     before: State,
     now: SampledPage,
     after: State,
-    extra: Facts,
+    extra: Evidence,
 ) -> (Option<EventKind>, impl Iterator<Item = EventKind> + use<>) {
     let same_frame = before == State::Present && after == State::Present && then.entry.frame() == now.entry.frame();
-    let flags = same_frame && extra.contains(Facts::FLAGS) && then.flags != now.flags;
-    let counts = same_frame && extra.contains(Facts::COUNTS) && then.map_count != now.map_count;
+    let flags = same_frame && extra.contains(Evidence::FLAGS) && then.flags != now.flags;
+    let counts = same_frame && extra.contains(Evidence::COUNTS) && then.map_count != now.map_count;
     let main = main_kind(then, before, now, after);
     // A page that comes has the bit of its region, and one that the kernel puts together has it too.
-    let soft_dirty = extra.contains(Facts::SOFT_DIRTY)
+    let soft_dirty = extra.contains(Evidence::SOFT_DIRTY)
         && !then.entry.is_soft_dirty()
         && now.entry.is_soft_dirty()
         && [before, after].into_iter().all(|state| Residence::of(state) != Residence::Nowhere)
@@ -330,7 +330,7 @@ mod tests {
 
     fn said(before: (u64, State), after: (u64, State)) -> Vec<EventKind> {
         let (then, now) = (page(before.0, false), page(after.0, false));
-        let (main, others) = event_kinds(then, before.1, now, after.1, Facts::SOFT_DIRTY);
+        let (main, others) = event_kinds(then, before.1, now, after.1, Evidence::SOFT_DIRTY);
         main.into_iter().chain(others).collect()
     }
 

@@ -9,7 +9,7 @@ use crate::budget::Budget;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{Backing, SwapTypes};
 use crate::inspect::memory::{MemoryRead, MemoryReader, ReadEnd};
-use crate::inspect::page::Facts;
+use crate::inspect::page::Evidence;
 use crate::inspect::{Error, Result};
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::process::{self, Target};
@@ -23,7 +23,7 @@ const CHUNK: usize = 1 << 20;
 /// The page map of a process at one time, with its regions.
 pub struct Snapshot {
     sample: WordSample,
-    extra: Facts,
+    extra: Evidence,
     areas: SwapTypes,
     present: u64,
     swapped: u64,
@@ -37,7 +37,7 @@ pub struct Snapshot {
 #[must_use = "it reads only when it is advanced or finished"]
 pub struct OpenSnapshot {
     sampling: OpenSample,
-    extra: Facts,
+    extra: Evidence,
     areas: SwapTypes,
     budget: Budget,
     progress: SnapshotProgress,
@@ -206,14 +206,14 @@ pub struct SharedPages {
 }
 
 impl Snapshot {
-    /// Begins a snapshot of `spans`. In `extra`, [`Facts::FLAGS`] and [`Facts::COUNTS`] keep flags and map counts, and
-    /// [`Facts::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`AddressSpace::require`] first.
-    /// [`Facts::KINDS`] tells pages of zeros, where flags or the scan can be read. With `contents`, resident pages are
+    /// Begins a snapshot of `spans`. In `extra`, [`Evidence::FLAGS`] and [`Evidence::COUNTS`] keep flags and map counts, and
+    /// [`Evidence::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`AddressSpace::require`] first.
+    /// [`Evidence::KINDS`] tells pages of zeros, where flags or the scan can be read. With `contents`, resident pages are
     /// read and hashed.
-    pub fn begin(space: &AddressSpace, spans: Vec<AddressRange>, extra: Facts, contents: bool) -> OpenSnapshot {
+    pub fn begin(space: &AddressSpace, spans: Vec<AddressRange>, extra: Evidence, contents: bool) -> OpenSnapshot {
         let total = spans.iter().map(|span| span.pages(space.page())).sum();
         OpenSnapshot {
-            sampling: OpenSample::new(space.clone(), spans, [extra, Facts::empty()], &PageWords::default()),
+            sampling: OpenSample::new(space.clone(), spans, [extra, Evidence::empty()], &PageWords::default()),
             extra,
             areas: SwapTypes::of(space),
             budget: Budget::unlimited(),
@@ -234,7 +234,7 @@ impl Snapshot {
     }
 
     /// What it keeps beside the entries: flags, map counts, soft-dirty bits.
-    pub fn extra(&self) -> Facts {
+    pub fn extra(&self) -> Evidence {
         self.extra
     }
 
@@ -305,7 +305,7 @@ impl Snapshot {
     /// Whether a write since `self` to some page of a writable region does not show in `later`: the page kept its
     /// frame, one of the two lacks its contents, and its soft-dirty bit was set already, or is not tracked.
     pub fn hides_writes(&self, later: &Snapshot, within: Option<&[AddressRange]>) -> bool {
-        let tracked = (self.extra & later.extra).contains(Facts::SOFT_DIRTY);
+        let tracked = (self.extra & later.extra).contains(Evidence::SOFT_DIRTY);
         let is_hidden = |then: SampledPage, now: SampledPage| {
             let stayed = then.entry.is_present() && now.entry.is_present() && then.entry.frame() == now.entry.frame();
             let has_contents = then.contents.is_some() && now.contents.is_some();

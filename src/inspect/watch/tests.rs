@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::budget::{Budget, OutOfBudget};
-use crate::inspect::{AddressSpace, Error, Facts};
+use crate::inspect::{AddressSpace, Error, Evidence};
 use crate::kernel::{Name, PageFlags};
 use crate::process::Target;
 use crate::process::fake::{EXCLUSIVE, HUGE, PAGE, World, region};
@@ -28,7 +28,7 @@ fn regions_that_change_during_a_sample_are_seen_as_they_are() {
     let mut world = World::new([region(0x1000, 10)]);
     world.maps(0x1000, 10, 500);
     let (world, target) = world.target();
-    let mut watcher = Watcher::new(Facts::empty());
+    let mut watcher = Watcher::new(Evidence::empty());
     assert_eq!(sample(&mut watcher, &target, || ()), []);
     let mut other = region(0x1005, 5);
     other.name = Name::from("[anon:other]");
@@ -53,7 +53,7 @@ fn a_sample_that_was_stopped_loses_nothing() {
     let mut world = World::new([region(0x1000, 10)]);
     world.maps(0x1000, 3, 500);
     let (_, target) = world.target();
-    let mut watcher = Watcher::new(Facts::empty());
+    let mut watcher = Watcher::new(Evidence::empty());
     assert_eq!(sample(&mut watcher, &target, || ()), []);
     let stopped = watcher.sample(&target, Budget::unlimited().at_most(0), |space| space.spans());
     assert!(matches!(stopped.err(), Some(Error::OutOfBudget(OutOfBudget::Steps))));
@@ -64,7 +64,7 @@ fn a_sample_that_was_stopped_loses_nothing() {
 fn pages_that_move_share_a_row_where_their_frames_follow_each_other() {
     let base = || World::new([region(0x1000, 10)]);
     let watched = |before: World, after: World| {
-        let mut watcher = Watcher::new(Facts::empty());
+        let mut watcher = Watcher::new(Evidence::empty());
         let ((_, before), (_, after)) = (before.target(), after.target());
         assert_eq!(sample(&mut watcher, &before, || ()), []);
         let changes = sample(&mut watcher, &after, || ());
@@ -133,7 +133,7 @@ fn a_page_on_another_node_is_told_apart() {
         world.target().1
     };
     let (before, after) = (world([10, 20, 1500]), world([1010, 30, 1600]));
-    let mut watcher = Watcher::new(Facts::empty());
+    let mut watcher = Watcher::new(Evidence::empty());
     assert_eq!(sample(&mut watcher, &before, || ()), []);
     let mut changes = sample(&mut watcher, &after, || ());
     changes.sort_by_key(|change| change.address);
@@ -161,7 +161,7 @@ fn a_copy_inside_a_huge_page() {
         }
         let (_, before) = before.target();
         let (_, after) = after.target();
-        let mut watcher = Watcher::new(Facts::empty());
+        let mut watcher = Watcher::new(Evidence::empty());
         assert_eq!(sample(&mut watcher, &before, || ()), []);
         let changes = sample(&mut watcher, &after, || ());
         let moved = changes.iter().filter(|change| change.kind != EventKind::Split);
@@ -200,7 +200,7 @@ fn regions_that_grow_into_a_range_and_out_of_it() {
     ] {
         for queries in [true, false] {
             let (world, target) = World { queries, ..World::new(before.clone()) }.target();
-            let mut watcher = Watcher::new(Facts::empty()).within(&[watched]);
+            let mut watcher = Watcher::new(Evidence::empty()).within(&[watched]);
             let mut look = || {
                 let look = watcher.sample(&target, Budget::unlimited(), |_| vec![watched]).expect("a sample");
                 assert_eq!(look.survival(), Survival::Alive);
@@ -231,7 +231,7 @@ fn a_page_that_the_other_maps_elsewhere_and_what_that_has_in_its_place() {
         world.entries.values_mut().for_each(|entry| *entry &= !(1 << 56));
         let (_, target) = world.target();
         let space = AddressSpace::of(&target).expect("a space");
-        Snapshot::begin(&space, space.spans(), Facts::FRAMES, false).finish().expect("a snapshot")
+        Snapshot::begin(&space, space.spans(), Evidence::FRAMES, false).finish().expect("a snapshot")
     };
     let here = snapshot(&[(0, 500), (1, 501), (2, 502), (4, 504), (5, 505)]);
     // 500 to 502 are two pages further, in place of 504 in one of them.

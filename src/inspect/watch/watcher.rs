@@ -7,7 +7,7 @@ use crate::budget::Budget;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{KernelBehaviour, SwapTypes};
 use crate::inspect::error::no_scan;
-use crate::inspect::page::Facts;
+use crate::inspect::page::Evidence;
 use crate::inspect::region::ViewedRegion;
 use crate::inspect::sweep::Chunk;
 use crate::inspect::{Backing, Error, Result};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Takes samples, and compares each with the last one.
 #[derive(Default)]
 pub struct Watcher {
-    pub(super) extra: Facts,
+    pub(super) extra: Evidence,
     /// Where all samples lie, if that does not change.
     pub(super) range: Option<Vec<AddressRange>>,
     pub(super) last: Option<Arc<WordSample>>,
@@ -27,10 +27,10 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// [`Facts::FLAGS`], [`Facts::COUNTS`] and [`Facts::SOFT_DIRTY`] in `extra` show also changes of flags, map
+    /// [`Evidence::FLAGS`], [`Evidence::COUNTS`] and [`Evidence::SOFT_DIRTY`] in `extra` show also changes of flags, map
     /// counts and soft-dirty bits. Check them with [`AddressSpace::require`] first.
-    pub fn new(extra: Facts) -> Watcher {
-        Watcher { extra: extra & (Facts::FLAGS | Facts::COUNTS | Facts::SOFT_DIRTY), ..Watcher::default() }
+    pub fn new(extra: Evidence) -> Watcher {
+        Watcher { extra: extra & (Evidence::FLAGS | Evidence::COUNTS | Evidence::SOFT_DIRTY), ..Watcher::default() }
     }
 
     /// All samples will lie in `ranges`: of the regions, only those there and next to them are asked for.
@@ -62,7 +62,7 @@ impl Watcher {
     }
 
     /// The changes that a watch of `spans` cannot observe here, each with the reason.
-    pub fn unobservable(space: &AddressSpace, spans: &[AddressRange], extra: Facts) -> Vec<(EventKind, Reason)> {
+    pub fn unobservable(space: &AddressSpace, spans: &[AddressRange], extra: Evidence) -> Vec<(EventKind, Reason)> {
         let mut blind = Vec::new();
         let available = space.availability();
         if let Err(reason) = &available.frames {
@@ -99,17 +99,17 @@ impl Watcher {
             blind.push((EventKind::Split, no_scan()));
             blind.push((EventKind::Collapsed, no_scan()));
         }
-        if extra.contains(Facts::FLAGS)
+        if extra.contains(Evidence::FLAGS)
             && let Err(reason) = &available.flags
         {
             blind.push((EventKind::FlagsChanged, reason.clone()));
         }
-        if extra.contains(Facts::COUNTS)
+        if extra.contains(Evidence::COUNTS)
             && let Err(reason) = &available.counts
         {
             blind.push((EventKind::MapCountChanged, reason.clone()));
         }
-        if extra.contains(Facts::SOFT_DIRTY)
+        if extra.contains(Evidence::SOFT_DIRTY)
             && let Err(reason) = &available.soft_dirty
         {
             blind.push((EventKind::SoftDirty, reason.clone()));
@@ -139,7 +139,7 @@ pub struct Look<'w> {
     watcher: &'w mut Watcher,
     target: &'w Target,
     budget: Budget,
-    more: Facts,
+    more: Evidence,
     stage: Stage,
     programs: u32,
     tries: u32,
@@ -189,7 +189,7 @@ impl Watcher {
             watcher: self,
             target,
             budget: Budget::unlimited(),
-            more: Facts::empty(),
+            more: Evidence::empty(),
             stage: Stage::Begin,
             programs: 0,
             tries: 0,
@@ -208,7 +208,7 @@ impl Look<'_> {
     }
 
     /// The same, with pages that have `more` facts, as far as they can be known here.
-    pub fn with(self, more: Facts) -> Self {
+    pub fn with(self, more: Evidence) -> Self {
         Look { more, ..self }
     }
 

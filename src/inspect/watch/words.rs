@@ -4,7 +4,7 @@ use crate::budget::Budget;
 use crate::inspect::Result;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{Backing, RegionFacts, SwapTypes};
-use crate::inspect::page::Facts;
+use crate::inspect::page::Evidence;
 use crate::inspect::sweep::raw::{ChunkContent, Column, EntryWords, UNREAD};
 use crate::inspect::sweep::{Chunk, Sweep};
 use crate::kernel::{AddressRange, PageFlags, PageMapEntry, PageSize, Region, VirtualAddress};
@@ -23,7 +23,7 @@ pub(super) struct PageWords {
     /// Index into the extents of the last sample: those before it end before the next chunk.
     cursor: usize,
     /// Which of flags and map counts are compared. More may have been read.
-    compared: Facts,
+    compared: Evidence,
 }
 
 /// Words that were read together.
@@ -101,7 +101,7 @@ pub(super) struct SampledPage {
 }
 
 /// `words` if `keep` contains `one`, otherwise nothing.
-fn words_if_asked(words: &[u64], keep: Facts, one: Facts) -> &[u64] {
+fn words_if_asked(words: &[u64], keep: Evidence, one: Evidence) -> &[u64] {
     if keep.contains(one) { words } else { &[] }
 }
 
@@ -146,7 +146,7 @@ fn is_in(stretches: &[(usize, usize)], index: usize) -> bool {
 }
 
 impl ExtentWords {
-    fn of(chunk: &Chunk<'_>, size: PageSize, keep: Facts) -> Option<ExtentWords> {
+    fn of(chunk: &Chunk<'_>, size: PageSize, keep: Evidence) -> Option<ExtentWords> {
         let ChunkContent::Read(words) = chunk.content else {
             return None;
         };
@@ -154,8 +154,8 @@ impl ExtentWords {
             first: size.index(chunk.start),
             stride: words.stride,
             entries: words.entries.to_vec(),
-            flags: words_if_asked(words.columns.of(Column::Flags), keep, Facts::FLAGS).to_vec(),
-            counts: words_if_asked(words.columns.of(Column::Counts), keep, Facts::COUNTS).to_vec(),
+            flags: words_if_asked(words.columns.of(Column::Flags), keep, Evidence::FLAGS).to_vec(),
+            counts: words_if_asked(words.columns.of(Column::Counts), keep, Evidence::COUNTS).to_vec(),
             huge: marked_entries(&words, Categories::HUGE).collect(),
             zero: zero_entries(&words).collect(),
             merged: merged_entries(&words).collect(),
@@ -164,15 +164,15 @@ impl ExtentWords {
     }
 
     /// Whether the words of `chunk` are the same. Nothing is decoded.
-    fn is_same(&self, chunk: &Chunk<'_>, size: PageSize, keep: Facts) -> bool {
+    fn is_same(&self, chunk: &Chunk<'_>, size: PageSize, keep: Evidence) -> bool {
         let ChunkContent::Read(words) = chunk.content else {
             return false;
         };
         self.first == size.index(chunk.start)
             && self.stride == words.stride
             && self.entries == words.entries
-            && self.flags == words_if_asked(words.columns.of(Column::Flags), keep, Facts::FLAGS)
-            && self.counts == words_if_asked(words.columns.of(Column::Counts), keep, Facts::COUNTS)
+            && self.flags == words_if_asked(words.columns.of(Column::Flags), keep, Evidence::FLAGS)
+            && self.counts == words_if_asked(words.columns.of(Column::Counts), keep, Evidence::COUNTS)
             && self.huge.iter().copied().eq(marked_entries(&words, Categories::HUGE))
             && self.zero.iter().copied().eq(zero_entries(&words))
             && self.merged.iter().copied().eq(merged_entries(&words))
@@ -205,7 +205,7 @@ impl ExtentWords {
 
 impl PageWords {
     /// Begins the next sample. Flags and map counts are compared if `keep` has them.
-    pub fn next(&self, keep: Facts) -> PageWords {
+    pub fn next(&self, keep: Evidence) -> PageWords {
         PageWords {
             extents: Vec::with_capacity(self.extents.len()),
             same: vec![false; self.extents.len()],
@@ -374,16 +374,21 @@ pub(super) struct OpenSample {
 impl OpenSample {
     /// Samples `spans`. Flags and map counts are read if `extra` has them, and what `more` needs as far as it can be
     /// known here. Words that are the same as in `before` will be shared with it.
-    pub fn new(space: AddressSpace, spans: Vec<AddressRange>, [extra, more]: [Facts; 2], before: &PageWords) -> Self {
+    pub fn new(
+        space: AddressSpace,
+        spans: Vec<AddressRange>,
+        [extra, more]: [Evidence; 2],
+        before: &PageWords,
+    ) -> Self {
         // Where frames are hidden, only the scan shows that a write has replaced the page of zeros.
         let hides_zeros = space.availability().frames.is_err();
-        let asks_kinds = extra.contains(Facts::KINDS);
-        let mut zeros = if asks_kinds || hides_zeros { Facts::KINDS } else { Facts::empty() };
-        zeros.set(Facts::FLAGS, asks_kinds && !space.target().process.has_scan());
+        let asks_kinds = extra.contains(Evidence::KINDS);
+        let mut zeros = if asks_kinds || hides_zeros { Evidence::KINDS } else { Evidence::empty() };
+        zeros.set(Evidence::FLAGS, asks_kinds && !space.target().process.has_scan());
         // Only flags show which pages are merged.
-        zeros.set(Facts::FLAGS, zeros.contains(Facts::FLAGS) || space.tells_merged_pages());
-        let extra = extra & (Facts::FLAGS | Facts::COUNTS);
-        let need = space.obtainable(Facts::HUGE | Facts::OWNERS | zeros | more) | extra | Facts::ENTRIES;
+        zeros.set(Evidence::FLAGS, zeros.contains(Evidence::FLAGS) || space.tells_merged_pages());
+        let extra = extra & (Evidence::FLAGS | Evidence::COUNTS);
+        let need = space.obtainable(Evidence::HUGE | Evidence::OWNERS | zeros | more) | extra | Evidence::ENTRIES;
         let pages = space.pages(&spans, need);
         OpenSample { space, spans, words: before.next(extra), pages }
     }

@@ -152,7 +152,7 @@ pub fn a_memfd_mapped_twice() {
         let ranges = [(first, 16), (second, 8)].map(|(start, pages)| support::range(start, pages * page_bytes()));
         let mut ranges = ranges.to_vec();
         ranges.sort_unstable();
-        let mut accounting = space.account(&ranges, Facts::empty(), false);
+        let mut accounting = space.account(&ranges, Evidence::empty(), false);
         let mut all = Account::default();
         while let Some(step) = accounting.next().expect("an account") {
             if let Some((_, region)) = step.region {

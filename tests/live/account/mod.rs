@@ -6,7 +6,7 @@ use super::puppet::Puppet;
 use super::support::{self, page_bytes, skip};
 use super::target::Target;
 use pmdb::inspect::account::{Account, Accounting, checks};
-use pmdb::inspect::{AddressSpace, Facts};
+use pmdb::inspect::{AddressSpace, Evidence};
 use pmdb::report::AccountClass::{self, *};
 use pmdb::report::AccountMark::{self, *};
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ pub fn account(target: &pmdb::Target, ranges: Option<(u64, u64)>, content: bool)
         Some((start, pages)) => vec![support::range(start, pages * page_bytes())],
         None => space.spans(),
     };
-    let mut accounting = space.account(&ranges, Facts::empty(), content);
+    let mut accounting = space.account(&ranges, Evidence::empty(), content);
     let (mut all, mut by_page) = (Account::default(), Account::default());
     let mut classes = BTreeMap::new();
     while let Some(step) = accounting.next().expect("an account") {

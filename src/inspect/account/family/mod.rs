@@ -11,7 +11,7 @@ pub use sums::{ClassSum, FamilySums};
 
 use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
-use super::super::page::Facts;
+use super::super::page::Evidence;
 use super::super::sweep::Sweep;
 use super::super::{Error, Result};
 use crate::budget::Budget;
@@ -198,7 +198,7 @@ impl Family {
             let space = AddressSpace::of(&target)?;
             let spans = space.spans();
             self.looked_at = (0, spans.iter().map(|span| span.pages(space.page())).sum());
-            let sweep = space.pages(&spans, Facts::FRAMES | Facts::ENTRIES).within(self.budget.clone());
+            let sweep = space.pages(&spans, Evidence::FRAMES | Evidence::ENTRIES).within(self.budget.clone());
             self.current = Some((space, sweep));
         }
         self.by_memory.insert(place.min(self.by_memory.len()), (process.pid, self.members.len()));

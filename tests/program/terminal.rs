@@ -1,5 +1,6 @@
 //! A program at a terminal. What it prints is read as soon as it comes: rexpect, which starts it, would look only every
 //! tenth of a second.
+#![allow(unsafe_code)]
 
 use regex_lite::Regex;
 use rexpect::process::{PtyProcess, Signal, WaitStatus};
@@ -8,6 +9,7 @@ use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::ops::Range;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -28,7 +30,17 @@ pub type Missing = String;
 
 impl Session {
     /// Starts the program. `patience` is reached only if an expected text does not come.
-    pub fn start(command: Command, patience: Duration) -> Session {
+    pub fn start(mut command: Command, patience: Duration) -> Session {
+        let all_to_default = || {
+            for signal in 1..32 {
+                // SAFETY: it sets how a signal is handled, which is allowed between fork and exec.
+                unsafe { libc::signal(signal, libc::SIG_DFL) };
+            }
+            Ok(())
+        };
+        // At a terminal no signal is ignored, even if the tests were started with nohup.
+        // SAFETY: it calls nothing but the above.
+        unsafe { command.pre_exec(all_to_default) };
         let process = PtyProcess::new(command).expect("it starts");
         let terminal = process.get_file_handle().expect("a terminal");
         rustix::fs::fcntl_setfl(&terminal, OFlags::RDWR | OFlags::NONBLOCK).expect("a terminal");

@@ -676,13 +676,22 @@ fn signals_that_end_the_prompt_give_the_terminal_back() {
         session.expect(PROMPT).expect("a prompt");
         let children = format!("/proc/{shell}/task/{shell}/children");
         let child = fs::read_to_string(children).expect("its children");
-        let child = child.trim().parse().expect("one child");
+        let child: i32 = child.trim().parse().expect("one child");
         let raw = rustix::process::Pid::from_raw(child).expect("a number");
         let number = rustix::process::Signal::from_named_raw(signal as i32).expect("a signal");
         rustix::process::kill_process(raw, number).expect("to send it");
-        let after = session.expect("over").expect("the end");
+        let ended = session.expect("over");
+        let after = ended.unwrap_or_else(|missing| panic!("{signal}: {missing}: {}", threads(child)));
         assert!(after.contains(&before), "{signal}: {before}: {after}");
     }
+}
+
+/// What each thread of a process waits for, and its signals, for the message of a failure.
+fn threads(process: i32) -> String {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let files = tasks.flat_map(|task| ["status", "wchan", "syscall"].map(|name| task.path().join(name)));
+    let texts = files.map(|file| format!("{}:\n{}\n", file.display(), fs::read_to_string(&file).unwrap_or_default()));
+    texts.collect()
 }
 
 #[test]

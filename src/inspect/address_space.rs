@@ -6,6 +6,7 @@ mod smaps;
 use super::Result;
 use super::classify::{Backing, KernelBehaviour, RegionFacts};
 use super::error::Availability;
+use super::heap::uses::HeapUses;
 use super::region::{Observer, ViewedRegion, backing};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::mounts::{FilesOn, MemoryFiles};
@@ -53,6 +54,7 @@ struct SpaceCache {
     kernel: OnceLock<(u32, u32)>,
     observer: OnceLock<process::Result<Observer>>,
     slots: OnceLock<process::Result<()>>,
+    heap_uses: OnceLock<Result<HeapUses>>,
 }
 
 impl AddressSpace {
@@ -203,6 +205,11 @@ impl AddressSpace {
     #[doc(hidden)]
     pub fn own_mappings_unknown(&self) -> Option<Reason> {
         Some(self.0.cache.observer.get()?.as_ref().err()?.clone().into())
+    }
+
+    /// What the pages are for the heaps, if that was found.
+    pub(super) fn heap_cache(&self) -> &OnceLock<Result<HeapUses>> {
+        &self.0.cache.heap_uses
     }
 
     /// Whether [`AddressSpace::regions`] are all that the target has.

@@ -254,6 +254,7 @@ impl AddressSpace {
             device_frame,
             content: reading.content.clone().ok(),
             slot: evidence.slot,
+            heap: None,
         };
         let offset = size.offset(address);
         let in_table = device_frame.and_then(|frame| frame.physical(size));

@@ -218,7 +218,7 @@ impl AddressSpace {
                 return Err(Error::Unknown { what, reason: reason.clone() });
             }
         }
-        Ok(())
+        if need.contains(Evidence::HEAP) { self.heap_uses().map(drop) } else { Ok(()) }
     }
 
     /// `need` with what has to be read for it. Everything but states needs entries, and orders need flags. Where pages

@@ -75,6 +75,7 @@ impl FrameRow {
             holders: self.holders,
             content: None,
             slot: None,
+            heap: None,
         }
     }
 }
@@ -117,8 +118,8 @@ pub struct FrameSweep {
 }
 
 /// The frames of `range` that the question keeps, in order, up to the end of physical memory. Neighbours that are the
-/// same come together, unless it has [`Evidence::EACH`]. Other facts that count are [`Evidence::FLAGS`], [`Evidence::COUNTS`],
-/// [`Evidence::ORDER`] and [`Evidence::CGROUPS`].
+/// same come together, unless it has [`Evidence::EACH`]. Other facts that count are [`Evidence::FLAGS`],
+/// [`Evidence::COUNTS`], [`Evidence::ORDER`] and [`Evidence::CGROUPS`].
 pub fn machine_frames(machine: &Arc<Machine>, range: FrameRange, question: impl Into<Question>) -> FrameSweep {
     let question = question.into();
     let reader = FrameReader { machine: Arc::clone(machine), zones: machine.zones().ok(), need: question.need() };

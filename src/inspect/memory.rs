@@ -1,7 +1,6 @@
 //! Reading memory without a page fault: only pages with a frame are read, and the frame is checked before and after.
 
 use super::Result;
-#[cfg(feature = "cli")]
 use super::{AddressSpace, classify::Backing};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, PageMapEntry, VirtualAddress};
@@ -106,7 +105,6 @@ pub fn is_resident(target: &Target, range: AddressRange) -> Result<bool> {
 ///
 /// # Errors
 /// The target is gone.
-#[cfg(feature = "cli")]
 pub fn has_memory(space: &AddressSpace) -> Result<bool> {
     let process = &space.target().process;
     if process.capture_times().is_none() {

@@ -1,5 +1,6 @@
 //! What a command sees of the address space: pages, one or many alike at a time.
 
+use super::heap::uses::HeapUse;
 use super::holders::FrameHolders;
 use super::states::StateSet;
 use crate::kernel::physical::{ZoneLookup, Zones};
@@ -55,6 +56,8 @@ bitflags! {
         const DEVICE_FRAMES = 1 << 17;
         /// [`Page::content`] of shared memory alone: which of its untouched pages may be in swap.
         const SHARED_CONTENT = 1 << 18;
+        /// [`Page::heap`], from a walk over the heaps.
+        const HEAP = 1 << 19;
     }
 }
 
@@ -149,6 +152,8 @@ pub struct Page {
     /// For a page of shared memory without an entry: the swap slot of the first of `pages`, where the kernel's own
     /// records show it. The others are in the following slots.
     pub slot: Option<SwapEntry>,
+    /// What it is for the heaps, when asked for.
+    pub heap: Option<HeapUse>,
 }
 
 /// Sweeps make one for each page: it does not grow.
@@ -177,6 +182,7 @@ impl Page {
             device_frame: None,
             content: None,
             slot: None,
+            heap: None,
         }
     }
 

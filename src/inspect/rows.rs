@@ -272,8 +272,8 @@ impl Totals {
         self.pages.saturating_mul(self.size.bytes())
     }
 
-    /// Physically contiguous runs, without those of the zero page ([`Evidence::KINDS`] tells it); `None` when frames are
-    /// hidden, and when only states are found out.
+    /// Physically contiguous runs, without those of the zero page ([`Evidence::KINDS`] tells it); `None` when frames
+    /// are hidden, and when only states are found out.
     pub fn runs(&self) -> Option<u64> {
         self.physical.as_ref().map(|physical| physical.runs)
     }

@@ -125,9 +125,9 @@ pub struct RegionSweep {
 
 impl AddressSpace {
     /// The memory of each region in `ranges` (in order, disjoint), or of its part there. [`Evidence::COUNTS`] gives
-    /// `shared`, `private` and `pss`, [`Evidence::HUGE`] gives `huge`, [`Evidence::ORDER`] gives `folios`; a fact not in
-    /// `need` is unknown. Where only flags show the zero page, `zero` and `rss` need [`Evidence::KINDS`]. Without the
-    /// right to read map counts, `shared` and `private` come from bit 56 where it is reliable.
+    /// `shared`, `private` and `pss`, [`Evidence::HUGE`] gives `huge`, [`Evidence::ORDER`] gives `folios`; a fact not
+    /// in `need` is unknown. Where only flags show the zero page, `zero` and `rss` need [`Evidence::KINDS`]. Without
+    /// the right to read map counts, `shared` and `private` come from bit 56 where it is reliable.
     pub fn region_stats(&self, ranges: &[AddressRange], need: Evidence) -> RegionSweep {
         self.stats_of_pages(ranges, need, None)
     }

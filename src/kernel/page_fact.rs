@@ -1,5 +1,6 @@
-//! The facts about a page, one row each: the word that asks for it, and how the language may use it. Parser, completion,
-//! help, `where` and `by` read this table. What a fact needs and what its value is stands in `inspect::fact`.
+//! The facts about a page, one row each: the word that asks for it, and how the language may use it. Parser,
+//! completion, help, `where` and `by` read this table. What a fact needs and what its value is stands in
+//! `inspect::fact`.
 
 use super::page_flags::FLAGS;
 use super::{Kind, PageFlags, State};
@@ -132,6 +133,9 @@ page_facts! {
     Zone = "zone", "zone", Text, yes, yes, "frames";
     /// The memory cgroup that the frame is charged to, as its path or "@inode".
     Cgroup = "cgroup", "cgroup", Text, yes, yes, "cgroups";
+    /// What the page is for the heaps of glibc: "free" (nothing in it is in use), "live", "both", "top" (the free
+    /// end) or "none".
+    Heap = "heap", "", Text, yes, no, "memory";
     /// The name of the region, or the part after its last slash: region ~ "libc".
     Region = "region", "region", Text, no, no, "";
     /// The page frame number.

@@ -39,7 +39,7 @@ pub enum KeyFacts {
 pub struct TakenKeys {
     /// What is known of a page.
     pub facts: KeyFacts,
-    /// What comes from outside of a page.
+    /// What comes from outside of a page, and single facts besides.
     pub others: &'static [Key],
 }
 
@@ -51,11 +51,11 @@ impl TakenKeys {
 
     /// Whether `key` is one of them.
     pub fn takes(self, key: Key) -> bool {
-        match (key, self.facts) {
-            (Key::Page(field), KeyFacts::All) => field.fact().row().is_key,
-            (Key::Page(field), KeyFacts::OfFrames) => field.fact().row().is_of_frames && field.fact().row().is_key,
-            (other, _) => self.others.contains(&other),
-        }
+        let is_taken_fact = |field: PageField| {
+            let row = field.fact().row();
+            row.is_key && (self.facts == KeyFacts::All || self.facts == KeyFacts::OfFrames && row.is_of_frames)
+        };
+        matches!(key, Key::Page(field) if is_taken_fact(field)) || self.others.contains(&key)
     }
 
     /// Those that are words, in the order of the help.

@@ -5,7 +5,7 @@ use super::text::block::{DELETED, region_file_name, region_name, symbol_text, wo
 use super::text::lines::{Line, Style};
 use super::text::words;
 use super::theme::{Role, Theme, columns, cut, printable_and_width};
-use super::units::{Number, count};
+use super::units::{Number, count, difference};
 use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
 use crate::report::{Fact, FrameWords, Reason, SymbolBrief};
 use std::borrow::Cow;
@@ -448,6 +448,11 @@ pub fn amount<'a>(bytes: u64) -> Cell<'a> {
         0 => Cell::of(Role::Dim, CellText::Size(0)),
         bytes => Cell::size(bytes),
     }
+}
+
+/// `+12 KiB`: how a number of bytes changed.
+pub fn change<'a>(before: u64, now: u64) -> Cell<'a> {
+    if before == now { Cell::of(Role::Dim, "-") } else { Cell::new(difference(before, now)) }
 }
 
 pub fn map_count(words: &FrameWords) -> Cell<'_> {

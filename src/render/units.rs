@@ -213,6 +213,12 @@ pub fn time_of_day(seconds: f64, zone: &TimeZone) -> String {
     }
 }
 
+/// `+12 KiB`: from one number of bytes to another.
+pub fn difference(before: u64, now: u64) -> String {
+    let sign = if now > before { "+" } else { "-" };
+    format!("{sign}{}", size(now.abs_diff(before)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,12 +3,12 @@
 use super::records::bytes;
 use crate::kernel::Name;
 use crate::render::Record;
-use crate::render::columns::{Cell, Column, MakeCell, Table, amount};
+use crate::render::columns::{Cell, Column, MakeCell, Table, amount, change};
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::text::words::group_heading;
 use crate::render::theme::Role;
-use crate::render::units::size;
+use crate::render::units::{difference, size};
 use crate::report::record::record;
 
 record! {
@@ -64,16 +64,6 @@ static CHANGES: Table<AccountChange> = Table::of(&[
     bytes("now").cell(|_, row| amount(row.bytes)),
     Column::number("change", 9, Role::Size).cell(|_, row| change(row.before, row.bytes)),
 ]);
-
-/// `+12 KiB`
-fn difference(before: u64, now: u64) -> String {
-    let sign = if now > before { "+" } else { "-" };
-    format!("{sign}{}", size(now.abs_diff(before)))
-}
-
-fn change<'a>(before: u64, now: u64) -> Cell<'a> {
-    if before == now { Cell::of(Role::Dim, "-") } else { Cell::new(difference(before, now)) }
-}
 
 fn comparison(lines: &mut Lines, sums: &AccountComparison) {
     let line = lines.line();

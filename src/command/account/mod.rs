@@ -18,7 +18,7 @@ use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, e
 use crate::eval::{self, Origin};
 use crate::inspect::account::{Account, AccountEntry, Accounting};
 use crate::inspect::{AddressSpace, Evidence, FactReader, Group as PageGroup, Page};
-use crate::kernel::{AddressRange, Key, Region};
+use crate::kernel::{AddressRange, Key, PageFact, PageField, Region};
 use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, key, range, snapshot_file, split_text, word};
 use crate::lang::{self, Expression, KeyFacts, Range, Spanned, TakenKeys, WrittenKey, display};
 #[cfg(test)]
@@ -35,7 +35,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Formatter};
 
 /// The keys of `account … by`: by symbol, pages that begin in none are added up by region.
-const KEYS: TakenKeys = TakenKeys { facts: KeyFacts::OfFrames, others: &[Key::Region, Key::Symbol, Key::Mapping] };
+const KEYS: TakenKeys = TakenKeys {
+    facts: KeyFacts::OfFrames,
+    others: &[Key::Region, Key::Symbol, Key::Mapping, Key::Page(PageField::Fact(PageFact::Heap))],
+};
 
 /// `account [RANGE] [by KEY] [with content] [from FILE] [top N | limit N]`
 #[derive(Debug)]
@@ -112,6 +115,7 @@ of all mappings and descriptors, and the deletion of the file, free shared memor
   by symbol     a row for each symbol in which pages begin
   by node       a row for each NUMA node
   by cgroup     a row for each memory cgroup that pages are charged to
+  by heap       a row for pages of glibc's heaps that are in use (`live`), free and kept (`free`, `top`), or `both`
   by KEY        a row for each value of another fact of frames: mapcount, order, flags(NAME) … (`help language`)
   with content  read huge pages, and count their all-zero pieces
   from FILE     compare with a capture, also of another process or machine: before and after a deployment

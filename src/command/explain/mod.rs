@@ -1,6 +1,7 @@
 //! `explain ADDR`: what a page is, whose it is, and what the next access will do. `explain huge`: why memory is not on
 //! huge pages.
 
+mod heap;
 mod huge;
 mod huge_records;
 
@@ -13,30 +14,35 @@ use crate::eval;
 use crate::inspect::{self, Access, AddressSpace, Evidence, OwnerUnknown, PageDetail, kind_unknown, movable};
 use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, split_text, word};
-use crate::lang::{Expression, Spanned};
+use crate::lang::{Expression, Spanned, display};
 use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
 use crate::report::{Declared, Explanation, FilePlace, Hex, ReachedLimit, Reason, RoomLeft, Shape};
 use crate::symbol::Symbols;
 use nom::Parser;
-use nom::combinator::map;
+use nom::combinator::{map, opt};
 use nom::sequence::preceded;
 use std::fmt::{self, Formatter};
 
-/// `explain ADDR`, `explain huge …`
+/// `explain ADDR [with heap]`, `explain huge …`
 #[derive(Debug)]
 pub struct Explain(ExplainSubject);
 
 /// What is explained.
 #[derive(Debug)]
 enum ExplainSubject {
-    Page(Spanned<Expression>),
+    Page {
+        place: Spanned<Expression>,
+        /// Whether the chunk of the heap is looked for.
+        with_heap: bool,
+    },
     Huge(Box<ExplainHuge>),
 }
 
 impl Command for Explain {
-    const RECORDS: &'static [Shape] = &[HugeRow::SHAPE, HugeSizeRow::SHAPE, HugeZerosRow::SHAPE, HugePages::SHAPE];
+    const RECORDS: &'static [Shape] =
+        &[HugeRow::SHAPE, HugeSizeRow::SHAPE, HugeZerosRow::SHAPE, HugePages::SHAPE, heap::HeapChunk::SHAPE];
 
     const ABOUT: About = About {
         name: CommandName::new("explain").short(&["e", "ex", "exp"]).how(),
@@ -52,6 +58,8 @@ Describes the page at an address in sentences:
   moves    whether the kernel may move it to another frame, and by what (needs these records too)
   backing  the byte of the file (except in `.bss`), or the slot of the swap area
   symbol   the symbol of the address
+
+  with heap  also the chunk of glibc's heap: whether it is in use, its size and its neighbours (walks over the heap)
 
 Then predicts the target's next read and next write. An access can map a page of zeros, copy the page, reuse it, map \
 a cached page, read the file or swap in. Or it raises SIGSEGV or SIGBUS (the cause is shown), waits for a userfaultfd \
@@ -83,6 +91,7 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             example("explain demo_buffer", "explain the page of a symbol"),
             example("e [stack]", "explain the lowest page of the stack"),
             example("explain libc.so.6", "explain the first page of a library"),
+            example("explain [heap] with heap", "find the chunk of the heap at an address"),
             example("explain huge", "list why memory is not on huge pages"),
             example("explain huge [heap] with content", "find all-zero pieces of huge pages in the heap"),
         ],
@@ -90,7 +99,7 @@ make some by compaction. A second table lists the sizes that a setting allows, a
 
     #[cfg(test)]
     fn samples() -> Vec<Box<dyn Record>> {
-        huge_records::samples::all()
+        huge_records::samples::all().into_iter().chain(heap::samples::all()).collect()
     }
 
     /// A symbol of the name `huge` is `&huge`.
@@ -100,26 +109,32 @@ make some by compaction. A second table lists the sizes that a setting allows, a
         {
             return Ok((behind, Explain(ExplainSubject::Huge(Box::new(huge)))));
         }
-        map(address, |place| Explain(ExplainSubject::Page(place))).parse(input)
+        let with_heap = opt(preceded(word("with"), word("heap")));
+        let page = |(place, heap): (_, Option<_>)| ExplainSubject::Page { place, with_heap: heap.is_some() };
+        map((address, with_heap), |read| Explain(page(read))).parse(input)
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            ExplainSubject::Page(place) => write!(f, " {}", place.node),
+            ExplainSubject::Page { place, with_heap } => {
+                write!(f, " {}", place.node)?;
+                display::word_if(f, *with_heap, "with heap")
+            }
             ExplainSubject::Huge(huge) => huge.write(f),
         }
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let place = match &self.0 {
-            ExplainSubject::Page(place) => place,
+        let (place, with_heap) = match &self.0 {
+            ExplainSubject::Page { place, with_heap } => (place, *with_heap),
             ExplainSubject::Huge(huge) => return huge.run(context),
         };
         let (address, spans) = eval::place_and_spans(place, context.state)?;
         let target = context.target()?;
         context.state.last_address = Some(address);
         if let Err(error) = target.process.require_page_map() {
-            return without_page(context, &target, address, &error.into());
+            without_page(context, &target, address, &error.into())?;
+            return if with_heap { heap::emit(&target, address, context).map(|()| Flow::Done) } else { Ok(Flow::Done) };
         }
         let (space, detail) = AddressSpace::detail_at(&target, address)?;
         let consequences = space.consequences(&detail, &mut context.sink.budget())?;
@@ -170,6 +185,9 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             next_write: Ok(consequences.write),
         };
         context.sink.emit(&explanation)?;
+        if with_heap {
+            heap::emit(&target, address, context)?;
+        }
         eval::note_first_page("explain", place, spans.as_ref(), context.state);
         if is_outside {
             note_shorter(context, &target, address)?;

@@ -1,25 +1,28 @@
-//! `heap [children | of A, B | "NAME" | cgroup PATH] [by arena|size] [top N | limit N]`: what of glibc's heaps is in
-//! use, and what is free and kept.
+//! `heap [children | of A, B | "NAME" | cgroup PATH] [by arena|size] [every DURATION [for DURATION]] [top N | limit N]`:
+//! what of glibc's heaps is in use, and what is free and kept.
 
 mod family;
 mod one;
 mod others;
+mod over_time;
 mod records;
 
 use super::account::family::{FamilyOf, family};
 use super::rows::{RowLimit, keep_shown, note_hidden_rows};
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
-use crate::inspect::heap::{ArenaOutcome, HeapArena, SizeClass};
+use super::{About, Command, CommandName, Context, Flow, Group, Nature, Outcome, example};
+use crate::eval;
+use crate::inspect::heap::{ArenaOutcome, HeapArena};
 use crate::kernel::words::worded;
-use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, one_of};
-use crate::lang::{self, display};
+use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, one_of, time};
+use crate::lang::{self, Spanned, Time, display};
 #[cfg(test)]
 use crate::render::Record;
-use crate::report::Shape;
+use crate::report::{Declared, Shape};
 use nom::Parser;
 use nom::combinator::opt;
-use records::{ArenaRow, SizeRow};
-use std::collections::BTreeMap;
+use over_time::{HeapGrowth, HeapSample};
+pub(super) use records::why_incomplete;
+use records::{ArenaRow, HeapFamily, HeapSummary, ProcessRow, SizeRow};
 use std::fmt::{self, Formatter};
 
 worded! {
@@ -33,18 +36,29 @@ worded! {
     }
 }
 
-/// `heap [children | of A, B | "NAME" | cgroup PATH] [by arena|size] [top N | limit N]`
+/// `heap [children | of A, B | "NAME" | cgroup PATH] [by arena|size] [every DURATION [for DURATION]] [top N | limit N]`
 #[derive(Debug)]
 pub struct Heap {
     /// Several processes; the attached one if absent.
     of: Option<FamilyOf>,
     by: Option<HeapKey>,
+    /// The time between samples, and until the last.
+    every: Option<Spanned<Time>>,
+    duration: Option<Spanned<Time>>,
     /// Which rows.
     cut: Option<lang::LimitClause>,
 }
 
 impl Command for Heap {
-    const RECORDS: &'static [Shape] = records::RECORDS;
+    const RECORDS: &'static [Shape] = &[
+        ArenaRow::SHAPE,
+        SizeRow::SHAPE,
+        HeapSummary::SHAPE,
+        ProcessRow::SHAPE,
+        HeapFamily::SHAPE,
+        HeapSample::SHAPE,
+        HeapGrowth::SHAPE,
+    ];
     const ABOUT: About = About {
         name: CommandName::new("heap").whole().alone_before(&["cgroup", "of", "\""]),
         group: Group::Look,
@@ -59,6 +73,8 @@ Stops nothing, and runs nothing in the process.
   cgroup PATH       the processes of a memory cgroup
   by arena          a row for each arena (the default)
   by size           a row for each class of chunk sizes
+  every DURATION    a sample each time, and then the sizes that changed
+  for DURATION      until when; to Ctrl-C without it
   top N, limit N    only N rows
 
   resident          resident memory of the arena
@@ -78,35 +94,51 @@ Heaps of other allocators are not read. Those that are found by the name of a li
             example("heap", "show how much of the heap is in use"),
             example("heap by size", "show the sizes of chunks in use and of free ones"),
             example("heap top 3", "show the three largest arenas"),
+            example("heap every 100ms for 300ms", "show whether chunks in use grow, or free ones"),
             example("heap children", "show the heaps of a process and its descendants"),
         ],
     };
 
     #[cfg(test)]
     fn samples() -> Vec<Box<dyn Record>> {
-        records::samples::all()
+        records::samples::all().into_iter().chain(over_time::samples::all()).collect()
     }
 
     fn parse(mut input: Tokens<'_>) -> Parsed<'_, Self> {
-        let (mut by, mut cut) = (None, None);
+        let (mut by, mut every, mut duration, mut cut) = (None, None, None, None);
         let (behind, of) = opt(family).parse(input)?;
         input = behind;
-        while (of.is_none() && clause(&mut input, &mut by, after("by", one_of))?)
+        while (of.is_none()
+            && (clause(&mut input, &mut by, after("by", one_of))?
+                || clause(&mut input, &mut every, after("every", time))?
+                || clause(&mut input, &mut duration, after("for", time))?))
             || clause(&mut input, &mut cut, cut_to)?
         {}
-        Ok((input, Heap { of, by, cut }))
+        Ok((input, Heap { of, by, every, duration, cut }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.of.as_ref().map_or(Ok(()), |of| of.write(f))?;
         display::clause(f, "by", self.by.map(HeapKey::word))?;
+        display::clause(f, "every", self.every.as_ref().map(|time| &time.node))?;
+        display::clause(f, "for", self.duration.as_ref().map(|time| &time.node))?;
         display::cut(f, self.cut.as_ref())
+    }
+
+    fn nature(&self) -> Nature {
+        Nature { ends_by_interrupt: self.is_over_time(), ..Nature::default() }
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         if let Some(of) = &self.of {
             return family::run(of, cut, context);
+        }
+        if self.is_over_time() {
+            let time = |time| eval::time(time, context.state);
+            let every = self.every.as_ref().map(time).transpose()?;
+            let duration = self.duration.as_ref().map(time).transpose()?;
+            return over_time::run(every, duration, cut, context);
         }
         let target = context.target()?;
         let (summary, arenas) = one::heaps(&target, context)?;
@@ -115,6 +147,12 @@ Heaps of other allocators are not read. Those that are found by the name of a li
             HeapKey::Arena => by_arena(arenas, cut, context),
             HeapKey::Size => by_size(&arenas, cut, context),
         }
+    }
+}
+
+impl Heap {
+    fn is_over_time(&self) -> bool {
+        self.every.is_some() || self.duration.is_some()
     }
 }
 
@@ -130,14 +168,7 @@ fn by_arena(mut arenas: Vec<HeapArena>, cut: Option<RowLimit>, context: &mut Con
 }
 
 fn by_size(arenas: &[HeapArena], cut: Option<RowLimit>, context: &mut Context) -> Outcome {
-    let mut classes: BTreeMap<u64, SizeRow> = BTreeMap::new();
-    for SizeClass { smallest, in_use, free, .. } in
-        arenas.iter().filter_map(|arena| arena.sums.as_ref()).flat_map(|sums| sums.sizes.iter().copied())
-    {
-        let row = classes.entry(smallest).or_insert_with(|| SizeRow::new(smallest));
-        row.add(in_use, free);
-    }
-    let mut rows: Vec<SizeRow> = classes.into_values().collect();
+    let mut rows: Vec<SizeRow> = SizeRow::all(arenas).into_values().collect();
     let more = keep_shown(&mut rows, cut, |row| row.in_use + row.free);
     for row in &rows {
         context.sink.emit(row)?;

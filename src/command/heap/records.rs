@@ -1,6 +1,6 @@
 //! The records of `heap`, and how they are written: first the sentence that answers, then a row for each arena or size.
 
-use crate::inspect::heap::{ArenaOutcome, ChunkSum, HeapArena, HeapSums, MappedChunks, Trimmable};
+use crate::inspect::heap::{ArenaOutcome, ChunkSum, HeapArena, HeapSums, MappedChunks, SizeClass, Trimmable};
 use crate::kernel::words::Worded;
 use crate::kernel::{Name, VirtualAddress};
 use crate::render::Record;
@@ -10,13 +10,10 @@ use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::{counted, size};
 use crate::report::record::record;
-use crate::report::{Declared, Fact, Reason, Shape};
+use crate::report::{Fact, Reason};
+use std::collections::BTreeMap;
 
 use super::others::OtherAllocator;
-
-/// The records that no other command emits.
-pub(super) const RECORDS: &[Shape] =
-    &[ArenaRow::SHAPE, SizeRow::SHAPE, HeapSummary::SHAPE, ProcessRow::SHAPE, HeapFamily::SHAPE];
 
 record! {
     /// The sums of `heap`. Chunks are counted in arenas that were walked to their ends.
@@ -161,6 +158,7 @@ record! {
     }
 
     /// A row of `heap by size`: chunks from this size on, to less than twice of it.
+    #[derive(Copy)]
     pub struct SizeRow as "heap-size" {
         /// The smallest size of the class.
         smallest: u64,
@@ -244,14 +242,26 @@ impl ProcessRow {
     }
 }
 
+/// Why an arena was not walked to its end.
+pub(in crate::command) fn why_incomplete(outcome: ArenaOutcome) -> &'static str {
+    match outcome {
+        ArenaOutcome::Complete => "",
+        ArenaOutcome::Part { .. } => "a part of the arena was not found",
+        ArenaOutcome::Broken(_) => "a chunk contradicts its neighbours",
+        ArenaOutcome::Absent(_) => "the head of a chunk is not resident",
+        ArenaOutcome::Scattered => "the heap is not in one piece",
+    }
+}
+
 impl ArenaRow {
     pub(super) fn of(arena: &HeapArena) -> Self {
-        let (walked, missing, chunk, why) = match arena.outcome {
-            ArenaOutcome::Complete => ("complete", None, None, ""),
-            ArenaOutcome::Part { missing } => ("part", Some(missing), None, "a part of the arena was not found"),
-            ArenaOutcome::Broken(chunk) => ("broken", None, Some(chunk), "a chunk contradicts its neighbours"),
-            ArenaOutcome::Absent(chunk) => ("absent", None, Some(chunk), "the head of a chunk is not resident"),
-            ArenaOutcome::Scattered => ("scattered", None, None, "the heap is not in one piece"),
+        let why = why_incomplete(arena.outcome);
+        let (walked, missing, chunk) = match arena.outcome {
+            ArenaOutcome::Complete => ("complete", None, None),
+            ArenaOutcome::Part { missing } => ("part", Some(missing), None),
+            ArenaOutcome::Broken(chunk) => ("broken", None, Some(chunk)),
+            ArenaOutcome::Absent(chunk) => ("absent", None, Some(chunk)),
+            ArenaOutcome::Scattered => ("scattered", None, None),
         };
         let sum = |of: fn(&HeapSums) -> u64| arena.sums.as_ref().map(of).ok_or_else(|| Reason::NotInFile(why.into()));
         let trim = |of: fn(&Trimmable) -> u64| match &arena.sums {
@@ -283,6 +293,18 @@ impl ArenaRow {
 }
 
 impl SizeRow {
+    /// Chunks of all arenas, by the smallest size of their class.
+    pub(super) fn all(arenas: &[HeapArena]) -> BTreeMap<u64, SizeRow> {
+        let mut classes: BTreeMap<u64, SizeRow> = BTreeMap::new();
+        for SizeClass { smallest, in_use, free, .. } in
+            arenas.iter().filter_map(|arena| arena.sums.as_ref()).flat_map(|sums| sums.sizes.iter().copied())
+        {
+            let row = classes.entry(smallest).or_insert_with(|| SizeRow::new(smallest));
+            row.add(in_use, free);
+        }
+        classes
+    }
+
     pub(super) fn new(smallest: u64) -> Self {
         SizeRow { smallest, in_use: 0, chunks: 0, free: 0, free_chunks: 0 }
     }

@@ -2,6 +2,7 @@
 
 use super::super::filter::require_cgroup_paths;
 use super::super::frames::cgroup_path;
+use super::super::heap::HeapUse;
 use super::super::page::{Evidence, InZone, Page};
 use super::answer::{Answer, Definition, Here, of_frame, of_frame_or};
 use super::{Gap, words};
@@ -35,6 +36,7 @@ impl PageFact {
             PageFact::Node => &NODE,
             PageFact::Zone => &ZONE,
             PageFact::Cgroup => &CGROUP,
+            PageFact::Heap => &HEAP,
             PageFact::Region => &REGION,
             PageFact::Pfn => &PFN,
             PageFact::Phys => &PHYS,
@@ -213,6 +215,21 @@ const CGROUP: Definition = Definition {
         inode => Ok(vec![cgroup_path(&subject.machine, inode)?.to_string().into_bytes()]),
     },
     require_texts: require_cgroup_paths,
+    ..PLAIN
+};
+
+const HEAP: Definition = Definition {
+    need: |_| Evidence::HEAP,
+    of: |page, _| match page.heap {
+        None => Answer::NotAsked,
+        Some(HeapUse::Unknown) => Answer::Unknown(Gap::Heap),
+        Some(is) => Answer::Is(is as u64),
+    },
+    shown: |value, _| (word_of(HeapUse::ALL, value, HeapUse::word), None),
+    texts: |value, _| Ok(vec![word_of(HeapUse::ALL, value, HeapUse::word).into_bytes()]),
+    all_texts: |_| {
+        Some(HeapUse::ALL.iter().filter(|is| **is != HeapUse::Unknown).map(|is| is.word().to_owned()).collect())
+    },
     ..PLAIN
 };
 

@@ -45,6 +45,8 @@ pub enum Gap {
     Sharing,
     /// The kernel does not show its record of the frame.
     Record,
+    /// The memory may belong to an arena that was not walked to its end.
+    Heap,
 }
 
 const _: () = assert!(size_of::<Gap>() == 1);
@@ -95,6 +97,9 @@ impl Gap {
             Gap::Rights => Reason::NotInFile("the rights of its region: not in this core".to_owned()),
             Gap::Sharing => Reason::NotInFile("whether regions are shared: not in this core".to_owned()),
             Gap::Record => holders::not_shown(),
+            Gap::Heap => Reason::NotOnThisKernel(
+                "it may belong to a heap that was not read to its end: `heap` has the reason".to_owned(),
+            ),
         }
     }
 }

@@ -26,10 +26,15 @@
 //! ```
 
 mod arena;
+mod kept;
 mod mappings;
+mod pages;
+mod pieces;
+mod place;
 mod state;
 #[cfg(test)]
 mod tests;
+pub(super) mod uses;
 mod walk;
 mod words;
 
@@ -37,9 +42,14 @@ use super::{AddressSpace, Backing, Evidence, Page, Result};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Kind, Region, State, VirtualAddress};
 use arena::FoundArena;
+use kept::Kept;
 pub use mappings::MappedChunks;
+pub use pages::require_memory;
+pub use pieces::{HeapPiece, PieceKind};
+pub use place::HeapPlace;
 use state::ArenaState;
 use std::ops::Range;
+pub use uses::HeapUse;
 use walk::{Broken, ChunkLayout, FLAGS, Stretch, StretchEnd};
 pub use walk::{ChunkSum, HeapChunk};
 use words::{END_OF_MEMORY, ProcessWords, Words};
@@ -147,6 +157,8 @@ pub struct HeapSearch<'a> {
     budget: Budget,
     unsearched: u64,
     found: std::iter::Enumerate<std::vec::IntoIter<FoundArena>>,
+    /// What walks keep beside the sums.
+    kept: Kept,
 }
 
 /// What a walk adds up.
@@ -208,7 +220,8 @@ impl<'a> HeapSearch<'a> {
     /// The target is gone, its memory may not be read, or the budget is over.
     pub fn new(space: &'a AddressSpace, mut budget: Budget) -> Result<Self> {
         let found = arena::find(space, &mut budget)?;
-        Ok(HeapSearch { space, budget, unsearched: found.unsearched, found: found.arenas.into_iter().enumerate() })
+        let arenas = found.arenas.into_iter().enumerate();
+        Ok(HeapSearch { space, budget, unsearched: found.unsearched, found: arenas, kept: Kept::Nothing })
     }
 
     /// How many arenas are still to be walked.
@@ -229,20 +242,7 @@ impl<'a> HeapSearch<'a> {
         let Some((number, found)) = self.found.next() else {
             return Ok(None);
         };
-        let layouts = ChunkLayout::all(self.space);
-        let mut walk = None;
-        for layout in layouts.iter().cycle().take(layouts.len() * TRIES) {
-            let walked = self.walk(&found, *layout)?;
-            let is_complete = walked.outcome == ArenaOutcome::Complete;
-            // The reason is that of the layout that is most likely.
-            if is_complete || walk.is_none() {
-                walk = Some((walked, *layout));
-            }
-            if is_complete {
-                break;
-            }
-        }
-        let Some((Walk { state, parts, top, sums, outcome }, layout)) = walk else {
+        let Some((Walk { state, parts, top, sums, outcome, .. }, layout)) = self.walk_again(&found)? else {
             return Ok(None);
         };
         let has_map = self.space.target().process.has_page_map();
@@ -258,6 +258,24 @@ impl<'a> HeapSearch<'a> {
             parts,
             sums,
         }))
+    }
+
+    /// Walks an arena, again if it changes meanwhile. `None` if there is no layout.
+    fn walk_again(&mut self, found: &FoundArena) -> Result<Option<(Walk, ChunkLayout)>> {
+        let layouts = ChunkLayout::all(self.space);
+        let mut walk = None;
+        for layout in layouts.iter().cycle().take(layouts.len() * TRIES) {
+            let walked = self.walk(found, *layout)?;
+            let is_complete = walked.outcome == ArenaOutcome::Complete;
+            // The reason is that of the layout that is most likely.
+            if is_complete || walk.is_none() {
+                walk = Some((walked, *layout));
+            }
+            if is_complete {
+                break;
+            }
+        }
+        Ok(walk)
     }
 
     /// What was added up of a whole arena. The top is at the end of the main one, and malloc_trim gives it back too if
@@ -283,8 +301,14 @@ impl<'a> HeapSearch<'a> {
     fn walk(&mut self, found: &FoundArena, layout: ChunkLayout) -> Result<Walk> {
         let mut words = ProcessWords::new(self.space.target(), &mut self.budget);
         let state = ArenaState::at(&mut words, found.state.bins)?.unwrap_or(found.state);
-        let mut walk =
-            Walk { state, parts: Vec::new(), top: 0..0, sums: Sums::default(), outcome: ArenaOutcome::Complete };
+        let mut walk = Walk {
+            state,
+            parts: Vec::new(),
+            top: 0..0,
+            sums: Sums::default(),
+            kept: self.kept.clone(),
+            outcome: ArenaOutcome::Complete,
+        };
         if !state.is_new() {
             let found = FoundArena { state, ..found.clone() };
             let ended = match (found.is_main, found.is_scattered(&mut words)?) {
@@ -373,6 +397,7 @@ struct Walk {
     /// From the top to its end.
     top: Range<u64>,
     sums: Sums,
+    kept: Kept,
     outcome: ArenaOutcome,
 }
 
@@ -406,7 +431,7 @@ impl Walk {
             match self.stretch(words, &stretch, at)? {
                 Err(broken) => return Ok(Err(broken.into())),
                 Ok(StretchEnd::Top(top)) => {
-                    self.top = top..end;
+                    self.add_top(top..end, words.budget())?;
                     self.parts.extend(AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end)));
                     return Ok(Ok(()));
                 }
@@ -417,6 +442,7 @@ impl Walk {
                         return Ok(Err(ArenaOutcome::Part { missing: end - fence }));
                     };
                     self.sums.foreign += next - fence;
+                    self.keep(fence..next, PieceKind::Other, words.budget())?;
                 }
             }
         }
@@ -440,11 +466,13 @@ impl Walk {
             let is_last = number == heaps.len();
             bytes += heap.end - heap.start;
             self.parts.extend(heap.range());
+            // The heads of the heap and of the arena.
+            self.keep(heap.start..heap.first, PieceKind::Other, words.budget())?;
             let top = if is_last { self.state.top } else { u64::MAX };
             let stretch = Stretch { layout, top, end: heap.end, is_of_threads: true };
             match self.stretch(words, &stretch, heap.first)? {
                 Err(broken) => return Ok(Err(broken.into())),
-                Ok(StretchEnd::Top(top)) => self.top = top..heap.end,
+                Ok(StretchEnd::Top(top)) => self.add_top(top..heap.end, words.budget())?,
                 Ok(StretchEnd::Fence(end)) if !is_last && heap.end - end < layout.alignment => {}
                 Ok(StretchEnd::Fence(end)) => return broken(end),
             }
@@ -462,8 +490,22 @@ impl Walk {
         stretch: &Stretch,
         first: u64,
     ) -> Result<std::result::Result<StretchEnd, Broken>> {
-        let sums = &mut self.sums;
-        stretch.walk(words, first, &mut |chunk, budget| sums.add(chunk, stretch.layout, budget))
+        let (sums, kept) = (&mut self.sums, &mut self.kept);
+        stretch.walk(words, first, &mut |chunk, budget| {
+            let kind = if chunk.is_in_use { PieceKind::InUse } else { PieceKind::Free };
+            kept.add(HeapPiece { start: chunk.start, bytes: chunk.size, kind }, budget)?;
+            sums.add(chunk, stretch.layout, budget)
+        })
+    }
+
+    /// The top, which ends the arena.
+    fn add_top(&mut self, top: Range<u64>, budget: &mut Budget) -> Result<()> {
+        self.top = top.clone();
+        self.keep(top, PieceKind::Top, budget)
+    }
+
+    fn keep(&mut self, at: Range<u64>, kind: PieceKind, budget: &mut Budget) -> Result<()> {
+        Ok(self.kept.add(HeapPiece::new(at.start, at.end, kind), budget)?)
     }
 }
 

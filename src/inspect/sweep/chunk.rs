@@ -4,6 +4,7 @@
 use super::super::address_space::AddressSpace;
 use super::super::classify::{Backing, KernelBehaviour, PageObservation, RegionFacts, classify};
 use super::super::frames::common_word;
+use super::super::heap::uses::{HeapUse, HeapUses};
 use super::super::page::{Evidence, InZone, Page, huge_without_scan};
 use super::super::region::ViewedRegion;
 use super::super::states::StateSet;
@@ -32,6 +33,8 @@ pub struct Chunk<'a> {
     pub(super) need: Evidence,
     /// The zones of the machine, when asked for.
     pub(super) zones: Option<&'a Zones>,
+    /// What the pages are for the heaps, when asked for.
+    heap: Option<&'a HeapUses>,
     /// Whether map counts are of one page.
     has_exact_counts: bool,
     /// The backing content of its untouched pages, in address order; empty when not asked for.
@@ -92,7 +95,8 @@ impl<'a> Chunk<'a> {
 
     /// Whether `words` has only the entries of single pages.
     fn has_only_entries(&self, words: EntryWords<'_>) -> bool {
-        words.stride == 1 && words.marks.is_none() && self.zones.is_none() && words.columns.are_empty()
+        let is_plain = self.zones.is_none() && self.heap.is_none();
+        is_plain && words.stride == 1 && words.marks.is_none() && words.columns.are_empty()
     }
 
     /// The numbers of pages whose backing content is unknown, each with the reason.
@@ -212,6 +216,7 @@ impl PageStretches {
             }),
         };
         let zones = || space.zones().ok();
+        let heap = || space.heap_uses().ok();
         Chunk {
             region,
             region_index: stretch.region,
@@ -223,6 +228,7 @@ impl PageStretches {
             size: space.page(),
             need,
             zones: need.contains(Evidence::ZONES).then(zones).flatten(),
+            heap: need.contains(Evidence::HEAP).then(heap).flatten(),
             has_exact_counts: need.contains(Evidence::COUNTS) && space.has_exact_counts(),
             backing: &stretch.content,
             slots: &stretch.slots,
@@ -248,11 +254,13 @@ pub struct ChunkPages<'a> {
     class: Option<(u64, StateSet, Option<Kind>)>,
     /// What is left of a huge mapping, or of neighbours that are wanted one by one.
     rest: Option<Page>,
+    /// What the next page is for the heaps, and where that ends, as far as is known.
+    heap: Option<(HeapUse, VirtualAddress)>,
 }
 
 impl<'a> Chunk<'a> {
-    /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Evidence::EACH`] was asked
-    /// for.
+    /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Evidence::EACH`] was
+    /// asked for.
     pub fn pages(&self) -> ChunkPages<'a> {
         let has_only_entries = matches!(self.content, ChunkContent::Read(words) if self.has_only_entries(words));
         ChunkPages {
@@ -264,6 +272,7 @@ impl<'a> Chunk<'a> {
             slot: 0,
             class: None,
             rest: None,
+            heap: None,
         }
     }
 }
@@ -288,12 +297,23 @@ impl ChunkPages<'_> {
             Some(rest) => rest,
             None => self.next_alike()?,
         };
-        if page.pages > 1 && self.chunk.need.contains(Evidence::EACH) {
-            let size = self.chunk.size;
-            self.rest = Some(Page { pages: page.pages - 1, ..page.nth(1, size) });
-            return Some(page.nth(0, size));
+        let (pages, heap) = match self.chunk.heap {
+            _ if self.chunk.need.contains(Evidence::EACH) => (1, self.chunk.heap.map(|heap| heap.at(page.address).0)),
+            Some(heap) => self.heap(heap, &page),
+            None => return Some(page),
+        };
+        if page.pages > pages {
+            self.rest = Some(Page { pages: page.pages - pages, ..page.nth(pages, self.chunk.size) });
         }
-        Some(page)
+        Some(Page { pages, heap, ..page })
+    }
+
+    /// What the first pages of `page` are for the heaps, and how many are that.
+    fn heap(&mut self, heap: &HeapUses, page: &Page) -> (u64, Option<HeapUse>) {
+        let known = self.heap.filter(|(_, end)| page.address < *end);
+        let (is, end) = *self.heap.insert(known.unwrap_or_else(|| heap.at(page.address)));
+        let size = self.chunk.size;
+        (page.pages.min(size.index(end) - size.index(page.address)), Some(is))
     }
 
     /// The next neighbours that are the same.

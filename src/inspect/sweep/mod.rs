@@ -92,6 +92,9 @@ impl Sweep {
         if self.pool.is_closed() {
             return Ok(false);
         }
+        if self.reader.question.need.contains(Evidence::HEAP) {
+            self.reader.space.heap_uses()?;
+        }
         while self.next == self.pool.task().len() {
             self.reader.changes.set_pulled(self.pool.task().end());
             if self.pool.next(|batch| Ok(batch.plan(&mut self.plan)?))?.is_none() {

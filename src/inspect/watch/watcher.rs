@@ -27,8 +27,8 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// [`Evidence::FLAGS`], [`Evidence::COUNTS`] and [`Evidence::SOFT_DIRTY`] in `extra` show also changes of flags, map
-    /// counts and soft-dirty bits. Check them with [`AddressSpace::require`] first.
+    /// [`Evidence::FLAGS`], [`Evidence::COUNTS`] and [`Evidence::SOFT_DIRTY`] in `extra` show also changes of flags,
+    /// map counts and soft-dirty bits. Check them with [`AddressSpace::require`] first.
     pub fn new(extra: Evidence) -> Watcher {
         Watcher { extra: extra & (Evidence::FLAGS | Evidence::COUNTS | Evidence::SOFT_DIRTY), ..Watcher::default() }
     }

@@ -66,8 +66,8 @@ fn pair() -> (Puppet, u32) {
 pub fn is_counted_once() {
     let (puppet, child) = pair();
     let pids = [puppet.0.pid(), child];
-    // Others map and unmap the same files meanwhile, which moves Pss and what is private, and the child may not wait yet:
-    // the kernel counts the same before and after, or pmdb is asked again.
+    // Others map and unmap the same files meanwhile, which moves Pss and what is private, and the child may not wait
+    // yet: the kernel counts the same before and after, or pmdb is asked again.
     let found = (0..300).find_map(|_| {
         let before = pids.map(rollup);
         let found = sums(&pids);

@@ -1,0 +1,224 @@
+//! `heap every 1s`: how the heap grows. A leak grows what is in use, and fragmentation what is free.
+
+use super::one::heaps;
+use super::records::SizeRow;
+use crate::command::rows::{RowLimit, keep_shown, note_hidden_rows};
+use crate::command::schedule::{SamplesEnd, Schedule};
+use crate::command::snapshot::seconds;
+use crate::command::{Context, Error, Outcome};
+use crate::render::Record;
+use crate::render::columns::{Cell, Column, Table, amount, change, unknown};
+use crate::render::text::Text;
+use crate::render::text::changes::{TIME, time};
+use crate::render::theme::Role;
+use crate::report::Fact;
+use crate::report::record::record;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Time between two samples when none is given: a sample reads all of the heap.
+const USUAL: Duration = Duration::from_secs(1);
+
+record! {
+    /// A sample of `heap every 1s`.
+    pub struct HeapSample as "heap-sample" with why if any {
+        /// Seconds since the epoch.
+        time: f64,
+        /// Resident bytes of the arenas.
+        resident: Fact<u64>,
+        /// Bytes of chunks in use.
+        in_use: u64,
+        /// Bytes of free chunks, without the free chunk at the end of each arena.
+        free: u64,
+        /// Bytes of free chunks that no trim gives back.
+        between: u64,
+        /// Resident bytes that `malloc_trim(0)` would give back.
+        trim: Fact<u64>,
+        /// Bytes of large chunks that are mappings of their own.
+        mapped: u64,
+        /// Arenas that were not walked to their ends: their chunks are in no sum.
+        incomplete: u64,
+    }
+
+    /// A class of chunk sizes that changed from the first to the last sample in which all arenas were walked.
+    pub struct HeapGrowth as "heap-growth" {
+        /// The smallest size of the class.
+        smallest: u64,
+        /// Bytes of chunks in use, in the first sample.
+        in_use_before: u64,
+        /// The same in the last.
+        in_use: u64,
+        /// Chunks in use, in the first sample.
+        chunks_before: u64,
+        /// The same in the last.
+        chunks: u64,
+        /// Bytes of free chunks, in the first sample.
+        free_before: u64,
+        /// The same in the last.
+        free: u64,
+    }
+}
+
+/// Chunks by the smallest size of their class.
+type Sizes = BTreeMap<u64, SizeRow>;
+
+/// Takes samples, and then shows which sizes changed.
+pub(super) fn run(
+    every: Option<Duration>,
+    duration: Option<Duration>,
+    cut: Option<RowLimit>,
+    context: &mut Context,
+) -> Outcome {
+    let target = context.target()?;
+    let mut schedule = Schedule::new(every.unwrap_or(USUAL), &target.process)?;
+    let began = Instant::now();
+    let (mut samples, mut first, mut last) = (0_u64, None, None);
+    let reason = loop {
+        let time = seconds(SystemTime::now());
+        let (summary, arenas) = match heaps(&target, context) {
+            Ok(found) => found,
+            Err(error @ Error::Stopped(_)) => break SamplesEnd::of_error(error, context.sink)?,
+            // The process went: the last sample stands.
+            Err(error) if error.status() == 3 && samples > 0 => break SamplesEnd::Exited,
+            Err(error) => return Err(error),
+        };
+        samples += 1;
+        if summary.incomplete == 0 {
+            let sizes = SizeRow::all(&arenas);
+            first.get_or_insert_with(|| sizes.clone());
+            last = Some(sizes);
+        }
+        let sample = HeapSample {
+            time,
+            resident: summary.resident,
+            in_use: summary.in_use,
+            free: summary.free,
+            between: summary.between,
+            trim: summary.trim,
+            mapped: summary.mapped,
+            incomplete: summary.incomplete,
+        };
+        if let Err(stopped) = context.sink.emit(&sample) {
+            break SamplesEnd::of_error(stopped.into(), context.sink)?;
+        }
+        let Some(pause) = schedule.pause(began.elapsed(), duration) else {
+            break SamplesEnd::Duration;
+        };
+        if let Err(stopped) = context.sink.wait(pause) {
+            break SamplesEnd::of_error(stopped.into(), context.sink)?;
+        }
+    };
+    if let (Some(first), Some(last)) = (first, last) {
+        show_growth(&first, &last, cut, context)?;
+    }
+    if schedule.missed > 0 {
+        context.sink.note(format!("{samples} samples of the {} that were due", samples + schedule.missed))?;
+    }
+    reason.outcome(false)
+}
+
+/// The classes that changed, those that changed most in use first.
+fn show_growth(first: &Sizes, last: &Sizes, cut: Option<RowLimit>, context: &mut Context) -> Result<(), Error> {
+    let classes: BTreeMap<u64, ()> = first.keys().chain(last.keys()).map(|&smallest| (smallest, ())).collect();
+    let rows = classes.into_keys().map(|smallest| {
+        let of = |sizes: &Sizes| sizes.get(&smallest).copied().unwrap_or_else(|| SizeRow::new(smallest));
+        let (before, now) = (of(first), of(last));
+        HeapGrowth {
+            smallest,
+            in_use_before: before.in_use,
+            in_use: now.in_use,
+            chunks_before: before.chunks,
+            chunks: now.chunks,
+            free_before: before.free,
+            free: now.free,
+        }
+    });
+    let has_changed = |row: &HeapGrowth| row.in_use != row.in_use_before || row.free != row.free_before;
+    let mut rows: Vec<HeapGrowth> = rows.filter(has_changed).collect();
+    if rows.is_empty() {
+        return Ok(context.sink.note("no chunk was allocated or freed between the first sample and the last")?);
+    }
+    let moved = |row: &HeapGrowth| (row.in_use.abs_diff(row.in_use_before), row.free.abs_diff(row.free_before));
+    rows.sort_by_key(|row| std::cmp::Reverse(moved(row)));
+    let more = keep_shown(&mut rows, cut, moved);
+    for row in &rows {
+        context.sink.emit(row)?;
+    }
+    note_hidden_rows(more, "size", context.sink)?;
+    Ok(())
+}
+
+impl Record for HeapSample {
+    fn write(&self, text: &mut Text) {
+        text.row(&SAMPLES, self);
+    }
+
+    fn begins_stream(&self) -> bool {
+        true
+    }
+}
+
+/// `heap every DURATION`
+static SAMPLES: Table<HeapSample> = Table::of(&[
+    TIME.cell(|style, sample| time(style, sample.time)),
+    bytes("resident").cell(|_, sample| sample.resident.as_ref().map_or_else(|_| unknown(), |bytes| amount(*bytes))),
+    bytes("in use").cell(|_, sample| amount(sample.in_use)),
+    bytes("between").cell(|_, sample| amount(sample.between)),
+    bytes("trim").cell(|_, sample| sample.trim.as_ref().map_or_else(|_| unknown(), |bytes| amount(*bytes))),
+    bytes("mapped").rank(1).cell(|_, sample| amount(sample.mapped)),
+    Column::word("walked", 8, Role::Plain).cell(|_, sample| match sample.incomplete {
+        0 => Cell::new("complete"),
+        _ => Cell::of(Role::Warn, "part"),
+    }),
+]);
+
+impl Record for HeapGrowth {
+    fn write(&self, text: &mut Text) {
+        text.row(&GROWTH, self);
+    }
+}
+
+/// The sizes that changed.
+static GROWTH: Table<HeapGrowth> = Table::of(&[
+    bytes("from").cell(|_, row| Cell::size(row.smallest)),
+    bytes("in use").cell(|_, row| amount(row.in_use)),
+    Column::number("change", 10, Role::Size).cell(|_, row| change(row.in_use_before, row.in_use)),
+    Column::number("chunks", 9, Role::Size).cell(|_, row| Cell::count(row.chunks)),
+    bytes("free").cell(|_, row| amount(row.free)),
+    Column::number("change", 10, Role::Size).cell(|_, row| change(row.free_before, row.free)),
+]);
+
+const fn bytes(title: &'static str) -> Column {
+    Column::number(title, 8, Role::Size)
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(super) mod samples {
+    use super::*;
+    use crate::report::Reason;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        let sample = |resident: Fact<u64>, incomplete| HeapSample {
+            time: 1_700_000_000.25,
+            trim: resident.clone().map(|bytes| bytes / 2),
+            resident,
+            in_use: 60 << 20,
+            free: 240 << 20,
+            between: 50 << 20,
+            mapped: 42 << 20,
+            incomplete,
+        };
+        let unread = Err(Reason::NotInFile("a core file has no page map".into()));
+        let growth = HeapGrowth {
+            smallest: 64,
+            in_use_before: 12 << 20,
+            in_use: 20 << 20,
+            chunks_before: 131_072,
+            chunks: 218_453,
+            free_before: 4096,
+            free: 4096,
+        };
+        vec![Box::new(sample(Ok(300 << 20), 0)), Box::new(sample(unread, 1)), Box::new(growth)]
+    }
+}

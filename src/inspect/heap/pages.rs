@@ -1,0 +1,61 @@
+//! What each page of a process is for its heaps: found by one walk over all arenas, when it is first asked for.
+
+use super::kept::Kept;
+use super::pieces::{HeapPiece, PieceKind};
+use super::uses::{HeapUses, PageUses};
+use super::{ArenaOutcome, HeapSearch, MappedChunks, anonymous};
+use crate::budget::Budget;
+use crate::inspect::memory::has_memory;
+use crate::inspect::{AddressSpace, Error, Result};
+use crate::report::Reason;
+
+impl AddressSpace {
+    /// The pages of the heaps.
+    ///
+    /// # Errors
+    /// The target is gone, its memory may not be read, or Ctrl-C.
+    pub(in crate::inspect) fn heap_uses(&self) -> Result<&HeapUses> {
+        let uses = self.heap_cache().get_or_init(|| self.find_heap_uses());
+        uses.as_ref().map_err(Clone::clone)
+    }
+
+    fn find_heap_uses(&self) -> Result<HeapUses> {
+        require_memory(self)?;
+        let budget = self.target().process.budget();
+        // What leads to the arenas may be in other regions.
+        if self.is_complete() { find(self, budget) } else { find(&AddressSpace::of(self.target())?, budget) }
+    }
+}
+
+/// Fails in a capture or core without memory.
+///
+/// # Errors
+/// The same, or the target is gone.
+pub fn require_memory(space: &AddressSpace) -> Result<()> {
+    let reason = || {
+        Reason::NotInFile(
+            "the file has no memory, and heaps are found by their contents: capture the process `with memory`".to_owned(),
+        )
+    };
+    if has_memory(space)? { Ok(()) } else { Err(Error::Unknown { what: "heaps", reason: reason() }) }
+}
+
+fn find(space: &AddressSpace, mut budget: Budget) -> Result<HeapUses> {
+    let mut search = HeapSearch::new(space, budget.clone())?;
+    search.kept = Kept::Pages(PageUses::new(space.page()));
+    let mut uses = HeapUses::default();
+    let mut is_whole = search.unsearched() == 0;
+    while let Some((_, found)) = search.found.next() {
+        match search.walk_again(&found)?.map(|(walk, _)| (walk.outcome, walk.kept)) {
+            Some((ArenaOutcome::Complete, Kept::Pages(pages))) => uses.add(pages),
+            _ => is_whole = false,
+        }
+    }
+    for range in MappedChunks::of(space, budget.clone())?.ranges {
+        let mut pages = PageUses::new(space.page());
+        pages.add(HeapPiece::new(range.start().get(), range.end().get(), PieceKind::InUse), &mut budget)?;
+        uses.add(pages);
+    }
+    let unknown = if is_whole { Vec::new() } else { anonymous(space) };
+    Ok(uses.finish(&unknown, &mut budget)?)
+}

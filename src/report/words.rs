@@ -108,6 +108,8 @@ pub enum Effect {
     NoKernelPage,
     /// SIGBUS: the driver has not inserted a page here, and brings none at a fault.
     NoDriverPage,
+    /// SIGBUS: the driver refuses the access, as perf does with writes to its records.
+    DriverRefuses,
     /// SIGBUS: no page is left in the hugetlb pool.
     PoolEmpty,
     /// SIGBUS: the cgroup may use no more pages of the hugetlb pool.
@@ -166,6 +168,7 @@ impl Effect {
             Effect::PastEnd
             | Effect::NoKernelPage
             | Effect::NoDriverPage
+            | Effect::DriverRefuses
             | Effect::NoSpace
             | Effect::PoolEmpty
             | Effect::PoolLimit

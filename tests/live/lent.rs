@@ -5,7 +5,7 @@ use super::Test;
 use super::access::Felt;
 use super::account::{self, command::of_type, command::records};
 use super::behind::DiskFile;
-use super::explain::{makes, may_make_in_child};
+use super::explain::{makes, may_make_in_child, may_make_itself};
 use super::puppet::{self, Puppet};
 use super::states::detail;
 use super::support::{self, page_bytes, plain_entry, skip};
@@ -19,6 +19,7 @@ use std::process::Command;
 pub const TESTS: &[Test] = &[
     ("lent::a_ring_of_packets", a_ring_of_packets),
     ("lent::a_ring_of_io_uring", a_ring_of_io_uring),
+    ("lent::records_of_perf", records_of_perf),
     ("lent::secret_memory", secret_memory),
     ("lent::a_block_device", a_block_device),
     ("lent::droppable_memory", droppable_memory),
@@ -82,6 +83,21 @@ fn a_ring_of_io_uring() {
         is_lent(&puppet, memory, 1, Kind::DriverMemory, AccountClass::Driver);
         makes(&mut puppet, "io_uring", memory + page_bytes(), access, Effect::NoDriverPage);
     }
+}
+
+/// The records may be mapped to be written, and yet a write to one raises SIGBUS (perf_mmap_pfn_mkwrite in
+/// kernel/events/core.c, since perf maps them without pages).
+fn records_of_perf() {
+    const NAME: &str = "lent::records_of_perf";
+    let mut puppet = Puppet::start();
+    let memory = match puppet.asks("perf", &[2 * page_bytes()]) {
+        error @ ..0 => return skip(NAME, &format!("no records of perf: error {}", -error)),
+        memory => memory as u64 + page_bytes(),
+    };
+    if detail(&puppet.0.attach(), memory).page.state() != State::PfnMapped {
+        return skip(NAME, "no records of perf without pages: this kernel maps some");
+    }
+    may_make_itself(&mut puppet, "records of perf", memory, Write, Effect::DriverRefuses);
 }
 
 /// Secret memory is locked, nothing moves it, and a child maps it without a read from a disk.
@@ -260,6 +276,21 @@ pub fn uring(bytes: usize) -> i64 {
     let mut parameters = [0u32; 30];
     // SAFETY: a structure of 120 bytes that the kernel reads and fills.
     match unsafe { libc::syscall(libc::SYS_io_uring_setup, 8, parameters.as_mut_ptr()) } {
+        -1 => puppet::answer(-1),
+        fd => shared(fd as i32, bytes),
+    }
+}
+
+/// Maps the records of perf, of its software clock, or gives the error number.
+pub fn perf(bytes: usize) -> i64 {
+    const SOFTWARE: u32 = 1;
+    const EXCLUDE_KERNEL: u64 = 1 << 5;
+    // perf_event_attr in its first version: type, size, config (the processor's clock), and at 40 the flags.
+    let mut attributes = [0u64; 8];
+    attributes[0] = u64::from(SOFTWARE) | 64 << 32;
+    attributes[5] = EXCLUDE_KERNEL;
+    // SAFETY: a structure of 64 bytes that the kernel reads.
+    match unsafe { libc::syscall(libc::SYS_perf_event_open, attributes.as_mut_ptr(), 0, -1, -1, 0) } {
         -1 => puppet::answer(-1),
         fd => shared(fd as i32, bytes),
     }

@@ -193,6 +193,7 @@ fn act(verb: &str, numbers: &[usize]) -> i64 {
         "aio" => ring(number(0)),
         "packets" => super::lent::packets(number(0)),
         "uring" => super::lent::uring(number(0)),
+        "perf" => super::lent::perf(number(0)),
         "droppable" => super::lent::droppable(number(0)),
         "full" => super::lent::full(number(0), number(1)),
         "hugetlb" => {

@@ -34,7 +34,8 @@ impl AddressSpace {
 pub fn require_memory(space: &AddressSpace) -> Result<()> {
     let reason = || {
         Reason::NotInFile(
-            "the file has no memory, and heaps are found by their contents: capture the process `with memory`".to_owned(),
+            "the file has no memory, and heaps are found by their contents: capture the process `with memory`"
+                .to_owned(),
         )
     };
     if has_memory(space)? { Ok(()) } else { Err(Error::Unknown { what: "heaps", reason: reason() }) }

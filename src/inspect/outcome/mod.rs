@@ -198,7 +198,11 @@ fn permitted_outcome(facts: &AccessFacts, permissions: Permissions, access: Acce
         (State::PfnMapped, _) if facts.may_lack_page => {
             AccessOutcome::of(&[Effect::Nothing, Effect::Map, Effect::NoKernelPage])
         }
-        (State::PfnMapped, _) => AccessOutcome::of(&[Effect::Nothing, Effect::Map]),
+        (State::PfnMapped, _) if facts.backing == Some(Backing::Kernel) => {
+            AccessOutcome::of(&[Effect::Nothing, Effect::Map])
+        }
+        // Where an entry is missing, or not writable yet, the driver is asked (`fault` and `pfn_mkwrite`).
+        (State::PfnMapped, _) => AccessOutcome::of(&[Effect::Nothing, Effect::Map, Effect::DriverRefuses]),
         (State::Unmapped, _) => AccessOutcome::of(&[Effect::NoRegion]),
     }
 }

@@ -294,7 +294,7 @@ fn states_that_decide_alone() {
         (State::Hwpoison, &[Hwpoison]),
         (State::Migrating, &[Wait]),
         (State::Device, &[FromDevice]),
-        (State::PfnMapped, &[Nothing, Map]),
+        (State::PfnMapped, &[Nothing, Map, DriverRefuses]),
         (State::Outside, &[Nothing]),
     ] {
         check(page(state, Kind::Anonymous), effects, effects);

@@ -365,6 +365,7 @@ fn does(effect: Effect, is_write: bool, kind: Option<Kind>) -> &'static str {
         }
         Effect::NoSpace => "its file system, or a quota, has no room for a block, if the file has a hole here",
         Effect::NoDriverPage => "the driver has inserted no page here",
+        Effect::DriverRefuses => "the driver refuses it",
         Effect::NoKernelPage => "the kernel has no such page on this machine",
         Effect::PoolEmpty => "the hugetlb pool has no page left",
         Effect::PoolLimit => "the limit of its cgroup on the hugetlb pool is reached",

@@ -63,6 +63,11 @@ pub fn may_make_in_child(puppet: &mut Puppet, child: u32, what: &str, address: u
     may_make(puppet, Who::Child(child), what, address, access, effect);
 }
 
+/// The same where pmdb may say that other effects are possible too.
+pub fn may_make_itself(puppet: &mut Puppet, what: &str, address: u64, access: Access, effect: Effect) {
+    may_make(puppet, Who::Itself, what, address, access, effect);
+}
+
 fn makes_one(puppet: &mut Puppet, who: Who, what: &str, address: u64, access: Access, effect: Effect) -> Option<Owner> {
     let (told, owner) = may_make(puppet, who, what, address, access, effect);
     if support::is_root() {

@@ -59,7 +59,7 @@ fn begins_arguments(tokens: &[Token]) -> bool {
 
 /// A `)`, a variable, a value of the history, or an element: what an element may follow.
 fn may_have_elements(token: &Token) -> bool {
-    token.text == ")" || matches!(token.rule.as_deref(), Some("VARIABLE" | "HISTORY" | "DIMENSION"))
+    token.text == ")" || matches!(token.rule.as_deref(), Some("VARIABLE" | "HISTORY" | "DIMENSION" | "SUBSCRIPT"))
 }
 
 impl Scanner {
@@ -314,7 +314,8 @@ impl Attempt<'_> {
             "a word where a command begins" => self.place.begins_command,
             "outside parentheses" => self.place.depth == 0,
             "below 2^64, outside braces" => self.place.braces == 0,
-            "below 2^64, in braces or behind a value" => self.place.braces > 0 || self.place.behind_value,
+            "below 2^64, in braces" => self.place.braces > 0,
+            "below 2^64, behind a value" => self.place.behind_value,
             "of a command" => self.place.behind_command,
             "where the arguments of a command begin" => self.place.begins_arguments,
             _ => true,
@@ -335,7 +336,7 @@ impl Attempt<'_> {
             "at most 4096 characters, 64 brackets deep" => end - start <= 4096 && depth(&text) <= 64,
             "at most 4096 characters" => end - start <= 4096,
             "below 4096 characters" => end - start < 4096,
-            "below 2^64" | "below 2^64, outside braces" | "below 2^64, in braces or behind a value" => {
+            "below 2^64" | "below 2^64, outside braces" | "below 2^64, in braces" | "below 2^64, behind a value" => {
                 number(&text).is_none_or(|value| value < 1 << 64)
             }
             "in KiB below 2^64" => number(&text).is_none_or(|value| value < 1 << 54),

@@ -8,7 +8,7 @@ use crate::inspect::AddressSpace;
 use crate::inspect::huge::{HugeReason, HugeReport, HugeStep, HugeSweep, HugeZeros};
 use crate::kernel::AddressRange;
 use crate::kernel::huge::HugeChoice;
-use crate::lang::parser::{Parsed, Tokens, clause, cut_to, range, split_text, word};
+use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, range, split_text, word};
 use crate::lang::{self, Range, Spanned, display};
 use crate::render::Sink;
 use crate::report::{HugeBy, HugePast, Reason, RegionBrief, Stopped};
@@ -49,7 +49,7 @@ pub(super) fn huge(input: Tokens<'_>) -> Parsed<'_, ExplainHuge> {
 fn clauses(mut input: Tokens<'_>, of: Option<Spanned<Range>>) -> Parsed<'_, ExplainHuge> {
     let (mut content, mut cut) = (None, None);
     while clause(&mut input, &mut content, |input| preceded(word("with"), word("content")).parse(input))?
-        || clause(&mut input, &mut cut, cut_to)?
+        || clause(&mut input, &mut cut, cut_or_name)?
     {}
     Ok((input, ExplainHuge { of, reads_content: content.is_some(), cut }))
 }

@@ -62,12 +62,25 @@ pub fn set(memory: &str, more: &[&str]) -> Result<Quiet, String> {
     let before = passes();
     let (place, bytes) = places(&mut listed, 1);
     listed.advises(place, bytes / page_bytes(), MADV_HUGEPAGE).expect("to advise");
-    // If the list was not empty, khugepaged waits already.
+    // If the list was not empty, khugepaged waits already, for ten seconds. A long list takes it several turns.
     let deadline = Instant::now() + Duration::from_secs(2);
+    let mut woken: Option<Instant> = None;
     while is_on && passes() == before && Instant::now() < deadline {
+        if woken.is_none_or(|woken| woken.elapsed() > Duration::from_millis(100)) {
+            wake();
+            woken = Some(Instant::now());
+        }
         std::thread::yield_now();
     }
     Ok(Quiet { _changed: changed, _listed: listed })
+}
+
+/// Wakes khugepaged: it does not wait for the rest of a time that has been set anew (`scan_sleep_millisecs_store` in
+/// mm/khugepaged.c). The time stays the same.
+fn wake() {
+    const TIME: &str = "/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs";
+    let written = std::fs::read_to_string(TIME).and_then(|time| std::fs::write(TIME, time.trim()));
+    written.expect("the time between its turns");
 }
 
 /// How often khugepaged has looked at all processes in its list.

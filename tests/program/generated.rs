@@ -4,6 +4,7 @@ use crate::run::Home;
 use crate::sample::sample;
 use crate::skips::skip;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::process::Command;
 
 fn generated(what: &str) -> String {
@@ -235,9 +236,28 @@ fn faults(whole: &Value, schema: &Value, value: &Value) -> Option<String> {
     of_fields.chain(of_items).chain(missing).next()
 }
 
+/// The fields of each record that has one shape are those of the golden file; in brackets are those that may be missing.
+fn has_the_fields_of_the_golden_file(schema: &Value) {
+    let golden = include_str!("../../src/command/tests/records/golden/fields.txt");
+    for (name, fields) in golden.lines().filter_map(|line| line.split_once(": ")) {
+        let Some(shape) = schema["$defs"].get(name) else {
+            assert!(["decoded", "help"].contains(&name), "no {name}");
+            continue;
+        };
+        let fields = || std::iter::once("type").chain(fields.split(' '));
+        let all: BTreeSet<&str> = fields().map(|field| field.trim_matches(['[', ']'])).collect();
+        let always: BTreeSet<&str> = fields().filter(|field| !field.starts_with('[')).collect();
+        let properties = shape["properties"].as_object().expect("fields").keys();
+        let required = shape["required"].as_array().expect("names").iter().filter_map(Value::as_str);
+        assert_eq!(properties.map(String::as_str).collect::<BTreeSet<_>>(), all, "{name}");
+        assert_eq!(required.collect::<BTreeSet<_>>(), always, "{name}");
+    }
+}
+
 #[test]
 fn the_schema_has_every_record() {
     let schema: Value = serde_json::from_str(&generated("json-schema")).expect("JSON");
+    has_the_fields_of_the_golden_file(&schema);
     let golden = include_str!("../../src/command/tests/records/golden/records.jsonl");
     for line in sample(golden.lines(), 3) {
         let record: Value = serde_json::from_str(line).expect("JSON");

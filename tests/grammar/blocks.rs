@@ -7,9 +7,9 @@ use pmdb::command::LANGUAGE;
 use pmdb::lang::script::{Block, Builder, Node};
 
 use super::derive::Random;
-use super::grammar;
 use super::recognise::Recogniser;
-use crate::sample::sample;
+use super::{grammar, seed_of};
+use crate::sample::{self, sample};
 
 /// Whether the lines form blocks, and each of them is in the language.
 fn is_put_together(text: &str) -> bool {
@@ -35,6 +35,28 @@ fn is_parsed(block: &Block) -> bool {
     })
 }
 
+/// What is put between the lines. A line that opens a block is wrong everywhere for want of its end: so there are whole
+/// blocks too.
+const INSERTED: &[&str] = &[
+    "end",
+    "else",
+    "loop_break",
+    "if 1",
+    "end # x",
+    "document d",
+    "define d",
+    "if 1\nelse\nend",
+    "while 1\nend",
+    "document d\nend",
+    "define d\nend",
+];
+
+/// The lines with one of these texts at one place, by its number.
+fn with_inserted(lines: &[String], number: usize) -> Vec<String> {
+    let (before, behind) = lines.split_at(number / INSERTED.len());
+    [before, &[INSERTED[number % INSERTED.len()].to_owned()], behind].concat()
+}
+
 /// One line more, less, or in another place.
 fn damaged(lines: &[String], random: &mut Random) -> Vec<String> {
     let mut lines = lines.to_vec();
@@ -48,10 +70,7 @@ fn damaged(lines: &[String], random: &mut Random) -> Vec<String> {
             let (a, b) = (random.below(lines.len()), random.below(lines.len()));
             lines.swap(a, b);
         }
-        _ => {
-            let words = ["end", "else", "loop_break", "if 1", "end # x", "document d", "define d"];
-            lines.insert(random.below(lines.len()), (*random.pick(&words)).to_owned());
-        }
+        _ => return with_inserted(&lines, random.below(lines.len() * INSERTED.len())),
     }
     lines
 }
@@ -78,13 +97,16 @@ fn files_and_grammar_agree() {
     }
     let text = fs::read_to_string(folder.join("grammar/files/programs.pmdb")).expect("text");
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut files: Vec<Vec<String>> =
+        sample(0..lines.len() * INSERTED.len(), 24).map(|number| with_inserted(&lines, number)).collect();
+    let seed = sample::number();
+    for number in sample(0..400, 16) {
+        let mut random = Random::new(seed_of(seed, number));
+        let once = damaged(&lines, &mut random);
+        files.push(if random.chance(30) { damaged(&once, &mut random) } else { once });
+    }
     let (mut accepted, mut rejected) = (0, 0);
-    for number in sample(0..400, 8) {
-        let mut random = Random::new(number);
-        let mut lines = damaged(&lines, &mut random);
-        if random.chance(30) {
-            lines = damaged(&lines, &mut random);
-        }
+    for lines in files {
         let text = lines.join("\n");
         let expected = recogniser.accepts_file(&text);
         assert_eq!(is_put_together(&text), expected, "{text}");

@@ -45,9 +45,11 @@ pub struct Derivation<'a> {
     pub tokens: Vec<Glued>,
     /// Whether the next token is glued to the last.
     glue: bool,
-    /// The rules, and the parts of rules that could be left out, that it has.
-    pub productions: HashSet<ByPlace<'a>>,
+    /// The rules, and the parts of rules that could be left out, that it has: of its tokens too.
+    pub productions: Productions<'a>,
 }
+
+type Productions<'a> = HashSet<ByPlace<'a>>;
 
 impl Derivation<'_> {
     fn add(&mut self, text: String) {
@@ -70,6 +72,18 @@ impl Eq for ByPlace<'_> {}
 impl std::hash::Hash for ByPlace<'_> {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         std::ptr::hash(self.0, state);
+    }
+}
+
+/// The characters of a token that is being derived, and the parts of its rules that it has.
+struct Characters<'t, 'a> {
+    text: &'t mut String,
+    seen: &'t mut Productions<'a>,
+}
+
+impl<'a> Characters<'_, 'a> {
+    fn part(&mut self, node: &'a Node) {
+        self.seen.insert(ByPlace(node));
     }
 }
 
@@ -137,9 +151,13 @@ impl<'a> Deriver<'a> {
             }
             Node::Rule(name) if name == "ANY" => {
                 let literal = random.chance(50).then(|| random.pick(&self.words).clone());
-                sentence.add(literal.unwrap_or_else(|| self.token("NAME", random)));
+                let text = literal.unwrap_or_else(|| self.token("NAME", random, &mut sentence.productions));
+                sentence.add(text);
             }
-            Node::Rule(name) if is_token(name) => sentence.add(self.token(name, random)),
+            Node::Rule(name) if is_token(name) => {
+                let token = self.token(name, random, &mut sentence.productions);
+                sentence.add(token);
+            }
             Node::Except(inner, without) => {
                 let Node::Rule(name) = &**inner else {
                     panic!("only a token may leave words out: {inner:?}");
@@ -149,8 +167,9 @@ impl<'a> Deriver<'a> {
                     without.iter().any(leaves_out)
                 };
                 let rule = if name == "ANY" { "NAME" } else { name };
-                let token = (0..200).map(|_| self.token(rule, random));
-                sentence.add(token.into_iter().find(|token| !is_out(token)).expect("something is left"));
+                let mut tokens = (0..200).map(|_| self.token(rule, random, &mut sentence.productions));
+                let token = tokens.find(|token| !is_out(token)).expect("something is left");
+                sentence.add(token);
             }
             Node::Rule(name) => {
                 let node = self.grammar.rule(name);
@@ -193,55 +212,58 @@ impl<'a> Deriver<'a> {
     }
 
     /// A random token of a rule of level 1.
-    pub fn token(&self, rule: &str, random: &mut Random) -> String {
+    fn token(&self, rule: &str, random: &mut Random, seen: &mut Productions<'a>) -> String {
         if rule == "NAME" && random.chance(35) {
             return random.pick(&self.words).clone();
         }
         let mut text = String::new();
-        self.characters(&Node::Rule(rule.into()), 12, random, &mut text);
+        self.characters(self.grammar.rule(rule), 11, random, &mut Characters { text: &mut text, seen });
         text
     }
 
-    fn characters(&self, node: &Node, depth: usize, random: &mut Random, text: &mut String) {
+    fn characters(&self, node: &'a Node, depth: usize, random: &mut Random, made: &mut Characters<'_, 'a>) {
         match node {
-            Node::Literal(literal) => text.push_str(literal),
+            Node::Literal(literal) => made.text.push_str(literal),
             Node::Span(first, last) => {
                 let span: Vec<char> = (*first..=*last).collect();
-                text.push(*random.pick(&span));
+                made.text.push(*random.pick(&span));
             }
             Node::Any => {
                 let all: Vec<char> = CHARACTERS.chars().collect();
-                text.push(*random.pick(&all));
+                made.text.push(*random.pick(&all));
             }
             Node::Except(node, without) => {
                 let mut excluded = Vec::new();
                 without.iter().for_each(|node| self.single_characters(node, &mut excluded));
                 let one = (0..200).find_map(|_| {
                     let mut one = String::new();
-                    self.characters(node, depth, random, &mut one);
+                    self.characters(node, depth, random, &mut Characters { text: &mut one, seen: made.seen });
                     (!excluded.contains(&one)).then_some(one)
                 });
-                text.push_str(&one.expect("something is left"));
+                made.text.push_str(&one.expect("something is left"));
             }
-            Node::Sequence(nodes) => nodes.iter().for_each(|node| self.characters(node, depth, random, text)),
+            Node::Sequence(nodes) => nodes.iter().for_each(|node| self.characters(node, depth, random, made)),
             Node::Choice(nodes) => {
-                let fitting: Vec<&Node> = nodes.iter().filter(|node| self.length(node) <= depth).collect();
+                let fitting: Vec<&'a Node> = nodes.iter().filter(|node| self.length(node) <= depth).collect();
                 if let Some(node) = fitting.get(random.below(fitting.len())) {
-                    self.characters(node, depth, random, text);
+                    made.part(node);
+                    self.characters(node, depth, random, made);
                 }
             }
             Node::Optional(inner) => {
                 if depth > 0 && random.chance(40) {
-                    self.characters(inner, depth, random, text);
+                    made.part(inner);
+                    self.characters(inner, depth, random, made);
                 }
             }
             Node::Repeat(inner) => {
                 while depth > 1 && self.length(inner) < depth && random.chance(55) {
-                    self.characters(inner, depth, random, text);
+                    made.part(inner);
+                    self.characters(inner, depth, random, made);
                 }
             }
-            Node::Rule(name) => self.characters(self.grammar.rule(name), depth.saturating_sub(1), random, text),
-            Node::Condition(inner, _) => self.characters(inner, depth, random, text),
+            Node::Rule(name) => self.characters(self.grammar.rule(name), depth.saturating_sub(1), random, made),
+            Node::Condition(inner, _) => self.characters(inner, depth, random, made),
             Node::Command(..) | Node::Glue | Node::Interleave(_) | Node::Class(_) => {
                 panic!("{node:?} in a token")
             }

@@ -23,7 +23,21 @@ pub fn number() -> u64 {
 pub fn sample<T>(items: impl IntoIterator<Item = T>, group: usize) -> impl Iterator<Item = T> {
     let group = if is_exhaustive() { 1 } else { group as u64 };
     let number = number();
-    // Neighbouring groups and days choose differently: the multiplier is that of Knuth's hash.
-    let chosen = move |index: u64| (number + index / group).wrapping_mul(2_654_435_761) % group == index % group;
-    (0..).zip(items).filter(move |(index, _)| chosen(*index)).map(|(_, item)| item)
+    (0..).zip(items).filter(move |(index, _)| is_chosen(number, group, *index)).map(|(_, item)| item)
+}
+
+/// Whether the item of this index is the one of its group that the sample has.
+fn is_chosen(number: u64, group: u64, index: u64) -> bool {
+    // Neighbouring groups and days choose differently: the multiplier is that of Knuth's hash, and a prime.
+    (number + index / group).wrapping_mul(2_654_435_761) % group == index % group
+}
+
+#[test]
+fn each_item_is_in_the_sample_of_one_day_of_a_group() {
+    for group in 1..100 {
+        for index in (0..3 * group).chain([1_000_000]) {
+            let days = (20_000..20_000 + group).filter(|day| is_chosen(*day, group, index));
+            assert_eq!(days.count(), 1, "item {index} of groups of {group}");
+        }
+    }
 }

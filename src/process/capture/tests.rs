@@ -4,7 +4,7 @@ use super::*;
 use crate::kernel::{AddressRange, PageFlags, PageMapEntry};
 use crate::kernel::{FrameNumber, VirtualAddress};
 use crate::process::fake::{PAGE, World, region};
-use crate::sample::sample;
+use crate::sample::{self, sample};
 use crate::source::InMemory;
 use std::io::Write;
 use std::sync::Mutex;
@@ -206,9 +206,15 @@ fn a_capture_that_is_cut_short_is_an_error_at_every_length() {
 #[test]
 fn a_damaged_capture_gives_answers_or_errors() {
     let whole = captured(world());
-    for at in sample((0..whole.len()).step_by(7), 8) {
+    let bits_of = |at: usize| (8 * at..8 * at + 8).collect::<Vec<_>>();
+    // One bit of each byte, and all of the text that says where everything is.
+    let day = sample::number() as usize;
+    let bits = sample(0..whole.len(), 28).map(|at| 8 * at + (at + day) % 8);
+    let last = whole.len() - 3 * 512;
+    let text = (last..whole.len()).take_while(|at| whole[*at] != 0).flat_map(bits_of);
+    for bit in bits.chain(text) {
         let mut damaged = whole.clone();
-        damaged[at] ^= 1 << (at % 8);
+        damaged[bit / 8] ^= 1 << (bit % 8);
         if let Ok(target) = opened(&damaged) {
             _ = answers(&target);
         }

@@ -1,7 +1,7 @@
 //! Lines of running programs, compared with those of `addr2line` for the same addresses.
 
 use super::super::Test;
-use super::super::sample::sample;
+use super::super::sample::{self, sample};
 use super::super::support::skip;
 use super::super::symbols::programs::{compile_with, is_installed};
 use super::super::symbols::with_names;
@@ -157,8 +157,9 @@ fn compare_module(
     let step = (code.len() / most).max(1);
     // Small programs are compared whole.
     let group = if step > 1 { 4 } else { 1 };
+    let first = code.start().get() + sample::number() % step;
     let addresses: Vec<VirtualAddress> = sample(0..code.len() / step, group)
-        .map(|number| VirtualAddress::new(code.start().get() + number * step))
+        .map(|number| VirtualAddress::new(first + number * step))
         .filter(|&address| names.section_at(address) == Some(Name::from(".text")))
         .collect();
     let in_file: Vec<u64> =

@@ -2,7 +2,7 @@
 //! change.
 
 use super::answers;
-use super::sample::sample;
+use super::sample::{self, sample};
 use super::support::{Numbers, at, page_bytes, skip};
 use super::target::{Target, announce, wait};
 use super::{Scenario, Test};
@@ -195,7 +195,7 @@ fn base(name: &str) -> &str {
     name.split_once('@').map_or(name, |(base, _)| base)
 }
 
-/// Compares `count` random symbols of `module` with `nm`.
+/// Compares the symbols of `module` with `nm`: some `count` places in them, or three places in each.
 fn compare_with_nm(test: &str, names: &TargetSymbols<'_>, module: &Module, count: usize) {
     let path = module.name.to_string();
     let Some(mut all) = nm(&path) else {
@@ -211,19 +211,11 @@ fn compare_with_nm(test: &str, names: &TargetSymbols<'_>, module: &Module, count
         return skip(test, &format!("{path} is stripped"));
     }
     sized.sort_by_key(|one| one.address);
-    let mut random = Numbers(4);
-    let places: Vec<_> = (0..count)
-        .map(|round| {
-            let one = sized[random.below(sized.len() as u64) as usize];
-            let offset = match round % 3 {
-                0 => 0,
-                1 => one.size - 1,
-                _ => random.below(one.size),
-            };
-            (one, offset)
-        })
-        .collect();
-    for (one, offset) in sample(places, 4) {
+    let mut random = Numbers(sample::number());
+    let places: Vec<_> =
+        sized.iter().flat_map(|one| [0, one.size - 1, random.below(one.size)].map(|offset| (*one, offset))).collect();
+    let group = places.len().div_ceil(count);
+    for (one, offset) in sample(places, group) {
         let place = names.address_in(&path, one.address + offset).expect("an address");
         assert_eq!(place.len(), 1);
         let found = names
@@ -263,7 +255,7 @@ fn this_program_as_nm_sees_it() {
         let own = own.to_str().expect("a plain path").as_bytes();
         let module = names.modules().iter().find(|one| one.name.as_bytes() == own);
         let module = module.expect("this program among its modules");
-        compare_with_nm("symbols::this_program_as_nm_sees_it", names, module, 3000);
+        compare_with_nm("symbols::this_program_as_nm_sees_it", names, module, 750);
     });
 }
 
@@ -282,7 +274,7 @@ fn the_c_library_as_nm_sees_it() {
             return skip(test, "this program is linked statically");
         }
         for library in libraries {
-            compare_with_nm(test, names, library, 2000);
+            compare_with_nm(test, names, library, 500);
         }
     });
 }
@@ -298,7 +290,7 @@ fn the_shell_as_nm_sees_it() {
         let shell = std::fs::canonicalize("/bin/sh").expect("a shell");
         let shell = Name::new(shell.to_str().expect("a plain path"));
         let module = names.modules().iter().find(|one| one.name == shell);
-        compare_with_nm(test, names, module.expect("the shell"), 1000);
+        compare_with_nm(test, names, module.expect("the shell"), 250);
     });
 }
 

@@ -146,7 +146,12 @@ impl<'a> Evaluator<'a> {
         let (mut sum, mut known) = (Ok(0u64), false);
         let mut left_out = None;
         let mut regions = space.stats_of_pages(spans.ranges(), need, filter.as_ref()).within(self.scope.budget());
-        while let Some((viewed, stats)) = regions.next().map_err(|cause| call.caused_by(cause))? {
+        let (mut done, total) = (0u64, spans.ranges().iter().map(|span| span.pages(space.page())).sum());
+        let mut look = |pages| {
+            done = done.saturating_add(pages);
+            self.scope.progress(done, total, "pages");
+        };
+        while let Some((viewed, stats)) = regions.next_watched(&mut look).map_err(|cause| call.caused_by(cause))? {
             // The kernel shows nothing of device mappings, and adds nothing for them either.
             let counted = stats.why_hidden().map_or_else(|| is_counted(function, viewed), Err);
             match counted {

@@ -198,9 +198,15 @@ impl RegionSweep {
     /// # Errors
     /// Those of [`Sweep::next`].
     pub fn next(&mut self) -> Result<Option<(&ViewedRegion, RegionStats)>> {
+        self.next_watched(&mut |_| {})
+    }
+
+    /// The same. Calls `look` with the number of the next pages that were looked at.
+    pub(crate) fn next_watched(&mut self, look: &mut dyn FnMut(u64)) -> Result<Option<(&ViewedRegion, RegionStats)>> {
         while self.done.is_none()
             && let Some(chunk) = self.pages.next()?
         {
+            look(chunk.pages);
             let Some(index) = chunk.region_index else {
                 continue;
             };

@@ -12,6 +12,7 @@ use crate::source::outlet::{Outlet, is_interruption};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::termios::{LocalModes, tcgetattr};
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
@@ -40,6 +41,10 @@ pub struct Printer<'a> {
     takes_bytes: bool,
     /// Whether the command writes to the destination itself, so that records go to standard error.
     is_taken: bool,
+    /// Whether another program reads the output.
+    has_reader: bool,
+    /// Whether there was a record.
+    has_emitted: bool,
 }
 
 /// How the output of a command ended.
@@ -61,6 +66,7 @@ impl<'a> Printer<'a> {
         interrupts: &'a Interrupts,
         progress: Rc<RefCell<Progress>>,
     ) -> Self {
+        let has_reader = destination.has_reader();
         Printer {
             renderer,
             progress,
@@ -74,6 +80,8 @@ impl<'a> Printer<'a> {
             log: None,
             takes_bytes: false,
             is_taken: false,
+            has_reader,
+            has_emitted: false,
         }
     }
 
@@ -155,7 +163,7 @@ impl Sink for Printer<'_> {
         if self.failure.is_some() {
             return Err(Stopped::Closed);
         }
-        if self.destination.is_live() {
+        if self.destination.is_live() || self.has_reader {
             self.progress.borrow_mut().clear();
         }
         if self.is_quiet && record.is_greeting() {
@@ -172,6 +180,7 @@ impl Sink for Printer<'_> {
                 return self.check();
             }
         }
+        self.has_emitted = true;
         self.text.clear();
         let rendered = self.renderer.record(record, &mut self.text);
         let written = rendered.and_then(|()| self.write_text());
@@ -210,7 +219,9 @@ impl Sink for Printer<'_> {
         }
         let flushed = self.destination.flush();
         self.after(flushed)?;
-        if self.destination.leaves_the_terminal_alone() {
+        // Rows that a reader has may be on the terminal at any time.
+        let is_silent = !self.has_reader || !self.has_emitted;
+        if is_silent && self.destination.leaves_the_terminal_alone() {
             self.progress.borrow_mut().show(done, total, what);
         }
         Ok(())
@@ -271,8 +282,11 @@ impl Progress {
         self.is_wanted && (self.bar.is_some() || self.silent_since.elapsed() >= PATIENCE)
     }
 
-    /// Shows that `done` of `total` are done.
+    /// Shows that `done` of `total` are done, once that is due.
     pub fn show(&mut self, done: u64, total: u64, what: &'static str) {
+        if !self.is_due() {
+            return;
+        }
         let bar = self.bar.get_or_insert_with(|| {
             let target = ProgressDrawTarget::stderr_with_hz(REDRAWS);
             let bar = ProgressBar::with_draw_target(Some(total), target).with_message(what);
@@ -296,6 +310,11 @@ impl Progress {
             self.silent_since = Instant::now();
         }
     }
+}
+
+/// Whether the terminal takes whole lines, as no program that draws on it has it.
+fn is_in_line_mode() -> bool {
+    tcgetattr(io::stderr()).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON))
 }
 
 /// The size of the buffer: the capacity of a pipe.
@@ -484,15 +503,25 @@ impl<'a> Destination<'a> {
         matches!(self, Destination::Screen { is_live: true, .. })
     }
 
-    /// Whether only pmdb writes to the terminal meanwhile: the reader of a pipe may be a pager.
+    /// Whether only pmdb writes to the terminal until the first row: the reader of a pipe may be a pager, which has
+    /// switched off line mode.
     pub fn leaves_the_terminal_alone(&self) -> bool {
         match self {
-            Destination::Screen { is_live: true, .. } | Destination::File(_) => true,
-            Destination::Screen { output, .. } => {
-                rustix::fs::fstat(output.get_ref()).is_ok_and(|stat| !FileType::from_raw_mode(stat.st_mode).is_fifo())
-            }
-            Destination::Pipe { .. } => false,
+            Destination::Pipe { is_pager: true, .. } => false,
             Destination::Shared(SharedDestination(shared)) => shared.borrow().leaves_the_terminal_alone(),
+            _ => !self.has_reader() || is_in_line_mode(),
+        }
+    }
+
+    /// Whether a program reads the output.
+    fn has_reader(&self) -> bool {
+        match self {
+            Destination::Screen { is_live: true, .. } | Destination::File(_) => false,
+            Destination::Screen { output, .. } => {
+                rustix::fs::fstat(output.get_ref()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_fifo())
+            }
+            Destination::Pipe { .. } => true,
+            Destination::Shared(SharedDestination(shared)) => shared.borrow().has_reader(),
         }
     }
 

@@ -7,7 +7,7 @@ mod output;
 
 use super::account::family::{FamilyOf, family};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, expand_home};
-use crate::budget::Budget;
+use crate::budget::{Budget, OutOfBudget};
 use crate::eval::{self, Spans};
 use crate::inspect::{AddressSpace, ResidentMemory, is_resident};
 use crate::kernel::smaps::Smaps;
@@ -18,7 +18,7 @@ use crate::lang::parser::{
     Parsed, Tokens, after, clause, hint_at_missing_with, list_once, option, pattern, split_text, word,
 };
 use crate::lang::{self, Expected, Spanned};
-use crate::process::{Capture, Member, MissingProcess, ProcessHandle, Target, unopened};
+use crate::process::{self, Capture, Member, MissingProcess, ProcessHandle, Target, unopened};
 use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
@@ -237,7 +237,11 @@ describes its contents and its format.",
             if let Some(CaptureSubject::Family(_)) = self.of { capture.with_family(&others, missing) } else { capture };
         let mut budget = context.sink.budget();
         let mut memory = MemoryCounts::default();
-        let captured = capture.write(&mut budget.clone(), |member| -> Result<(), Error> {
+        let sink = &mut *context.sink;
+        let mut look = |done, total| {
+            sink.progress(done, total, "words of frames").map_err(|_| process::Error::from(OutOfBudget::Interrupted))
+        };
+        let captured = capture.write(&mut budget.clone(), &mut look, |member| -> Result<(), Error> {
             if has_memory {
                 memory.keep(member, ranges, has(Extra::Dontdump), &mut budget)?;
             }

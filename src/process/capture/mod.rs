@@ -178,16 +178,18 @@ impl Capture {
         Capture { ranges: ranges.map(|_| joined), ..self }
     }
 
-    /// Writes everything. `ask` asks what others want to know of a process, such as its symbols.
+    /// Writes everything. `look` is told how many of how many words of frames were read. `ask` asks what others want to
+    /// know of a process, such as its symbols.
     ///
     /// # Errors
-    /// The capture cannot be written, the target is gone, the budget is over, and those of `ask`.
+    /// The capture cannot be written, the target is gone, the budget is over, and those of `look` and `ask`.
     pub fn write<E: From<super::Error>>(
         mut self,
         budget: &mut Budget,
+        look: &mut dyn FnMut(u64, u64) -> Result<()>,
         mut ask: impl FnMut(&Member) -> std::result::Result<(), E>,
     ) -> std::result::Result<CaptureContent, E> {
-        let (page_maps, mut captured) = self.pages(budget)?;
+        let (page_maps, mut captured) = self.pages(budget, look)?;
         let own = self.capture_own_process(budget)?;
         self.ask_machine();
         for member in &mut self.members {
@@ -244,7 +246,11 @@ impl Capture {
     }
 
     /// The pages of the processes and the words of their frames. A process of the family that has ended is dropped.
-    fn pages(&mut self, budget: &mut Budget) -> Result<(Vec<WordIndex>, CaptureContent)> {
+    fn pages(
+        &mut self,
+        budget: &mut Budget,
+        look: &mut dyn FnMut(u64, u64) -> Result<()>,
+    ) -> Result<(Vec<WordIndex>, CaptureContent)> {
         let shared = Arc::clone(&self.shared);
         let processes: Vec<(Process, Arc<Recorder>)> =
             self.members.iter().map(|member| (member.target.process.clone(), Arc::clone(&member.recorder))).collect();
@@ -259,7 +265,7 @@ impl Capture {
             }));
         }
         let frames: Vec<FirstAndCount> = readers.iter().flatten().flat_map(|reader| reader.frames()).collect();
-        let frames = self.frames(frames.into_iter(), budget)?;
+        let frames = self.frames(frames.into_iter(), budget, look)?;
         let mut captured = CaptureContent { regions, frames, ..CaptureContent::default() };
         let mut page_maps = Vec::new();
         let mut remaining = Vec::new();
@@ -345,7 +351,12 @@ impl Capture {
     }
 
     /// The words of these frames, and of the rest of their folios. Returns how many frames that are.
-    fn frames(&mut self, frames: impl Iterator<Item = FirstAndCount>, budget: &mut Budget) -> Result<u64> {
+    fn frames(
+        &mut self,
+        frames: impl Iterator<Item = FirstAndCount>,
+        budget: &mut Budget,
+        look: &mut dyn FnMut(u64, u64) -> Result<()>,
+    ) -> Result<u64> {
         let machine = Arc::clone(&self.machine);
         let source = machine.source();
         let pid = source.identity().pid;
@@ -355,6 +366,13 @@ impl Capture {
             Ok(end) if self.has_all_frames => vec![(0, end)],
             _ => join_frames(frames.chain([FIRST]).collect()),
         };
+        // Each has three words.
+        let total = 3 * runs.iter().map(|(_, count)| count).sum::<u64>();
+        let mut done = 0;
+        let mut read = |(_, count): FirstAndCount| {
+            done += count;
+            look(done, total)
+        };
         let mut whole = Vec::new();
         self.index.flags = match ends(WordFile::FrameFlags) {
             Ok(end) => {
@@ -363,6 +381,7 @@ impl Capture {
                 let mut folios = Folios::new(source, &self.shared, words);
                 for run in runs {
                     folios.run(run, budget)?;
+                    read(run)?;
                 }
                 whole = folios.whole;
                 folios.words.finish(&self.shared.archive, end)?
@@ -390,6 +409,7 @@ impl Capture {
                             words.add(&self.shared.archive, at, found)?;
                         }
                         before += run.1;
+                        read(run)?;
                     }
                     words.finish(&self.shared.archive, end)?
                 }

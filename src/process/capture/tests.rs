@@ -26,7 +26,7 @@ fn captured(world: World) -> Vec<u8> {
     let (_, target) = world.target();
     let bytes = Bytes::default();
     let capture = Capture::begin(&target, Box::new(bytes.clone()));
-    let written = capture.write(&mut Budget::unlimited(), |_| Ok::<(), super::super::Error>(()));
+    let written = capture.write(&mut Budget::unlimited(), &mut |_, _| Ok(()), |_| Ok::<(), super::super::Error>(()));
     written.expect("a capture");
     let bytes = bytes.0.lock().expect("a lock");
     bytes.clone()
@@ -99,7 +99,7 @@ fn captured_family(ending: u32, after: usize) -> (Vec<u8>, Vec<MissingProcess>) 
     let (_, target) = World { processes, ..made(11, 1) }.target();
     let bytes = Bytes::default();
     let capture = Capture::begin(&target, Box::new(bytes.clone())).with_family(&handles, Vec::new());
-    let written = capture.write(&mut Budget::unlimited(), |_| Ok::<(), super::super::Error>(()));
+    let written = capture.write(&mut Budget::unlimited(), &mut |_, _| Ok(()), |_| Ok::<(), super::super::Error>(()));
     let content = written.expect("a capture without it");
     assert_eq!(content.processes as usize + content.missing.iter().filter(|one| !one.is_in_part).count(), 3);
     let bytes = bytes.0.lock().expect("a lock").clone();

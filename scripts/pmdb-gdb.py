@@ -42,6 +42,9 @@ PHYSICAL = re.compile(r"(pfn|phys):(?!:)")
 # Commands that would leave the inferior or end the server.
 REFUSED = {"attach", "detach", "quit", "source"}
 NOT_IN_GDB = "pmdb in gdb has no {}: it examines the inferior, one line at a time"
+# Lines that blocks are made of.
+BLOCKS = {"if", "else", "end", "while", "loop_break", "loop_continue", "foreach", "define", "document"}
+NO_BLOCKS = "pmdb in gdb takes one line; blocks of gdb, such as while and define, can have lines of pmdb"
 PROTOCOL = 1
 # Seconds to wait for answers that take milliseconds; pmdb hangs if it takes longer.
 PATIENCE = 5
@@ -49,8 +52,22 @@ PATIENCE = 5
 
 # ---- Taking a line apart
 
+TEMPLATE = re.compile(r"<((?:[\w\s:,*()\[\]]|&(?!&)|->(?=\s))*)>")
+
+
+def without_templates(text):
+    """The text with brackets in place of < and > around the arguments of templates: vector<int>. Its length stays."""
+    def bracketed(match):
+        return "(" + match.group(1) + ")" if re.search(r"[A-Za-z_]\w*$", text[:match.start()]) else match.group()
+    before = None
+    while before != text:
+        before, text = text, TEMPLATE.sub(bracketed, text)
+    return text
+
+
 def outside(text):
     """The positions and characters of a text outside of brackets and quotes, and the closing brackets without an opening one."""
+    text = without_templates(text)
     depth, quote, at = 0, None, 0
     while at < len(text):
         character = text[at]
@@ -100,13 +117,11 @@ def without_brackets(text):
 
 
 def refuse_shell(expression):
-    """Refuses `|`, `>` and `!`, which mean a pipe, a file and a shell command at pmdb's prompt."""
+    """Refuses `|` and `>`, which mean a pipe and a file at pmdb's prompt."""
     for at, character in outside(expression):
         around = expression[max(0, at - 1):at + 2]
         if character == "|" and "||" not in around or character == ">" and not re.search(r"->|>>|>=", around):
             raise gdb.GdbError("pmdb in gdb has no {0}: gdb's own pipe does that, and ({0}) in brackets is an operator".format(character))
-    if expression.startswith("!"):
-        raise gdb.GdbError("pmdb in gdb has no !: gdb's own shell does that")
 
 
 # ---- Errors
@@ -211,10 +226,27 @@ def length(text):
     return number(text)
 
 
-def addressed(text):
+# Structures whose contents lie elsewhere: a vector, a text, a slice.
+HEADERS = re.compile(r"(&(mut )?(str$|\[)|(alloc|std)::(\w+::)*(Vec|VecDeque|String|Box<\[|vector|deque|basic_string|__cxx11::basic_string|string)\b)")
+
+
+def note_header(text, kind):
+    """Says that a range is only the header of a container, and what to write for what is in it."""
+    name = kind.name or kind.tag or ""
+    if kind.code != gdb.TYPE_CODE_STRUCT or not HEADERS.match(name):
+        return
+    fields = {field.name for field in kind.fields()}
+    contents = "*{0}.data_ptr@{0}.length".format(text.strip()) if {"data_ptr", "length"} <= fields else "*POINTER@COUNT of its data"
+    write("note: {} is a header of {} bytes, and its contents are elsewhere; for those, write {}\n".format(
+        text.strip(), kind.sizeof, contents))
+
+
+def addressed(text, may_be_range=False):
     """The place of an expression. The value of a variable that is too small for an address is seldom meant as one."""
     value = evaluated(text)
     kind = value.type.strip_typedefs()
+    if may_be_range:
+        note_header(text, kind)
     if kind.code in NUMBERS and kind.sizeof < gdb.lookup_type("char").pointer().sizeof and value.address is not None:
         text = text.strip()
         place_of = text[1:].strip() if text.startswith("*") else "&" + text
@@ -253,7 +285,7 @@ def span_of(text, keeps_size=False):
             write("note: these are {} pointers; for what the first one points to, write *({})@{}\n".format(
                 count, text[:at].strip(), count))
         return (*sized(start, value.type.sizeof * count), True)
-    start, size = addressed(text)
+    start, size = addressed(text, True)
     page = os.sysconf("SC_PAGE_SIZE")
     is_one_page = start // page == (start + max(size, 1) - 1) // page
     return start, size if size and (keeps_size or not is_one_page) else None, bool(size)
@@ -318,7 +350,11 @@ class Lost(Exception):
 
 
 class Failed(Exception):
-    """pmdb has answered with an error."""
+    """pmdb has answered with an error, of this code."""
+
+    def __init__(self, message, code=None):
+        super().__init__(message)
+        self.code = code
 
 
 def program():
@@ -404,7 +440,7 @@ class Server:
                 take(record)
             elif record["id"] == request:
                 if record["status"] == "error":
-                    raise Failed(in_one_line(error))
+                    raise Failed(in_one_line(error), record.get("code"))
                 return record["status"]
 
     def ask(self, line, take, limit=PATIENCE, **form):
@@ -461,6 +497,8 @@ def in_one_line(error):
         parts.append("expected " + ", ".join(error["expected"]))
     if "--no-shell" in error["message"]:
         parts = ["pmdb in gdb runs no shell commands and writes no files; gdb's own pipe and set logging do"]
+    elif "in one request" in (error.get("hint") or ""):
+        parts.append(NO_BLOCKS)
     elif error.get("hint"):
         parts.append(error["hint"])
     return printable(" ".join("; ".join(parts).split()))
@@ -479,11 +517,16 @@ def printable(text):
 SERVERS = {}
 
 
-def live_process(inferior=None):
-    """The given inferior or the selected one, if pmdb can examine its process."""
+NOT_RUN = "the program is not being run, and pmdb needs a process"
+
+
+def live_process(inferior=None, is_needed=True):
+    """The given inferior or the selected one, if pmdb can examine its process, or if none is needed."""
     inferior = inferior or gdb.selected_inferior()
     if inferior.pid == 0:
-        raise gdb.GdbError("the program is not being run, and pmdb needs a process")
+        if is_needed:
+            raise gdb.GdbError(NOT_RUN)
+        return inferior
     if gdb.current_recording() is not None:
         raise gdb.GdbError("pmdb shows the process as it is now, not as it was recorded: record stop ends the recording")
     return inferior
@@ -518,22 +561,23 @@ def is_traced(pid):
 
 
 def server(inferior=None, line="COMMAND"):
-    """The server of the given inferior or the selected one, started again if it has ended. `line` is for it."""
-    inferior = live_process(inferior)
+    """The server of the given inferior or the selected one, started again if it has ended. `line` is for it. Before the program
+    runs, it has no process: some commands need none."""
+    inferior = live_process(inferior, is_needed=False)
     held = running_server(inferior)
-    if held is None:
+    if held is None and inferior.pid:
         check_target(inferior, line)
         # In a hook-stop, gdb has just run the commands of the breakpoint too, which may have started it.
         held = running_server(inferior)
     if held is None:
         forget(inferior.num)
-        held = SERVERS[inferior.num] = Server(inferior.pid)
+        held = SERVERS[inferior.num] = Server(inferior.pid or None)
     return held
 
 
 def running_server(inferior):
     held = SERVERS.get(inferior.num)
-    return held if held is not None and held.pid == inferior.pid and held.is_alive() else None
+    return held if held is not None and (held.pid or 0) == inferior.pid and held.is_alive() else None
 
 
 def forget(inferior):
@@ -562,7 +606,7 @@ def ask(line, take, limit=PATIENCE, inferior=None, **form):
                 raise gdb.GdbError("Quit")
             return
         except Failed as error:
-            raise gdb.GdbError(str(error))
+            raise gdb.GdbError(NOT_RUN if error.code == "no_target" else str(error))
         except Lost:
             if taken or not again:
                 raise gdb.GdbError("pmdb ended in the middle of its answer; the next command starts it again")
@@ -624,6 +668,10 @@ def run(line, from_tty=False):
 
 # ---- Commands
 
+# A name that an operator or a comma follows is a variable of the program: huge[1], children + 1. In `huge *p` the star is of p.
+IS_OPERAND = re.compile(r"\w+(\s*(,|@|\[|\.|->|[<>=!]=)|[-+*/%&|^<>]|\s+[-+*/%&|^<>]\s)")
+
+
 class Looking(gdb.Command):
     """A command of pmdb. Its usage, as pmdb prints it, decides how its arguments are parsed."""
 
@@ -682,14 +730,15 @@ class Looking(gdb.Command):
         if amount:
             expression, clauses = expression[:amount.start()], amount.group()
         first = re.match(r"\w*", argument).group()
-        if first in self.before_range and not self.is_alone(argument[len(first):], True):
+        is_word = not IS_OPERAND.match(argument)
+        if is_word and first in self.before_range and not self.is_alone(argument[len(first):], True):
             expression = re.sub(r"^in\s+", "", expression[len(first):].strip())
             refuse_shell(expression)
             return "{} {} {}".format(first, ranged(expression), filled(clauses))
         # `of` is a variable of the program unless the name or number of a process follows.
         is_text = self.has_family and re.match(r"\"|of\s+[\w$'\"]", argument)
         is_filled = self.kind == "VALUE" and "{" in expression
-        is_of_pmdb = first in self.literal or is_text or is_filled or PHYSICAL.match(argument)
+        is_of_pmdb = is_word and first in self.literal or is_text or is_filled or PHYSICAL.match(argument)
         if self.kind is None or is_of_pmdb or self.is_alone(argument, self.is_optional):
             return self.within(argument)
         refuse_shell(expression)
@@ -834,6 +883,8 @@ of a gdbserver on this machine."""
             raise gdb.GdbError("pmdb wants a command: help pmdb lists them")
         if word in REFUSED:
             raise gdb.GdbError(NOT_IN_GDB.format(word))
+        if word in BLOCKS:
+            raise gdb.GdbError(NO_BLOCKS)
         if word in ELSEWHERE:
             raise gdb.GdbError("`{0}` is not available as `pmdb {0}` in gdb: write `pmdb -- {0} ...`".format(word))
         near = difflib.get_close_matches(word, COMMANDS, 1)
@@ -1277,7 +1328,9 @@ are compared with == or passed to printf. This does not:
 
   break fill if $_streq($_page_state(p), "present")
   set $state = $_page_state(p)
-  printf "%s\\n", $state"""),
+  printf "%s\\n", $state
+
+In Rust, only printf shows it as a text; for conditions take $_resident."""),
     ("_map_count", "mapcount({:#x})", False, "The map count of the page frame of an address."),
     ("_huge", "pmd_mapped({:#x})", False, "1 if the page at an address is mapped as a huge page, by one PMD; otherwise 0."),
     ("_exclusive", "exclusive({:#x})", False, "1 if the page frame of an address is mapped only there; otherwise 0."),

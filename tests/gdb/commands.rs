@@ -173,7 +173,21 @@ fn errors_are_those_of_gdb_in_one_line() {
     for answer in &program.answers(&[AT_WORK, &lines].concat())[AT_WORK.len()..] {
         assert_eq!(answer.trim().lines().count(), 1, "{answer}");
     }
-    program.check(&[], &[("pmdb walk pool", "the program is not being run")]);
+    program.check(
+        &[],
+        &[
+            ("pmdb walk pool", "the program is not being run"),
+            ("pmdb -- regions", "the program is not being run"),
+            ("print $_resident(pool, 1)", "the program is not being run"),
+            // Some need no process.
+            ("pmdb decode 0x8000000000001234", "frame     0x1234"),
+            ("pmdb info capabilities", "pagemap_scan"),
+            ("pmdb -- print 6 * 7", "42"),
+            // Those of blocks are gdb's own.
+            ("pmdb while 1", "blocks of gdb, such as while and define, can have lines of pmdb"),
+            ("pmdb -- while 1", "blocks of gdb, such as while and define, can have lines of pmdb"),
+        ],
+    );
 }
 
 #[test]
@@ -187,6 +201,18 @@ fn objects_of_other_languages_lie_somewhere_too() {
                 ("pmdb walk reference.items, +8*4096 where present by state", "present"),
                 ("pmdb walk 'ring'.items by state", "present"),
                 ("pmdb explain this", "No symbol \"this\" in current context."),
+                // An operator or a comma makes a variable of a name.
+                ("pmdb explain huge + 4096", "<huge+4096>"),
+                ("pmdb explain &huge[5]", "<huge+5>"),
+                ("pmdb account children[0]@4096", "anonymous, only here"),
+                ("pmdb summary frames - 4096", "1 page, 4 KiB: 1 present"),
+                ("pmdb account children", "the sum of Rss is"),
+                // The arguments of a template are no file, and `!` is of gdb.
+                ("pmdb translate skipped<char, 4096>(huge)", "<huge+4096>"),
+                ("pmdb walk *skipped<char, 4096>(huge)@4096 by state", "present"),
+                ("pmdb explain !frames", "in no region"),
+                ("pmdb walk huge > /tmp/no-such-file", "pmdb in gdb has no >"),
+                ("pmdb walk numbers by state", "note: numbers is a header of 24 bytes"),
             ],
         );
     }
@@ -199,6 +225,11 @@ fn objects_of_other_languages_lie_somewhere_too() {
                 ("pmdb walk slices::TABLE[0]..slices::TABLE[4096] by state", "its end must be"),
                 ("pmdb walk &slices::TABLE[0]..&slices::TABLE[4096] by state", "present"),
                 ("pmdb translate &length", "[stack]"),
+                ("pmdb walk slice by state", "for those, write *slice.data_ptr@slice.length"),
+                ("pmdb walk *slice.data_ptr@slice.length by state", "present"),
+                ("printf \"%s\\n\", $_page_state(slice.data_ptr)", "present"),
+                ("up", "slices::main"),
+                ("pmdb walk vector by state", "note: vector is a header of 24 bytes"),
             ],
         );
     }

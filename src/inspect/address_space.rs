@@ -116,6 +116,7 @@ impl AddressSpace {
         complete: bool,
         mut budget: Budget,
     ) -> Result<AddressSpace> {
+        target.machine.forget_blocks();
         // A query for a device reads the list of mounts: one for each device is enough.
         let mut known: Vec<(Device, Option<MemoryFiles>)> = Vec::new();
         let mapped_file = |region: &Region| target.modules.mapped_file(region).ok();

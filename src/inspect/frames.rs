@@ -122,6 +122,7 @@ pub struct FrameSweep {
 /// [`Evidence::COUNTS`], [`Evidence::ORDER`] and [`Evidence::CGROUPS`].
 pub fn machine_frames(machine: &Arc<Machine>, range: FrameRange, question: impl Into<Question>) -> FrameSweep {
     let question = question.into();
+    machine.forget_blocks();
     let reader = FrameReader { machine: Arc::clone(machine), zones: machine.zones().ok(), need: question.need() };
     FrameSweep {
         machine: Arc::clone(machine),
@@ -354,6 +355,7 @@ pub fn frame_words(machine: &Machine, flags: Fact<PageFlags>, map_count: Fact<u6
 /// All facts about one frame, each with a reason if it is unknown. If the number of the frame is unknown, that reason
 /// holds for all.
 pub fn frame_detail(machine: &Machine, frame: &Fact<FrameNumber>) -> FrameDetail {
+    machine.forget_blocks();
     let frame = match frame {
         Ok(frame) => *frame,
         Err(reason) => {

@@ -156,6 +156,32 @@ mod tests {
         assert_eq!(known(&world.target().1), [(true, true, true, Some(false))]);
     }
 
+    /// A block that goes offline, and comes back, during a session.
+    #[test]
+    fn each_question_asks_anew_which_blocks_are_online() {
+        let mut world = World::new([region(0x100, 1)]);
+        world.refused.clear();
+        world.maps(0x100, 1, 0x8001);
+        world.flags.insert(0x8001, 0);
+        world.counts.insert(0x8001, 0);
+        world.texts.push((File::Iomem, IOMEM.to_owned()));
+        world.texts.push((File::Setting(KernelSetting::MemoryBlockBytes), "8000000\n".to_owned()));
+        let watched = std::sync::Arc::clone(&world.watched);
+        let (_, target) = world.target();
+        let range = FrameRange::new(FrameNumber::new(0x8000), FrameNumber::new(0x8002)).expect("frames");
+        for state in ["online\n", "offline\n", "online\n"] {
+            let block = File::Setting(KernelSetting::MemoryBlock(1));
+            *watched.texts.lock().expect("texts") = vec![(block, state.to_owned())];
+            let is_online = state == "online\n";
+            assert_eq!(known(&target)[0].0, is_online, "{state}");
+            let mut frames = machine_frames(&target.machine, range, Evidence::FLAGS);
+            let rows = frames.next().expect("frames").expect("rows").to_vec();
+            assert!(rows.iter().all(|row| row.flags.is_some() == is_online), "{state}");
+            let detail = frame_detail(&target.machine, &Ok(FrameNumber::new(0x8001)));
+            assert_eq!(detail.flags.is_ok(), is_online, "{state}");
+        }
+    }
+
     #[test]
     fn the_reason_names_what_is_there() {
         let of = |target: &Target, frame| {

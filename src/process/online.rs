@@ -47,6 +47,12 @@ impl Machine {
         }
     }
 
+    /// Forgets which blocks of memory are online, as each question does before its first frame: a block may go offline at
+    /// any time.
+    pub fn forget_blocks(&self) {
+        self.cache.blocks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Whether the block of `frame` is online, `None` if there is no such block, and the first frame of the next one.
     fn block_of(&self, frame: FrameNumber) -> Result<(Option<bool>, FrameNumber)> {
         let bytes = self.cache.block_bytes.get_or_init(|| {

@@ -139,6 +139,8 @@ pub(crate) struct WatchedAnswers {
     pub(crate) answers_left: Mutex<Option<usize>>,
     /// Pages that are no longer mapped once memory was read: by page index.
     pub(crate) gone_after_read: Mutex<Vec<u64>>,
+    /// Contents of files, before those of the world.
+    pub(crate) texts: Mutex<Vec<(File, String)>>,
 }
 
 pub fn region(start_page: u64, pages: u64) -> Region {
@@ -156,6 +158,13 @@ pub fn region(start_page: u64, pages: u64) -> Region {
 }
 
 impl World {
+    /// The contents of a file, if they are made up.
+    fn made_text(&self, file: File) -> Option<String> {
+        let changed = self.watched.texts.lock().expect("texts");
+        let (_, text) = changed.iter().chain(&self.texts).find(|(one, _)| *one == file)?;
+        Some(text.clone())
+    }
+
     pub fn new(regions: impl IntoIterator<Item = Region>) -> World {
         World {
             pid: 1,

@@ -182,8 +182,8 @@ impl Source for FakeSource {
         if let File::Stat | File::Status | File::MainStatus | File::Syscall | File::Smaps | File::Auxiliary = file {
             world.answer()?;
         }
-        if let Some((_, text)) = world.texts.iter().find(|(one, _)| *one == file) {
-            return Ok(text.clone().into_bytes());
+        if let Some(text) = world.made_text(file) {
+            return Ok(text.into_bytes());
         }
         let text = match file {
             File::Stat => return Ok(stat(world.pid, 1, world.start_time)),

@@ -50,7 +50,7 @@ in its own root.",
 
     fn run(&self, context: &mut Context) -> Outcome {
         let target = context.target()?;
-        let regions = context.state.symbols.regions(&target)?;
+        let regions = context.state.symbols.naming_regions(&target)?;
         let symbols = context.state.symbols.over(&target, &*regions);
         for survey in symbols.surveys() {
             reports(&survey?).into_iter().try_for_each(|report| context.sink.emit(&report))?;

@@ -70,7 +70,7 @@ quotes\".",
         let pattern = pattern_text(context, &self.pattern);
         let regex = eval::regex(&pattern, false)?;
         let target = context.target()?;
-        let regions = context.state.symbols.regions(&target)?;
+        let regions = context.state.symbols.naming_regions(&target)?;
         let symbols = context.state.symbols.over(&target, &*regions);
         let limit = RowLimit::limit(cut).unwrap_or(u64::MAX);
         let mut largest = RowLimit::top(cut).map(Largest::new);

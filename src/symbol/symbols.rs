@@ -154,7 +154,10 @@ impl Symbols {
 
     /// The regions of `target` in which an address may have a name, read now: those of modules, and the anonymous ones
     /// after them, which may be their `.bss`; of a process with few regions all.
-    fn naming_regions(&self, target: &Target) -> source::Result<Arc<[Region]>> {
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn naming_regions(&self, target: &Target) -> source::Result<Arc<[Region]>> {
         let modules = match self.module_regions_now(target)? {
             ModuleRegions::All(all) => return Ok(all),
             ModuleRegions::Some(some) => some,

@@ -164,6 +164,15 @@ fn names_need_the_regions_of_modules_alone() {
         assert_eq!(Ok(found), symbols.over(&attached, &all).bss_of(&module.name), "{}", module.name);
     }
     assert!(bss_bytes > 0, "no module has any");
+    // `info modules` lists them with the same ranges.
+    let naming = symbols.naming_regions(&attached).expect("regions");
+    assert!(naming.len() < 200, "{}", naming.len());
+    let surveyed = |regions: &[Region]| -> Vec<_> {
+        let names = symbols.over(&attached, regions);
+        let surveys = names.surveys().map(|survey| survey.expect("no limit"));
+        surveys.map(|survey| (survey.module.name.clone(), survey.copies)).collect()
+    };
+    assert_eq!(surveyed(&naming), surveyed(&all));
     // What follows a module may be its .bss, which has names too.
     let in_program = all.iter().rposition(|one| one.name == expected[0].name).expect("the program");
     for region in all.iter().take(in_program + 3).chain(all.iter().rev().take(30)) {
@@ -183,7 +192,7 @@ fn names_need_the_regions_of_modules_alone() {
     let data = all.iter().find(|one| one.inode != 0 && one.permissions.write).expect("data of the program");
     let place = data.range.start();
     for command in
-        [format!("x/8xg --how {place}"), format!("explain --how {place}"), format!("telescope --how {place} 40")]
+        ["x/8xg --how", "x/3s --how", "explain --how", "telescope --how"].map(|command| format!("{command} {place}"))
     {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_pmdb"))
             .args(["-nx", "--json", "-batch", "-p", &target.pid().to_string(), "-ex", &command])

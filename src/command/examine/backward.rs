@@ -101,7 +101,7 @@ impl Examination<'_> {
     /// The readable characters before `at`, from at most so many pages.
     fn tail(&mut self, at: VirtualAddress, pages: u64) -> Result<Tail, Error> {
         let size = u64::from(self.unit.bytes());
-        let page = self.space.page();
+        let page = self.space().page();
         // --fault must not fault in pages that may not be needed.
         let pages = if self.may_fault { 1 } else { pages };
         let below = page.floor(VirtualAddress::new(at.get().saturating_sub(1)));
@@ -141,20 +141,20 @@ impl Examination<'_> {
     /// be read; otherwise the page.
     fn unread_before(&self, end: VirtualAddress) -> Result<VirtualAddress, Error> {
         let last = VirtualAddress::new(end.get().saturating_sub(1));
-        let lowest = match self.space.region(last) {
+        let lowest = match self.space().region(last) {
             Some(viewed) => viewed.range().start(),
             None => {
-                let regions = self.space.regions().iter();
+                let regions = self.space().regions().iter();
                 let below = regions.map(|viewed| viewed.range().end());
                 let below = below.filter(|&below| below <= last).max();
                 below.unwrap_or(VirtualAddress::new(0))
             }
         };
-        let page = self.space.page().floor(last);
+        let page = self.space().page().floor(last);
         let Some(range) = AddressRange::new(lowest, end) else {
             return Ok(page);
         };
-        Ok(match self.space.contents(range, &mut [0], false)? {
+        Ok(match self.space().contents(range, &mut [0], false)? {
             Contents::Absent(absent) if absent.range == range => lowest,
             _ => page,
         })

@@ -137,9 +137,7 @@ device may interpret a read as a command.",
             }
         });
         let space = match range {
-            Some(range) if format != Format::Text || (count == 1 && !layout.backward) => {
-                AddressSpace::within(&target, &[range])?
-            }
+            Some(range) if format != Format::Text || !layout.backward => AddressSpace::within(&target, &[range])?,
             // A text may follow memory that is not there, however much that is.
             _ => AddressSpace::of(&target)?,
         };
@@ -150,6 +148,7 @@ device may interpret a read as a command.",
         let mut examination = Examination {
             symbols: names_in(&space, &context.state.symbols),
             space: &space,
+            whole: None,
             layout: process,
             format,
             unit,

@@ -19,6 +19,8 @@ const WINDOW: usize = 64 << 10;
 /// One `x`.
 pub(super) struct Examination<'a> {
     pub(super) space: &'a AddressSpace,
+    /// All regions, once they are needed.
+    pub(super) whole: Option<AddressSpace>,
     pub(super) symbols: symbol::TargetSymbols<'a>,
     pub(super) layout: process::WordLayout,
     pub(super) format: Format,
@@ -104,9 +106,20 @@ impl Examination<'_> {
         Ok(ReadOn { read, source, absent })
     }
 
+    /// The regions that are known.
+    pub(super) fn space(&self) -> &AddressSpace {
+        self.whole.as_ref().unwrap_or(self.space)
+    }
+
     /// Reads from the start of `wanted`, and counts the pages that are faulted in.
     pub(super) fn contents(&mut self, wanted: AddressRange, into: &mut [u8]) -> Result<Contents, Error> {
-        let contents = self.space.contents(wanted, into, self.may_fault)?;
+        let mut contents = self.space().contents(wanted, into, self.may_fault)?;
+        // What is not there ends where the next region begins, which may be far away.
+        let is_unended = |absent: &Absent| absent.range.end() == wanted.end() && self.format == Format::Text;
+        if matches!(&contents, Contents::Absent(absent) if is_unended(absent)) && !self.space().is_complete() {
+            let whole = self.whole.insert(AddressSpace::of(self.space.target())?);
+            contents = whole.contents(wanted, into, self.may_fault)?;
+        }
         if let Contents::Bytes { count, source: ByteSource::Faulted(_) } = contents {
             let read = AddressRange::of_length(wanted.start(), count as u64);
             self.faulted += read.map_or(0, |read| read.pages(self.space.page()));

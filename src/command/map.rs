@@ -157,6 +157,8 @@ struct DrawnPart {
     region: Option<usize>,
     cell_pages: u64,
     cells: Vec<PictureCell>,
+    /// How many pages were drawn in each: with a filter, not all of them.
+    drawn: Vec<u64>,
     measure: Option<Measure>,
 }
 
@@ -231,7 +233,8 @@ impl DrawnPart {
         let cells = usize::try_from(pages.div_ceil(cell_pages)).unwrap_or_default();
         let share = measure.map(|measure| PageShare { pages: 0, of: 0, what: CountedPages::By(measure.by) });
         let cells = vec![PictureCell::EMPTY.with(share); cells];
-        Some(DrawnPart { size, range, region, cell_pages, cells, measure })
+        let drawn = vec![0; cells.len()];
+        Some(DrawnPart { size, range, region, cell_pages, cells, drawn, measure })
     }
 
     /// Draws pages. Returns whether they lie in this part.
@@ -248,11 +251,13 @@ impl DrawnPart {
         };
         let mark = mark(page);
         let answer = self.measure.and_then(|measure| measure.of(page));
-        for (cell, number) in self.cells.iter_mut().skip(from).take(to - from + 1).zip(from as u64..) {
+        let cells = self.cells.iter_mut().zip(&mut self.drawn).skip(from).take(to - from + 1);
+        for ((cell, drawn), number) in cells.zip(from as u64..) {
             cell.add(mark);
+            let start = number * self.cell_pages;
+            let pages = (last + 1).min(start + self.cell_pages) - first.max(start);
+            *drawn += pages;
             if let Some(is) = answer {
-                let start = number * self.cell_pages;
-                let pages = (last + 1).min(start + self.cell_pages) - first.max(start);
                 cell.count(if is { pages } else { 0 }, pages);
             }
         }
@@ -262,9 +267,13 @@ impl DrawnPart {
     fn record(self, space: &AddressSpace) -> MapRegion {
         let viewed = self.region.and_then(|index| space.regions().get(index));
         let mut cells: Vec<MapCells> = Vec::new();
-        for cell in &self.cells {
+        let mut left = self.range.pages(self.size);
+        for (cell, drawn) in self.cells.iter().zip(&self.drawn) {
             let (pages, of) = cell.share.map(|share| (share.pages, share.of)).unzip();
-            let one = MapCells { cells: 1, mark: cell.mark, mixed: cell.is_mixed, pages, of };
+            let all = left.min(self.cell_pages);
+            left -= all;
+            let mixed = cell.is_mixed || cell.mark != Mark::Nothing && *drawn < all;
+            let one = MapCells { cells: 1, mark: cell.mark, mixed, pages, of };
             match cells.last_mut() {
                 Some(last) if (MapCells { cells: 1, ..*last }) == one => last.cells += 1,
                 _ => cells.push(one),

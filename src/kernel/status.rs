@@ -158,8 +158,8 @@ impl Status {
 impl Status {
     /// Why a process with these rights may not look at `other` with the rights of CAP_SYS_PTRACE, in the order in which
     /// the kernel asks (__ptrace_may_access in kernel/ptrace.c, cap_ptrace_access_check in security/commoncap.c);
-    /// `None` if users, groups and capabilities are no reason.
-    pub fn refused_by(&self, other: &Status) -> Option<String> {
+    /// `None` if users, groups and capabilities are no reason. Capabilities of different user namespaces are not compared.
+    pub fn refused_by(&self, other: &Status, is_one_namespace: bool) -> Option<String> {
         let differ = |what: &str, own: &[u32], theirs: &[u32]| {
             // The kernel takes the one for files, which follows the effective one.
             let own = own.get(1)?;
@@ -179,7 +179,7 @@ impl Status {
                 }
             })
         };
-        let has_more = other.permitted & !self.effective != 0;
+        let has_more = is_one_namespace && other.permitted & !self.effective != 0;
         differ("user", &self.users, &other.users)
             .or_else(|| differ("group", &self.groups, &other.groups))
             .or_else(|| has_more.then(|| "it has capabilities that pmdb does not have".to_owned()))
@@ -336,7 +336,7 @@ mod tests {
             Status::parse(text.as_bytes()).expect("status")
         };
         let own = status("1000\t1000\t1000", "100\t100\t100", 0b11, 0b01);
-        let why = |users, groups, permitted| own.refused_by(&status(users, groups, permitted, 0));
+        let why = |users, groups, permitted| own.refused_by(&status(users, groups, permitted, 0), true);
         assert_eq!(why("1000\t1000\t1000", "100\t100\t100", 0b01), None);
         let as_user = Some("it runs as user 7, pmdb as user 1000".to_owned());
         assert_eq!(why("7\t7\t7", "7\t7\t7", 0), as_user);
@@ -347,6 +347,8 @@ mod tests {
         assert_eq!(why("1000\t1000\t1000", "7\t7\t7", 0b10), group);
         let more = Some("it has capabilities that pmdb does not have".to_owned());
         assert_eq!(why("1000\t1000\t1000", "100\t100\t100", 0b10), more);
+        let elsewhere = status("1000\t1000\t1000", "100\t100\t100", 0b10, 0);
+        assert_eq!(own.refused_by(&elsewhere, false), None);
     }
 
     #[test]

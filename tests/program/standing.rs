@@ -332,6 +332,11 @@ fn whose_process_it_is_is_said() {
     let found = page_map["found"].as_str().expect("words");
     assert!(found.contains("runs as user 65534, pmdb as user 0"), "{found}");
     assert!(found.contains("another user namespace"), "{found}");
+    // From inside of it, the capabilities of a process outside are those of another namespace: they prove nothing.
+    let outside = std::process::id().to_string();
+    let inside = ["unshare", "-U", "-r"];
+    let run = place.run(&inside, &["-nx", "-batch", "-p", &outside, "-ex", "regions"]);
+    assert!(run.err.contains("is in another user namespace, or a security module protects it"), "{run:?}");
 }
 
 /// Features are available if and only if they are reported so: each is checked a second time without pmdb.

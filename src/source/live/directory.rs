@@ -336,6 +336,11 @@ pub(super) fn way_to_raw_memory() -> String {
     }
 }
 
+/// Whether pmdb has all of the rights `A and B`, and no user namespace of its own limits them.
+pub(super) fn holds(needed: &str) -> bool {
+    in_first_user_namespace() != Some(false) && are_among(needed, &usable_capabilities())
+}
+
 /// Whether all of `A and B` are held.
 fn are_among(needed: &str, held: &[&str]) -> bool {
     needed.split(" and ").all(|right| held.contains(&right))

@@ -41,10 +41,6 @@ impl Memory {
 
     /// As [`open`](Self::open), with the current `stat`.
     pub(super) fn of(handle: &Handle, stat: Stat) -> Result<Self> {
-        if stat.is_kernel_thread {
-            let who = process_title(handle.pid(), &stat.name);
-            return Err(Error::not_available(format!("{who} is a kernel thread: it has no memory of its own")));
-        }
         Self::with_name(stat.name.into(), handle)
     }
 
@@ -56,11 +52,16 @@ impl Memory {
     fn with_name(name: OnceLock<Name>, handle: &Handle) -> Result<Self> {
         let (thread, page_map) = open_page_map(handle).map_err(|error| {
             let name = name.get_or_init(|| handle.first_name());
+            let who = process_title(handle.pid(), name);
+            let stat = handle.stat().ok();
             match error {
-                Errno::SRCH | Errno::NOENT if is_zombie(handle) => Error::gone(format!(
-                    "{} is a zombie: it has exited, and its parent has not waited for it yet",
-                    process_title(handle.pid(), name)
-                )),
+                // Its files have another owner and no contents.
+                _ if stat.as_ref().is_some_and(|stat| stat.is_kernel_thread) => {
+                    Error::not_available(format!("{who} is a kernel thread: it has no memory of its own"))
+                }
+                Errno::SRCH | Errno::NOENT if stat.as_ref().is_some_and(is_zombie) => {
+                    Error::gone(format!("{who} is a zombie: it has exited, and its parent has not waited for it yet"))
+                }
                 Errno::SRCH | Errno::NOENT => handle.exit_error(name),
                 error => open_error(handle, name, "pagemap", error),
             }
@@ -161,7 +162,7 @@ fn open_page_map(handle: &Handle) -> rustix::io::Result<(Option<u32>, OwnedFd)> 
     match open(None) {
         Ok(file) => return Ok((None, file)),
         // The files of a zombie belong to root: others get EACCES, and not the error for missing memory.
-        Err(error) if error != Errno::SRCH && !is_zombie(handle) => return Err(error),
+        Err(error) if error != Errno::SRCH && !handle.stat().is_ok_and(|stat| is_zombie(&stat)) => return Err(error),
         Err(_) => {}
     }
     let mut failure = Errno::SRCH;
@@ -182,8 +183,8 @@ fn has_memory(page_map: &OwnedFd) -> bool {
 }
 
 /// Whether its main thread has ended and was not reaped.
-fn is_zombie(handle: &Handle) -> bool {
-    handle.stat().is_ok_and(|stat| stat.state == 'Z')
+fn is_zombie(stat: &Stat) -> bool {
+    stat.state == 'Z'
 }
 
 /// Why a file of a process may not be opened, and what would help.
@@ -193,20 +194,32 @@ pub(super) fn open_error(handle: &Handle, name: &Name, file: &str, error: Errno)
     if error != Errno::ACCESS && error != Errno::PERM {
         return Error::io(format!("opening {path} of {who}"), error);
     }
-    let status = handle.status();
     let what = format!("may not open {path} of {who}");
     let may_be_yama = is_for_tracers(file) && handle.directory().file(&beside(file, "pagemap")).is_ok();
     if may_be_yama && let Some((why, remedy)) = yama(directory::has_sys_ptrace()) {
         return Error::not_permitted(format!("{what}: {why}"), remedy);
     }
-    let why = match status.map(|status| own_status().and_then(|own| own.refused_by(&status))) {
+    let is_one_namespace = directory::in_first_user_namespace() != Some(false);
+    let has_rights = directory::holds(TO_LOOK);
+    let why = why_refused(own_status().as_ref(), handle.status().as_ref(), has_rights, is_one_namespace);
+    Error::not_permitted(format!("{what}: {why}"), directory::way_to(TO_LOOK))
+}
+
+/// What overrides each refusal to look at a process in the same user namespace, but that of a security module.
+const TO_LOOK: &str = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
+
+/// Why a process may not be looked at, as far as the status of pmdb and that of the process prove it. In a user namespace
+/// of pmdb's own, the process may be in another one.
+fn why_refused(own: Option<&Status>, process: Option<&Status>, has_rights: bool, is_one_namespace: bool) -> String {
+    match own.zip(process).map(|(own, process)| own.refused_by(process, is_one_namespace)) {
+        // Users, groups and capabilities are no reasons then. The remedy says what may be.
+        _ if has_rights => "permission denied".into(),
         Some(Some(why)) => why,
         Some(None) => "it is not dumpable (it changed its ids, or requested that), is in another user namespace, or a \
                        security module protects it"
             .into(),
-        None => "the kernel gives no other reason".into(),
-    };
-    Error::not_permitted(format!("{what}: {why}"), directory::way_to("CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"))
+        None => "permission denied".into(),
+    }
 }
 
 /// The status of pmdb itself.
@@ -396,6 +409,38 @@ mod tests {
             assert_eq!(found.is_some(), says.is_some(), "scope {scope}");
             assert!(why.contains(says.unwrap_or_default()) && remedy.contains(helps), "{why}: {remedy}");
         }
+    }
+
+    /// What the kernel asks of users, groups and capabilities is a reason only without the rights that override it.
+    #[test]
+    fn each_reason_of_a_refusal_is_the_one_that_is_proved() {
+        let status = |user: u32, group: u32, permitted: u64| {
+            let text = format!(
+                "State:\tS\nTgid:\t1\nTracerPid:\t0\nUid:\t{user}\t{user}\t{user}\t{user}\nGid:\t{group}\t{group}\t\
+                 {group}\t{group}\nCapPrm:\t{permitted:016x}\nCapEff:\t{permitted:016x}\n"
+            );
+            Status::parse(text.as_bytes()).expect("a status")
+        };
+        let own = status(1000, 100, 1);
+        for (process, has_rights, says) in [
+            (Some(status(7, 100, 0)), false, "it runs as user 7, pmdb as user 1000"),
+            (Some(status(1000, 7, 0)), false, "it runs as group 7, pmdb as group 100"),
+            (Some(status(1000, 100, 3)), false, "it has capabilities that pmdb does not have"),
+            (
+                Some(status(1000, 100, 1)),
+                false,
+                "it is not dumpable (it changed its ids, or requested that), is in another user namespace, or a security module protects it",
+            ),
+            (None, false, "permission denied"),
+            (Some(status(7, 7, 3)), true, "permission denied"),
+            (Some(status(1000, 100, 3)), true, "permission denied"),
+            (Some(status(1000, 100, 1)), true, "permission denied"),
+        ] {
+            assert_eq!(why_refused(Some(&own), process.as_ref(), has_rights, true), says);
+        }
+        assert_eq!(why_refused(None, Some(&own), false, true), "permission denied");
+        let elsewhere = why_refused(Some(&own), Some(&status(1000, 100, 3)), false, false);
+        assert!(elsewhere.contains("is in another user namespace, or"), "{elsewhere}");
     }
 
     #[test]

@@ -9,7 +9,37 @@ use pmdb::inspect::{Evidence, Watcher};
 use pmdb::report::EventKind;
 use serde_json::Value;
 
-pub const TESTS: &[Test] = &[("nodes::pages_move_between_nodes", pages_move_between_nodes)];
+pub const TESTS: &[Test] = &[
+    ("nodes::pages_move_between_nodes", pages_move_between_nodes),
+    ("nodes::a_node_that_is_not_there_is_an_error", a_node_that_is_not_there_is_an_error),
+];
+
+/// No page would ever be on it: the error lists those that there are.
+fn a_node_that_is_not_there_is_an_error() {
+    const NAME: &str = "nodes::a_node_that_is_not_there_is_an_error";
+    if !super::support::shows_frames() {
+        return skip(NAME, "frame numbers are hidden");
+    }
+    let puppet = Puppet::start();
+    let pid = puppet.0.pid().to_string();
+    let zones = std::fs::read_to_string("/proc/zoneinfo").expect("the zones");
+    let nodes: std::collections::BTreeSet<u32> =
+        zones.lines().filter_map(|line| line.strip_prefix("Node ")?.split(',').next()?.parse().ok()).collect();
+    let nodes: Vec<String> = nodes.iter().map(u32::to_string).collect();
+    for line in ["walk all where node == 77", "print count(all where 77 != node)", "walk pfn:0..pfn:9 where node == 77"]
+    {
+        let run = std::process::Command::new(env!("CARGO_BIN_EXE_pmdb"))
+            .args(["-nx", "-batch", "-p", &pid, "-ex", line])
+            .output()
+            .expect("pmdb runs");
+        let said = String::from_utf8(run.stderr).expect("text");
+        assert!(
+            said.contains("error: no node is 77") && said.contains(&format!("here: {}", nodes.join(", "))),
+            "{said}"
+        );
+        assert_eq!(run.status.code(), Some(1), "{line}");
+    }
+}
 
 /// Has the kernel move pages of a process to a node: the node that each is on afterwards.
 fn move_pages(pid: u32, address: u64, pages: u64, node: i32) -> Vec<i32> {

@@ -11,7 +11,7 @@ mod tests;
 mod unknown;
 
 use super::error::{Error, Result};
-use super::evaluator::Evaluator;
+use super::evaluator::{Evaluator, is_equality};
 use super::names::did_you_mean;
 use super::operators::{self, Operand, Space, regex};
 use super::{Integer, Scope, Value};
@@ -331,7 +331,7 @@ pub(super) trait Fields<F> {
     fn ask_flag(&mut self, flag: PageFlags, at: Span) -> Result<()>;
     /// What the numbers of `field` count in.
     fn space(&self, field: F) -> Option<Space>;
-    /// The texts that `field` can be, if they are few.
+    /// All that `field` can be, if they are few.
     fn texts(&self, _: F) -> Option<Vec<String>> {
         None
     }
@@ -411,6 +411,10 @@ impl<F: FilterField> Compiler<'_, F> {
                     operators::space_of_binary(left_space, operator, right_space)?;
                     self.refuse_as_count(sides[0], right_space)?;
                     self.refuse_as_count(sides[1], left_space)?;
+                    if is_equality(comparison) {
+                        self.refuse_unknown_number(&left, &right, sides[1].at)?;
+                        self.refuse_unknown_number(&right, &left, sides[0].at)?;
+                    }
                     Predicate::Compare { comparison, left, right }
                 }
             },
@@ -454,17 +458,30 @@ impl<F: FilterField> Compiler<'_, F> {
             Expression::Text(_) => text.clone().into_bytes(),
             _ => printed_bytes(&text),
         };
-        // Any other text would never be equal.
-        if comparison != Op::Matches
-            && let Some(known) = self.fields.texts(field).filter(|known| !known.contains(&text))
-        {
-            let error = Error::new(with.at, format!("no {} is \"{text}\"", field.name()));
-            return Err(error.hint(format!("here: {}", known.join(", "))));
+        if comparison != Op::Matches {
+            self.refuse_unknown(field, &text, with.at)?;
         }
         Ok(match comparison {
             Op::Matches => Predicate::Matches { field, regex: regex(&Spanned::new(text, with.at), false)? },
             _ => Predicate::Text { field, equal: comparison == Op::Equal, text: bytes },
         })
+    }
+
+    /// Refuses what no page of this machine has: it would never be equal.
+    fn refuse_unknown(&self, field: F, value: &str, at: Span) -> Result<()> {
+        let Some(known) = self.fields.texts(field).filter(|known| !known.iter().any(|one| one == value)) else {
+            return Ok(());
+        };
+        let quote = if field.value_type() == ValueType::Text { "\"" } else { "" };
+        let error = Error::new(at, format!("no {} is {quote}{value}{quote}", field.name()));
+        Err(error.hint(format!("here: {}", known.join(", "))))
+    }
+
+    fn refuse_unknown_number(&self, side: &Quantity<F>, other: &Quantity<F>, at: Span) -> Result<()> {
+        match (side, other) {
+            (Quantity::Field(field), Quantity::Number(number)) => self.refuse_unknown(*field, &number.to_string(), at),
+            _ => Ok(()),
+        }
     }
 
     /// A number, and what it counts in.

@@ -60,7 +60,7 @@ pub(super) struct Definition {
     pub texts: fn(u64, &Subject) -> Fact<Vec<Vec<u8>>>,
     /// Fails where the texts cannot be known at all.
     pub require_texts: fn(&Machine) -> Result<()>,
-    /// All texts that there are on a machine, if they are few.
+    /// All that it can be on a machine, in words, if they are few.
     pub all_texts: fn(&Machine) -> Option<Vec<String>>,
     /// What is shown for pages that have no such fact.
     pub absent: &'static str,

@@ -177,6 +177,10 @@ const NODE: Definition = Definition {
     need: |_| Evidence::ZONES,
     need_of_frames: |_| Evidence::ZONES,
     of: |page, _| of_frame_or(page, page.zone.map(|zone| zone.node.into()), Gap::NoZone),
+    all_texts: |machine| {
+        let nodes = machine.nodes();
+        (!nodes.is_empty()).then(|| nodes.iter().map(u32::to_string).collect())
+    },
     ..PLAIN
 };
 

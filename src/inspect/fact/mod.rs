@@ -86,7 +86,7 @@ impl FactReader {
         texts.as_ref().map(|texts| texts.iter().any(|text| is(text))).map_err(Clone::clone)
     }
 
-    /// All texts that a fact can be on this machine, if they are few: the names of its zones.
+    /// All that a fact can be on this machine, if they are few: the names of its zones, the numbers of its nodes.
     pub fn texts(&self, fact: PageFact) -> Option<Vec<String>> {
         (fact.definition().all_texts)(&self.subject.machine)
     }

@@ -4,7 +4,8 @@ use super::control::new_name;
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::parser::{Parsed, Tokens, mark, raw_text};
-use crate::lang::{Expected, Language, Spanned, escape};
+use crate::lang::script::first_word;
+use crate::lang::{Expected, Language, Span, Spanned, escape};
 use crate::state::UserCommand;
 use nom::Parser;
 use nom::combinator::cut;
@@ -26,7 +27,8 @@ impl Command for Alias {
         summary: "define another name for a command with its first arguments",
         text: "\
 Defines NAME as another name for COMMAND. A line that begins with NAME runs the command with the rest of the line. The \
-name cannot be abbreviated, and cannot be the name or the fixed short name of a pmdb command.",
+name cannot be abbreviated, and cannot be the name or the fixed short name of a pmdb command. COMMAND may be \
+incomplete, and may begin with another alias. It cannot be a line of a block, such as `if`.",
         examples: &[example(
             "alias wp = walk demo_buffer where present",
             "define wp; `wp by kind` then walks and adds up",
@@ -46,9 +48,48 @@ name cannot be abbreviated, and cannot be the name or the fixed short name of a 
     fn run(&self, context: &mut Context) -> Outcome {
         let Alias { name, text } = self;
         refuse_taken(context.commands.language, name)?;
+        refuse_useless(self, context)?;
         let command = UserCommand { alias: Some(text.node.clone()), ..UserCommand::default() };
         context.state.commands.insert(name.node.clone(), command);
         Ok(Flow::Done)
+    }
+}
+
+/// Refuses a text that no rest of a line makes a command. A text that only ends too soon is one.
+///
+/// # Errors
+/// With the place in the text.
+fn refuse_useless(Alias { name, text }: &Alias, context: &Context) -> Result<(), eval::Error> {
+    let mut line = text.node.clone();
+    // No alias leads to itself, so this ends.
+    while let Some((word, at)) = first_word(&line) {
+        let Some(command) = context.state.commands.get(word).filter(|_| word != name.node) else {
+            break;
+        };
+        let Some(alias) = &command.alias else {
+            return Ok(());
+        };
+        line = alias.to_owned() + line.get(at.end..).unwrap_or_default();
+    }
+    let language = context.commands.language;
+    let (word, _) = first_word(&line).unwrap_or_default();
+    if word == name.node {
+        return Err(eval::Error::new(text.at, format!("the alias `{word}` is an alias for itself")));
+    }
+    if language.block_line(word).is_some() {
+        let message = format!("`{word}` is a line of a block, which no alias can be");
+        return Err(eval::Error::new(text.at, message).hint("`define NAME` defines a command of several lines"));
+    }
+    match language.parse_line(&line) {
+        Err(error) if error.at.start < line.trim_end().len() => {
+            // What the text stands for, or the text in quotes, has other places.
+            let is_typed = line.len() == text.at.end - text.at.start;
+            let in_line = |place| text.at.start + place;
+            let at = if is_typed { Span::new(in_line(error.at.start), in_line(error.at.end)) } else { text.at };
+            let expected = || format!("expected {}", error.expected_text());
+            Err(eval::Error::new(at, error.message.clone()).hint(error.hint.clone().unwrap_or_else(expected)))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -104,7 +104,12 @@ impl UsageLine {
                 }
                 "{" => {
                     self.push("[", true);
-                    self.push(&inside.first().map_or_else(String::new, |first| readable_word(first)), false);
+                    // A mark that may be left out between the words is left out here.
+                    let shown = match inside.first() {
+                        Some(&"[") => inside.get(group(inside).len() + 2..).unwrap_or_default(),
+                        _ => inside,
+                    };
+                    self.push(&shown.first().map_or_else(String::new, |first| readable_word(first)), false);
                     self.close(" …]");
                     rest = behind.get(inside.len() + 1..).unwrap_or(&[]);
                 }
@@ -215,6 +220,10 @@ mod tests {
                 "diff [(NAME | from FILE) [NAME|now]] [in RANGE] [where FILTER] [by region|symbol|change] [limit|top N]",
             ),
             ("find", "find[/UN] RANGE , VALUE [, …] [where FILTER]"),
+            (
+                "compare",
+                "compare (children | PROCESS [PROCESS …]) [in RANGE] [by region|symbol] [limit|top N] [every DURATION] [for DURATION] [until shared|to_copy|copied <|<=|>|>= N] [as timeline]",
+            ),
             ("x", "x[/NFU] [--how] [--fault] [ADDRESS]"),
             ("info symbol", "info symbol ADDRESS"),
             ("info line", "info line [*] ADDRESS"),

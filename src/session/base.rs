@@ -69,8 +69,6 @@ pub struct Session {
     pub assertions: Assertions,
     /// How many `foreach` are running.
     pub(super) foreach_depth: usize,
-    /// How many aliases are being expanded.
-    pub(super) alias_depth: usize,
     /// Whether the running line was typed at the prompt.
     pub(super) is_line_typed: bool,
     /// The notes about lines meant for gdb. Each is printed once, also in a loop or to a program.
@@ -139,7 +137,6 @@ impl Session {
             has_shown_displays: false,
             assertions: Assertions::default(),
             foreach_depth: 0,
-            alias_depth: 0,
             is_line_typed: false,
             printed_notes: HashSet::new(),
             text_reply: None,

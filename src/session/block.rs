@@ -17,8 +17,6 @@ use std::time::Duration;
 
 /// How deep user-defined commands may call one another.
 const DEEPEST_CALLS: usize = 100;
-/// How many aliases may follow from one another.
-const LONGEST_CHAIN: usize = 16;
 
 /// The outcome of a statement or of a block, and where the run goes on.
 pub(super) struct StatementEnd {
@@ -252,22 +250,26 @@ impl Session {
         self.state.commands.get(word).cloned()
     }
 
+    /// A line with what the alias that it begins with stands for. None stands for itself: `alias` refuses that.
+    fn without_aliases(&self, line: &str) -> String {
+        let mut line = line.to_owned();
+        while let Some((word, at)) = first_word(&line)
+            && let Some(alias) = self.state.commands.get(word).and_then(|command| command.alias.as_deref())
+        {
+            line = alias.to_owned() + line.get(at.end..).unwrap_or_default();
+        }
+        line
+    }
+
     /// Runs a line that begins with a user-defined command.
     pub(super) fn run_user(&mut self, input: Input, command: &UserCommand) -> LineOutcome {
         let Some((name, word)) = first_word(input.text) else {
             return LineOutcome::Done;
         };
         let rest = input.text.get(word.end..).unwrap_or_default();
-        if let Some(alias) = &command.alias {
-            if self.alias_depth >= LONGEST_CHAIN {
-                let message = format!("the alias `{name}` is an alias for itself");
-                return self.fail(input.about_line(message));
-            }
-            self.alias_depth += 1;
-            let text = &*format!("{alias}{rest}");
-            let outcome = self.run_line(Input { text, ..input });
-            self.alias_depth -= 1;
-            return outcome;
+        if command.alias.is_some() {
+            let text = &*self.without_aliases(input.text);
+            return self.run_line(Input { text, ..input });
         }
         if self.state.arguments.len() >= DEEPEST_CALLS {
             let message = format!("`{name}` is not run: commands call one another {DEEPEST_CALLS} levels deep");

@@ -33,6 +33,14 @@ fn commands_of_your_own_take_values() {
         ("document mine\nend", "f.pmdb:1:10: error: you have defined no command"),
         ("define again\nagain\nend\nagain", "100 levels deep"),
         ("alias again = again\nagain", "is an alias for itself"),
+        (
+            "alias aa = echo a\nalias bb = aa\nalias aa = bb x",
+            "f.pmdb:3:12: error: the alias `aa` is an alias for itself",
+        ),
+        ("alias forever = while", "f.pmdb:1:17: error: `while` is a line of a block"),
+        ("alias last = end", "f.pmdb:1:14: error: `end` is a line of a block"),
+        ("alias pw = walk all wher present", "f.pmdb:1:21: error: unexpected `wher`"),
+        ("alias pw = frobnicate heap", "f.pmdb:1:12: error: there is no command"),
         ("print $arg0", "$arg0 has no value: there were fewer arguments"),
         ("print $arg0", "arguments follow the name of your command"),
         ("define mine\nprint $arg1\nend\nmine 1", "f.pmdb:2:7: error: $arg1"),
@@ -41,6 +49,9 @@ fn commands_of_your_own_take_values() {
     ] {
         run_file(text, &[]).failed(1, says);
     }
+    let chain: String = (1..100).map(|number| format!("alias a{number} = a{} x\n", number - 1)).collect();
+    let run = run_file(&format!("alias a0 = echo\n{chain}alias pw = print (\na99 \\n\npw 1)\n"), &[]);
+    assert_eq!(run.is_fine().out, format!("{}\n$1 = 1\n", "x ".repeat(99)));
     // The name of a user's command may be an abbreviation. A command that is not defined yet does not exist.
     assert_eq!(run_file("define wh\necho mine\nend\nwh", &[]).is_fine().out, "mine\n");
     run_file("later\ndefine later\nend", &[]).failed(1, "f.pmdb:1:1: error: there is no command");

@@ -104,12 +104,18 @@ pub(crate) struct Raw {
 
 /// The tokens up to the end of the command, and the pipe, redirection or comment behind them.
 pub(crate) fn split_text(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
-    let ends = |token: &Token<'_>| {
-        matches!(token.kind, TokenKind::Pipe { .. } | TokenKind::Redirect { .. } | TokenKind::Comment)
-    };
-    let length = input.rest.iter().position(ends);
-    let (text, rest) = input.rest.split_at(length.unwrap_or(input.rest.len()));
-    (text, Tokens { rest, ..input })
+    split_at_first(input, ends_command)
+}
+
+fn ends_command(token: &Token<'_>) -> bool {
+    matches!(token.kind, TokenKind::Pipe { .. } | TokenKind::Redirect { .. } | TokenKind::Comment)
+}
+
+/// The tokens before the first of a kind, and the rest. It looks no further.
+fn split_at_first<'a>(input: Tokens<'a>, is_end: impl Fn(&Token<'a>) -> bool) -> (&'a [Token<'a>], Tokens<'a>) {
+    let length = input.rest.iter().position(is_end);
+    let (tokens, rest) = input.rest.split_at(length.unwrap_or(input.rest.len()));
+    (tokens, Tokens { rest, ..input })
 }
 
 /// Where the arguments end.
@@ -167,21 +173,21 @@ pub(crate) fn part_to_comma(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
         _ => false,
     };
     input.expect(Expected::Process);
-    let (tokens, _) = up_to_blank(input);
-    let length = tokens.iter().position(|token| is_mark(token, ",")).unwrap_or(tokens.len());
-    let (tokens, rest) = input.rest.split_at(length);
+    let (tokens, behind) = up_to_blank_or(input, |token| is_mark(token, ","));
     if !tokens.first().is_some_and(begins) {
         return input.fail(Expected::Process);
     }
-    Ok((Tokens { rest, ..input }, part(input, tokens).map(|raw| raw.text)))
+    Ok((behind, part(input, tokens).map(|raw| raw.text)))
 }
 
 fn up_to_blank(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
-    let (text, _) = split_text(input);
-    let blank = text.iter().skip(1).position(|token| !token.is_glued);
-    let length = blank.map_or(text.len(), |blank| blank + 1);
-    let (tokens, rest) = input.rest.split_at(length);
-    (tokens, Tokens { rest, ..input })
+    up_to_blank_or(input, |_| false)
+}
+
+fn up_to_blank_or<'a>(input: Tokens<'a>, is_end: impl Fn(&Token<'a>) -> bool) -> (&'a [Token<'a>], Tokens<'a>) {
+    let first = input.rest.first().map(|token| token.at);
+    let is_behind_blank = |token: &Token<'_>| !token.is_glued && Some(token.at) != first;
+    split_at_first(input, |token| ends_command(token) || is_behind_blank(token) || is_end(token))
 }
 
 /// The text of some of the tokens, at least one.

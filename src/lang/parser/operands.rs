@@ -93,6 +93,16 @@ fn without_keyword(failed: &Failure<'_>) -> Option<String> {
     let token = failed.token().filter(|token| token.kind == TokenKind::Name)?;
     let (before, rest) = failed.line.split_at_checked(token.at.start)?;
     let accepts = |line: &str| failed.language.accepts(line);
+    // Behind a comma the keyword was taken for a name: `capture FILE of bash, with memory`.
+    let typed = failed.position.checked_sub(2).and_then(|from| failed.tokens.get(from..failed.position));
+    if let Some([comma, keyword]) = typed
+        && comma.text == ","
+        && failed.expects_word(keyword.text)
+    {
+        let (before, behind) = (failed.line.get(..comma.at.start)?, failed.line.get(comma.at.end..)?);
+        let line = format!("{before}{behind}");
+        return accepts(&line).then(|| format!("leave the comma out: `{line}`"));
+    }
     let mut lines = failed.expected.iter().filter_map(|one| match one {
         Expected::Word(keyword) => {
             let line = Some(format!("{before}{keyword} {rest}")).filter(|line| accepts(line))?;

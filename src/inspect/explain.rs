@@ -122,10 +122,15 @@ impl AddressSpace {
         } else if outcomes.iter().any(|(outcome, access)| outcome::is_charged(outcome, *access, facts.kind)) {
             facts.charge = limits.find_memory_limit(self);
         }
+        let [read, write] = [Access::Read, Access::Write].map(|access| outcome::outcome(&facts, access));
+        // How full the file system is decides nothing for a page that needs no room.
+        if ![&read, &write].iter().any(|outcome| outcome.effects.contains(&Effect::NoSpace)) {
+            limits.room = Ok(None);
+        }
         let consequences = Consequences {
             owner: outcome::owner(&facts),
-            read: outcome::outcome(&facts, Access::Read),
-            write: outcome::outcome(&facts, Access::Write),
+            read,
+            write,
             discardable: if is_droppable { Ok(true) } else { self.discardable(detail, facts.head_flags, budget) },
             is_droppable,
             limits,

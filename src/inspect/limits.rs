@@ -58,9 +58,10 @@ impl AccessLimits {
         let bytes = space.page().bytes();
         let GroupLimits { groups, unseen, .. } = space.target().process.memory_limits();
         let mut reached: Vec<GroupLimit> = groups.into_iter().filter(|group| group.left() < bytes).collect();
-        // All of them are charged: where reclaim would find too little decides.
-        let is_short = |group: &GroupLimit| group.reclaimable.is_some_and(|freed| group.left() + freed < bytes);
-        let short = reached.iter().position(is_short);
+        // All of them are charged: where reclaim would find too little decides, then where it may.
+        let is_short = |group: &GroupLimit| Some(group.left().saturating_add(group.reclaimable?) < bytes);
+        let first = |short| reached.iter().position(|group| is_short(group) == short);
+        let short = first(Some(true)).or_else(|| first(None));
         let decides = (!reached.is_empty()).then(|| reached.swap_remove(short.unwrap_or(0)));
         let charge = match &decides {
             Some(group) if short.is_some() && group.waits => Charge::MayWait,
@@ -110,7 +111,9 @@ impl PoolRoom {
             free(None)
         } else {
             let known: Option<Vec<(u32, bool)>> = nodes.into_iter().map(may_use).collect();
-            known.and_then(|nodes| nodes.iter().filter(|(_, may)| *may).map(|&(node, _)| free(Some(node))).sum())
+            let add = |sum: u64, node| Some(sum.saturating_add(free(Some(node))?));
+            let usable = |nodes: Vec<(u32, bool)>| nodes.into_iter().filter(|(_, may)| *may).map(|(node, _)| node);
+            known.and_then(|nodes| usable(nodes).try_fold(0, add))
         };
         let is_more = |(free, reserved)| free > reserved;
         PoolRoom {

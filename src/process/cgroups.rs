@@ -1,9 +1,10 @@
 //! Memory cgroups: from an inode number, as `/proc/kpagecgroup` gives it, to the path of a directory.
 
-use crate::kernel::Name;
 use crate::kernel::mounts::{self, Controller, Mount};
+use crate::kernel::{self, Name};
 use crate::source::live::until_interrupted;
 use crate::source::{self, CgroupQuery, Error, File, GroupFile, Result, Source};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -23,7 +24,7 @@ pub struct CgroupMemory {
     /// All bytes that are charged to it.
     pub current: Result<u64>,
     /// The most that may be charged to it; `None` without a limit of its own.
-    pub limit: Option<u64>,
+    pub limit: Result<Option<u64>>,
     /// The most that was charged to it.
     pub peak: Result<u64>,
     /// Number of its processes that the OOM killer has killed.
@@ -75,10 +76,10 @@ impl CgroupMemory {
         }
         let number = |file: GroupFile| -> Result<u64> {
             let text = source.cgroup_file(&below, file)?;
-            let number = String::from_utf8_lossy(&text).trim().parse().ok();
-            number.ok_or_else(|| Error::not_available(format!("{} is no number", file.name())))
+            kernel::text::decimal(text.trim_ascii()).ok_or_else(|| no_number(file))
         };
         let either = |new, old| number(new).or_else(|_| number(old));
+        let limit = |file| source.cgroup_file(&below, file).map(|text| (text, file));
         let killed = |file| source.cgroup_file(&below, file).and_then(|text| count_of_kills(&text));
         let mut stat = source.cgroup_file(&below, GroupFile::Stat).map(|text| stat(&text));
         if let (Ok(stat), Ok(bytes)) = (&mut stat, number(GroupFile::KernelUsage)) {
@@ -88,7 +89,11 @@ impl CgroupMemory {
             path: hierarchy.full_path(&below),
             processes,
             current: either(GroupFile::Current, GroupFile::Usage),
-            limit: either(GroupFile::Max, GroupFile::Limit).ok().filter(|&bytes| bytes < NO_LIMIT),
+            limit: match limit(GroupFile::Max).or_else(|_| limit(GroupFile::Limit)) {
+                // The root of the hierarchy has no limit.
+                Err(Error::Io { error: Errno::NOENT, .. }) => Ok(None),
+                found => found.and_then(|(text, file)| number_or_no_limit(&text, file)),
+            },
             peak: either(GroupFile::Peak, GroupFile::MaxUsage),
             killed: killed(GroupFile::Events).or_else(|_| killed(GroupFile::OomControl)),
             stat,
@@ -96,8 +101,22 @@ impl CgroupMemory {
     }
 }
 
-/// Cgroup v1 has no word for no limit: it shows the largest number of whole pages.
-pub(super) const NO_LIMIT: u64 = i64::MAX as u64 >> 16 << 16;
+/// A number of a group; `None` for the words that mean no limit.
+pub(super) fn number_or_no_limit(text: &[u8], file: GroupFile) -> Result<Option<u64>> {
+    /// Cgroup v1 has no word for no limit: it shows the largest number of whole pages.
+    const NO_LIMIT: u64 = i64::MAX as u64 >> 16 << 16;
+    match text.trim_ascii() {
+        b"max" => Ok(None),
+        number => {
+            let number: u64 = kernel::text::decimal(number).ok_or_else(|| no_number(file))?;
+            Ok(Some(number).filter(|&bytes| bytes < NO_LIMIT))
+        }
+    }
+}
+
+fn no_number(file: GroupFile) -> Error {
+    Error::not_available(format!("{} of its cgroup is no number", file.name()))
+}
 
 /// The line `oom_kill` of `memory.events` or `memory.oom_control`.
 fn count_of_kills(text: &[u8]) -> Result<u64> {

@@ -1,10 +1,10 @@
 //! The limits of the cgroups that a process is in, which may refuse it a page.
 
 use super::Process;
-use super::cgroups::{Hierarchy, NO_LIMIT};
-use crate::kernel::Name;
+use super::cgroups::{Hierarchy, number_or_no_limit};
 use crate::kernel::mounts::{self, Controller};
 use crate::kernel::swaps::SwapAreas;
+use crate::kernel::{self, Name};
 use crate::source::{Error, File, GroupFile, Result, Source};
 use rustix::io::Errno;
 
@@ -108,7 +108,11 @@ impl Levels<'_> {
         let ends = own.iter().enumerate().filter(|&(_, &byte)| byte == b'/').map(|(at, _)| at);
         for end in ends.chain([own.len()]) {
             let path = own.get(..end).unwrap_or_default();
-            limits.groups.splice(0..0, levels.limit(path, hierarchy.full_path(path), &mut may_swap)?);
+            match levels.limit(path, hierarchy.full_path(path), &mut may_swap) {
+                Ok(found) => limits.groups.splice(0..0, found).for_each(drop),
+                // Those of the other groups hold all the same.
+                Err(error) => limits.unseen = Some(error),
+            }
         }
         if !levels.is_root()? {
             let top = hierarchy.full_path(b"");
@@ -161,8 +165,7 @@ impl Levels<'_> {
             Err(Error::Io { error: Errno::NOENT, .. }) => return Ok(None),
             text => text?,
         };
-        let number = String::from_utf8_lossy(&text).trim().parse().ok();
-        Ok(number.filter(|&bytes: &u64| bytes < NO_LIMIT))
+        number_or_no_limit(&text, file)
     }
 
     /// Whether the top of what is mounted is the root of the hierarchy, which has no limit. In a cgroup namespace it
@@ -195,13 +198,13 @@ fn reclaimable(stat: &[u8], may_swap: bool) -> Option<u64> {
     let mut sum = None;
     for line in text.lines() {
         let line = if is_first_version { line.strip_prefix("total_") } else { Some(line) };
-        let Some((name, Ok(bytes))) = line.and_then(|line| line.split_once(' ')).map(|(name, b)| (name, b.parse()))
-        else {
+        let Some((name, bytes)) = line.and_then(|line| line.split_once(' ')) else {
             continue;
         };
-        let counts = FREED.contains(&name) || may_swap && SWAPPED.contains(&name);
-        let is_known = counts || SWAPPED.contains(&name);
-        if is_known {
+        if FREED.contains(&name) || SWAPPED.contains(&name) {
+            // With a damaged line the sum is unknown.
+            let bytes: u64 = kernel::text::decimal(bytes.as_bytes())?;
+            let counts = may_swap || FREED.contains(&name);
             sum = Some(sum.unwrap_or(0u64).saturating_add(if counts { bytes } else { 0 }));
         }
     }
@@ -268,6 +271,28 @@ mod tests {
         assert!(found.unseen.is_none(), "{:?}", found.unseen);
         let open = &files[..5];
         assert_eq!(rows(&limits(&both, "4:memory:/a\n", true, open)), [("/a".into(), 4096, None, false)]);
+    }
+
+    /// Damaged text, as in a capture, is no limit that is known, and no missing one.
+    #[test]
+    fn damaged_numbers_are_unknown() {
+        let files = [
+            ("/a/b/memory.max", "12x"),
+            ("/a/b/memory.current", "8192"),
+            ("/a/memory.max", "16384"),
+            ("/a/memory.current", "16384"),
+            ("/a/memory.stat", "inactive_file 4096\nactive_file 1e3"),
+        ];
+        let found = limits(V2, "0::/a/b\n", false, &files);
+        assert_eq!(rows(&found), [("/a".into(), 0, None, false)]);
+        let why = found.unseen.map(|error| error.to_string());
+        assert_eq!(why.as_deref(), Some("memory.max of its cgroup is no number"));
+        for (text, number) in [("max\n", Some(None)), ("9223372036854771712\n", Some(None)), ("12\n", Some(Some(12)))] {
+            assert_eq!(number_or_no_limit(text.as_bytes(), GroupFile::Max).ok(), number, "{text}");
+        }
+        for damaged in ["", "12x", "-1", "maximum", "18446744073709551616"] {
+            assert!(number_or_no_limit(damaged.as_bytes(), GroupFile::Limit).is_err(), "{damaged}");
+        }
     }
 
     /// Groups that are not visible may have limits.

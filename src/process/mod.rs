@@ -255,7 +255,12 @@ fn by_number(digits: &str) -> Result<ResolvedProcess> {
 pub fn processes_called(name: &str) -> Result<Vec<ProcessHandle>> {
     // Threads of the kernel have none.
     let called = living_processes(name)?.into_iter().filter(|one| one.resident.is_some());
-    Ok(called.map(|one| ProcessHandle::of_numbers(one.pid, 0)).collect())
+    let called: Vec<ProcessHandle> = called.map(|one| ProcessHandle::of_numbers(one.pid, 0)).collect();
+    if called.is_empty() {
+        let name = Name::from(name);
+        return Err(Error::not_available(format!("'{name}' is a kernel thread: it has no memory of its own")));
+    }
+    Ok(called)
 }
 
 /// The processes of this name in the capture of a machine.

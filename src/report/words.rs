@@ -178,6 +178,13 @@ impl Effect {
     }
 }
 
+impl Effect {
+    /// Whether the access fails with a signal.
+    pub const fn is_refusal(self) -> bool {
+        matches!(self.fault(), Fault::Segv | Fault::Bus | Fault::Kill)
+    }
+}
+
 impl AccessOutcome {
     /// One of `effects`, which make no copy beyond their own.
     pub fn of(effects: &[Effect]) -> Self {

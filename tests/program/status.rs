@@ -118,10 +118,14 @@ fn a_target_that_may_not_be_looked_at_is_4() {
     } else {
         return skip("a_target_that_may_not_be_looked_at_is_4", "process 1 is ours, so it may be looked at");
     };
+    let also = format!("account of {pid}");
+    command.args(["--keep-going", "-ex", &also]);
     let output = command.env("HOME", home.path("")).stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(4), "{said}");
     assert!(said.contains("sudo"), "the remedy: {said}");
+    // A sum of nothing is no answer.
+    assert_eq!((said.matches("may not open").count(), output.stdout.len()), (2, 0), "{said}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::inspect::account::{Family, FamilyStep, FamilySums};
 use crate::lang::display::write_quoted;
 use crate::lang::field::FilterSubject;
 use crate::lang::parser::{Parsed, Tokens, part_to_comma, pattern, place, text, with_commas, word};
-use crate::lang::{self, Expected, Expression, Spanned};
+use crate::lang::{self, Expected, Expression, Span, Spanned};
 use crate::process::{self, CgroupMemory, Machine, ProcessHandle};
 use crate::render::Sink;
 use crate::render::units::counted;
@@ -108,10 +108,14 @@ impl FamilyOf {
                 Ok((called(name, context)?, None))
             }
             FamilyOf::Members(members) => {
+                let mut sought = BTreeMap::new();
+                for member in members {
+                    sought.entry(member.sought(context)?).or_insert_with(|| member.place());
+                }
                 // Each process once, by number.
                 let mut processes = BTreeMap::new();
-                for member in members {
-                    processes.extend(member.processes(context)?.into_iter().map(|one| (one.pid, one)));
+                for (sought, at) in sought {
+                    processes.extend(sought.processes(at, context)?.into_iter().map(|one| (one.pid, one)));
                 }
                 Ok((processes.into_values().collect(), None))
             }
@@ -157,6 +161,12 @@ impl FamilyOf {
             }
             sums => sums?,
         };
+        if sums.members.is_empty()
+            && cgroup.is_none()
+            && let Some(reason) = family.uncounted().reason.clone()
+        {
+            return Err(reason.into());
+        }
         let summary = summary(&family, &sums, (listed, done), stopped);
         if stopped != Some(Stopped::Closed) {
             classes(&sums, sink)?;
@@ -177,24 +187,47 @@ impl FamilyOf {
     }
 }
 
+/// Whom a member names.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Sought {
+    Number(i128),
+    Name(String),
+}
+
 impl Member {
-    fn processes(&self, context: &mut Context) -> Result<Vec<ProcessHandle>, Error> {
+    fn place(&self) -> Span {
+        match self {
+            Member::Value(value) => value.at,
+            Member::Named(name) => name.at,
+        }
+    }
+
+    fn sought(&self, context: &mut Context) -> Result<Sought, Error> {
         let value = match self {
-            Member::Named(name) => return called(&name.node, context),
+            Member::Named(name) => return Ok(Sought::Name(name.node.clone())),
             Member::Value(value) => value,
         };
         let written = Spanned::new(lang::Range::Expression(value.node.clone()), value.at);
-        if let Value::Text(name) = eval::value(&written, context.state)? {
-            return called(&name, context);
-        }
-        let number = eval::integer(value, context.state)?.get();
+        Ok(match eval::value(&written, context.state)? {
+            Value::Text(name) => Sought::Name(name),
+            _ => Sought::Number(eval::integer(value, context.state)?.get()),
+        })
+    }
+}
+
+impl Sought {
+    fn processes(&self, at: Span, context: &mut Context) -> Result<Vec<ProcessHandle>, Error> {
+        let &number = match self {
+            Sought::Name(name) => return called(name, context),
+            Sought::Number(number) => number,
+        };
         let machine = context.state.machine();
         if machine.is_captured() {
             let listed = machine.process_handles()?.processes.into_iter();
             let found: Vec<ProcessHandle> = listed.filter(|one| i128::from(one.pid) == number).collect();
             if found.is_empty() {
                 let message = format!("this capture has no process {number}");
-                return Err(eval::Error::new(value.at, message).hint("`ps` lists its processes").into());
+                return Err(eval::Error::new(at, message).hint("`ps` lists its processes").into());
             }
             return Ok(found);
         }
@@ -307,6 +340,7 @@ fn summary(family: &Family, sums: &FamilySums, (listed, done): (u64, u64), stopp
         hidden: sums.hidden.is_some(),
         refused: left_out.refused,
         ended: left_out.ended,
+        kernel_threads: left_out.kernel_threads,
         compared: family.compares(),
         not_counted: if stopped.is_some() { listed.saturating_sub(done) } else { 0 },
     }
@@ -328,7 +362,7 @@ fn of_cgroup(memory: CgroupMemory) -> AccountCgroup {
         file_mapped: mapped,
         unmapped_file: unmapped,
         current: memory.current.map_err(Reason::from),
-        limit: memory.limit,
+        limit: memory.limit.map_err(Reason::from),
         peak: memory.peak.map_err(Reason::from),
         killed: memory.killed.map_err(Reason::from),
         path: memory.path,

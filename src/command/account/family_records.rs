@@ -71,6 +71,8 @@ record! {
         refused: u64,
         /// Processes that ended before or during the count.
         ended: u64,
+        /// Kernel threads: they have no memory of their own.
+        kernel_threads: u64,
         /// Whether the kernel shows which processes share one address space.
         compared: bool,
         /// Processes that were not counted to their end because of an interruption.
@@ -83,8 +85,8 @@ record! {
         path: Name,
         /// memory.current, or memory.usage_in_bytes of cgroup v1.
         current: Fact<u64>,
-        /// Its limit; absent if it has none.
-        limit: Option<u64>,
+        /// Its limit; `null` without a reason if it has none.
+        limit: Fact<Option<u64>>,
         /// Its peak.
         peak: Fact<u64>,
         /// Number of its processes that the OOM killer has killed.
@@ -245,6 +247,7 @@ fn family(lines: &mut Lines, sums: &AccountFamily) {
     for (count, what) in [
         (sums.refused, "left out: permission denied"),
         (sums.ended, "ended before or during the count"),
+        (sums.kernel_threads, "left out: a kernel thread has no memory of its own"),
         (sums.not_counted, "not counted to the end: interrupted"),
     ] {
         if count > 0 {
@@ -267,7 +270,10 @@ fn cgroup(lines: &mut Lines, group: &AccountCgroup) {
     let amount = |bytes: &Fact<u64>| bytes.as_ref().map_or_else(|_| "unknown".to_owned(), |bytes| size(*bytes));
     let line = lines.line();
     line.indent(2).plain("cgroup ").push(Role::Name, &group.path);
-    let limit = group.limit.map_or(String::new(), |bytes| format!(" of {}", size(bytes)));
+    let limit = match group.limit {
+        Ok(limit) => limit.map_or(String::new(), |bytes| format!(" of {}", size(bytes))),
+        Err(_) => " (the limit is unknown)".to_owned(),
+    };
     line.plain(format!(": {} charged{limit}; anonymous {}", amount(&group.current), amount(&group.anon)));
     line.plain(format!(", page cache {}", amount(&group.file)));
     for (bytes, what) in [(&group.shmem, "of it shared memory"), (&group.kernel, "kernel")] {
@@ -336,6 +342,7 @@ pub(super) mod samples {
             hidden: false,
             refused: 0,
             ended: 1,
+            kernel_threads: 2,
             compared: true,
             not_counted: 0,
         };
@@ -378,7 +385,7 @@ pub(super) mod samples {
             Box::new(AccountCgroup {
                 path: Name::from("/system.slice/postgresql.service"),
                 current: Ok(220 << 20),
-                limit: Some(256 << 20),
+                limit: Ok(Some(256 << 20)),
                 peak: Ok(256 << 20),
                 killed: Ok(2),
                 anon: Ok(60 << 20),

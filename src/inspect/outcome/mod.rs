@@ -253,10 +253,9 @@ fn fill_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -
     if may_lack_room && facts.room != Room::Enough && !effects.contains(&Effect::NoSpace) {
         effects.push(Effect::NoSpace);
     }
-    AccessOutcome {
-        effects,
-        copies: if access == Access::Write && !permissions.shared { of_object } else { Some(false) },
-    }
+    // Without the page there is nothing to copy.
+    let may_copy = access == Access::Write && !permissions.shared && effects.iter().any(|effect| !effect.is_refusal());
+    AccessOutcome { effects, copies: if may_copy { of_object } else { Some(false) } }
 }
 
 /// A page of zeros, or a huge one if the settings allow it and one is free.

@@ -92,6 +92,9 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
         let told = match limit.reclaimable {
             _ if page.kind == Some(Kind::Hugetlb) => None,
             Some(0) => Some("memory.stat shows nothing that reclaim could free".to_owned()),
+            Some(bytes) if bytes.saturating_add(limit.left) < page.page_size => {
+                Some(format!("memory.stat shows only {} that reclaim could free, less than a page", size(bytes)))
+            }
             Some(bytes) => {
                 Some(format!("the kernel first reclaims some of the {} that it can free there", size(bytes)))
             }
@@ -267,19 +270,17 @@ fn access(lines: &mut Lines, label: &str, outcome: &Fact<AccessOutcome>, page: &
         _ => does(effect, label == "write", page.kind).to_owned(),
     };
     let line = lines.field(label);
-    let mut effects = outcome.effects.iter();
-    if let Some(&effect) = effects.next() {
+    let mut copy = copy(outcome);
+    for (index, &effect) in outcome.effects.iter().enumerate() {
         let (role, fault) = fault(effect);
-        line.push(role, fault).plain(": ");
-        line.prose(Role::Plain, told(effect));
-    }
-    if let Some(addition) = copy(outcome) {
-        line.plain(", ").prose(Role::Plain, addition);
-    }
-    for &effect in effects {
-        let (role, fault) = fault(effect);
-        line.plain("; or ").prose(role, fault);
+        match index {
+            0 => line.push(role, fault),
+            _ => line.plain("; or ").prose(role, fault),
+        };
         line.plain(": ").prose(Role::Plain, told(effect));
+        if let Some(addition) = copy.take_if(|_| !effect.is_refusal()) {
+            line.plain(", ").prose(Role::Plain, addition);
+        }
     }
     let why = match label {
         "write" if is_mark_hidden(outcome, page) => {

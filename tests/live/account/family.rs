@@ -179,7 +179,9 @@ pub fn by_name_and_without_a_target() {
         (format!("account of {name}"), pids.clone()),
         (format!("account of {first},{second}"), [first, second].into()),
         (format!("account of {second}, '{name}', {first}"), pids.clone()),
+        (format!("account of {}, {second}", vec![first.to_string(); 15_000].join(",")), [first, second].into()),
     ];
+    let (kernel_thread, with_one) = (run("account of 2"), run(&format!("account of {first}, 2")));
     let listed: Vec<_> = lists.into_iter().map(|(command, pids)| (run(&command), command, pids)).collect();
     let lines: HashMap<u64, String> = pids.iter().map(|&pid| (pid, plain_command_line(pid))).collect();
     for child in &mut children {
@@ -202,6 +204,14 @@ pub fn by_name_and_without_a_target() {
         for row in rows {
             assert_eq!(row["command_line"], lines[&row["pid"].as_u64().expect("a number")], "{command}");
         }
+    }
+    if std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n") {
+        let (is_ok, all) = kernel_thread;
+        let [error] = of_type(&all, "error")[..] else { panic!("{all:?}") };
+        assert!(!is_ok && error["message"].as_str().is_some_and(|text| text.contains("is a kernel thread")), "{all:?}");
+        let (is_ok, all) = with_one;
+        let [sums] = of_type(&all, "account-family")[..] else { panic!("{all:?}") };
+        assert!(is_ok && sums["processes"] == 1 && sums["kernel_threads"] == 1 && sums["ended"] == 0, "{all:?}");
     }
     for missing in ["account \"there is no such process\"", "account of 2147483647", "account of no-such-process"] {
         let (is_ok, all) = run(missing);
@@ -268,12 +278,12 @@ pub fn a_cgroup_with_page_cache() {
         // Each processor charges and counts in batches of pages.
         assert!(rest < 1024 * page_bytes(), "{current}: {stat:?}");
     }
-    assert_eq!((group.limit, group.killed.ok()), (None, Some(0)));
+    assert_eq!((group.limit.ok(), group.killed.ok()), (Some(None), Some(0)));
     let limits = ["memory.max", "memory.limit_in_bytes"].map(|name| cgroup.path.join(name));
     let limit = limits.iter().find(|file| file.exists()).expect("a limit can be set");
     std::fs::write(limit, (1u64 << 40).to_string()).expect("a limit");
     let limited = machine.cgroup_memory(below.as_os_str().as_bytes()).expect("the same");
-    assert_eq!(limited.limit, Some(1u64 << 40));
+    assert_eq!(limited.limit.ok(), Some(Some(1u64 << 40)));
     assert!(group.peak.is_err() || group.peak.is_ok_and(|peak| peak >= current));
     let found = sums(&expected);
     assert!(found.distinct >= 300 * page_bytes() && found.distinct < CACHE);

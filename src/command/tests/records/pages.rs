@@ -186,11 +186,16 @@ pub fn explained(page: Translation) -> Explanation {
     let discardable = known.clone().map(|()| false);
     let (next_read, next_write) = (known.clone().map(|()| next_read), known.map(|()| next_write));
     let (protection_key, region_locked) = (None, None);
-    let group_limit = (page.state == Ok(State::Swapped)).then(|| ReachedLimit {
+    let reclaimable = match page.state {
+        Ok(State::Swapped) => Some(0),
+        Ok(State::Unmapped) => Some(2048),
+        _ => None,
+    };
+    let group_limit = reclaimable.map(|bytes| ReachedLimit {
         cgroup: "/db.service".into(),
         bytes: 64 << 20,
         left: 0,
-        reclaimable: Some(0),
+        reclaimable: Some(bytes),
     });
     Explanation {
         page,

@@ -61,13 +61,17 @@ pub enum FamilyStep {
 }
 
 /// Processes that could not be counted.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 #[non_exhaustive]
 pub struct UncountedProcesses {
     /// Those that may not be examined.
     pub refused: u64,
     /// Those that ended before or during the count.
     pub ended: u64,
+    /// Kernel threads, which have no memory of their own.
+    pub kernel_threads: u64,
+    /// Why the first of them could not be counted.
+    pub reason: Option<Error>,
 }
 
 /// The count of a family. Dropping it ends what is under way.
@@ -170,7 +174,14 @@ impl Family {
                 self.by_memory.len()
             }
         };
-        let OpenedProcess { process: opened, modules } = self.machine.open(process)?;
+        let OpenedProcess { process: opened, modules } = match self.machine.open(process) {
+            Err(error @ process::Error::NotAvailable { .. }) if !self.machine.is_captured() => {
+                self.uncounted.kernel_threads += 1;
+                self.uncounted.reason.get_or_insert(error.into());
+                return Ok(());
+            }
+            opened => opened?,
+        };
         opened.set_scan(self.may_scan);
         self.hides_frames |= opened.are_frames_hidden();
         let opened = opened.within(self.budget.clone());
@@ -281,12 +292,13 @@ impl Family {
             Error::Target(process::Error::Gone { .. }) | Error::Executed | Error::Exited => self.uncounted.ended += 1,
             error => return Err(error),
         }
+        self.uncounted.reason.get_or_insert(error);
         Ok(())
     }
 
     /// Processes that could not be counted, or not to their end.
-    pub fn uncounted(&self) -> UncountedProcesses {
-        self.uncounted
+    pub fn uncounted(&self) -> &UncountedProcesses {
+        &self.uncounted
     }
 
     /// Whether the kernel told which processes share one address space.

@@ -9,6 +9,10 @@ fn file_systems_without_room() {
     let hole = |room| AccessFacts { room, content, permissions: Some(SHARED), ..untouched(Kind::Shmem) };
     check(hole(Room::Enough), &[Zeros], &[Zeros]);
     check(hole(Room::None), &[NoSpace], &[NoSpace]);
+    // What is refused is not copied either.
+    let private = |facts| AccessFacts { permissions: Some(RW), ..facts };
+    assert_eq!(outcome(&private(hole(Room::None)), Write).copies, Some(false));
+    assert_eq!(outcome(&private(hole(Room::Enough)), Write).copies, Some(true));
     let unknown = AccessFacts { content: None, ..hole(Room::None) };
     check(unknown, &[MapCached, NoSpace, SwapIn], &[MapCached, NoSpace, SwapIn]);
     let pool = |reserved| AccessFacts { pool_may_be_reserved: reserved, kind: Some(Kind::Hugetlb), ..hole(Room::None) };

@@ -24,6 +24,7 @@ use nom::branch::alt;
 use nom::combinator::{map, opt};
 use nom::sequence::preceded;
 use round::{CompareKey, ComparisonRound};
+use std::collections::BTreeSet;
 use std::fmt::{self, Formatter};
 
 /// `compare PID …|children [in RANGE] [by KEY] [top N | limit N] [every DURATION] [for DURATION] [until TEST]
@@ -217,7 +218,16 @@ impl Compare {
         let mine = target.process.identity().pid;
         let given = match &self.with {
             OtherProcess::Processes(given) => {
-                Some(given.iter().map(|value| pid(value, context)).collect::<Result<Vec<u32>, Error>>()?)
+                let mut named = BTreeSet::new();
+                let mut pids = Vec::new();
+                for value in given {
+                    let pid = pid(value, context)?;
+                    // Each process once, in the order in which they are named.
+                    if named.insert(pid) {
+                        pids.push(pid);
+                    }
+                }
+                Some(pids)
             }
             OtherProcess::Children => None,
         };

@@ -123,7 +123,8 @@ pub(super) fn run(
             (bytes / now.duration_since(*then).as_secs_f64().max(1e-9)) as u64
         });
         let processes = found.len() as u64;
-        let sample = ComparisonSample { time, processes, page_size, rate, counts };
+        let in_bytes = counts.in_bytes(page_size);
+        let sample = ComparisonSample { time, processes, page_size, rate, counts, in_bytes };
         samples += 1;
         let emitted = match &mut timeline {
             Some(timeline) => timeline.emit(context.sink),

@@ -42,6 +42,23 @@ record! {
         about_to_copy: u64,
     }
 
+    /// The same in bytes.
+    #[derive(Copy, Default, Eq)]
+    pub struct SharedBytes {
+        /// `shared` in bytes.
+        shared_bytes: u64,
+        /// `shared_elsewhere` in bytes.
+        shared_elsewhere_bytes: u64,
+        /// `copied` in bytes.
+        copied_bytes: u64,
+        /// `only_here` in bytes.
+        only_here_bytes: u64,
+        /// `only_there` in bytes.
+        only_there_bytes: u64,
+        /// `about_to_copy` in bytes.
+        about_to_copy_bytes: u64,
+    }
+
     /// A row of `compare`: a region.
     pub struct Comparison as "comparison" {
         /// The other process.
@@ -56,6 +73,8 @@ record! {
         page_size: u64,
         /// Pages by how both share them.
         [flat] counts: SharedCounts,
+        /// The same in bytes.
+        [flat] in_bytes: SharedBytes,
     }
 
     /// A row of `compare … by symbol`.
@@ -68,6 +87,8 @@ record! {
         page_size: u64,
         /// Pages by how both share them.
         [flat] counts: SharedCounts,
+        /// The same in bytes.
+        [flat] in_bytes: SharedBytes,
     }
 
     /// A sample of `compare … every DURATION`: the sums of all compared processes. Each page of the attached process,
@@ -83,6 +104,8 @@ record! {
         rate: Option<u64>,
         /// Pages by how both share them.
         [flat] counts: SharedCounts,
+        /// The same in bytes.
+        [flat] in_bytes: SharedBytes,
     }
 
     /// The totals of `compare` with several processes. Each page of the attached process, and each copied frame, counts
@@ -99,6 +122,8 @@ record! {
         page_size: u64,
         /// Pages by how they are shared.
         [flat] counts: SharedCounts,
+        /// The same in bytes.
+        [flat] in_bytes: SharedBytes,
     }
 
     /// The totals of `compare` with one process.
@@ -119,6 +144,23 @@ record! {
         [optional] memory: Option<ProcessMemory>,
         /// Pages by how both share them.
         [flat] counts: SharedCounts,
+        /// The same in bytes.
+        [flat] in_bytes: SharedBytes,
+    }
+}
+
+impl SharedCounts {
+    /// The same in bytes.
+    pub fn in_bytes(&self, page_size: u64) -> SharedBytes {
+        let bytes = |pages: u64| pages.saturating_mul(page_size);
+        SharedBytes {
+            shared_bytes: bytes(self.shared),
+            shared_elsewhere_bytes: bytes(self.shared_elsewhere),
+            copied_bytes: bytes(self.copied),
+            only_here_bytes: bytes(self.only_here),
+            only_there_bytes: bytes(self.only_there),
+            about_to_copy_bytes: bytes(self.about_to_copy),
+        }
     }
 }
 
@@ -301,67 +343,80 @@ pub(in crate::command) mod samples {
     use super::*;
     use crate::command::tests::records::pages::va;
 
+    fn counted(counts: SharedCounts) -> (SharedCounts, SharedBytes) {
+        (counts, counts.in_bytes(4096))
+    }
+
     pub fn all() -> Vec<Box<dyn Record>> {
+        let of_total = SharedCounts { shared: 2048, copied: 2048, about_to_copy: 40, ..SharedCounts::default() };
+        let (counts, in_bytes) = counted(of_total);
         vec![
             Box::new(comparison()),
             Box::new(comparison_group()),
             Box::new(comparison_sample()),
             Box::new(comparison_summary()),
-            Box::new(ComparisonTotal {
-                pid: 4242,
-                processes: 4,
-                ended: 1,
-                page_size: 4096,
-                counts: SharedCounts { shared: 2048, copied: 2048, about_to_copy: 40, ..SharedCounts::default() },
-            }),
+            Box::new(ComparisonTotal { pid: 4242, processes: 4, ended: 1, page_size: 4096, counts, in_bytes }),
         ]
     }
 
     fn comparison_sample() -> ComparisonSample {
+        let (counts, in_bytes) = counted(SharedCounts {
+            shared: 262_144,
+            copied: 10_240,
+            about_to_copy: 262_000,
+            ..SharedCounts::default()
+        });
         ComparisonSample {
             time: 1_700_000_000.25,
             processes: 1,
             page_size: 4096,
             rate: Some(40 << 20),
-            counts: SharedCounts { shared: 262_144, copied: 10_240, about_to_copy: 262_000, ..SharedCounts::default() },
+            counts,
+            in_bytes,
         }
     }
 
     pub fn comparison() -> Comparison {
+        let (counts, in_bytes) = counted(SharedCounts {
+            shared: 20,
+            shared_elsewhere: 0,
+            copied: 3,
+            only_here: 0,
+            only_there: 1,
+            about_to_copy: 18,
+        });
         Comparison {
             other: 4243,
             start: va(0x5555_5555_9000),
             end: va(0x5555_5557_a000),
             region: Name::from("[heap]"),
             page_size: 4096,
-            counts: SharedCounts {
-                shared: 20,
-                shared_elsewhere: 0,
-                copied: 3,
-                only_here: 0,
-                only_there: 1,
-                about_to_copy: 18,
-            },
+            counts,
+            in_bytes,
         }
     }
 
     pub fn comparison_group() -> ComparisonGroup {
-        ComparisonGroup {
-            other: 4243,
-            symbol: "cache of demo".into(),
-            page_size: 4096,
-            counts: SharedCounts {
-                shared: 1_024,
-                shared_elsewhere: 0,
-                copied: 3,
-                only_here: 0,
-                only_there: 0,
-                about_to_copy: 1_020,
-            },
-        }
+        let (counts, in_bytes) = counted(SharedCounts {
+            shared: 1_024,
+            shared_elsewhere: 0,
+            copied: 3,
+            only_here: 0,
+            only_there: 0,
+            about_to_copy: 1_020,
+        });
+        ComparisonGroup { other: 4243, symbol: "cache of demo".into(), page_size: 4096, counts, in_bytes }
     }
 
     pub fn comparison_summary() -> ComparisonSummary {
+        let (counts, in_bytes) = counted(SharedCounts {
+            shared: 700,
+            shared_elsewhere: 400,
+            copied: 30,
+            only_here: 12,
+            only_there: 1,
+            about_to_copy: 300,
+        });
         ComparisonSummary {
             pid: 4242,
             other: 4243,
@@ -377,14 +432,8 @@ pub(in crate::command) mod samples {
                 huge: Some(0),
                 hidden: false,
             }),
-            counts: SharedCounts {
-                shared: 700,
-                shared_elsewhere: 400,
-                copied: 30,
-                only_here: 12,
-                only_there: 1,
-                about_to_copy: 300,
-            },
+            counts,
+            in_bytes,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::command::timeline::TimelineBuilder;
 use crate::eval::{Origin, Spans};
 use crate::inspect::{self, AddressSpace, Evidence, PageRelation, SharedPages, Snapshot};
 use crate::kernel::words::worded;
-use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
 use crate::process::Target;
 use crate::render::Sink;
 use crate::report::Stopped;
@@ -48,10 +48,17 @@ pub(super) struct ComparisonRound {
     pub is_over_time: bool,
 }
 
+/// The counts of a part of a region.
+struct RegionCounts {
+    range: AddressRange,
+    region: Name,
+    counts: SharedCounts,
+}
+
 /// What a sample found of one process.
 pub(super) struct ComparedProcess {
     pub other: Identity,
-    rows: Vec<Comparison>,
+    rows: Vec<RegionCounts>,
     groups: Option<BTreeMap<String, SharedCounts>>,
     pub total: SharedCounts,
     /// Whether both have the layout of one program.
@@ -143,7 +150,9 @@ impl ComparisonRound {
         if processes + ended < 2 {
             return Ok(());
         }
-        sink.emit(&ComparisonTotal { pid: self.mine, processes, ended, page_size: self.page().bytes(), counts })
+        let page_size = self.page().bytes();
+        let in_bytes = counts.in_bytes(page_size);
+        sink.emit(&ComparisonTotal { pid: self.mine, processes, ended, page_size, counts, in_bytes })
     }
 
     /// Notes by what `top` chose the rows that were shown.
@@ -174,6 +183,7 @@ impl ComparisonRound {
             ended: is_over,
             memory,
             counts: total,
+            in_bytes: total.in_bytes(page_size),
         };
         // Of several processes, it is the heading of the rows.
         if is_one_of_several {
@@ -181,7 +191,7 @@ impl ComparisonRound {
         }
         match groups {
             Some(groups) => show_groups((pid, page_size), groups, self.cut, sink)?,
-            None if rows => show_rows(regions, self.cut, sink)?,
+            None if rows => show_rows((pid, page_size), regions, self.cut, sink)?,
             None => {}
         }
         if !is_one_of_several {
@@ -340,7 +350,7 @@ struct Side<'a, 'n> {
     there: &'a Snapshot,
     other: Identity,
     page_size: u64,
-    rows: Vec<Comparison>,
+    rows: Vec<RegionCounts>,
     /// To add up by symbol.
     symbols: Option<&'a mut PagesOfSymbols<'n>>,
     timeline: Option<&'a mut TimelineBuilder>,
@@ -487,14 +497,7 @@ impl Side<'_, '_> {
             return;
         }
         add_counts(&mut self.total, counts);
-        self.rows.push(Comparison {
-            other: self.other.pid,
-            start: range.start(),
-            end: range.end(),
-            region: region.name.clone(),
-            page_size: self.page_size,
-            counts,
-        });
+        self.rows.push(RegionCounts { range, region: region.name.clone(), counts });
     }
 }
 
@@ -503,9 +506,17 @@ fn copied_first(counts: &SharedCounts) -> (u64, u64) {
     (counts.copied, pages(counts))
 }
 
-fn show_rows(mut rows: Vec<Comparison>, cut: Option<RowLimit>, sink: &mut dyn Sink) -> Result<(), Stopped> {
+fn show_rows(
+    (other, page_size): (u32, u64),
+    mut rows: Vec<RegionCounts>,
+    cut: Option<RowLimit>,
+    sink: &mut dyn Sink,
+) -> Result<(), Stopped> {
     let more = rows::keep_shown(&mut rows, cut, |row| copied_first(&row.counts));
-    rows.iter().try_for_each(|row| sink.emit(row))?;
+    rows.into_iter().try_for_each(|RegionCounts { range, region, counts }| {
+        let (start, end, in_bytes) = (range.start(), range.end(), counts.in_bytes(page_size));
+        sink.emit(&Comparison { other, start, end, region, page_size, counts, in_bytes })
+    })?;
     note_hidden_rows(more, "region", sink)
 }
 
@@ -520,6 +531,9 @@ fn show_groups(
     groups.sort_by_key(|(_, counts)| Reverse((counts.copied + counts.about_to_copy, counts.shared)));
     let more = rows::keep_shown(&mut groups, cut, |(_, counts)| copied_first(counts));
     let mut groups = groups.into_iter();
-    groups.try_for_each(|(symbol, counts)| sink.emit(&ComparisonGroup { other, symbol, page_size, counts }))?;
+    groups.try_for_each(|(symbol, counts)| {
+        let in_bytes = counts.in_bytes(page_size);
+        sink.emit(&ComparisonGroup { other, symbol, page_size, counts, in_bytes })
+    })?;
     note_hidden_rows(more, "symbol", sink)
 }

@@ -91,6 +91,14 @@ impl AddressSpace {
         Self::query_regions(target, ranges, process::Process::query_regions_around)
     }
 
+    /// These regions, which were just read: enough for the pages in them.
+    ///
+    /// Fails as [`AddressSpace::of`].
+    #[doc(hidden)]
+    pub fn of_regions(target: &Target, regions: &[Region]) -> Result<AddressSpace> {
+        Self::new(target, regions.to_vec(), MapsText::default(), false, target.process.budget())
+    }
+
     fn query_regions(target: &Target, ranges: &[AddressRange], ask: RegionQuery) -> Result<AddressSpace> {
         if ranges.is_empty() || ranges.len() > process::FEW_REGIONS {
             return AddressSpace::of(target);

@@ -41,6 +41,8 @@ pub(super) struct Sources {
     described: Option<(ElfFile, ExpandedBytes)>,
     /// The symbol tables that are searched, the fullest first.
     tables: Vec<(ModulePart, usize)>,
+    /// Whether the first of them lists local symbols.
+    lists_locals: OnceLock<bool>,
     /// For each section of the other file, its number in the image.
     section_numbers: Vec<Option<u16>>,
 }
@@ -84,6 +86,7 @@ impl Sources {
             mini,
             described: None,
             tables: Vec::new(),
+            lists_locals: OnceLock::new(),
             section_numbers: Vec::new(),
         };
         if !has_table && !matches!(sources.mini, Ok(Some(_))) {
@@ -197,7 +200,10 @@ impl Sources {
     /// other files use, and `.gnu_debugdata` only adds functions.
     pub(super) fn lists_all(&self, section: u32) -> bool {
         match self.answers() {
-            Some(NamesFrom::Itself | NamesFrom::DebugFile) => true,
+            Some(NamesFrom::Itself | NamesFrom::DebugFile) => *self.lists_locals.get_or_init(|| {
+                let table = self.tables.first().and_then(|&part| self.table_of(part));
+                table.is_none_or(|(source, table)| source.elf.lists_locals(&source.file, table))
+            }),
             Some(NamesFrom::DebugData) => self.image.elf.is_code(section),
             // Functions in assembler are mostly not described.
             Some(NamesFrom::DebugInformation | NamesFrom::DynamicTable) | None => false,

@@ -191,9 +191,8 @@ fn names_need_the_regions_of_modules_alone() {
     // Nor does an answer about one address read them all, also where a word is no address at all.
     let data = all.iter().find(|one| one.inode != 0 && one.permissions.write).expect("data of the program");
     let place = data.range.start();
-    for command in
-        ["x/8xg --how", "x/3s --how", "explain --how", "telescope --how"].map(|command| format!("{command} {place}"))
-    {
+    let at_place = ["x/8xg", "x/3s", "explain", "telescope"].map(|command| format!("{command} --how {place}"));
+    for command in at_place.into_iter().chain(["patched --how".to_owned()]) {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_pmdb"))
             .args(["-nx", "--json", "-batch", "-p", &target.pid().to_string(), "-ex", &command])
             .output()

@@ -83,7 +83,9 @@ not change. Code in anonymous memory outside programs and libraries has no file 
                 Some(eval::subject(range, context.state)?.spans(range.at, hint)?)
             }
         };
-        let space = AddressSpace::of(&target)?;
+        // Code is in the memory of modules, which are few.
+        let regions = context.state.symbols.naming_regions(&target)?;
+        let space = AddressSpace::of_regions(&target, &regions)?;
         let symbols = context.state.symbols.over(&target, space.maps());
         let Code { mapped, mut replaced } = Code::of(&space, &symbols.code()?);
         let asked = |range: AddressRange| match &spans {

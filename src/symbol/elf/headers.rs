@@ -117,6 +117,23 @@ impl Elf {
         self.tables.iter().any(|table| table.is_full)
     }
 
+    /// Whether `table` lists local symbols too: `strip -x` leaves only the names of source files.
+    pub(in crate::symbol) fn lists_locals(&self, file: &BoundedFile, table: &SymbolTable) -> bool {
+        /// Linkers write the local symbols of a source file after its name.
+        const ENOUGH: u32 = 256;
+        const KINDS: u8 = 0xf;
+        let (size, kind_at) = if self.is_64 { (24, 4) } else { (16, 12) };
+        let range = table.symbols.at_most(size as u64 * u64::from(table.locals.min(ENOUGH)));
+        let mut bytes = vec![0; usize::try_from(range.size).unwrap_or_default()];
+        let read = file.read_up_to(range.offset, &mut bytes).unwrap_or_default();
+        let entries = bytes.get(..read).unwrap_or_default().chunks_exact(size).skip(1);
+        let mut kinds = entries.filter_map(|entry| Some(entry.get(kind_at)? & KINDS)).filter(|&kind| kind != SECTION);
+        let Some(first) = kinds.next() else {
+            return true;
+        };
+        first != SOURCE_FILE || kinds.any(|kind| kind != SOURCE_FILE)
+    }
+
     /// Bytes in an address.
     pub(in crate::symbol) fn pointer_bytes(&self) -> u64 {
         if self.is_64 { 8 } else { 4 }
@@ -224,6 +241,10 @@ pub(in crate::symbol) fn build_id_digits(id: &[u8]) -> String {
 /// Larger symbol tables are not read (16 million symbols).
 const LARGEST_TABLE: u64 = 384 << 20;
 
+/// `STT_SECTION` and `STT_FILE`
+const SECTION: u8 = 3;
+const SOURCE_FILE: u8 = 4;
+
 /// A section header, as much of it as is used.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::symbol) struct Section {
@@ -234,6 +255,7 @@ pub(in crate::symbol) struct Section {
     pub(in crate::symbol) offset: u64,
     pub(in crate::symbol) size: u64,
     pub(in crate::symbol) link: u32,
+    pub(in crate::symbol) info: u32,
     pub(in crate::symbol) alignment: u64,
 }
 
@@ -248,6 +270,7 @@ impl Section {
             offset: header.sh_offset(endian).into(),
             size: header.sh_size(endian).into(),
             link: header.sh_link(endian),
+            info: header.sh_info(endian),
             alignment: header.sh_addralign(endian).into(),
         }
     }
@@ -300,6 +323,8 @@ pub(in crate::symbol) struct SymbolTable {
     pub(in crate::symbol) strings: FileRange,
     /// `.symtab`, which knows static functions too; otherwise `.dynsym`.
     pub(in crate::symbol) is_full: bool,
+    /// How many symbols, the first ones, are local.
+    locals: u32,
     /// Offset of `.gnu.version`, one 16-bit word for each symbol; only `.dynsym` has it.
     pub(in crate::symbol) versions: Option<u64>,
 }
@@ -395,6 +420,7 @@ pub(in crate::symbol) fn tables(file: &BoundedFile, sections: &[Section]) -> Res
         let versions = versions.find(|one| one.kind == elf::SHT_GNU_VERSYM && one.link == number);
         found.push(SymbolTable {
             is_full: wanted == elf::SHT_SYMTAB,
+            locals: section.info,
             symbols: section.in_file(),
             strings: strings.in_file(),
             versions: versions.map(|one| one.offset),
@@ -429,7 +455,7 @@ fn table_of_dynamic<H: FileHeader<Endian = Endianness>>(
     };
     let symbols = FileRange { offset: place(elf::DT_SYMTAB)?, size: u64::from(count) * size_of::<H::Sym>() as u64 };
     let is_sound = symbols.size <= LARGEST_TABLE && file.holds(symbols) && file.holds(strings);
-    is_sound.then(|| SymbolTable { symbols, strings, is_full: false, versions: place(elf::DT_VERSYM) })
+    is_sound.then(|| SymbolTable { symbols, strings, is_full: false, locals: 0, versions: place(elf::DT_VERSYM) })
 }
 
 /// The number of symbols: each has a link in the chains.

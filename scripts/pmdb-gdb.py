@@ -1054,9 +1054,12 @@ def tracked_in(number):
 def at_exit(event):
     """Forgets an inferior whose process is gone."""
     number = event.inferior.num
+    others = [one.num for one in gdb.inferiors() if one.pid and one.num != number]
     for track in tracked_in(number):
         word = "has exited" if hasattr(event, "exit_code") else "was killed or detached"
-        untrack([track], "process {} {}".format(track.pid, word))
+        # As after a fork, where gdb follows the child.
+        instead = "; in inferior {}: pmdb track {}".format(others[-1], track.text) if others else ""
+        untrack([track], "process {} {}{}".format(track.pid, word, instead))
     if Steps.running and Steps.running.in_background and Steps.running.inferior.num == number:
         gdb.post_event(Steps.running.end)
     forget(number)

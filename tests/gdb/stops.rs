@@ -130,6 +130,13 @@ fn the_end_of_a_tracked_range_is_said() {
             ("info pmdb track", "No range is tracked."),
         ],
     );
+    // Where gdb follows the child, the parent is detached.
+    if let Some(family) = compiled("the_end_of_a_tracked_range", "family.c") {
+        family.check(
+            &["set follow-fork-mode child", "break forked", "run", "break wrote", "pmdb track shared, +4*4096"],
+            &[("continue", "was killed or detached; in inferior 2: pmdb track shared, +4*4096")],
+        );
+    }
 }
 
 #[test]

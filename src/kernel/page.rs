@@ -66,7 +66,7 @@ worded! {
         Shmem = "shmem",
         /// A private copy of a page of a file.
         PrivateCopy = "private_copy",
-        /// The shared page of zeros; a write gets a new page.
+        /// The shared page of zeros.
         Zero = "zero",
         /// The shared huge page of zeros.
         HugeZero = "huge_zero",

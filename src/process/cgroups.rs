@@ -69,8 +69,12 @@ impl CgroupMemory {
         let is_in = |path: &[u8]| path.strip_prefix(below.as_slice()).is_some_and(is_below);
         let mut processes = Vec::new();
         for group in source.cgroups(CgroupQuery::All)?.iter().filter(|group| is_in(&group.path)) {
-            // One that is gone meanwhile has no processes.
-            let text = source.cgroup_file(&group.path, GroupFile::Processes).unwrap_or_default();
+            let text = match source.cgroup_file(&group.path, GroupFile::Processes) {
+                // A capture does not have it.
+                Err(error @ Error::NotAvailable { .. }) => return Err(error),
+                // One that is gone meanwhile has no processes.
+                text => text.unwrap_or_default(),
+            };
             let numbers = String::from_utf8_lossy(&text);
             processes.extend(numbers.lines().filter_map(|line| line.parse::<u32>().ok()).filter(|&pid| pid > 0));
         }

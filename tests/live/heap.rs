@@ -411,12 +411,20 @@ fn several_processes_in_one_sum() {
     }
     let mut targets = [start(&["0", "20000"]), start(&["2", "20000"])];
     let said = targets.each_mut().map(settled);
-    let line = format!("heap of {}, {}", targets[0].pid(), targets[1].pid());
+    // Kernel threads have none, which is no answer about them alone.
+    let is_there = std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n");
+    let also = if is_there { ", 2" } else { "" };
+    let line = format!("heap of {}, {}{also}", targets[0].pid(), targets[1].pid());
     let text = program(&[], targets[0].pid(), true, &[line]);
+    if is_there {
+        let alone = program(&[], targets[0].pid(), true, &["heap of 2".to_owned()]);
+        assert!(alone.contains("is a kernel thread") && !alone.contains("heap-family"), "{alone}");
+    }
     let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
     let of = |word: &'static str| records.iter().filter(move |record| record["type"] == word);
     let family = of("heap-family").next().expect("a sum");
     assert_eq!((&family["processes"], &family["with_heap"]), (&2.into(), &2.into()), "{family}");
+    assert_eq!(family["kernel_threads"], u64::from(is_there), "{family}");
     assert_eq!(of("heap-process").count(), 2, "{text}");
     for (target, [system, free, fast]) in targets.iter().zip(said) {
         let row = of("heap-process").find(|row| row["pid"] == target.pid()).expect("a row");

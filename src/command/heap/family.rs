@@ -13,24 +13,37 @@ pub(super) fn run(of: &FamilyOf, cut: Option<RowLimit>, context: &mut Context) -
     let machine = Arc::clone(context.state.machine());
     let mut sums = HeapFamily::default();
     let mut rows = Vec::new();
+    let mut first = None;
     for (done, one) in (0..).zip(&processes) {
         context.sink.progress(done, processes.len() as u64, "processes")?;
-        let opened = machine.open(one).map_err(Error::from).and_then(|OpenedProcess { process, modules }| {
+        let opened = machine.open(one);
+        let is_kernel_thread = matches!(opened, Err(process::Error::NotAvailable { .. })) && !machine.is_captured();
+        let opened = opened.map_err(Error::from).and_then(|OpenedProcess { process, modules }| {
             process.set_scan(context.state.settings.scan);
             let process = process.within(context.sink.budget());
             let target = Target { process, machine: Arc::clone(&machine), modules };
             heaps(&target, context)
         });
-        match opened {
+        let error = match opened {
             Ok((summary, _)) => {
                 sums.add(&summary);
                 rows.push(ProcessRow::of(summary));
+                continue;
             }
-            Err(Error::Refused { .. }) => sums.without_memory += 1,
-            Err(Error::Target(process::Error::NotPermitted { .. })) => sums.refused += 1,
-            Err(Error::Target(process::Error::Gone { .. })) => sums.ended += 1,
-            Err(error) => return Err(error),
-        }
+            Err(error) => error,
+        };
+        *match &error {
+            _ if is_kernel_thread => &mut sums.kernel_threads,
+            Error::Refused { .. } => &mut sums.without_memory,
+            Error::Target(process::Error::NotPermitted { .. }) => &mut sums.refused,
+            Error::Target(process::Error::Gone { .. }) => &mut sums.ended,
+            _ => return Err(error),
+        } += 1;
+        first.get_or_insert(error);
+    }
+    // A sum of nothing is no answer.
+    if let Some(error) = first.filter(|_| rows.is_empty()) {
+        return Err(error);
     }
     let more = keep_shown(&mut rows, cut, |row| row.resident.as_ref().copied().unwrap_or_default());
     context.sink.emit(&sums)?;

@@ -74,6 +74,8 @@ record! {
         refused: u64,
         /// Processes that ended before they were read.
         ended: u64,
+        /// Kernel threads: they have no memory of their own.
+        kernel_threads: u64,
         /// Processes with an arena that was not walked to its end: its chunks are in no sum.
         incomplete: u64,
         /// Processes whose memory their capture does not have.
@@ -394,6 +396,7 @@ fn family(lines: &mut Lines, family: &HeapFamily) {
         (family.without_memory, "left out: the capture has no memory of them"),
         (family.refused, "left out: permission denied"),
         (family.ended, "ended before the read"),
+        (family.kernel_threads, "left out: a kernel thread has no memory of its own"),
     ] {
         if processes > 0 {
             lines.line().indent(2).push(Role::Note, format!("{} {what}", counted(processes, "process")));

@@ -292,6 +292,18 @@ pub fn a_cgroup_with_page_cache() {
     let all = records(puppet.0.pid(), "account cgroup / top 1");
     let [of_root] = of_type(&all, "account-cgroup")[..] else { panic!("{all:?}") };
     assert_eq!(of_root["path"], "/");
+    // A capture does not list who is in the group: that is no group of 0 processes.
+    let capture = folder.path().join("of-one.capture");
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_pmdb")).args(["-nx", "-batch"]).args(arguments).output();
+        let output = output.expect("pmdb runs");
+        (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).expect("text"))
+    };
+    let (file, pid) = (capture.to_str().expect("text"), puppet.0.pid().to_string());
+    let (is_ok, said) = run(&["-p", &pid, "-ex", &format!("capture {file}")]);
+    assert!(is_ok, "{said}");
+    let (is_ok, said) = run(&["-c", file, "-ex", &format!("account cgroup '{}'", group.path)]);
+    assert!(!is_ok && said.contains("not in this capture") && !said.contains("0 processes"), "{said}");
     drop(input);
     _ = shell.wait();
     drop(puppet);

@@ -171,7 +171,7 @@ state     untouched, anonymous   nothing there yet: `explain` predicts what an a
 state     untouched, file        nothing mapped here: an access maps a page of the file
 state     untouched, shmem       nothing mapped here: an access maps a page of the shared memory
 state     untouched, private_copy  a private copy of a page of a file
-state     untouched, zero        the shared page of zeros; a write gets a new page
+state     untouched, zero        the shared page of zeros
 state     untouched, huge_zero   the shared huge page of zeros
 state     untouched, ksm         a page merged with equal pages (samepage merging)
 state     untouched, hugetlb     nothing mapped here: an access maps the page of its file, or one from the hugetlb pool

@@ -135,3 +135,42 @@ fn of_room(left: FilesystemRoom, page: PageSize) -> Room {
         _ => Room::Enough,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Budget;
+    use crate::kernel::VirtualAddress;
+    use crate::process::fake::{PAGE, World, region};
+    use crate::report::Effect;
+    use crate::source::File;
+
+    /// What the first write to anonymous memory may do, with these files of the process's cgroup.
+    fn effects(files: &[(&str, &str)]) -> Vec<Effect> {
+        let mounts = "41 31 0:36 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        let texts = vec![(File::OwnMounts, mounts.to_owned()), (File::Cgroup, "0::/a\n".to_owned())];
+        let group_files = files.iter().map(|&(name, text)| (format!("/a/{name}"), format!("{text}\n"))).collect();
+        let (_, target) = World { texts, group_files, ..World::new([region(0x200, 4)]) }.target();
+        let (space, detail) = AddressSpace::detail_at(&target, VirtualAddress::new(0x201 * PAGE)).expect("a page");
+        space.consequences(&detail, &mut Budget::unlimited()).expect("an answer").write.effects
+    }
+
+    /// At the limit, only what memory.stat shows keeps the OOM killer away.
+    #[test]
+    fn what_reclaim_can_free_is_known_or_may_be_too_little() {
+        let full = [("memory.max", "8192"), ("memory.current", "8192")];
+        let with = |stat: &'static str| effects(&[&full[..], &[("memory.stat", stat)]].concat());
+        let (passes, may_kill) = (vec![Effect::Zeros], vec![Effect::Zeros, Effect::OutOfMemory]);
+        assert_eq!(effects(&full), may_kill, "it cannot be read");
+        assert_eq!(with("inactive_file 4096\nactive_file 0"), passes);
+        assert_eq!(with("inactive_file 2048\nactive_file 0"), may_kill, "less than a page");
+        assert_eq!(with("inactive_file 1e9\nactive_file 0"), may_kill, "it is damaged");
+        // Sums of foreign numbers do not wrap.
+        let most = format!("inactive_file {0}\nactive_file {0}", u64::MAX);
+        assert_eq!(effects(&[&full[..], &[("memory.stat", &most)]].concat()), passes);
+        let nearly = [("memory.max", "8192"), ("memory.current", "8191"), ("memory.stat", &*most)];
+        assert_eq!(effects(&nearly), passes);
+        // With room, none of this is asked.
+        assert_eq!(effects(&[("memory.max", "8192"), ("memory.current", "0")]), passes);
+    }
+}

@@ -158,7 +158,8 @@ impl Status {
 impl Status {
     /// Why a process with these rights may not look at `other` with the rights of CAP_SYS_PTRACE, in the order in which
     /// the kernel asks (__ptrace_may_access in kernel/ptrace.c, cap_ptrace_access_check in security/commoncap.c);
-    /// `None` if users, groups and capabilities are no reason. Capabilities of different user namespaces are not compared.
+    /// `None` if users, groups and capabilities are no reason. Capabilities of different user namespaces are not
+    /// compared.
     pub fn refused_by(&self, other: &Status, is_one_namespace: bool) -> Option<String> {
         let differ = |what: &str, own: &[u32], theirs: &[u32]| {
             // The kernel takes the one for files, which follows the effective one.

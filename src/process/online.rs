@@ -47,8 +47,8 @@ impl Machine {
         }
     }
 
-    /// Forgets which blocks of memory are online, as each question does before its first frame: a block may go offline at
-    /// any time.
+    /// Forgets which blocks of memory are online, as each question does before its first frame: a block may go
+    /// offline at any time.
     pub fn forget_blocks(&self) {
         self.cache.blocks.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

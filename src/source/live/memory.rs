@@ -208,8 +208,8 @@ pub(super) fn open_error(handle: &Handle, name: &Name, file: &str, error: Errno)
 /// What overrides each refusal to look at a process in the same user namespace, but that of a security module.
 const TO_LOOK: &str = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
 
-/// Why a process may not be looked at, as far as the status of pmdb and that of the process prove it. In a user namespace
-/// of pmdb's own, the process may be in another one.
+/// Why a process may not be looked at, as far as the status of pmdb and that of the process prove it. In a user
+/// namespace of pmdb's own, the process may be in another one.
 fn why_refused(own: Option<&Status>, process: Option<&Status>, has_rights: bool, is_one_namespace: bool) -> String {
     match own.zip(process).map(|(own, process)| own.refused_by(process, is_one_namespace)) {
         // Users, groups and capabilities are no reasons then. The remedy says what may be.

@@ -730,7 +730,7 @@ class Looking(gdb.Command):
         if amount:
             expression, clauses = expression[:amount.start()], amount.group()
         first = re.match(r"\w*", argument).group()
-        is_word = not IS_OPERAND.match(argument)
+        is_word = not IS_OPERAND.match(argument) or re.match(r"cgroup\s+/", argument)
         if is_word and first in self.before_range and not self.is_alone(argument[len(first):], True):
             expression = re.sub(r"^in\s+", "", expression[len(first):].strip())
             refuse_shell(expression)

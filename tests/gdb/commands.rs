@@ -207,6 +207,8 @@ fn objects_of_other_languages_lie_somewhere_too() {
                 ("pmdb account children[0]@4096", "anonymous, only here"),
                 ("pmdb summary frames - 4096", "1 page, 4 KiB: 1 present"),
                 ("pmdb account children", "the sum of Rss is"),
+                // A path is no division: an error of pmdb, or its sums.
+                ("pmdb account cgroup / top 1", "cgroup"),
                 // The arguments of a template are no file, and `!` is of gdb.
                 ("pmdb translate skipped<char, 4096>(huge)", "<huge+4096>"),
                 ("pmdb walk *skipped<char, 4096>(huge)@4096 by state", "present"),

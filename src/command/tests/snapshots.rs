@@ -110,3 +110,31 @@ fn a_snapshot_that_is_taken_for_a_file_is_named() {
     );
     assert_eq!(remedy("diff absent_file"), None);
 }
+
+/// Sums in expressions and captures say how far they are, and Ctrl-C then ends them.
+#[test]
+fn sums_and_captures_show_their_progress() {
+    use crate::state::ProgressListener;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    let mut world = World::new([region(0x1000, 1200)]);
+    world.refused.clear();
+    world.maps(0x1000, 600, 0x9000);
+    let (_, target) = world.target();
+    let mut state = attached(target);
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let shown = Rc::clone(&seen);
+    state.progress = ProgressListener::new(move |done, total, _| shown.borrow_mut().push((done, total)));
+    run_line(&mut state, "print uss(all)", None, &mut Shown::default()).expect("a sum");
+    assert_eq!(seen.borrow().last(), Some(&(1200, 1200)), "{seen:?}");
+    let folder = tempfile::tempdir().expect("a directory");
+    let line = format!("capture {}", folder.path().join("file").display());
+    let mut sink = Shown::default();
+    run_line(&mut state, &line, None, &mut sink).expect("a capture");
+    let last = *sink.progress.last().expect("progress");
+    assert!(last.0 == last.1 && last.0 >= 3 * 600, "{:?}", sink.progress);
+    let mut sink = Shown { stop_at: Some(sink.progress[0]), is_reported: true, ..Shown::default() };
+    let outcome = run_line(&mut state, &format!("{line} --overwrite"), None, &mut sink);
+    assert!(matches!(outcome, Err(Error::Stopped(Stopped::Interrupted))), "{outcome:?}");
+    assert_eq!(sink.progress.len(), 1);
+}

@@ -367,10 +367,10 @@ impl Capture {
             _ => join_frames(frames.chain([FIRST]).collect()),
         };
         // Each has three words.
-        let total = 3 * runs.iter().map(|(_, count)| count).sum::<u64>();
-        let mut done = 0;
+        let all = runs.iter().fold(0u64, |all, (_, count)| all.saturating_add(*count));
+        let (mut done, total) = (0u64, all.saturating_mul(3));
         let mut read = |(_, count): FirstAndCount| {
-            done += count;
+            done = done.saturating_add(count).min(total);
             look(done, total)
         };
         let mut whole = Vec::new();
@@ -388,6 +388,7 @@ impl Capture {
             }
             Err(error) => {
                 whole.extend(runs);
+                read((0, all))?;
                 WordIndex::refused(&error)
             }
         };
@@ -413,7 +414,10 @@ impl Capture {
                     }
                     words.finish(&self.shared.archive, end)?
                 }
-                Err(error) => WordIndex::refused(&error),
+                Err(error) => {
+                    read((0, all))?;
+                    WordIndex::refused(&error)
+                }
             };
             if file == WordFile::FrameCounts { self.index.counts = index } else { self.index.cgroups = index }
         }

@@ -40,7 +40,7 @@ ABOUT_ADDRESSES = {"translate"}
 # Addresses of physical memory, which gdb does not have.
 PHYSICAL = re.compile(r"(pfn|phys):(?!:)")
 # Commands that would leave the inferior or end the server.
-REFUSED = {"attach", "detach", "quit", "source"}
+REFUSED = {"attach", "detach", "quit", "source", "target"}
 NOT_IN_GDB = "pmdb in gdb has no {}: it examines the inferior, one line at a time"
 # Lines that blocks are made of.
 BLOCKS = {"if", "else", "end", "while", "loop_break", "loop_continue", "foreach", "define", "document"}

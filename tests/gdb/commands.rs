@@ -153,6 +153,7 @@ fn errors_are_those_of_gdb_in_one_line() {
         ("pmdb walk pool > /tmp/file", "gdb's own pipe"),
         ("pmdb -- !ls", "gdb's own pipe"),
         ("pmdb -- attach 1", "pmdb in gdb has no attach"),
+        ("pmdb -- target capture file", "pmdb in gdb has no target"),
         ("pmdb -- print {1", "a { has no }"),
         ("pmdb walk pool[1]..pool[0]", "its end must be above its start"),
         ("pmdb walk pool, 4096", "a length follows a comma as +LENGTH"),

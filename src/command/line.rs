@@ -11,7 +11,7 @@ use crate::render::text::lines::{Footnotes, Lines};
 use crate::render::text::{Text, block};
 use crate::render::theme::Role;
 use crate::report::record::record;
-use crate::report::{Declared, Reason, Shape, Stopped, SymbolBrief, Why};
+use crate::report::{Declared, Fact, Reason, Shape, Stopped, SymbolBrief, Why};
 use crate::symbol::{Frame, LineAt, LinePlace, NoLines, TargetSymbols};
 use nom::Parser;
 use nom::combinator::{map, opt};
@@ -191,43 +191,22 @@ fn report(names: &TargetSymbols, address: VirtualAddress, found: LineAt) -> Line
         .enumerate()
         .map(|(number, frame)| line_frame(frame, number, last, missing.as_ref()))
         .collect();
-    let symbol = brief(names, address);
-    let mut why = Why::default();
-    if module.is_none() {
-        why.note("module", &in_file(&NoLines::NoModule));
-    }
-    if symbol.is_none() {
-        why.note("symbol", &no_symbol(names, address));
-    }
     let missing = missing.as_ref().map(in_file);
+    let mut why = Why::default();
     if let Some(reason) = note_on_frames(missing.as_ref(), told_by_symbol.as_ref()) {
         why.note("frames", &reason);
     }
-    let first = frames.first();
     let missing = missing.unwrap_or(Reason::Changed);
-    if row.is_none() {
-        why.note("start", &missing);
-        why.note("end", &missing);
-    }
-    for field in ["file", "line", "column"] {
-        match first {
-            None => why.note(field, &missing),
-            Some(first) => {
-                if let Some(reason) = first.why.of(field) {
-                    why.note(field, reason);
-                }
-            }
-        }
-    }
+    let first = frames.first().ok_or(&missing);
     LineReport {
         address,
-        start: row.map(|(start, _)| start),
-        end: row.map(|(_, end)| end),
-        module: module.map(|module| module.file_name()),
-        symbol,
-        file: first.and_then(|first| first.file.clone()),
-        line: first.and_then(|first| first.line),
-        column: first.and_then(|first| first.column),
+        start: row.map(|(start, _)| start).ok_or_else(|| missing.clone()),
+        end: row.map(|(_, end)| end).ok_or_else(|| missing.clone()),
+        module: module.map(|module| module.file_name()).ok_or_else(|| in_file(&NoLines::NoModule)),
+        symbol: brief(names, address).ok_or_else(|| no_symbol(names, address)),
+        file: first.map_err(Reason::clone).and_then(|first| first.file.clone()),
+        line: first.map_err(Reason::clone).and_then(|first| first.line.clone()),
+        column: first.map_err(Reason::clone).and_then(|first| first.column.clone()),
         first: None,
         frames,
         why,
@@ -247,38 +226,23 @@ fn note_on_frames(missing: Option<&Reason>, told_by_symbol: Option<&TargetName>)
 /// A frame by its number, of which `last` is the function that the code belongs to.
 fn line_frame(frame: Frame, number: usize, last: usize, missing: Option<&NoLines>) -> LineFrame {
     let is_call = number > 0;
-    let mut why = Why::default();
-    let mut note = |field, is_known: bool, reason: Reason| {
-        if !is_known {
-            why.note(field, &reason);
-        }
-    };
-    let unnamed = || match missing {
-        Some(missing) => in_file(missing),
-        None => Reason::NotInFile(UNNAMED.into()),
-    };
-    note("function", frame.function.is_some(), unnamed());
-    let file = if is_call {
+    let unnamed = || missing.map_or_else(|| Reason::NotInFile(UNNAMED.into()), in_file);
+    let function = frame.name().ok_or_else(unnamed);
+    let no_file = if is_call {
         "the debug information does not contain the file of the call"
     } else {
         "the line table does not contain the file"
     };
-    note("file", frame.file.is_some(), Reason::NotInFile(file.into()));
-    let line = if is_call {
-        Reason::NotInFile("the debug information does not contain the place of the call".into())
-    } else {
-        in_file(&NoLines::NoLine)
+    let no_line = || {
+        let of_call = Reason::NotInFile("the debug information does not contain the place of the call".into());
+        if is_call { of_call } else { in_file(&NoLines::NoLine) }
     };
-    note("line", frame.line.is_some(), line);
-    let column = Reason::NotApplicable("the compiler recorded no column");
-    note("column", frame.column.is_some(), column);
     LineFrame {
-        function: frame.name(),
-        file: frame.file,
-        line: frame.line,
-        column: frame.column,
+        function,
+        file: frame.file.ok_or_else(|| Reason::NotInFile(no_file.into())),
+        line: frame.line.ok_or_else(no_line),
+        column: frame.column.ok_or(Reason::NotApplicable("the compiler recorded no column")),
         inlined: number < last,
-        why,
     }
 }
 
@@ -302,26 +266,26 @@ record! {
         /// The address; for a line, the first address of its code.
         address: VirtualAddress,
         /// The first address of the code of the same line.
-        start: Option<VirtualAddress>,
+        start: Fact<VirtualAddress>,
         /// The address after that code; equal to `start` if the line has no code of its own there.
-        end: Option<VirtualAddress>,
+        end: Fact<VirtualAddress>,
         /// File name of the module it belongs to.
-        module: Option<TargetName>,
+        module: Fact<TargetName>,
         /// The symbol it lies in.
-        symbol: Option<SymbolBrief>,
+        symbol: Fact<SymbolBrief>,
         /// Source file, with the path that the compiler recorded.
-        file: Option<TargetName>,
+        file: Fact<TargetName>,
         /// Line, from 1.
-        line: Option<u64>,
+        line: Fact<u64>,
         /// Column, from 1.
-        column: Option<u64>,
+        column: Fact<u64>,
         /// For a line, whether a debugger stops here. That is at its first statement in the function or inlined copy,
         /// or at its first code without a statement.
         [optional] first: Option<bool>,
         /// The function and the functions that it was inlined into, the innermost first. The first one has the file and
         /// line above.
         frames: Vec<LineFrame>,
-        /// Why fields are `null`, or why `frames` is not complete.
+        /// Why `frames` is not complete.
         [flat] why: Why,
     }
 
@@ -329,17 +293,15 @@ record! {
     #[derive(Eq)]
     pub struct LineFrame with why if noted {
         /// Demangled name.
-        function: Option<TargetName>,
+        function: Fact<TargetName>,
         /// Source file.
-        file: Option<TargetName>,
+        file: Fact<TargetName>,
         /// Line of the address, or of the call to the function before.
-        line: Option<u64>,
+        line: Fact<u64>,
         /// Column on that line.
-        column: Option<u64>,
+        column: Fact<u64>,
         /// Whether it was inlined into the next.
         inlined: bool,
-        /// Why fields are `null`.
-        [flat] why: Why,
     }
 }
 
@@ -354,16 +316,16 @@ impl Record for LineReport {
 fn write_block(lines: &mut Lines, report: &LineReport) {
     let line = lines.line();
     let is_of_line = report.first.is_some();
-    let range = report.start.zip(report.end);
+    let range = report.start.as_ref().ok().copied().zip(report.end.as_ref().ok().copied());
     let range = range.filter(|(start, end)| start < end);
     match range.filter(|_| is_of_line) {
         Some((start, end)) => line.push(Role::Address, format!("{start}..{end}")),
         None => line.push(Role::Address, report.address),
     };
-    if let Some(symbol) = &report.symbol {
+    if let Ok(symbol) = &report.symbol {
         block::symbol(line.plain(" "), symbol);
     }
-    if let Some(module) = &report.module {
+    if let Ok(module) = &report.module {
         line.plain(" of ").push(Role::Name, module);
     }
     match (range, report.first) {
@@ -379,20 +341,21 @@ fn write_block(lines: &mut Lines, report: &LineReport) {
     for frame in &report.frames {
         write_frame(lines, frame);
     }
-    footnotes(&report.why).write(lines);
+    footnotes(report).write(lines);
 }
 
 /// The reasons that a reader needs: a missing line also explains a missing column.
-fn footnotes(why: &Why) -> Footnotes {
+fn footnotes(report: &LineReport) -> Footnotes {
     let mut notes = Footnotes::default();
-    for field in ["module", "file", "line"] {
-        if let Some(reason) = why.of(field) {
+    let line = report.line.as_ref().err();
+    for (field, reason) in
+        [("module", report.module.as_ref().err()), ("file", report.file.as_ref().err()), ("line", line)]
+    {
+        if let Some(reason) = reason {
             notes.add(field, reason);
         }
     }
-    if let Some(reason) = why.of("frames")
-        && why.of("line") != Some(reason)
-    {
+    if let Some(reason) = report.why.of("frames").filter(|reason| line != Some(*reason)) {
         notes.add("frames", reason);
     }
     notes
@@ -402,22 +365,22 @@ fn footnotes(why: &Why) -> Footnotes {
 fn write_frame(lines: &mut Lines, frame: &LineFrame) {
     let line = lines.line();
     line.plain("  ").indent(4);
-    if let Some(function) = &frame.function {
+    if let Ok(function) = &frame.function {
         line.push(Role::Symbol, function).plain(" ");
     }
     line.plain("at ");
     match &frame.file {
-        Some(file) => line.push(Role::Name, file),
-        None => line.push(Role::Dim, "an unknown file"),
+        Ok(file) => line.push(Role::Name, file),
+        Err(_) => line.push(Role::Dim, "an unknown file"),
     };
-    match frame.line {
-        Some(number) => {
+    match &frame.line {
+        Ok(number) => {
             line.plain(format!(":{number}"));
-            if let Some(column) = frame.column {
+            if let Ok(column) = &frame.column {
                 line.plain(format!(":{column}"));
             }
         }
-        None => _ = line.plain(", no line"),
+        Err(_) => _ = line.plain(", no line"),
     }
     if frame.inlined {
         line.push(Role::Dim, ", inlined into");
@@ -442,39 +405,31 @@ pub(in crate::command) mod samples {
     }
 
     pub fn line() -> LineReport {
-        let mut no_column = Why::default();
-        no_column.note("column", &Reason::NotApplicable("the compiler told no column"));
-        let file = Some(TargetName::from("/src/server.c"));
+        let file = Ok(TargetName::from("/src/server.c"));
         LineReport {
             address: va(0x555555555139),
-            start: Some(va(0x555555555131)),
-            end: Some(va(0x555555555140)),
-            module: Some(TargetName::from("demo")),
-            symbol: Some(SymbolBrief {
-                name: TargetName::from("handle"),
-                offset: 25,
-                module: TargetName::from("demo"),
-            }),
+            start: Ok(va(0x555555555131)),
+            end: Ok(va(0x555555555140)),
+            module: Ok(TargetName::from("demo")),
+            symbol: Ok(SymbolBrief { name: TargetName::from("handle"), offset: 25, module: TargetName::from("demo") }),
             file: file.clone(),
-            line: Some(210),
-            column: Some(5),
+            line: Ok(210),
+            column: Ok(5),
             first: None,
             frames: vec![
                 LineFrame {
-                    function: Some(TargetName::from("parse::header(char const*)")),
+                    function: Ok(TargetName::from("parse::header(char const*)")),
                     file: file.clone(),
-                    line: Some(210),
-                    column: Some(5),
+                    line: Ok(210),
+                    column: Ok(5),
                     inlined: true,
-                    why: Why::default(),
                 },
                 LineFrame {
-                    function: Some(TargetName::from("handle")),
+                    function: Ok(TargetName::from("handle")),
                     file,
-                    line: Some(300),
-                    column: None,
+                    line: Ok(300),
+                    column: Err(Reason::NotApplicable("the compiler told no column")),
                     inlined: false,
-                    why: no_column,
                 },
             ],
             why: Why::default(),
@@ -485,8 +440,8 @@ pub(in crate::command) mod samples {
     pub fn line_places() -> [LineReport; 3] {
         let place = |start, end, first| LineReport {
             address: va(start),
-            start: Some(va(start)),
-            end: Some(va(end)),
+            start: Ok(va(start)),
+            end: Ok(va(end)),
             first: Some(first),
             ..line()
         };
@@ -498,20 +453,17 @@ pub(in crate::command) mod samples {
     }
 
     pub fn no_line() -> LineReport {
+        let missing = || Reason::NotInFile("no debug information in libc.so.6".into());
         let mut why = Why::default();
-        let reason = Reason::NotInFile("no debug information in libc.so.6".into());
-        for field in ["start", "end", "file", "line", "column", "frames"] {
-            why.note(field, &reason);
-        }
-        why.note("symbol", &Reason::NotApplicable("no symbol of its module covers it"));
+        why.note("frames", &missing());
         LineReport {
-            start: None,
-            end: None,
-            module: Some(TargetName::from("libc.so.6")),
-            symbol: None,
-            file: None,
-            line: None,
-            column: None,
+            start: Err(missing()),
+            end: Err(missing()),
+            module: Ok(TargetName::from("libc.so.6")),
+            symbol: Err(Reason::NotApplicable("no symbol of its module covers it")),
+            file: Err(missing()),
+            line: Err(missing()),
+            column: Err(missing()),
             frames: Vec::new(),
             why,
             ..line()
@@ -527,18 +479,20 @@ mod tests {
         Frame { function: function.map(TargetName::from), is_named_by_symbol: false, file: None, line, column: None }
     }
 
+    /// Which of its function, file, line and column are unknown.
+    fn unknown(told: &LineFrame) -> [bool; 4] {
+        [told.function.is_err(), told.file.is_err(), told.line.is_err(), told.column.is_err()]
+    }
+
     #[test]
     fn what_a_frame_does_not_tell_has_its_reason() {
         let told = line_frame(frame(Some(7), Some("f")), 0, 1, None);
-        let fields: Vec<_> = told.why.iter().map(|(field, _)| field).collect();
-        assert_eq!(fields, ["column", "file"]);
+        assert_eq!(unknown(&told), [false, true, false, true]);
         assert!(told.inlined);
         let missing = NoLines::NotNamed;
         let told = line_frame(frame(None, None), 1, 1, Some(&missing));
-        let reason = told.why.of("function").map(ToString::to_string);
-        assert_eq!(reason, Some(missing.to_string()));
-        let fields: Vec<_> = told.why.iter().map(|(field, _)| field).collect();
-        assert_eq!(fields, ["column", "file", "function", "line"]);
+        assert_eq!(told.function, Err(in_file(&missing)));
+        assert_eq!(unknown(&told), [true; 4]);
         assert!(!told.inlined);
     }
 

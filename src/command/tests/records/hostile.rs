@@ -170,19 +170,18 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Box<dyn Record>> {
         ..symbols_summary()
     };
     let compiled = LineReport {
-        symbol: Some(symbol_brief.clone()),
-        module: Some(name.clone()),
-        file: Some(name.clone()),
-        line: Some(number),
-        column: Some(number),
+        symbol: Ok(symbol_brief.clone()),
+        module: Ok(name.clone()),
+        file: Ok(name.clone()),
+        line: Ok(number),
+        column: Ok(number),
         frames: vec![
             LineFrame {
-                function: Some(name.clone()),
-                file: Some(name.clone()),
-                line: Some(number),
-                column: Some(number),
+                function: Ok(name.clone()),
+                file: Ok(name.clone()),
+                line: Ok(number),
+                column: Ok(number),
                 inlined: true,
-                why: Why::default(),
             };
             2
         ],

@@ -196,7 +196,7 @@ impl Measure {
             return None;
         }
         match reader.answer(PageField::Fact(PageFact::Exclusive), page, None) {
-            Answer::Unknown(gap) if self.by == MapKey::Sharing => Some(reader.reason(gap)),
+            Answer::Unknown(gap) if self.by == MapKey::Sharing => Some(reader.reason(gap, None)),
             _ => Some(Reason::words_hidden()),
         }
     }

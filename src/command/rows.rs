@@ -1,5 +1,5 @@
-//! Rows of commands: which are shown (`limit`, `top`), the sweep over pages that makes them, with totals at its end however
-//! it ended, and groups (`by`).
+//! Rows of commands: which are shown (`limit`, `top`), the sweep over pages that makes them, with totals at its end
+//! however it ended, and groups (`by`).
 
 use super::Error;
 use crate::eval;
@@ -57,14 +57,7 @@ impl SweepEnd {
 
     /// Emits the totals. Returns the error of a stopped sweep.
     pub fn close(self, sink: &mut dyn Sink, cut_short: bool) -> Result<(), Error> {
-        if let Some(reason) = self.selection.unknown_content.reason() {
-            // No page was kept: that none matches would be false.
-            if self.totals.pages == 0 && self.stopped.is_none() {
-                let what = "the contents of untouched pages (cached, swapped or past the end)";
-                return Err(crate::inspect::Error::Unknown { what, reason }.into());
-            }
-        }
-        let undecided = say_left_out_pages(&self.selection, sink)?;
+        let undecided = say_undecided(&self.selection.undecided, "page", sink)?;
         if self.hides_swapped {
             sink.note("untouched pages of shared memory may be in swap: `walk RANGE where maybe_swapped` lists those")?;
         }
@@ -123,15 +116,6 @@ pub(super) fn say_undecided(undecided: &PagesByReason, what: &str, sink: &mut dy
     let rights = if reason.remedy().is_some() { "; see `help rights`" } else { "" };
     say_left_out(pages, what, &format!("{}{rights}", reason.cause()), sink)?;
     Ok(Undecided { pages, why: because("undecided", reason) })
-}
-
-/// Says which pages a filter leaves out because their backing content or another fact is unknown.
-pub(super) fn say_left_out_pages(selection: &Selection, sink: &mut dyn Sink) -> Result<Undecided, Stopped> {
-    if let Some(reason) = selection.unknown_content.reason() {
-        let pages = counted(selection.unknown_content.pages(), "untouched page");
-        sink.note(format!("left out: {pages} whose contents are unknown ({reason})"))?;
-    }
-    say_undecided(&selection.undecided, "page", sink)
 }
 
 /// The note that states of pages are uncertain, and why.

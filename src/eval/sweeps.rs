@@ -316,16 +316,11 @@ impl MatchingPages<'_> {
 
 /// An error if a filter neither keeps nor leaves out a page.
 fn is_decided(call: &Call, selection: &Selection) -> Result<()> {
-    let unknown = |pages, reason| {
-        let pages = counted(pages, "page");
-        let why = format!(": whether the filter holds for {pages} is not certain");
-        Err(call.unknown(why, &reason))
+    let Some(reason) = selection.undecided.reason() else {
+        return Ok(());
     };
-    match (selection.undecided.reason(), selection.unknown_content.reason()) {
-        (Some(reason), _) => unknown(selection.undecided.pages(), reason),
-        (None, Some(reason)) => unknown(selection.unknown_content.pages(), reason),
-        (None, None) => Ok(()),
-    }
+    let pages = counted(selection.undecided.pages(), "page");
+    Err(call.unknown(format!(": whether the filter holds for {pages} is not certain"), &reason))
 }
 
 /// Whether a function counts the pages of a region.

@@ -151,6 +151,7 @@ impl AddressSpace {
                     pfn_mapped: OnceLock::new(),
                     merged: OnceLock::new(),
                     lacks_slots: OnceLock::new(),
+                    lacks_content: OnceLock::new(),
                 })
             })
             .collect::<Result<_>>()?;

@@ -23,12 +23,19 @@ pub struct ViewedRegion {
     pub(super) merged: OnceLock<Option<bool>>,
     /// Set once the swap slots of a part of it could not be read.
     pub(super) lacks_slots: OnceLock<()>,
+    /// Set once the content of its untouched pages could not be read.
+    pub(super) lacks_content: OnceLock<Reason>,
 }
 
 impl ViewedRegion {
     /// The addresses it covers.
     pub fn range(&self) -> AddressRange {
         self.region.range
+    }
+
+    /// Why the content of untouched pages is unknown, once a sweep has asked for it in vain.
+    pub fn why_content_unknown(&self) -> Option<&Reason> {
+        self.lacks_content.get()
     }
 
     /// Whether the kernel counts its pages in Rss, Pss and the like. It counts the hugetlb pool apart.

@@ -88,6 +88,13 @@ impl Reason {
         }
     }
 
+    /// The one reason that all of these are; several are joined. `None` without any.
+    pub(crate) fn of_all<'r>(reasons: impl Iterator<Item = &'r Reason>) -> Option<Reason> {
+        let mut all = PagesByReason::default();
+        reasons.for_each(|reason| all.add(1, reason.clone()));
+        all.joined(|reason, _| reason.to_string())
+    }
+
     /// Whether more rights would help.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Reason::FrameHidden | Reason::NotPermitted { .. })
@@ -122,16 +129,19 @@ impl PagesByReason {
     }
     /// The reason, if there is only one; otherwise a text with the pages of each. `None` if no page was counted.
     pub fn reason(&self) -> Option<Reason> {
-        let mut reasons = self.0.iter();
-        let (only, _) = reasons.next()?;
+        self.joined(|reason, pages| match pages {
+            1 => format!("1 page: {reason}"),
+            _ => format!("{pages} pages: {reason}"),
+        })
+    }
+
+    fn joined(&self, text: fn(&Reason, u64) -> String) -> Option<Reason> {
+        let mut reasons = self.0.keys();
+        let only = reasons.next()?;
         if reasons.next().is_none() {
             return Some(only.clone());
         }
-        let text = |reason: &dyn std::fmt::Display, pages: u64| match pages {
-            1 => format!("1 page: {reason}"),
-            _ => format!("{pages} pages: {reason}"),
-        };
-        let parts: Vec<_> = self.0.iter().map(|(reason, n)| text(reason, *n)).collect();
+        let parts: Vec<_> = self.0.iter().map(|(reason, pages)| text(reason, *pages)).collect();
         Some(if self.0.keys().any(Reason::is_refusal) {
             Reason::not_permitted(parts.join("; "))
         } else {

@@ -1,9 +1,12 @@
 //! Each fact about pages by `by`, `where`, `count()`, `print` and in the rows: the same value or the same reason, with
-//! any rights, without the scan, without the kernel's records, of a process, of its capture, and of frames.
+//! any rights, without the scan, without the kernel's records, with pages merged somewhere, of a process, of its
+//! capture, and of frames.
 //!
 //! Some pairs differ by decision. `by state` shows the likeliest state where `where` is undecided. `by mapcount` shows
 //! an average as `~N`, which no filter matches. `by` names pages whose frame or state is hidden, where `where` leaves
 //! them out.
+
+#![allow(unsafe_code)]
 
 use crate::skips::skip;
 use crate::standing::{Place, USER, is_root};
@@ -119,7 +122,9 @@ fn compare(ask: &mut dyn FnMut(&[String]) -> Vec<Answer>, range: &str, field: Pa
         assert_eq!(pages, before.known.get(key).copied().unwrap_or_default(), "{what}: {filter} beside {before:?}");
         let unknown: u64 = before.unknown.values().sum();
         assert!(undecided <= unknown, "{what}: {filter}: {undecided} undecided beside {before:?}");
-        let is_told = |why: &String| before.unknown.keys().any(|(_, reason)| why.contains(reason.as_str()));
+        // Several reasons are one text, in `where` with the pages of each.
+        let has_all = |why: &str, reason: &str| reason.split("; ").all(|one| why.contains(one));
+        let is_told = |why: &String| before.unknown.keys().any(|(_, reason)| has_all(why, reason));
         assert!(why.as_ref().is_none_or(is_told), "{what}: {filter}: {why:?} beside {before:?}");
         match counted.iter().find(|object| object["type"] == "value") {
             Some(value) => {
@@ -257,8 +262,7 @@ fn facts_are_the_same_without_the_scan_and_the_records() {
 
 #[test]
 fn facts_are_the_same_for_an_ordinary_user() {
-    let user = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"];
-    let wrapper: &[&str] = if is_root() { &user } else { &[] };
+    let wrapper: &[&str] = if is_root() { &AS_USER } else { &[] };
     match Place::new().cannot(wrapper).filter(|_| is_root()) {
         Some(reason) => skip("facts_are_the_same_for_an_ordinary_user", &reason),
         None => {
@@ -268,16 +272,92 @@ fn facts_are_the_same_for_an_ordinary_user() {
     }
 }
 
+/// Equal pages of this program, which the kernel has merged.
+struct Merged {
+    memory: *mut u8,
+}
+
+impl Merged {
+    const BYTES: usize = 64 << 12;
+
+    /// Asks for the merging, and waits for it; the error is why nothing was merged.
+    fn new() -> Result<Merged, String> {
+        let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let memory = unsafe { libc::mmap(std::ptr::null_mut(), Merged::BYTES, prot, flags, -1, 0) };
+        assert_ne!(memory, libc::MAP_FAILED, "no memory");
+        let merged = Merged { memory: memory.cast() };
+        // SAFETY: within the mapping.
+        unsafe { merged.memory.write_bytes(0xb5, Merged::BYTES) };
+        // SAFETY: advice about memory of its own.
+        if unsafe { libc::madvise(memory, Merged::BYTES, libc::MADV_MERGEABLE) } != 0 {
+            return Err(format!("MADV_MERGEABLE: {}", std::io::Error::last_os_error()));
+        }
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let are_some =
+            || std::fs::read_to_string("/sys/kernel/mm/ksm/pages_shared").is_ok_and(|text| text.trim() != "0");
+        while !are_some() {
+            if std::time::Instant::now() > deadline {
+                return Err("the kernel merged nothing in 20 seconds".into());
+            }
+            std::thread::yield_now();
+        }
+        Ok(merged)
+    }
+}
+
+impl Drop for Merged {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `new` made.
+        unsafe { libc::munmap(self.memory.cast(), Merged::BYTES) };
+    }
+}
+
+/// Without flags, any private page may be a merged one.
+#[test]
+fn facts_are_the_same_where_pages_are_merged() {
+    const NAME: &str = "facts_are_the_same_where_pages_are_merged";
+    if !is_root() {
+        return skip(NAME, "only root may have pages merged");
+    }
+    let merging = match crate::system::merging() {
+        Ok(merging) => merging,
+        Err(reason) => return skip(NAME, &reason),
+    };
+    match Merged::new() {
+        Err(reason) => skip(NAME, &reason),
+        Ok(_merged) => {
+            compare_alive(&[], &[]);
+            compare_alive(&[], &["set scan off"]);
+            match Place::new().cannot(&AS_USER) {
+                Some(reason) => skip(&format!("{NAME} (an ordinary user)"), &reason),
+                None => compare_alive(&AS_USER, &[]),
+            }
+        }
+    }
+    drop(merging);
+}
+
+/// The words before a program that make an ordinary user run it.
+const AS_USER: [&str; 6] = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"];
+
 /// A capture stands still: all words, also those that the kernel changes, on all memory.
 #[test]
 fn facts_of_a_capture_are_the_same() {
+    compare_captured(&[]);
+    if is_root() {
+        match Place::new().cannot(&AS_USER) {
+            Some(reason) => skip("facts_of_a_capture_are_the_same", &reason),
+            None => compare_captured(&AS_USER),
+        }
+    }
+}
+
+fn compare_captured(wrapper: &[&str]) {
     let place = Place::new();
-    let mut session = Session::new(&place, &[], &["capture ./c", "target capture ./c"]);
-    // What an ordinary user cannot ask of the files of others is left out of a walk, with a note once a session.
-    let are_contents_known = is_root();
-    let is_of_contents =
-        |field| matches!(field, PageField::Kind(Kind::Cached | Kind::NotCached | Kind::PastEnd | Kind::MaybeSwapped));
-    for field in words(|field| are_contents_known || !is_of_contents(field)) {
+    place.open_to_all();
+    let mut session = Session::new(&place, wrapper, &["capture ./c", "target capture ./c"]);
+    for field in words(|_| true) {
         let same = compare(&mut |lines| session.ask(lines), "all", field);
         assert!(same.is_some(), "{} of a capture changed", field.name());
     }

@@ -41,6 +41,9 @@ mod skip_lists;
 mod skips;
 mod standing;
 mod status;
+#[allow(dead_code, reason = "the live tests change more settings")]
+#[path = "../live/system.rs"]
+mod system;
 mod terminal;
 mod unseen;
 mod watching;

@@ -3,7 +3,7 @@
 mod records;
 
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
-use super::rows::{self, RowLimit, name_of_region, say_left_out_pages};
+use super::rows::{self, RowLimit, name_of_region, say_undecided};
 use super::snapshot::{self, SnapshotPart, or_say, seconds, snapshot_called};
 use super::translate::brief;
 use super::unobserved::{note_forks, unobservable};
@@ -355,7 +355,7 @@ fn matching_ranges(
     if let Some(stopped) = ended.stopped {
         return Err(stopped.into());
     }
-    say_left_out_pages(&ended.selection, sink)?;
+    say_undecided(&ended.selection.undecided, "page", sink)?;
     let spans = Spans::new(found, Origin::Written);
     Ok(spans.map_or(Vec::new(), |spans| spans.ranges().to_vec()))
 }

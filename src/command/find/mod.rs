@@ -356,9 +356,8 @@ impl MemorySearch<'_> {
         }
         let need = spans.holes() | Evidence::CONTENT;
         let question = Question::new(filter, need);
-        let mut ended =
+        let ended =
             rows::sweep(self.space, spans.ranges(), question, sink, |sweep, sink| self.pages(sweep, spans, sink))?;
-        self.cache_unread.extend(std::mem::take(&mut ended.selection.unknown_content));
         let mut summary = self.summary.clone();
         self.refuse_nothing(&mut summary)?;
         if let Some(reason) = self.cache_unread.reason() {
@@ -414,8 +413,14 @@ impl MemorySearch<'_> {
     fn pages(&mut self, sweep: &mut PageSweep, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
         while let Some(kept) = sweep.next(sink)? {
             let mut parts = Vec::new();
+            let viewed = kept.region.and_then(|index| self.space.regions().get(index));
             for page in kept.pages {
                 kept.totals.add(&page);
+                if let (State::Untouched, None, Some(viewed)) = (page.state(), page.content, viewed)
+                    && let Some(reason) = viewed.why_content_unknown()
+                {
+                    self.cache_unread.add(page.pages, reason.clone());
+                }
                 let source = match (page.state(), page.kind) {
                     (State::Present, _) => ByteSource::Memory,
                     (State::Untouched, Some(Kind::Cached)) => ByteSource::File,

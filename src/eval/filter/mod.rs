@@ -225,7 +225,7 @@ impl Answers<PageField> for PageAnswers<'_> {
     }
     fn why_unknown(&self, field: PageField) -> Option<Reason> {
         match self.answer(field) {
-            Answer::Unknown(gap) if !gap.is_reported_apart() => Some(self.reader.reason(gap)),
+            Answer::Unknown(gap) if !gap.is_reported_apart() => Some(self.reader.reason(gap, self.region)),
             Answer::Is(value) if field.value_type() == ValueType::Text => {
                 self.reader.text_is(field.fact(), value, &|_| true).err()
             }

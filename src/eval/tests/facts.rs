@@ -1,5 +1,5 @@
-//! Each word about pages by a filter and by a group: the same pages, or the same reason, on machines that show different
-//! things.
+//! Each word about pages by a filter and by a group: the same pages, or the same reason, on machines that show
+//! different things.
 
 use super::World as Known;
 use crate::eval;
@@ -59,7 +59,7 @@ fn compare(name: &str, space: &AddressSpace, field: PageField) {
     };
     assert_eq!(kept, pages(Answer::Is(1)), "{what}");
     let unknown = groups.iter().filter_map(|&((group, _), pages)| match group {
-        Group::Known(Answer::Unknown(gap)) if !gap.is_reported_apart() => Some((pages, reader.reason(gap))),
+        Group::Known(Answer::Unknown(gap)) if !gap.is_reported_apart() => Some((pages, reader.reason(gap, None))),
         _ => None,
     });
     let (mut undecided, mut reasons) = (0, BTreeSet::<Reason>::new());

@@ -86,6 +86,7 @@ mod tests {
             pfn_mapped: OnceLock::new(),
             merged: OnceLock::new(),
             lacks_slots: OnceLock::new(),
+            lacks_content: OnceLock::new(),
         }
     }
 

@@ -29,6 +29,14 @@ impl AddressSpace {
 
     /// The backing content of the pages of `range`, which lies in `viewed`.
     pub(in crate::inspect) fn backing_content(&self, viewed: &ViewedRegion, range: AddressRange) -> Vec<BackingRun> {
+        let runs = self.read_backing_content(viewed, range);
+        if let Some(error) = runs.iter().find_map(|run| run.content.as_ref().err()) {
+            viewed.lacks_content.get_or_init(|| error.clone().into());
+        }
+        runs
+    }
+
+    fn read_backing_content(&self, viewed: &ViewedRegion, range: AddressRange) -> Vec<BackingRun> {
         let region = &viewed.region;
         // Nobody else can map this memory, so nobody else has filled it.
         let is_own = !region.permissions.shared && region.name.as_bytes() == b"/anon_hugepage";

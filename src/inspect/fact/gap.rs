@@ -55,7 +55,7 @@ impl Gap {
     /// Whether a filter leaves the page out without a word: what it asks is nothing that the page has, or the sweep
     /// reports it apart.
     pub fn is_reported_apart(self) -> bool {
-        matches!(self, Gap::Uncertain(_) | Gap::DeviceFrame | Gap::NoZone | Gap::Contents)
+        matches!(self, Gap::Uncertain(_) | Gap::DeviceFrame | Gap::NoZone)
     }
 
     /// The likeliest state of a page whose state is unknown.

@@ -65,12 +65,17 @@ impl FactReader {
         page.map_count.filter(|_| is_average)
     }
 
-    /// Why a fact is unknown.
-    pub fn reason(&self, gap: Gap) -> Reason {
-        match &self.subject.space {
-            Some(space) => gap.reason(&space.availability().counts),
-            None => gap.reason(&Ok(())),
-        }
+    /// Why a fact is unknown: for pages of `region`, or without one for pages of any region.
+    pub fn reason(&self, gap: Gap, region: Option<&ViewedRegion>) -> Reason {
+        let Some(space) = &self.subject.space else {
+            return gap.reason(&Ok(()));
+        };
+        let contents = || match region {
+            Some(viewed) => viewed.why_content_unknown().cloned(),
+            None => Reason::of_all(space.regions().iter().filter_map(ViewedRegion::why_content_unknown)),
+        };
+        let of_contents = if gap == Gap::Contents { contents() } else { None };
+        of_contents.unwrap_or_else(|| gap.reason(&space.availability().counts))
     }
 
     /// Whether `is` holds for one of the texts of a value.
@@ -107,7 +112,7 @@ impl FactReader {
                     (_, Gap::DeviceFrame) => "hidden",
                     _ => "unknown",
                 };
-                (name.to_owned(), Some(self.reason(gap)))
+                (name.to_owned(), Some(self.reason(gap, None)))
             }
             Answer::None | Answer::NotAsked => (definition.absent.to_owned(), None),
         }

@@ -12,7 +12,6 @@ use super::columns::{Column, ColumnSlices, Columns};
 use crate::kernel::physical::Zones;
 use crate::kernel::{AddressRange, Kind, PageFlags, PageMapEntry, PageSize, State, SwapEntry, VirtualAddress};
 use crate::process::{BackingContent, BackingRun, Categories, SwappedRange};
-use crate::report::Reason;
 use std::ops::Range;
 
 /// A stretch of pages of one region (or of none), valid until the next is pulled.
@@ -97,14 +96,6 @@ impl<'a> Chunk<'a> {
     fn has_only_entries(&self, words: EntryWords<'_>) -> bool {
         let is_plain = self.zones.is_none() && self.heap.is_none();
         is_plain && words.stride == 1 && words.marks.is_none() && words.columns.are_empty()
-    }
-
-    /// The numbers of pages whose backing content is unknown, each with the reason.
-    pub fn unknown_content(&self) -> impl Iterator<Item = (u64, Reason)> {
-        self.backing.iter().filter_map(|run| {
-            let why = run.content.as_ref().err()?;
-            Some((run.range.pages(self.size), why.clone().into()))
-        })
     }
 
     /// `Some(false)` in a region without room for a huge mapping.

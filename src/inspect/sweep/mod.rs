@@ -278,8 +278,6 @@ fn is_same(before: &Region, now: &Region) -> bool {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Selection {
-    /// Untouched pages whose backing content is unknown.
-    pub unknown_content: PagesByReason,
     /// The possible states of the first kept page whose state is uncertain.
     pub uncertain: Option<StateSet>,
     /// Pages that the question can neither keep nor leave out, because their state or another fact is unknown.
@@ -293,9 +291,6 @@ impl Selection {
         chunk: Chunk<'c>,
         question: &'c Question,
     ) -> impl Iterator<Item = Page> + 'c {
-        for (pages, reason) in chunk.unknown_content() {
-            self.unknown_content.add(pages, reason);
-        }
         chunk.pages().filter(move |page| {
             let is_kept = self.undecided.or_count(page.pages, question.answer(page, chunk.region));
             if is_kept {

@@ -254,7 +254,7 @@ impl<'f> BackingQuery<'f> {
         let name = &self.region.name;
         match error {
             Errno::PERM | Errno::ACCESS => Error::not_permitted(
-                format!("may not query the page cache of {name}"),
+                "may not query the page cache of another user's file",
                 "only the file's owner, those who may write it, and root can",
             ),
             error => Error::io(format!("querying the page cache of {name}"), error),

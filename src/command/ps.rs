@@ -80,7 +80,7 @@ it in their name or command line, or as their id.
 
   by rss, by resident  resident bytes
   by pss               the proportional share: each page divided by the number of its mappings
-  by uss               bytes that no other process maps
+  by uss               bytes of exclusive pages
   by swapped           bytes in swap
   by huge              bytes mapped as huge pages
   by pid, by user, …   another column: pid, user, state, name, command
@@ -343,7 +343,7 @@ record! {
         rss: Option<u64>,
         /// The proportional share: each page divided by how often it is mapped. Without the hugetlb pool.
         pss: Option<u64>,
-        /// Bytes that nobody else maps, without the hugetlb pool.
+        /// Bytes of exclusive pages, without the hugetlb pool.
         uss: Option<u64>,
         /// Bytes in swap.
         swapped: Option<u64>,

@@ -8,7 +8,7 @@ use crate::inspect::{AddressSpace, Backing, RegionStats, StateSet, ViewedRegion}
 use crate::kernel::smaps::Smaps;
 use crate::kernel::words::worded;
 use crate::kernel::{AddressRange, PageSize};
-use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, one_of, part_of_name, word};
+use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, one_of, part_of_name, silent_word, word};
 use crate::lang::{self, FilterExpression, FilterField as _, RegionField, Spanned, display};
 use crate::process;
 use crate::render::Record;
@@ -42,8 +42,8 @@ worded! {
         Present = "present",
         /// Most bytes that are also mapped elsewhere first.
         Shared = "shared",
-        /// Most bytes that are mapped only here first.
-        Private = "private",
+        /// Most bytes of exclusive pages first.
+        Exclusive = "exclusive",
         /// By first address.
         Start = "start",
         /// By the address after the last.
@@ -57,6 +57,14 @@ impl RegionOrder {
     /// Whether this order needs the counts of the pages of a region.
     fn needs_stats(self) -> bool {
         is_amount(self) && self != RegionOrder::Size
+    }
+}
+
+/// A column to sort by; `private` is another spelling of `exclusive`.
+fn order_word(input: Tokens<'_>) -> Parsed<'_, RegionOrder> {
+    match silent_word("private")(input) {
+        Ok((behind, _)) => Ok((behind, RegionOrder::Exclusive)),
+        Err(_) => one_of(input),
     }
 }
 
@@ -89,7 +97,7 @@ Lists the regions of the process with addresses, permissions, size, resident, sh
 
   TEXT          only regions with this text in their name
   $NAME         only regions in the range that this variable holds
-  where FILTER  only regions that match: size, present, pss, swapped, shared, private, huge, name, perms and more \
+  where FILTER  only regions that match: size, present, pss, swapped, shared, exclusive, huge, name, perms and more \
                 (`help filters`)
   by KEY        sorted by a column: amounts from the largest down, the others from the lowest up
   limit N       the first N rows
@@ -99,7 +107,7 @@ Lists the regions of the process with addresses, permissions, size, resident, sh
 The totals cover all regions, also with `limit` and `top`. `rss` is `present` without pages of zeros and the hugetlb pool.
 
 In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compares the bytes in that column, and \
-`shared` alone selects shared mappings. `private` works in the same way.
+`shared` alone selects shared mappings. `exclusive > 1M` compares the bytes that are mapped only here.
 
 The mark (deleted) after a name means that the file was deleted. A file whose own name ends in this way is shown with \
 `\\x20` in place of the blank: `notes\\x20(deleted)`.",
@@ -123,7 +131,7 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
         let (mut input, name) = opt(|input| part_of_name(input, REGION_CLAUSES)).parse(input)?;
         let (mut where_, mut by, mut cut, mut full) = (None, None, None, None);
         while clause(&mut input, &mut where_, after("where", filter))?
-            || clause(&mut input, &mut by, after("by", one_of))?
+            || clause(&mut input, &mut by, after("by", order_word))?
             || clause(&mut input, &mut cut, cut_to)?
             || clause(&mut input, &mut full, word("full"))?
         {}
@@ -196,7 +204,7 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
             wants_pss && stats.pss.is_err()
                 || wants(RegionOrder::Rss, RegionField::Rss) && stats.rss.is_err()
                 || wants(RegionOrder::Shared, RegionField::SharedBytes) && stats.shared.is_err()
-                || wants(RegionOrder::Private, RegionField::ExclusiveBytes) && stats.private.is_err()
+                || wants(RegionOrder::Exclusive, RegionField::ExclusiveBytes) && stats.private.is_err()
                 || wants(RegionOrder::Swapped, RegionField::Swapped)
                     && (stats.swapped.is_err() || stats.uncertainly_swapped().is_some())
         };
@@ -378,7 +386,7 @@ fn amount(order: RegionOrder, stats: &RegionStats, report: &RegionReport) -> Opt
         RegionOrder::Huge => report.huge,
         RegionOrder::Present => report.present,
         RegionOrder::Shared => report.shared,
-        RegionOrder::Private => report.private,
+        RegionOrder::Exclusive => report.private,
         RegionOrder::Name | RegionOrder::Start | RegionOrder::End | RegionOrder::Perms => None,
     }
 }

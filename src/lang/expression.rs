@@ -331,7 +331,7 @@ worded! {
         Rss = "rss",
         /// `pss(R)`: the proportional share.
         Pss = "pss",
-        /// `uss(R)`: resident bytes that nobody else maps.
+        /// `uss(R)`: bytes of exclusive pages.
         Uss = "uss",
         /// `swapped(R)`: bytes in swap.
         Swapped = "swapped",

@@ -213,7 +213,7 @@ region_fields! {
         Swapped "swapped" Integer counted;
         /// Resident bytes that are also mapped elsewhere: shared > 1M.
         SharedBytes "shared" Integer counted;
-        /// Resident bytes that are mapped only here: exclusive > 1M.
+        /// Bytes of exclusive pages, which are mapped only here: exclusive > 1M.
         ExclusiveBytes "exclusive" Integer counted accepts "private";
         /// Bytes mapped as huge pages.
         Huge "huge" Integer counted;

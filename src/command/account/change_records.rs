@@ -81,7 +81,7 @@ pub(in crate::command) mod samples {
     pub fn all() -> Vec<Box<dyn Record>> {
         let row = |by, key: &str, before, bytes| AccountChange { by, key: key.to_owned(), before, bytes };
         vec![
-            Box::new(row("class".to_owned(), "anonymous, only here", 5 << 30, 6 << 30)),
+            Box::new(row("class".to_owned(), "anonymous, exclusive", 5 << 30, 6 << 30)),
             Box::new(row("mapping".to_owned(), "/usr/lib/libc.so.6", 1_400_000, 0)),
             Box::new(row("mapping".to_owned(), "[stack]", 132 << 10, 132 << 10)),
             Box::new(AccountComparison {

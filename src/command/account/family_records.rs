@@ -172,7 +172,7 @@ static MEMBERS: Table<AccountMember> = Table::of(&[
     PID.cell(|_, row| Cell::of(Role::Plain, row.pid.to_string())),
     bytes("rss").cell(|_, row| Cell::size(row.rss)),
     bytes(PSS).cell(|_, row| row.pss.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::size)),
-    bytes("only here").cell(|_, row| size_cell(&row.alone)),
+    bytes("exclusive").cell(|_, row| size_cell(&row.alone)),
     Column::number(FREED_AT_EXIT, 13, Role::Size).cell(|_, row| size_cell(&row.ends)),
     Column::word("process", 16, Role::Name).cell(|_, row| process(row)),
 ]);

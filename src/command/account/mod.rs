@@ -1,5 +1,5 @@
-//! `account [RANGE] [by KEY] [with content]`: where the memory is that Rss counts. `account children` and the like: that
-//! of several processes, each frame once. `account from FILE`: how it changed since a capture.
+//! `account [RANGE] [by KEY] [with content]`: where the memory is that Rss counts. `account children` and the like:
+//! that of several processes, each frame once. `account from FILE`: how it changed since a capture.
 
 mod change;
 mod change_records;
@@ -100,13 +100,13 @@ class, so that the classes add up to Rss. The first class that applies counts:
   of drivers                   rings and buffers that a driver has mapped: no reclaim frees them
   secret memory                memory of memfd_secret
   merged                       pages merged with equal ones (KSM)
-  anonymous, only here         memory without a file, mapped once: heap, stacks, buffers
-  copies of files, only here   pages of private file mappings that were written
+  anonymous, exclusive         memory without a file, mapped once: heap, stacks, buffers
+  copies of files, exclusive   pages of private file mappings that were written
   shared since a fork          anonymous memory and copies of files that others map too
   shared memory                memfd, tmpfs, System V and shared anonymous memory
   file pages                   the page cache, for as long as it is mapped
 
-Shared memory and file pages are `only here` if no other process maps them. They are `with others` otherwise. The end \
+Shared memory and file pages are `exclusive` if no other process maps them. They are `with others` otherwise. The end \
 of all mappings and descriptors, and the deletion of the file, free shared memory.
 
   RANGE         only this range
@@ -122,7 +122,7 @@ of all mappings and descriptors, and the deletion of the file, free shared memor
   top N         the N largest groups: regions, without `by`
   limit N       the first N groups
 
-In the rows of `by`, `own` is anonymous memory and copies of files only here, and `forked` is what is shared since a fork. \
+In the rows of `by`, `own` is exclusive anonymous memory and copies of files, and `forked` is what is shared since a fork. \
 `other` is merged pages, pages of the kernel, pages without memory here, and what cannot be split.
 
 Amounts under `of which` overlap: huge pages may also be locked. `locked` counts regions that this process has locked \
@@ -147,7 +147,7 @@ Of several processes, each frame is counted once:
   \"NAME\"         all processes that `ps` shows by this name, or whose executable has it
   cgroup PATH    the processes of a memory cgroup and of those below it
 
-Rows show the classes, then the processes. `in rss` is the sum of the Rss of all of them. `only here` is what no other \
+Rows show the classes, then the processes. `in rss` is the sum of the Rss of all of them. `exclusive` is what no other \
 process maps, and `in one of these` what only one of the counted processes maps (others may map it too). `freed at exit` \
 is the private part of that, which the end of the process frees unless a driver or the \
 kernel holds it. File pages and shared memory stay. Processes that share one address space are one row. For a cgroup, \

@@ -212,15 +212,15 @@ fn sum(group: &AccountGroup, classes: &[AccountClass]) -> Cell<'static> {
 /// A class in a few words.
 pub(super) fn words(class: AccountClass) -> &'static str {
     match class {
-        Anonymous => "anonymous, only here",
-        PrivateCopies => "copies of files, only here",
+        Anonymous => "anonymous, exclusive",
+        PrivateCopies => "copies of files, exclusive",
         Forked => "shared since a fork",
         Merged => "merged (KSM)",
         PrivateUnclear => "anonymous, here or shared",
-        ShmemHere => "shared memory, only here",
+        ShmemHere => "shared memory, exclusive",
         ShmemOthers => "shared memory, with others",
         ShmemUnclear => "shared memory, unknown",
-        FileHere => "file pages, only here",
+        FileHere => "file pages, exclusive",
         FileOthers => "file pages, with others",
         FileUnclear => "file pages, unknown",
         Kernel => "of the kernel (vdso)",

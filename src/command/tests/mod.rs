@@ -586,10 +586,11 @@ fn columns_that_the_command_line_names_are_left_out_last() {
     let width = 80;
     for (line, shown) in [
         ("regions", &["swapped"][..]),
-        ("regions by private", &["private"]),
+        ("regions by exclusive", &["exclusive"]),
+        ("regions by private", &["exclusive"]),
         ("regions by end", &["end"]),
         ("regions where shared >= 0", &["shared"]),
-        ("regions where huge >= 0 by private", &["huge", "private"]),
+        ("regions where huge >= 0 by exclusive", &["huge", "exclusive"]),
     ] {
         let mut world = World::new([region(0x1000, 4)]);
         world.maps(0x1000, 4, 0x9000);

@@ -30,7 +30,7 @@ pub(crate) use command::{
 pub(crate) use expression::{expression, filter, page_filter, place, span_with};
 pub use fault::suffixes;
 pub(crate) use input::{
-    Failed, Parsed, Tokens, count, cut_or_name, cut_to, is_mark, many, mark, number, one_of, silent_mark, time,
+    Failed, Parsed, Tokens, count, cut_or_name, cut_to, is_mark, many, mark, number, one_of, silent_mark, silent_word, time,
     variable, with_commas, word,
 };
 pub use input::{Language, Syntax};

@@ -141,9 +141,10 @@ fn contents(lines: &mut Lines, region: &RegionReport) {
         ("pss", region.pss, 0),
     ];
     for (name, bytes, whole) in parts {
+        let label = if name == "private" { words::field(name) } else { name };
         match (bytes, region.why.of(name)) {
             (Some(bytes), _) => {
-                let line = lines.field(name);
+                let line = lines.field(label);
                 line.pad_to(REMARK - 10 - size(bytes).len().min(8)).plain(match name {
                     "shared" | "private" | "pss" => words::map_count(size(bytes), region.map_count_average),
                     _ => size(bytes),
@@ -159,7 +160,7 @@ fn contents(lines: &mut Lines, region: &RegionReport) {
             (None, None | Some(Reason::NotApplicable(_))) => {}
             (None, why) => {
                 let (role, text) = word_for_missing(why);
-                lines.field(name).push(role, text);
+                lines.field(label).push(role, text);
             }
         }
     }
@@ -246,7 +247,7 @@ static REGIONS: Table<RegionReport> = Table::of(&[
     part("pss", 0).cell(|_, region| bytes(region, region.pss, "pss")),
     part("swapped", 1).cell(|_, region| bytes(region, region.swapped, "swapped")),
     part("shared", 2).cell(|_, region| bytes(region, region.shared, "shared")),
-    part("private", 5).cell(|_, region| bytes(region, region.private, "private")),
+    Column::number("exclusive", 9, Role::Size).rank(5).cell(|_, region| bytes(region, region.private, "private")),
     part("huge", 3).cell(|_, region| bytes(region, region.huge, "huge")),
     NAME.cell(|style, region| name(style, &region.name, region.deleted)),
 ]);

@@ -1,5 +1,5 @@
-//! Records about pages, frames and regions, the marks of pictures, and the parts that other records share. And the answer
-//! of `explain`: what a page is, whose it is, and what the next access will do.
+//! Records about pages, frames and regions, the marks of pictures, and the parts that other records share. And the
+//! answer of `explain`: what a page is, whose it is, and what the next access will do.
 
 use crate::kernel::words::worded;
 use crate::kernel::{Device, FrameNumber, Kind, Name, Permissions, PhysicalAddress, Region, State, VirtualAddress};
@@ -297,7 +297,7 @@ record! {
         shared: Option<u64>,
         /// Of these, bytes that nobody else but pmdb itself maps: it maps libraries too.
         [optional] shared_with_pmdb: Option<u64>,
-        /// Present bytes that are mapped only here.
+        /// Bytes of exclusive pages: present, and mapped only here.
         private: Option<u64>,
         /// Present bytes that are the zero page: they count neither as shared nor as private.
         zero: Option<u64>,

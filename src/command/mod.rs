@@ -10,6 +10,7 @@ mod assert;
 mod attach;
 mod capabilities;
 mod capture;
+mod change_groups;
 mod compare;
 mod complete;
 mod completion;

@@ -7,7 +7,7 @@ use crate::inspect::{
     AddressSpace, Evidence, FactReader, Group, GroupKeys, Neighbours, Page, Question, Selection, StateSet, Sweep,
     Totals,
 };
-use crate::kernel::{AddressRange, Key, PageSize, Region, State, VirtualAddress};
+use crate::kernel::{AddressRange, Key, PageField, PageSize, Region, State, VirtualAddress};
 use crate::lang::{self, Which, WrittenKey};
 use crate::render::text::block::{DELETED, region_name};
 use crate::render::units::counted;
@@ -410,6 +410,7 @@ pub(super) fn emit_groups(
     name: impl Fn(Group) -> Option<String>,
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
+    let cut = cut.or_else(|| usual_cut(by).filter(|_| and.is_none()));
     if cut.is_some_and(|cut| cut.which == Which::Largest) {
         // Stable: among equals, the first stays first.
         groups.sort_by_key(|&(_, pages)| Reverse(pages));
@@ -430,7 +431,20 @@ pub(super) fn emit_groups(
             why,
         })?;
     }
-    note_hidden_rows(groups.len().saturating_sub(shown), "group", sink)
+    let rest = groups.get(shown..).unwrap_or_default();
+    if rest.is_empty() {
+        return Ok(());
+    }
+    let pages = counted(rest.iter().map(|(_, pages)| pages).sum(), "page");
+    sink.note(format!("{} with {pages}{CUT}", counted(rest.len() as u64, "more group")))
+}
+
+/// The largest groups by a fact that has many values.
+pub(super) fn usual_cut(by: Key) -> Option<RowLimit> {
+    let Key::Page(PageField::Fact(fact)) = by else {
+        return None;
+    };
+    fact.most_groups().map(|most| RowLimit { which: Which::Largest, most })
 }
 
 /// The name of a group `by region`, here and in `watch` and `diff`.

@@ -1,12 +1,13 @@
 //! `snapshot`, `snapshot delete NAME`, `info snapshots`: keeps the page map, to compare it later.
 
 use super::capture::WriteCapture;
+use super::change_groups::as_they_are;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, capture, example};
 use crate::budget::OutOfBudget;
 use crate::eval::{self, Keep, OpenNamedSnapshot, Spans};
 use crate::inspect::{self, Evidence, SnapshotProgress};
-use crate::kernel::Name;
 use crate::kernel::words::worded;
+use crate::kernel::{Name, PageFact};
 use crate::lang::parser::{
     Parsed, Tokens, after, clause, hint_at_missing_with, list_once, option, range, snapshot_file, snapshot_name, word,
 };
@@ -39,6 +40,24 @@ worded! {
         /// A hash of the contents of each resident page.
         Content = "content",
     }
+}
+
+impl SnapshotPart {
+    /// What is read of frames for it.
+    fn evidence(self) -> Evidence {
+        match self {
+            SnapshotPart::Flags => Evidence::FLAGS,
+            SnapshotPart::Counts => Evidence::COUNTS,
+            SnapshotPart::Content => Evidence::empty(),
+        }
+    }
+}
+
+/// How to take snapshots that hold `fact`.
+pub(super) fn how_to_keep(fact: PageFact) -> String {
+    let need = fact.need_of_samples();
+    let part = SnapshotPart::ALL.iter().find(|part| Some(part.evidence()) == need);
+    part.map_or_else(|| as_they_are(fact), |part| format!("both snapshots have to be made `with {part}`"))
 }
 
 /// The capture of a snapshot; a leading `~/` is still as typed.
@@ -260,11 +279,8 @@ pub(super) fn take(
 ) -> Result<NamedSnapshot, Error> {
     let mut keep = Keep::default();
     for kept in with {
-        match kept {
-            SnapshotPart::Flags => keep.extra |= Evidence::FLAGS,
-            SnapshotPart::Counts => keep.extra |= Evidence::COUNTS,
-            SnapshotPart::Content => keep.contents = true,
-        }
+        keep.extra |= kept.evidence();
+        keep.contents |= *kept == SnapshotPart::Content;
     }
     let symbols = &context.state.symbols;
     let taken = NamedSnapshot::begin(name, target, symbols, spans, keep);
@@ -302,9 +318,8 @@ pub(super) fn or_say(
 /// What a snapshot keeps beside the page map.
 fn kept_parts(snapshot: &inspect::Snapshot) -> Vec<SnapshotPart> {
     let is_kept = |kept: &SnapshotPart| match kept {
-        SnapshotPart::Flags => snapshot.extra().contains(Evidence::FLAGS),
-        SnapshotPart::Counts => snapshot.extra().contains(Evidence::COUNTS),
         SnapshotPart::Content => snapshot.has_contents(),
+        of_frames => snapshot.extra().contains(of_frames.evidence()),
     };
     SnapshotPart::ALL.iter().copied().filter(is_kept).collect()
 }

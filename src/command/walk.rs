@@ -46,7 +46,8 @@ large. Ends with totals.
   top N         the N largest rows, the largest first; the totals cover all
 
 Keys are facts (state, kind, mapcount, order, node …), regions, symbols, runs of consecutive frames, and conditions \
-on pages: `by dirty` has two rows. `~3` is an average of map counts over a large folio, which no filter matches.
+on pages: `by dirty` has two rows. `~3` is an average of map counts over a large folio, which no filter matches. `by refcount` \
+shows the 20 largest groups, unless `limit` or `top` is given.
 
 `walk pfn:A..pfn:B` lists frames of physical memory instead of pages of the process. They can be grouped by what \
 frames have: flags, order, node, zone, cgroup, mapcount, refcount, pinned and single flags.

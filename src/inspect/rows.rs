@@ -475,7 +475,7 @@ impl FactReader {
                 None => Group::Known(self.answer(field, page, self.region(region))),
             },
             Key::Symbol => Group::Symbol(symbol),
-            Key::Region | Key::Mapping | Key::Run => Group::Region(region),
+            Key::Region | Key::Mapping | Key::Run | Key::Change => Group::Region(region),
         }
     }
 }

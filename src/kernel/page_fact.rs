@@ -233,6 +233,8 @@ pub enum Key {
     Symbol,
     /// The run of physically consecutive frames: a stream, not a group.
     Run,
+    /// The kind of change, of what changed.
+    Change,
 }
 
 impl Key {
@@ -243,7 +245,7 @@ impl Key {
         let kinds = Kind::ALL.iter().map(|&kind| PageField::Kind(kind));
         let flags = FLAG_WORDS.iter().map(|&flag| PageField::Flag(flag));
         let pages = facts.chain(states).chain(kinds).chain(flags).map(Key::Page);
-        [Key::Region, Key::Mapping, Key::Symbol, Key::Run].into_iter().chain(pages)
+        [Key::Region, Key::Mapping, Key::Symbol, Key::Run, Key::Change].into_iter().chain(pages)
     }
 
     /// As it is written; empty for a flag without a name.
@@ -254,6 +256,7 @@ impl Key {
             Key::Mapping => "mapping",
             Key::Symbol => "symbol",
             Key::Run => "run",
+            Key::Change => "change",
         }
     }
 
@@ -273,6 +276,7 @@ impl Key {
             Key::Mapping => "The file or the name that regions map.",
             Key::Symbol => "The symbol in which the page begins.",
             Key::Run => "The run of physically consecutive frames.",
+            Key::Change => "The kind of change.",
         }
     }
 }

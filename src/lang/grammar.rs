@@ -162,7 +162,7 @@ fn readable_word(word: &str) -> String {
         "sought" => "VALUE".into(),
         "snapshot_name" => "NAME".into(),
         "later" => "NAME|now".into(),
-        "account_key" => "KEY".into(),
+        "account_key" | "watch_key" | "diff_key" => "KEY".into(),
         "target" => "PID|NAME".into(),
         "line_text" => "COMMAND".into(),
         "path" | "snapshot_file" => "FILE".into(),
@@ -217,10 +217,7 @@ mod tests {
             ("quit", "quit [STATUS]"),
             ("alias", "alias NAME = COMMAND"),
             ("source", "source FILE [ARGUMENT …]"),
-            (
-                "diff",
-                "diff [(NAME | from FILE) [NAME|now]] [in RANGE] [where FILTER] [by region|symbol|change] [limit|top N]",
-            ),
+            ("diff", "diff [(NAME | from FILE) [NAME|now]] [in RANGE] [where FILTER] [by KEY] [limit|top N]"),
             ("find", "find[/UN] RANGE , VALUE [, …] [where FILTER]"),
             (
                 "compare",
@@ -234,7 +231,7 @@ mod tests {
             ("explain", "explain [--how] (ADDRESS | huge [RANGE | in RANGE] [with content] [limit|top N])"),
             (
                 "watch",
-                "watch RANGE [every DURATION] [for DURATION] [count N] [until [all|none] FILTER] [with flags|mapcount|soft_dirty [, …]] [by region] [as timeline]",
+                "watch RANGE [every DURATION] [for DURATION] [count N] [until [all|none] FILTER] [with flags|mapcount|soft_dirty [, …]] [by KEY] [as timeline]",
             ),
             (
                 "set",

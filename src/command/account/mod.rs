@@ -435,7 +435,7 @@ impl AccountSum<'_> {
         sink: &mut dyn Sink,
     ) -> Result<(), Stopped> {
         let mut rows = self.named(by, symbols);
-        let more = rows::keep_shown(&mut rows, cut, |(_, account)| account.total());
+        let more = rows::keep_shown(&mut rows, cut.or_else(|| rows::usual_cut(by)), |(_, account)| account.total());
         for (key, account) in rows {
             let classes = AccountClass::ALL.iter().map(|&class| (class, account.of(class)));
             sink.emit(&AccountGroup {

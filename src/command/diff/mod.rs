@@ -2,6 +2,7 @@
 
 mod records;
 
+use super::change_groups::{group_of_change, key_of_changes, name_of_group};
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
 use super::rows::{self, RowLimit, name_of_region, say_undecided};
 use super::snapshot::{self, SnapshotPart, or_say, seconds, snapshot_called};
@@ -10,13 +11,12 @@ use super::unobserved::{note_forks, unobservable};
 use super::watch::{detail, tally, with_average_mark};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, capture, example};
 use crate::eval::{self, CommonSpans, Origin, Spans};
-use crate::inspect::{self, AddressSpace, Change, Evidence, Question, RegionGroups};
-use crate::kernel::words::worded;
-use crate::kernel::{AddressRange, Name, PageSize, Region};
+use crate::inspect::{self, AddressSpace, Change, Evidence, FactReader, Question, RegionGroups};
+use crate::kernel::{AddressRange, Key, Name, PageSize, Region};
 use crate::lang::parser::{
-    Parsed, Tokens, after, clause, cut_to, filter, later, one_of, range, snapshot_file, snapshot_name,
+    Parsed, Tokens, after, clause, cut_to, filter, key, later, range, snapshot_file, snapshot_name,
 };
-use crate::lang::{self, FilterExpression, PageField, Range, Spanned, display};
+use crate::lang::{self, FilterExpression, KeyFacts, PageField, Range, Spanned, TakenKeys, WrittenKey, display};
 use nom::Parser;
 use nom::combinator::{map, opt};
 use std::fmt::{self, Formatter};
@@ -45,23 +45,13 @@ pub struct Diff {
     /// Which pages, as they are now.
     filter: Option<Spanned<FilterExpression<PageField>>>,
     /// Group by this.
-    by: Option<DiffKey>,
+    by: Option<WrittenKey>,
     /// Which rows.
     cut: Option<lang::LimitClause>,
 }
 
-worded! {
-    /// What `diff … by KEY` groups changes by.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum DiffKey, word {
-        /// The region.
-        Region = "region",
-        /// The symbol.
-        Symbol = "symbol",
-        /// The kind of change.
-        Change = "change",
-    }
-}
+/// The keys of `diff … by`: those that snapshots do not hold are refused when the line runs.
+const KEYS: TakenKeys = TakenKeys { facts: KeyFacts::All, others: &[Key::Region, Key::Symbol, Key::Change] };
 
 impl Command for Diff {
     const RECORDS: &'static [Shape] = records::RECORDS;
@@ -80,6 +70,7 @@ Compares two snapshots, or one with the present (`now`). Without names, compares
   by region     a row for each region, even if it grew or shrank
   by symbol     a row for each symbol
   by change     a row for each kind of change
+  by KEY        a row for each state, or for each flag or map count that both snapshots have, after the changes
   limit N       the first N rows
   top N         the N largest rows
 
@@ -121,7 +112,7 @@ copied page is shown as moved: it was not shared before.",
         let (mut in_, mut where_, mut by, mut cut) = (None, None, None, None);
         while clause(&mut input, &mut in_, after("in", range))?
             || clause(&mut input, &mut where_, after("where", filter))?
-            || clause(&mut input, &mut by, after("by", one_of))?
+            || clause(&mut input, &mut by, after("by", key(KEYS)))?
             || clause(&mut input, &mut cut, cut_to)?
         {}
         Ok((input, Diff { from, file, to, range: in_, filter: where_, by, cut }))
@@ -137,7 +128,7 @@ copied page is shown as moved: it was not shared before.",
         }
         display::clause(f, "in", self.range.as_ref().map(|range| &range.node))?;
         display::clause(f, "where", self.filter.as_ref().map(|filter| &filter.node))?;
-        display::clause(f, "by", self.by.map(DiffKey::word))?;
+        display::clause(f, "by", self.by.as_ref())?;
         display::cut(f, self.cut.as_ref())
     }
 
@@ -161,6 +152,8 @@ copied page is shown as moved: it was not shared before.",
             one.refuse_other(&target)?;
         }
         let space = AddressSpace::within(&target, from.snapshot.spans())?;
+        let shared = from.snapshot.extra() & to.snapshot.extra();
+        let by = self.by.as_ref().map(|by| key_of_changes(by, shared, snapshot::how_to_keep)).transpose()?;
         let range = self.range.as_ref();
         let asked_for = range.map(|range| snapshot::spans(range, state)).transpose()?;
         let CommonSpans { ranges, is_part } = from.compared(to, asked_for.as_ref())?;
@@ -195,7 +188,6 @@ copied page is shown as moved: it was not shared before.",
             let others = from.snapshot.changes(&to.snapshot, compared.as_deref(), &space);
             say_filtered(others.map(|change| change.pages).sum(), context.sink)?;
         }
-        let shared = from.snapshot.extra() & to.snapshot.extra();
         let changes = totals(&rows);
         let perhaps_copied =
             |kind| matches!(kind, EventKind::Moved | EventKind::ChangedNode | EventKind::CopiedOnWrite);
@@ -226,14 +218,15 @@ copied page is shown as moved: it was not shared before.",
             uncompared: to.snapshot.uncompared(&from.snapshot),
             blind,
         };
-        match self.by {
+        match by {
             None => {
                 let rows = rows.into_iter().map(|row| row.record).collect();
                 show(summary, rows, cut, |row: &ChangeRow| row.pages, context.sink)?
             }
             Some(by) => {
                 let symbols = PagesOfSymbols::new(names, page);
-                let groups = groups(by, &rows, symbols, &regions);
+                let reader = FactReader::of_pages(&space);
+                let groups = groups(by, &rows, symbols, &regions, &reader);
                 show(summary, groups, cut, net, context.sink)?
             }
         }
@@ -430,18 +423,19 @@ fn show<T: Record>(
 
 /// Groups of rows, the largest net effect first. By symbol, a row is split between the symbols that its pages begin in.
 fn groups(
-    by: DiffKey,
+    by: Key,
     rows: &[RowWithEffect],
     mut symbols: PagesOfSymbols,
     regions: &RegionGroups,
+    reader: &FactReader,
 ) -> Vec<ChangeGroup> {
     let mut groups: BTreeMap<String, (ChangeGroup, BTreeMap<EventKind, u64>)> = BTreeMap::new();
     let mut add = |key: String, row: &RowWithEffect, pages: u64| {
         let (group, changes) = groups.entry(key).or_insert_with_key(|key| {
             let group = ChangeGroup {
-                by: by.word(),
+                by: by.to_string(),
                 key: key.clone(),
-                region: row.record.region.clone().filter(|_| by == DiffKey::Region),
+                region: row.record.region.clone().filter(|_| by == Key::Region),
                 pages: 0,
                 regions: 0,
                 changes: Numbers(Vec::new()),
@@ -458,19 +452,24 @@ fn groups(
         let row = &whole.record;
         let region = || name_among_symbols(row.region.as_ref().unwrap_or(&Name::default()));
         match by {
-            DiffKey::Change => add(row.change.words().to_owned(), whole, row.pages),
-            DiffKey::Symbol if row.change.is_of_pages() => {
+            Key::Page(field) => {
+                let answer = group_of_change(field, row.after.as_ref());
+                let name = answer.map(|answer| name_of_group(reader, field, answer));
+                add(name.unwrap_or_else(|| row.change.words().to_owned()), whole, row.pages);
+            }
+            Key::Symbol if row.change.is_of_pages() => {
                 let parts: Vec<_> = symbols.split(row.start, row.pages).collect();
                 for (_, pages, symbol) in parts {
                     let key = symbol.map_or_else(region, |symbol| symbols.name(symbol));
                     add(key, whole, pages);
                 }
             }
-            DiffKey::Symbol => add(region(), whole, row.pages),
-            DiffKey::Region => {
+            Key::Symbol => add(region(), whole, row.pages),
+            Key::Region => {
                 let region = whole.group.and_then(|number| regions.region(number));
                 add(region.map_or_else(String::new, name_of_region), whole, row.pages);
             }
+            _ => add(row.change.words().to_owned(), whole, row.pages),
         }
     }
     let groups = groups.into_values();

@@ -7,7 +7,7 @@ use crate::render::text::Text;
 use crate::render::text::block::symbols_text;
 use crate::render::text::changes::{blind, by_kind, kind, net, net_figures, no_change, numbers, states, story};
 use crate::render::text::lines::Lines;
-use crate::render::text::words::key_heading;
+use crate::render::text::words::group_heading;
 use crate::render::theme::Role;
 use crate::render::units::{counted, duration};
 use crate::report::record::record;
@@ -63,9 +63,9 @@ record! {
 
     /// A row of `diff … by KEY`.
     pub struct ChangeGroup as "change-group" {
-        /// The key: `region`, `symbol`, `change`.
-        by: &'static str,
-        /// The group. Of a region: its addresses, permissions and name.
+        /// The key: `region`, `symbol`, `change`, or a fact.
+        by: String,
+        /// The group. Of a region: its addresses, permissions and name. Of a fact: its value after the changes.
         key: String,
         /// By region: its name.
         [optional] region: Option<Name>,
@@ -128,7 +128,7 @@ impl Record for ChangeGroup {
 /// The table of a group of changes.
 fn groups(group: &ChangeGroup) -> Table<ChangeGroup> {
     let key: MakeCell<ChangeGroup> = |_, group| Cell::new(&group.key);
-    let key = Column::word(key_heading(group.by), 20, Role::Plain).cell(key);
+    let key = Column::word(group_heading(&group.by), 20, Role::Plain).cell(key);
     let changes: MakeCell<ChangeGroup> = |_, group| by_kind(&group.changes);
     let changes = Column::word("changes", 30, Role::Plain).cell(changes);
     let is_by_region = group.by == "region";
@@ -274,7 +274,7 @@ pub(in crate::command) mod samples {
     pub fn change_group() -> ChangeGroup {
         let effect = NetEffect { came: 1 << 20, went: 176 << 10, ..NetEffect::default() };
         ChangeGroup {
-            by: "region",
+            by: "region".into(),
             key: "0x555555559000..0x55555557a000 rw-p [heap]".into(),
             region: Some("[heap]".into()),
             pages: 300,

@@ -246,7 +246,7 @@ fn the_first_or_the_largest_rows_are_shown_and_the_totals_are_of_all() {
     let key = |group: &PageGroup| Some((group.pages, group.second_key.clone()?));
     let keys: Vec<_> = all(&groups).filter_map(key).collect();
     assert_eq!(keys, [(12, "present".to_owned()), (8, "untouched".to_owned())]);
-    assert_eq!(notes(&groups), ["1 more group (the totals include them)"]);
+    assert_eq!(notes(&groups), ["1 more group with 4 pages (the totals include them)"]);
     for (line, start) in [("regions limit 1", "0x1000000"), ("regions top 1", "0x1000000")] {
         let shown = session.run(line).unwrap();
         assert_eq!(first::<RegionReport>(&shown).start.to_string(), start, "{line}: {shown:?}");

@@ -1,10 +1,11 @@
 //! `pins` on made-up processes.
 
-use super::{World, all, records};
+use super::{World, all, notes, records};
 use crate::command::pins::{HeldPages, PinHolder, PinsSummary};
 use crate::kernel::PageFlags;
 use crate::process::fake::{HUGE, PAGE, region};
 use crate::process::{FrameOwner, FrameRecord, ProcessHandle, Target};
+use crate::report::PageGroup;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -118,4 +119,26 @@ fn without_records_what_is_listed_is_an_answer() {
     assert_eq!((holders, summary.unknown), (vec![("io_uring", 1), ("io_uring", 1)], 0));
     let (_, holders, summary) = pins("pins 0x400000..0x404000", world(&[]).target().1);
     assert_eq!((holders, summary.possibly_pinned, summary.unknown), (vec![("vfio", 2)], 0, 3));
+}
+
+/// Folios may each have another number of references: the largest groups are shown, and the others are counted.
+#[test]
+fn of_groups_by_references_the_largest_are_shown() {
+    let target = || {
+        let mut world = World::new([region(HUGE, 30)]);
+        world.maps(HUGE, 30, 0x700);
+        // Seven pages have one reference, and each of the others has another number.
+        let of = |page: u64| (0x700 + page, record(0, 1 + page.saturating_sub(6) as u32, 1, None));
+        world.records = Some((0..30).map(of).collect());
+        world.target().1
+    };
+    for (line, rows, more) in [
+        ("walk all by refcount", 20, "4 more groups with 4 pages (the totals include them)"),
+        ("walk all by refcount top 3", 3, "21 more groups with 21 pages (the totals include them)"),
+    ] {
+        let records = records(line, target());
+        let pages: Vec<u64> = all::<PageGroup>(&records).map(|group| group.pages).collect();
+        assert_eq!((pages.len(), pages[0]), (rows, 7), "{line}");
+        assert_eq!(notes(&records), [more], "{line}");
+    }
 }

@@ -1,21 +1,25 @@
-//! `watch … by region`: changes added up for each region.
+//! `watch … by KEY`: changes added up for each region, or by what the pages are after them.
 
-use super::super::rows;
+use super::super::change_groups::{group_of_change, key_of_changes, name_of_group};
+use super::super::{Error, rows};
 use super::records::EventGroup;
-use crate::inspect::{AddressSpace, Change, RegionGroups};
-use crate::kernel::Region;
-use crate::kernel::words::worded;
+use crate::inspect::{AddressSpace, Answer, Change, Evidence, FactReader, RegionGroups};
+use crate::kernel::{Key, Region};
+use crate::lang::{KeyFacts, TakenKeys, WrittenKey};
 use crate::report::{EventKind, NetEffect, Numbers};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-worded! {
-    /// What `watch … by KEY` groups changes by.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum WatchKey, word {
-        /// The region of a page.
-        Region = "region",
+/// The keys of `watch … by`: those that its samples do not hold are refused when the line runs.
+pub(super) const KEYS: TakenKeys = TakenKeys { facts: KeyFacts::All, others: &[Key::Region] };
+
+/// The key of `by`. Samples with `wanted` hold it, and it can be known here.
+pub(super) fn key(by: &WrittenKey, wanted: Evidence, space: &AddressSpace) -> Result<Key, Error> {
+    let key = key_of_changes(by, wanted, |fact| format!("add `with {}`", fact.row().word))?;
+    if let Key::Page(field) = key {
+        space.require(field.fact().need_of_samples().unwrap_or_default())?;
     }
+    Ok(key)
 }
 
 /// Counts a change of some pages: each of them, or the one region or process that it is about, and the pages that went
@@ -34,10 +38,20 @@ const MOST_LATER: usize = 1 << 16;
 
 /// Changes added up.
 pub(super) struct Sums {
-    by: WatchKey,
+    by: Key,
+    reader: FactReader,
     regions: RegionGroups,
-    /// By the number of the region; `None` for those that were put together.
-    sums: BTreeMap<Option<usize>, GroupChanges>,
+    sums: BTreeMap<ChangeGroup, GroupChanges>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ChangeGroup {
+    /// The number of the region; `None` for those that were put together.
+    Region(Option<usize>),
+    /// What the pages are after the change.
+    Pages(Answer),
+    /// Changes of regions.
+    OfRegions(EventKind),
 }
 
 #[derive(Default)]
@@ -51,8 +65,9 @@ struct GroupChanges {
 }
 
 impl Sums {
-    pub fn new(by: WatchKey) -> Self {
-        Sums { by, regions: RegionGroups::of_at_most(MOST_LATER), sums: BTreeMap::new() }
+    /// `reader` names the groups.
+    pub fn new(by: Key, reader: FactReader) -> Self {
+        Sums { by, reader, regions: RegionGroups::of_at_most(MOST_LATER), sums: BTreeMap::new() }
     }
 
     /// Follows the regions to the next sample.
@@ -61,7 +76,14 @@ impl Sums {
     }
 
     pub fn add(&mut self, region: &Region, change: &Change, sample: u64) {
-        let sum = self.sums.entry(self.regions.number(region)).or_default();
+        let group = match self.by {
+            Key::Page(field) => match group_of_change(field, change.after.as_ref()) {
+                Some(answer) => ChangeGroup::Pages(answer),
+                None => ChangeGroup::OfRegions(change.kind),
+            },
+            _ => ChangeGroup::Region(self.regions.number(region)),
+        };
+        let sum = self.sums.entry(group).or_default();
         sum.pages += change.pages;
         tally(&mut sum.events, change.kind, change.pages);
         sum.effect += change.effect;
@@ -78,16 +100,27 @@ impl Sums {
 
     /// The one with the most pages first.
     pub fn finish(self) -> Vec<EventGroup> {
-        let Sums { by, regions, sums } = self;
+        let Sums { by, reader, regions, sums } = self;
+        let together = || format!("all regions after the first {MOST_LATER} new ones");
+        let name = |group| match (by, group) {
+            (Key::Page(field), ChangeGroup::Pages(answer)) => name_of_group(&reader, field, answer),
+            (_, ChangeGroup::OfRegions(kind)) => kind.words().to_owned(),
+            (_, ChangeGroup::Region(Some(number))) => {
+                regions.region(number).map_or_else(together, rows::name_of_region)
+            }
+            _ => together(),
+        };
         let mut groups: Vec<EventGroup> = sums
             .into_iter()
-            .map(|(number, sum)| {
-                let region = number.and_then(|number| regions.region(number));
-                let together = || format!("all regions after the first {MOST_LATER} new ones");
+            .map(|(group, sum)| {
+                let region = match group {
+                    ChangeGroup::Region(number) => Some(number.and_then(|number| regions.region(number))),
+                    _ => None,
+                };
                 EventGroup {
-                    by: by.word(),
-                    key: region.map_or_else(together, rows::name_of_region),
-                    region: region.map(|region| region.name.clone()).unwrap_or_default(),
+                    by: by.to_string(),
+                    key: name(group),
+                    region: region.map(|region| region.map(|region| region.name.clone()).unwrap_or_default()),
                     pages: sum.pages,
                     samples: sum.samples,
                     events: Numbers(sum.events.into_iter().collect()),
@@ -103,11 +136,16 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::fake::region;
+    use crate::process::fake::{World, region};
+
+    fn reader() -> FactReader {
+        let (_, target) = World::new([region(0x1000, 4)]).target();
+        FactReader::of_pages(&AddressSpace::of(&target).expect("a space"))
+    }
 
     #[test]
     fn regions_without_end_are_put_together_and_no_total_is_lost() {
-        let mut sums = Sums::new(WatchKey::Region);
+        let mut sums = Sums::new(Key::Region, reader());
         let later = MOST_LATER as u64 + 5;
         for start in 0..later {
             let one = region(0x1000 + 2 * start, 1);
@@ -128,7 +166,7 @@ mod tests {
             ..Change::of_process(EventKind::Came)
         };
         let (first, second) = (region(0x1000, 4), region(0x2000, 4));
-        let mut sums = Sums::new(WatchKey::Region);
+        let mut sums = Sums::new(Key::Region, reader());
         sums.add(&first, &came(3), 1);
         sums.forget();
         sums.add(&second, &came(2), 2);

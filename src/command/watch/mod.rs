@@ -3,6 +3,7 @@
 mod groups;
 pub(super) mod records;
 
+use super::change_groups::changing_fact;
 use super::pointers::note_value;
 use super::region::unmapped;
 use super::rows::say_undecided;
@@ -14,12 +15,13 @@ use super::unobserved::{copies_elsewhere, note_forks, unobservable, writes_in_pl
 use super::until::{self, Quantifier, Until};
 use super::{About, Command, CommandName, Context, Error, Group, Nature, Outcome, example};
 use crate::eval::{self, Spans, Value, current_ranges};
-use crate::inspect::{AddressSpace, Change, Evidence, Survival, Watcher, is_average};
-use crate::kernel::words::worded;
+use crate::inspect::fact::changing_facts;
+use crate::inspect::{AddressSpace, Change, Evidence, FactReader, Survival, Watcher, is_average};
+use crate::kernel::PageFact;
 use crate::lang::parser::{
-    self, Parsed, Tokens, after, clause, hint_at_missing_with, list_once, one_of, time, watched, word,
+    self, Parsed, Tokens, after, clause, each_once, hint_at_missing_with_of, key, time, watched, word,
 };
-use crate::lang::{Count, Expression, Range, Spanned, Time, display};
+use crate::lang::{Count, Expression, Range, Spanned, Time, WrittenKey, display};
 use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
@@ -27,7 +29,7 @@ use crate::render::Sink;
 use crate::report::{EventKind, NetEffect, Numbers, PageFacts, PagesByReason, Shape, SymbolBrief};
 use crate::state::DebugState;
 pub(super) use groups::tally;
-use groups::{Sums, WatchKey};
+use groups::{KEYS, Sums};
 use records::{Event, WatchStart, WatchSummary};
 use std::collections::BTreeMap;
 use std::fmt::{self, Formatter};
@@ -39,7 +41,7 @@ pub struct Watch {
     /// The pages.
     range: Spanned<Range>,
     /// Add changes up by this; show each change if absent.
-    by: Option<WatchKey>,
+    by: Option<WrittenKey>,
     /// Time between two samples; the command's default if absent.
     every: Option<Spanned<Time>>,
     /// Stop after this time.
@@ -48,23 +50,10 @@ pub struct Watch {
     count: Option<Spanned<Count>>,
     /// Stop when this holds.
     until: Option<Until>,
-    /// Kinds of change that are shown only on request, in the order given, each once.
-    with: Vec<OnRequest>,
+    /// Facts whose changes are shown only on request, in the order given, each once.
+    with: Vec<PageFact>,
     /// Whether to draw a timeline instead of a line for each change.
     is_timeline: bool,
-}
-
-worded! {
-    /// Changes that `watch` shows only when `with` asks for them.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum OnRequest, word {
-        /// The frame's `/proc/kpageflags`.
-        Flags = "flags",
-        /// The frame's `/proc/kpagecount`.
-        MapCount = "mapcount",
-        /// The soft-dirty bit.
-        SoftDirty = "soft_dirty",
-    }
 }
 
 impl Command for Watch {
@@ -94,7 +83,7 @@ Options:
   until none FILTER     end as soon as no page matches
   until rss(heap) < 1G  end as soon as the comparison holds
   with WORD, …          also changes of flags, mapcount or soft_dirty, which are frequent or need more rights
-  by region             the sums for each region, at the end
+  by KEY                the sums for each region, or for each state, flag or map count after the change, at the end
   as timeline           a picture instead of lines
 
 The first lines name the changes that this kernel or these rights do not show. Changes that are undone between two \
@@ -105,8 +94,8 @@ ends with the net change of the bytes present and in swap. If samples needed lon
 were due. If `for` ends before `until` holds, that is an error with status 5. If the process exits first, the status \
 is 3.
 
-`by region` shows the net effect on present memory, and the number of samples with a change. A region that grows or \
-shrinks remains one region, shown with all the addresses that it had.
+`by KEY` shows the net effect on present memory, and the number of samples with a change. A region that grows or \
+shrinks remains one region, shown with all the addresses that it had. `by flags` and `by mapcount` need `with`.
 
 `as timeline` draws a row for each page, or for a stretch of pages if there are many, and a column for each sample. \
 Its letters are those of `map`. A star marks a change that leaves the letter as it is. On a terminal each picture \
@@ -134,12 +123,12 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             || clause(&mut input, &mut duration, after("for", time))?
             || clause(&mut input, &mut count, after("count", parser::count))?
             || clause(&mut input, &mut until, after("until", until::until))?
-            || clause(&mut input, &mut with, after("with", list_once::<OnRequest>))?
+            || clause(&mut input, &mut with, after("with", each_once(changing_fact)))?
             || clause(&mut input, &mut timeline, after("as", word("timeline")))?
-            || clause(&mut input, &mut by, after("by", one_of))?
+            || clause(&mut input, &mut by, after("by", key(KEYS)))?
         {}
         if with.is_none() {
-            hint_at_missing_with::<OnRequest>(input);
+            hint_at_missing_with_of(input, |word| changing_facts().any(|fact| fact.row().word == word));
         }
         let (with, is_timeline) = (with.unwrap_or_default(), timeline.is_some());
         Ok((input, Watch { range, by, every, duration, count, until, with, is_timeline }))
@@ -151,10 +140,10 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
         display::clause(f, "for", self.duration.as_ref().map(|time| &time.node))?;
         display::clause(f, "count", self.count.as_ref().map(|count| &count.node))?;
         display::clause(f, "until", self.until.as_ref())?;
-        let kinds: Vec<&str> = self.with.iter().map(|kind| kind.word()).collect();
+        let kinds: Vec<&str> = self.with.iter().map(|fact| fact.row().word).collect();
         display::clause(f, "with", (!kinds.is_empty()).then(|| kinds.join(", ")))?;
         display::clause(f, "as", self.is_timeline.then_some("timeline"))?;
-        display::clause(f, "by", self.by.map(WatchKey::word))
+        display::clause(f, "by", self.by.as_ref())
     }
 
     fn nature(&self) -> Nature {
@@ -173,7 +162,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             eval::Error::new(self.range.at, message).hint("`walk pfn:A..pfn:B` shows frames as they are now")
         })?;
         if self.is_timeline && self.by.is_some() {
-            return Err(Error::refused("`as timeline` and `by region` cannot be combined", "leave one of the two out"));
+            return Err(Error::refused("`as timeline` and `by` cannot be combined", "leave one of the two out"));
         }
         if count == Some(0) {
             return Err(Error::nothing_wanted("count"));
@@ -194,7 +183,8 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             // What cannot be answered is said before anything is shown.
             eval::page_filter(&until.filter, &space, context.state)?;
         }
-        let wanted = self.with.iter().map(|with| need(*with)).fold(Evidence::empty(), Evidence::union);
+        let wanted: Evidence = self.with.iter().filter_map(|fact| fact.need_of_samples()).collect();
+        let by = self.by.as_ref().map(|by| groups::key(by, wanted, &space)).transpose()?;
         let ranges = current_ranges(&spans, &space, &context.state.symbols, &target);
         let pages = ranges.iter().map(|range| range.pages(space.page()));
         let mut blind = unobservable(&space, &ranges, wanted);
@@ -210,7 +200,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             spans: &spans,
             until: self.until.as_ref(),
             tally: EventTally::until(count),
-            sums: self.by.map(Sums::new),
+            sums: by.map(|by| Sums::new(by, FactReader::of_pages(&space))),
             samples: 0,
             schedule,
             has_said_undecided: false,
@@ -304,14 +294,6 @@ impl EventTally {
     }
 }
 
-fn need(with: OnRequest) -> Evidence {
-    match with {
-        OnRequest::Flags => Evidence::FLAGS,
-        OnRequest::MapCount => Evidence::COUNTS,
-        OnRequest::SoftDirty => Evidence::SOFT_DIRTY,
-    }
-}
-
 struct WatchRun<'a> {
     target: &'a Target,
     state: &'a DebugState,
@@ -399,7 +381,8 @@ impl WatchRun<'_> {
                 sums.forget();
             }
             if let (Some(sums), Some(region)) = (&mut self.sums, &change.region) {
-                sums.add(region, &change, self.samples);
+                let after = change.after.clone().map(|facts| with_average_mark(facts, target));
+                sums.add(region, &Change { after, ..change.clone() }, self.samples);
                 sink.check()?;
             } else {
                 let first = change.address.filter(|_| change.kind.is_of_pages());

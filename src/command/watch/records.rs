@@ -2,13 +2,14 @@
 
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column, Table, none, optional};
+use crate::render::columns::{Cell, Column, ColumnOf, MakeCell, Table, none, optional};
 use crate::render::text::Text;
 use crate::render::text::block::symbols_text;
 use crate::render::text::changes::{
     TIME, blind, by_kind, kind, net, net_figures, no_change, numbers, states, story, time,
 };
 use crate::render::text::lines::Lines;
+use crate::render::text::words::group_heading;
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, duration};
 use crate::report::record::record;
@@ -57,12 +58,12 @@ record! {
 
     /// A row of `watch … by KEY`.
     pub struct EventGroup as "event-group" {
-        /// The key: `region`.
-        by: &'static str,
-        /// The group: addresses, permissions and name of the region.
+        /// The key: `region`, or a fact.
+        by: String,
+        /// The group: addresses, permissions and name of the region, or the value of the fact after the changes.
         key: String,
-        /// Name of the region.
-        region: Name,
+        /// By region: its name.
+        [optional] region: Option<Name>,
         /// Pages in all changes. A page that changed twice counts twice.
         pages: u64,
         /// Samples that showed a change.
@@ -189,7 +190,14 @@ fn start(lines: &mut Lines, start: &WatchStart) {
 
 impl Record for EventGroup {
     fn write(&self, text: &mut Text) {
-        text.row(&EVENT_GROUPS, self);
+        let key: MakeCell<EventGroup> = |_, group| Cell::new(&group.key);
+        let key = match self.region {
+            Some(_) => OF_REGION,
+            None => Column::word(group_heading(&self.by), 20, Role::Plain).cell(key),
+        };
+        let changes: MakeCell<EventGroup> = |_, group| by_kind(&group.events);
+        let changes = Column::word("changes", 24, Role::Plain).cell(changes);
+        text.row(&EVENT_GROUPS.by([Some(key), Some(changes)]), self);
     }
 }
 
@@ -198,14 +206,16 @@ static EVENT_GROUPS: Table<EventGroup> = Table::of(&[
     Column::number("pages", 6, Role::Size).cell(|_, group| Cell::count(group.pages)),
     Column::number("net", 10, Role::Size).cell(|_, group| Cell::new(net(group.effect.came, group.effect.went))),
     Column::number("samples", 7, Role::Dim).rank(1).cell(|_, group| Cell::count(group.samples)),
-    Column::name("region", 26, Role::Name).uncut(44).cell(|_, group| Cell::new(&group.key).or(short_key(group))),
-    Column::word("changes", 24, Role::Plain).cell(|_, group| by_kind(&group.events)),
 ]);
+
+const OF_REGION: ColumnOf<EventGroup> =
+    Column::name("region", 26, Role::Name).uncut(44).cell(|_, group| Cell::new(&group.key).or(short_key(group)));
 
 /// Where the region starts, and its name without directories: for a terminal.
 fn short_key(group: &EventGroup) -> String {
     let start = group.key.split("..").next().unwrap_or_default();
-    format!("{start} {}", group.region.file_name()).trim_end().to_owned()
+    let name = group.region.as_ref().map(Name::file_name);
+    format!("{start} {}", name.unwrap_or_default()).trim_end().to_owned()
 }
 
 impl Record for WatchSummary {
@@ -271,6 +281,7 @@ pub(in crate::command) mod samples {
             Box::new(exit_event()),
             Box::new(watch_start()),
             Box::new(event_group()),
+            Box::new(EventGroup { by: "state".into(), key: "swapped".into(), region: None, ..event_group() }),
             Box::new(watch_summary()),
         ]
     }
@@ -368,9 +379,9 @@ pub(in crate::command) mod samples {
 
     pub fn event_group() -> EventGroup {
         EventGroup {
-            by: "region",
+            by: "region".into(),
             key: "0x555555559000..0x55555557a000 rw-p [heap]".into(),
-            region: Name::from("[heap]"),
+            region: Some(Name::from("[heap]")),
             pages: 1_536,
             samples: 12,
             events: Numbers(vec![

@@ -7,7 +7,7 @@ use super::super::{KernelBehaviour as _, Result};
 use super::gap::Gap;
 use crate::kernel::{PageSize, State};
 use crate::process::Machine;
-use crate::report::{Fact, Reason};
+use crate::report::{EventKind, Fact, PageFacts, Reason};
 use std::sync::{Arc, OnceLock};
 
 /// What is known of one page: there are four answers.
@@ -64,6 +64,20 @@ pub(super) struct Definition {
     pub all_texts: fn(&Machine) -> Option<Vec<String>>,
     /// What is shown for pages that have no such fact.
     pub absent: &'static str,
+    /// Of how many groups rows are shown if nothing else is asked for, the largest; `None` for all.
+    pub most_groups: Option<u64>,
+    /// What samples hold of it; `None` if nothing.
+    pub sampled: Option<Sampled>,
+}
+
+/// What the samples of `watch` and the snapshots of `diff` hold of a fact.
+pub(super) struct Sampled {
+    /// What they read for it.
+    pub need: Evidence,
+    /// The kind of change of this fact alone, which is shown on request.
+    pub change: Option<EventKind>,
+    /// Its value before or after a change; `None` where changes do not have it.
+    pub of: Option<fn(&PageFacts) -> Answer>,
 }
 
 /// What a value depends on beside the page.

@@ -4,11 +4,11 @@ use super::super::filter::require_cgroup_paths;
 use super::super::frames::cgroup_path;
 use super::super::heap::HeapUse;
 use super::super::page::{Evidence, InZone, Page};
-use super::answer::{Answer, Definition, Here, of_frame, of_frame_or};
+use super::answer::{Answer, Definition, Here, Sampled, of_frame, of_frame_or};
 use super::{Gap, words};
 use crate::kernel::{FrameNumber, Kind, PageFact, PageFlags, Permissions, State, TableBits, VirtualAddress};
 use crate::process::Machine;
-use crate::report::{Fact, Reason};
+use crate::report::{EventKind, Fact, Reason};
 use std::collections::BTreeSet;
 
 impl PageFact {
@@ -55,10 +55,16 @@ const PLAIN: Definition = Definition {
     require_texts: |_| Ok(()),
     all_texts: |_| None,
     absent: "no frame",
+    most_groups: None,
+    sampled: None,
 };
 
-const STATE: Definition =
-    Definition { of: words::state, shown: |value, _| (word_of(State::ALL, value, State::word), None), ..PLAIN };
+const STATE: Definition = Definition {
+    of: words::state,
+    shown: |value, _| (word_of(State::ALL, value, State::word), None),
+    sampled: Some(Sampled { need: Evidence::empty(), change: None, of: Some(|facts| Answer::Is(facts.state as u64)) }),
+    ..PLAIN
+};
 
 const KIND: Definition = Definition {
     need: |_| Evidence::KINDS,
@@ -76,6 +82,11 @@ const FLAGS: Definition = Definition {
         let names = PageFlags::from_bits_retain(bits).names();
         (if names.is_empty() { "none set".to_owned() } else { names.join(",") }, None)
     },
+    sampled: Some(Sampled {
+        need: Evidence::FLAGS,
+        change: Some(EventKind::FlagsChanged),
+        of: Some(|facts| facts.flags.map_or(Answer::None, |flags| Answer::Is(flags.0.bits()))),
+    }),
     ..PLAIN
 };
 
@@ -86,6 +97,7 @@ const SOFT_DIRTY: Definition = Definition {
         _ => Answer::Is(page.entry.is_soft_dirty().into()),
     },
     absent: "outside of the page map",
+    sampled: Some(Sampled { need: Evidence::SOFT_DIRTY, change: Some(EventKind::SoftDirty), of: None }),
     ..PLAIN
 };
 
@@ -127,6 +139,14 @@ const MAP_COUNT: Definition = Definition {
         Some(_) if page.count_is_average => Answer::Unknown(Gap::Average),
         count => of_frame_or(page, count, Gap::Hidden),
     },
+    sampled: Some(Sampled {
+        need: Evidence::COUNTS,
+        change: Some(EventKind::MapCountChanged),
+        of: Some(|facts| match facts.map_count {
+            Some(_) if facts.map_count_average => Answer::Unknown(Gap::Average),
+            count => count.map_or(Answer::None, Answer::Is),
+        }),
+    }),
     ..PLAIN
 };
 
@@ -139,6 +159,8 @@ const REF_COUNT: Definition = Definition {
         holders => of_frame(page, holders.map(|holders| holders.references.into())),
     },
     absent: "no record",
+    // Large folios may each have another number.
+    most_groups: Some(20),
     ..PLAIN
 };
 

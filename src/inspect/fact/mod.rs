@@ -12,11 +12,11 @@ use super::address_space::AddressSpace;
 use super::filter::require_of_frames;
 use super::page::{Evidence, Page};
 use super::region::ViewedRegion;
-use crate::kernel::{Key, PageFact, PageField, ValueType};
+use crate::kernel::{Key, PageFact, PageField, PageFlags, ValueType, page_flags};
 use crate::process::Machine;
-use crate::report::{Fact, Reason};
+use crate::report::{EventKind, Fact, PageFacts, Reason};
 pub use answer::Answer;
-use answer::{Here, Subject};
+use answer::{Here, Sampled, Subject};
 pub use gap::Gap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -157,6 +157,50 @@ impl FactReader {
     pub(super) fn region(&self, index: Option<usize>) -> Option<&ViewedRegion> {
         self.subject.space.as_ref()?.regions().get(index?)
     }
+}
+
+/// The facts whose changes samples show on request, in the order of the kinds of change.
+pub fn changing_facts() -> impl Iterator<Item = PageFact> {
+    let of = |kind| PageFact::ALL.iter().copied().find(|fact| fact.change() == Some(kind));
+    EventKind::ALL.iter().filter_map(move |&kind| of(kind))
+}
+
+impl PageFact {
+    fn sampled(self) -> Option<&'static Sampled> {
+        self.definition().sampled.as_ref()
+    }
+
+    /// Of how many groups by it rows are shown if nothing else is asked for, the largest; `None` for all.
+    pub fn most_groups(self) -> Option<u64> {
+        self.definition().most_groups
+    }
+
+    /// The kind of change that samples show of this fact alone, if there is one.
+    pub fn change(self) -> Option<EventKind> {
+        self.sampled()?.change
+    }
+
+    /// What samples read to hold it; `None` if they do not hold it.
+    pub fn need_of_samples(self) -> Option<Evidence> {
+        Some(self.sampled()?.need)
+    }
+}
+
+/// What `field` is before or after a change; `None` where changes do not have it.
+pub fn answer_of_change(field: PageField, facts: &PageFacts) -> Option<Answer> {
+    let answer = (field.fact().sampled()?.of?)(facts);
+    Some(match (field, answer) {
+        (PageField::State(state), Answer::Is(value)) => Answer::Is((value == state as u64).into()),
+        (PageField::Flag(flag), Answer::Is(bits)) => {
+            Answer::Is(page_flags::holds(flag, PageFlags::from_bits_retain(bits)).into())
+        }
+        (_, answer) => answer,
+    })
+}
+
+/// Whether changes have the value of `field`, if samples hold it.
+pub fn is_of_changes(field: PageField) -> bool {
+    field.fact().sampled().is_some_and(|sampled| sampled.of.is_some())
 }
 
 /// Why it is unknown whether a present page is mapped only there.

@@ -208,8 +208,8 @@ pub struct SharedPages {
 impl Snapshot {
     /// Begins a snapshot of `spans`. In `extra`, [`Evidence::FLAGS`] and [`Evidence::COUNTS`] keep flags and map
     /// counts, and [`Evidence::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`AddressSpace::require`]
-    /// first. [`Evidence::KINDS`] tells pages of zeros, where flags or the scan can be read. With `contents`,
-    /// resident pages are read and hashed.
+    /// first. [`Evidence::KINDS`] tells pages of zeros, where flags or the scan can be read. With `contents`, resident
+    /// pages are read and hashed.
     pub fn begin(space: &AddressSpace, spans: Vec<AddressRange>, extra: Evidence, contents: bool) -> OpenSnapshot {
         let total = spans.iter().map(|span| span.pages(space.page())).sum();
         OpenSnapshot {

@@ -7,11 +7,12 @@ use crate::budget::Budget;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{KernelBehaviour, SwapTypes};
 use crate::inspect::error::no_scan;
+use crate::inspect::fact::changing_facts;
 use crate::inspect::page::Evidence;
 use crate::inspect::region::ViewedRegion;
 use crate::inspect::sweep::Chunk;
 use crate::inspect::{Backing, Error, Result};
-use crate::kernel::AddressRange;
+use crate::kernel::{AddressRange, PageFact};
 use crate::process::{self, Categories, Liveness, Target};
 use crate::report::{EventKind, NetEffect, Reason};
 use std::sync::Arc;
@@ -30,7 +31,8 @@ impl Watcher {
     /// [`Evidence::FLAGS`], [`Evidence::COUNTS`] and [`Evidence::SOFT_DIRTY`] in `extra` show also changes of flags,
     /// map counts and soft-dirty bits. Check them with [`AddressSpace::require`] first.
     pub fn new(extra: Evidence) -> Watcher {
-        Watcher { extra: extra & (Evidence::FLAGS | Evidence::COUNTS | Evidence::SOFT_DIRTY), ..Watcher::default() }
+        let held: Evidence = changing_facts().filter_map(PageFact::need_of_samples).collect();
+        Watcher { extra: extra & held, ..Watcher::default() }
     }
 
     /// All samples will lie in `ranges`: of the regions, only those there and next to them are asked for.
@@ -99,20 +101,13 @@ impl Watcher {
             blind.push((EventKind::Split, no_scan()));
             blind.push((EventKind::Collapsed, no_scan()));
         }
-        if extra.contains(Evidence::FLAGS)
-            && let Err(reason) = &available.flags
-        {
-            blind.push((EventKind::FlagsChanged, reason.clone()));
-        }
-        if extra.contains(Evidence::COUNTS)
-            && let Err(reason) = &available.counts
-        {
-            blind.push((EventKind::MapCountChanged, reason.clone()));
-        }
-        if extra.contains(Evidence::SOFT_DIRTY)
-            && let Err(reason) = &available.soft_dirty
-        {
-            blind.push((EventKind::SoftDirty, reason.clone()));
+        for fact in changing_facts() {
+            if let (Some(kind), Some(need)) = (fact.change(), fact.need_of_samples())
+                && extra.contains(need)
+                && let Err(Error::Unknown { reason, .. }) = space.require(need)
+            {
+                blind.push((kind, reason));
+            }
         }
         blind
     }

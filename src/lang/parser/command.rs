@@ -265,22 +265,35 @@ pub(crate) fn after<'a, T>(
 
 /// Says how to write one of the words `T` that stands here without `with`.
 pub(crate) fn hint_at_missing_with<T: Worded>(input: Tokens<'_>) {
-    let word = input.first().map(|token| token.text).filter(|word| T::from_word(word).is_some());
-    if let Some(word) = word {
+    hint_at_missing_with_of(input, |word| T::from_word(word).is_some());
+}
+
+/// The same for words that `is` knows.
+pub(crate) fn hint_at_missing_with_of(input: Tokens<'_>, is: impl Fn(&str) -> bool) {
+    if let Some(word) = input.first().map(|token| token.text).filter(|word| is(word)) {
         input.hint(format!("put `with` before it: `with {word}`"));
     }
 }
 
 /// Words with commas between them, each kept once.
 pub(crate) fn list_once<T: Worded + PartialEq>(input: Tokens<'_>) -> Parsed<'_, Vec<T>> {
-    let (behind, kinds) = with_commas(one_of).parse(input)?;
-    let mut once = Vec::new();
-    for kind in kinds {
-        if !once.contains(&kind) {
-            once.push(kind);
+    each_once(one_of)(input)
+}
+
+/// What `parser` takes, with commas between, each kept once.
+pub(crate) fn each_once<'a, T: Clone + PartialEq>(
+    parser: impl Fn(Tokens<'a>) -> Parsed<'a, T>,
+) -> impl Fn(Tokens<'a>) -> Parsed<'a, Vec<T>> {
+    move |input| {
+        let (behind, kinds) = with_commas(&parser).parse(input)?;
+        let mut once = Vec::new();
+        for kind in kinds {
+            if !once.contains(&kind) {
+                once.push(kind);
+            }
         }
+        Ok((behind, once))
     }
-    Ok((behind, once))
 }
 
 /// `/FMT` of `print`: a letter.

@@ -23,15 +23,16 @@ use nom::combinator::cut;
 
 pub(crate) use super::lexer::{Token, TokenKind, unescape};
 pub(crate) use command::{
-    Raw, address, after, arguments as command_arguments, arguments_of, clause, command_name, end_of_text, format,
-    hint_at_missing_with, layout, list_once, listed, option, part, part_of_name, part_to_comma, pattern, range, raw,
-    raw_text, search, setting, setting_value, snapshot_file, split_text, value, watched, with_how,
+    Raw, address, after, arguments as command_arguments, arguments_of, clause, command_name, each_once, end_of_text,
+    format, hint_at_missing_with, hint_at_missing_with_of, layout, list_once, listed, option, part, part_of_name,
+    part_to_comma, pattern, range, raw, raw_text, search, setting, setting_value, snapshot_file, split_text, value,
+    watched, with_how,
 };
 pub(crate) use expression::{expression, filter, page_filter, place, span_with};
 pub use fault::suffixes;
 pub(crate) use input::{
-    Failed, Parsed, Tokens, count, cut_or_name, cut_to, is_mark, many, mark, number, one_of, silent_mark, silent_word, time,
-    variable, with_commas, word,
+    Failed, Parsed, Tokens, count, cut_or_name, cut_to, is_mark, many, mark, number, one_of, silent_mark, silent_word,
+    time, variable, with_commas, word,
 };
 pub use input::{Language, Syntax};
 pub(crate) use names::{key, later, quoted_text, snapshot_name, symbol, text};

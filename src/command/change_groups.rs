@@ -1,0 +1,62 @@
+//! The facts that samples hold, for `watch` and `diff`: which changes can be asked for, by which facts changes can be
+//! grouped, and in which group a change is.
+
+use super::Error;
+use crate::eval;
+use crate::inspect::fact::{answer_of_change, changing_facts, is_of_changes};
+use crate::inspect::{Answer, Evidence, FactReader};
+use crate::kernel::{Key, PageFact, PageField};
+use crate::lang::parser::{Failed, Parsed, Tokens, word};
+use crate::lang::{FilterField, WrittenKey};
+use crate::report::PageFacts;
+
+/// The key that was written. Samples that read `held` have its value; `more` says how to make them read more.
+///
+/// # Errors
+/// No flag has this name. The samples do not hold the fact: the hint is what to type.
+pub(super) fn key_of_changes(
+    written: &WrittenKey,
+    held: Evidence,
+    more: impl Fn(PageFact) -> String,
+) -> Result<Key, Error> {
+    let key = eval::key(written)?;
+    let Key::Page(field) = key else {
+        return Ok(key);
+    };
+    let message = format!("changes cannot be grouped by `{key}`: it was not sampled");
+    match field.fact().need_of_samples() {
+        Some(need) if is_of_changes(field) && held.contains(need) => Ok(key),
+        Some(_) if is_of_changes(field) => Err(Error::refused(message, more(field.fact()))),
+        _ => Err(Error::refused(message, as_they_are(field.fact()))),
+    }
+}
+
+/// A fact whose changes samples show on request.
+pub(super) fn changing_fact(input: Tokens<'_>) -> Parsed<'_, PageFact> {
+    let mut words = changing_facts().map(|fact| Ok((word(fact.row().word)(input)?.0, fact)));
+    words.find_map(Result::<_, nom::Err<Failed>>::ok).ok_or_else(|| {
+        let typed = input.first().and_then(|token| PageField::from_name(token.text));
+        typed.into_iter().for_each(|field| input.hint(as_they_are(field.fact())));
+        nom::Err::Error(Failed)
+    })
+}
+
+/// What to type for a fact that samples do not hold.
+pub(super) fn as_they_are(fact: PageFact) -> String {
+    let word = fact.row().word;
+    if fact.row().is_key {
+        format!("`walk RANGE by {word}` counts the pages as they are now")
+    } else {
+        format!("`walk RANGE where {word} …` lists the pages as they are now")
+    }
+}
+
+/// The group of a change of pages: by what they are after it. `None` for a change of a region.
+pub(super) fn group_of_change(field: PageField, after: Option<&PageFacts>) -> Option<Answer> {
+    answer_of_change(field, after?)
+}
+
+/// The name of such a group.
+pub(super) fn name_of_group(reader: &FactReader, field: PageField, answer: Answer) -> String {
+    reader.shown(field, answer).0
+}

@@ -11,8 +11,8 @@ use super::region::ViewedRegion;
 use super::table_entry::table_entry;
 use super::{Error, Result};
 use crate::kernel::{
-    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PhysicalAddress, Region, State, SwapEntry, TableEntry,
-    VirtualAddress,
+    AddressRange, FrameNumber, Kind, PageFlags, PageMapEntry, PageSize, PhysicalAddress, Region, State, SwapEntry,
+    TableEntry, VirtualAddress,
 };
 use crate::process::{BackingContent, Categories, Target};
 use crate::report::{Fact, FolioMapping, FramePlace, KernelRecord, Reason};
@@ -187,28 +187,16 @@ impl AddressSpace {
         let process = &self.target().process;
         let entry = reading.entry.unwrap_or_default();
         let place: Option<RegionFacts> = viewed.map(|viewed| self.region_facts(viewed));
-        // The page map shows nothing of a device mapping, but something is mapped there.
         let is_hidden = place.is_some_and(|place| place.is_pfn_mapped) && entry.is_empty();
-        let no_frame = || {
-            if is_hidden {
-                Reason::NotOnThisKernel("the page map does not show the frames of device mappings (VM_PFNMAP)".into())
-            } else {
-                Reason::NotApplicable("no frame is mapped here")
-            }
-        };
         let table_entry = table_entry(self.target(), size.index(address), entry, is_hidden);
         let in_table = table_entry.as_ref().and_then(|entry| entry.as_ref().ok()).map(|entry| entry.frame);
-        let device_frame = in_table.filter(|_| is_hidden);
-        let frame = match (entry.is_present(), entry.frame().or(device_frame)) {
-            (_, Some(frame)) => Ok(frame),
-            (true, None) => Err(Reason::FrameHidden),
-            (false, None) => Err(no_frame()),
-        };
+        let here = FrameHere { entry, is_hidden, of_device: in_table.filter(|_| is_hidden) };
+        let (frame, device_frame) = (here.frame(), here.of_device);
         let machine = &self.target().machine;
         let FrameDetail { flags, map_count, folio, record, place: frame_place } = frame_detail(machine, &frame);
         let folio = match folio {
             // How much of it is mapped here, the page map does not show.
-            Ok(_) if device_frame.is_some() => Err(no_frame()),
+            Ok(_) if device_frame.is_some() => Err(here.none()),
             Ok(folio) => Ok((folio, self.folio_mapping(address, viewed, folio, reading)?)),
             Err(reason) => Err(reason),
         };
@@ -233,13 +221,10 @@ impl AddressSpace {
             }
             // A hugetlb page with failed memory is still huge.
             (State::Hwpoison, Some(categories)) if categories.contains(Categories::HUGE) => Ok(true),
-            _ => Err(no_frame()),
+            _ => Err(here.none()),
         };
         let page = Page {
-            address: size.floor(address),
-            pages: 1,
             entry,
-            states,
             kind,
             flags: known_flags,
             map_count: known_count,
@@ -247,39 +232,22 @@ impl AddressSpace {
             huge: huge.clone().ok(),
             count_is_average: is_average(machine, known_flags, known_count),
             order: folio.as_ref().ok().map(|(folio, _)| folio.order),
-            zone: None,
-            cgroup: None,
-            holders: None,
-            table: None,
             device_frame,
             content: reading.content.clone().ok(),
             slot: evidence.slot,
-            heap: None,
+            ..Page::new(size.floor(address), states)
         };
-        let offset = size.offset(address);
-        let in_table = device_frame.and_then(|frame| frame.physical(size));
-        let physical = match (state, viewed.and_then(|viewed| viewed.physical_base().zip(Some(viewed)))) {
-            (State::PfnMapped, _) if in_table.is_some() => {
-                in_table.and_then(|start| start.checked_add(offset)).ok_or_else(no_frame)
-            }
-            (State::PfnMapped, Some(_)) if place.is_some_and(|place| place.may_be_copied) => Err(copied_or_not()),
-            (State::PfnMapped, Some((base, viewed))) => {
-                base.checked_add(address.get() - viewed.range().start().get()).ok_or_else(no_frame)
-            }
-            (State::PfnMapped, None) => Err(Reason::NotOnThisKernel(
-                "the kernel hides the frames of VM_PFNMAP mappings, and the mapped file does not show them".into(),
-            )),
-            _ => frame.clone().and_then(|frame| {
-                let start = frame.physical(size).ok_or_else(no_frame)?;
-                start.checked_add(offset).ok_or_else(no_frame)
-            }),
+        let may_be_copied = place.is_some_and(|place| place.may_be_copied);
+        let physical = match state {
+            State::PfnMapped if device_frame.is_none() => here.of_driver(address, viewed, may_be_copied),
+            _ => here.physical(address, size),
         };
         Ok(PageDetail {
             address,
             exclusive: match (state, page.exclusive()) {
                 (State::Present, Some(exclusive)) => Ok(exclusive),
                 (State::Present, None) => Err(why_not_exclusive(&page).reason(&map_count.clone().map(drop))),
-                _ => Err(no_frame()),
+                _ => Err(here.none()),
             },
             content: reading.content.clone(),
             write_tracked: reading
@@ -397,6 +365,57 @@ impl AddressSpace {
         let below =
             above.checked_sub(1).and_then(|below| regions.get(below)).filter(|region| region.range.end() <= address);
         Ok((below.map(|region| (*region).clone()), regions.get(above).map(|region| (*region).clone())))
+    }
+}
+
+/// What the page map and the page tables show of the frame at an address.
+struct FrameHere {
+    entry: PageMapEntry,
+    /// Whether something is mapped of which the page map shows nothing: memory of a device.
+    is_hidden: bool,
+    /// The frame of such a mapping, from page tables.
+    of_device: Option<FrameNumber>,
+}
+
+impl FrameHere {
+    fn frame(&self) -> Fact<FrameNumber> {
+        let hidden = || if self.entry.is_present() { Reason::FrameHidden } else { self.none() };
+        self.entry.frame().or(self.of_device).ok_or_else(hidden)
+    }
+
+    /// Why there is no frame.
+    fn none(&self) -> Reason {
+        if self.is_hidden {
+            Reason::NotOnThisKernel("the page map does not show the frames of device mappings (VM_PFNMAP)".into())
+        } else {
+            Reason::NotApplicable("no frame is mapped here")
+        }
+    }
+
+    /// The physical address of the byte at `address`.
+    fn physical(&self, address: VirtualAddress, size: PageSize) -> Fact<PhysicalAddress> {
+        let start = self.frame()?.physical(size);
+        let byte = start.and_then(|start| start.checked_add(size.offset(address)));
+        byte.ok_or_else(|| self.none())
+    }
+
+    /// The physical address of a byte that a driver has mapped without a frame, as the mapped file shows it.
+    fn of_driver(
+        &self,
+        address: VirtualAddress,
+        viewed: Option<&ViewedRegion>,
+        may_be_copied: bool,
+    ) -> Fact<PhysicalAddress> {
+        match viewed.and_then(|viewed| viewed.physical_base().zip(Some(viewed))) {
+            Some(_) if may_be_copied => Err(copied_or_not()),
+            Some((base, viewed)) => {
+                let into = address.get() - viewed.range().start().get();
+                base.checked_add(into).ok_or_else(|| self.none())
+            }
+            None => Err(Reason::NotOnThisKernel(
+                "the kernel hides the frames of VM_PFNMAP mappings, and the mapped file does not show them".into(),
+            )),
+        }
     }
 }
 

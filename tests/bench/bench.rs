@@ -18,6 +18,7 @@ mod measure;
 mod ours;
 mod peers;
 mod questions;
+mod slopes;
 mod subject;
 mod symbols;
 mod table;

@@ -129,6 +129,25 @@ pub fn three_files(pid: u32, range: (u64, u64), runs: &[(u64, u64)]) {
     }
 }
 
+/// The entries of a range, and the flags of its frames in the order of frames.
+pub fn entries_and_flags(pid: u32, range: (u64, u64), runs: &[(u64, u64)]) {
+    entries(pid, range);
+    let mut buffer = vec![0; READ_WORDS];
+    let file = File::open("/proc/kpageflags").expect("to be root");
+    for &(first, end) in runs {
+        words(&file, first, end, &mut buffer, |words| {
+            black_box(words);
+        });
+    }
+}
+
+/// The sums of a process, before and after a count.
+pub fn rollups(pid: u32) {
+    for _ in 0..2 {
+        black_box(std::fs::read(format!("/proc/{pid}/smaps_rollup")).expect("its sums"));
+    }
+}
+
 /// The flags of all frames of the machine; returns how many there are.
 pub fn all_flags() -> u64 {
     let file = File::open("/proc/kpageflags").expect("to be root");

@@ -33,6 +33,17 @@ impl Times {
         Times(self.0.iter().zip(&other.0).map(|(a, b)| a.saturating_sub(*b)).collect()).median()
     }
 
+    /// How much longer than `smaller`, which is of `pages` pages less: for each page, round by round.
+    pub fn slope(&self, smaller: &Times, pages: u64) -> Times {
+        let of = |(a, b): (&Duration, &Duration)| a.saturating_sub(*b).div_f64(pages as f64);
+        Times(self.0.iter().zip(&smaller.0).map(of).collect())
+    }
+
+    /// Both together.
+    pub fn and(&self, other: &Times) -> Times {
+        Times(self.0.iter().zip(&other.0).map(|(a, b)| *a + *b).collect())
+    }
+
     /// All times multiplied by `times`.
     pub fn scaled(&self, times: f64) -> Times {
         Times(self.0.iter().map(|time| time.mul_f64(times)).collect())
@@ -78,8 +89,16 @@ fn now(clock: Clock) -> Duration {
 }
 
 /// Runs all in turn: one round to warm up, then `rounds` rounds.
-pub fn in_turn<const N: usize>(rounds: usize, mut contenders: [&mut dyn FnMut(); N]) -> [Times; N] {
-    let clock = Clock::from_environment();
+pub fn in_turn<const N: usize>(rounds: usize, contenders: [&mut dyn FnMut(); N]) -> [Times; N] {
+    by_clock(Clock::from_environment(), rounds, contenders)
+}
+
+/// The same by CPU time.
+pub fn cpu_in_turn<const N: usize>(rounds: usize, contenders: [&mut dyn FnMut(); N]) -> [Times; N] {
+    by_clock(Clock::Processor, rounds, contenders)
+}
+
+fn by_clock<const N: usize>(clock: Clock, rounds: usize, mut contenders: [&mut dyn FnMut(); N]) -> [Times; N] {
     let mut times = [const { Times(Vec::new()) }; N];
     for round in 0..=rounds {
         for (contender, times) in contenders.iter_mut().zip(&mut times) {

@@ -29,6 +29,7 @@ pub const ALL: &[Question] = &[
     ("p plugin", super::gdb::plugin),
     ("s symbols", super::symbols::symbols),
     ("t snapshots", snapshots),
+    ("v slopes", super::slopes::slopes),
     ("w watch", watch),
 ];
 

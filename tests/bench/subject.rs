@@ -13,6 +13,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("small", |arguments| small(number(arguments, 0))),
     ("in_order", |arguments| in_order(number(arguments, 0))),
     ("shuffled", |arguments| shuffled(number(arguments, 0))),
+    ("churned", |arguments| churned(number(arguments, 0))),
     ("huge", |arguments| huge(number(arguments, 0))),
     ("partly", |arguments| partly(number(arguments, 0))),
     ("reserved", |arguments| {
@@ -128,6 +129,21 @@ fn shuffled(len: usize) {
         // SAFETY: within the mapping.
         unsafe { memory.add(number * page).write_volatile(1) };
     }
+    say(memory, len);
+    wait();
+}
+
+/// The same, of which every third page was freed and filled again: few frames follow each other.
+fn churned(len: usize) {
+    let memory = map(len);
+    advise(memory, len, libc::MADV_NOHUGEPAGE);
+    let page = page_bytes() as usize;
+    write(memory, len, page);
+    for offset in (0..len).step_by(3 * page) {
+        // SAFETY: within the mapping.
+        advise(unsafe { memory.add(offset) }, page, libc::MADV_DONTNEED);
+    }
+    write(memory, len, page);
     say(memory, len);
     wait();
 }

@@ -96,6 +96,7 @@ fn time(time: Duration) -> String {
     match time.as_secs_f64() {
         long if long >= 1.0 => format!("{long:.2} s"),
         middle if middle >= 1e-3 => format!("{:.2} ms", middle * 1e3),
-        short => format!("{:.0} us", short * 1e6),
+        short if short >= 1e-6 => format!("{:.0} us", short * 1e6),
+        shortest => format!("{:.1} ns", shortest * 1e9),
     }
 }

@@ -7,9 +7,10 @@ use super::error::no_scan;
 use super::kernel_record;
 use super::page::{Evidence, Page};
 use super::region::ViewedRegion;
+use super::sweep::probed;
 use super::table_entry;
 use super::{Error, Result};
-use crate::kernel::{AddressRange, FrameNumber};
+use crate::kernel::AddressRange;
 use crate::process::{self, Categories, Machine};
 use crate::report::{Fact, Reason};
 use std::sync::Arc;
@@ -100,12 +101,14 @@ pub struct Question {
     /// The pages for which `need` is read. All pages come, and the caller filters them. A page that the filter
     /// does not keep may have only what the filter needs.
     pub(super) filter: Option<Filter>,
+    /// What is not needed of plain memory: see [`ViewedRegion::is_plain_memory`].
+    pub(super) spared: Evidence,
 }
 
 impl Question {
     /// Reads what `filter` needs of all pages, and `need` of the pages that it keeps.
     pub fn of_kept(filter: &Filter, need: Evidence) -> Self {
-        Question { need: need | filter.need(), filter: Some(filter.clone()) }
+        Question { need: need | filter.need(), filter: Some(filter.clone()), spared: Evidence::empty() }
     }
 
     /// The same with an optional filter: without one, `need` is of all pages.
@@ -114,6 +117,16 @@ impl Question {
             Some(filter) => Question::of_kept(filter, need),
             None => need.into(),
         }
+    }
+
+    /// The same, which needs no `spared` of memory without a file that only this process has.
+    pub(super) fn sparing(self, spared: Evidence) -> Self {
+        Question { spared, ..self }
+    }
+
+    /// Whether something is not needed of the pages of a region.
+    pub(super) fn spares(&self, viewed: Option<&ViewedRegion>) -> bool {
+        !self.spared.is_empty() && viewed.is_some_and(ViewedRegion::is_plain_memory)
     }
 
     /// Whether the filter keeps the page, or why it has no answer.
@@ -140,8 +153,11 @@ impl Question {
         }
     }
 
-    /// Whether the scan, and not flags, has to distinguish the zero page from anonymous memory.
-    pub(super) fn scans_for_zero(&self, first: Evidence) -> bool {
+    /// Whether the scan, and not flags, has to distinguish the zero page from anonymous memory of a region.
+    pub(super) fn scans_for_zero(&self, first: Evidence, viewed: Option<&ViewedRegion>) -> bool {
+        if self.spares(viewed) && self.need.contains(Evidence::KINDS) && self.spared.contains(Evidence::FLAGS) {
+            return true;
+        }
         let scans = |need: Evidence| need.contains(Evidence::KINDS) && !need.contains(Evidence::FLAGS);
         let by_filter = |filter: &Filter| filter.need().contains(Evidence::KINDS);
         scans(self.need) || scans(first) && self.filter.as_ref().is_some_and(by_filter)
@@ -150,13 +166,12 @@ impl Question {
 
 impl From<Evidence> for Question {
     fn from(need: Evidence) -> Self {
-        Question { need, filter: None }
+        Question { need, filter: None, spared: Evidence::empty() }
     }
 }
 
-/// How errors name [`Evidence::ZONES`] and [`Evidence::CGROUPS`].
+/// How errors name [`Evidence::ZONES`].
 const ZONES: &str = "zones and nodes of frames";
-const CGROUPS: &str = "memory cgroups of frames";
 /// Those that the kernel's own records give.
 const REFERENCES: &str = "references of frames";
 const PINS: &str = "pins of frames";
@@ -178,15 +193,6 @@ impl AddressSpace {
         } else {
             Ok(())
         };
-        let cgroups = if need.contains(Evidence::CGROUPS) {
-            available.frames.clone().and_then(|()| {
-                let machine = &self.target().machine;
-                let read = machine.frame_cgroups(FrameNumber::new(1), &mut [0]);
-                read.map(drop).map_err(Reason::from)
-            })
-        } else {
-            Ok(())
-        };
         let records = if need.intersects(Evidence::RECORDS) {
             available.frames.clone().and_then(|()| kernel_record::require(&self.target().machine, need))
         } else {
@@ -197,6 +203,13 @@ impl AddressSpace {
         } else {
             Ok(())
         };
+        for (_, what, read) in probed(need, &self.target().machine) {
+            available
+                .frames
+                .clone()
+                .and_then(|()| read.map_err(Reason::from))
+                .map_err(|reason| Error::Unknown { what, reason })?;
+        }
         let facts = [
             (Evidence::TABLES, "page-table entries", &tables),
             (Evidence::DEVICE_FRAMES, "frames of device mappings", &tables),
@@ -204,7 +217,6 @@ impl AddressSpace {
             (Evidence::PINS, PINS, &records),
             (Evidence::ORDER, "the orders of folios", &available.flags),
             (Evidence::ZONES, ZONES, &zones),
-            (Evidence::CGROUPS, CGROUPS, &cgroups),
             (Evidence::FRAMES, "frame numbers", &available.frames),
             (Evidence::FLAGS, "page flags", &available.flags),
             (Evidence::COUNTS, "map counts", &available.counts),
@@ -265,9 +277,8 @@ pub fn require_of_frames(need: Evidence, machine: &Machine) -> Result<()> {
     if need.contains(Evidence::ZONES) {
         require_known(ZONES, machine.zones())?;
     }
-    if need.contains(Evidence::CGROUPS) {
-        let read = machine.frame_cgroups(FrameNumber::new(1), &mut [0]);
-        require_known(CGROUPS, read)?;
+    for (_, what, read) in probed(need, machine) {
+        require_known(what, read)?;
     }
     if need.intersects(Evidence::RECORDS) {
         let what = if need.contains(Evidence::PINS) { PINS } else { REFERENCES };
@@ -276,14 +287,8 @@ pub fn require_of_frames(need: Evidence, machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-/// Fails if `machine` does not show the paths of cgroups.
-pub fn require_cgroup_paths(machine: &Machine) -> Result<()> {
-    /// The inode of no cgroup: the kernel counts them from 1.
-    const NO_CGROUP: u64 = 0;
-    require_known("the paths of memory cgroups", machine.cgroup_path(NO_CGROUP))
-}
-
-fn require_known<T>(what: &'static str, answer: process::Result<T>) -> Result<()> {
+/// Fails if the machine did not give the answer about `what`.
+pub(super) fn require_known<T>(what: &'static str, answer: process::Result<T>) -> Result<()> {
     let unknown = |error: process::Error| Error::Unknown { what, reason: error.into() };
     answer.map(drop).map_err(unknown)
 }

@@ -3,7 +3,7 @@
 use super::Result;
 use super::filter::Question;
 use super::folio::Folio;
-use super::hidden_words::{UNREAD, hide, why_hidden};
+use super::hidden_words::{UNREAD, common_word, hide, same_word, why_hidden};
 use super::holders::FrameHolders;
 use super::kernel_record::{self, BEYOND_MEMORY, kernel_record};
 use super::ordered_pool::{Pool, TaskSize, Work};
@@ -57,25 +57,16 @@ impl FrameRow {
     pub fn as_page(&self, machine: &Machine) -> Page {
         const PRESENT: u64 = 1 << 63;
         Page {
-            address: VirtualAddress::default(),
             pages: self.frames,
             entry: PageMapEntry::new(PRESENT | self.first.get()),
-            states: State::Present.into(),
-            kind: None,
             flags: self.flags,
             map_count: self.map_count,
-            own_mappings: 0,
-            huge: None,
             count_is_average: is_average(machine, self.flags, self.map_count),
             order: self.order,
             zone: self.zone,
             cgroup: self.cgroup,
-            table: None,
-            device_frame: None,
             holders: self.holders,
-            content: None,
-            slot: None,
-            heap: None,
+            ..Page::new(VirtualAddress::default(), State::Present.into())
         }
     }
 }
@@ -306,22 +297,6 @@ impl FrameBatch {
             at += frames;
         }
     }
-}
-
-/// The same of words of which some are [`UNREAD`].
-#[inline]
-pub(super) fn same_word(words: &[u64], at: usize, frames: &mut usize) -> Option<u64> {
-    common_word(words, at, frames).filter(|&word| word != UNREAD)
-}
-
-/// The word at `at`, if it was read. Cuts `frames` to those with the same word.
-#[inline]
-pub(super) fn common_word<T: Copy + PartialEq>(words: &[T], at: usize, frames: &mut usize) -> Option<T> {
-    let words = words.get(at..)?;
-    let first = words.first()?;
-    let words = words.iter().take(*frames);
-    *frames = words.take_while(|&word| word == first).count();
-    Some(*first)
 }
 
 /// The zone of a frame, and the first frame of the next zone.

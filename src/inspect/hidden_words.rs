@@ -84,6 +84,22 @@ pub(super) fn known_words(
     }
 }
 
+/// [`common_word`] of words of which some are [`UNREAD`].
+#[inline]
+pub(super) fn same_word(words: &[u64], at: usize, frames: &mut usize) -> Option<u64> {
+    common_word(words, at, frames).filter(|&word| word != UNREAD)
+}
+
+/// The word at `at`, if it was read. Cuts `frames` to those with the same word.
+#[inline]
+pub(super) fn common_word<T: Copy + PartialEq>(words: &[T], at: usize, frames: &mut usize) -> Option<T> {
+    let words = words.get(at..)?;
+    let first = words.first()?;
+    let words = words.iter().take(*frames);
+    *frames = words.take_while(|&word| word == first).count();
+    Some(*first)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

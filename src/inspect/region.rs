@@ -33,6 +33,11 @@ impl ViewedRegion {
         self.region.range
     }
 
+    /// Whether it is private memory that no file and no driver is behind: the heap, stacks, what malloc maps.
+    pub(super) fn is_plain_memory(&self) -> bool {
+        self.backing == Backing::Anonymous && self.region.inode == 0 && !self.region.permissions.shared
+    }
+
     /// Why the content of untouched pages is unknown, once a sweep has asked for it in vain.
     pub fn why_content_unknown(&self) -> Option<&Reason> {
         self.lacks_content.get()

@@ -135,7 +135,8 @@ Rss does not count hugetlb pages, page tables, swap, pages of zeros, guard pages
 kernel ([vvar]). The summary lists them apart. A core does not show which pages are pages of zeros: its sum is `at most`.
 
 For a whole process, the sums are compared with smaps_rollup, which is read before and after. They are equal if the \
-process is stopped. In a running process they may differ by what changed in between.
+process is stopped. In a running process they may differ by what changed in between. If smaps_rollup shows that nothing \
+is merged or lazily freed, page flags are read only of files, shared memory and drivers.
 
 Without frame numbers the page map and smaps still show most of it. What cannot be split is in a class of its own, \
 `here or shared` or `unknown`.
@@ -244,7 +245,8 @@ what the processes use otherwise.",
         let sink = &mut *context.sink;
         let mut sum =
             AccountSum { space: &space, by, reader, region: 0, all: Account::default(), groups: BTreeMap::new() };
-        let accounting = space.account(&ranges, more, self.content).within(sink.budget());
+        let rollup = before.as_ref().and_then(|before| before.as_ref().ok());
+        let accounting = space.account_beside(rollup, &ranges, more, self.content).within(sink.budget());
         let (accounting, stopped) = sum.add_all(accounting, &ranges, symbols.as_mut(), sink)?;
         let is_closed = stopped == Some(Stopped::Closed);
         if !is_closed {

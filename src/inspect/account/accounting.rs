@@ -2,6 +2,7 @@
 
 use super::super::Result;
 use super::super::address_space::AddressSpace;
+use super::super::filter::Question;
 use super::super::page::{Evidence, Page};
 use super::super::sweep::Sweep;
 use super::class::{CountingRules, MapTimes};
@@ -13,6 +14,7 @@ use super::zeros::ZeroPieces;
 use crate::budget::Budget;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, Kind, PageSize, State};
+use crate::process::Categories;
 use crate::report::{AccountClass, AccountMark, Fact, Reason};
 
 /// A step of an account.
@@ -71,7 +73,27 @@ impl AddressSpace {
     /// caller needs of each page. With `content`, it reads huge pages to find all-zero pieces in them, without a page
     /// fault. The space must have all regions ([`AddressSpace::of`]).
     pub fn account(&self, ranges: &[AddressRange], more: Evidence, content: bool) -> Accounting {
+        self.account_beside(None, ranges, more, content)
+    }
+
+    /// The same with the sums of the kernel (smaps_rollup) as they are now. They may show that no page is merged and
+    /// none lazily freed: then the flags of plain memory are not read.
+    pub fn account_beside(
+        &self,
+        rollup: Option<&Smaps>,
+        ranges: &[AddressRange],
+        more: Evidence,
+        content: bool,
+    ) -> Accounting {
         let need = Evidence::KINDS | Evidence::FRAMES | Evidence::FLAGS | Evidence::COUNTS | Evidence::HUGE | more;
+        let may_lock = self.target().process.locked_bytes() != Some(0);
+        let are_none = |field| rollup.is_some_and(|rollup| rollup.field(field) == Some(0));
+        // `LazyFree` came with Linux 4.12, `KSM` with Linux 6.6.
+        let none_freed = are_none("LazyFree");
+        let flags_tell_nothing = none_freed && (are_none("KSM") || !self.is_merging()) && !may_lock;
+        let is_asked = more.intersects(Evidence::FLAGS | Evidence::ORDER);
+        let scanned = self.availability().categories.contains(Categories::ZERO | Categories::HUGE);
+        let spared = if flags_tell_nothing && scanned && !is_asked { Evidence::FLAGS } else { Evidence::empty() };
         let overlaps = overlaps(self.regions());
         let hides_frames = self.availability().frames.is_err();
         let first = (!hides_frames && !overlaps.is_empty())
@@ -82,13 +104,14 @@ impl AddressSpace {
                 exact: self.target().machine.has_exact_map_counts(),
                 tails_show_flags: self.kernel() >= (6, 10),
                 have_counts_failed: self.kernel() >= (6, 9),
-                may_lock: self.target().process.locked_bytes() != Some(0),
+                may_lock,
+                none_freed: !spared.is_empty(),
             },
             budget: Budget::unlimited(),
             first,
             overlaps,
             times: (!hides_frames).then(FrameCounts::default),
-            pages: self.pages(ranges, self.obtainable(need) | Evidence::ENTRIES),
+            pages: self.pages(ranges, Question::from(self.obtainable(need) | Evidence::ENTRIES).sparing(spared)),
             zeros: content.then(ZeroPieces::default),
             current: None,
             counted: Vec::new(),

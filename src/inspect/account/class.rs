@@ -22,6 +22,8 @@ pub(super) struct CountingRules {
     /// Whether some region of the process may be locked. The flag of a frame may come from a lock of another process,
     /// as after a fork: children do not inherit locks.
     pub may_lock: bool,
+    /// Whether no page is lazily freed, as smaps_rollup shows.
+    pub none_freed: bool,
 }
 
 /// Who else maps a page of a file or of shared memory.
@@ -131,7 +133,8 @@ impl CountingRules {
             note(Marks::DIRTY, flagged(PageFlags::DIRTY));
         }
         if is_private_kind {
-            note(Marks::LAZILY_FREED, flags.map(PageFlags::is_lazily_freed));
+            let is_freed = if self.none_freed { Some(false) } else { flags.map(PageFlags::is_lazily_freed) };
+            note(Marks::LAZILY_FREED, is_freed);
         }
         let is_writable = viewed.region.permissions.write;
         match class {

@@ -6,7 +6,8 @@ use crate::kernel::smaps::Smaps;
 use crate::kernel::{Device, PageFlags, Region};
 use crate::process::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
 use crate::report::{AccountClass::*, AccountMark, BesideRss, Reason};
-use crate::source::WordFile;
+use crate::source::{File, WordFile};
+use std::sync::atomic::Ordering;
 
 fn account(world: World) -> (Account, Accounting) {
     let (_, target) = world.target();
@@ -231,4 +232,35 @@ fn locked_frames_count_only_in_locked_regions() {
     assert_eq!(locked(Some(&["rd", "wr", "lo"])), Some(4));
     assert_eq!(locked(Some(&["rd", "wr"])), Some(0));
     assert_eq!(locked(None), None);
+}
+
+/// Page flags of plain memory show what is merged, lazily freed or locked: smaps_rollup may say that nothing is.
+#[test]
+fn flags_of_plain_memory_are_not_read_for_nothing() {
+    let sums = |freed| smaps(&region(0, 1), &[("Rss", 24), ("LazyFree", freed), ("KSM", 0)]);
+    let read = |rollup: Option<Smaps>, locked: u64| {
+        let mut world = mapped_twice();
+        world.regions.lock().expect("its regions").push(region(0x1000, 16));
+        for page in 0..16 {
+            world.maps(0x1000 + page, 1, 0x9000 + 3 * page);
+        }
+        let begin = format!("State:\tS (sleeping)\nTgid:\t{}\nTracerPid:\t0\nUid:\t0\t0\t0\t0\n", world.pid);
+        world.texts.push((File::Status, format!("{begin}VmLck:\t{locked} kB\n")));
+        let (world, target) = world.target();
+        let space = AddressSpace::of(&target).expect("a space");
+        let before = world.flags_read.load(Ordering::Relaxed);
+        let mut accounting = space.account_beside(rollup.as_ref(), &space.spans(), Evidence::empty(), false);
+        let mut all = Account::default();
+        while let Some(step) = accounting.next().expect("an account") {
+            step.region.into_iter().for_each(|(_, one)| all.merge(one));
+        }
+        assert_eq!(pages(all.of(Anonymous)), 16);
+        assert_eq!(all.marked(Anonymous, AccountMark::LazilyFreed), Some(0));
+        assert_eq!(pages(all.marked(FileOthers, AccountMark::Dirty).expect("the flags of files")), 4);
+        world.flags_read.load(Ordering::Relaxed) - before
+    };
+    let of_all = read(None, 0);
+    assert!(read(Some(sums(0)), 0) + 16 <= of_all, "{of_all}");
+    assert_eq!(read(Some(sums(4)), 0), of_all, "some are lazily freed");
+    assert_eq!(read(Some(sums(0)), 4), of_all, "some may be locked");
 }

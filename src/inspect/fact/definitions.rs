@@ -1,6 +1,6 @@
 //! Each fact once: what it needs, its value, and how a value is shown.
 
-use super::super::filter::require_cgroup_paths;
+use super::super::filter::require_known;
 use super::super::frames::cgroup_path;
 use super::super::heap::HeapUse;
 use super::super::page::{Evidence, InZone, Page};
@@ -240,7 +240,10 @@ const CGROUP: Definition = Definition {
         0 => Ok(Vec::new()),
         inode => Ok(vec![cgroup_path(&subject.machine, inode)?.to_string().into_bytes()]),
     },
-    require_texts: require_cgroup_paths,
+    require_texts: |machine| {
+        // No cgroup has this inode: the kernel counts them from 1.
+        require_known("the paths of memory cgroups", machine.cgroup_path(0))
+    },
     ..PLAIN
 };
 

@@ -3,8 +3,8 @@
 
 use super::super::address_space::AddressSpace;
 use super::super::classify::{Backing, KernelBehaviour, PageObservation, RegionFacts, classify};
-use super::super::frames::common_word;
 use super::super::heap::uses::{HeapUse, HeapUses};
+use super::super::hidden_words::{common_word, same_word};
 use super::super::page::{Evidence, InZone, Page, huge_without_scan};
 use super::super::region::ViewedRegion;
 use super::super::states::StateSet;
@@ -92,10 +92,10 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Whether `words` has only the entries of single pages.
+    /// Whether `words` has only the entries of single pages, and perhaps their map counts.
     fn has_only_entries(&self, words: EntryWords<'_>) -> bool {
         let is_plain = self.zones.is_none() && self.heap.is_none();
-        is_plain && words.stride == 1 && words.marks.is_none() && words.columns.are_empty()
+        is_plain && words.stride == 1 && words.columns.are_only_counts()
     }
 
     /// `Some(false)` in a region without room for a huge mapping.
@@ -152,6 +152,8 @@ pub(super) struct PageStretch {
     pub region: Option<usize>,
     pub range: AddressRange,
     pub words: StretchWords,
+    /// What the question does not need of it.
+    pub spared: Evidence,
     /// The backing content of its untouched pages, when asked for.
     pub content: Vec<BackingRun>,
     /// Its untouched pages that are in swap, in address order.
@@ -183,7 +185,8 @@ impl PageStretches {
 
     /// Adds the next stretch.
     pub fn push(&mut self, region: Option<usize>, range: AddressRange, words: StretchWords) {
-        self.all.push(PageStretch { region, range, words, content: Vec::new(), slots: Vec::new() });
+        let (spared, content, slots) = (Evidence::empty(), Vec::new(), Vec::new());
+        self.all.push(PageStretch { region, range, words, spared, content, slots });
     }
 
     /// Marks a stretch of `entries` entries as huge mappings.
@@ -201,7 +204,7 @@ impl PageStretches {
             StretchWords::Present => ChunkContent::Present,
             StretchWords::Read { at, marks, stride } => ChunkContent::Read(EntryWords {
                 entries: self.entries.get(at.clone()).unwrap_or_default(),
-                columns: self.columns.slice(at),
+                columns: self.columns.slice(at, stretch.spared),
                 marks: marks.as_ref().and_then(|marks| self.marks.get(marks.clone())),
                 stride: *stride,
             }),
@@ -231,7 +234,8 @@ impl PageStretches {
 #[must_use = "iterators are lazy"]
 pub struct ChunkPages<'a> {
     pub(super) chunk: Chunk<'a>,
-    /// Whether entries of single pages are all that was read, and neighbours that are the same may come as one.
+    /// Whether entries of single pages, and perhaps map counts, are all that was read, and neighbours that are the same
+    /// may come as one.
     is_plain: bool,
     /// Index of the next entry, or of the next page of a stretch without entries.
     next: usize,
@@ -240,13 +244,21 @@ pub struct ChunkPages<'a> {
     /// The indexes of the next page's backing run and range of slots.
     pub(super) run: usize,
     pub(super) slot: usize,
-    /// The bits of the last plain entry without its frame, and their states and kind: mostly the next entry has the
-    /// same.
-    class: Option<(u64, StateSet, Option<Kind>)>,
+    /// The bits of the last plain entry without its frame, its categories, and their states and kind: mostly the next
+    /// entry has the same.
+    class: Option<PlainClass>,
     /// What is left of a huge mapping, or of neighbours that are wanted one by one.
     rest: Option<Page>,
     /// What the next page is for the heaps, and where that ends, as far as is known.
     heap: Option<(HeapUse, VirtualAddress)>,
+}
+
+/// The states and the kind of pages whose entries have the same bits and the same categories.
+#[derive(Clone, Copy)]
+struct PlainClass {
+    of: (u64, Option<Categories>),
+    states: StateSet,
+    kind: Option<Kind>,
 }
 
 impl<'a> Chunk<'a> {
@@ -273,14 +285,15 @@ impl Iterator for ChunkPages<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Page> {
-        match self.next_plain() {
-            Some(page) => Some(page),
+        // A page is large: it is made where the caller has it.
+        match self.plain_words() {
+            Some((words, entry)) => Some(self.plain_page(words, entry)),
             None => self.next_any(),
         }
     }
 }
 
-impl ChunkPages<'_> {
+impl<'a> ChunkPages<'a> {
     /// The next page, whatever was read of it. Not inlined, so that only the fast path of plain pages is.
     #[inline(never)]
     fn next_any(&mut self) -> Option<Page> {
@@ -369,11 +382,7 @@ impl ChunkPages<'_> {
             pages: alike as u64 * words.stride,
             entry,
             kind,
-            huge: categories
-                .filter(|_| self.chunk.need.contains(Evidence::HUGE))
-                .map(|categories| categories.contains(Categories::HUGE))
-                .or(self.chunk.never_huge())
-                .or_else(|| self.huge_unscanned(states, kind, flags)),
+            huge: self.huge(categories, states, kind, flags),
             zone,
             holders,
             content,
@@ -381,9 +390,7 @@ impl ChunkPages<'_> {
             ..Page::new(VirtualAddress::new(self.chunk.start.get() + into), states)
         };
         read.fill(&mut page);
-        page.count_is_average = !self.chunk.has_exact_counts
-            && page.map_count.is_some_and(|count| count > 0)
-            && flags.is_none_or(PageFlags::is_in_large_folio);
+        page.count_is_average = self.is_average(page.map_count, flags);
         if !parted {
             return Some(page);
         }
@@ -401,35 +408,70 @@ impl ChunkPages<'_> {
         is_asked.then(|| huge_without_scan(kind, flags)).flatten()
     }
 
-    /// A run of present pages of which only the entries were read: by far the most frequent, so this is the fast path.
+    /// The next entry, if it is present and nothing was read beside entries and perhaps map counts: by far the most
+    /// frequent, so this is the fast path.
     #[inline]
-    fn next_plain(&mut self) -> Option<Page> {
+    fn plain_words(&self) -> Option<(EntryWords<'a>, PageMapEntry)> {
         let ChunkContent::Read(words) = self.chunk.content else {
             return None;
         };
+        let &entry = words.entries.get(self.next)?;
+        (self.is_plain && entry.is_present()).then_some((words, entry))
+    }
+
+    /// The run of pages that begins with such an entry.
+    #[inline]
+    fn plain_page(&mut self, words: EntryWords<'a>, entry: PageMapEntry) -> Page {
         let first = self.next;
-        let entries = words.entries.get(first..)?;
-        let &entry = entries.first()?;
-        if !self.is_plain || !entry.is_present() {
-            return None;
-        }
-        let pages = count_alike(entries, 1);
-        self.next += pages;
-        let bits = entry.bits();
-        let (states, kind) = match self.class {
-            Some((last, states, kind)) if last == bits => (states, kind),
+        let (categories, limit) = self.categories(words, first);
+        let entries = words.entries.get(first..).unwrap_or_default();
+        let mut pages = count_alike(entries.get(..limit).unwrap_or(entries), 1);
+        let map_count = same_word(words.columns.of(Column::Counts), first, &mut pages);
+        let of = (entry.bits(), categories);
+        let PlainClass { states, kind, .. } = match self.class {
+            Some(class) if class.of == of => class,
             _ => {
-                let evidence = PageObservation::of(entry);
+                let evidence = PageObservation { categories, ..PageObservation::of(entry) };
                 let (states, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
-                self.class = Some((bits, states, kind));
-                (states, kind)
+                *self.class.insert(PlainClass { of, states, kind })
             }
         };
-        let chunk = &self.chunk;
-        Some(Page {
-            huge: chunk.never_huge().or_else(|| self.huge_unscanned(states, kind, None)),
-            ..chunk.page_with(first as u64, pages as u64, entry, states, kind)
-        })
+        // As in `decode`: zero pages with consecutive frames come one by one.
+        if kind == Some(Kind::Zero) && entry.frame().is_some() {
+            pages = 1;
+        }
+        self.next += pages;
+        let into = (first as u64) << self.chunk.size.shift();
+        let mut page = Page::new(VirtualAddress::new(self.chunk.start.get() + into), states);
+        page.pages = pages as u64;
+        page.entry = entry;
+        page.kind = kind;
+        page.huge = self.huge(categories, states, kind, None);
+        page.map_count = map_count;
+        page.count_is_average = self.is_average(map_count, None);
+        page
+    }
+
+    /// Whether a page is mapped huge: a scan tells, or the region has no room for it, or the flags exclude it.
+    #[inline]
+    fn huge(
+        &self,
+        categories: Option<Categories>,
+        states: StateSet,
+        kind: Option<Kind>,
+        flags: Option<PageFlags>,
+    ) -> Option<bool> {
+        let scanned = categories.filter(|_| self.chunk.need.contains(Evidence::HUGE));
+        let scanned = scanned.map(|categories| categories.contains(Categories::HUGE));
+        scanned.or(self.chunk.never_huge()).or_else(|| self.huge_unscanned(states, kind, flags))
+    }
+
+    /// Whether a map count may be an average, as far as the flags show.
+    #[inline]
+    fn is_average(&self, map_count: Option<u64>, flags: Option<PageFlags>) -> bool {
+        !self.chunk.has_exact_counts
+            && map_count.is_some_and(|count| count > 0)
+            && flags.is_none_or(PageFlags::is_in_large_folio)
     }
 
     /// The zone of the frame of `entry`; cuts `alike` where that ends.
@@ -474,6 +516,10 @@ fn count_alike(entries: &[PageMapEntry], stride: u64) -> usize {
         None => 0,
     };
     let expected = |index: usize| first.raw().wrapping_add(step.wrapping_mul(index as u64));
+    // Memory that was freed and filled again has runs of one page.
+    if entries.get(1).is_none_or(|second| second.raw() != expected(1)) {
+        return 1;
+    }
     let differs = |from: usize, entries: &[PageMapEntry]| {
         let entries = entries.iter().zip(from..);
         entries.fold(0, |differs, (entry, index)| differs | (entry.raw() ^ expected(index))) != 0

@@ -1,11 +1,11 @@
 //! What is read for each entry beside the entry itself: a column of words for each file or table.
 
-use super::super::frames::same_word;
 pub(in crate::inspect) use super::super::hidden_words::UNREAD;
+use super::super::hidden_words::same_word;
 use super::super::holders::FrameHolders;
 use super::super::page::{Evidence, Page};
 use crate::kernel::{FrameNumber, PageFlags, TableBits};
-use crate::process::WordFile;
+use crate::process::{self, Machine, WordFile};
 use std::ops::Range;
 
 /// A column of words.
@@ -44,12 +44,13 @@ impl Column {
         Column::DeviceFrames,
     ];
 
-    /// The file that has its words by frame, and what asks for it; `None` for what is found otherwise.
-    pub fn file(self) -> Option<(Evidence, WordFile)> {
+    /// The file that has its words by frame, what asks for it, and how errors name it; `None` for what is found
+    /// otherwise.
+    pub fn file(self) -> Option<(Evidence, WordFile, &'static str)> {
         match self {
-            Column::Flags => Some((Evidence::FLAGS, WordFile::FrameFlags)),
-            Column::Counts => Some((Evidence::COUNTS, WordFile::FrameCounts)),
-            Column::Cgroups => Some((Evidence::CGROUPS, WordFile::FrameCgroups)),
+            Column::Flags => Some((Evidence::FLAGS, WordFile::FrameFlags, "page flags")),
+            Column::Counts => Some((Evidence::COUNTS, WordFile::FrameCounts, "map counts")),
+            Column::Cgroups => Some((Evidence::CGROUPS, WordFile::FrameCgroups, "memory cgroups of frames")),
             Column::TailFlags | Column::Own | Column::Orders | Column::Tables | Column::DeviceFrames => None,
         }
     }
@@ -59,10 +60,25 @@ impl Column {
     pub fn plain(need: Evidence) -> impl Iterator<Item = (Column, WordFile)> {
         let of_files = Column::ALL.into_iter().filter(|&column| column != Column::Counts);
         of_files.filter_map(move |column| {
-            let (asked, file) = column.file()?;
+            let (asked, file, _) = column.file()?;
             need.contains(asked).then_some((column, file))
         })
     }
+}
+
+/// The files of words that `need` asks for and no other evidence stands for, each with how errors name it, and whether
+/// the machine shows it.
+pub(in crate::inspect) fn probed(
+    need: Evidence,
+    machine: &Machine,
+) -> impl Iterator<Item = (Evidence, &'static str, process::Result<()>)> {
+    let probed = need.difference(Evidence::FLAGS | Evidence::COUNTS);
+    Column::ALL.into_iter().filter_map(Column::file).filter(move |(asked, ..)| probed.contains(*asked)).map(
+        |(asked, file, what)| {
+            let read = machine.frame_words(file, FrameNumber::new(1), &mut [0]);
+            (asked, what, read.map(drop))
+        },
+    )
 }
 
 /// The columns of a batch: a column that was not read is empty or ends before the entry. The buffers are reused.
@@ -103,12 +119,18 @@ impl Columns {
         }
     }
 
-    /// The words of the entries `at`.
-    pub fn slice(&self, at: &Range<usize>) -> ColumnSlices<'_> {
-        ColumnSlices {
-            words: self.words.each_ref().map(|words| words.get(at.clone()).unwrap_or_default()),
-            holders: self.holders.get(at.clone()).unwrap_or_default(),
+    /// The words of the entries `at`, without those that they were spared.
+    pub fn slice(&self, at: &Range<usize>, spared: Evidence) -> ColumnSlices<'_> {
+        let mut words = self.words.each_ref().map(|words| words.get(at.clone()).unwrap_or_default());
+        if !spared.is_empty() {
+            for (words, column) in words.iter_mut().zip(Column::ALL) {
+                let of_flags = column == Column::TailFlags && spared.contains(Evidence::FLAGS);
+                if of_flags || column.file().is_some_and(|(asked, ..)| spared.contains(asked)) {
+                    *words = &[];
+                }
+            }
         }
+        ColumnSlices { words, holders: self.holders.get(at.clone()).unwrap_or_default() }
     }
 
     /// Adds `pages` words for an entry that stands for as many pages, and has its words at `slot`. Columns that were
@@ -154,9 +176,10 @@ impl<'a> ColumnSlices<'a> {
         self.words.get(column as usize).copied().unwrap_or_default()
     }
 
-    /// Whether nothing was read but entries, and what pmdb itself maps.
-    pub fn are_empty(&self) -> bool {
-        self.holders.is_empty() && self.words.iter().all(|words| words.is_empty())
+    /// Whether nothing was read beside entries but map counts.
+    pub fn are_only_counts(&self) -> bool {
+        let mut read = Column::ALL.iter().zip(&self.words).filter(|(_, words)| !words.is_empty());
+        self.holders.is_empty() && read.all(|(column, _)| *column == Column::Counts)
     }
 
     /// The words of entry `first`; cuts `alike` to as many entries as have the same.

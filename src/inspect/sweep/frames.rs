@@ -1,5 +1,6 @@
-//! The words of the frames of all stretches: read by sorted frame number, in runs, with small gaps read along. Of a huge
-//! mapping a few words stand for all of its pages where this is certain, and map counts correct bit 56 of each page.
+//! The words of the frames of all stretches: read by sorted frame number, in runs, with small gaps read along. Of a
+//! huge mapping a few words stand for all of its pages where this is certain, and map counts correct bit 56 of each
+//! page.
 
 use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
@@ -12,132 +13,10 @@ use super::chunk::{PageStretch, PageStretches, StretchWords};
 use super::columns::{Column, Columns, UNREAD};
 use super::huge;
 use super::plan::PlanStep;
+use super::wanted::{EntryChoice, WantedFrames};
 use crate::kernel::{FrameNumber, PageFlags, PageMapEntry};
 use crate::process::{self, Categories, Machine, Process, WordFile};
 use std::ops::Range;
-
-/// Frames that are cheaper to read along than to skip with a second system call (165 ns against 85 ns a frame).
-const GAP_FRAMES: u64 = 3;
-/// Frames of one read: 64 KiB.
-const READ_FRAMES: u64 = 8192;
-
-/// The entries of a batch whose frames are looked up.
-enum EntryChoice {
-    All,
-    /// Those that a filter keeps, by index of entry.
-    Some(Vec<bool>),
-}
-
-impl EntryChoice {
-    pub fn contains(&self, index: usize) -> bool {
-        match self {
-            EntryChoice::All => true,
-            // Entries added since stand for one that was chosen.
-            EntryChoice::Some(chosen) => chosen.get(index).copied().unwrap_or(true),
-        }
-    }
-}
-
-/// The frames to look up, and the entries that the words are for.
-#[derive(Default)]
-pub(super) struct WantedFrames {
-    runs: Vec<FrameRun>,
-}
-
-/// Consecutive entries with consecutive frames.
-#[derive(Clone, Copy)]
-struct FrameRun {
-    pub frame: u64,
-    pages: u32,
-    /// Index of the first entry.
-    index: u32,
-}
-
-impl FrameRun {
-    /// The indices of its entries.
-    pub fn slots(self) -> std::ops::Range<usize> {
-        self.index as usize..(self.index + self.pages) as usize
-    }
-
-    fn end(self) -> u64 {
-        self.frame + u64::from(self.pages)
-    }
-}
-
-impl WantedFrames {
-    /// What was gathered, in the order of frames.
-    fn runs(&self) -> &[FrameRun] {
-        &self.runs
-    }
-
-    /// Has the frames of single pages whose entries are chosen, in order.
-    fn gather(&mut self, stretches: &PageStretches, is_chosen: impl Fn(usize) -> bool) {
-        self.runs.clear();
-        for stretch in &stretches.all {
-            if let StretchWords::Read { at, stride: 1, .. } = &stretch.words {
-                let entries = stretches.entries.get(at.clone()).unwrap_or_default();
-                self.add(entries, at.start, &is_chosen);
-            }
-        }
-        self.runs.sort_unstable_by_key(|run| run.frame);
-    }
-
-    /// Adds the frames of those of `entries`, the first of which has index `base`, that are chosen.
-    fn add(&mut self, entries: &[PageMapEntry], base: usize, is_chosen: &impl Fn(usize) -> bool) {
-        let entries = entries.iter().enumerate();
-        for (offset, entry) in entries.filter(|(offset, _)| is_chosen(base + offset)) {
-            let Some(frame) = entry.frame().map(FrameNumber::get) else {
-                continue;
-            };
-            let index = (base + offset) as u32;
-            match self.runs.last_mut() {
-                Some(run) if run.end() == frame && run.index + run.pages == index => run.pages += 1,
-                _ => self.runs.push(FrameRun { frame, pages: 1, index }),
-            }
-        }
-    }
-
-    /// Sets the slots of all entries that have a frame to what `read` gives for the frames from a first one on; it
-    /// returns how many it knows.
-    fn fill<T: Copy + Default>(
-        &self,
-        slots: &mut [T],
-        read: impl Fn(FrameNumber, &mut [T]) -> process::Result<usize>,
-    ) -> process::Result<()> {
-        let mut buffer: Vec<T> = Vec::new();
-        let mut runs = &self.runs[..];
-        while let Some(first) = runs.first() {
-            // As many runs as one read takes; several runs may share frames (the zero page).
-            let mut end = first.end();
-            let together = runs
-                .iter()
-                .take_while(|run| {
-                    let joins = run.frame <= end.saturating_add(GAP_FRAMES)
-                        && run.end().max(end) - first.frame <= READ_FRAMES.max(first.pages.into());
-                    if joins {
-                        end = end.max(run.end());
-                    }
-                    joins
-                })
-                .count()
-                .max(1);
-            buffer.clear();
-            buffer.resize((end - first.frame) as usize, T::default());
-            let known = read(FrameNumber::new(first.frame), &mut buffer)?;
-            let answers = buffer.get(..known).unwrap_or_default();
-            let (now, later) = runs.split_at(together);
-            for run in now {
-                let from = (run.frame - first.frame) as usize;
-                let slots = slots.get_mut(run.slots()).unwrap_or_default().iter_mut();
-                for (slot, answer) in slots.zip(answers.get(from..).unwrap_or_default()) {
-                    *slot = *answer;
-                }
-            }
-            runs = later;
-        }
-        Ok(())
-    }
-}
 
 /// Looks up what the filter needs, then the rest for the pages that it keeps.
 pub(super) fn look_up_frames(
@@ -146,6 +25,11 @@ pub(super) fn look_up_frames(
     space: &AddressSpace,
     question: &Question,
 ) -> process::Result<()> {
+    for stretch in stretches.all.iter_mut().filter(|_| !question.spared.is_empty()) {
+        if question.spares(stretch.region.and_then(|index| space.regions().get(index))) {
+            stretch.spared = question.spared;
+        }
+    }
     let first = question.needed_of_all(space);
     look_up_words(stretches, wanted, space, first & Evidence::WORDS, &EntryChoice::All)?;
     let mut rest = question.need.difference(first) & Evidence::WORDS;
@@ -222,7 +106,27 @@ fn look_up_words(
         return Ok(());
     }
     let machine = &*space.target().machine;
-    wanted.gather(stretches, |slot| chosen.contains(slot));
+    let spared = stretches.all.iter().fold(Evidence::empty(), |spared, stretch| spared | stretch.spared);
+    // Map counts are read of fewer frames, and gathered apart. What is spared comes first: it tells some of them.
+    for asked in [need & spared, need.difference(spared)] {
+        if !asked.difference(Evidence::COUNTS).is_empty() {
+            wanted.gather(stretches, asked, |slot| chosen.contains(slot));
+        }
+        look_up_columns(stretches, wanted, machine, asked)?;
+    }
+    if need.contains(Evidence::COUNTS) {
+        look_up_counts(stretches, wanted, space, chosen)?;
+    }
+    look_up_huge(stretches, machine, need, chosen)
+}
+
+/// Looks up the words of what was gathered, without map counts.
+fn look_up_columns(
+    stretches: &mut PageStretches,
+    wanted: &WantedFrames,
+    machine: &Machine,
+    need: Evidence,
+) -> process::Result<()> {
     let entries = stretches.entries.len();
     for (column, file) in Column::plain(need) {
         let words = stretches.columns.begin(column, entries);
@@ -238,10 +142,7 @@ fn look_up_words(
             kernel_record::read_holders(machine, first, need, into)
         })?;
     }
-    if need.contains(Evidence::COUNTS) {
-        look_up_counts(stretches, wanted, space, chosen)?;
-    }
-    look_up_huge(stretches, machine, need, chosen)
+    Ok(())
 }
 
 /// Looks up map counts. Bit 56 of an entry outside of huge mappings is a map count of 1, where the kernel counts each
@@ -259,7 +160,7 @@ fn look_up_counts(
         };
         let entries = stretches.entries.get(at.clone()).unwrap_or_default();
         let told = counts.get_mut(at.clone()).unwrap_or_default();
-        let flags = stretches.columns.of(Column::Flags);
+        let flags = if stretch.spared.contains(Evidence::FLAGS) { &[] } else { stretches.columns.of(Column::Flags) };
         for (entry, (slot, count)) in entries.iter().zip(at.zip(told.iter_mut())) {
             let is_counted = flags.get(slot).is_none_or(|&flags| is_counted(flags));
             if entry.is_present() && entry.is_exclusive() && chosen.contains(slot) && is_counted {
@@ -271,7 +172,8 @@ fn look_up_counts(
             told.get_mut(block).unwrap_or_default().fill(UNREAD);
         }
     }
-    wanted.gather(stretches, |slot| chosen.contains(slot) && counts.get(slot) == Some(&UNREAD));
+    let is_open = |slot| chosen.contains(slot) && counts.get(slot) == Some(&UNREAD);
+    wanted.gather(stretches, Evidence::COUNTS, is_open);
     let machine = &space.target().machine;
     let read = wanted.fill(&mut counts, |first, into| known_words(machine, WordFile::FrameCounts, first, into));
     *stretches.columns.of_mut(Column::Counts) = counts;
@@ -480,10 +382,11 @@ fn look_up_piece(
     chosen: &EntryChoice,
     stretch: usize,
 ) -> process::Result<()> {
-    let (at, stride) = match stretches.all.get(stretch).map(|stretch| &stretch.words) {
-        Some(StretchWords::Read { at, stride, .. }) if *stride > 1 => (at.clone(), *stride),
+    let (at, stride, spared) = match stretches.all.get(stretch).map(|stretch| (&stretch.words, stretch.spared)) {
+        Some((StretchWords::Read { at, stride, .. }, spared)) if *stride > 1 => (at.clone(), *stride, spared),
         _ => return Ok(()),
     };
+    let need = need.difference(spared);
     let mut differing = Vec::new();
     for slot in at.clone().filter(|&slot| chosen.contains(slot)) {
         let Some(head) = stretches.entries.get(slot).and_then(|entry| entry.frame()) else {

@@ -15,8 +15,10 @@ mod plan;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 pub use chunk::{Chunk, ChunkPages};
+pub(super) use columns::probed;
 
 /// The raw words, for callers that compare without decoding.
 pub(super) mod raw {
@@ -36,11 +38,11 @@ use crate::kernel::{AddressRange, PageMapEntry, Region, VirtualAddress};
 use crate::process::{self, Categories, Liveness, PopulatedRange};
 use crate::report::PagesByReason;
 use chunk::{CategoryMark, PageStretches, StretchWords};
-use frames::WantedFrames;
 use plan::{Action, Plan, PlanStep, READ_PAGES};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use wanted::WantedFrames;
 
 /// The pages of some ranges, chunk by chunk. Dropping it ends what is under way.
 #[must_use]
@@ -291,12 +293,22 @@ impl Selection {
         chunk: Chunk<'c>,
         question: &'c Question,
     ) -> impl Iterator<Item = Page> + 'c {
-        chunk.pages().filter(move |page| {
+        let mut is_kept = move |page: &Page| {
             let is_kept = self.undecided.or_count(page.pages, question.answer(page, chunk.region));
             if is_kept {
                 self.uncertain = self.uncertain.or(page.states.if_uncertain());
             }
             is_kept
+        };
+        let mut pages = chunk.pages();
+        // As `filter`, which copies a page twice.
+        std::iter::from_fn(move || {
+            loop {
+                let next = pages.next();
+                if next.as_ref().is_none_or(&mut is_kept) {
+                    return next;
+                }
+            }
         })
     }
 }
@@ -474,10 +486,10 @@ fn scan_marks(
         wanted |= Categories::HUGE;
     }
     // The flags of a frame say whether it is the zero page; without them the scan does.
-    if question.scans_for_zero(question.needed_of_all(space)) {
+    let viewed = region.and_then(|index| space.regions().get(index));
+    if question.scans_for_zero(question.needed_of_all(space), viewed) {
         wanted |= Categories::ZERO;
     }
-    let viewed = region.and_then(|index| space.regions().get(index));
     let hugetlb = viewed.is_some_and(|viewed| viewed.backing == Backing::Hugetlb);
     // Only a scan shows hugetlb pages that are not present.
     if hugetlb {

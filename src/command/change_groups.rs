@@ -60,3 +60,31 @@ pub(super) fn group_of_change(field: PageField, after: Option<&PageFacts>) -> Op
 pub(super) fn name_of_group(reader: &FactReader, field: PageField, answer: Answer) -> String {
     reader.shown(field, answer).0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_samples_do_not_hold_is_refused_with_what_to_type() {
+        let key = |fact, held| {
+            let written = WrittenKey::Key(Key::Page(PageField::Fact(fact)));
+            key_of_changes(&written, held, |fact| format!("add `with {}`", fact.row().word))
+        };
+        let none = Evidence::empty();
+        assert!(key(PageFact::State, none).is_ok());
+        assert!(key(PageFact::MapCount, Evidence::COUNTS).is_ok());
+        for (fact, hint) in [
+            (PageFact::MapCount, "add `with mapcount`"),
+            (PageFact::Order, "`walk RANGE by order` counts the pages as they are now"),
+            (PageFact::SoftDirty, "`walk RANGE by soft_dirty` counts the pages as they are now"),
+        ] {
+            match key(fact, none) {
+                Err(Error::Refused { hint: Some(found), .. }) => assert_eq!(found, hint),
+                other => panic!("{other:?}"),
+            }
+        }
+        let words: Vec<&str> = changing_facts().map(|fact| fact.row().word).collect();
+        assert_eq!(words, ["flags", "mapcount", "soft_dirty"]);
+    }
+}

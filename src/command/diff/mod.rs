@@ -94,6 +94,10 @@ copied page is shown as moved: it was not shared before.",
                 "snapshot before\nsnapshot after\ndiff before after in demo_busy",
                 "compare a symbol in two snapshots",
             ),
+            example(
+                "snapshot before\nsnapshot after\ndiff before after by state",
+                "add up the changes by the state after them",
+            ),
             example("capture demo.capture --overwrite\ndiff from demo.capture", "show the changes since a capture"),
         ],
     };

@@ -136,7 +136,9 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::{PageFact, PageField, State};
     use crate::process::fake::{World, region};
+    use crate::report::PageFacts;
 
     fn reader() -> FactReader {
         let (_, target) = World::new([region(0x1000, 4)]).target();
@@ -172,5 +174,36 @@ mod tests {
         sums.add(&second, &came(2), 2);
         let groups: Vec<_> = sums.finish().iter().map(|group| (group.pages, group.effect.came)).collect();
         assert_eq!(groups, [(3, 0), (2, 2)]);
+    }
+
+    #[test]
+    fn changes_add_up_by_what_the_pages_are_after_them() {
+        let after = |state, map_count| PageFacts {
+            state,
+            pfn: None,
+            flags: None,
+            map_count,
+            map_count_average: false,
+            why: Default::default(),
+        };
+        let change = |kind, pages, after| Change { pages, after, ..Change::of_process(kind) };
+        let changes = [
+            change(EventKind::Came, 3, Some(after(State::Present, Some(1)))),
+            change(EventKind::SwappedOut, 2, Some(after(State::Swapped, None))),
+            change(EventKind::MapCountChanged, 4, Some(after(State::Present, Some(2)))),
+            change(EventKind::RegionWent, 1, None),
+        ];
+        let one = region(0x1000, 16);
+        for (fact, expected) in [
+            (PageFact::State, [("present", 7), ("swapped", 2), ("region went", 1)].as_slice()),
+            (PageFact::MapCount, &[("2", 4), ("1", 3), ("no frame", 2), ("region went", 1)]),
+        ] {
+            let mut sums = Sums::new(Key::Page(PageField::Fact(fact)), reader());
+            changes.iter().for_each(|change| sums.add(&one, change, 1));
+            let groups = sums.finish();
+            let found: Vec<_> = groups.iter().map(|group| (group.key.as_str(), group.pages)).collect();
+            assert_eq!(found, expected);
+            assert!(groups.iter().all(|group| group.region.is_none() && group.by == fact.row().word));
+        }
     }
 }

@@ -106,6 +106,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             example("watch demo_buffer for 200ms with flags, mapcount", "report changes of flags and map counts too"),
             example("watch demo_busy every 20ms for 500ms as timeline", "draw a column for each sample"),
             example("watch all for 1s by region", "add up the changes of each region"),
+            example("watch demo_busy for 500ms by state", "add up the changes by the state after them"),
             example("watch demo_busy until present", "wait until the page is present"),
         ],
     };

@@ -98,7 +98,7 @@ page_facts! {
     Flags = "flags", "flags", Set, yes, yes, "flags";
     /// Written since the soft-dirty bits were cleared.
     SoftDirty = "soft_dirty", "soft_dirty", Boolean, yes, no, "soft-dirty";
-    /// Mapped only here (page-map bit 56).
+    /// Mapped only here: bit 56 of the page map, or in huge mappings a map count of 1.
     Exclusive = "exclusive", "exclusive", Boolean, yes, no, "scan";
     /// Mapped by one PMD as a huge page that is not of the hugetlb pool (the kernel's THP flag, set on any large
     /// folio, is flags(thp)).

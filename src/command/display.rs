@@ -7,7 +7,7 @@ use crate::lang::parser::{
     number, range, split_text, time,
 };
 use crate::lang::{
-    Count, DisplayContent, Expected, Expression, Format, ParsedCommand, Range, Span, Spanned, Statement, Time,
+    self, Count, DisplayContent, Expected, Expression, Format, ParsedCommand, Range, Span, Spanned, Statement, Time,
     TypedText, ValueFormat, display,
 };
 use crate::render::Record;
@@ -78,8 +78,12 @@ Shows a value or an answer now, and again before each prompt.
         let (mut behind, what) = match command {
             Some((behind, command)) => (behind, Some(command)),
             None => {
-                let is_quoted = begins_with_command(behind);
-                let value = |value| DisplayContent::Value { layout: layout.unwrap_or_default(), is_quoted, value };
+                let value = |value: Spanned<lang::Range>| DisplayContent::Value {
+                    layout: layout.unwrap_or_default(),
+                    // A row that was pasted may begin with the word, and stand for a number.
+                    is_quoted: begins_with_command(behind) && is_word_displayed(&value.node.to_string(), behind),
+                    value,
+                };
                 match layout {
                     Some(_) => map(map(cut(range), value), Some).parse(behind)?,
                     None => opt(map(range, value)).parse(behind)?,
@@ -187,9 +191,13 @@ fn end_of_displayed(input: Tokens<'_>) -> Parsed<'_, ()> {
 
 /// Whether the next token begins with a name that `display` would take for a command if it stood without quotes.
 fn begins_with_command(input: Tokens<'_>) -> bool {
+    is_word_displayed(input.first().map_or("", |token| token.text), input)
+}
+
+fn is_word_displayed(text: &str, input: Tokens<'_>) -> bool {
     let is_end = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '@'));
-    let text = input.first().map_or("", |token| token.text.trim_start_matches('\''));
-    text.split(is_end).next().is_some_and(|word| input.notes.language.is_displayed(word))
+    let mut words = text.trim_start_matches('\'').split(is_end);
+    words.next().is_some_and(|word| input.notes.language.is_displayed(word))
 }
 
 /// Whether the next word is a command that `display` may run. `x` alone, or before an operator, is a name, as in gdb.

@@ -236,7 +236,8 @@ fn faults(whole: &Value, schema: &Value, value: &Value) -> Option<String> {
     of_fields.chain(of_items).chain(missing).next()
 }
 
-/// The fields of each record that has one shape are those of the golden file; in brackets are those that may be missing.
+/// The fields of each record that has one shape are those of the golden file; in brackets are those that may be
+/// missing.
 fn has_the_fields_of_the_golden_file(schema: &Value) {
     let golden = include_str!("../../src/command/tests/records/golden/fields.txt");
     for (name, fields) in golden.lines().filter_map(|line| line.split_once(": ")) {

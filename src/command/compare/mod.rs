@@ -149,7 +149,9 @@ Needs frame numbers (CAP_SYS_ADMIN).",
         match &self.with {
             OtherProcess::Children => f.write_str(" children")?,
             OtherProcess::Processes(processes) => {
-                processes.iter().try_for_each(|process| write!(f, " {}", process.node))?
+                // Without a comma, an address and the text behind it are one value, as gdb prints it.
+                let listed: Vec<String> = processes.iter().map(|process| process.node.to_string()).collect();
+                write!(f, " {}", listed.join(", "))?;
             }
         }
         display::clause(f, "in", self.range.as_ref().map(|range| &range.node))?;

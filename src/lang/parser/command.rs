@@ -173,7 +173,11 @@ pub(crate) fn part_to_comma(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
         _ => false,
     };
     input.expect(Expected::Process);
-    let (tokens, behind) = up_to_blank_or(input, |token| is_mark(token, ","));
+    let is_whole = |token: &Token<'_>| matches!(token.kind, TokenKind::Quoted(_) | TokenKind::Text(_));
+    let (tokens, behind) = match input.first() {
+        Some(token) if is_whole(token) => split_at_first(input, |next| next.at != token.at),
+        _ => up_to_blank_or(input, |token| is_mark(token, ",")),
+    };
     if !tokens.first().is_some_and(begins) {
         return input.fail(Expected::Process);
     }

@@ -80,7 +80,7 @@ Shows a value or an answer now, and again before each prompt.
             None => {
                 let value = |value: Spanned<lang::Range>| DisplayContent::Value {
                     layout: layout.unwrap_or_default(),
-                    // A row that was pasted may begin with the word, and stand for a number.
+                    // A row that was pasted may begin with the word, and stand for a number or for a name in quotes.
                     is_quoted: begins_with_command(behind) && is_word_displayed(&value.node.to_string(), behind),
                     value,
                 };
@@ -191,12 +191,12 @@ fn end_of_displayed(input: Tokens<'_>) -> Parsed<'_, ()> {
 
 /// Whether the next token begins with a name that `display` would take for a command if it stood without quotes.
 fn begins_with_command(input: Tokens<'_>) -> bool {
-    is_word_displayed(input.first().map_or("", |token| token.text), input)
+    is_word_displayed(input.first().map_or("", |token| token.text.trim_start_matches('\'')), input)
 }
 
 fn is_word_displayed(text: &str, input: Tokens<'_>) -> bool {
     let is_end = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '@'));
-    let mut words = text.trim_start_matches('\'').split(is_end);
+    let mut words = text.split(is_end);
     words.next().is_some_and(|word| input.notes.language.is_displayed(word))
 }
 

@@ -133,8 +133,7 @@ page_facts! {
     Zone = "zone", "zone", Text, yes, yes, "frames";
     /// The memory cgroup that the frame is charged to, as its path or "@inode".
     Cgroup = "cgroup", "cgroup", Text, yes, yes, "cgroups";
-    /// What the page is for the heaps of glibc: "free" (nothing in it is in use), "live", "both", "top" (the free
-    /// end) or "none".
+    /// The use of the page by heaps of glibc: "live", "free", "both" at once, "top" (the free end) or "none".
     Heap = "heap", "", Text, yes, no, "memory";
     /// The name of the region, or the part after its last slash: region ~ "libc".
     Region = "region", "region", Text, no, no, "";

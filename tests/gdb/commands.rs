@@ -50,9 +50,9 @@ fn expressions_mean_what_they_mean_to_x() {
             ("pmdb explain {$sp}", "[stack]"),
             ("pmdb w *pool@16 by state", "7 present"),
             // Where a command takes more than a range.
-            ("pmdb account *pool@16", "28 KiB  100 %  anonymous, only here"),
+            ("pmdb account *pool@16", "28 KiB  100 %  anonymous, exclusive"),
             ("pmdb account pool[5]..pool[8] by region", "   8 KiB  100 %    8 KiB"),
-            ("pmdb account (*pool@16) with content", "28 KiB  100 %  anonymous, only here"),
+            ("pmdb account (*pool@16) with content", "28 KiB  100 %  anonymous, exclusive"),
             ("pmdb account by mapping top 1", "program"),
             ("pmdb account children", "freed at exit"),
             ("pmdb account \"program\"", "freed at exit"),
@@ -205,7 +205,7 @@ fn objects_of_other_languages_lie_somewhere_too() {
                 // An operator or a comma makes a variable of a name.
                 ("pmdb explain huge + 4096", "<huge+4096>"),
                 ("pmdb explain &huge[5]", "<huge+5>"),
-                ("pmdb account children[0]@4096", "anonymous, only here"),
+                ("pmdb account children[0]@4096", "anonymous, exclusive"),
                 ("pmdb summary frames - 4096", "1 page, 4 KiB: 1 present"),
                 ("pmdb account children", "the sum of Rss is"),
                 // A path is no division: an error of pmdb, or its sums.

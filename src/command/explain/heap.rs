@@ -19,8 +19,8 @@ record! {
     pub struct HeapChunk as "heap-chunk" with why if any {
         /// The address.
         address: VirtualAddress,
-        /// `in use`, `free`, `top` (the free end of an arena), `other` (heads of the allocator, or memory that the
-        /// program got with `sbrk`), `mapping` (a chunk that is a mapping of its own) or `none`.
+        /// The kind of place. `top`: the free end of an arena. `other`: heads of the allocator, or memory from `sbrk`.
+        /// `mapping`: a chunk that is a mapping of its own.
         lies: Fact<&'static str>,
         /// The number of the arena; 0 is the main one.
         [optional] arena: Option<u64>,

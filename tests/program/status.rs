@@ -103,22 +103,22 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
 fn a_target_that_may_not_be_looked_at_is_4() {
     let home = Home::new();
     let pid = std::process::id().to_string();
-    let mut command = if rustix::process::geteuid().is_root() {
+    let (mut command, denied) = if rustix::process::geteuid().is_root() {
         // As a user who may not read this test's memory, and perhaps not the folder of the build.
         let program = home.path("pmdb");
         executable::copy(PMDB, &program);
         std::fs::set_permissions(home.path(""), PermissionsExt::from_mode(0o755)).unwrap();
         let mut command = Command::new(program);
         command.uid(65534).gid(65534).args(["-p", &pid, "-batch"]);
-        command
+        (command, &*pid)
     } else if std::fs::metadata("/proc/1")
         .is_ok_and(|init| std::os::unix::fs::MetadataExt::uid(&init) != rustix::process::geteuid().as_raw())
     {
-        home.command(&["-p", "1", "-batch"])
+        (home.command(&["-p", "1", "-batch"]), "1")
     } else {
         return skip("a_target_that_may_not_be_looked_at_is_4", "process 1 is ours, so it may be looked at");
     };
-    let also = format!("account of {pid}");
+    let also = format!("account of {denied}");
     command.args(["--keep-going", "-ex", &also]);
     let output = command.env("HOME", home.path("")).stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();

@@ -161,13 +161,11 @@ impl Process {
     }
 
     /// The only ranges that a capture has entries of, or a core without entries has memory of; empty if it has all.
-    #[cfg(feature = "cli")]
     pub(crate) fn captured_parts(&self) -> Vec<AddressRange> {
         self.source.captured_parts()
     }
 
     /// The parts of `range` that a capture has entries of, or a core without entries has memory of.
-    #[cfg(feature = "cli")]
     pub(crate) fn captured_within(&self, range: AddressRange) -> Vec<AddressRange> {
         let parts = self.captured_parts();
         if parts.is_empty() { vec![range] } else { range.within(&parts).collect() }

@@ -140,7 +140,7 @@ pub(super) mod samples {
     use crate::kernel::AddressRange;
 
     pub fn all() -> Vec<Box<dyn Record>> {
-        let piece = |start, bytes, kind| HeapPiece::sample(VirtualAddress::new(start), bytes, kind);
+        let piece = |start, bytes, kind| HeapPiece { start: VirtualAddress::new(start), bytes, kind };
         let at = VirtualAddress::new(0x5555_0000_1040);
         let arena = |number, kind| HeapPlace::Arena {
             number,

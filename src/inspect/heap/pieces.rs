@@ -35,12 +35,6 @@ impl HeapPiece {
         HeapPiece { start: VirtualAddress::new(start), bytes: end.saturating_sub(start), kind }
     }
 
-    /// One for samples of records.
-    #[cfg(test)]
-    pub(crate) fn sample(start: VirtualAddress, bytes: u64, kind: PieceKind) -> Self {
-        HeapPiece { start, bytes, kind }
-    }
-
     /// The first byte after it.
     pub fn end(&self) -> VirtualAddress {
         VirtualAddress::new(self.start.get().saturating_add(self.bytes))

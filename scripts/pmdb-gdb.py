@@ -52,7 +52,7 @@ PATIENCE = 5
 
 # ---- Taking a line apart
 
-TEMPLATE = re.compile(r"<((?:[\w\s:,*()\[\]]|&(?!&)|->(?=\s))*)>")
+TEMPLATE = re.compile(r"<((?:(?!\b(?:and|or)\b)[\w\s:,*()\[\]]|&(?!&)|->(?=\s))*)>")
 
 
 def without_templates(text):
@@ -669,7 +669,7 @@ def run(line, from_tty=False):
 # ---- Commands
 
 # A name that an operator or a comma follows is a variable of the program: huge[1], children + 1. In `huge *p` the star is of p.
-IS_OPERAND = re.compile(r"\w+(\s*(,|@|\[|\.|->|[<>=!]=)|[-+*/%&|^<>]|\s+[-+*/%&|^<>]\s)")
+IS_OPERAND = re.compile(r"\w+(\[|\s*(,|@|\.|->|[<>=!]=)|[-+*/%&|^<>]|\s+[-+*/%&|^<>]\s)")
 
 
 class Looking(gdb.Command):

@@ -83,7 +83,8 @@ impl CgroupMemory {
             kernel::text::decimal(text.trim_ascii()).ok_or_else(|| no_number(file))
         };
         let either = |new, old| number(new).or_else(|_| number(old));
-        let limit = |file| source.cgroup_file(&below, file).map(|text| (text, file));
+        let is_root = below.is_empty() || *below == *b"/";
+        let limit = |file| source.cgroup_file(&below, file).map(|text| Some((text, file)));
         let killed = |file| source.cgroup_file(&below, file).and_then(|text| count_of_kills(&text));
         let mut stat = source.cgroup_file(&below, GroupFile::Stat).map(|text| stat(&text));
         if let (Ok(stat), Ok(bytes)) = (&mut stat, number(GroupFile::KernelUsage)) {
@@ -93,11 +94,15 @@ impl CgroupMemory {
             path: hierarchy.full_path(&below),
             processes,
             current: either(GroupFile::Current, GroupFile::Usage),
-            limit: match limit(GroupFile::Max).or_else(|_| limit(GroupFile::Limit)) {
-                // The root of the hierarchy has no limit.
-                Err(Error::Io { error: Errno::NOENT, .. }) => Ok(None),
-                found => found.and_then(|(text, file)| number_or_no_limit(&text, file)),
-            },
+            limit: match limit(GroupFile::Max) {
+                Err(Error::Io { error: Errno::NOENT, .. }) => match limit(GroupFile::Limit) {
+                    // The root of the hierarchy has no limit.
+                    Err(Error::Io { error: Errno::NOENT, .. }) if is_root => Ok(None),
+                    found => found,
+                },
+                found => found,
+            }
+            .and_then(|found| found.map_or(Ok(None), |(text, file)| number_or_no_limit(&text, file))),
             peak: either(GroupFile::Peak, GroupFile::MaxUsage),
             killed: killed(GroupFile::Events).or_else(|_| killed(GroupFile::OomControl)),
             stat,

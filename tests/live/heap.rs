@@ -160,6 +160,8 @@ fn what_grows_is_named() {
     let mut target =
         Target::spawn(command("heap_leak", &[]).env_remove("MALLOC_ARENA_MAX").env_remove("GLIBC_TUNABLES"));
     target.line();
+    let said = program(&[], target.pid(), true, &["heap every 1s for 1ms".to_owned(), "heap every 1s by arena".into()]);
+    assert!(said.contains("growth is unknown") && said.contains("samples are sums of all arenas"), "{said}");
     let mut pmdb = std::process::Command::new(env!("CARGO_BIN_EXE_pmdb"))
         .args(["-nx", "-q", "-batch", "--json", "-p", &target.pid().to_string(), "-ex", "heap every 20ms"])
         .stdout(std::process::Stdio::piped())

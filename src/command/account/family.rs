@@ -108,14 +108,16 @@ impl FamilyOf {
                 Ok((called(name, context)?, None))
             }
             FamilyOf::Members(members) => {
-                let mut sought = BTreeMap::new();
-                for member in members {
-                    sought.entry(member.sought(context)?).or_insert_with(|| member.place());
-                }
+                let mut seen = BTreeSet::new();
                 // Each process once, by number.
                 let mut processes = BTreeMap::new();
-                for (sought, at) in sought {
-                    processes.extend(sought.processes(at, context)?.into_iter().map(|one| (one.pid, one)));
+                for member in members {
+                    let sought = member.sought(context)?;
+                    if !seen.contains(&sought) {
+                        let found = sought.processes(member.place(), context)?;
+                        processes.extend(found.into_iter().map(|one| (one.pid, one)));
+                        seen.insert(sought);
+                    }
                 }
                 Ok((processes.into_values().collect(), None))
             }

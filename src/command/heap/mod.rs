@@ -9,7 +9,7 @@ mod records;
 
 use super::account::family::{FamilyOf, family};
 use super::rows::{RowLimit, keep_shown, note_hidden_rows};
-use super::{About, Command, CommandName, Context, Flow, Group, Nature, Outcome, example};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
 use crate::eval;
 use crate::inspect::heap::{ArenaOutcome, HeapArena};
 use crate::kernel::words::worded;
@@ -85,6 +85,8 @@ Stops nothing, and runs nothing in the process.
 
 Chunks that threads keep for themselves (tcache) and small chunks that were freed last (fastbins) count as in use.
 
+`walk [heap] by heap` and `account by heap` show which pages are in use, and `explain ADDR with heap` shows the chunk of an address.
+
 Each chunk is compared with its neighbours, and the chunks of an arena with the memory that it has. Where these do not \
 agree there are no sums, and the last column has the reason. Only resident memory is read. The kernel marks the pages that are read as referenced \
 (`help traces`).
@@ -135,6 +137,9 @@ Heaps of other allocators are not read. Those that are found by the name of a li
             return family::run(of, cut, context);
         }
         if self.is_over_time() {
+            if self.by == Some(HeapKey::Arena) {
+                return Err(Error::refused("samples are sums of all arenas", "leave `by arena` out"));
+            }
             let time = |time| eval::time(time, context.state);
             let every = self.every.as_ref().map(time).transpose()?;
             let duration = self.duration.as_ref().map(time).transpose()?;

@@ -11,6 +11,7 @@ use crate::render::columns::{Cell, Column, Table, amount, change, unknown};
 use crate::render::text::Text;
 use crate::render::text::changes::{TIME, time};
 use crate::render::theme::Role;
+use crate::render::units::difference;
 use crate::report::Fact;
 use crate::report::record::record;
 use std::collections::BTreeMap;
@@ -72,7 +73,10 @@ pub(super) fn run(
     let target = context.target()?;
     let mut schedule = Schedule::new(every.unwrap_or(USUAL), &target.process)?;
     let began = Instant::now();
-    let (mut samples, mut first, mut last) = (0_u64, None, None);
+    let (mut samples, mut walked) = (0_u64, 0_u64);
+    let (mut first, mut last) = (None, None);
+    // Bytes of large chunks in the first sample and in the last.
+    let mut mapped: Option<(u64, u64)> = None;
     let reason = loop {
         let time = seconds(SystemTime::now());
         let (summary, arenas) = match heaps(&target, context) {
@@ -83,7 +87,9 @@ pub(super) fn run(
             Err(error) => return Err(error),
         };
         samples += 1;
+        mapped = Some((mapped.map_or(summary.mapped, |(first, _)| first), summary.mapped));
         if summary.incomplete == 0 {
+            walked += 1;
             let sizes = SizeRow::all(&arenas);
             first.get_or_insert_with(|| sizes.clone());
             last = Some(sizes);
@@ -108,8 +114,12 @@ pub(super) fn run(
             break SamplesEnd::of_error(stopped.into(), context.sink)?;
         }
     };
-    if let (Some(first), Some(last)) = (first, last) {
-        show_growth(&first, &last, cut, context)?;
+    match (first, last) {
+        (Some(first), Some(last)) if walked > 1 => show_growth(&first, &last, cut, context)?,
+        _ => context.sink.note("growth is unknown: fewer than two samples have all arenas")?,
+    }
+    if let Some((before, now)) = mapped.filter(|(before, now)| before != now) {
+        context.sink.note(format!("large chunks, which are mappings of their own: {}", difference(before, now)))?;
     }
     if schedule.missed > 0 {
         context.sink.note(format!("{samples} samples of the {} that were due", samples + schedule.missed))?;
@@ -136,7 +146,7 @@ fn show_growth(first: &Sizes, last: &Sizes, cut: Option<RowLimit>, context: &mut
     let has_changed = |row: &HeapGrowth| row.in_use != row.in_use_before || row.free != row.free_before;
     let mut rows: Vec<HeapGrowth> = rows.filter(has_changed).collect();
     if rows.is_empty() {
-        return Ok(context.sink.note("no chunk was allocated or freed between the first sample and the last")?);
+        return Ok(context.sink.note("the arenas have the same sums in the first sample and in the last")?);
     }
     let moved = |row: &HeapGrowth| (row.in_use.abs_diff(row.in_use_before), row.free.abs_diff(row.free_before));
     rows.sort_by_key(|row| std::cmp::Reverse(moved(row)));
@@ -163,7 +173,8 @@ static SAMPLES: Table<HeapSample> = Table::of(&[
     TIME.cell(|style, sample| time(style, sample.time)),
     bytes("resident").cell(|_, sample| sample.resident.as_ref().map_or_else(|_| unknown(), |bytes| amount(*bytes))),
     bytes("in use").cell(|_, sample| amount(sample.in_use)),
-    bytes("between").cell(|_, sample| amount(sample.between)),
+    bytes("free").cell(|_, sample| amount(sample.free)),
+    bytes("between").rank(2).cell(|_, sample| amount(sample.between)),
     bytes("trim").cell(|_, sample| sample.trim.as_ref().map_or_else(|_| unknown(), |bytes| amount(*bytes))),
     bytes("mapped").rank(1).cell(|_, sample| amount(sample.mapped)),
     Column::word("walked", 8, Role::Plain).cell(|_, sample| match sample.incomplete {

@@ -136,18 +136,20 @@ fn group_keys() -> String {
     rows + &row("WORD", 16, words)
 }
 
+/// What facts need, as the rows of the fields have it.
+const NEEDS: &[(&str, &str)] = &[
+    ("frames", "frame numbers: CAP_SYS_ADMIN"),
+    ("flags", "/proc/kpageflags: frame numbers, and root or CAP_DAC_READ_SEARCH"),
+    ("counts", "/proc/kpagecount: as for flags"),
+    ("kcore", "the kernel's own records (/proc/kcore): root outside of containers"),
+    ("cgroups", "/proc/kpagecgroup: as for flags, and a kernel with memory cgroups"),
+    ("scan", "Linux 6.7 or later, or flags (but `exclusive` on small pages needs nothing)"),
+    ("soft-dirty", "a kernel with CONFIG_MEM_SOFT_DIRTY"),
+    ("memory", "the memory of the process, as for `x`; in captures, those `with memory`"),
+];
+
 fn needs() -> String {
-    let needs = [
-        ("frames", "frame numbers: CAP_SYS_ADMIN"),
-        ("flags", "/proc/kpageflags: frame numbers, and root or CAP_DAC_READ_SEARCH"),
-        ("counts", "/proc/kpagecount: as for flags"),
-        ("kcore", "the kernel's own records (/proc/kcore): root outside of containers"),
-        ("cgroups", "/proc/kpagecgroup: as for flags, and a kernel with memory cgroups"),
-        ("scan", "Linux 6.7 or later, or flags (but `exclusive` on small pages needs nothing)"),
-        ("soft-dirty", "a kernel with CONFIG_MEM_SOFT_DIRTY"),
-    ];
-    let rows = needs.iter().map(|(need, what)| row(need, 20, what));
-    rows.collect()
+    NEEDS.iter().map(|(need, what)| row(need, 20, what)).collect()
 }
 
 fn region_fields() -> String {
@@ -235,4 +237,18 @@ fn habits() -> String {
         Does::Nothing | Does::Refuse(_) | Does::Point { .. } => None,
     });
     rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::PageFact;
+
+    #[test]
+    fn each_need_is_explained() {
+        let mut needs = PageFact::ALL.iter().map(|fact| fact.row().need).filter(|need| !need.is_empty());
+        assert_eq!(needs.find(|need| NEEDS.iter().all(|(known, _)| known != need)), None);
+        let used = |need: &str| PageFact::ALL.iter().any(|fact| fact.row().need == need);
+        assert_eq!(NEEDS.iter().find(|(need, _)| !used(need)), None);
+    }
 }

@@ -45,7 +45,7 @@ impl HeapPlace {
         let mut broken = None;
         while let Some((number, found)) = search.found.next() {
             let Some((walk, _)) = search.walk_again(&found)? else {
-                continue;
+                return Ok(HeapPlace::Unsearched);
             };
             match (walk.outcome, walk.kept) {
                 (ArenaOutcome::Complete, Kept::Around(around)) => {

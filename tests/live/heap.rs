@@ -182,6 +182,7 @@ fn what_grows_is_named() {
     let rows: Vec<Value> = lines.map(|line| serde_json::from_str(&line).expect("an object")).collect();
     pmdb.wait().expect("it ends");
     let row = rows.iter().find(|row| row["type"] == "heap-growth").expect("what grew");
+    assert!(rows.iter().all(|row| row["type"] != "error"), "{rows:?}");
     let grew = |now: &str, before: &str| row[now].as_u64().expect("a number") - row[before].as_u64().expect("a number");
     assert_eq!(row["smallest"], 512, "{rows:?}");
     assert!((20_000..20_100).contains(&grew("chunks", "chunks_before")), "{row}");
@@ -454,8 +455,11 @@ fn a_heap_in_several_pieces_has_no_sums() {
     let arenas = arenas(&target);
     assert_eq!((arenas[0].outcome, &arenas[0].sums), (ArenaOutcome::Scattered, &None), "{arenas:?}");
     let said = program(&[], target.pid(), true, &["heap".to_owned()]);
-    let row = said.lines().map(|line| serde_json::from_str::<Value>(line).expect("an object")).next_back();
-    let row = row.expect("a row");
+    let mut records = said.lines().map(|line| serde_json::from_str::<Value>(line).expect("an object"));
+    let summary = records.next().expect("a summary");
+    assert_eq!((&summary["resident"], &summary["other"]), (&Value::Null, &Value::Null), "{summary}");
+    let row = records.next_back().expect("a row");
+    assert_eq!(row["resident"], Value::Null, "{row}");
     assert_eq!((&row["walked"], &row["in_use"]), (&"scattered".into(), &Value::Null), "{row}");
     assert!(row["why"]["in_use"].is_string() || row["why"]["in_use"].is_object(), "{row}");
 }

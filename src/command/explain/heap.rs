@@ -19,8 +19,8 @@ record! {
     pub struct HeapChunk as "heap-chunk" with why if any {
         /// The address.
         address: VirtualAddress,
-        /// The kind of place. `top`: the free end of an arena. `other`: heads of the allocator, or memory from `sbrk`.
-        /// `mapping`: a chunk that is a mapping of its own.
+        /// The kind of place. `in use`: or freed and kept in tcache or a fastbin. `top`: the free end of an arena.
+        /// `other`: heads of the allocator, or memory from `sbrk`. `mapping`: a chunk that is a mapping of its own.
         lies: Fact<&'static str>,
         /// The number of the arena; 0 is the main one.
         [optional] arena: Option<u64>,
@@ -115,6 +115,7 @@ fn write(lines: &mut Lines, chunk: &HeapChunk) {
     let into = chunk.address.get().saturating_sub(start.get());
     let what = match lies {
         "mapping" => "in use, a mapping of its own",
+        "in use" => "in use, or freed and kept (tcache, fastbins)",
         "top" => "free: the end of the arena, from which chunks are cut",
         "other" => "a head of the allocator, or memory that the program got with sbrk",
         lies => lies,

@@ -79,9 +79,13 @@ Stops nothing, and runs nothing in the process.
 
   resident          resident memory of the arena
   in use            chunks that the program has, with their heads
+  free              all free chunks but the top
   between           free chunks that no trim gives back: chunks in use lie on their pages
   trim              resident whole pages of free chunks: a trim gives them back
   top               the free chunk at the end, from which new ones are cut
+  mapped            large chunks that are mappings of their own
+  other             anonymous memory outside of all these
+  walked            complete: all of the arena was read
 
 Chunks that threads keep for themselves (tcache) and small chunks that were freed last (fastbins) count as in use.
 

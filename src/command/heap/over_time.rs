@@ -77,13 +77,17 @@ pub(super) fn run(
     let (mut first, mut last) = (None, None);
     // Bytes of large chunks in the first sample and in the last.
     let mut mapped: Option<(u64, u64)> = None;
+    let mut gone = None;
     let reason = loop {
         let time = seconds(SystemTime::now());
         let (summary, arenas) = match heaps(&target, context) {
             Ok(found) => found,
             Err(error @ Error::Stopped(_)) => break SamplesEnd::of_error(error, context.sink)?,
-            // The process went: the last sample stands.
-            Err(error) if error.status() == 3 && samples > 0 => break SamplesEnd::Exited,
+            // The process went, or runs another program: the samples so far stand.
+            Err(error) if error.status() == 3 && samples > 0 => {
+                gone = Some(error);
+                break SamplesEnd::Exited;
+            }
             Err(error) => return Err(error),
         };
         samples += 1;
@@ -124,7 +128,7 @@ pub(super) fn run(
     if schedule.missed > 0 {
         context.sink.note(format!("{samples} samples of the {} that were due", samples + schedule.missed))?;
     }
-    reason.outcome(false)
+    gone.map_or_else(|| reason.outcome(false), Err)
 }
 
 /// The classes that changed, those that changed most in use first.

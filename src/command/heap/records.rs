@@ -180,8 +180,20 @@ fn no_page_map() -> Reason {
     Reason::NotInFile("a core file has no page map".into())
 }
 
+/// Why the resident bytes of some arenas are unknown.
+fn resident_unknown(arenas: &[HeapArena]) -> Reason {
+    match arenas.iter().find(|arena| arena.sums.is_none()) {
+        Some(arena) => {
+            Reason::NotInFile(format!("an arena was not read to its end: {}", why_incomplete(arena.outcome)))
+        }
+        None => no_page_map(),
+    }
+}
+
 impl HeapSummary {
     pub(super) fn of(arenas: &[HeapArena], mapped: &MappedChunks) -> Self {
+        let resident: Fact<u64> =
+            arenas.iter().map(|arena| arena.resident).sum::<Option<u64>>().ok_or_else(|| resident_unknown(arenas));
         let sums = || arenas.iter().filter_map(|arena| arena.sums.as_ref());
         let sum = |of: fn(&HeapSums) -> u64| sums().map(of).sum();
         let trim = |of: fn(&Trimmable) -> u64| -> Fact<u64> {
@@ -193,7 +205,6 @@ impl HeapSummary {
             process: Name::default(),
             arenas: arenas.iter().filter(|arena| arena.system_bytes > 0).count() as u64,
             incomplete: arenas.iter().filter(|arena| arena.sums.is_none()).count() as u64,
-            resident: arenas.iter().map(|arena| arena.resident).sum::<Option<u64>>().ok_or_else(no_page_map),
             system: arenas.iter().map(|arena| arena.system_bytes).sum(),
             in_use: sum(|sums| sums.in_use.bytes),
             free: sum(|sums| sums.free.bytes),
@@ -207,7 +218,8 @@ impl HeapSummary {
             trim_unclear: trim(|trim| trim.unclear),
             mapped_chunks: mapped.sum.chunks,
             mapped: mapped.sum.bytes,
-            other: Err(no_page_map()),
+            other: Err(resident.as_ref().err().cloned().unwrap_or_else(no_page_map)),
+            resident,
             unsearched: 0,
             allocators: Vec::new(),
         }
@@ -274,7 +286,7 @@ impl ArenaRow {
             arena: arena.number as u64,
             address: arena.address,
             parts: arena.parts.len() as u64,
-            resident: arena.resident.ok_or_else(no_page_map),
+            resident: arena.resident.ok_or_else(|| resident_unknown(std::slice::from_ref(arena))),
             system: arena.system_bytes,
             in_use: sum(|sums| sums.in_use.bytes),
             chunks: sum(|sums| sums.in_use.chunks),
@@ -334,7 +346,9 @@ fn summary(lines: &mut Lines, summary: &HeapSummary) {
         (_, Ok(resident)) => _ = line.plain(format!("{arenas} with {} resident: ", size(*resident))),
         (_, Err(_)) => _ = line.plain(format!("{arenas} with {}: ", size(summary.system))),
     }
-    if summary.arenas > 0 {
+    if summary.arenas > 0 && summary.incomplete >= summary.arenas {
+        line.push(Role::Warn, "what is in use is unknown");
+    } else if summary.arenas > 0 {
         let at_least = if summary.incomplete > 0 { "at least " } else { "" };
         line.push(Role::Good, format!("{at_least}{} in use", size(summary.in_use)));
         if let Ok(trim) = &summary.trim {
@@ -386,7 +400,7 @@ fn family(lines: &mut Lines, family: &HeapFamily) {
     let processes = counted(family.with_heap, "process");
     lines
         .line()
-        .plain(format!("{processes} with {} resident in glibc heaps: ", size(family.resident)))
+        .plain(format!("{processes} with {at_least}{} resident in glibc heaps: ", size(family.resident)))
         .push(Role::Good, format!("{at_least}{} in use", size(family.in_use)))
         .plain(format!(", {} that malloc_trim(0) in each would free", size(family.trim)))
         .plain(format!(", {} free between chunks in use", size(family.between)));

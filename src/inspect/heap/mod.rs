@@ -124,7 +124,7 @@ pub struct HeapArena {
     pub outcome: ArenaOutcome,
     /// Its memory, in address order; empty if it was not found.
     pub parts: Vec<AddressRange>,
-    /// Resident bytes of its memory; `None` without a page map.
+    /// Resident bytes of its memory; `None` without a page map, and where not all of it was found.
     pub resident: Option<u64>,
     /// What is in it; `None` unless all of it was walked.
     pub sums: Option<HeapSums>,
@@ -254,7 +254,7 @@ impl<'a> HeapSearch<'a> {
             address: VirtualAddress::new(found.start),
             system_bytes: state.system_bytes,
             outcome,
-            resident: if has_map { Some(resident(self.space, &parts, &self.budget)?) } else { None },
+            resident: if has_map && is_complete { Some(resident(self.space, &parts, &self.budget)?) } else { None },
             parts,
             sums,
         }))

@@ -257,8 +257,8 @@ fn what_needs_only_proc_is_answered_and_the_program_ends() {
         Ok(served) => served,
         Err(why) => return skip(NAME, &why),
     };
-    // As long as the server answers, its file is read like any other. On a busy machine it may answer late, and be taken
-    // for silent.
+    // As long as the server answers, its file is read like any other. On a busy machine it may answer late, and be
+    // taken for silent.
     let ask =
         |served: &mut Served| served.runs(&["translate ADDR", "find ADDR, +4, 0x464c457f", "info modules"]).ends().0;
     let answers = (0..20).map(|_| ask(&mut served)).find(|said| !said.contains("does not respond"));

@@ -347,7 +347,7 @@ fn summary(lines: &mut Lines, summary: &HeapSummary) {
         (_, Err(_)) => _ = line.plain(format!("{arenas} with {}: ", size(summary.system))),
     }
     if summary.arenas > 0 && summary.incomplete >= summary.arenas {
-        line.push(Role::Warn, "what is in use is unknown");
+        line.push(Role::Warn, "the bytes in use are unknown");
     } else if summary.arenas > 0 {
         let at_least = if summary.incomplete > 0 { "at least " } else { "" };
         line.push(Role::Good, format!("{at_least}{} in use", size(summary.in_use)));

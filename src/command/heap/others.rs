@@ -26,7 +26,7 @@ worded! {
 
 impl OtherAllocator {
     /// How the file of its library begins.
-    const fn library(self) -> Option<&'static str> {
+    const fn file_prefix(self) -> Option<&'static str> {
         match self {
             OtherAllocator::Jemalloc => Some("libjemalloc"),
             OtherAllocator::Tcmalloc => Some("libtcmalloc"),
@@ -70,7 +70,7 @@ pub(super) fn found(
     let mut all = Vec::new();
     for &allocator in OtherAllocator::ALL {
         context.sink.check()?;
-        if allocator.library().is_some_and(is_library) || allocator.symbols().iter().any(is_symbol) {
+        if allocator.file_prefix().is_some_and(is_library) || allocator.symbols().iter().any(is_symbol) {
             all.push(allocator);
         }
     }

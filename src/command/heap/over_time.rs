@@ -14,7 +14,7 @@ use crate::render::theme::Role;
 use crate::render::units::difference;
 use crate::report::Fact;
 use crate::report::record::record;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Time between two samples when none is given: a sample reads all of the heap.
@@ -73,7 +73,8 @@ pub(super) fn run(
     let target = context.target()?;
     let mut schedule = Schedule::new(every.unwrap_or(USUAL), &target.process)?;
     let began = Instant::now();
-    let (mut samples, mut walked) = (0_u64, 0_u64);
+    let mut samples = 0_u64;
+    // Of the samples in which all arenas were walked: the first, and the last of those after it.
     let (mut first, mut last) = (None, None);
     // Bytes of large chunks in the first sample and in the last.
     let mut mapped: Option<(u64, u64)> = None;
@@ -93,10 +94,8 @@ pub(super) fn run(
         samples += 1;
         mapped = Some((mapped.map_or(summary.mapped, |(first, _)| first), summary.mapped));
         if summary.incomplete == 0 {
-            walked += 1;
-            let sizes = SizeRow::all(&arenas);
-            first.get_or_insert_with(|| sizes.clone());
-            last = Some(sizes);
+            let sizes = Some(SizeRow::all(&arenas));
+            *(if first.is_none() { &mut first } else { &mut last }) = sizes;
         }
         let sample = HeapSample {
             time,
@@ -119,7 +118,7 @@ pub(super) fn run(
         }
     };
     match (first, last) {
-        (Some(first), Some(last)) if walked > 1 => show_growth(&first, &last, cut, context)?,
+        (Some(first), Some(last)) => show_growth(&first, &last, cut, context)?,
         _ => context.sink.note("growth is unknown: fewer than two samples have all arenas")?,
     }
     if let Some((before, now)) = mapped.filter(|(before, now)| before != now) {
@@ -133,8 +132,8 @@ pub(super) fn run(
 
 /// The classes that changed, those that changed most in use first.
 fn show_growth(first: &Sizes, last: &Sizes, cut: Option<RowLimit>, context: &mut Context) -> Result<(), Error> {
-    let classes: BTreeMap<u64, ()> = first.keys().chain(last.keys()).map(|&smallest| (smallest, ())).collect();
-    let rows = classes.into_keys().map(|smallest| {
+    let classes: BTreeSet<u64> = first.keys().chain(last.keys()).copied().collect();
+    let rows = classes.into_iter().map(|smallest| {
         let of = |sizes: &Sizes| sizes.get(&smallest).copied().unwrap_or_else(|| SizeRow::new(smallest));
         let (before, now) = (of(first), of(last));
         HeapGrowth {

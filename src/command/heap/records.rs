@@ -277,11 +277,10 @@ impl ArenaRow {
             ArenaOutcome::Absent(chunk) => ("absent", None, Some(chunk)),
             ArenaOutcome::Scattered => ("scattered", None, None),
         };
-        let sum = |of: fn(&HeapSums) -> u64| arena.sums.as_ref().map(of).ok_or_else(|| Reason::NotInFile(why.into()));
-        let trim = |of: fn(&Trimmable) -> u64| match &arena.sums {
-            Some(sums) => sums.trimmable.as_ref().map(of).ok_or_else(no_page_map),
-            None => Err(Reason::NotInFile(why.into())),
-        };
+        let unknown = || if arena.sums.is_none() { Reason::NotInFile(why.into()) } else { no_page_map() };
+        let sum = |of: fn(&HeapSums) -> u64| arena.sums.as_ref().map(of).ok_or_else(unknown);
+        let trimmable = arena.sums.as_ref().and_then(|sums| sums.trimmable.as_ref());
+        let trim = |of: fn(&Trimmable) -> u64| trimmable.map(of).ok_or_else(unknown);
         ArenaRow {
             arena: arena.number as u64,
             address: arena.address,

@@ -178,8 +178,8 @@ impl Capture {
         Capture { ranges: ranges.map(|_| joined), ..self }
     }
 
-    /// Writes everything. `look` is told how many of how many words of frames were read. `ask` asks what others want to
-    /// know of a process, such as its symbols.
+    /// Writes everything. Calls `look` with the number of words of frames that were read so far, and with the number of
+    /// all. Calls `ask` for each process: it asks what others want to know of it, such as its symbols.
     ///
     /// # Errors
     /// The capture cannot be written, the target is gone, the budget is over, and those of `look` and `ask`.

@@ -195,7 +195,7 @@ fn apply(arguments: &Arguments, state: &mut DebugState) {
         state.settings.color = color;
     }
     state.settings.json |= arguments.json || arguments.serve;
-    state.settings.serving = arguments.serve;
+    state.is_serving = arguments.serve;
 }
 
 fn status(outcome: LineOutcome) -> Result<u8, EarlyEnd> {

@@ -3,8 +3,9 @@
 use super::symbols::pattern_text;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::lang::parser::{Parsed, Tokens, mark, one_of, pattern, range, setting_value, variable, word};
-use crate::lang::{Expected, Range, Setting, Spanned, escape, setting::SettingValue};
+use crate::lang::parser::{Parsed, Tokens, mark, one_of, pattern, range, variable, word};
+use crate::lang::setting::setting_value;
+use crate::lang::{Expected, Range, SettingValue, Spanned, escape};
 use crate::state::DebugState;
 use nom::Parser;
 use nom::branch::alt;
@@ -24,12 +25,7 @@ pub enum Set {
         value: Spanned<Range>,
     },
     /// `set SETTING VALUE`
-    Setting {
-        /// Which setting.
-        setting: Setting,
-        /// What it becomes, of the setting's own type.
-        value: SettingValue,
-    },
+    Setting(SettingValue),
     /// `set logging file PATH`; a leading `~/` is still as typed, and `$x` may stand for it.
     LogFile(Spanned<String>),
 }
@@ -63,14 +59,14 @@ With --no-shell there is no log.",
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let variable = map((variable, cut(mark("=")), cut(range)), |(name, _, value)| Set::Variable { name, value });
-        let setting = map(setting_value, |(setting, value)| Set::Setting { setting, value });
+        let setting = map(setting_value, Set::Setting);
         alt((variable, log, setting)).parse(input)
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Set::Variable { name, value } => write!(f, " ${} = {}", name.node, value.node),
-            Set::Setting { setting, value } => write!(f, " {} {value}", setting.name()),
+            Set::Setting(value) => write!(f, " {} {value}", value.setting().name()),
             Set::LogFile(path) => write!(f, " logging file {}", escape('"', &path.node)),
         }
     }
@@ -78,29 +74,28 @@ With --no-shell there is no log.",
     fn run(&self, context: &mut Context) -> Outcome {
         match self {
             Set::LogFile(path) => {
-                context.state.settings.log_file = pattern_text(context, path).node;
+                context.state.log_file = pattern_text(context, path).node;
             }
             Set::Variable { name, value } => {
                 assign(context.state, name, value)?;
             }
-            Set::Setting { setting, value } => {
-                if context.state.settings.serving && (*setting, *value) == (Setting::Json, SettingValue::Switch(false))
-                {
+            Set::Setting(value) => {
+                if context.state.is_serving && *value == SettingValue::Json(false) {
                     return Err(Error::refused(
                         "--serve replies in JSON: `json` stays on",
                         "for text, start pmdb without --serve",
                     ));
                 }
-                let set = context.state.settings.set(*setting, *value);
-                set.map_err(|error| Error::Refused { message: error.to_string(), hint: None })?;
-                if *setting == Setting::PerfMaps {
-                    return use_perf_maps(context);
-                }
-                if *setting == Setting::KernelRecords {
-                    context.state.apply_kernel_records();
-                }
-                if let (Setting::Scan, Some(target)) = (setting, context.state.target()) {
-                    target.process.set_scan(context.state.settings.scan);
+                context.state.settings.set(*value);
+                match value {
+                    SettingValue::PerfMaps(_) => return use_perf_maps(context),
+                    SettingValue::KernelRecords(_) => context.state.apply_kernel_records(),
+                    SettingValue::Scan(is_used) => {
+                        if let Some(target) = context.state.target() {
+                            target.process.set_scan(*is_used);
+                        }
+                    }
+                    _ => {}
                 }
             }
         }
@@ -111,7 +106,7 @@ With --no-shell there is no log.",
 /// `logging on`, `logging file PATH`, as in gdb.
 fn log(input: Tokens<'_>) -> Parsed<'_, Set> {
     let (behind, _) = word("logging")(input)?;
-    let enabled = map(one_of, |on| Set::Setting { setting: Setting::Logging, value: SettingValue::Switch(on) });
+    let enabled = map(one_of, |on| Set::Setting(SettingValue::Logging(on)));
     let file = map(preceded(word("file"), cut(pattern(Expected::File))), Set::LogFile);
     alt((enabled, file)).parse(behind)
 }

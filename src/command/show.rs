@@ -2,8 +2,9 @@
 
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::kernel::VirtualAddress;
-use crate::lang::parser::{Parsed, Tokens, end_of_text, setting, word};
-use crate::lang::{SETTINGS, Setting};
+use crate::lang::Setting;
+use crate::lang::parser::{Parsed, Tokens, end_of_text, word};
+use crate::lang::setting::setting;
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
@@ -83,14 +84,14 @@ Lists every setting with its value and meaning.
 
     fn run(&self, context: &mut Context) -> Outcome {
         match self {
-            Show::All => SETTINGS.iter().try_for_each(|info| show_setting(context, info.setting))?,
+            Show::All => Setting::ALL.iter().try_for_each(|setting| show_setting(context, *setting))?,
             Show::Logging => {
                 for setting in [Setting::Logging, Setting::LoggingOverwrite, Setting::LoggingRedirect] {
                     show_setting(context, setting)?;
                 }
                 context.sink.emit(&SettingReport {
                     name: "logging file".into(),
-                    value: context.state.settings.log_file.clone(),
+                    value: context.state.log_file.clone(),
                     meaning: "path of the log".into(),
                 })?;
             }
@@ -108,11 +109,10 @@ Lists every setting with its value and meaning.
 }
 
 fn show_setting(context: &mut Context, setting: Setting) -> Result<(), super::Error> {
-    let meaning = SETTINGS.iter().find(|info| info.setting == setting).map_or("", |info| info.doc);
     let report = SettingReport {
         name: setting.name().into(),
         value: context.state.settings.get(setting).to_string(),
-        meaning: meaning.into(),
+        meaning: setting.about().into(),
     };
     Ok(context.sink.emit(&report)?)
 }

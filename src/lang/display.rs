@@ -1,11 +1,9 @@
-//! Writes lines and their parts: expressions, ranges, filters and the values of settings, with as few parentheses as
+//! Writes lines and their parts: expressions, ranges, filters, with as few parentheses as
 //! their meaning needs. What is written parses to the same tree. In a filter `& ^ |` stand only in parentheses,
 //! conditions are joined with words, and a name that is no field is in quotes.
 
 use super::lexer::{escape, is_plain_name};
-use super::setting::SettingValue;
 use super::syntax::{Control, Format, Opening, Output, ParsedLine, Rows, ValueFormat};
-use crate::kernel::words::Worded;
 use crate::lang::ctype::CType;
 use crate::lang::error::Spanned;
 use crate::lang::expression::{
@@ -22,19 +20,6 @@ impl Display for WrittenName {
             f.write_str(&self.0)
         } else {
             f.write_str(&escape('\'', &self.0))
-        }
-    }
-}
-
-impl Display for SettingValue {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            SettingValue::Switch(on) => f.write_str(on.word()),
-            SettingValue::Number(number) => write!(f, "{number}"),
-            SettingValue::Color(choice) => f.write_str(choice.word()),
-            SettingValue::Style(style) => f.write_str(style.word()),
-            SettingValue::Editing(editing) => f.write_str(editing.word()),
-            SettingValue::Pager(pager) => f.write_str(pager.word()),
         }
     }
 }

@@ -42,7 +42,7 @@ pub use foreign::{ForeignName, is_name_of_process, spelling, spelling_anywhere};
 pub use key::{KeyFacts, TakenKeys, WrittenKey};
 pub use lexer::{escape, joined_rows};
 pub use parser::{Language, Syntax, for_a_range, member_of, pointer_to, suffixes};
-pub use setting::SETTINGS;
+pub use setting::{ColorChoice, Editing, PagerChoice, Setting, SettingValue, Settings, StyleChoice};
 pub use syntax::*;
 
 impl Language {

@@ -1,40 +1,10 @@
-//! The settings of `set` and `show`.
+//! The settings of `set` and `show`: each is declared once, with its type, first value and meaning.
 
+use super::parser::{Failed, Parsed, Tokens, number, one_of, word};
 use crate::kernel::words::{Worded, worded};
-
-/// The type of a setting's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SettingType {
-    /// `on` or `off`
-    Switch,
-    /// A number.
-    Number,
-    /// `auto`, `always` or `never`
-    Color,
-    /// `auto`, `dark` or `light`
-    Style,
-    /// `auto`, `emacs` or `vi`
-    Editing,
-    /// `ask`, `auto` or `program`
-    Pager,
-}
-
-/// The new value of a setting, always of its [`SettingType`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SettingValue {
-    /// `on` or `off`
-    Switch(bool),
-    /// A number.
-    Number(u64),
-    /// The choice of colours.
-    Color(ColorChoice),
-    /// Which colours.
-    Style(StyleChoice),
-    /// Which keys edit a line.
-    Editing(Editing),
-    /// What shows long output.
-    Pager(PagerChoice),
-}
+use nom::Parser;
+use nom::combinator::{cut, map};
+use std::fmt::{self, Display, Formatter};
 
 /// The value of a switch.
 impl Worded for bool {
@@ -101,63 +71,178 @@ worded! {
     }
 }
 
-/// A row of [`SETTINGS`].
-#[derive(Clone, Copy, Debug)]
-pub struct SettingInfo {
-    /// Which setting.
-    pub setting: Setting,
-    /// As it is written, of one word or two.
-    pub name: &'static str,
-    /// What it takes.
-    pub takes: SettingType,
-    /// One line for the help.
-    pub doc: &'static str,
+/// A type of settings: a word of a few, or a number.
+trait SettingType: Copy + 'static {
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self>;
+
+    fn write(self, f: &mut Formatter<'_>) -> fmt::Result;
+}
+
+impl<T: Worded> SettingType for T {
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        one_of(input)
+    }
+
+    fn write(self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl SettingType for u64 {
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        number(input)
+    }
+
+    fn write(self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
 }
 
 macro_rules! settings {
-    ($($setting:ident $name:literal $takes:ident, $doc:literal;)*) => {
+    ($($setting:ident $field:ident: $type:ident = $first:expr, $name:literal, $doc:literal;)*) => {
         /// A setting, by name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Setting {
             $(#[doc = concat!("`", $name, "`: ", $doc, ".")] $setting,)*
         }
 
-        /// Every setting, in the order that `show` lists them.
-        pub static SETTINGS: &[SettingInfo] = &[$(Setting::$setting.info(),)*];
+        /// A setting with a value.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum SettingValue {
+            $(#[doc = concat!("`", $name, "`: ", $doc, ".")] $setting($type),)*
+        }
 
-        impl Setting {
-            /// Its row of [`SETTINGS`].
-            pub const fn info(self) -> SettingInfo {
-                let (name, takes, doc) = match self {
-                    $(Setting::$setting => ($name, SettingType::$takes, $doc),)*
-                };
-                SettingInfo { setting: self, name, takes, doc }
+        /// How pmdb works: the values of all settings.
+        #[derive(Clone, PartialEq, Eq, Debug)]
+        pub struct Settings {
+            $(#[doc = concat!("`", $name, "`: ", $doc, ".")] pub $field: $type,)*
+        }
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Settings { $($field: $first,)* }
+            }
+        }
+
+        impl Settings {
+            /// A setting with the value that it has.
+            pub fn get(&self, setting: Setting) -> SettingValue {
+                match setting {
+                    $(Setting::$setting => SettingValue::$setting(self.$field),)*
+                }
             }
 
-            /// As it is written.
+            /// Gives a setting a value.
+            pub fn set(&mut self, value: SettingValue) {
+                match value {
+                    $(SettingValue::$setting(value) => self.$field = value,)*
+                }
+            }
+        }
+
+        impl Setting {
+            /// Every setting, in the order that `show` lists them.
+            pub const ALL: &[Setting] = &[$(Setting::$setting,)*];
+
+            /// As it is written, of one word or two.
             pub const fn name(self) -> &'static str {
-                self.info().name
+                match self {
+                    $(Setting::$setting => $name,)*
+                }
+            }
+
+            /// One line for the help.
+            pub const fn about(self) -> &'static str {
+                match self {
+                    $(Setting::$setting => $doc,)*
+                }
+            }
+
+            fn parse_value(self, input: Tokens<'_>) -> Parsed<'_, SettingValue> {
+                match self {
+                    $(Setting::$setting => map(cut(<$type>::parse), SettingValue::$setting).parse(input),)*
+                }
+            }
+        }
+
+        impl SettingValue {
+            /// The setting.
+            pub const fn setting(self) -> Setting {
+                match self {
+                    $(SettingValue::$setting(_) => Setting::$setting,)*
+                }
+            }
+        }
+
+        /// The value alone.
+        impl Display for SettingValue {
+            fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(SettingValue::$setting(value) => value.write(f),)*
+                }
             }
         }
     };
 }
 
 settings! {
-    Color "color" Color, "colours in the output: auto, always or never";
-    Editing "editing" Editing, "keys that edit a line: emacs, vi or auto (as in ~/.inputrc)";
-    Height "height" Number, "rows of a screen for the pager; 0: as the terminal reports";
-    HistorySize "history size" Number, "number of input lines that are kept";
-    Json "json" Switch, "output as one JSON object a line";
-    KernelRecords "kernel records" Switch, "use of the kernel's own records of frames (/proc/kcore), if they can be read and are proved";
-    Logging "logging enabled" Switch, "output also to the log";
-    LoggingOverwrite "logging overwrite" Switch, "replacement of the log when it is opened";
-    LoggingRedirect "logging redirect" Switch, "output only to the log, not to the screen";
-    Pager "pager" Pager, "display of long output: ask (pmdb stops after each screen), program ($PAGER, otherwise less) or auto (program if $PAGER is set, otherwise ask)";
-    Pagination "pagination" Switch, "pager for long output";
-    PerfMaps "perf maps" Switch, "symbols of JIT-compiled code from /tmp/perf-PID.map, which the target writes";
-    Scan "scan" Switch, "use of PAGEMAP_SCAN, if the kernel has it";
-    ShellErrors "shell errors" Switch, "errors for failed shell commands, except at the prompt";
-    Style "style" Style, "terminal background: auto, dark or light";
-    TraceCommands "trace commands" Switch, "each line of a command file before its answer; at a prompt, a stop after each";
-    Width "width" Number, "columns of a line, in pipes and files too; 0: as the terminal reports, and no limit elsewhere";
+    Color color: ColorChoice = ColorChoice::Auto,
+        "color", "colours in the output: auto, always or never";
+    Editing editing: Editing = Editing::Auto,
+        "editing", "keys that edit a line: emacs, vi or auto (as in ~/.inputrc)";
+    Height height: u64 = 0,
+        "height", "rows of a screen for the pager; 0: as the terminal reports";
+    HistorySize history_size: u64 = 10_000,
+        "history size", "number of input lines that are kept";
+    Json json: bool = false,
+        "json", "output as one JSON object a line";
+    KernelRecords kernel_records: bool = true,
+        "kernel records", "use of the kernel's own records of frames (/proc/kcore), if they can be read and are proved";
+    Logging logging: bool = false,
+        "logging enabled", "output also to the log";
+    LoggingOverwrite logging_overwrite: bool = false,
+        "logging overwrite", "replacement of the log when it is opened";
+    LoggingRedirect logging_redirect: bool = false,
+        "logging redirect", "output only to the log, not to the screen";
+    Pager pager: PagerChoice = PagerChoice::Auto,
+        "pager", "display of long output: ask (pmdb stops after each screen), program ($PAGER, otherwise less) or auto (program if $PAGER is set, otherwise ask)";
+    Pagination pagination: bool = true,
+        "pagination", "pager for long output";
+    PerfMaps perf_maps: bool = false,
+        "perf maps", "symbols of JIT-compiled code from /tmp/perf-PID.map, which the target writes";
+    Scan scan: bool = true,
+        "scan", "use of PAGEMAP_SCAN, if the kernel has it";
+    ShellErrors shell_errors: bool = true,
+        "shell errors", "errors for failed shell commands, except at the prompt";
+    Style style: StyleChoice = StyleChoice::Auto,
+        "style", "terminal background: auto, dark or light";
+    TraceCommands trace_commands: bool = false,
+        "trace commands", "each line of a command file before its answer; at a prompt, a stop after each";
+    Width width: u64 = 0,
+        "width", "columns of a line, in pipes and files too; 0: as the terminal reports, and no limit elsewhere";
+}
+
+/// Parses the name of a setting.
+pub(crate) fn setting(input: Tokens<'_>) -> Parsed<'_, Setting> {
+    let mut is_begun = false;
+    for &setting in Setting::ALL {
+        let (first, second) = setting.name().split_once(' ').unwrap_or((setting.name(), ""));
+        let Ok((behind, _)) = word(first)(input) else {
+            continue;
+        };
+        if second.is_empty() {
+            return Ok((behind, setting));
+        }
+        match word(second)(behind) {
+            Ok((behind, _)) => return Ok((behind, setting)),
+            Err(_) => is_begun = true,
+        }
+    }
+    Err(if is_begun { nom::Err::Failure(Failed) } else { nom::Err::Error(Failed) })
+}
+
+/// Parses the name of a setting and a value of its type.
+pub(crate) fn setting_value(input: Tokens<'_>) -> Parsed<'_, SettingValue> {
+    let (behind, setting) = setting(input)?;
+    setting.parse_value(behind)
 }

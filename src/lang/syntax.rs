@@ -17,7 +17,6 @@ pub use super::expression::{
     Range, Register, SymbolName, UnaryOperator, WrittenName, fixed_variables,
 };
 pub use super::field::{FilterField, FilterSubject, PageField, RegionField, ValueType};
-pub use super::setting::{ColorChoice, Editing, PagerChoice, Setting, SettingValue, StyleChoice};
 
 /// A command with its arguments, as its own parser made it.
 pub trait ParsedCommand: Any + Tree {

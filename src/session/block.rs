@@ -308,7 +308,7 @@ impl Session {
             ),
             _ => (
                 format!("`{word}` needs a block of several lines"),
-                if self.state.settings.serving {
+                if self.state.is_serving {
                     "send the whole block in one request: \"line\":\"if …\\nend\""
                 } else {
                     "-ex is one line: write the block into a command file for -x or `source`"

@@ -143,7 +143,7 @@ impl Session {
         let is_wanted = self.state.settings.logging;
         match (&self.log, is_wanted) {
             (None, true) => {
-                let path = self.state.settings.log_file.clone();
+                let path = self.state.log_file.clone();
                 let overwrite = self.state.settings.logging_overwrite;
                 let opened = self.options.shell_permit().map_err(str::to_owned).and_then(|permit| {
                     let opened = OpenLog::open(&path, overwrite, permit);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pmdb::command::LANGUAGE;
 use pmdb::kernel::PageFact;
 use pmdb::lang::ValueType;
-use pmdb::lang::{FilterField, KeyFacts, PageField, RegionField, SETTINGS, TakenKeys};
+use pmdb::lang::{FilterField, KeyFacts, PageField, RegionField, Setting, TakenKeys};
 
 use super::ebnf::CommandWord;
 use super::grammar;
@@ -105,5 +105,5 @@ fn settings() {
         ]
         .map(str::to_owned),
     );
-    assert_eq!(set(SETTINGS.iter().map(|row| row.name)), words);
+    assert_eq!(set(Setting::ALL.iter().map(|setting| setting.name())), words);
 }

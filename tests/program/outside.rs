@@ -2,7 +2,7 @@
 
 use crate::run::{Home, Run};
 use pmdb::command::LANGUAGE;
-use pmdb::lang::SETTINGS;
+use pmdb::lang::Setting;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -88,7 +88,7 @@ const HARMLESS: &[&str] = &[
 fn no_setting_writes_a_file() {
     let home = Home::new();
     let values = ["on", "off", "0", "1", "auto", "always", "program", "ask", "dark", "emacs", "vi", "./f", "file ./f"];
-    let each = SETTINGS.iter().flat_map(|setting| values.map(|value| format!("set {} {value}", setting.name)));
+    let each = Setting::ALL.iter().flat_map(|setting| values.map(|value| format!("set {} {value}", setting.name())));
     // A name that is set is a file only once the log is on.
     let mut requests = vec!["set logging file ./f".to_owned()];
     for setting in each {
@@ -106,7 +106,7 @@ fn no_setting_writes_a_file() {
         let mut answers = requests.iter().zip(&errors).filter(|(request, _)| request.starts_with(&begins));
         answers.any(|(_, errors)| errors.iter().any(|error| error.contains("--no-shell")))
     };
-    let harmless = SETTINGS.iter().map(|setting| setting.name).filter(|name| !refused(name));
+    let harmless = Setting::ALL.iter().map(|setting| setting.name()).filter(|name| !refused(name));
     assert_eq!(harmless.collect::<Vec<_>>(), HARMLESS);
     has_written_nothing(&home);
 }

@@ -3,7 +3,7 @@
 mod tables;
 
 use super::about::About;
-use crate::lang::SETTINGS;
+use crate::lang::Setting;
 use crate::report::{Help, HelpEntry, HelpSubject, Shape, term_and_meaning};
 
 /// A topic of `help` that is no command.
@@ -119,9 +119,9 @@ impl Subject {
     /// The row about a setting, named as in `set`: a value may follow.
     pub fn setting(typed: &str) -> Option<Help> {
         let is_typed = |name: &str| format!("{typed} ").starts_with(&format!("{name} "));
-        let named = SETTINGS.iter().find(|setting| is_typed(setting.name))?;
+        let named = Setting::ALL.iter().find(|setting| is_typed(setting.name()))?;
         let is_setting = |rows: &Help| matches!(rows, Help::Subject(of) if of.name == "settings");
-        Subject::rows_about(named.name).find(is_setting)
+        Subject::rows_about(named.name()).find(is_setting)
     }
 
     /// The subjects whose tables explain words of the language.
@@ -252,11 +252,11 @@ mod tests {
 
     #[test]
     fn each_setting_has_a_row() {
-        for setting in SETTINGS {
-            let Some(Help::Subject(rows)) = Subject::setting(setting.name) else {
-                panic!("{}", setting.name);
+        for setting in Setting::ALL {
+            let Some(Help::Subject(rows)) = Subject::setting(setting.name()) else {
+                panic!("{}", setting.name());
             };
-            assert!(rows.text.contains(setting.doc), "{}", setting.name);
+            assert!(rows.text.contains(setting.about()), "{}", setting.name());
         }
     }
 

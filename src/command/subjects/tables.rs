@@ -5,7 +5,7 @@ use crate::kernel::page_flags::FLAGS;
 use crate::kernel::words::{Worded, fragment};
 use crate::kernel::{Kind, State};
 use crate::lang::habits::{Does, HABITS};
-use crate::lang::{FilterField, Format, PageField, RegionField, SETTINGS, Unit, ValueType, grammar};
+use crate::lang::{FilterField, Format, PageField, RegionField, Setting, Unit, ValueType, grammar};
 use crate::report::{ErrorCode, EventKind, JsonForm, Shape};
 
 /// The rows of a table by its name in the text; one of the tables describes `all` records.
@@ -224,8 +224,8 @@ fn form(of: JsonForm) -> String {
 }
 
 fn settings() -> String {
-    let rows = SETTINGS.iter();
-    rows.map(|setting| row(setting.name, 24, setting.doc)).collect()
+    let rows = Setting::ALL.iter();
+    rows.map(|setting| row(setting.name(), 24, setting.about())).collect()
 }
 
 fn habits() -> String {

@@ -203,8 +203,8 @@
 // A room is a folder under `src/`. A room uses the rooms under it in this list and never one above; `tests/layers`
 // reads the `use` lines and holds the code to that. From the top:
 //
-// - **`main.rs`, `args.rs`**: build a `session` from the command line, and exit with its status. `args/complete.rs`
-//   completes words for shells. `args/generate.rs` puts manual pages together, of texts that the commands and
+// - **`main.rs`, `args`**: build a `session` from the command line, and exit with its status. `args/complete`
+//   completes words for shells. `args/generate` puts manual pages together, of texts that the commands and
 //   `command/subjects/` hold.
 // - **`repl`**: the prompt: the line editor, completion, hints, colours of input.
 // - **`session`**: runs lines, from parse to output; reads command files. Only this room decides where records are
@@ -223,7 +223,7 @@
 // - **`process`**: the decoded target: a process, its machine, the files behind its regions. Only this room gets
 //   bytes from a source and decodes them with `kernel`.
 // - **`source`**: where bytes come from: one trait. The live source reads `/proc`; a recorded one logs each read
-//   (`--how`). The only `unsafe` outside `demo` is in `source/sys.rs`.
+//   (`--how`). The only `unsafe` outside `demo` is in `source/sys`.
 // - **`render`**: writes records as text, as JSON and in pictures, and colours them. The trait `Record` says what a
 //   record is, and `Sink` what takes records. In `text/` are the sentences and tables of records that several commands
 //   emit, and those of `explain`.
@@ -261,7 +261,7 @@
 //   and `inspect/outcome/`. Sentences about states and kinds, for all commands: `kernel/page.rs`. Of `explain huge`:
 //   `command/explain/huge_records.rs`.
 // - The text of `help`: `ABOUT` in the file of its command; of other subjects: `command/subjects/`. Exit statuses:
-//   `command/subjects/files.txt` for `help files` and the manual page, `args.rs` for `--help`.
+//   `command/subjects/files.txt` for `help files` and the manual page, `args` for `--help`.
 // - A symbol that is not found: written bare (`main`), `eval/names.rs`; as `MODULE!NAME` or `&NAME`, `eval/symbols.rs`.
 // - A colour: the role of a state is in `render/text/words.rs`, that of its letter in pictures in `render/marks.rs`.
 //   Many have one role: `render/theme.rs` gives it a colour.

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     }
     source::live::hold_back_rights();
     source::live::allow_open_files();
-    if let Some(offers) = Arguments::completions(std::env::args_os()) {
+    if let Some(offers) = args::complete::completions(std::env::args_os()) {
         return print(&offers);
     }
     let arguments = match Arguments::parse(std::env::args_os()) {

@@ -21,7 +21,7 @@ const FLOORS: [&str; 16] = [
 const DEMO_USES_FROM: &str = "process";
 
 /// The files that may have `unsafe` code.
-const UNSAFE_FILES: [&str; 3] = ["source/sys.rs", "source/sys/own.rs", "demo/"];
+const UNSAFE_FILES: [&str; 3] = ["source/sys/mod.rs", "source/sys/own.rs", "demo/"];
 
 /// The rooms that read and decode foreign bytes.
 const READERS: [&str; 4] = ["symbol", "process", "source", "kernel"];
@@ -421,7 +421,7 @@ fn unsafe_elsewhere_is_a_fault() {
     faulty("session/mod.rs", "#[unsafe(no_mangle)] static A: u8 = 0;");
     faulty("session/mod.rs", "#![allow(unsafe_code)]");
     faulty("session/mod.rs", "fn f() { m!({ unsafe { g() } }) }");
-    sound("source/sys.rs", code);
+    sound("source/sys/mod.rs", code);
     sound("demo/child.rs", code);
     sound("lib.rs", "#![deny(unsafe_code)]");
     sound("main.rs", "#![deny(unsafe_code)]");

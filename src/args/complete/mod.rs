@@ -23,6 +23,7 @@ use pmdb::state::DebugState;
 use rustix::termios::tcgetwinsize;
 use shell::{ShellWord, quote_text};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io;
 use std::time::Duration;
 
@@ -56,8 +57,15 @@ impl ShellOffer {
     }
 }
 
+/// The offers for a shell, if the command line asks for them with `--complete`; without any if it asks wrongly.
+pub fn completions(words: impl IntoIterator<Item = OsString>) -> Option<String> {
+    let mut words = words.into_iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+    words.next().filter(|first| first == "--complete")?;
+    Some(answer(&words.collect::<Vec<_>>()).unwrap_or_default())
+}
+
 /// The answer to the words behind `--complete`.
-pub fn answer(asked: &[String]) -> Option<String> {
+fn answer(asked: &[String]) -> Option<String> {
     let (shell, asked) = asked.split_first()?;
     let width = tcgetwinsize(io::stdin()).map_or(0, |size| usize::from(size.ws_col));
     let width = if width == 0 { 80 } else { width };

@@ -1,6 +1,6 @@
 //! The command line: rewrites gdb's spellings for clap, and parses them into [`Arguments`].
 
-mod complete;
+pub mod complete;
 mod generate;
 
 use clap::builder::styling::{Ansi256Color, Style, Styles};
@@ -206,13 +206,6 @@ impl Arguments {
             }
             _ => Ok(String::new()),
         }
-    }
-
-    /// The offers for a shell, if the command line asks for them with `--complete`; without any if it asks wrongly.
-    pub fn completions(words: impl IntoIterator<Item = OsString>) -> Option<String> {
-        let mut words = words.into_iter().skip(1).map(|word| word.to_string_lossy().into_owned());
-        words.next().filter(|first| first == "--complete")?;
-        Some(complete::answer(&words.collect::<Vec<_>>()).unwrap_or_default())
     }
 
     /// Reads a command line, program name first.

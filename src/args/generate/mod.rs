@@ -38,11 +38,11 @@ pub fn text(what: GeneratedFile, command: &Command) -> String {
         GeneratedFile::Man => manual(command),
         GeneratedFile::ManLanguage => language(),
         GeneratedFile::ManJson => json(),
-        GeneratedFile::CompleteBash => include_str!("generate/complete.bash").to_owned(),
-        GeneratedFile::CompleteZsh => include_str!("generate/complete.zsh").to_owned(),
-        GeneratedFile::CompleteFish => include_str!("generate/complete.fish").to_owned(),
+        GeneratedFile::CompleteBash => include_str!("complete.bash").to_owned(),
+        GeneratedFile::CompleteZsh => include_str!("complete.zsh").to_owned(),
+        GeneratedFile::CompleteFish => include_str!("complete.fish").to_owned(),
         GeneratedFile::JsonSchema => schema::text(),
-        GeneratedFile::Gdb => include_str!("../../scripts/pmdb-gdb.py").to_owned(),
+        GeneratedFile::Gdb => include_str!("../../../scripts/pmdb-gdb.py").to_owned(),
     }
 }
 

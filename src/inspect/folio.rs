@@ -40,20 +40,21 @@ impl Folio {
         Folio { head: FrameNumber::new(frame.get() & !mask), order }
     }
 
-    /// Finds the folios of the frames from `first` on, given their flags (`None` if unknown). `set` receives the frames
-    /// of each folio, and the folio. At the ends a few more words are read. `last` is the last folio found in earlier
-    /// frames.
+    /// Finds the folios of these frames, given the flags of each by its index (`None` if unknown). `set` receives the
+    /// indices of each folio, and the folio. At the ends a few more words are read. `last` is the last folio found in
+    /// earlier frames.
     pub(super) fn each(
         machine: &Machine,
-        first: FrameNumber,
-        frames: usize,
+        frames: Range<u64>,
         flags: &dyn Fn(usize) -> Option<PageFlags>,
         last: &mut Option<Folio>,
         set: &mut dyn FnMut(Range<usize>, Folio),
     ) -> process::Result<()> {
+        let first = frames.start;
+        let frames = (frames.end - first) as usize;
         let mut at = 0;
         while at < frames {
-            let frame = FrameNumber::new(first.get() + at as u64);
+            let frame = FrameNumber::new(first + at as u64);
             let here = at;
             at += 1;
             let Some(known) = flags(here) else {
@@ -61,7 +62,7 @@ impl Folio {
             };
             if last.is_none_or(|folio| folio.index(frame).is_none()) {
                 *last = Folio::find_with(frame, known, &mut |other| {
-                    let index = other.get().checked_sub(first.get());
+                    let index = other.get().checked_sub(first);
                     match index.and_then(|index| usize::try_from(index).ok()) {
                         Some(index) if index < frames => Ok(flags(index)),
                         _ => Folio::flags_of(machine, other),

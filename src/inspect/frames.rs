@@ -258,7 +258,8 @@ impl FrameBatch {
                 Some(PageFlags::from_bits_retain(*word))
             };
             let orders = &mut self.orders;
-            Folio::each(machine, first, self.known, &flags, &mut None, &mut |at, folio| {
+            let known = first.get()..first.get() + self.known as u64;
+            Folio::each(machine, known, &flags, &mut None, &mut |at, folio| {
                 let orders = orders.get_mut(at).unwrap_or_default();
                 orders.fill(Some(folio.order));
             })?;

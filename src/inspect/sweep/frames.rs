@@ -212,8 +212,8 @@ fn find_orders(stretches: &mut PageStretches, wanted: &WantedFrames, machine: &M
             let word = words.get(index).filter(|&&word| word != UNREAD)?;
             Some(PageFlags::from_bits_retain(*word))
         };
-        let first = FrameNumber::new(run.frame);
-        Folio::each(machine, first, words.len(), &flags, &mut last, &mut |at, folio| {
+        let frames = run.frame..run.frame + words.len() as u64;
+        Folio::each(machine, frames, &flags, &mut last, &mut |at, folio| {
             let orders = orders.get_mut(at).unwrap_or_default();
             orders.fill(folio.order.into());
         })?;

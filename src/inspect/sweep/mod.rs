@@ -451,7 +451,7 @@ fn read_entries(
         };
         first = at.end;
         if let Some(inside) = inside {
-            let marks = scan_marks(stretches, space, step.region, inside, at.clone(), question)?;
+            let marks = scan_marks(stretches, space, PlanStep { range: inside, ..*step }, at.clone(), question)?;
             let stride = 1;
             stretches.push(step.region, inside, StretchWords::Read { at, marks, stride });
         }
@@ -468,19 +468,19 @@ fn continues(pair: &[PlanStep]) -> bool {
         if next.action == step.action && next.range.start() == step.range.end())
 }
 
-/// Scans `range`, whose entries are `at`, for the categories that its entries do not tell. Returns the indices of the
-/// marks; `None` if no category is needed, or the kernel has no scan.
+/// Scans the range of `step`, whose entries are `at`, for the categories that its entries do not tell. Returns the
+/// indices of the marks; `None` if no category is needed, or the kernel has no scan.
 ///
 /// Fails when the target is gone.
 fn scan_marks(
     stretches: &mut PageStretches,
     space: &AddressSpace,
-    region: Option<usize>,
-    range: AddressRange,
+    step: PlanStep,
     at: Range<usize>,
     question: &Question,
 ) -> process::Result<Option<Range<usize>>> {
     let target = space.target();
+    let PlanStep { region, range, .. } = step;
     let mut wanted = Categories::empty();
     if question.need.contains(Evidence::HUGE) {
         wanted |= Categories::HUGE;

@@ -359,10 +359,8 @@ impl Capture {
     ) -> Result<u64> {
         let machine = Arc::clone(&self.machine);
         let source = machine.source();
-        let pid = source.identity().pid;
-        let page = machine.page();
-        let ends = |file: WordFile| covered_pages(page, |index| Ok(source.words(file, index, &mut [0])? == 1));
-        let runs = match ends(WordFile::FrameFlags) {
+        let end = self.end_of(WordFile::FrameFlags);
+        let runs = match end {
             Ok(end) if self.has_all_frames => vec![(0, end)],
             _ => join_frames(frames.chain([FIRST]).collect()),
         };
@@ -374,9 +372,9 @@ impl Capture {
             look(done, total)
         };
         let mut whole = Vec::new();
-        self.index.flags = match ends(WordFile::FrameFlags) {
+        self.index.flags = match end {
             Ok(end) => {
-                let words = WordWriter::new(&format!("{pid}/kpageflags")).leading();
+                let words = self.writer("kpageflags").leading();
                 self.index.are_by_flags = true;
                 let mut folios = Folios::new(source, &self.shared, words);
                 for run in runs {
@@ -392,35 +390,11 @@ impl Capture {
                 WordIndex::refused(&error)
             }
         };
+        self.index.counts = self.words_of(WordFile::FrameCounts, &whole, budget, &mut read, &mut |_| {})?;
         let mut groups = BTreeSet::new();
-        for (file, name) in [(WordFile::FrameCounts, "kpagecount"), (WordFile::FrameCgroups, "kpagecgroup")] {
-            let index = match ends(file) {
-                Ok(end) => {
-                    let mut words = WordWriter::new(&format!("{pid}/{name}"));
-                    let mut before = 0;
-                    for &run in &whole {
-                        let mut parts = RunReader::new(source, file, run);
-                        while let Some((first, found)) = parts.next(budget)? {
-                            if file == WordFile::FrameCgroups {
-                                groups.extend(
-                                    found.chunk_by(|one, other| one == other).filter_map(|alike| alike.first()),
-                                );
-                            }
-                            let at = if self.index.are_by_flags { before + (first - run.0) } else { first };
-                            words.add(&self.shared.archive, at, found)?;
-                        }
-                        before += run.1;
-                        read(run)?;
-                    }
-                    words.finish(&self.shared.archive, end)?
-                }
-                Err(error) => {
-                    read((0, all))?;
-                    WordIndex::refused(&error)
-                }
-            };
-            if file == WordFile::FrameCounts { self.index.counts = index } else { self.index.cgroups = index }
-        }
+        self.index.cgroups = self.words_of(WordFile::FrameCgroups, &whole, budget, &mut read, &mut |words| {
+            groups.extend(words.chunk_by(|one, other| one == other).filter_map(|alike| alike.first().copied()));
+        })?;
         // Whether they are online memory, block by block.
         for &(first, count) in &whole {
             let (mut next, end) = (first, first.saturating_add(count));
@@ -434,6 +408,48 @@ impl Capture {
         let CaptureIndex { flags, counts, cgroups, .. } = &self.index;
         let has_none = [flags, counts, cgroups].into_iter().all(WordIndex::is_refused);
         Ok(if has_none { 0 } else { whole.iter().map(|(_, count)| count).sum() })
+    }
+
+    /// Where a file of words about frames ends.
+    fn end_of(&self, file: WordFile) -> Result<u64> {
+        let source = self.machine.source();
+        covered_pages(self.machine.page(), |index| Ok(source.words(file, index, &mut [0])? == 1))
+    }
+
+    fn writer(&self, name: &str) -> WordWriter {
+        WordWriter::new(&format!("{}/{name}", self.machine.source().identity().pid))
+    }
+
+    /// Keeps the words of these runs of frames in a file that has one for each frame. `done` hears of each run, `look`
+    /// sees the words.
+    fn words_of(
+        &self,
+        file: WordFile,
+        runs: &[FirstAndCount],
+        budget: &mut Budget,
+        done: &mut dyn FnMut(FirstAndCount) -> Result<()>,
+        look: &mut dyn FnMut(&[u64]),
+    ) -> Result<WordIndex> {
+        let end = match self.end_of(file) {
+            Ok(end) => end,
+            Err(error) => {
+                done((0, runs.iter().map(|(_, count)| count).sum()))?;
+                return Ok(WordIndex::refused(&error));
+            }
+        };
+        let mut words = self.writer(if file == WordFile::FrameCounts { "kpagecount" } else { "kpagecgroup" });
+        let mut before = 0;
+        for &run in runs {
+            let mut parts = RunReader::new(self.machine.source(), file, run);
+            while let Some((first, found)) = parts.next(budget)? {
+                look(found);
+                let at = if self.index.are_by_flags { before + (first - run.0) } else { first };
+                words.add(&self.shared.archive, at, found)?;
+            }
+            before += run.1;
+            done(run)?;
+        }
+        words.finish(&self.shared.archive, end)
     }
 
     /// What the decoders ask of the machine. An answer that is refused is kept as that.

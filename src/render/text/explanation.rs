@@ -31,20 +31,7 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
     if page.huge == Ok(true) {
         line.plain("; ").prose(Role::Plain, "one entry maps the whole huge page");
     }
-    // The flags of a tail may not tell.
-    let is_freed = page.words.flags.as_ref().is_ok_and(|flags| flags.is_lazily_freed());
-    if is_freed || explanation.discardable == Ok(true) {
-        let told = match explanation.discardable {
-            Ok(true) if explanation.droppable => "droppable: the kernel may discard its contents at any time",
-            Err(_) if page.words.exact_map_count().is_some_and(|count| count > 1) => {
-                "freed with MADV_FREE: the kernel may discard its contents if no process has written to it since"
-            }
-            Ok(true) => "freed with MADV_FREE: until the next write, the kernel may discard its contents",
-            Ok(false) => "freed with MADV_FREE, but written since: the kernel keeps its contents",
-            Err(_) => "freed with MADV_FREE: the kernel may discard its contents if it was not written since",
-        };
-        line.plain("; ").prose(Role::Note, told);
-    }
+    freed(line, explanation);
     if let Some(owner) = explanation.owner {
         let line = lines.field("owner");
         // An average proves no exact number.
@@ -64,7 +51,44 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
         let role = if movable == Movable::Pinned { Role::Note } else { Role::Plain };
         lines.field("moves").prose(role, moves(movable, page.kind));
     }
-    let is_locked = match &page.words.flags {
+    locked(lines, explanation);
+    block::place(lines, &page.place);
+    behind(lines, explanation);
+    if let Some(room) = &explanation.room {
+        let line = lines.field("room");
+        line.plain("its file system has ").push(Role::Warn, size(room.left));
+        line.plain(format!(" of {} left", size(room.bytes)));
+    }
+    group_limit(lines, explanation);
+    access(lines, "read", &explanation.next_read, page);
+    access(lines, "write", &explanation.next_write, page);
+    // No sentence here depends on soft-dirty bits.
+    let is_unexplained =
+        |field: &str, reason: &Reason| field != "soft_dirty" && !matches!(reason, Reason::NotApplicable(_));
+    Footnotes::of(&Why::of_record(page), is_unexplained).write(lines);
+}
+
+/// What MADV_FREE or MAP_DROPPABLE lets the kernel do with the page.
+fn freed(line: &mut Line, explanation: &Explanation) {
+    // The flags of a tail may not tell.
+    let is_freed = explanation.page.words.flags.as_ref().is_ok_and(|flags| flags.is_lazily_freed());
+    if is_freed || explanation.discardable == Ok(true) {
+        let told = match explanation.discardable {
+            Ok(true) if explanation.droppable => "droppable: the kernel may discard its contents at any time",
+            Err(_) if explanation.page.words.exact_map_count().is_some_and(|count| count > 1) => {
+                "freed with MADV_FREE: the kernel may discard its contents if no process has written to it since"
+            }
+            Ok(true) => "freed with MADV_FREE: until the next write, the kernel may discard its contents",
+            Ok(false) => "freed with MADV_FREE, but written since: the kernel keeps its contents",
+            Err(_) => "freed with MADV_FREE: the kernel may discard its contents if it was not written since",
+        };
+        line.plain("; ").prose(Role::Note, told);
+    }
+}
+
+/// What locks the page in memory.
+fn locked(lines: &mut Lines, explanation: &Explanation) {
+    let is_locked = match &explanation.page.words.flags {
         Ok(flags) => flags.contains(PageFlags::MLOCKED),
         Err(_) => explanation.region_locked == Some(true),
     };
@@ -78,21 +102,18 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
         };
         lines.field("locked").prose(Role::Plain, told);
     }
-    block::place(lines, &page.place);
-    behind(lines, explanation);
-    if let Some(room) = &explanation.room {
-        let line = lines.field("room");
-        line.plain("its file system has ").push(Role::Warn, size(room.left));
-        line.plain(format!(" of {} left", size(room.bytes)));
-    }
+}
+
+/// How much of its cgroup's limit is left for the page.
+fn group_limit(lines: &mut Lines, explanation: &Explanation) {
     if let Some(limit) = &explanation.group_limit {
         let line = lines.field("limit");
         line.plain("its cgroup ").push(Role::Name, &limit.cgroup).plain(" has ");
         line.push(Role::Warn, size(limit.left)).plain(format!(" of {} left", size(limit.bytes)));
         let told = match limit.reclaimable {
-            _ if page.kind == Some(Kind::Hugetlb) => None,
+            _ if explanation.page.kind == Some(Kind::Hugetlb) => None,
             Some(0) => Some("memory.stat shows nothing that reclaim could free".to_owned()),
-            Some(bytes) if bytes.saturating_add(limit.left) < page.page_size => {
+            Some(bytes) if bytes.saturating_add(limit.left) < explanation.page.page_size => {
                 Some(format!("memory.stat shows only {} that reclaim could free, less than a page", size(bytes)))
             }
             Some(bytes) => {
@@ -104,12 +125,6 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
             line.plain("; ").prose(Role::Plain, told);
         }
     }
-    access(lines, "read", &explanation.next_read, page);
-    access(lines, "write", &explanation.next_write, page);
-    // No sentence here depends on soft-dirty bits.
-    let is_unexplained =
-        |field: &str, reason: &Reason| field != "soft_dirty" && !matches!(reason, Reason::NotApplicable(_));
-    Footnotes::of(&Why::of_record(page), is_unexplained).write(lines);
 }
 
 /// Whether it may get another frame, and what could do that.

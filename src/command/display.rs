@@ -195,9 +195,7 @@ fn begins_with_command(input: Tokens<'_>) -> bool {
 }
 
 fn is_word_displayed(text: &str, input: Tokens<'_>) -> bool {
-    let is_end = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '@'));
-    let mut words = text.split(is_end);
-    words.next().is_some_and(|word| input.notes.language.is_displayed(word))
+    input.notes.language.is_displayed(split_first_word(text).0)
 }
 
 /// Whether the next word is a command that `display` may run. `x` alone, or before an operator, is a name, as in gdb.
@@ -212,9 +210,14 @@ fn is_command_displayed(input: Tokens<'_>) -> bool {
 
 /// A value with its first word in quotes.
 fn in_quotes(text: &str) -> String {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '@');
-    let (word, rest) = text.split_at(text.find(|c| !is_part(c)).unwrap_or(text.len()));
+    let (word, rest) = split_first_word(text);
     format!("'{word}'{rest}")
+}
+
+/// The name that a text begins with, and the rest.
+fn split_first_word(text: &str) -> (&str, &str) {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '@');
+    text.split_at(text.find(|c| !is_part(c)).unwrap_or(text.len()))
 }
 
 /// `undisplay N …`; all of them without a number.

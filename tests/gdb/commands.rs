@@ -1,7 +1,8 @@
 //! The commands of pmdb in gdb, and what their arguments mean.
 
-use super::session::{PMDB, compiled, is_root, plugin};
+use super::session::{PMDB, compiled, plugin};
 use crate::skips::skip;
+use crate::standing::is_root;
 use std::process::Command;
 
 /// Stops in the last of eight turns that touch a page each: seven pages are present.

@@ -1,6 +1,7 @@
 //! The convenience functions, in conditions and elsewhere.
 
-use super::session::{compiled, is_root};
+use super::session::compiled;
+use crate::standing::is_root;
 
 const STOP: &str = "break turn if $_resident(pool, 16*4096) == 5";
 

@@ -1,9 +1,10 @@
 //! gdb of an ordinary user, with a pmdb that has its capabilities.
 
-use super::session::{PLUGIN, PMDB, compiled, is_root};
+use super::session::{PLUGIN, PMDB, compiled};
 use crate::capabilities;
 use crate::executable;
 use crate::skips::skip;
+use crate::standing::is_root;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;

@@ -130,8 +130,3 @@ impl Program {
 pub fn plugin() -> String {
     fs::read_to_string(PLUGIN).expect("the plugin")
 }
-
-/// Whether frames are shown to this user.
-pub fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}

@@ -1,7 +1,8 @@
 //! What changed between two stops.
 
-use super::session::{compiled, is_root};
+use super::session::compiled;
 use crate::skips::skip;
+use crate::standing::is_root;
 
 #[test]
 fn first_touches_and_writes_show_at_the_next_stop() {

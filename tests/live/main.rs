@@ -48,6 +48,7 @@ mod regions;
 mod reverse;
 #[path = "../sample/mod.rs"]
 mod sample;
+mod shown;
 mod silent;
 #[path = "../skips/mod.rs"]
 mod skips;

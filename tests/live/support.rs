@@ -1,5 +1,6 @@
 //! Helpers for several modules of tests.
 
+pub use crate::shown::shows_frames;
 pub use crate::skips::skip;
 use pmdb::kernel::{AddressRange, PageMapEntry, PageSize, VirtualAddress};
 use pmdb::report::Effect;
@@ -9,13 +10,6 @@ use std::os::unix::fs::FileExt;
 /// Whether this is root, with the rights of root on this machine and not only in a container.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root() && File::open("/proc/kpageflags").is_ok() && shows_frames()
-}
-
-/// Whether the kernel shows frame numbers to this program.
-pub fn shows_frames() -> bool {
-    let page = std::hint::black_box(Box::new(7u8));
-    let entry = plain_entry(std::process::id(), (&raw const *page).addr() as u64);
-    entry.is_some_and(|entry| entry & ((1 << 55) - 1) != 0)
 }
 
 /// Whether the kernel has PAGEMAP_SCAN: Linux 6.7.

@@ -36,6 +36,8 @@ mod sample;
 mod scripts;
 mod shell;
 mod shipped;
+#[path = "../live/shown.rs"]
+mod shown;
 mod skip_lists;
 #[path = "../skips/mod.rs"]
 mod skips;

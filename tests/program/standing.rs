@@ -2,6 +2,7 @@
 
 use crate::executable;
 use crate::run::{Home, PMDB, Run};
+use crate::shown::shows_frames;
 use crate::skips::skip;
 use serde_json::Value;
 use std::fs;
@@ -82,16 +83,6 @@ impl Place {
 
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
-}
-
-/// Whether the kernel shows this program frame numbers.
-fn shows_frames() -> bool {
-    use std::os::unix::fs::FileExt;
-    let page = std::hint::black_box(Box::new(7u8));
-    let index = (&raw const *page).addr() as u64 / rustix::param::page_size() as u64;
-    let mut entry = [0; 8];
-    let read = fs::File::open("/proc/self/pagemap").and_then(|map| map.read_at(&mut entry, index * 8));
-    read.is_ok() && u64::from_ne_bytes(entry) & ((1 << 55) - 1) != 0
 }
 
 /// Variables of the demonstration, with state and kind of their first page. Not every kernel has all of them.

@@ -134,6 +134,9 @@ pub(super) fn sweep(
     }
     let read = Some(sweep.frames.read()).filter(|&read| sweep.is_whole && read < range.frames());
     let memory_ends = read.and_then(|read| range.start().checked_add(read));
+    if sweep.is_whole {
+        sweep.frames.require_known()?;
+    }
     let undecided = sweep.frames.undecided().clone();
     Ok(FrameSweepEnd { is_cut_short: !sweep.is_whole, stopped, memory_ends, undecided })
 }

@@ -136,6 +136,7 @@ pub(super) struct PageSweep {
     /// Untouched pages in the totals before those of a region that hides which pages are in swap.
     untouched: Option<u64>,
     hides_swapped: bool,
+    has_ended: bool,
 }
 
 /// Pages of one region or hole.
@@ -155,6 +156,7 @@ impl PageSweep {
     ) -> Result<Option<RegionPages<'s, impl Iterator<Item = Page> + use<'s>>>, Error> {
         self.end_chunk();
         let Some(chunk) = self.pages.next()? else {
+            self.has_ended = true;
             return Ok(None);
         };
         let hides =
@@ -172,7 +174,8 @@ impl PageSweep {
     }
 }
 
-/// Sweeps `spans`: `pull` takes the pages that it wants. Errors other than the sink's are passed on.
+/// Sweeps `spans`: `pull` takes the pages that it wants. Errors other than the sink's are passed on. A fact that is
+/// unknown of all pages is an error.
 pub(super) fn sweep(
     space: &AddressSpace,
     spans: &[AddressRange],
@@ -193,8 +196,12 @@ pub(super) fn sweep(
         selection: Selection::default(),
         untouched: None,
         hides_swapped: false,
+        has_ended: false,
     };
     let stopped = stop_of_sweep(pull(&mut sweep, sink), sink)?;
+    if sweep.has_ended {
+        sweep.selection.require_known()?;
+    }
     sweep.end_chunk();
     let changed = !sweep.pages.changed_ranges().is_empty();
     let PageSweep { totals, selection, hides_swapped, .. } = sweep;

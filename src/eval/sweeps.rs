@@ -316,6 +316,7 @@ impl MatchingPages<'_> {
 
 /// An error if a filter neither keeps nor leaves out a page.
 fn is_decided(call: &Call, selection: &Selection) -> Result<()> {
+    selection.require_known().map_err(|cause| call.caused_by(cause))?;
     let Some(reason) = selection.undecided.reason() else {
         return Ok(());
     };
@@ -376,6 +377,7 @@ impl Evaluator<'_> {
             }
             self.scope.progress(swept.read(), range.frames(), "frames");
         }
+        swept.require_known().map_err(|cause| call.caused_by(cause))?;
         if let Some(reason) = swept.undecided().reason() {
             let frames = counted(swept.undecided().pages(), "frame");
             return Err(call.unknown(format!(": whether the filter holds for {frames} is not certain"), &reason));

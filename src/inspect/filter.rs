@@ -10,13 +10,14 @@ use super::region::ViewedRegion;
 use super::sweep::probed;
 use super::table_entry;
 use super::{Error, Result};
-use crate::kernel::AddressRange;
+use crate::kernel::{AddressRange, PageField};
 use crate::process::{self, Categories, Machine};
 use crate::report::{Fact, Reason};
 use std::sync::Arc;
 
 type Test = dyn Fn(&Page, Option<&ViewedRegion>) -> Option<bool> + Send + Sync;
 type WhyUnknown = dyn Fn(&Page, Option<&ViewedRegion>) -> Option<Reason> + Send + Sync;
+type IsKnown = dyn Fn(PageField, &Page, Option<&ViewedRegion>) -> Option<bool> + Send + Sync;
 
 /// A predicate over pages, and what has to be read to answer it. Check
 /// [`AddressSpace::require`](super::AddressSpace::require) with [`Filter::need`] before a walk.
@@ -25,13 +26,15 @@ pub struct Filter {
     need: Evidence,
     test: Arc<Test>,
     why_unknown: Option<Arc<WhyUnknown>>,
+    /// What it asks of pages, and whether that is known of one.
+    fields: Option<(Arc<[PageField]>, Arc<IsKnown>)>,
 }
 
 impl Filter {
     /// From a test and what it needs. The test gets a page and its region. Neighbours that are the same come as one
     /// page, unless `need` has [`Evidence::EACH`].
     pub fn new(need: Evidence, test: impl Fn(&Page, Option<&ViewedRegion>) -> bool + Send + Sync + 'static) -> Self {
-        Filter { need, test: Arc::new(move |page, region| Some(test(page, region))), why_unknown: None }
+        Filter { need, test: Arc::new(move |page, region| Some(test(page, region))), why_unknown: None, fields: None }
     }
 
     /// The same with a test that may have no answer. For such a page, `why_unknown` gives the reason if a fact is
@@ -41,7 +44,17 @@ impl Filter {
         test: impl Fn(&Page, Option<&ViewedRegion>) -> Option<bool> + Send + Sync + 'static,
         why_unknown: impl Fn(&Page, Option<&ViewedRegion>) -> Option<Reason> + Send + Sync + 'static,
     ) -> Self {
-        Filter { need, test: Arc::new(test), why_unknown: Some(Arc::new(why_unknown)) }
+        Filter { need, test: Arc::new(test), why_unknown: Some(Arc::new(why_unknown)), fields: None }
+    }
+
+    /// The same, which asks these fields. `is_known` is whether the value of one is known of a page. `None` means that
+    /// the page has no such fact, or that the next read may show it.
+    pub fn asking(
+        self,
+        fields: &[PageField],
+        is_known: impl Fn(PageField, &Page, Option<&ViewedRegion>) -> Option<bool> + Send + Sync + 'static,
+    ) -> Self {
+        Filter { fields: Some((fields.into(), Arc::new(is_known))), ..self }
     }
 
     /// What a sweep has to find out.
@@ -83,6 +96,43 @@ impl Filter {
                 Page { states: state.into(), kind: absent_kind(state, page.entry, place, page.content), ..*page };
             self.matches(&as_if, region)
         })
+    }
+}
+
+/// Which fields of a filter were known of some page so far, and which were unknown of some.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FieldsSeen {
+    known: Vec<PageField>,
+    unknown: Vec<PageField>,
+}
+
+impl FieldsSeen {
+    /// Adds a page. Only pages without an answer show what is unknown.
+    #[inline]
+    pub fn add(&mut self, filter: &Filter, page: &Page, region: Option<&ViewedRegion>, has_answer: bool) {
+        if let Some((fields, is_known)) = &filter.fields
+            && (!has_answer || self.known.len() < fields.len())
+        {
+            self.look(fields, |field| is_known(field, page, region));
+        }
+    }
+
+    fn look(&mut self, fields: &[PageField], is_known: impl Fn(PageField) -> Option<bool>) {
+        for &field in fields {
+            let seen = match is_known(field) {
+                Some(true) => &mut self.known,
+                Some(false) => &mut self.unknown,
+                None => continue,
+            };
+            if !seen.contains(&field) {
+                seen.push(field);
+            }
+        }
+    }
+
+    /// A field that some pages have, and that is known of none.
+    pub fn never_known(&self) -> Option<PageField> {
+        self.unknown.iter().copied().find(|field| !self.known.contains(field))
     }
 }
 

@@ -8,6 +8,7 @@ use super::holders::FrameHolders;
 use super::kernel_record::{self, BEYOND_MEMORY, kernel_record};
 use super::ordered_pool::{Pool, TaskSize, Work};
 use super::page::{Evidence, InZone, Page};
+use super::sweep::Selection;
 use crate::budget::Budget;
 use crate::kernel::physical::{Zone, ZoneLookup, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PageMapEntry, PhysicalAddress, State, VirtualAddress};
@@ -104,7 +105,7 @@ pub struct FrameSweep {
     row: Option<FrameRow>,
     /// The rows that are lent.
     rows: Vec<FrameRow>,
-    undecided: PagesByReason,
+    selection: Selection,
     has_ended: bool,
 }
 
@@ -124,7 +125,7 @@ pub fn machine_frames(machine: &Arc<Machine>, range: FrameRange, question: impl 
         read: 0,
         row: None,
         rows: Vec::new(),
-        undecided: PagesByReason::default(),
+        selection: Selection::default(),
         has_ended: false,
     }
 }
@@ -138,7 +139,15 @@ impl FrameSweep {
 
     /// Frames so far that the filter can neither keep nor leave out.
     pub fn undecided(&self) -> &PagesByReason {
-        &self.undecided
+        &self.selection.undecided
+    }
+
+    /// Fails if a fact that the question asks is unknown of all frames that have it. For a sweep that has ended.
+    ///
+    /// # Errors
+    /// The fact, and the reason.
+    pub fn require_known(&self) -> Result<()> {
+        self.selection.require_known()
     }
 
     /// How many frames have been read.
@@ -174,11 +183,8 @@ impl FrameSweep {
         if self.question.need().contains(Evidence::EACH) {
             self.rows = self.rows.iter().flat_map(FrameRow::each).collect();
         }
-        if let Some(filter) = &self.question.filter {
-            self.rows.retain(|frames| {
-                let answer = filter.answer(&frames.as_page(&self.machine), None);
-                self.undecided.or_count(frames.frames, answer)
-            });
+        if self.question.filter.is_some() {
+            self.rows.retain(|frames| self.selection.keeps(&frames.as_page(&self.machine), None, &self.question));
         }
         Ok(Some(&self.rows))
     }

@@ -13,6 +13,7 @@ mod pins;
 pub(super) mod records;
 mod snapshots;
 mod table;
+mod unknown_facts;
 
 use super::{Error, LANGUAGE, Resume, run};
 use crate::budget::Budget;

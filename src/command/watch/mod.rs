@@ -16,7 +16,7 @@ use super::until::{self, Quantifier, Until};
 use super::{About, Command, CommandName, Context, Error, Group, Nature, Outcome, example};
 use crate::eval::{self, Spans, Value, current_ranges};
 use crate::inspect::fact::changing_facts;
-use crate::inspect::{AddressSpace, Change, Evidence, FactReader, Survival, Watcher, is_average};
+use crate::inspect::{AddressSpace, Change, Evidence, FactReader, Question, Selection, Survival, Watcher, is_average};
 use crate::kernel::PageFact;
 use crate::lang::parser::{
     self, Parsed, Tokens, after, clause, each_once, hint_at_missing_with_of, key, time, watched, word,
@@ -26,7 +26,7 @@ use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
-use crate::report::{EventKind, NetEffect, Numbers, PageFacts, PagesByReason, Shape, SymbolBrief};
+use crate::report::{EventKind, NetEffect, Numbers, PageFacts, Shape, SymbolBrief};
 use crate::state::DebugState;
 pub(super) use groups::tally;
 use groups::{KEYS, Sums};
@@ -412,24 +412,31 @@ impl WatchRun<'_> {
         let space = eval::current_space(self.spans, self.target)?;
         let filter = eval::page_filter(filter, &space, self.state)?;
         let (mut any, mut all) = (false, true);
-        let mut undecided = PagesByReason::default();
+        let mut selection = Selection::default();
         let ranges = current_ranges(self.spans, &space, &self.state.symbols, self.target);
-        let mut pages = space.pages(&ranges, filter.need()).within(sink.budget());
+        let question = Question::of_kept(&filter, Evidence::empty());
+        let mut pages = space.pages(&ranges, question.clone()).within(sink.budget());
         // It may be decided before the end of the range.
+        let mut is_decided = false;
         'pages: while let Some(chunk) = pages.next()? {
             for page in chunk.pages() {
-                let matches = undecided.or_count(page.pages, filter.answer(&page, chunk.region));
+                let matches = selection.keeps(&page, chunk.region, &question);
                 any |= matches;
                 all &= matches;
-                let decided = match of {
+                is_decided = match of {
                     Quantifier::Any | Quantifier::None => any,
-                    Quantifier::All => !all,
+                    // After a page of which it is unknown, others may still show what is asked.
+                    Quantifier::All => !all && selection.undecided.pages() == 0,
                 };
-                if decided {
+                if is_decided {
                     break 'pages;
                 }
             }
         }
+        if !is_decided {
+            selection.require_known()?;
+        }
+        let undecided = selection.undecided;
         let reached = match of {
             Quantifier::Any => any,
             Quantifier::All => any && all,

@@ -51,7 +51,7 @@ pub fn page_filter(
         let name = field.name();
         scope.note(format!("pages without a frame are neither `{name}` nor `not {name}`: add `or not present`"));
     }
-    Ok(compile(predicate, fields.need, fields.reader))
+    Ok(compile(predicate, fields))
 }
 
 /// A filter over page frames without a process, for `walk pfn:A..pfn:B`. Frames of `machine` have flags, a map count, a
@@ -66,7 +66,7 @@ pub fn frame_filter(
 ) -> Result<inspect::Filter> {
     let mut fields = PageFields::of(FactReader::of_frames(machine));
     let predicate = predicate(filter, &mut fields, scope)?;
-    Ok(compile(predicate, fields.need, fields.reader))
+    Ok(compile(predicate, fields))
 }
 
 fn predicate<F: FilterField>(
@@ -78,11 +78,11 @@ fn predicate<F: FilterField>(
 }
 
 /// The filter over pages of a process, or over frames without a process.
-fn compile(predicate: Predicate<PageField>, need: Evidence, reader: FactReader) -> inspect::Filter {
-    let compiled = Arc::new((predicate, reader));
-    let again = Arc::clone(&compiled);
-    inspect::Filter::with_unknown(
-        need,
+fn compile(predicate: Predicate<PageField>, fields: PageFields) -> inspect::Filter {
+    let compiled = Arc::new((predicate, fields.reader));
+    let (again, of_fields) = (Arc::clone(&compiled), Arc::clone(&compiled));
+    let filter = inspect::Filter::with_unknown(
+        fields.need,
         move |page, region| {
             let (predicate, reader) = &*compiled;
             predicate.holds(&PageAnswers { page, region, reader })
@@ -92,7 +92,10 @@ fn compile(predicate: Predicate<PageField>, need: Evidence, reader: FactReader) 
             let answers = PageAnswers { page, region, reader };
             if predicate.may_be(true, &answers) { predicate.why_unknown(&answers) } else { None }
         },
-    )
+    );
+    filter.asking(&fields.used, move |field, page, region| {
+        PageAnswers { page, region, reader: &of_fields.1 }.is_known(field)
+    })
 }
 
 /// The key that was written.
@@ -180,7 +183,9 @@ impl Fields<PageField> for PageFields {
     }
 
     fn ask_flag(&mut self, flag: PageFlags, at: Span) -> Result<()> {
-        self.require(PageField::Flag(flag), at, "flags()")
+        self.require(PageField::Flag(flag), at, "flags()")?;
+        self.used.push(PageField::Flag(flag));
+        Ok(())
     }
 
     fn space(&self, field: PageField) -> Option<Space> {

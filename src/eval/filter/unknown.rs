@@ -1,8 +1,21 @@
 //! Pages of which a field is unknown, and with it whether the filter holds.
 
-use super::{Answers, Predicate, Quantity};
+use super::{Answers, PageAnswers, Predicate, Quantity};
+use crate::inspect::{Answer, Gap};
 use crate::kernel::{PageFact, PageField};
 use crate::report::Reason;
+
+impl PageAnswers<'_> {
+    /// Whether the value of a field is known. `None` if the page has no such fact, or the next read may show it.
+    pub(super) fn is_known(&self, field: PageField) -> Option<bool> {
+        match self.answer(field) {
+            Answer::None | Answer::NotAsked | Answer::Unknown(Gap::Changed) => None,
+            Answer::Unknown(gap) if gap.is_reported_apart() => None,
+            Answer::Unknown(_) => Some(false),
+            Answer::Is(_) => Some(self.why_unknown(field).is_none()),
+        }
+    }
+}
 
 impl Predicate<PageField> {
     /// The field, if the whole filter is `not FIELD` and the field is about huge pages: people take pages without a

@@ -28,9 +28,10 @@ pub(super) mod raw {
 
 use super::address_space::AddressSpace;
 use super::classify::{Backing, KernelBehaviour as _};
-use super::filter::Question;
+use super::filter::{FieldsSeen, Question};
 use super::ordered_pool::{Pool, TaskSize, Work};
 use super::page::{Evidence, Page};
+use super::region::ViewedRegion;
 use super::states::StateSet;
 use super::{Error, Result};
 use crate::budget::Budget;
@@ -284,9 +285,31 @@ pub struct Selection {
     pub uncertain: Option<StateSet>,
     /// Pages that the question can neither keep nor leave out, because their state or another fact is unknown.
     pub undecided: PagesByReason,
+    fields: FieldsSeen,
 }
 
 impl Selection {
+    /// Whether the question keeps a page.
+    #[inline]
+    pub(crate) fn keeps(&mut self, page: &Page, region: Option<&ViewedRegion>, question: &Question) -> bool {
+        let answer = question.answer(page, region);
+        if let Some(filter) = &question.filter {
+            self.fields.add(filter, page, region, answer.is_ok());
+        }
+        self.undecided.or_count(page.pages, answer)
+    }
+
+    /// Fails if a fact that the question asks is unknown of all pages that have it. For a sweep that has ended.
+    ///
+    /// # Errors
+    /// The fact, and the reason.
+    pub fn require_known(&self) -> Result<()> {
+        match (self.fields.never_known(), self.undecided.reason()) {
+            (Some(field), Some(reason)) => Err(Error::Unknown { what: field.fact().row().word, reason }),
+            _ => Ok(()),
+        }
+    }
+
     /// The pages of a chunk that are kept.
     pub fn matching_pages<'c>(
         &'c mut self,
@@ -294,7 +317,7 @@ impl Selection {
         question: &'c Question,
     ) -> impl Iterator<Item = Page> + 'c {
         let mut is_kept = move |page: &Page| {
-            let is_kept = self.undecided.or_count(page.pages, question.answer(page, chunk.region));
+            let is_kept = self.keeps(page, chunk.region, question);
             if is_kept {
                 self.uncertain = self.uncertain.or(page.states.if_uncertain());
             }

@@ -3,7 +3,7 @@
 
 use super::Error;
 use crate::eval;
-use crate::inspect::fact::{answer_of_change, changing_facts, is_of_changes};
+use crate::inspect::fact::{answer_of_change, changing_facts};
 use crate::inspect::{Answer, Evidence, FactReader};
 use crate::kernel::{Key, PageFact, PageField};
 use crate::lang::parser::{Failed, Parsed, Tokens, word};
@@ -24,10 +24,11 @@ pub(super) fn key_of_changes(
         return Ok(key);
     };
     let message = format!("changes cannot be grouped by `{key}`: it was not sampled");
-    match field.fact().need_of_samples() {
-        Some(need) if is_of_changes(field) && held.contains(need) => Ok(key),
-        Some(_) if is_of_changes(field) => Err(Error::refused(message, more(field.fact()))),
-        _ => Err(Error::refused(message, as_they_are(field.fact()))),
+    let fact = field.fact();
+    match fact.need_of_samples().filter(|_| fact.row().is_of_changes) {
+        Some(need) if held.contains(need) => Ok(key),
+        Some(_) => Err(Error::refused(message, more(fact))),
+        None => Err(Error::refused(message, as_they_are(fact))),
     }
 }
 
@@ -83,6 +84,22 @@ mod tests {
                 Err(Error::Refused { hint: Some(found), .. }) => assert_eq!(found, hint),
                 other => panic!("{other:?}"),
             }
+        }
+        let expected = |line: &str| {
+            let kinds = crate::command::LANGUAGE.expectation(line, line.len()).kinds;
+            let keys = kinds.iter().find_map(|kind| match kind {
+                crate::lang::Expected::Key(keys) => Some(*keys),
+                _ => None,
+            });
+            keys.into_iter().flat_map(crate::lang::TakenKeys::words).collect::<Vec<_>>()
+        };
+        for line in ["watch heap by ", "diff a by "] {
+            let words = expected(line);
+            assert!(
+                ["state", "flags", "mapcount", "present", "dirty"].iter().all(|word| words.contains(word)),
+                "{line}"
+            );
+            assert!(["order", "soft_dirty", "file"].iter().all(|word| !words.contains(word)), "{line}");
         }
         let words: Vec<&str> = changing_facts().map(|fact| fact.row().word).collect();
         assert_eq!(words, ["flags", "mapcount", "soft_dirty"]);

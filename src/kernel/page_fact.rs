@@ -37,6 +37,8 @@ pub struct FactWords {
     pub is_key: bool,
     /// Whether frames without a process have it.
     pub is_of_frames: bool,
+    /// Whether changes between two samples have it.
+    pub is_of_changes: bool,
     /// What has to be readable, as the help names it; empty if nothing.
     pub need: &'static str,
     /// Its meaning.
@@ -55,7 +57,7 @@ macro_rules! yes {
 macro_rules! page_facts {
     ($(
         $(#[doc = $about:literal])*
-        $fact:ident = $word:literal, $json:literal, $type:ident, $key:ident, $frames:ident, $need:literal
+        $fact:ident = $word:literal, $json:literal, $type:ident, $key:ident, $frames:ident, $changes:ident, $need:literal
             $(, accepted $($accepted:literal)+)? $(, titles $($title:literal)+)?;
     )*) => {
         /// Something that is known, or not known, of a page or a frame.
@@ -79,6 +81,7 @@ macro_rules! page_facts {
                         value_type: ValueType::$type,
                         is_key: yes!($key),
                         is_of_frames: yes!($frames),
+                        is_of_changes: yes!($changes),
                         need: $need,
                         about: concat!($($about),*).trim_ascii_start(),
                     } },)*
@@ -89,60 +92,60 @@ macro_rules! page_facts {
 }
 
 page_facts! {
-    //  word          JSON field      value    a key  of frames  needs
+    //  word          JSON field      value    a key  of frames  of changes  needs
     /// The state of the page: `state == swapped`.
-    State = "state", "state", Word, yes, no, "";
+    State = "state", "state", Word, yes, no, yes, "";
     /// The kind of the page: `kind != file`.
-    Kind = "kind", "kind", Word, yes, no, "";
+    Kind = "kind", "kind", Word, yes, no, no, "";
     /// The set of page flags.
-    Flags = "flags", "flags", Set, yes, yes, "flags";
+    Flags = "flags", "flags", Set, yes, yes, yes, "flags";
     /// Written since the soft-dirty bits were cleared.
-    SoftDirty = "soft_dirty", "soft_dirty", Boolean, yes, no, "soft-dirty";
+    SoftDirty = "soft_dirty", "soft_dirty", Boolean, yes, no, no, "soft-dirty";
     /// Mapped only here: bit 56 of the page map, or in huge mappings a map count of 1.
-    Exclusive = "exclusive", "exclusive", Boolean, yes, no, "scan";
+    Exclusive = "exclusive", "exclusive", Boolean, yes, no, no, "scan";
     /// Mapped by one PMD as a huge page that is not of the hugetlb pool (the kernel's THP flag, set on any large
     /// folio, is flags(thp)).
-    PmdMapped = "pmd_mapped", "", Boolean, yes, no, "scan", accepted "thp";
+    PmdMapped = "pmd_mapped", "", Boolean, yes, no, no, "scan", accepted "thp";
     /// Mapped by one PMD or larger: THP or hugetlb.
-    Huge = "huge", "huge", Boolean, yes, no, "scan";
+    Huge = "huge", "huge", Boolean, yes, no, no, "scan";
     /// In a readable region.
-    Readable = "readable", "", Boolean, yes, no, "";
+    Readable = "readable", "", Boolean, yes, no, no, "";
     /// In a writable region.
-    Writable = "writable", "", Boolean, yes, no, "";
+    Writable = "writable", "", Boolean, yes, no, no, "";
     /// In an executable region.
-    Executable = "executable", "", Boolean, yes, no, "";
+    Executable = "executable", "", Boolean, yes, no, no, "";
     /// In a private (copy-on-write) region.
-    Private = "private", "", Boolean, yes, no, "";
+    Private = "private", "", Boolean, yes, no, no, "";
     /// In a shared region.
-    Shared = "shared", "", Boolean, yes, no, "";
+    Shared = "shared", "", Boolean, yes, no, no, "";
     /// The number of mappings of the frame (/proc/kpagecount).
-    MapCount = "mapcount", "map_count", Integer, yes, yes, "counts", titles "maps";
+    MapCount = "mapcount", "map_count", Integer, yes, yes, yes, "counts", titles "maps";
     /// The number of references to the folio of the frame: a pin of a page that is no large folio is 1024.
-    RefCount = "refcount", "", Integer, yes, yes, "kcore";
+    RefCount = "refcount", "", Integer, yes, yes, no, "kcore";
     /// Pinned, as for a device: a large folio with pins, or 1024 references that nothing else explains.
-    Pinned = "pinned", "", Boolean, yes, yes, "kcore";
+    Pinned = "pinned", "", Boolean, yes, yes, no, "kcore";
     /// Accessed through this mapping since the kernel last cleared the bit (page-table entry).
-    Accessed = "accessed", "", Boolean, yes, no, "kcore";
+    Accessed = "accessed", "", Boolean, yes, no, no, "kcore";
     /// Written to through this mapping since the kernel last cleared the bit (page-table entry).
-    TableDirty = "pte_dirty", "", Boolean, yes, no, "kcore";
+    TableDirty = "pte_dirty", "", Boolean, yes, no, no, "kcore";
     /// The order of the folio, which has 2^order pages; 0 is a single page.
-    Order = "order", "order", Integer, yes, yes, "flags";
+    Order = "order", "order", Integer, yes, yes, no, "flags";
     /// The NUMA node of the frame.
-    Node = "node", "node", Integer, yes, yes, "frames";
+    Node = "node", "node", Integer, yes, yes, no, "frames";
     /// The memory zone of the frame, such as "DMA32" or "Normal".
-    Zone = "zone", "zone", Text, yes, yes, "frames";
+    Zone = "zone", "zone", Text, yes, yes, no, "frames";
     /// The memory cgroup that the frame is charged to, as its path or "@inode".
-    Cgroup = "cgroup", "cgroup", Text, yes, yes, "cgroups";
+    Cgroup = "cgroup", "cgroup", Text, yes, yes, no, "cgroups";
     /// The use of the page by heaps of glibc: "live", "free", "both" at once, "top" (the free end) or "none".
-    Heap = "heap", "", Text, yes, no, "memory";
+    Heap = "heap", "", Text, yes, no, no, "memory";
     /// The name of the region, or the part after its last slash: region ~ "libc".
-    Region = "region", "region", Text, no, no, "";
+    Region = "region", "region", Text, no, no, no, "";
     /// The page frame number.
-    Pfn = "pfn", "pfn", Integer, no, yes, "frames", titles "frame";
+    Pfn = "pfn", "pfn", Integer, no, yes, no, "frames", titles "frame";
     /// The physical address of the page.
-    Phys = "phys", "physical", Integer, no, yes, "frames", titles "physical";
+    Phys = "phys", "physical", Integer, no, yes, no, "frames", titles "physical";
     /// The virtual address of the page.
-    Address = "address", "address", Integer, no, no, "", titles "start";
+    Address = "address", "address", Integer, no, no, no, "", titles "start";
 }
 
 /// A word about pages: a fact, or whether a page has one state, kind or flag.

@@ -175,8 +175,12 @@ impl Expected {
 /// The keys that have more than two values, and the others.
 fn key(keys: TakenKeys) -> Vec<String> {
     let words = keys.all().filter(|key| key.value_type() != ValueType::Boolean).map(|key| format!("`{key}`"));
-    let others = if keys.facts == KeyFacts::All { "a condition on pages" } else { "a flag of frames" };
-    words.chain([others.to_owned()]).collect()
+    let others: &[&str] = match keys.facts {
+        KeyFacts::All => &["a condition on pages"],
+        KeyFacts::OfChanges => &["a state", "a flag"],
+        KeyFacts::OfFrames | KeyFacts::None => &["a flag of frames"],
+    };
+    words.chain(others.iter().map(|&other| other.to_owned())).collect()
 }
 
 /// Everything that could stand at a place, each once, in a fixed order.

@@ -30,6 +30,8 @@ pub enum KeyFacts {
     None,
     /// Those that frames have.
     OfFrames,
+    /// Those that changes have. Any other that can be grouped by is parsed too: the command says what to type for it.
+    OfChanges,
     /// All that can be grouped by, and each state, kind and flag.
     All,
 }
@@ -53,7 +55,13 @@ impl TakenKeys {
     pub fn takes(self, key: Key) -> bool {
         let is_taken_fact = |field: PageField| {
             let row = field.fact().row();
-            row.is_key && (self.facts == KeyFacts::All || self.facts == KeyFacts::OfFrames && row.is_of_frames)
+            row.is_key
+                && match self.facts {
+                    KeyFacts::None => false,
+                    KeyFacts::OfFrames => row.is_of_frames,
+                    KeyFacts::OfChanges => row.is_of_changes,
+                    KeyFacts::All => true,
+                }
         };
         matches!(key, Key::Page(field) if is_taken_fact(field)) || self.others.contains(&key)
     }
@@ -68,9 +76,10 @@ impl TakenKeys {
         self.all().flat_map(words_of)
     }
 
-    /// The key of a word.
+    /// The key of a word, also of one that only the run of the command refuses.
     pub fn from_word(self, word: &str) -> Option<Key> {
-        self.all().find(|&key| words_of(key).any(|one| one == word))
+        let facts = if self.facts == KeyFacts::OfChanges { KeyFacts::All } else { self.facts };
+        TakenKeys { facts, ..self }.all().find(|&key| words_of(key).any(|one| one == word))
     }
 }
 

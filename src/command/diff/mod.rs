@@ -51,7 +51,7 @@ pub struct Diff {
 }
 
 /// The keys of `diff … by`: those that snapshots do not hold are refused when the line runs.
-const KEYS: TakenKeys = TakenKeys { facts: KeyFacts::All, others: &[Key::Region, Key::Symbol, Key::Change] };
+const KEYS: TakenKeys = TakenKeys { facts: KeyFacts::OfChanges, others: &[Key::Region, Key::Symbol, Key::Change] };
 
 impl Command for Diff {
     const RECORDS: &'static [Shape] = records::RECORDS;

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The keys of `watch … by`: those that its samples do not hold are refused when the line runs.
-pub(super) const KEYS: TakenKeys = TakenKeys { facts: KeyFacts::All, others: &[Key::Region] };
+pub(super) const KEYS: TakenKeys = TakenKeys { facts: KeyFacts::OfChanges, others: &[Key::Region] };
 
 /// The key of `by`. Samples with `wanted` hold it, and it can be known here.
 pub(super) fn key(by: &WrittenKey, wanted: Evidence, space: &AddressSpace) -> Result<Key, Error> {

@@ -186,6 +186,17 @@ impl PageFact {
     }
 }
 
+/// The words and the definitions agree on which facts changes have.
+const _: () = {
+    let mut index = 0;
+    while index < PageFact::ALL.len() {
+        let fact = PageFact::ALL[index];
+        let is_of_changes = matches!(fact.definition().sampled, Some(Sampled { of: Some(_), .. }));
+        assert!(fact.row().is_of_changes == is_of_changes);
+        index += 1;
+    }
+};
+
 /// What `field` is before or after a change; `None` where changes do not have it.
 pub fn answer_of_change(field: PageField, facts: &PageFacts) -> Option<Answer> {
     let answer = (field.fact().sampled()?.of?)(facts);
@@ -196,11 +207,6 @@ pub fn answer_of_change(field: PageField, facts: &PageFacts) -> Option<Answer> {
         }
         (_, answer) => answer,
     })
-}
-
-/// Whether changes have the value of `field`, if samples hold it.
-pub fn is_of_changes(field: PageField) -> bool {
-    field.fact().sampled().is_some_and(|sampled| sampled.of.is_some())
 }
 
 /// Why it is unknown whether a present page is mapped only there.

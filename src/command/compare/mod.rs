@@ -12,9 +12,9 @@ use super::timeline::TimelineBuilder;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, attach, example, ps, snapshot};
 use crate::eval::{self, Value};
 use crate::inspect::AddressSpace;
-use crate::kernel::Name;
-use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, many, mark, one_of, place, range, text, time, word};
-use crate::lang::{self, Expected, Expression, Spanned, Time, display};
+use crate::kernel::{Key, Name};
+use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, key, many, mark, place, range, text, time, word};
+use crate::lang::{self, Expected, Expression, Spanned, TakenKeys, Time, WrittenKey, display};
 use crate::process;
 #[cfg(test)]
 use crate::render::Record;
@@ -23,9 +23,12 @@ use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::{map, opt};
 use nom::sequence::preceded;
-use round::{CompareKey, ComparisonRound};
+use round::ComparisonRound;
 use std::collections::BTreeSet;
 use std::fmt::{self, Formatter};
+
+/// The keys of `compare … by`: by symbol, pages that begin in none are added up by region.
+const KEYS: TakenKeys = TakenKeys::only(&[Key::Region, Key::Symbol]);
 
 /// `compare PID …|children [in RANGE] [by KEY] [top N | limit N] [every DURATION] [for DURATION] [until TEST]
 /// [as timeline]`
@@ -36,7 +39,7 @@ pub struct Compare {
     /// Of what; all if absent.
     range: Option<Spanned<lang::Range>>,
     /// By what the pages add up; by region if absent.
-    by: Option<CompareKey>,
+    by: Option<WrittenKey>,
     /// Which rows.
     cut: Option<lang::LimitClause>,
     /// Time between two samples.
@@ -78,7 +81,7 @@ After a fork, `copied` is the cost of copy-on-write so far, and `to copy` the co
 between the two, pages in different frames count under `here` and `there`. A page of a file or of shared memory \
 counts under `here` or `there` until the other process accesses it too.
 
-  PROCESS    a process id, or a name as a text
+  A, B, …    these processes: each a PID, or a name as a text
   children   all child processes
   in RANGE   only this part
   by region  a row for each region
@@ -98,7 +101,7 @@ that it can start before a fork. At the end come the rows of `by` and the sums o
 first. The sums of all then count only the processes of the last sample. A timeline shows the copied share of the \
 pages that both processes have: a digit is so many tenths, # is all. With several processes, the pages of each of them count.
 
-Of several processes only the sums of each are shown, with the kernel's own uss and pss (smaps_rollup), and then the \
+Of several processes, only the sums of each are shown, with the kernel's own uss and pss (smaps_rollup), and then the \
 sums of all. In these a page of the attached process counts once, and so does each copied frame. A copy that the parent \
 made is one copy, however many children have the old page. $_shared, $_copied and $_about_to_copy are the bytes of all.
 
@@ -135,7 +138,7 @@ Needs frame numbers (CAP_SYS_ADMIN).",
         let (mut in_, mut by, mut cut, mut every, mut duration, mut until) = (None, None, None, None, None, None);
         let mut timeline = None;
         while clause(&mut input, &mut in_, after("in", range))?
-            || clause(&mut input, &mut by, after("by", one_of))?
+            || clause(&mut input, &mut by, after("by", key(KEYS)))?
             || clause(&mut input, &mut cut, cut_to)?
             || clause(&mut input, &mut every, after("every", time))?
             || clause(&mut input, &mut duration, after("for", time))?
@@ -155,7 +158,7 @@ Needs frame numbers (CAP_SYS_ADMIN).",
             }
         }
         display::clause(f, "in", self.range.as_ref().map(|range| &range.node))?;
-        display::clause(f, "by", self.by.map(CompareKey::word))?;
+        display::clause(f, "by", self.by.as_ref())?;
         display::cut(f, self.cut.as_ref())?;
         display::clause(f, "every", self.every.as_ref().map(|time| &time.node))?;
         display::clause(f, "for", self.duration.as_ref().map(|time| &time.node))?;
@@ -240,7 +243,8 @@ impl Compare {
             ));
         }
         let spans = self.range.as_ref().map(|range| snapshot::spans(range, context.state)).transpose()?;
-        Ok(ComparisonRound { target, mine, given, spans, by: self.by, cut, is_over_time: self.is_over_time() })
+        let by = self.by.as_ref().map(eval::key).transpose()?;
+        Ok(ComparisonRound { target, mine, given, spans, by, cut, is_over_time: self.is_over_time() })
     }
 }
 

@@ -12,8 +12,7 @@ use crate::command::snapshot::pages_done;
 use crate::command::timeline::TimelineBuilder;
 use crate::eval::{Origin, Spans};
 use crate::inspect::{self, AddressSpace, Evidence, PageRelation, SharedPages, Snapshot};
-use crate::kernel::words::worded;
-use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Key, Name, PageSize, Region, VirtualAddress};
 use crate::process::Target;
 use crate::render::Sink;
 use crate::report::Stopped;
@@ -24,17 +23,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-worded! {
-    /// What `compare … by KEY` groups pages by.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum CompareKey, word {
-        /// The region.
-        Region = "region",
-        /// The symbol in which a page begins; where there is none, the region.
-        Symbol = "symbol",
-    }
-}
-
 /// What holds for all samples of a comparison.
 pub(super) struct ComparisonRound {
     pub target: Arc<Target>,
@@ -42,7 +30,7 @@ pub(super) struct ComparisonRound {
     /// The processes that were given; `None` for children.
     pub given: Option<Vec<u32>>,
     pub spans: Option<Spans>,
-    pub by: Option<CompareKey>,
+    pub by: Option<Key>,
     pub cut: Option<RowLimit>,
     /// Whether there are more samples: a process may end between two.
     pub is_over_time: bool,
@@ -112,7 +100,7 @@ impl ComparisonRound {
             Some(spans) if !is_all => spans.ranges().to_vec(),
             _ => space.spans(),
         };
-        let symbols = (self.by == Some(CompareKey::Symbol)).then(|| {
+        let symbols = (self.by == Some(Key::Symbol)).then(|| {
             let names = state.symbols.over(&self.target, space.maps());
             PagesOfSymbols::new(names, self.page())
         });

@@ -47,6 +47,22 @@ pub fn entries(pid: u32, (start, len): (u64, u64)) {
     });
 }
 
+/// What `page-types -p` reads of a range (tools/mm/page-types.c): entries in large reads, the flags of each frame by a
+/// read of its own. The program does no less.
+pub fn page_types_reads(pid: u32, (start, len): (u64, u64)) {
+    const BATCH: usize = 64 << 10;
+    let (file, page) = (page_map(pid), page_bytes());
+    let flags = File::open("/proc/kpageflags").expect("to be root");
+    let (mut buffer, mut flag) = (vec![0; BATCH], [0]);
+    words(&file, start / page, (start + len) / page, &mut buffer, |words_read| {
+        for frame in words_read.iter().filter(|entry| *entry >> 63 == 1).map(|entry| entry & FRAME_BITS) {
+            words(&flags, frame, frame + 1, &mut flag, |flag| {
+                black_box(flag);
+            });
+        }
+    });
+}
+
 /// Reads a range of addresses whole, and searches it for bytes that it does not hold.
 pub fn find(pid: u32, (start, len): (u64, u64), needle: &[u8]) {
     const CHUNK: u64 = 1 << 20;

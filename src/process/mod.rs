@@ -29,13 +29,13 @@ mod tests;
 #[doc(hidden)]
 pub use capture::{Capture, CaptureContent, Member, unopened};
 
-#[cfg(feature = "cli")]
-pub(crate) use crate::source::parts_in_words;
 pub use crate::source::{
     BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, FrameOwner, FrameRecord, FreeBlock,
     Held, Identity, InMemory, Liveness, MissingProcess, NamedFile, OwnerDetail, PageOfFile, ProcessEntry, ReadAt,
     RecordParts, RecordedMapper, RecordedPage, Result, SlabCache, SwappedRange, WordFile, covered_pages,
 };
+#[cfg(feature = "cli")]
+pub(crate) use crate::source::{PassedOver, parts_in_words};
 pub use cgroups::CgroupMemory;
 pub use group_limits::{GroupLimit, GroupLimits};
 pub use handles::{ProcessHandle, ProcessHandles};

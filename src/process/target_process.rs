@@ -154,10 +154,10 @@ impl Process {
         self.source.has_page_map()
     }
 
-    /// The parts of a capture that this version of pmdb does not know, and so passes over.
+    /// The parts of a capture that are passed over.
     #[cfg(feature = "cli")]
-    pub(crate) fn unknown_parts(&self) -> Vec<String> {
-        self.source.unknown_parts()
+    pub(crate) fn passed_over(&self) -> crate::source::PassedOver {
+        self.source.passed_over()
     }
 
     /// The only ranges that a capture has entries of, or a core without entries has memory of; empty if it has all.

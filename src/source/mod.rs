@@ -58,6 +58,16 @@ use crate::kernel::mounts::{self, Mount};
 use crate::kernel::{AddressRange, Name, PageSize, Region, TableEntry, VirtualAddress};
 use std::sync::Arc;
 
+/// The names of the parts of a capture that are passed over.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct PassedOver {
+    /// Parts that this version of pmdb does not know.
+    pub unknown: Vec<String>,
+    /// Parts with a damaged header. What the index says of them is read all the same.
+    pub damaged: Vec<String>,
+}
+
 /// A process of a family that its capture does not have, or has only in part.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -110,8 +120,8 @@ macro_rules! passed_on {
             self.source.capture_times()
         }
 
-        fn unknown_parts(&self) -> Vec<String> {
-            self.source.unknown_parts()
+        fn passed_over(&self) -> $crate::source::PassedOver {
+            self.source.passed_over()
         }
 
         fn captured_parts(&self) -> Vec<$crate::kernel::AddressRange> {
@@ -184,9 +194,9 @@ pub trait Source: Send + Sync {
         false
     }
 
-    /// The names of parts of a capture that this version of pmdb does not know, and so passes over.
-    fn unknown_parts(&self) -> Vec<String> {
-        Vec::new()
+    /// The parts of a capture that are passed over.
+    fn passed_over(&self) -> PassedOver {
+        PassedOver::default()
     }
 
     /// The only ranges that a capture has entries of, or a core without entries has memory of; empty if it has all.

@@ -6,7 +6,7 @@ use super::output;
 use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, number, pattern};
 use crate::lang::{Expected, Spanned};
-use crate::process::{Target, parts_in_words};
+use crate::process::{PassedOver, Target, parts_in_words};
 use crate::render::units::counted;
 use crate::report::TargetReport;
 use nom::Parser;
@@ -79,9 +79,14 @@ pmdb opens no file whose name is in a capture. A module with a build-id gets sym
         }
         target.process.set_scan(context.state.settings.scan);
         let target = context.state.attach(target);
-        let unknown = target.process.unknown_parts();
+        let PassedOver { unknown, damaged } = target.process.passed_over();
+        let members = |names: &[String]| counted(names.len() as u64, "member");
+        if !damaged.is_empty() {
+            let (members, names) = (members(&damaged), first_names(&damaged));
+            context.sink.note(format!("this capture is damaged, in the headers of {members}: {names}"))?;
+        }
         if !unknown.is_empty() {
-            let (members, names) = (counted(unknown.len() as u64, "member"), first_names(&unknown));
+            let (members, names) = (members(&unknown), first_names(&unknown));
             context.sink.note(format!("skipped {members} of a later version of the format: {names}"))?;
         }
         let lost: Vec<LostProcess> = target.process.missing_processes().into_iter().map(LostProcess::of).collect();

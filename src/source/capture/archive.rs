@@ -1,13 +1,14 @@
 //! The file: a tar of regular files with relative names. Each is a sequence of gzip members, so that `zcat` prints it
 //! and a part of it can be read in place.
 
-use crate::source::{Error, ReadAt, Result, memory};
+use crate::source::{Error, PassedOver, ReadAt, Result, memory};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of one block before compression.
@@ -152,6 +153,22 @@ pub(super) fn pack(bytes: &[u8], into: Vec<u8>) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
+/// Where a header has its sum.
+const SUM: Range<usize> = 148..156;
+
+/// The sum of a header, which is taken with blanks in its place.
+fn sum_of(header: &[u8; RECORD]) -> u32 {
+    let byte = |(at, byte)| u32::from(if SUM.contains(&at) { b' ' } else { byte });
+    header.iter().copied().enumerate().map(byte).sum()
+}
+
+/// A member of the file, by its header.
+struct Member {
+    name: String,
+    /// Whether the header has its own sum.
+    is_whole: bool,
+}
+
 /// A header of a regular file (POSIX ustar).
 fn header(name: &str, size: usize, time: u64) -> [u8; RECORD] {
     let mut header = [0; RECORD];
@@ -165,13 +182,10 @@ fn header(name: &str, size: usize, time: u64) -> [u8; RECORD] {
     put(116, "0000000");
     put(124, &format!("{size:011o}"));
     put(136, &format!("{time:011o}"));
-    // The sum is taken with blanks in its place.
-    put(148, "        ");
     put(156, "0");
     put(257, "ustar\x0000");
-    let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
-    let sum = format!("{sum:06o}\0 ");
-    header.get_mut(148..156).unwrap_or_default().copy_from_slice(sum.as_bytes());
+    let sum = format!("{:06o}\0 ", sum_of(&header));
+    header.get_mut(SUM).unwrap_or_default().copy_from_slice(sum.as_bytes());
     header
 }
 
@@ -228,26 +242,26 @@ impl ArchiveReader {
         })
     }
 
-    /// The members that this version does not know. Nothing reads them.
-    pub(super) fn unknown_members(&self) -> Vec<String> {
+    /// The members that this version does not know, which nothing reads, and those with a damaged header.
+    pub(super) fn passed_over(&self) -> PassedOver {
         let is_known = |name: &str| {
             let top = name.split('/').next().unwrap_or_default();
             let is_process = name.contains('/') && !top.is_empty() && top.bytes().all(|byte| byte.is_ascii_digit());
             is_process || name.starts_with("files/") || [FIRST, INDEX, END].contains(&name)
         };
-        let mut members = self.members();
-        members.retain(|name| !is_known(name));
-        members
+        let (whole, damaged): (Vec<_>, Vec<_>) = self.members().into_iter().partition(|member| member.is_whole);
+        let names = |members: Vec<Member>| members.into_iter().map(|member| member.name);
+        PassedOver { unknown: names(whole).filter(|name| !is_known(name)).collect(), damaged: names(damaged).collect() }
     }
 
     /// The names of the whole members at the beginning of the file: no more than a few are looked at.
-    fn members(&self) -> Vec<String> {
+    fn members(&self) -> Vec<Member> {
         const MOST: usize = 10_000;
-        let mut names = Vec::new();
+        let mut members = Vec::new();
         let mut at = 0u64;
         let mut header = [0; RECORD];
-        while names.len() < MOST && matches!(self.file.read_up_to(at, &mut header), Ok(RECORD)) {
-            let text = |range: std::ops::Range<usize>| {
+        while members.len() < MOST && matches!(self.file.read_up_to(at, &mut header), Ok(RECORD)) {
+            let text = |range: Range<usize>| {
                 let bytes = header.get(range).unwrap_or_default();
                 let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
                 std::str::from_utf8(bytes.get(..end).unwrap_or_default()).unwrap_or_default().to_owned()
@@ -259,10 +273,12 @@ impl ArchiveReader {
             if text(257..262) != "ustar" || end > self.length {
                 break;
             }
-            names.push(text(0..LONGEST_NAME).chars().filter(|c| c.is_ascii_graphic()).collect());
+            let name = text(0..LONGEST_NAME).chars().filter(|c| c.is_ascii_graphic()).collect();
+            let sum = u32::from_str_radix(text(SUM).trim(), 8);
+            members.push(Member { name, is_whole: sum == Ok(sum_of(&header)) });
             at = end;
         }
-        names
+        members
     }
 
     /// The bytes of a block; `None` if it is damaged.

@@ -10,8 +10,9 @@ use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
 use crate::source::live::{installed_debug_file, until_interrupted};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
-    Listed, Liveness, Mapping, Meanwhile, MemoryLifetime, MissingProcess, OwnerDetail, PageRegion, Probe, Query,
-    ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile, parts_in_words,
+    Listed, Liveness, Mapping, Meanwhile, MemoryLifetime, MissingProcess, OwnerDetail, PageRegion, PassedOver, Probe,
+    Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile,
+    parts_in_words,
 };
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -178,8 +179,8 @@ impl Source for Replay {
         false
     }
 
-    fn unknown_parts(&self) -> Vec<String> {
-        self.capture.contents.unknown_members()
+    fn passed_over(&self) -> PassedOver {
+        self.capture.contents.passed_over()
     }
 
     fn missing_processes(&self) -> Vec<MissingProcess> {

@@ -23,7 +23,8 @@ use super::question::ConfigPlace;
 use super::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, Feature, File, FileLocation, Finding, FrameRecord, GroupFile, Held,
     Identity, List, Listed, Liveness, Mapping, Meanwhile, MemoryLifetime, MissingProcess, OwnerDetail, PageRegion,
-    Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile, sys,
+    PassedOver, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange,
+    WordFile, sys,
 };
 use crate::budget::Budget;
 use crate::kernel::mounts::Controller;
@@ -104,8 +105,8 @@ impl Source for Live {
         false
     }
 
-    fn unknown_parts(&self) -> Vec<String> {
-        Vec::new()
+    fn passed_over(&self) -> PassedOver {
+        PassedOver::default()
     }
 
     fn captured_parts(&self) -> Vec<AddressRange> {

@@ -73,6 +73,11 @@ fn is_value(value: &Expression) -> bool {
 }
 
 impl FamilyOf {
+    /// Whether it is a cgroup by its path from the root, which could be a division by what follows the slash.
+    pub fn is_of_path(&self) -> bool {
+        matches!(self, FamilyOf::Cgroup(path) if path.node.starts_with('/'))
+    }
+
     pub fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             FamilyOf::Children => f.write_str(" children"),
@@ -388,6 +393,9 @@ fn freed_by(class: FamilyClass) -> &'static str {
 /// clause.
 pub(super) fn meant(range: &Spanned<lang::Range>, error: eval::Error) -> eval::Error {
     let name = range.node.to_string();
+    if name.strip_prefix("cgroup").is_some_and(|behind| behind.trim_start().starts_with('/')) {
+        return error.hint("only `top N` and `limit N` can follow the path: `account cgroup /system.slice top 5`");
+    }
     if let Some(hint) = clause_meant(&name) {
         return error.hint(hint);
     }

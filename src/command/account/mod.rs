@@ -19,7 +19,9 @@ use crate::eval::{self, Origin};
 use crate::inspect::account::{Account, AccountEntry, Accounting};
 use crate::inspect::{AddressSpace, Evidence, FactReader, Group as PageGroup, Page};
 use crate::kernel::{AddressRange, Key, PageFact, PageField, Region};
-use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, key, range, snapshot_file, split_text, word};
+use crate::lang::parser::{
+    Parsed, Tokens, clause, cut_or_name, key, range, snapshot_file, split_text, takes_all, word,
+};
 use crate::lang::{self, Expression, KeyFacts, Range, Spanned, TakenKeys, WrittenKey, display};
 #[cfg(test)]
 use crate::render::Record;
@@ -27,7 +29,7 @@ use crate::render::Sink;
 use crate::render::text::block::DELETED;
 use crate::report::{AccountClass, AccountMark, Declared, Numbers, Reason, Shape, Stopped, Why};
 use nom::Parser;
-use nom::combinator::opt;
+use nom::combinator::{map, opt};
 use nom::sequence::preceded;
 use records::{AccountGroup, AccountRow, AccountSummary, freed_by};
 use std::cmp::Reverse;
@@ -72,6 +74,18 @@ fn clauses(mut input: Tokens<'_>, range: Option<Spanned<Range>>) -> Parsed<'_, A
     {}
     let of = range.map(AccountOf::Range);
     Ok((input, AccountFor { of, by, content: content.is_some(), file, cut }))
+}
+
+/// Of one process.
+fn of_range(input: Tokens<'_>) -> Parsed<'_, AccountFor> {
+    let (behind, range) = opt(range).parse(input)?;
+    clauses(behind, range)
+}
+
+impl AccountFor {
+    fn is_of_path(&self) -> bool {
+        matches!(&self.of, Some(AccountOf::Family(of)) if of.is_of_path())
+    }
 }
 
 impl Command for AccountFor {
@@ -148,7 +162,7 @@ Of several processes, each frame is counted once:
   \"NAME\"         all processes that `ps` shows by this name, or whose executable has it
   cgroup PATH    the processes of a memory cgroup and of those below it
 
-Rows show the classes, then the processes. `in rss` is the sum of the Rss of all of them. `exclusive` is what no other \
+Processes that end, or that you may not examine, are left out and counted. It is an error if none is left. Rows show the classes, then the processes. `in rss` is the sum of the Rss of all of them. `exclusive` is what no other \
 process maps, and `in one of these` what only one of the counted processes maps (others may map it too). `freed at exit` \
 is the private part of that, which the end of the process frees unless a driver or the \
 kernel holds it. File pages and shared memory stay. Processes that share one address space are one row. For a cgroup, \
@@ -180,14 +194,16 @@ what the processes use otherwise.",
         if behind.rest.len() < input.rest.len() {
             return Ok((behind, whole));
         }
-        if let Ok((behind, (family, cut))) = (family::family, opt(cut_or_name)).parse(input)
-            && split_text(behind).0.is_empty()
-        {
+        let mut of_family = map((family::family, opt(cut_or_name)), |(family, cut)| {
             let of = Some(AccountOf::Family(family));
-            return Ok((behind, AccountFor { of, by: None, content: false, file: None, cut }));
-        }
-        let (behind, range) = opt(range).parse(input)?;
-        clauses(behind, range)
+            AccountFor { of, by: None, content: false, file: None, cut }
+        });
+        let found = of_family.parse(input).ok();
+        // A path after `cgroup` could be a division, if all of the line is one.
+        let is_family = |(behind, account): &(Tokens<'_>, AccountFor)| {
+            split_text(*behind).0.is_empty() || account.is_of_path() && !takes_all(input, of_range)
+        };
+        found.filter(is_family).map_or_else(|| of_range(input), Ok)
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {

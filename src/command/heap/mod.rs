@@ -87,6 +87,9 @@ Stops nothing, and runs nothing in the process.
   other             anonymous memory outside of all these
   walked            complete: all of the arena was read
 
+Of several processes, those that end, or that you may not examine, are left out and counted. It is an error if none is \
+left.
+
 Chunks that threads keep for themselves (tcache) and small chunks that were freed last (fastbins) count as in use.
 
 `walk [heap] by heap` and `account by heap` show which pages are in use, and `explain ADDR with heap` shows the chunk of an address.

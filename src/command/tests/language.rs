@@ -169,3 +169,20 @@ fn what_was_meant_for_gdb_is_told() {
         assert_eq!(LANGUAGE.meant_for_gdb(line), None, "{line}");
     }
 }
+
+/// A path could be a division too: it is one only if the whole line is.
+#[test]
+fn a_path_of_a_cgroup_is_not_divided_by_what_follows() {
+    for line in ["account cgroup /", "account cgroup / top 3", "account cgroup /a.slice/b-1.service"] {
+        assert!(command(line).to_string().starts_with("account cgroup \"/"), "{line}: {}", command(line));
+    }
+    assert_eq!(command("account cgroup / 2").to_string(), "account cgroup / 2");
+    for line in ["account cgroup / by heap", "account cgroup /a with flags"] {
+        let error = error(line);
+        assert!(error.expected.iter().any(|word| word.contains("top")) && error.hint.is_none(), "{line}: {error:?}");
+    }
+    for line in ["capture a heap --overwrite", "capture --overwrite a b", "snapshot a to b in heap --overwrite"] {
+        let hint = error(line).hint;
+        assert!(hint.as_ref().is_some_and(|hint| hint.contains("`FILE --overwrite`")), "{line}: {hint:?}");
+    }
+}

@@ -106,6 +106,12 @@ pub(crate) fn split_text(input: Tokens<'_>) -> (&[Token<'_>], Tokens<'_>) {
     split_at_first(input, ends_command)
 }
 
+/// Whether `parser` takes all of the command. Nothing is noted.
+pub(crate) fn takes_all<T>(input: Tokens<'_>, parser: impl for<'a> Fn(Tokens<'a>) -> Parsed<'a, T>) -> bool {
+    let notes = input.notes.fresh();
+    parser(Tokens { notes: &notes, ..input }).is_ok_and(|(behind, _)| split_text(behind).0.is_empty())
+}
+
 fn ends_command(token: &Token<'_>) -> bool {
     matches!(token.kind, TokenKind::Pipe { .. } | TokenKind::Redirect { .. } | TokenKind::Comment)
 }

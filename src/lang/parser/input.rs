@@ -165,6 +165,11 @@ pub struct Notes<'a> {
 }
 
 impl<'a> Notes<'a> {
+    /// Notes of the same line without any.
+    pub(crate) fn fresh(&self) -> Self {
+        Notes::new(self.language, self.line, self.tokens)
+    }
+
     pub(crate) fn new(language: Language, line: &'a str, tokens: usize) -> Self {
         Notes {
             language,

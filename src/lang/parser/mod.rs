@@ -25,7 +25,8 @@ pub(crate) use super::lexer::{Token, TokenKind, unescape};
 pub(crate) use command::{
     Raw, address, after, arguments as command_arguments, arguments_of, clause, command_name, each_once, end_of_text,
     format, hint_at_missing_with, hint_at_missing_with_of, layout, list_once, listed, option, part, part_of_name,
-    part_to_comma, pattern, range, raw, raw_text, search, snapshot_file, split_text, value, watched, with_how,
+    part_to_comma, pattern, range, raw, raw_text, search, snapshot_file, split_text, takes_all, value, watched,
+    with_how,
 };
 pub(crate) use expression::{expression, filter, page_filter, place, span_with};
 pub use fault::suffixes;

@@ -437,4 +437,49 @@ mod tests {
             assert!(refused.err() == Some(Refusal::MadeUp), "{}", path.display());
         }
     }
+
+    #[test]
+    fn each_reason_is_made_by_a_file_and_has_its_sentence() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        std::fs::write(&path, [7; 100]).expect("a file");
+        let own = Handle::open(std::process::id()).expect("this process");
+        let memory = Memory::open(&own).expect("its memory");
+        let open = |path: &Path, is_same| {
+            ModuleFile::open(found(path), &region(path, is_same), FoundBy::Path, (&memory, own.directory())).err()
+        };
+        let kind = kind_of(&fstatfs(found(&path)).expect("its file system"));
+        // A file system that gives other numbers cannot show it this way.
+        let replaced = if OTHER_NUMBERS.contains(&kind) { Some(Refusal::Replaced) } else { open(&path, false) };
+        let locks = b"8: LEASE  ACTIVE    WRITE 812 08:01:1234 0 EOF\n";
+        let lease = lease_on(&locks[..], [1234; 2], &mut Budget::unlimited()).expect("read").expect("a lease");
+        let no_handle = |path: &Path| openat(CWD, path, OFlags::PATH, Mode::empty()).err().map(Refusal::from);
+        let made = [
+            (open(folder.path(), true), "/file is not a regular file: pmdb does not open it"),
+            (open(Path::new("/proc/version"), true), "/file is empty, or the kernel generates its contents"),
+            (replaced, "/file was replaced"),
+            (Some(Refusal::Leased(lease.holder)), "process 812 holds a lease on /file: opening it would signal"),
+            (Some(Refusal::Leased(0)), "a lease is held on /file: opening it would signal the holder"),
+            (Some(Refusal::LeasesHidden(Errno::ACCESS)), "/file is not opened: /proc/locks cannot be read"),
+            (no_handle(&folder.path().join("none")), "opening /file: "),
+            (Some(Refusal::Failed(Errno::ACCESS)), "may not open /file"),
+        ];
+        let mut seen = [false; 6];
+        for (refusal, sentence) in made {
+            let refusal = refusal.expect("a refusal");
+            // A new reason belongs into the table.
+            let number = match refusal {
+                Refusal::Special => 0,
+                Refusal::MadeUp => 1,
+                Refusal::Replaced => 2,
+                Refusal::Leased(_) => 3,
+                Refusal::LeasesHidden(_) => 4,
+                Refusal::Failed(_) => 5,
+            };
+            seen[number] = true;
+            let said = super::super::modules::not_opened(&Name::from("/file"), refusal).to_string();
+            assert!(said.contains(sentence), "{said}");
+        }
+        assert_eq!(seen, [true; 6]);
+    }
 }

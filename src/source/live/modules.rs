@@ -136,7 +136,7 @@ fn by_mapping() -> String {
 }
 
 /// Why an existing file was not opened.
-fn not_opened(name: &Name, refusal: Refusal) -> Error {
+pub(super) fn not_opened(name: &Name, refusal: Refusal) -> Error {
     match refusal {
         Refusal::Special => Error::not_available(format!("{name} is not a regular file: pmdb does not open it")),
         Refusal::MadeUp => Error::not_available(format!(

@@ -90,14 +90,12 @@ use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::{CommandName, Expected, Language, ParsedCommand, Spanned, Syntax};
 use crate::render::{Record, Sink};
 use crate::report::{SHARED, Shape, Stopped};
-use crate::state::DebugState;
+use crate::state::{DebugState, Remarks};
 use about::example;
 use entry::{Command, Entry, RunCommand};
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::panic::AssertUnwindSafe;
-use std::rc::Rc;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -218,9 +216,8 @@ fn run_unguarded(
     resume: Option<Resume>,
 ) -> Outcome {
     state.symbols.begin_command();
-    state.notes.take();
-    state.slips.take();
-    let slips = SlipNotes { slips: Rc::clone(&state.slips), command, is_continued: resume.is_some() };
+    state.remarks.clear();
+    let slips = SlipNotes { remarks: state.remarks.clone(), command, is_continued: resume.is_some() };
     let mut shown = LastRowSink::new(state, slips, sink);
     let outcome = how::run(command, &mut Context { commands: COMMANDS, state: &mut *state, sink: &mut shown, resume });
     let noted = shown.say_slips();
@@ -231,7 +228,7 @@ fn run_unguarded(
     state.symbols.end_command();
     if outcome.is_ok() {
         noted?;
-        for message in state.notes.take() {
+        for message in state.remarks.take_notes() {
             sink.note(message)?;
         }
     }
@@ -258,7 +255,7 @@ struct LastRowSink<'a> {
 
 /// The slips in one command.
 struct SlipNotes<'a> {
-    slips: Rc<RefCell<Vec<Slip>>>,
+    remarks: Remarks,
     command: &'a dyn ParsedCommand,
     /// Whether an empty line continues it: they were noted before.
     is_continued: bool,
@@ -267,10 +264,7 @@ struct SlipNotes<'a> {
 impl SlipNotes<'_> {
     /// The notes to be printed now.
     fn take(&self) -> Vec<String> {
-        if self.slips.borrow().is_empty() {
-            return Vec::new();
-        }
-        let slips = self.slips.take();
+        let slips = self.remarks.take_slips();
         if self.is_continued { Vec::new() } else { slips.iter().map(|slip| self.message(slip)).collect() }
     }
 

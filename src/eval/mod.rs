@@ -49,7 +49,7 @@ pub use extent::{AddressOrRange, Extent, Location};
 pub use filter::{RegionFilter, frame_filter, key, page_filter, region_filter};
 pub use integer::Integer;
 pub use operators::regex;
-pub use scope::{Scope, Slip};
+pub use scope::{Remark, Scope, Slip};
 pub use slips::{note_address, variable};
 pub use snapshots::{
     CommonSpans, ComparisonRefusal, Keep, NamedSnapshot, OpenNamedSnapshot, current_ranges, current_space, fixed_ranges,

@@ -19,6 +19,15 @@ pub struct Slip {
     pub meant: String,
 }
 
+/// What an evaluation says beside its value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Remark {
+    /// Before the answer of the command.
+    Slip(Slip),
+    /// After the answer of the command.
+    Note(String),
+}
+
 /// What an expression takes from around its line: from the debugging session, or from a test.
 pub trait Scope {
     /// The process that is looked at, if any. Plain arithmetic does without.
@@ -62,9 +71,16 @@ pub trait Scope {
     /// Says how far long work has got.
     fn progress(&self, _done: u64, _total: u64, _what: &'static str) {}
 
+    /// Takes a remark. The same one is printed once.
+    fn remark(&self, remark: Remark);
+
     /// Takes a note to be printed after the answer of the command.
-    fn note(&self, message: String);
+    fn note(&self, message: String) {
+        self.remark(Remark::Note(message));
+    }
 
     /// Takes what was probably meant, to be noted before the answer of the command.
-    fn note_slip(&self, _slip: Slip) {}
+    fn note_slip(&self, slip: Slip) {
+        self.remark(Remark::Slip(slip));
+    }
 }

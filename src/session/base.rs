@@ -235,7 +235,7 @@ impl Session {
     /// Prints the notes of an evaluation outside of commands.
     pub(super) fn print_notes(&mut self) {
         self.progress.borrow_mut().clear();
-        for note in self.state.notes.take() {
+        for note in self.state.remarks.take_notes() {
             self.note(note);
         }
     }

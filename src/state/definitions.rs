@@ -1,10 +1,11 @@
 //! What was made in a session: snapshots, displays, commands of `define`, `document` and `alias`, and the areas of the
 //! demonstration; and its histories: values that `print` printed, lines that were typed, and the last `x`.
 
-use crate::eval::{NamedSnapshot, Value};
+use crate::eval::{NamedSnapshot, Remark, Slip, Value};
 use crate::kernel::{AddressRange, Name, VirtualAddress};
 use crate::lang::script::Block;
 use crate::lang::{DisplayContent, Format, HistoryReference, Unit, ValueFormat};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -320,5 +321,38 @@ mod tests {
         }
         let address = ValueFormat { format: Some(Address), ..ValueFormat::default() };
         assert_eq!(examined.settle(address, Word, false), (Address, Word));
+    }
+}
+
+/// What the evaluations of one command say beside their values. A copy is the same list.
+#[derive(Clone, Default)]
+pub struct Remarks(Rc<RefCell<Vec<Remark>>>);
+
+impl Remarks {
+    /// Adds a remark that is not there yet.
+    pub fn add(&self, remark: Remark) {
+        let mut remarks = self.0.borrow_mut();
+        if !remarks.contains(&remark) {
+            remarks.push(remark);
+        }
+    }
+
+    /// Forgets all.
+    pub fn clear(&self) {
+        self.0.borrow_mut().clear();
+    }
+
+    /// Takes the slips, and leaves the notes.
+    pub fn take_slips(&self) -> Vec<Slip> {
+        let mut remarks = self.0.borrow_mut();
+        let taken = remarks.extract_if(.., |remark| matches!(remark, Remark::Slip(_)));
+        taken.filter_map(|remark| if let Remark::Slip(slip) = remark { Some(slip) } else { None }).collect()
+    }
+
+    /// Takes the notes, and leaves the slips.
+    pub fn take_notes(&self) -> Vec<String> {
+        let mut remarks = self.0.borrow_mut();
+        let taken = remarks.extract_if(.., |remark| matches!(remark, Remark::Note(_)));
+        taken.filter_map(|remark| if let Remark::Note(note) = remark { Some(note) } else { None }).collect()
     }
 }

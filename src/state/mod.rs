@@ -7,18 +7,17 @@ mod definitions;
 
 pub use crate::eval::NamedSnapshot;
 pub use definitions::{
-    DemoVariable, DisplayEntry, Displays, ExamineState, LineHistory, Snapshots, UserCommand, ValueHistory,
+    DemoVariable, DisplayEntry, Displays, ExamineState, LineHistory, Remarks, Snapshots, UserCommand, ValueHistory,
 };
 
 use crate::budget::Budget;
-use crate::eval::{Integer, Scope, Slip, Value};
+use crate::eval::{Integer, Remark, Scope, Value};
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::{HistoryReference, Settings};
 use crate::process::{self, Liveness, Machine, Target};
 use crate::source::Identity;
 use crate::source::recorded::Log;
 use crate::symbol::Symbols;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -71,10 +70,8 @@ pub struct DebugState {
     pub interrupted: Arc<AtomicBool>,
     /// Shows the progress of such an evaluation.
     pub progress: ProgressListener,
-    /// The notes to be printed after the answer of the command that runs.
-    pub notes: RefCell<Vec<String>>,
-    /// The slips in the command that runs, which are noted before its answer.
-    pub slips: Rc<RefCell<Vec<Slip>>>,
+    /// What the evaluations of the command that runs say beside their values.
+    pub remarks: Remarks,
 }
 
 impl DebugState {
@@ -103,8 +100,7 @@ impl DebugState {
             lines: LineHistory::default(),
             interrupted: Arc::default(),
             progress: ProgressListener::default(),
-            notes: RefCell::default(),
-            slips: Rc::default(),
+            remarks: Remarks::default(),
         }
     }
 
@@ -155,18 +151,8 @@ impl Scope for DebugState {
         self.thread
     }
 
-    fn note(&self, message: String) {
-        let mut notes = self.notes.borrow_mut();
-        if !notes.contains(&message) {
-            notes.push(message);
-        }
-    }
-
-    fn note_slip(&self, slip: Slip) {
-        let mut slips = self.slips.borrow_mut();
-        if !slips.contains(&slip) {
-            slips.push(slip);
-        }
+    fn remark(&self, remark: Remark) {
+        self.remarks.add(remark);
     }
 
     fn snapshots(&self) -> &[NamedSnapshot] {

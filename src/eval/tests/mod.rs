@@ -10,7 +10,7 @@ mod names;
 mod ranges;
 mod values;
 
-use super::{Error, Scope, Value};
+use super::{Error, Remark, Scope, Value};
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::{HistoryReference, Range, Spanned};
 use crate::process::Target;
@@ -56,8 +56,10 @@ impl Scope for World {
     fn last_address(&self) -> Option<VirtualAddress> {
         self.last_address
     }
-    fn note(&self, message: String) {
-        self.notes.borrow_mut().push(message);
+    fn remark(&self, remark: Remark) {
+        if let Remark::Note(message) = remark {
+            self.notes.borrow_mut().push(message);
+        }
     }
 }
 

@@ -36,13 +36,14 @@ fn main() -> ExitCode {
     let arguments = match Arguments::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
-            return match Arguments::file_to_explain(std::env::args_os()) {
-                Some(file) => explain_file(&file),
-                None => {
-                    let _ = error.print();
-                    ExitCode::SUCCESS
-                }
+            if let Some(file) = Arguments::file_to_explain(std::env::args_os()) {
+                return explain_file(&file);
+            }
+            let Some(explaining) = Arguments::explaining_command(std::env::args_os()) else {
+                let _ = error.print();
+                return ExitCode::SUCCESS;
             };
+            explaining
         }
         Err(error) => {
             // The reader may be gone; the exit status is enough.

@@ -1,19 +1,19 @@
 //! The command line: rewrites gdb's spellings for clap, and parses them into [`Arguments`].
 
+mod color;
 pub mod complete;
 mod generate;
 
 use clap::builder::styling::{Ansi256Color, Style, Styles};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use color::{color_choice, help_color};
 use generate::GeneratedFile;
 use pmdb::command::LANGUAGE;
 use pmdb::command::TargetName;
 use pmdb::lang::{ColorChoice, Output, ParsedLine};
-use pmdb::session;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// What the command line asks for.
@@ -139,17 +139,6 @@ pub enum InitialTarget {
     Capture(PathBuf),
 }
 
-/// Parses the value of `--color`.
-fn color_choice() -> impl TypedValueParser<Value = ColorChoice> {
-    let words = ColorChoice::ALL.iter().map(|choice| choice.word());
-    PossibleValuesParser::new(words).try_map(|word| color_of(&word).ok_or("no such choice"))
-}
-
-fn color_of(word: &str) -> Option<ColorChoice> {
-    let mut all = ColorChoice::ALL.iter().copied();
-    all.find(|choice| choice.word() == word)
-}
-
 /// The version, and the other facts that a bug report needs.
 const LONG_VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
@@ -245,6 +234,14 @@ impl Arguments {
     /// The command in the words behind the process, or in words that need no process (`help`, `ps`).
     fn take_command(&mut self) -> Result<Option<String>, clap::Error> {
         let refused = |message: String| Err(Arguments::command().error(ErrorKind::UnknownArgument, message));
+        if self.arguments.last().is_some_and(|last| last == "--help") {
+            let words: Vec<String> = self.target.iter().chain(&self.arguments).cloned().collect();
+            if let Some(name) = full_name(&words).or_else(|| full_name(&self.arguments)) {
+                // Help needs no process.
+                (self.pid, self.target, self.capture, self.arguments) = (None, None, None, Vec::new());
+                return Ok(Some(format!("help {name}")));
+            }
+        }
         let mut words = Vec::new();
         let next = self.arguments.first().map(String::as_str);
         // Such a command wins over a process of that name, which `-p` names.
@@ -275,9 +272,6 @@ impl Arguments {
             ));
         }
         words.append(&mut self.arguments);
-        if words.last().is_some_and(|last| last == "--help") {
-            words = vec!["help".to_owned(), name_of_command(&words)];
-        }
         let text = words.join(" ");
         let parsed = LANGUAGE.parse_line(&text);
         if parsed.is_err()
@@ -311,6 +305,14 @@ impl Arguments {
         })
     }
 
+    /// The arguments that explain the command of these words: `walk --help`.
+    pub fn explaining_command(words: impl IntoIterator<Item = OsString>) -> Option<Arguments> {
+        let words = words.into_iter().filter(|word| word != "--help" && word != "-help");
+        let Arguments { target, arguments, .. } = Arguments::parse(words).ok()?;
+        let name = full_name(&target.into_iter().chain(arguments).collect::<Vec<_>>())?;
+        Arguments::parse(["pmdb", "help", &name].map(OsString::from)).ok()
+    }
+
     /// The arguments of -x and -ex.
     pub fn arguments(&self) -> &[String] {
         if self.arguments.is_empty() { &self.args } else { &self.arguments }
@@ -335,28 +337,6 @@ impl Arguments {
     }
 }
 
-/// The choice of colour for clap's help, the same as for other output. It finds `--color` before the command line is
-/// parsed.
-fn help_color(words: &[OsString]) -> clap::ColorChoice {
-    let mut choice = None;
-    let mut words = words.iter().map(|word| word.to_string_lossy());
-    while let Some(word) = words.next() {
-        match word.strip_prefix("--color") {
-            Some("") => choice = words.next(),
-            Some(value) => choice = value.strip_prefix('=').map(|value| value.to_owned().into()),
-            None if word == "--" => break,
-            None => {}
-        }
-    }
-    let choice = choice.and_then(|word| color_of(&word));
-    let choice = choice.unwrap_or(ColorChoice::Auto);
-    if session::is_coloured(choice, std::io::stdout().is_terminal()) {
-        clap::ColorChoice::Always
-    } else {
-        clap::ColorChoice::Never
-    }
-}
-
 /// Whether a word is an option of the program itself.
 fn is_option(word: &str) -> bool {
     let name = word.trim_start_matches('-');
@@ -370,10 +350,12 @@ fn is_long(name: &str) -> bool {
     options.any(|one| one.get_long() == Some(name))
 }
 
-/// The name of the command that these words begin with.
-fn name_of_command(words: &[String]) -> String {
+/// The name of the command that these words begin with, if any.
+fn full_name(words: &[String]) -> Option<String> {
+    let first = words.first()?;
     let two = words.get(..2).unwrap_or_default().join(" ");
-    if LANGUAGE.names().any(|command| command.name == two) { two } else { words.first().cloned().unwrap_or_default() }
+    let is_command = |name: &str| LANGUAGE.names().any(|command| command.name == name || command.short.contains(&name));
+    [&two, first].into_iter().find(|name| is_command(name)).cloned()
 }
 
 fn in_order(matches: &ArgMatches) -> Vec<Step> {
@@ -473,6 +455,15 @@ mod tests {
         let explained = |line: &[&str]| Arguments::file_to_explain(line.iter().map(OsString::from));
         assert_eq!(explained(&["pmdb", "-batch", "-x", "f", "--help"]), Some("f".into()));
         assert_eq!(explained(&["pmdb", "--help"]), None);
+        let explained = |line: &[&str]| {
+            let explaining = Arguments::explaining_command(line.iter().map(OsString::from))?;
+            explaining.steps().first().cloned()
+        };
+        let help = |name: &str| Some(Step::Command(format!("help {name}")));
+        assert_eq!(explained(&["pmdb", "walk", "--help"]), help("walk"));
+        assert_eq!(explained(&["pmdb", "t", "--help"]), help("t"));
+        assert_eq!(explained(&["pmdb", "--help"]), None);
+        assert_eq!(explained(&["pmdb", "bash", "--help"]), None);
     }
 
     #[test]
@@ -504,8 +495,11 @@ mod tests {
             (&["show"], InitialTarget::Nothing, "show"),
             (&["info", "capabilities"], InitialTarget::Nothing, "info capabilities"),
             (&["summary", "frames", "--how"], InitialTarget::Nothing, "summary frames --how"),
-            (&["812", "info", "symbol", "--help"], process(), "help info symbol"),
-            (&["812", "walk", "heap", "--help"], process(), "help walk"),
+            (&["812", "info", "symbol", "--help"], InitialTarget::Nothing, "help info symbol"),
+            (&["812", "walk", "heap", "--help"], InitialTarget::Nothing, "help walk"),
+            (&["-p", "812", "walk", "heap", "--help"], InitialTarget::Nothing, "help walk"),
+            (&["walk", "heap", "--help"], InitialTarget::Nothing, "help walk"),
+            (&["info", "symbol", "--help"], InitialTarget::Nothing, "help info symbol"),
             (&["812", "regions", ">", "/tmp/file"], process(), "regions > /tmp/file"),
             (&["812", "map > ./map.svg"], process(), "map > ./map.svg"),
         ] {

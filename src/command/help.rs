@@ -1,6 +1,7 @@
 //! `help [TOPIC]`
 
 use super::entry::Commands;
+use super::subjects::questions::{FIRST, QUESTIONS, Question};
 use super::subjects::{SUBJECTS, Subject};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
@@ -8,7 +9,7 @@ use crate::lang::display::write_quoted;
 use crate::lang::habits::{self, Does};
 use crate::lang::parser::{Parsed, Tokens, raw_text};
 use crate::lang::{self, Expected, Spanned};
-use crate::report::{Help, HelpCommand, HelpEntry, HelpGroup, HelpOverview, UserCommands, UserHelp};
+use crate::report::{Help, HelpCommand, HelpEntry, HelpGroup, HelpOverview, HelpQuestions, UserCommands, UserHelp};
 use crate::state::{DebugState, UserCommand};
 use nom::Parser;
 use nom::combinator::{map, opt};
@@ -27,12 +28,13 @@ impl Command for HelpOn {
         group: Group::Language,
         summary: "explain a command or a subject",
         text: "\
-Without an argument, lists all commands by group, and the subjects.
+Without an argument, lists frequent questions with the lines that answer them, and all commands by group.
 
   help COMMAND  the usage of a command (its rule in the grammar), its effect, and examples
   help GROUP    the commands of a group, each with a summary
   help SUBJECT  a topic that several commands share
-  help WORD     a word of filters, or another clause
+  help WORD     questions about a word such as rss, dma or fork; a word of filters, or another clause
+  help subjects  all topics
   help all      everything
 
 Also explains commands of gdb and other tools by their pmdb equivalents. `apropos WORD` searches all of it.",
@@ -72,6 +74,9 @@ Also explains commands of gdb and other tools by their pmdb equivalents. `apropo
             let commands = Help::Group(group_list(all, *group));
             return show(context, [commands].into_iter().chain(subject_help));
         }
+        if words == SUBJECTS_NAME {
+            return show(context, [Help::Group(subjects())]);
+        }
         if let Some(command) = context.state.commands.get(&words) {
             let help = Help::UserCommand(user_help(&words, command));
             return show(context, [help]);
@@ -81,7 +86,7 @@ Also explains commands of gdb and other tools by their pmdb equivalents. `apropo
             return show(context, [help]);
         }
         // A name in full: of a command, of a subject, or of both.
-        let is_name = all.abouts().any(|about| about.name.name == words);
+        let is_name = all.abouts().any(|about| about.name.name == words || about.name.short.contains(&words.as_str()));
         let mut found = match (subject, is_name) {
             (Some(_), false) => Vec::new(),
             _ => all.matching(&words),
@@ -97,16 +102,41 @@ Also explains commands of gdb and other tools by their pmdb equivalents. `apropo
     }
 }
 
-/// All commands by group, and the subjects.
-fn overview(context: &mut Context) -> Outcome {
-    let all = context.commands;
-    let groups = Group::ALL.iter().map(|group| group_list(all, *group));
-    let subjects = HelpGroup {
-        name: "subjects",
+/// The commands to begin with.
+const CORE: [&str; 12] = [
+    "info process",
+    "translate",
+    "regions",
+    "walk",
+    "who",
+    "account",
+    "heap",
+    "explain",
+    "x",
+    "watch",
+    "compare",
+    "capture",
+];
+
+/// The name of the list of all subjects.
+const SUBJECTS_NAME: &str = "subjects";
+
+fn subjects() -> HelpGroup {
+    HelpGroup {
+        name: SUBJECTS_NAME,
         about: "look up topics that several commands share",
         commands: SUBJECTS.iter().map(Subject::entry).collect(),
-    };
-    let overview = Help::Overview(HelpOverview { groups: groups.chain([subjects]).collect() });
+    }
+}
+
+/// The most frequent questions, and all commands by group.
+fn overview(context: &mut Context) -> Outcome {
+    let all = context.commands;
+    let overview = Help::Overview(HelpOverview {
+        questions: QUESTIONS.iter().take(FIRST).map(|question| question.shown).collect(),
+        core: CORE.to_vec(),
+        groups: Group::ALL.iter().map(|group| group_list(all, *group)).collect(),
+    });
     let own = (!context.state.commands.is_empty()).then(|| user_defined(context.state));
     show(context, [overview].into_iter().chain(own))
 }
@@ -120,11 +150,16 @@ fn show(context: &mut Context, all: impl IntoIterator<Item = Help>) -> Outcome {
 
 /// The help of a word that is neither a command nor a subject.
 fn other_word(context: &mut Context, topic: &Spanned<String>, words: &str) -> Outcome {
+    let questions: Vec<_> = Question::about(words).map(|question| question.shown).collect();
+    let has_questions = !questions.is_empty();
+    if has_questions {
+        show(context, [Help::Questions(HelpQuestions { about: words.to_owned(), questions })])?;
+    }
     let mut rows = Subject::rows_about(words).peekable();
     let is_a_word = rows.peek().is_some();
     // A word of another program, or for a task.
     let habit = habits::of(words).filter(|habit| habit.words == words);
-    if let Some((habit, Does::Point { hint, .. })) = habit.map(|habit| (habit, habit.does)) {
+    if let Some((habit, Does::Point { hint, .. })) = habit.map(|habit| (habit, habit.does)).filter(|_| !has_questions) {
         context.sink.note(habit.hint(hint))?;
     }
     show(context, rows)?;
@@ -143,7 +178,7 @@ fn other_word(context: &mut Context, topic: &Spanned<String>, words: &str) -> Ou
         }
         Some((_, Does::Point { .. } | Does::Nothing)) | None => {}
     }
-    if is_a_word {
+    if is_a_word || has_questions {
         return Ok(Flow::Done);
     }
     // The second word of a command, such as `info capabilities`.

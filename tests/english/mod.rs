@@ -57,7 +57,8 @@ fn is_word(line: &str, wanted: &str) -> bool {
 pub fn faults(line: &str) -> Vec<String> {
     let mut faults = Vec::new();
     let first = line.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_lowercase();
-    if ["what", "whose", "where", "which", "how"].contains(&first.as_str()) {
+    // A real question may.
+    if ["what", "whose", "where", "which", "how"].contains(&first.as_str()) && !line.ends_with('?') {
         faults.push(format!("begins with `{first}`"));
     }
     let mut rest = unquoted(line);

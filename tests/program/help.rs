@@ -133,8 +133,10 @@ fn summaries_and_examples_begin_with_a_verb() {
             check(text(example, "does"));
         }
     }
-    let overview = Home::new().run(&["--json", "help"]).is_fine().objects();
-    for group in overview[0]["groups"].as_array().expect("groups") {
+    let home = Home::new();
+    let overview = home.run(&["--json", "help"]).is_fine().objects();
+    let subjects = home.run(&["--json", "help", "subjects"]).is_fine().objects();
+    for group in overview[0]["groups"].as_array().expect("groups").iter().chain(&subjects) {
         check(text(group, "about"));
     }
     let unused: Vec<_> = VERBS.iter().filter(|verb| !used.contains(**verb)).collect();
@@ -184,12 +186,19 @@ fn the_overview_fits_a_screen_and_names_everything() {
     let home = Home::new();
     let overview = home.run(&["-batch", "-ex", "set width 80", "-ex", "help"]).is_fine().out.clone();
     assert!(overview.lines().count() <= SCREEN, "{}\n{overview}", overview.lines().count());
-    assert!(overview.starts_with("target "), "{overview}");
+    let is_question = |line: &str| line.starts_with("  ") && line.ends_with('?');
+    assert!(overview.lines().take_while(|line| is_question(line)).count() >= 8, "{overview}");
     assert!(overview.lines().all(|line| line.chars().count() <= 80), "{overview}");
     let joined = overview.split_whitespace().collect::<Vec<_>>().join(" ");
+    let subjects = home.run(&["help", "subjects"]).is_fine().out.clone();
     for record in records("all") {
         let name = text(&record, "name");
-        let is_named = [format!(" {name},"), format!(" {name} ")].iter().any(|named| joined.contains(named));
+        let is_named = match text(&record, "topic") {
+            "command" => ["", "*"]
+                .iter()
+                .any(|star| joined.contains(&format!(" {name}{star},")) || joined.contains(&format!(" {name}{star} "))),
+            _ => subjects.contains(&format!("\n  {name} ")),
+        };
         assert!(is_named, "{name}");
     }
     for group in ["target", "look", "memory", "time", "scripts", "language"] {
@@ -217,9 +226,9 @@ fn an_error_lists_six_alternatives_and_names_the_help_with_the_others() {
 fn a_word_for_a_task_names_the_command_first() {
     let home = Home::new();
     for (words, note, shown) in [
-        ("fork", "note: `compare children` ", "compare: compare the memory of two processes"),
-        ("huge pages", "note: `explain huge` ", "explain (e"),
-        ("thp", "note: `explain huge` ", "the same as pmd_mapped"),
+        ("fork", "questions about fork\n  compare children ", "compare: compare the memory of two processes"),
+        ("huge pages", "questions about huge pages\n  explain huge ", "explain (e"),
+        ("thp", "questions about thp\n  explain huge ", "the same as pmd_mapped"),
         ("slab", "note: `walk pfn:A..pfn:B where flags(slab)` ", "flags: the flags of page frames"),
     ] {
         let help = home.run(&["help", words]).is_fine().out.clone();

@@ -2,6 +2,7 @@
 
 use crate::run::Home;
 use crate::skips::skip;
+use pmdb::command::subjects::questions::{FIRST, QUESTIONS};
 use pmdb::command::{About, COMMANDS, Group};
 use pmdb::demo;
 use std::path::Path;
@@ -322,6 +323,42 @@ fn every_example_of_the_help_runs() {
             .any(|word| example.line.starts_with(word));
         let is_silent = is_silent || is_beside || example.line.contains("> ./");
         assert!(is_silent || lacks_rights || !run.stdout.is_empty(), "{}", example.line);
+    }
+}
+
+/// Each line runs as it stands, with something of the demonstration for the words in capitals.
+#[test]
+fn every_question_has_a_line_that_runs() {
+    let shown = frames_are_shown();
+    let folder = tempfile::tempdir().expect("a folder");
+    for question in QUESTIONS {
+        let line = question.shown.line;
+        let place = if line.contains("phys:") { "0x1000" } else { "demo_buffer" };
+        let mut typed =
+            line.replace("RANGE", "demo_buffer").replace("ADDRESS", place).replace("NAME", "pmdb").replace("PATH", "/");
+        typed = typed.replace("FILE", "./kept").replace("every 1s for 10s", "every 10ms for 30ms");
+        let limits: &[&str] = if line.starts_with("watch ") { &["for", "50ms"] } else { &[] };
+        typed = [&[typed.as_str()], limits].concat().join(" ");
+        let run = run_in(folder.path(), &["demo", "-ex", &typed]);
+        let errors = String::from_utf8_lossy(&run.stderr);
+        let lacks_rights = !shown && errors.contains("CAP_") || errors.contains("/proc/kcore");
+        assert!(run.status.success() && errors.is_empty() || lacks_rights, "{typed}\n{errors}");
+        assert!(lacks_rights || !run.stdout.is_empty(), "{typed}");
+    }
+}
+
+/// The questions and the groups fit one screen, and each word leads to a question.
+#[test]
+fn the_help_begins_with_questions() {
+    let help = answer(&["-ex", "help"]);
+    assert!(help.lines().count() <= 24, "{help}");
+    for question in QUESTIONS.iter().take(FIRST) {
+        assert!(help.contains(question.shown.asks), "{}", question.shown.asks);
+    }
+    assert_eq!(help.matches("*,").count() + help.matches("*\n").count(), 12, "{help}");
+    for word in ["dma", "numa", "cache", "oom", "leak", "rss", "malloc", "huge", "fork", "cow", "growth", "pinned"] {
+        let about = answer(&["-ex", &format!("help {word}")]);
+        assert!(about.starts_with(&format!("questions about {word}\n")), "{about}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! The subjects of `help`: hand-written texts that contain tables from the code.
 
+pub mod questions;
 mod tables;
 
 use super::about::About;

@@ -7,7 +7,8 @@ use crate::render::theme::{Role, columns, cut, printable, push_printable};
 use crate::render::units::counted;
 use crate::report::{
     AssertionReport, AssertionsSummary, End, ErrorPlace, ErrorReport, Hello, Help, HelpCommand, HelpExample, HelpGroup,
-    HelpOverview, HelpSubject, Note, TargetReport, UserCommands, UserHelp, term_and_meaning,
+    HelpOverview, HelpQuestion, HelpQuestions, HelpSubject, Note, TargetReport, UserCommands, UserHelp,
+    term_and_meaning,
 };
 
 impl Record for Help {
@@ -78,7 +79,11 @@ fn usage_line(lines: &mut Lines) -> &mut Line {
 /// Writes the help of a group, a command or a subject.
 pub fn help(lines: &mut Lines, help: &Help) {
     match help {
-        Help::Overview(HelpOverview { groups }) => overview(lines, groups),
+        Help::Overview(overview) => self::overview(lines, overview),
+        Help::Questions(HelpQuestions { about, questions }) => {
+            prose_line(lines).plain("questions about ").push(Role::Heading, about);
+            self::questions(lines, questions);
+        }
         Help::Group(HelpGroup { name, about, commands }) => {
             let line = prose_line(lines);
             line.push(Role::Heading, name);
@@ -149,16 +154,28 @@ pub fn help(lines: &mut Lines, help: &Help) {
 }
 
 /// Two or three lines for each group: all of it fits a small screen.
-fn overview(lines: &mut Lines, groups: &[HelpGroup]) {
-    for HelpGroup { name, about, commands } in groups {
-        prose_line(lines).push(Role::Heading, name).indent_at(PURPOSE).prose(Role::Dim, about);
+/// Questions, and the names of all commands; one to begin with has a star.
+fn overview(lines: &mut Lines, overview: &HelpOverview) {
+    let HelpOverview { questions, core, groups } = overview;
+    self::questions(lines, questions);
+    for HelpGroup { name, commands, .. } in groups {
         let line = prose_line(lines);
-        line.plain("  ").indent_here();
+        line.push(Role::Heading, name).indent_at(PURPOSE);
         for (index, command) in commands.iter().enumerate() {
-            line.word(if index == 0 { "" } else { ", " }, Role::Command, command.name);
+            let star = if core.contains(&command.name) { "*" } else { "" };
+            line.word(if index == 0 { "" } else { ", " }, Role::Command, format!("{}{star}", command.name));
         }
     }
-    prose_line(lines).prose(Role::Plain, "`help NAME` explains one, `help all` lists all, `apropos WORD` searches.");
+    prose_line(lines)
+        .prose(Role::Plain, "`help NAME` explains a command, a group or a word (begin with *), `help subjects` lists topics, `apropos WORD` searches.");
+}
+
+fn questions(lines: &mut Lines, questions: &[HelpQuestion]) {
+    let widest = questions.iter().map(|question| question.line.chars().count()).max().unwrap_or_default();
+    for HelpQuestion { line, asks } in questions {
+        let shown = prose_line(lines).plain("  ").push(Role::Command, line);
+        shown.indent_at(widest + 4).prose(Role::Plain, asks);
+    }
 }
 
 /// The last line of a run with assertions.

@@ -35,8 +35,10 @@ record! {
 shapes! {
     /// `help`, `apropos`
     pub enum Help as "help" by "topic" {
-        /// Every command, by group.
+        /// Questions, and every command by group.
         "overview" Overview(HelpOverview),
+        /// Questions about a word.
+        "questions" Questions(HelpQuestions),
         /// A heading with commands under it.
         "group" Group(HelpGroup),
         /// One command in full.
@@ -51,11 +53,33 @@ shapes! {
 }
 
 record! {
-    /// Every command, by group.
+    /// Questions, and every command by group.
     #[derive(Eq)]
     pub struct HelpOverview {
-        /// The groups of commands, and the subjects.
+        /// The most frequent questions.
+        questions: Vec<HelpQuestion>,
+        /// The commands to begin with.
+        core: Vec<&'static str>,
+        /// The groups of commands.
         groups: Vec<HelpGroup>,
+    }
+
+    /// Questions about a word.
+    #[derive(Eq)]
+    pub struct HelpQuestions {
+        /// The word.
+        about: String,
+        /// The questions.
+        questions: Vec<HelpQuestion>,
+    }
+
+    /// A question.
+    #[derive(Copy, Eq)]
+    pub struct HelpQuestion {
+        /// The line that answers it. Words in capitals are placeholders.
+        line: &'static str,
+        /// The question.
+        asks: &'static str,
     }
 
     /// A heading with commands under it.

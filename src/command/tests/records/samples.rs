@@ -41,6 +41,7 @@ pub fn all() -> Vec<Box<dyn Record>> {
         Box::new(target()),
         Box::new(text),
         Box::new(help_overview()),
+        Box::new(help_questions()),
         Box::new(help_group()),
         Box::new(help_command()),
         Box::new(help_subject()),

@@ -18,6 +18,11 @@ pub fn target() -> TargetReport {
 pub fn help_overview() -> Help {
     let entry = |name, summary| HelpEntry { name, short: vec![], summary };
     Help::Overview(HelpOverview {
+        questions: vec![
+            HelpQuestion { line: "account", asks: "where is the memory?" },
+            HelpQuestion { line: "account of \"NAME\"", asks: "what do all processes of a name use together?" },
+        ],
+        core: vec!["map", "info process"],
         groups: vec![
             HelpGroup {
                 name: "target",
@@ -34,6 +39,11 @@ pub fn help_overview() -> Help {
             HelpGroup { name: "look", about: "examine pages", commands: vec![entry("map", "draw the address space")] },
         ],
     })
+}
+
+pub fn help_questions() -> Help {
+    let question = HelpQuestion { line: "compare children", asks: "what did a fork copy?" };
+    Help::Questions(HelpQuestions { about: "fork".into(), questions: vec![question] })
 }
 
 pub fn help_group() -> Help {

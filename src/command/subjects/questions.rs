@@ -1,0 +1,73 @@
+//! The questions that people bring, each with the line that answers it, and the words by which it is found.
+
+use crate::report::HelpQuestion;
+
+/// How many of [`QUESTIONS`] `help` begins with.
+pub const FIRST: usize = 9;
+
+/// A question, and the words for it in `help WORD`.
+pub struct Question {
+    /// As the help shows it. Words in capitals in its line are placeholders.
+    pub shown: HelpQuestion,
+    words: &'static [&'static str],
+}
+
+impl Question {
+    /// The questions that a word stands for.
+    pub fn about(word: &str) -> impl Iterator<Item = &'static Question> {
+        QUESTIONS.iter().filter(move |question| question.words.contains(&word))
+    }
+}
+
+const fn question(line: &'static str, asks: &'static str, words: &'static [&'static str]) -> Question {
+    Question { shown: HelpQuestion { line, asks }, words }
+}
+
+/// Every question. The first ones are those that most people bring.
+#[rustfmt::skip]
+pub static QUESTIONS: &[Question] = &[
+    question("account", "where is the memory, and what would free it?",
+        &["rss", "pss", "uss", "oom", "usage", "footprint", "reclaim", "leak"]),
+    question("account of \"NAME\"", "what do all processes of a name use together?",
+        &["rss", "pss", "shared", "workers", "family", "total"]),
+    question("heap", "is the heap live, or freed and kept?",
+        &["malloc", "free", "arena", "allocator", "fragmentation", "trim", "glibc", "leak", "rss"]),
+    question("explain huge", "why is memory not on huge pages?",
+        &["huge", "thp", "khugepaged", "hugepage", "hugepages", "huge pages"]),
+    question("translate ADDRESS", "which physical address belongs to this one?",
+        &["physical", "virtual", "dma", "bus", "frame", "pagemap"]),
+    question("explain ADDRESS", "what is this page, and what will an access do?",
+        &["fault", "segfault", "sigsegv", "sigbus", "crash", "lazy"]),
+    question("who ADDRESS", "which processes map this page?",
+        &["shared", "sharing", "sharers", "rmap", "owner"]),
+    question("compare children", "what did a fork copy, and what is still shared?",
+        &["fork", "cow", "copy", "child", "children"]),
+    question("capture FILE", "how can I look at it later, or elsewhere?",
+        &["oom", "offline", "dump", "remote", "save"]),
+    question("watch RANGE", "which pages change while I look?",
+        &["migration", "migrate", "compaction", "moved", "balancing", "growth"]),
+    question("account cgroup PATH", "what is charged to this cgroup?",
+        &["cgroup", "container", "docker", "memcg", "kubernetes", "limit"]),
+    question("regions by rss", "which mappings are largest?",
+        &["mapping", "mappings", "maps", "pmap", "vma", "rss"]),
+    question("walk RANGE by run", "is this buffer in one piece?",
+        &["contiguous", "dma", "scatter", "fragmentation"]),
+    question("walk RANGE by node", "on which NUMA nodes is it?",
+        &["numa", "node", "nodes", "mbind", "membind"]),
+    question("pins RANGE", "which pages are pinned, and who may have pinned them?",
+        &["pin", "pinned", "gup", "dma", "rdma", "vfio"]),
+    question("regions where swapped > 0", "which regions are swapped out?",
+        &["swap", "swapped", "zram", "zswap"]),
+    question("walk all where file by region", "how much page cache is mapped?",
+        &["cache", "cached", "pagecache", "mmap"]),
+    question("who phys:ADDRESS", "which process has the page at a physical address?",
+        &["mce", "ecc", "hwpoison", "poison", "physical"]),
+    question("snapshot", "what changes until `diff`?",
+        &["growth", "leak", "changes", "written", "before"]),
+    question("heap every 1s for 10s", "which sizes of blocks grow?",
+        &["leak", "growth", "leaks"]),
+    question("info process", "how near is the limit of mappings?",
+        &["enomem", "max_map_count"]),
+    question("patched", "which code differs from its file?",
+        &["breakpoint", "hook", "code", "tampered"]),
+];

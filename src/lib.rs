@@ -229,8 +229,10 @@
 //   emit, and those of `explain`.
 // - **`report`**: words for facts, and for what is unknown and why. With `cli` also the records that several commands
 //   emit, plain data.
+// - **`hint`**: what people mean with lines that do not parse: one list of common mistakes, each with its example, and
+//   the words of other programs (`habits.rs`). Pure: `lang` calls it through `Language`.
 // - **`lang`**: the command language: tokens, expressions (a filter is one), ranges, clauses, and errors with a place.
-//   Pure. It knows no command: `Language` is made of the list of them. The words of other programs are in `habits.rs`.
+//   Pure. It knows no command: `Language` is made of the list of them, and names none but the words of its own rules.
 //   What it accepts is written down in `grammar/language.ebnf`, beside `src/`.
 // - **`kernel`**: bytes become types: maps, page-map entries (`page.rs`), page flags (`page_flags.rs`), zones, swaps,
 //   and the layout of the kernel's own structures (`btf`). Pure. The state that a page is in follows from them in
@@ -301,6 +303,9 @@ pub mod demo;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod eval;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod hint;
 pub mod inspect;
 pub mod kernel;
 #[cfg(feature = "cli")]

@@ -2,7 +2,7 @@
 
 use crate::command::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, ps};
 use crate::eval::{Scope, Value};
-use crate::lang::habits::{self, Does};
+use crate::hint::habits::{self, Does};
 use crate::lang::parser::{Parsed, Raw, Tokens, raw};
 use crate::lang::{Expected, ProcessNeed, Spanned, escape, near, spelling_anywhere};
 use crate::process::{self, Target};

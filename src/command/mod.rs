@@ -86,6 +86,7 @@ pub use source::{SourceScript, expand_home};
 
 use crate::budget::Budget;
 use crate::eval::{self, Integer, Slip, Value};
+use crate::hint::Hints;
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::{CommandName, Expected, Language, ParsedCommand, Spanned, Syntax};
 use crate::render::{Record, Sink};
@@ -103,7 +104,7 @@ use std::time::Duration;
 pub static COMMANDS: Commands = Commands { entries: &ENTRIES, records: &RECORDS, language: LANGUAGE };
 
 /// The language of the commands.
-pub const LANGUAGE: Language = Language(&SYNTAX);
+pub const LANGUAGE: Language = Language { commands: &SYNTAX, advice: Some(&Hints) };
 
 /// Every command, in the order of `help`.
 static ENTRIES: [Entry; 66] = [

@@ -5,6 +5,7 @@ use super::error::{Error, Result};
 use super::evaluator::{Evaluator, to_address};
 use super::{Array, Float, Integer, Value, operators};
 use crate::eval::names::NamedThing;
+use crate::hint;
 use crate::kernel::VirtualAddress;
 use crate::lang::{self, BinaryOperator, CType, Expression, Span, Spanned, Width};
 use crate::process::WordLayout;
@@ -251,7 +252,7 @@ impl Evaluator<'_> {
 }
 
 fn no_such_type(written: &str, at: Span) -> Error {
-    Error::new(at, lang::unknown_type(written)).hint(lang::UNKNOWN_TYPE_HINT)
+    Error::new(at, lang::unknown_type(written)).hint(hint::UNKNOWN_TYPE)
 }
 
 fn no_contents(at: Span) -> Error {

@@ -59,6 +59,7 @@ pub use sweeps::perhaps_zeros;
 pub use symbols::modules_without_lines;
 pub use value::{Array, Value};
 
+use crate::hint;
 use crate::kernel::VirtualAddress;
 use crate::lang::{self, Expression, Spanned, SymbolName};
 use crate::report::AssertionReport;
@@ -163,7 +164,7 @@ pub fn place_and_spans(expression: &Spanned<Expression>, scope: &dyn Scope) -> R
 pub fn note_first_page(command: &str, written: &Spanned<Expression>, spans: Option<&Spans>, scope: &dyn Scope) {
     let page = scope.page_size();
     let goes_on = |spans: &&Spans| spans.end().get() - page.floor(spans.start()).get() > page.bytes();
-    if let (Some(_), Some((clause, answer))) = (spans.filter(goes_on), lang::for_a_range(command)) {
+    if let (Some(_), Some((clause, answer))) = (spans.filter(goes_on), hint::for_a_range(command)) {
         scope.note(format!("this is only the first page: `walk {} {clause}` {answer}", written.node));
     }
 }

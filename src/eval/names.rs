@@ -4,6 +4,7 @@
 use super::error::{Error, Result};
 use super::evaluator::Evaluator;
 use super::{Origin, Spans, Value};
+use crate::hint;
 use crate::kernel::text::unescape;
 use crate::kernel::words::Worded;
 use crate::kernel::{AddressRange, Device, Name, Region};
@@ -108,7 +109,7 @@ impl Evaluator<'_> {
         }
         let mut near = self.similar_mappings(name);
         near.extend(self.similar_symbols(None, name));
-        let condition = lang::field::as_value(name).filter(|_| near.is_empty());
+        let condition = hint::as_value(name).filter(|_| near.is_empty());
         let hints: Vec<String> = condition.into_iter().chain(self.why_unknown(None, name, near)).collect();
         let hint = (!hints.is_empty()).then(|| hints.join("; "));
         let elsewhere = "`regions` lists the mapped regions; local variables, constants and types are only in gdb";
@@ -126,7 +127,7 @@ impl Evaluator<'_> {
         let spelled = lang::WrittenName(structure.to_owned());
         let variable = Spanned::new(Expression::Name(spelled.clone()), at);
         let is_pointer = self.mapped_pointer(&variable).is_some();
-        let hint = lang::member_of(&format!("{}{spelled}", if is_pointer { '*' } else { '&' }));
+        let hint = hint::member_of(&format!("{}{spelled}", if is_pointer { '*' } else { '&' }));
         Some(Error::new(at, message).hint(hint))
     }
 }
@@ -233,7 +234,7 @@ impl Evaluator<'_> {
         found.first()?;
         let message = format!("'{name}' is a symbol; the type and the size of its elements are unknown");
         let name = symbol.node.to_string();
-        let first = lang::pointer_to("int", &name);
+        let first = hint::pointer_to("int", &name);
         let element = format!("its address is `{first} + {index}`, and its value `({first})[{index}]`");
         let mut hint = format!("if an element is an int, {element}");
         let is_pointer = self.mapped_pointer(&Spanned::new(Expression::Name(symbol.node.clone()), symbol.at)).is_some();

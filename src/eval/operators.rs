@@ -3,6 +3,7 @@
 
 use super::error::{Error, Result};
 use super::{CInteger, Float, Integer, Origin, Spans, Value};
+use crate::hint;
 use crate::kernel::{FrameNumber, PhysicalAddress, VirtualAddress};
 use crate::lang::{self, BinaryOperator, BinaryOperator as Op, Span, Spanned, UnaryOperator};
 use regex_lite::{Regex, RegexBuilder};
@@ -35,7 +36,7 @@ impl Operand {
                 let text = value.node.to_string();
                 let error = Error::new(value.at, format!("the text \"{text}\" is not a number"));
                 Err(if text.starts_with(|first: char| first.is_ascii_digit()) {
-                    error.hint(lang::suffixes(&text))
+                    error.hint(hint::suffixes(&text))
                 } else {
                     error.hint("compare text with text, by `==` and `!=`")
                 })

@@ -81,15 +81,12 @@ const WORDS: &[(&str, CType)] = &[
 const QUALIFIERS: &[&str] = &["const", "volatile"];
 
 /// What pmdb knows, for an error about another type.
-pub(super) const KNOWN: &str = "a number of C, such as int, unsigned char or double, or a pointer to one";
+pub const KNOWN_TYPES: &str = "a number of C, such as int, unsigned char or double, or a pointer to one";
 
 /// The message about a type that is none of these.
 pub fn unknown_type(written: &str) -> String {
     format!("unknown type `{written}`")
 }
-
-/// The hint about one.
-pub const UNKNOWN_TYPE_HINT: &str = "use `gdb -p PID` for the types of the program, or `x/8xg ADDRESS` for its memory";
 
 /// The types of one word.
 pub fn type_words() -> impl Iterator<Item = &'static str> {
@@ -137,7 +134,7 @@ impl CType {
     }
 
     /// The type that a text in braces names, which may be an array.
-    pub(super) fn parse_in_braces(text: &str) -> Option<CType> {
+    pub(crate) fn parse_in_braces(text: &str) -> Option<CType> {
         let (of, dimensions) = text.split_at(text.find('[').unwrap_or(text.len()));
         let counts: Option<Vec<u64>> = dimensions.split_terminator(']').map(dimension).collect();
         let is_closed = dimensions.is_empty() || dimensions.ends_with(']');
@@ -145,7 +142,7 @@ impl CType {
     }
 
     /// The type that a text names.
-    pub(super) fn parse(text: &str) -> Option<CType> {
+    pub(crate) fn parse(text: &str) -> Option<CType> {
         let spaced = text.replace('*', " * ");
         let parts: Vec<&str> = spaced.split([' ', '\t', '\r', '\n']).filter(|part| !part.is_empty()).collect();
         CType::of(&parts)

@@ -535,7 +535,7 @@ impl Level {
 }
 
 /// Whether a bare word is an operator, and never a name.
-pub(super) fn is_operator_word(word: &str) -> bool {
+pub(crate) fn is_operator_word(word: &str) -> bool {
     matches!(word, "and" | "or" | "not")
 }
 

@@ -3,7 +3,7 @@
 
 use crate::kernel::page_fact::FLAG_WORDS;
 pub use crate::kernel::page_fact::{PageFact, PageField, ValueType};
-use crate::kernel::{Kind, PageFlags, State};
+use crate::kernel::{Kind, State};
 use std::fmt::Debug;
 
 /// A set of fields that filters can be made of: [`PageField`] or [`RegionField`].
@@ -71,22 +71,6 @@ impl FilterSubject {
         let compared = PageField::from_name(name).filter(|_| self == FilterSubject::Page);
         let is_taken = |word: &PageField| compared.is_some_and(|field| field.takes(*word));
         PageField::all().filter(is_taken).map(PageField::name).collect()
-    }
-}
-
-/// The hint for a condition on pages, or a flag of frames, where a value or a range is wanted.
-pub fn as_value(word: &str) -> Option<String> {
-    if FilterSubject::Page.has_condition(word) {
-        return Some(format!(
-            "`{word}` is a condition on pages: `walk all where {word}` lists them, `print count(all where {word})` counts them"
-        ));
-    }
-    match (PageField::from_name(word), PageFlags::from_flag_name(word)) {
-        (Some(_), _) => Some(format!("`{word}` is a field of pages: `help {word}` explains it")),
-        (None, Some(_)) => {
-            Some(format!("`{word}` is a flag of frames: `walk all where flags({word})` lists their pages"))
-        }
-        (None, None) => None,
     }
 }
 

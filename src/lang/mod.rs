@@ -13,7 +13,6 @@
 //! parser      display       tokens → tree               tree → text
 //! lexer                     text → tokens
 //! setting     field         ctype                      the tables: each fact declared once
-//! habits                    the words of other programs, for a line that does not parse
 //! expected    error                                    what is known about a place in the line
 //! syntax      expression                               the tree
 //! ```
@@ -27,10 +26,9 @@ mod expression;
 pub mod field;
 mod foreign;
 pub mod grammar;
-pub mod habits;
 pub mod highlight;
 mod key;
-mod lexer;
+pub(crate) mod lexer;
 pub(crate) mod parser;
 pub mod script;
 pub mod setting;
@@ -38,10 +36,11 @@ mod syntax;
 
 pub use error::{SyntaxError, near};
 pub use expected::Expected;
+pub(crate) use expression::is_operator_word;
 pub use foreign::{ForeignName, is_name_of_process, spelling, spelling_anywhere};
 pub use key::{KeyFacts, TakenKeys, WrittenKey};
 pub use lexer::{escape, joined_rows};
-pub use parser::{Language, Syntax, for_a_range, member_of, pointer_to, suffixes};
+pub use parser::{Advice, Failure, Fault, Language, OtherMeaning, OtherWords, Syntax};
 pub use setting::{ColorChoice, Editing, PagerChoice, Setting, SettingValue, Settings, StyleChoice};
 pub use syntax::*;
 
@@ -59,7 +58,7 @@ impl Language {
 
 /// The duration that a text stands for: `100ms`; a number alone is in seconds.
 pub fn parse_duration(text: &str) -> Option<std::time::Duration> {
-    match lexer::tokens(Language(&[]), text).as_slice() {
+    match lexer::tokens(Language { commands: &[], advice: None }, text).as_slice() {
         [token] => token.kind.duration(),
         _ => None,
     }

@@ -10,7 +10,7 @@ use std::fmt::{self, Debug, Display, Formatter};
 use std::rc::Rc;
 use std::time::Duration;
 
-pub use super::ctype::{CType, UNKNOWN_TYPE_HINT, Width, type_words, unknown_type};
+pub use super::ctype::{CType, KNOWN_TYPES, Width, type_words, unknown_type};
 pub use super::error::{Span, Spanned};
 pub use super::expression::{
     BinaryOperator, ChangeFunction, Changes, Expression, FilterExpression, Function, HistoryReference, NOW, NumberType,

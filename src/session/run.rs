@@ -8,6 +8,7 @@ use crate::command::LANGUAGE;
 use crate::command::{self, Attach, Resume, TargetCapture, TargetName};
 use crate::command::{Display, Set};
 use crate::eval::{self, Value};
+use crate::hint;
 use crate::lang::script::Builder;
 use crate::lang::{Argument, Output, ParsedCommand, ParsedLine, Span, Spanned};
 use std::rc::Rc;
@@ -167,7 +168,7 @@ impl Session {
             return (self.fail(input.syntax(error)), None);
         }
         if input.file.is_none()
-            && let Some(note) = LANGUAGE.meant_for_gdb(input.text)
+            && let Some(note) = hint::meant_for_gdb(LANGUAGE, input.text)
             && self.printed_notes.insert(note.clone())
         {
             self.note(note);

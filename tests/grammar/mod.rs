@@ -8,6 +8,7 @@ mod blocks;
 mod derive;
 mod ebnf;
 mod files;
+mod hints;
 mod names;
 mod operators;
 mod recognise;
@@ -57,7 +58,7 @@ fn check_round_trip(line: &str, tree: &pmdb::lang::ParsedLine) -> Result<(), Str
 fn check_line(recogniser: &Recogniser, line: &str) -> Result<bool, String> {
     let recognised = recogniser.accepts(line);
     // The words of other programs are a table, and no syntax.
-    if !recognised && pmdb::lang::habits::of(line).is_some() {
+    if !recognised && pmdb::hint::habits::of(line).is_some() {
         return Ok(false);
     }
     match (recognised, LANGUAGE.parse_line(line)) {

@@ -4,6 +4,7 @@
 //! The files are read as tokens, so that a path in a macro counts and one in a comment or a text does not.
 
 mod circles;
+mod hints;
 mod interface;
 mod texts;
 
@@ -12,9 +13,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms from the top. One may use those below it. `main.rs` stands above, as a crate of its own.
-const FLOORS: [&str; 16] = [
+const FLOORS: [&str; 17] = [
     "args", "repl", "session", "demo", "command", "state", "eval", "inspect", "symbol", "process", "source", "render",
-    "report", "lang", "kernel", "budget",
+    "report", "hint", "lang", "kernel", "budget",
 ];
 
 /// The demonstration stands beside the house: of what is below it, it may use this and what is below this.

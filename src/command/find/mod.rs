@@ -6,6 +6,7 @@ use super::named_pages::names_in;
 use super::rows::{self, PageSweep, finish, say_undecided, stop_of_sweep};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
 use crate::eval::{self, Integer, Spans, Value};
+use crate::hint;
 use crate::inspect::{self, AFTER_END, AddressSpace, ByteSource, Evidence, MemoryReader, Question};
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::lang::display::clause;
@@ -13,8 +14,7 @@ use crate::lang::parser::{
     Parsed, TokenKind, Tokens, expression, is_mark, mark, page_filter, search, silent_mark, span_with, with_commas,
 };
 use crate::lang::{
-    self, BinaryOperator, Expected, Expression, FilterExpression, PageField, Range, Spanned, UnaryOperator, Unit,
-    ValueFormat,
+    BinaryOperator, Expected, Expression, FilterExpression, PageField, Range, Spanned, UnaryOperator, Unit, ValueFormat,
 };
 use crate::process::{self, Target};
 #[cfg(test)]
@@ -179,7 +179,7 @@ impl Find {
         }
         // A variable of the program stands for its address here, and for its contents in gdb.
         let first = match eval::value(&self.range, context.state) {
-            Ok(Value::Symbol(_)) => lang::pointer_to("char", &start.to_string()),
+            Ok(Value::Symbol(_)) => hint::pointer_to("char", &start.to_string()),
             Ok(Value::Range(_)) => start.to_string(),
             _ => return None,
         };

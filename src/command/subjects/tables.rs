@@ -1,10 +1,10 @@
 //! The tables in the texts: rows of a word and its meaning, from the tables of the code.
 
 use crate::command::walk;
+use crate::hint::habits::{Does, HABITS};
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::words::{Worded, fragment};
 use crate::kernel::{Kind, State};
-use crate::lang::habits::{Does, HABITS};
 use crate::lang::{FilterField, Format, PageField, RegionField, Setting, Unit, ValueType, grammar};
 use crate::report::{ErrorCode, EventKind, JsonForm, Shape};
 

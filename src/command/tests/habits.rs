@@ -1,7 +1,7 @@
 //! The words of other programs, held to the language.
 
 use crate::command::LANGUAGE;
-use crate::lang::habits::{Does, HABITS, of};
+use crate::hint::habits::{Does, HABITS, of};
 use crate::lang::{Resolved, Span};
 
 fn each() -> impl Iterator<Item = (&'static str, Does)> {

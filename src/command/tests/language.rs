@@ -1,6 +1,7 @@
 //! The language from the outside; `tests/grammar` holds it to `grammar/` sentence by sentence.
 
 use crate::command::LANGUAGE;
+use crate::hint;
 use crate::lang::{Output, ParsedCommand, ParsedLine, SyntaxError};
 use crate::sample::sample;
 use std::rc::Rc;
@@ -159,14 +160,14 @@ fn what_was_meant_for_gdb_is_told() {
         ("#0  0x00007f21a1c95f14 n/a (libc.so.6 + 0x85f14)", "0x7f21a1c95f14"),
     ] {
         assert_eq!(parsed(line), ParsedLine::Comment);
-        let hint = LANGUAGE.meant_for_gdb(line).unwrap_or_default();
+        let hint = hint::meant_for_gdb(LANGUAGE, line).unwrap_or_default();
         assert!(hint.ends_with(&format!("`translate {address}`")), "{line}: {hint}");
     }
-    assert_eq!(LANGUAGE.meant_for_gdb("# a remark about 0x7ffff7e0a1b0"), None);
-    assert!(LANGUAGE.meant_for_gdb("f 1").is_some_and(|note| note.contains("here `f` is `flags`")));
-    assert!(LANGUAGE.meant_for_gdb("t 2").is_some_and(|note| note.contains("here `t` is `translate`")));
+    assert_eq!(hint::meant_for_gdb(LANGUAGE, "# a remark about 0x7ffff7e0a1b0"), None);
+    assert!(hint::meant_for_gdb(LANGUAGE, "f 1").is_some_and(|note| note.contains("here `f` is `flags`")));
+    assert!(hint::meant_for_gdb(LANGUAGE, "t 2").is_some_and(|note| note.contains("here `t` is `translate`")));
     for line in ["f main", "f 4096", "flags 1", "t 0x7ffff7e0a1b0"] {
-        assert_eq!(LANGUAGE.meant_for_gdb(line), None, "{line}");
+        assert_eq!(hint::meant_for_gdb(LANGUAGE, line), None, "{line}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! A language of a few commands, which only keep what follows their names.
 
+use crate::hint::Hints;
 use crate::lang::parser::{self, Parsed, Tokens, address, after, range, symbol, word};
 use crate::lang::{
     CommandName, Expression, FilterExpression, Language, PageField, ParsedCommand, ParsedLine, Range, RegionField,
@@ -31,15 +32,18 @@ impl ParsedCommand for Arguments {
     }
 }
 
-static LANGUAGE: Language = Language(&[
-    Syntax { name: CommandName::new("print"), parse: whole },
-    Syntax { name: CommandName::new("translate"), parse: whole },
-    Syntax { name: CommandName::new("walk"), parse: pages },
-    Syntax { name: CommandName::new("regions"), parse: regions },
-    Syntax { name: CommandName::new("region"), parse: place },
-    Syntax { name: CommandName::new("flags"), parse: place },
-    Syntax { name: CommandName::new("info address"), parse: named },
-]);
+static LANGUAGE: Language = Language {
+    commands: &[
+        Syntax { name: CommandName::new("print"), parse: whole },
+        Syntax { name: CommandName::new("translate"), parse: whole },
+        Syntax { name: CommandName::new("walk"), parse: pages },
+        Syntax { name: CommandName::new("regions"), parse: regions },
+        Syntax { name: CommandName::new("region"), parse: place },
+        Syntax { name: CommandName::new("flags"), parse: place },
+        Syntax { name: CommandName::new("info address"), parse: named },
+    ],
+    advice: Some(&Hints),
+};
 
 fn kept(behind: Tokens<'_>, arguments: Arguments) -> Parsed<'_, Statement> {
     Ok((behind, Statement::Command(Rc::new(arguments))))

@@ -13,14 +13,14 @@ use super::parser::input::Language;
 use super::syntax::Resolved;
 
 pub use pasted::joined_rows;
-pub(super) use pasted::{PastedNumber, only_number, pasted_row};
+pub(crate) use pasted::{PastedNumber, only_number, pasted_row};
 
 use nom::Parser;
 use nom::bytes::complete::tag;
 use nom::sequence::terminated;
 pub use token::escape;
 use token::{Lexed, word_ends};
-pub(super) use token::{NumberFault, OPTIONS, PastedText, is_blank, is_plain_name};
+pub(crate) use token::{NumberFault, OPTIONS, PastedText, is_blank, is_plain_name};
 pub(crate) use token::{Token, TokenKind, unescape};
 
 /// The line as tokens.

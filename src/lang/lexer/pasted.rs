@@ -302,7 +302,7 @@ pub(super) fn row(text: &str) -> Lexed<'_, TokenKind> {
 }
 
 /// What the form shows that a text begins with.
-pub(in crate::lang) fn pasted_row(text: &str) -> Option<PastedText> {
+pub(crate) fn pasted_row(text: &str) -> Option<PastedText> {
     match row(text) {
         Ok((_, TokenKind::PastedRow(pasted))) => Some(pasted),
         _ => None,
@@ -364,7 +364,7 @@ fn read_groups(groups: PastedGroups, captures: &Captures<'_>) -> Option<PastedTe
 
 /// What a number in pasted text is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::lang) enum PastedNumber {
+pub(crate) enum PastedNumber {
     /// An address of the process.
     Address(u64),
     /// An address in a file, which perf, the sanitizers and coredumpctl show behind its name.
@@ -421,7 +421,7 @@ static FILE_REGEXES: LazyLock<Vec<Regex>> =
 static NO_ADDRESS_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(NO_ADDRESS).ok());
 
 /// The one number in a text that says what its author looks at.
-pub(in crate::lang) fn only_number(text: &str) -> Option<PastedNumber> {
+pub(crate) fn only_number(text: &str) -> Option<PastedNumber> {
     let text = beginning(text, LONGEST).trim_start();
     let number = |captures: &Captures<'_>, group| {
         let digits = captures.get(group)?.as_str();

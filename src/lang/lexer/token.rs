@@ -134,7 +134,7 @@ pub enum NumberFault {
 /// What nom's parsers return here: the rest, and what was found.
 pub(super) type Lexed<'a, T> = nom::IResult<&'a str, T>;
 
-pub(in crate::lang) fn is_blank(character: char) -> bool {
+pub(crate) fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\r' | '\n')
 }
 
@@ -194,7 +194,7 @@ fn version(text: &str) -> Lexed<'_, &str> {
 }
 
 /// Whether a name needs no quotes.
-pub(in crate::lang) fn is_plain_name(text: &str) -> bool {
+pub(crate) fn is_plain_name(text: &str) -> bool {
     matches!(name_text(text), Ok(("", _)))
 }
 
@@ -247,7 +247,7 @@ pub(super) fn history(text: &str) -> Lexed<'_, TokenKind> {
 }
 
 /// Words that begin with two minus signs.
-pub(in crate::lang) const OPTIONS: [&str; 4] = ["--how", "--fault", "--yes", "--overwrite"];
+pub(crate) const OPTIONS: [&str; 4] = ["--how", "--fault", "--yes", "--overwrite"];
 
 pub(super) fn option(text: &str) -> Lexed<'_, TokenKind> {
     match OPTIONS.iter().find(|option| text.starts_with(**option)) {

@@ -7,10 +7,9 @@ use crate::lang::error::{Class, Span, Spanned, SyntaxError};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{BinaryOperator, Expression, Range, WrittenName, is_fixed};
 use crate::lang::lexer::{self, PastedText, Token, TokenKind};
+use crate::lang::parser::combinators::{glued, is_mark, mark, number, one_of, with_commas, word};
 use crate::lang::parser::expression::{expression, span, whole};
-use crate::lang::parser::input::{
-    Failed, Language, Notes, Parsed, Syntax, Tokens, glued, is_mark, mark, one_of, with_commas, word,
-};
+use crate::lang::parser::input::{Failed, Fault, Language, Notes, Parsed, Syntax, Tokens};
 use crate::lang::syntax::{Argument, Format, How, Resolved, Statement, ValueFormat};
 use nom::Parser;
 use nom::branch::alt;
@@ -24,7 +23,7 @@ pub(crate) fn command_name(input: Tokens<'_>) -> Parsed<'_, Spanned<&'static str
     let (behind, typed) = typed_word(input, Expected::Command)?;
     let first = match language.resolve_first(typed.node) {
         Resolved::One(name) => name,
-        Resolved::Ambiguous(candidates) => return input.fault(ambiguous(&typed, &candidates)),
+        Resolved::Ambiguous(candidates) => return input.fault(Fault::Other, ambiguous(&typed, &candidates)),
         Resolved::Unknown => return input.fail(Expected::Command),
     };
     if language.second_words(first).next().is_none() {
@@ -38,7 +37,7 @@ pub(crate) fn command_name(input: Tokens<'_>) -> Parsed<'_, Spanned<&'static str
     let full = |second| language.subcommand(first, second).map_or(first, |syntax| syntax.name.name);
     match language.resolve_second(first, typed.node) {
         Resolved::One(second) => Ok((rest, Spanned::new(full(second), typed.at))),
-        Resolved::Ambiguous(candidates) => behind.fault(ambiguous(&typed, &candidates)),
+        Resolved::Ambiguous(candidates) => behind.fault(Fault::Other, ambiguous(&typed, &candidates)),
         Resolved::Unknown => Err(nom::Err::Failure(Failed)),
     }
 }
@@ -324,12 +323,9 @@ pub(crate) fn search(input: Tokens<'_>) -> Parsed<'_, ValueFormat> {
 /// `/NFU` of `x`.
 pub(crate) fn layout(input: Tokens<'_>) -> Parsed<'_, ValueFormat> {
     if let Some(place) = instructions(input) {
-        return input.fault(SyntaxError {
-            at: place,
-            message: "`i` is gdb's format for instructions, which pmdb does not decode".into(),
-            expected: vec![Expected::Layout.describe()],
-            hint: Some("use `x/i` in `gdb -p PID`. Here `x/xb` shows the bytes".into()),
-        });
+        let message = "`i` is gdb's format for instructions, which pmdb does not decode".into();
+        let expected = vec![Expected::Layout.describe()];
+        return input.fault(Fault::Instructions, SyntaxError { at: place, message, expected, hint: None });
     }
     slash(input, Expected::Layout, Some)
 }

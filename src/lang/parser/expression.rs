@@ -1,11 +1,10 @@
 //! Expressions: precedence climbing over the table of operators, and the operands.
 
-use super::input::{
-    BareWords, Failed, Parsed, Tokens, ValueTypes, glued, is_mark, mark, silent_mark, silent_word, word,
-};
+use super::combinators::{glued, is_mark, mark, silent_mark, silent_word, word};
+use super::input::{BareWords, Failed, Parsed, Tokens, ValueTypes};
 use super::names::{field, named, part_of_scope, symbol};
 use crate::kernel::words::Worded;
-use crate::lang::ctype::{self, CType, KNOWN, UNKNOWN_TYPE_HINT};
+use crate::lang::ctype::{self, CType, KNOWN_TYPES};
 use crate::lang::error::{Class, Span, Spanned, SyntaxError};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{
@@ -14,6 +13,7 @@ use crate::lang::expression::{
 };
 use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::{Token, TokenKind};
+use crate::lang::parser::input::Fault;
 use crate::lang::parser::names;
 use crate::lang::parser::names::{bracketed, constant, fraction, indexed, later, snapshot_name, text};
 use nom::Parser;
@@ -252,7 +252,7 @@ fn cast_type(input: Tokens<'_>) -> Parsed<'_, Spanned<CType>> {
         // No value has two names in a row, or ends in a `*`.
         None if input.scope != BareWords::Value => Err(nom::Err::Error(Failed)),
         None if texts.last() == Some(&"*") && texts.len() > 1 || is_two_words(&texts) || close == "}" => {
-            input.fault(unknown_type(input, at))
+            input.fault(Fault::Type, unknown_type(input, at))
         }
         None => Err(nom::Err::Error(Failed)),
     }
@@ -264,12 +264,7 @@ fn is_two_words(parts: &[&str]) -> bool {
 
 fn unknown_type(input: Tokens<'_>, at: Span) -> SyntaxError {
     let written = input.notes.line.get(at.start..at.end).unwrap_or_default();
-    SyntaxError {
-        at,
-        message: ctype::unknown_type(written),
-        expected: vec![KNOWN.to_owned()],
-        hint: Some(UNKNOWN_TYPE_HINT.to_owned()),
-    }
+    SyntaxError { at, message: ctype::unknown_type(written), expected: vec![KNOWN_TYPES.to_owned()], hint: None }
 }
 
 /// `primary`

@@ -1,21 +1,14 @@
 //! What the parsers read: tokens, the language that they are of, and the notes that all attempts at a line share;
 //! and combinators over tokens: words, marks, numbers, lists.
 
-use crate::kernel::words::Worded;
 use crate::lang::error::{Class, Span, Spanned, SyntaxError};
 use crate::lang::expected::Expected;
-use crate::lang::expression::is_fixed;
 use crate::lang::field::FilterSubject;
 use crate::lang::lexer::token::{Token, TokenKind};
-use crate::lang::syntax::{
-    BlockLine, CommandName, Count, LimitClause, ProcessNeed, Resolved, Statement, Time, resolve,
-};
+use crate::lang::syntax::{BlockLine, CommandName, ProcessNeed, Resolved, Statement, resolve};
 use bitflags::bitflags;
-use nom::branch::alt;
-use nom::combinator::cut;
+use nom::IResult;
 use nom::error::{ErrorKind, ParseError};
-use nom::sequence::preceded;
-use nom::{IResult, Parser};
 use std::cell::{Cell, RefCell};
 
 /// A command as the parser knows it.
@@ -27,20 +20,136 @@ pub struct Syntax {
     pub(crate) parse: for<'a> fn(Tokens<'a>) -> Parsed<'a, Statement>,
 }
 
-/// The command language: expressions, ranges and clauses are part of it, and these are its commands, in the order of
-/// the help.
+/// The command language: expressions, ranges and clauses are part of it.
 #[derive(Clone, Copy)]
-pub struct Language(pub &'static [Syntax]);
+pub struct Language {
+    /// Its commands, in the order of the help.
+    pub commands: &'static [Syntax],
+    /// What a line may mean that does not parse.
+    pub advice: Option<&'static dyn Advice>,
+}
+
+/// What is wrong with a line, where the parser says more than what it expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A function that there is not.
+    Function,
+    /// A type that is unknown.
+    Type,
+    /// The format `i`.
+    Instructions,
+    /// Too many levels or operators.
+    TooMuch,
+    /// Anything else.
+    Other,
+}
+
+/// The furthest failure of a line.
+pub struct Failure<'a> {
+    /// The language of the line.
+    pub language: Language,
+    /// The whole line.
+    pub line: &'a str,
+    /// What it consists of.
+    pub tokens: &'a [Token<'a>],
+    /// The number of the token that cannot stand where it does. It is past the last one if the command is incomplete.
+    pub position: usize,
+    /// What could have stood there.
+    pub expected: Vec<Expected>,
+    /// What the command's own parser says of it.
+    pub hint: Option<String>,
+    /// What the parser has an error of its own for.
+    pub fault: Option<(Fault, SyntaxError)>,
+}
+
+impl<'a> Failure<'a> {
+    /// The token that cannot stand where it does.
+    pub fn token(&self) -> Option<&'a Token<'a>> {
+        self.tokens.get(self.position)
+    }
+
+    /// The one before it.
+    pub fn before(&self) -> Option<&'a Token<'a>> {
+        self.tokens.get(self.position.checked_sub(1)?)
+    }
+
+    /// Whether the line ends where something is missing.
+    pub fn is_incomplete(&self) -> bool {
+        self.token().is_none_or(|token| token.kind == TokenKind::Comment)
+    }
+
+    /// The first word in full, if a command begins with it.
+    pub fn command(&self) -> Option<&'static str> {
+        match self.language.resolve_first(self.tokens.first()?.text) {
+            Resolved::One(command) => Some(command),
+            _ => None,
+        }
+    }
+
+    /// Whether `one` could have stood there.
+    pub fn expects(&self, one: Expected) -> bool {
+        self.expected.contains(&one)
+    }
+
+    /// The words that could have stood there.
+    pub fn words(&self) -> Vec<&'static str> {
+        self.expected.iter().flat_map(|one| self.language.words(*one)).collect()
+    }
+
+    /// Whether this word could have stood there.
+    pub fn expects_word(&self, word: &str) -> bool {
+        let is_it = |one: &Expected| matches!(one, Expected::Word(other) if *other == word);
+        self.expected.iter().any(is_it)
+    }
+
+    /// The line without the parentheses of a command that is called like a function of C: `quit(0)`.
+    pub fn called(&self) -> Option<String> {
+        let [name, open, .., close] = self.tokens else {
+            return None;
+        };
+        let is_call = name.kind == TokenKind::Name && open.is_glued && (open.text, close.text) == ("(", ")");
+        let inside = self.line.get(open.at.end..close.at.start).filter(|_| is_call)?;
+        let meant = format!("{} {}", name.text, inside.trim());
+        let meant = meant.trim_end();
+        self.language.parse_line(meant).is_ok().then(|| meant.to_owned())
+    }
+}
+
+/// Knows what people mean with lines that do not parse.
+pub trait Advice: Sync {
+    /// The words of another program that the line begins with.
+    fn other_words(&self, line: &str) -> Option<OtherWords>;
+    /// Puts a hint in the error of a failure.
+    fn hint(&self, failed: &Failure<'_>, error: &mut SyntaxError);
+}
+
+/// Words of another program at the start of a line.
+pub struct OtherWords {
+    /// Where they are.
+    pub at: Span,
+    /// What becomes of them.
+    pub meaning: OtherMeaning,
+}
+
+/// What becomes of words of another program.
+pub enum OtherMeaning {
+    /// The line is ignored.
+    Nothing,
+    /// These words stand for them. The hint is for a line that does not parse even so.
+    Ours(&'static str, Option<&'static str>),
+    /// The line is refused, with this hint.
+    Refused(String),
+}
 
 impl Language {
     /// The names of the commands.
     pub fn names(self) -> impl Iterator<Item = &'static CommandName> {
-        self.0.iter().map(|syntax| &syntax.name)
+        self.commands.iter().map(|syntax| &syntax.name)
     }
 
     /// The command of this name.
     pub(crate) fn command(self, name: &str) -> Option<&'static Syntax> {
-        self.0.iter().find(|syntax| syntax.name.name == name)
+        self.commands.iter().find(|syntax| syntax.name.name == name)
     }
 
     /// The names of the commands that `pmdb NAME` runs without a process, and need no second word for that.
@@ -137,7 +246,7 @@ impl Language {
 
     /// The command of two words.
     pub(crate) fn subcommand(self, first: &str, second: &str) -> Option<&'static Syntax> {
-        self.0.iter().find(|syntax| syntax.name.name.split_once(' ') == Some((first, second)))
+        self.commands.iter().find(|syntax| syntax.name.name.split_once(' ') == Some((first, second)))
     }
 }
 
@@ -156,7 +265,7 @@ pub struct Notes<'a> {
     /// The number of tokens, which is the position of the end of the line.
     tokens: usize,
     furthest: RefCell<(usize, Vec<Expected>)>,
-    fault: RefCell<Option<SyntaxError>>,
+    fault: RefCell<Option<(Fault, SyntaxError)>>,
     depth: Cell<usize>,
     operators: Cell<usize>,
     raw_text: Cell<Option<(Expected, usize)>>,
@@ -196,7 +305,7 @@ impl<'a> Notes<'a> {
     }
 
     /// An error with a message of its own.
-    pub(crate) fn fault(&self) -> Option<SyntaxError> {
+    pub(crate) fn fault(&self) -> Option<(Fault, SyntaxError)> {
         self.fault.borrow().clone()
     }
 
@@ -347,8 +456,8 @@ impl<'a> Tokens<'a> {
     }
 
     /// Fails for good, with an error of its own.
-    pub(crate) fn fault<T>(self, fault: SyntaxError) -> Parsed<'a, T> {
-        self.notes.fault.borrow_mut().get_or_insert(fault);
+    pub(crate) fn fault<T>(self, fault: Fault, error: SyntaxError) -> Parsed<'a, T> {
+        self.notes.fault.borrow_mut().get_or_insert((fault, error));
         Err(nom::Err::Failure(Failed))
     }
 
@@ -390,145 +499,7 @@ impl<'a> Tokens<'a> {
     }
 
     fn too_much<T>(self, message: String) -> Parsed<'a, T> {
-        self.fault(SyntaxError {
-            at: self.place(),
-            message,
-            expected: vec!["a simpler expression".into()],
-            hint: Some("give a part of it a name: `set $part = …`".into()),
-        })
+        let expected = vec!["a simpler expression".into()];
+        self.fault(Fault::TooMuch, SyntaxError { at: self.place(), message, expected, hint: None })
     }
-}
-
-/// Exactly this word.
-pub(crate) fn word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
-    move |input| {
-        let wanted = |token: &Token<'_>| (token.kind == TokenKind::Name && token.text == word).then_some(());
-        let (rest, found) = input.accept(Expected::Word(word), wanted)?;
-        input.notes.note_class(Class::Keyword, found.at);
-        Ok((rest, found.at))
-    }
-}
-
-/// Exactly this mark.
-pub(crate) fn mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
-    move |input| {
-        let (rest, found) = input.accept(Expected::Mark(mark), |token| is_mark(token, mark).then_some(()))?;
-        Ok((rest, found.at))
-    }
-}
-
-/// This mark. A failure is not noted, because the caller notes what could stand here.
-pub(crate) fn silent_mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
-    accept_silently(move |token| is_mark(token, mark))
-}
-
-/// This word; a failure is not noted.
-pub(crate) fn silent_word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
-    accept_silently(move |token| token.kind == TokenKind::Name && token.text == word)
-}
-
-fn accept_silently<'a>(wanted: impl Fn(&Token<'_>) -> bool) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
-    move |input| match input.rest.split_first() {
-        Some((token, rest)) if wanted(token) => Ok((Tokens { rest, ..input }, token.at)),
-        _ => Err(nom::Err::Error(Failed)),
-    }
-}
-
-/// Whether the token is this mark.
-pub(crate) fn is_mark(token: &Token<'_>, mark: &str) -> bool {
-    token.kind == TokenKind::Mark && token.text == mark
-}
-
-/// Whether the next token is this mark with nothing before it.
-pub(crate) fn glued(input: Tokens<'_>, text: &str) -> bool {
-    input.first().is_some_and(|token| token.is_glued && is_mark(token, text))
-}
-
-/// One of these words, with what it stands for.
-pub(crate) fn one_of<T: Worded>(input: Tokens<'_>) -> Parsed<'_, T> {
-    for meaning in T::ALL {
-        if let Ok((rest, _)) = word(meaning.word())(input) {
-            return Ok((rest, *meaning));
-        }
-    }
-    Err(nom::Err::Error(Failed))
-}
-
-/// As many as stand here, also none.
-pub(crate) fn many<'a, T>(
-    mut parser: impl Parser<Tokens<'a>, Output = T, Error = Failed>,
-) -> impl FnMut(Tokens<'a>) -> Parsed<'a, Vec<T>> {
-    move |mut input| {
-        let mut found = Vec::new();
-        loop {
-            match parser.parse(input) {
-                Ok((behind, one)) => {
-                    found.push(one);
-                    input = behind;
-                }
-                Err(nom::Err::Error(_)) => return Ok((input, found)),
-                Err(failure) => return Err(failure),
-            }
-        }
-    }
-}
-
-/// At least one, with commas between them.
-pub(crate) fn with_commas<'a, T: Clone>(
-    parser: impl Fn(Tokens<'a>) -> Parsed<'a, T>,
-) -> impl FnMut(Tokens<'a>) -> Parsed<'a, Vec<T>> {
-    move |input| {
-        let (input, first) = parser(input)?;
-        let (input, more) = many(preceded(mark(","), cut(&parser)))(input)?;
-        Ok((input, [vec![first], more].concat()))
-    }
-}
-
-/// A number, as a count.
-pub(crate) fn number(input: Tokens<'_>) -> Parsed<'_, u64> {
-    let (behind, found) = spanned_number(input)?;
-    Ok((behind, found.node))
-}
-
-pub(crate) fn spanned_number(input: Tokens<'_>) -> Parsed<'_, Spanned<u64>> {
-    input.accept(Expected::Number, |token| match token.kind {
-        TokenKind::Number(number) => Some(number),
-        _ => None,
-    })
-}
-
-/// A count: a number, or a variable that holds one.
-pub(crate) fn count(input: Tokens<'_>) -> Parsed<'_, Spanned<Count>> {
-    let number = spanned_number.map(|number| number.map(Count::Number));
-    let variable = variable.map(|name| name.map(Count::Variable));
-    alt((number, variable)).parse(input)
-}
-
-/// A time: with a unit, in seconds without one, or in a variable.
-pub(crate) fn time<'a>(input: Tokens<'a>) -> Parsed<'a, Spanned<Time>> {
-    let duration =
-        |input: Tokens<'a>| input.accept(Expected::Duration, |token| token.kind.duration().map(Time::Duration));
-    let variable = variable.map(|name| name.map(Time::Variable));
-    alt((duration, variable)).parse(input)
-}
-
-/// `limit COUNT`, `top COUNT`
-pub(crate) fn cut_to(input: Tokens<'_>) -> Parsed<'_, LimitClause> {
-    let (behind, which) = one_of(input)?;
-    let (behind, rows) = cut(count).parse(behind)?;
-    Ok((behind, LimitClause { which, rows }))
-}
-
-/// The same, where the words may be names.
-pub(crate) fn cut_or_name(input: Tokens<'_>) -> Parsed<'_, LimitClause> {
-    let (behind, (which, rows)) = (one_of, count).parse(input)?;
-    Ok((behind, LimitClause { which, rows }))
-}
-
-/// A variable that can be set.
-pub(crate) fn variable(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
-    input.accept(Expected::Variable, |token| {
-        let can_be_set = token.kind == TokenKind::Variable && !is_fixed(token.text);
-        can_be_set.then(|| token.text.trim_start_matches('$').to_owned())
-    })
 }

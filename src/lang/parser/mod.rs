@@ -1,19 +1,14 @@
 //! Level 2 of the grammar: tokens into a tree, with nom.
 
+mod combinators;
 mod command;
 mod expression;
-mod failure;
 mod fault;
 pub(super) mod input;
 mod names;
-mod of_c;
-mod operands;
-mod paste;
-mod slips;
 
 use super::error::{Span, Spanned, SyntaxError};
 use super::expected::Expected;
-use super::habits::{self, Does};
 use super::lexer;
 use super::syntax::{Argument, Output, ParsedLine, Statement};
 use crate::lang::error::Class;
@@ -22,22 +17,21 @@ use nom::Parser;
 use nom::combinator::cut;
 
 pub(crate) use super::lexer::{Token, TokenKind, unescape};
+pub(crate) use combinators::{
+    count, cut_or_name, cut_to, is_mark, many, mark, number, one_of, silent_mark, silent_word, time, variable,
+    with_commas, word,
+};
 pub(crate) use command::{
     Raw, address, after, arguments as command_arguments, arguments_of, clause, command_name, each_once, end_of_text,
-    format, hint_at_missing_with, hint_at_missing_with_of, layout, list_once, listed, option, part, part_of_name,
-    part_to_comma, pattern, range, raw, raw_text, search, snapshot_file, split_text, takes_all, value, watched,
-    with_how,
+    format, hint_at_missing_with, hint_at_missing_with_of, is_clause, layout, list_once, listed, option, part,
+    part_of_name, part_to_comma, pattern, range, raw, raw_text, search, snapshot_file, split_text, takes_all, value,
+    watched, with_how,
 };
 pub(crate) use expression::{expression, filter, page_filter, place, span_with};
-pub use fault::suffixes;
-pub(crate) use input::{
-    Failed, Parsed, Tokens, count, cut_or_name, cut_to, is_mark, many, mark, number, one_of, silent_mark, silent_word,
-    time, variable, with_commas, word,
-};
-pub use input::{Language, Syntax};
+pub(crate) use fault::short;
+pub use input::{Advice, Failure, Fault, Language, OtherMeaning, OtherWords, Syntax};
+pub(crate) use input::{Failed, Parsed, Tokens};
 pub(crate) use names::{key, later, quoted_text, snapshot_name, symbol, text};
-pub use of_c::{member_of, pointer_to};
-pub use slips::for_a_range;
 
 impl Language {
     /// Parses one line: a command with its output, a shell line, a comment, or nothing. A line that does not parse may
@@ -48,32 +42,33 @@ impl Language {
     pub fn parse_line(self, line: &str) -> Result<ParsedLine, SyntaxError> {
         let tokens = lexer::tokens(self, line);
         parse_tokens(self, line, &tokens).or_else(|error| {
-            let Some(found) = habits::of(line) else {
+            let Some(found) = self.other_words(line) else {
                 return Err(error);
             };
-            match found.does {
-                Does::Nothing => Ok(ParsedLine::Comment),
-                // A row that is pasted alone, such as lldb's `frame #0: …`, has an address.
-                Does::Refuse(_) | Does::Point { .. } if lexer::pasted_row(line.trim_start()).is_some() => Err(error),
-                Does::Refuse(hint) | Does::Point { hint, .. } => Err(found.refusal(hint)),
-                Does::Run(ours, hint) => parse_tokens(self, line, &found.replace_words(self, ours, &tokens))
+            match found.meaning {
+                OtherMeaning::Nothing => Ok(ParsedLine::Comment),
+                OtherMeaning::Refused(hint) => Err(SyntaxError {
+                    at: found.at,
+                    message: format!("pmdb has no `{}`", line.get(found.at.start..found.at.end).unwrap_or_default()),
+                    expected: vec![Expected::Command.describe()],
+                    hint: Some(hint),
+                }),
+                OtherMeaning::Ours(ours, hint) => parse_tokens(self, line, &instead(self, ours, found.at, &tokens))
                     .map_err(|error| error.or_hint(hint)),
             }
         })
     }
 
+    fn other_words(self, line: &str) -> Option<OtherWords> {
+        self.advice?.other_words(line)
+    }
+
     /// Whether a line with these words of pmdb parses. Hints call it: it makes no hint itself, so it never leads to
     /// another one.
-    fn accepts(self, line: &str) -> bool {
+    pub(crate) fn accepts(self, line: &str) -> bool {
         let tokens = lexer::tokens(self, line);
         let notes = Notes::new(self, line, tokens.len());
         whole_line(notes.input(&tokens)).is_ok()
-    }
-
-    /// What to say of a typed line that parses, and was meant for gdb or is its output: `#1 0x401136 in main ()`,
-    /// `f 1`.
-    pub fn meant_for_gdb(self, line: &str) -> Option<String> {
-        fault::meant_for_gdb(self, line)
     }
 
     /// The text after the name of a user-defined command: the arguments, and where the output goes.
@@ -110,12 +105,18 @@ fn parse_tokens(language: Language, line: &str, tokens: &[Token<'_>]) -> Result<
     }
 }
 
+/// The tokens of a line with `ours` in the place of the words at `at`.
+fn instead<'a>(language: Language, ours: &'static str, at: Span, tokens: &[Token<'a>]) -> Vec<Token<'a>> {
+    let ours = lexer::tokens(language, ours).into_iter().map(|token| Token { at, ..token });
+    ours.chain(tokens.iter().filter(|token| token.at.start >= at.end).cloned()).collect()
+}
+
 /// The tokens of a line with pmdb's words in the place of another program's; `None` if it has none.
 fn as_parsed<'a>(language: Language, line: &str, tokens: &[Token<'a>]) -> Option<Vec<Token<'a>>> {
-    let found = habits::of(line)?;
-    match found.does {
-        Does::Run(ours, _) if parse_tokens(language, line, tokens).is_err() => {
-            Some(found.replace_words(language, ours, tokens))
+    let found = language.other_words(line)?;
+    match found.meaning {
+        OtherMeaning::Ours(ours, _) if parse_tokens(language, line, tokens).is_err() => {
+            Some(instead(language, ours, found.at, tokens))
         }
         _ => None,
     }
@@ -175,7 +176,7 @@ fn statement(input: Tokens<'_>) -> Parsed<'_, ParsedLine> {
         "pipe" => {
             let (behind, inner) = command::command_name(behind)?;
             if matches!(inner.node, "pipe" | "shell") || input.notes.language.block_line(inner.node).is_some() {
-                return behind.fault(fault::not_piped(&inner));
+                return behind.fault(input::Fault::Other, fault::not_piped(&inner));
             }
             (behind, inner, true)
         }

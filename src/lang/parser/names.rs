@@ -3,7 +3,8 @@
 //! types, so that nothing is parsed twice: a parenthesis may hold a condition, `(dirty or guard)`, or a number,
 //! `(pfn & 511) == 0`.
 
-use super::input::{BareWords, Failed, ValueTypes, silent_mark, silent_word, word};
+use super::combinators::{silent_mark, silent_word, word};
+use super::input::{BareWords, Failed, ValueTypes};
 use crate::kernel::words::Worded;
 use crate::lang::ctype::CType;
 use crate::lang::error::{Class, Span, Spanned, SyntaxError};
@@ -12,11 +13,12 @@ use crate::lang::expression::{
     BinaryOperator as Op, ChangeFunction, Expression, Function, LAST_ADDRESS, Level, NOW, NumberType, Register,
     SymbolName, UnaryOperator, WrittenName, is_operator_word,
 };
-use crate::lang::field::{self, FilterSubject, ValueType};
+use crate::lang::field::{FilterSubject, ValueType};
 use crate::lang::key::{KeyFacts, TakenKeys, WrittenKey};
 use crate::lang::lexer::{Token, TokenKind};
-use crate::lang::parser::input::{Parsed, Tokens, glued, is_mark, mark, spanned_number};
-use crate::lang::parser::slips;
+use crate::lang::parser::combinators::{glued, is_mark, mark, spanned_number};
+use crate::lang::parser::input::Fault;
+use crate::lang::parser::input::{Parsed, Tokens};
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::{cut, map};
@@ -94,18 +96,13 @@ fn source_line<'a>(input: Tokens<'a>, file: Spanned<WrittenName>) -> Parsed<'a, 
 fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<WrittenName>) -> Parsed<'a, T> {
     let known = Function::words().chain(ChangeFunction::words());
     let known: Vec<&str> = known.chain(NumberType::words()).collect();
-    input.fault(SyntaxError {
+    let error = SyntaxError {
         at: name.at,
         message: format!("there is no function `{}`", name.node.0),
-        hint: slips::of_other_words(&name.node.0)
-            .or_else(|| field::as_value(&name.node.0))
-            .or_else(|| SyntaxError::did_you_mean(&name.node.0, known.iter().copied()))
-            .or_else(|| slips::quotes(input.notes.line, input.rest).filter(|_| name.node.0.contains("::")))
-            .or_else(|| {
-                Some("`help values` lists the functions; a name with parentheses needs 'single quotes'".to_owned())
-            }),
+        hint: SyntaxError::did_you_mean(&name.node.0, known.iter().copied()),
         expected: known.iter().map(|name| format!("`{name}`")).collect(),
-    })
+    };
+    input.fault(Fault::Function, error)
 }
 
 /// `symbol`
@@ -315,12 +312,15 @@ pub(crate) fn part_of_scope(input: Tokens<'_>, part: Spanned<Expression>) -> Par
     };
     match subject.types_of(&part.node) {
         types if wanted.intersects(types) => Ok((input, part)),
-        ValueTypes::CONDITION => input.fault(SyntaxError {
-            at: part.at,
-            message: "this is a condition; a number is expected".into(),
-            expected: vec![subject.quantity().describe()],
-            hint: Some("join conditions with `and`, `or`, `not`".into()),
-        }),
+        ValueTypes::CONDITION => {
+            let error = SyntaxError {
+                at: part.at,
+                message: "this is a condition; a number is expected".into(),
+                expected: vec![subject.quantity().describe()],
+                hint: Some("join conditions with `and`, `or`, `not`".into()),
+            };
+            input.fault(Fault::Other, error)
+        }
         // A number or a text alone is no condition; the missing comparison has been noted.
         _ => Err(nom::Err::Failure(Failed)),
     }

@@ -1,10 +1,9 @@
 //! Hints for what C and gdb write of types, which this language knows only for numbers: `P->MEMBER`, `ARRAY@N`,
 //! `&ARRAY[N]`, `(TYPE)VALUE`.
 
-use super::failure::Failure;
-use crate::lang::ctype::{CType, KNOWN, unknown_type};
-use crate::lang::expected::Expected;
+use super::commands::takes_value;
 use crate::lang::lexer::{Token, TokenKind};
+use crate::lang::{CType, Expected, Failure, KNOWN_TYPES, unknown_type};
 
 /// The hint for what C and gdb do with types.
 pub(super) fn of_c(failed: &Failure<'_>) -> Option<String> {
@@ -51,7 +50,7 @@ pub(super) fn of_c(failed: &Failure<'_>) -> Option<String> {
                 return Some(format!("braces read an array: `{before}{{{}}}{value}`", name.text));
             }
             let is_cast = open.text == "(" && !open.is_glued && name.kind == TokenKind::Name;
-            is_cast.then(|| format!("{}; expected {KNOWN}", unknown_type(name.text)))
+            is_cast.then(|| format!("{}; expected {KNOWN_TYPES}", unknown_type(name.text)))
         }
         _ => None,
     }
@@ -80,7 +79,7 @@ pub fn member_of(base: &str) -> String {
 
 /// A type to show in a hint: values are mostly of this one, and for memory bytes count.
 fn usual_element(failed: &Failure<'_>) -> &'static str {
-    if failed.takes_value() { "int" } else { "char" }
+    if takes_value(failed) { "int" } else { "char" }
 }
 
 /// A name with its module, and the number of its first token. `last` is that of its last one.

@@ -4,10 +4,8 @@
 //! They count only in a line that does not parse, and only when they are typed whole: this table never changes the
 //! meaning of a command or of an abbreviation.
 
-use super::error::{Span, SyntaxError};
-use super::expected::Expected;
-use super::lexer::{self, Token, is_blank};
-use super::parser::input::Language;
+use crate::lang::lexer::{is_blank, pasted_row};
+use crate::lang::{OtherMeaning, OtherWords, Span};
 
 /// A row of [`HABITS`].
 #[derive(Clone, Copy, Debug)]
@@ -300,27 +298,15 @@ fn length(words: &str, text: &str) -> Option<usize> {
 }
 
 impl FoundHabit {
-    /// The tokens of a line with pmdb's words in the place of these.
-    pub(super) fn replace_words<'a>(
-        &self,
-        language: Language,
-        ours: &'static str,
-        tokens: &[Token<'a>],
-    ) -> Vec<Token<'a>> {
-        let ours = lexer::tokens(language, ours).into_iter();
-        let ours = ours.map(|token| Token { at: self.at, ..token });
-        let behind = tokens.iter().filter(|token| token.at.start >= self.at.end).cloned();
-        ours.chain(behind).collect()
-    }
-
-    /// The error for words that pmdb refuses.
-    pub(super) fn refusal(&self, hint: &str) -> SyntaxError {
-        SyntaxError {
-            at: self.at,
-            message: format!("pmdb has no `{}`", self.words),
-            expected: vec![Expected::Command.describe()],
-            hint: Some(self.hint(hint)),
-        }
+    /// The same for the parser. `None` if the line is a pasted row, such as lldb's `frame #0: …`, which is not refused.
+    pub(super) fn for_parser(self, line: &str) -> Option<OtherWords> {
+        let meaning = match self.does {
+            Does::Nothing => OtherMeaning::Nothing,
+            Does::Run(ours, hint) => OtherMeaning::Ours(ours, hint),
+            Does::Refuse(_) | Does::Point { .. } if pasted_row(line.trim_start()).is_some() => return None,
+            Does::Refuse(hint) | Does::Point { hint, .. } => OtherMeaning::Refused(self.hint(hint)),
+        };
+        Some(OtherWords { at: self.at, meaning })
     }
 
     /// The hint of the table about these words.

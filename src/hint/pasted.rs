@@ -1,13 +1,9 @@
 //! Hints for pasted text that does not parse: what other programs print, with numbers in it.
 
-use super::failure::{Failure, short};
-use super::input::Language;
 use super::slips::LEAST_ADDRESS;
-use crate::lang::error::SyntaxError;
-use crate::lang::expected::Expected;
-use crate::lang::expression::WrittenName;
 use crate::lang::lexer::{self, PastedNumber, PastedText, Token, TokenKind, is_blank};
-use crate::lang::syntax::Resolved;
+use crate::lang::parser::short;
+use crate::lang::{Expected, Failure, Resolved, SyntaxError, WrittenName};
 
 /// Commands that take an address, which is often pasted with other text around it.
 const TAKE_ADDRESSES: &[&str] = &[
@@ -30,9 +26,10 @@ const TAKE_ADDRESSES: &[&str] = &[
 const TAKE_FRAMES: &[&str] = &["flags", "who", "walk"];
 
 /// The hint for pasted text that does not parse: put a command before the row, or use the one number in the text.
-pub(super) fn paste_hint(language: Language, line: &str, tokens: &[Token<'_>], error: &SyntaxError) -> Option<String> {
+pub(super) fn paste_hint(failed: &Failure<'_>, error: &SyntaxError) -> Option<String> {
+    let (line, tokens) = (failed.line, failed.tokens);
     let command = tokens.first()?;
-    match language.resolve_first(command.text) {
+    match failed.language.resolve_first(command.text) {
         Resolved::One(name) if TAKE_ADDRESSES.contains(&name) => {
             let arguments = line.get(tokens.get(1)?.at.start..)?;
             let whole = frame_without_address(command.text, arguments).or_else(|| members(line));
@@ -104,8 +101,14 @@ fn argument(line: &str, tokens: &[Token<'_>]) -> Option<String> {
     }
 }
 
+/// What to say of a row of gdb that is a comment here.
+pub(super) fn comment(line: &str) -> Option<String> {
+    let shown = alone_in(&lexer::pasted_row(line).filter(|_| line.starts_with('#'))?);
+    Some(format!("a line that begins with # is a comment; put a command before pasted text: `translate {shown}`"))
+}
+
 /// What a pasted row shows, as it is typed.
-pub(super) fn alone_in(row: &PastedText) -> String {
+fn alone_in(row: &PastedText) -> String {
     match row {
         PastedText::Address(address) => format!("{address:#x}"),
         PastedText::Span(start, end) => format!("{start:#x}..{end:#x}"),

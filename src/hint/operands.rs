@@ -1,11 +1,9 @@
 //! Hints for a value, a word or a comma too few between two operands.
 
-use super::command::is_clause;
-use super::failure::{Failure, short};
 use super::slips::LEAST_ADDRESS;
-use crate::lang::expected::Expected;
-use crate::lang::field::{FilterField, PageField};
 use crate::lang::lexer::{Token, TokenKind};
+use crate::lang::parser::{is_clause, short};
+use crate::lang::{Expected, Failure, FilterField, PageField};
 
 /// Commands in which two names without `..` probably mean a range.
 const TAKE_RANGES: [&str; 4] = ["translate", "walk", "watch", "find"];
@@ -50,14 +48,6 @@ pub(super) fn second_operand(failed: &Failure<'_>) -> Option<String> {
         return None;
     }
     if command == "find" && failed.expects(Expected::Mark(",")) {
-        // pwndbg: `search -8 VALUE`.
-        if let [_, _, comma, minus, size, _] = failed.tokens
-            && (comma.text, minus.text) == (",", "-")
-            && let Some(letter) =
-                [("1", 'b'), ("2", 'h'), ("4", 'w'), ("8", 'g')].iter().find(|(of, _)| *of == size.text)
-        {
-            return Some(format!("the size of a number follows a slash: `find/{} all, {}`", letter.1, token.text));
-        }
         let (before, value) = failed.line.split_at_checked(token.at.start)?;
         let is_value = failed.tokens.iter().take(failed.position).any(|token| token.text == ",");
         let between = if is_value { "the values" } else { "the range and the value" };

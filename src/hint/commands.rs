@@ -1,0 +1,275 @@
+//! Hints for mistakes that belong to one command or to a kind of commands.
+
+use crate::kernel::PageFlags;
+use crate::kernel::words::Worded;
+use crate::lang::lexer::{Token, TokenKind};
+use crate::lang::parser::short;
+use crate::lang::{Expected, Failure, FilterField, Function, Language, RegionField, Resolved};
+
+/// Commands whose argument is a value.
+const TAKE_VALUES: [&str; 5] = ["print", "output", "assert", "if", "while"];
+
+/// Whether the command of the line takes a value.
+pub(super) fn takes_value(failed: &Failure<'_>) -> bool {
+    failed.command().is_some_and(|command| TAKE_VALUES.contains(&command))
+}
+
+/// What single letters are in gdb, which are short for commands that need an argument here.
+const LETTERS_ALONE: &[(&str, &str)] = &[
+    ("r", "in gdb `r` runs the program; here it is short for `region`: `region $sp`"),
+    ("f", "in gdb `f` shows the frame of the stack; here it is short for `flags`: `flags $sp`"),
+    ("t", "in gdb `t` shows the thread; here it is short for `translate`: `translate $sp`"),
+];
+
+/// What to type for commands without the argument that they need.
+const ALONE: &[(&str, &str)] = &[
+    ("print", "the last value is $: `print $`"),
+    ("telescope", "for the stack: `telescope $sp`"),
+    ("info", "`help info` lists them"),
+];
+
+/// A command without its argument, or a letter that is another command in gdb.
+pub(super) fn alone(failed: &Failure<'_>) -> Option<String> {
+    let [typed] = failed.tokens else {
+        return None;
+    };
+    let command = failed.command()?;
+    let of_letter = LETTERS_ALONE.iter().find(|(letter, _)| *letter == typed.text);
+    let (_, hint) = of_letter.or_else(|| ALONE.iter().find(|(known, _)| *known == command))?;
+    Some((*hint).to_owned())
+}
+
+/// `find WORD`
+pub(super) fn find_without_value(failed: &Failure<'_>) -> Option<String> {
+    let [_, word] = failed.tokens else {
+        return None;
+    };
+    let is = failed.command() == Some("find") && word.kind == TokenKind::Name;
+    let word = word.text;
+    is.then(|| format!("add a value, as in `find {word}, VALUE`; to search for a text: `find all, \"{word}\"`"))
+}
+
+/// Letters that are short for other commands in gdb, where a number follows them.
+const LETTERS: &[(&str, &str)] = &[("f", "selects a frame of the stack"), ("t", "selects a thread")];
+
+/// What to say of a line that parses: a short command of gdb with a number that is no address.
+pub(super) fn letter_with_number(language: Language, line: &str) -> Option<String> {
+    let (letter, number) = line.split_once(' ')?;
+    let (_, does) = LETTERS.iter().find(|(known, _)| *known == letter)?;
+    // Nothing is mapped in the first page.
+    let number = number.trim().parse::<u16>().ok().filter(|number| *number < 0x1000)?;
+    let Resolved::One(ours) = language.resolve_first(letter) else {
+        return None;
+    };
+    Some(format!("in gdb `{letter} {number}` {does}; here `{letter}` is `{ours}`, and {number} is an address"))
+}
+
+/// A command that is called like a function of C.
+pub(super) fn called(failed: &Failure<'_>) -> Option<String> {
+    failed.called().map(|meant| format!("write it without parentheses: `{meant}`"))
+}
+
+/// The clause of `walk` that answers for a range as this command does for one address, and what it does.
+pub fn for_a_range(command: &str) -> Option<(&'static str, &'static str)> {
+    Some(match command {
+        "who" => ("by mapcount", "counts the mappings of its pages"),
+        "flags" => ("by flags", "counts its pages by their flags"),
+        "region" => ("by region", "lists its regions"),
+        "explain" => ("by state", "counts its pages by their states"),
+        _ => return None,
+    })
+}
+
+/// A range in a command that takes one address: `who A, +64K`. The hint is a command that answers for a range.
+pub(super) fn range_for_address(failed: &Failure<'_>) -> Option<String> {
+    let command = failed.command()?;
+    let (clause, answer) = for_a_range(command)?;
+    if !matches!(failed.token()?.text, "," | "..") {
+        return None;
+    }
+    let is_behind = |token: &&Token<'_>| {
+        ["where", "by", "limit", "top", "full"].contains(&token.text)
+            || matches!(token.kind, TokenKind::Pipe { .. } | TokenKind::Redirect { .. } | TokenKind::Comment)
+    };
+    let behind = failed.tokens.get(failed.position..)?.iter().find(is_behind);
+    let end = behind.map_or(failed.line.len(), |token| token.at.start);
+    let range = failed.line.get(failed.tokens.get(1)?.at.start..end)?.trim_end();
+    let parses = |line: &str| failed.language.parse_line(line).is_ok();
+    let whole = format!("walk {range} {clause}");
+    let huge = format!("explain huge {range}");
+    let more = match command {
+        "explain" if parses(&huge) => format!(", and `{huge}` is about huge pages"),
+        _ => String::new(),
+    };
+    parses(&whole).then(|| format!("`{command}` is for one address; for a range `{whole}` {answer}{more}"))
+}
+
+/// `regions (anonymous)`, as the name of such a region is shown, and `regions where anon`, a flag of frames.
+pub(super) fn condition_on_regions(failed: &Failure<'_>) -> Option<String> {
+    failed.command().filter(|command| *command == "regions")?;
+    let is_condition = |word: &str| failed.language.parse_line(&format!("regions where {word}")).is_ok();
+    match failed.tokens {
+        [_, open, name, ..] if failed.position == 1 && open.text == "(" && is_condition(name.text) => {
+            Some(format!("as a condition: `regions where {}`", name.text))
+        }
+        _ => {
+            let word = failed.token()?.text;
+            PageFlags::from_flag_name(word).filter(|_| failed.expects(Expected::RegionField))?;
+            let mut longer = RegionField::all().map(RegionField::name).filter(|name| name.starts_with(word));
+            let name = longer.find(|name| *name != word && is_condition(name))?;
+            Some(format!("for regions `regions where {name}`, for frames `walk all where flags({word})`"))
+        }
+    }
+}
+
+/// A word of filters, or of another language, in a command that takes a value.
+pub(super) fn filter_word_in_value(failed: &Failure<'_>) -> Option<String> {
+    let command = failed.command()?;
+    let is_value = takes_value(failed) && failed.expects(Expected::Operator);
+    if !is_value {
+        return None;
+    }
+    let (line, token) = (failed.line, failed.token()?);
+    match token.text {
+        "where" if !failed.expects(Expected::Mark(")")) => {
+            let pages = line.get(failed.tokens.get(1)?.at.start..token.at.start)?.trim();
+            let than = match command {
+                "print" | "output" => "",
+                _ => " > 0",
+            };
+            Some(format!("to count pages: `{command} count({pages} where FILTER){than}`"))
+        }
+        "then" | "do" | "{" | ":" | ";" if matches!(command, "if" | "while") => {
+            Some(format!("leave `{}` out: write each command on its own line, and `end` after them", token.text))
+        }
+        _ => None,
+    }
+}
+
+/// A number of regions as if it was a condition: `regions where huge`.
+pub(super) fn field_without_comparison(failed: &Failure<'_>) -> Option<String> {
+    let before = failed.before()?;
+    let takes_regions = failed.command() == Some("regions") && failed.expects(Expected::Comparison);
+    let field = RegionField::all().find(|field| field.name() == before.text).filter(|_| takes_regions)?;
+    Some(format!("`{}` is a number: `{0} > 0`, `{0} == 0`", field.name()))
+}
+
+/// A range behind the name of a snapshot, without `in`.
+pub(super) fn missing_in(failed: &Failure<'_>) -> Option<String> {
+    argument(failed, "snapshot").filter(|_| failed.position > 1)?;
+    let token = failed.token().filter(|_| failed.expects(Expected::Word("in")))?;
+    let range = match token.text {
+        "from" | "to" => return None,
+        "of" | "over" => failed.line.get(token.at.end..)?.trim(),
+        text if !matches!(token.kind, TokenKind::Mark | TokenKind::Other) => text,
+        _ => return None,
+    };
+    Some(format!("to limit a snapshot to a range: `snapshot NAME in {}`", short(range)))
+}
+
+/// The word behind a command, if it fails there or behind it.
+fn argument<'a>(failed: &Failure<'a>, command: &str) -> Option<&'a Token<'a>> {
+    failed.tokens.get(1).filter(|_| failed.command() == Some(command))
+}
+
+/// `foreach i in …`
+pub(super) fn variable_of_foreach(failed: &Failure<'_>) -> Option<String> {
+    let word = argument(failed, "foreach").filter(|word| failed.position == 1 && word.kind == TokenKind::Name)?;
+    Some(format!("a variable begins with $: `foreach ${} in \u{2026}`", word.text))
+}
+
+/// `foreach $i in 1 2 3`
+pub(super) fn values_of_foreach(failed: &Failure<'_>) -> Option<String> {
+    argument(failed, "foreach")?;
+    let is_value = matches!(failed.token()?.kind, TokenKind::Number(_)) && failed.expects(Expected::Mark(","));
+    is_value.then(|| "put commas between the values: `foreach $i in 1, 2, 3`".to_owned())
+}
+
+/// `compare bash`
+pub(super) fn process_of_compare(failed: &Failure<'_>) -> Option<String> {
+    let first = argument(failed, "compare").filter(|word| failed.position == 1 && word.kind == TokenKind::Name)?;
+    match first.text {
+        "parent" => Some("`info process` shows the PID of the parent, for `compare PID`".to_owned()),
+        "from" => Some("`diff from FILE` shows the changes since a capture".to_owned()),
+        word => {
+            let name = failed.line.get(first.at.start..)?.split_whitespace().next().unwrap_or(word);
+            let name = if name.contains(['"', '\\']) { word } else { name };
+            let of_file = if name.contains('.') { "; `diff from FILE` compares with a capture" } else { "" };
+            Some(format!("write the name of a process as a text: `compare \"{name}\"`{of_file}"))
+        }
+    }
+}
+
+/// `display print VALUE`
+pub(super) fn print_in_display(failed: &Failure<'_>) -> Option<String> {
+    let first = argument(failed, "display").filter(|_| failed.position > 1)?;
+    if !matches!(first.text, "p" | "print" | "inspect" | "output") {
+        return None;
+    }
+    let value = failed.line.get(first.at.end..)?.trim_start();
+    let format = if value.starts_with('/') { "" } else { " " };
+    Some(format!("leave `{}` out: `display{format}{}`", first.text, short(value)))
+}
+
+/// `info registers pc`
+pub(super) fn one_register(failed: &Failure<'_>) -> Option<String> {
+    argument(failed, "info").filter(|word| failed.position == 2 && word.text.starts_with("reg"))?;
+    Some(match failed.token()?.text {
+        register @ ("pc" | "sp" | "rip" | "rsp" | "eip" | "esp") => format!("for one register: `print ${register}`"),
+        _ => "for one register: `print $sp` or `print $pc`; use gdb for the others".to_owned(),
+    })
+}
+
+/// `walk where dirty`: a clause without the range.
+pub(super) fn range_first(failed: &Failure<'_>) -> Option<String> {
+    let (name, word) = (failed.command()?, failed.tokens.get(1)?.text);
+    let is_clause = matches!(name, "walk" | "watch") && failed.position == 2 && failed.expects_word(word);
+    is_clause.then(|| format!("put the range first: `{name} all {word} \u{2026}`"))
+}
+
+/// A time behind the range of `watch`, without its word.
+pub(super) fn time_of_watch(failed: &Failure<'_>) -> Option<String> {
+    argument(failed, "watch").filter(|_| failed.position > 1 && failed.expects(Expected::Word("every")))?;
+    let time = failed.token()?;
+    let text = time.text;
+    matches!(time.kind, TokenKind::Duration(_) | TokenKind::Fraction { .. }).then(|| {
+        format!("`watch RANGE every {text}` sets the time between samples, and `watch RANGE for {text}` the whole time")
+    })
+}
+
+/// `--how` behind the arguments.
+pub(super) fn how_behind(failed: &Failure<'_>) -> Option<String> {
+    let (name, first) = (failed.command()?, failed.tokens.get(1)?.text);
+    let is = failed.language.takes_how(name) && failed.position > 1 && first != "--how";
+    (is && failed.token()?.text == "--how")
+        .then(|| format!("put --how directly after the name of the command: `{name} --how \u{2026}`"))
+}
+
+/// `assert walk RANGE …`: a command, or a function without its parentheses, where an expression is tested.
+pub(super) fn command_in_assert(failed: &Failure<'_>) -> Option<String> {
+    let [assert, word, next, ..] = failed.tokens else {
+        return None;
+    };
+    let is_called = next.text == "(" && next.is_glued;
+    let is_word = |known: &str| known == word.text;
+    let is_command = failed.language.first_words().any(is_word) || Function::words().any(is_word);
+    (assert.text == "assert" && is_command && !is_called)
+        .then(|| "it tests an expression, as in `assert count(RANGE where swapped) == 0`".to_owned())
+}
+
+/// `search -8 VALUE`, as in pwndbg: the size of a number.
+pub(super) fn unit_as_option(failed: &Failure<'_>) -> Option<String> {
+    argument(failed, "find").filter(|_| failed.expects(Expected::Mark(",")))?;
+    let [comma, minus, size, value] = failed.tokens.get(failed.position.checked_sub(3)?..=failed.position)? else {
+        return None;
+    };
+    let unit = match size.kind {
+        TokenKind::Number(1) => 'b',
+        TokenKind::Number(2) => 'h',
+        TokenKind::Number(4) => 'w',
+        TokenKind::Number(8) => 'g',
+        _ => return None,
+    };
+    let is_option = comma.text == "," && minus.text == "-" && size.is_glued;
+    is_option.then(|| format!("the size is a letter after a slash: `find/{unit} all, {}`", value.text))
+}

@@ -1,0 +1,150 @@
+//! What people mean with lines that do not parse: the commands of other programs, common mistakes, and what other
+//! programs print.
+//!
+//! `lang` finds the place of a failure, and what could have stood there. The list [`HINTS`] has what is offered then:
+//! the first that knows what was meant. Each has a line that it is for, and tests hold it to what it offers there.
+
+mod commands;
+pub mod habits;
+mod names;
+mod numbers;
+mod of_c;
+mod operands;
+mod pasted;
+mod slips;
+mod words;
+
+use crate::lang::{Advice, Failure, Language, OtherWords, SyntaxError};
+
+pub use commands::for_a_range;
+pub use numbers::{UNKNOWN_TYPE, as_value, suffixes};
+pub use of_c::{member_of, pointer_to};
+
+/// A mistake that a hint is for.
+pub struct Hint {
+    /// What was meant.
+    pub name: &'static str,
+    /// A line with the mistake.
+    pub typed: &'static str,
+    /// What is said about that line.
+    pub offered: &'static str,
+    /// What is said about any line, if it has the mistake.
+    find: fn(&Failure<'_>) -> Option<String>,
+}
+
+const fn hint(
+    name: &'static str,
+    find: fn(&Failure<'_>) -> Option<String>,
+    typed: &'static str,
+    offered: &'static str,
+) -> Hint {
+    Hint { name, typed, offered, find }
+}
+
+/// For errors of the parser's own.
+#[rustfmt::skip]
+const FOR_FAULTS: &[Hint] = &[
+    hint("a function that there is not", numbers::unknown_function, "print sizeof(int)", "`size(NAME)` is the size of a variable; types are only in gdb"),
+    hint("a type that is unknown", numbers::unknown_type, "print (struct s)buf", "use `gdb -p PID` for the types of the program, or `x/8xg ADDRESS` for its memory"),
+    hint("the format of instructions", numbers::instructions, "x/2i 0x555555555224", "use `x/i` in `gdb -p PID`. Here `x/xb` shows the bytes"),
+    hint("a line that is too deep", numbers::too_much, "print (((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((1", "give a part of it a name: `set $part = …`"),
+];
+
+/// For lines that end too early.
+#[rustfmt::skip]
+const FOR_ENDS: &[Hint] = &[
+    hint("a name at the end that needs quotes", names::quotes_around, "walk std::vector<int>", "put a name with such characters in 'single quotes': `'std::vector<int>'`"),
+    hint("a search without a value", commands::find_without_value, "find secret", "add a value, as in `find secret, VALUE`; to search for a text: `find all, \"secret\"`"),
+    hint("a command without its argument", commands::alone, "telescope", "for the stack: `telescope $sp`"),
+    hint("a comma at the end", slips::trailing_comma, "translate 0x7f0000001000,", "leave the last comma out: `translate 0x7f0000001000`"),
+    hint("a number of regions alone as a condition", commands::field_without_comparison, "regions where rss", "`rss` is a number: `rss > 0`, `rss == 0`"),
+];
+
+/// For what cannot stand where it does.
+#[rustfmt::skip]
+const FOR_WORDS: &[Hint] = &[
+    hint("an operator after a pasted row", pasted::behind_row, "translate v = 0x555555558040 + 16", "operators need the address alone, not the pasted row: `translate 0x555555558040 + 16`"),
+    hint("a command that is called", commands::called, "exit()", "write it without parentheses: `exit`"),
+    hint("a prompt", slips::pasted_prompt, "(gdb) p &x", "leave the prompt out: `p &x`"),
+    hint("a unit after a blank", numbers::size_with_unit, "walk buf, +8 MiB", "leave the blank out: `8M`"),
+    hint("a name with a colon", names::name_with_colon, "walk memfd:ring", "put a name with a colon in 'single quotes': `'memfd:ring'`"),
+    hint("a range of maps", slips::maps_range, "walk 7ffff7dc0000-7ffff7de8000", "write a range as A..B: `walk 0x7ffff7dc0000..0x7ffff7de8000`"),
+    hint("a type or an index of C", of_c::of_c, "print table->size", "the member is at `*table + OFFSET`; an int there is `u32(*table + OFFSET)`, and what a pointer there points to is at `*(*table + OFFSET)` (gdb's `ptype /o` shows the offset)"),
+    hint("a match of Perl", slips::of_perl, "regions where name =~ \"lib\"", "write ~ before a regular expression, in a filter: `regions where name ~ \"^lib\"`"),
+    hint("a comma after the only argument", slips::trailing_comma, "explain 0x7f0000001000,", "leave the last comma out: `explain 0x7f0000001000`"),
+    hint("a range for one address", commands::range_for_address, "who 0x7f0000001000, +64K", "`who` is for one address; for a range `walk 0x7f0000001000, +64K by mapcount` counts the mappings of its pages"),
+    hint("a condition of regions", commands::condition_on_regions, "regions (anonymous)", "as a condition: `regions where anonymous`"),
+    hint("a word of filters in a value", commands::filter_word_in_value, "print all where dirty", "to count pages: `print count(all where FILTER)`"),
+    hint("a number of regions as a condition", commands::field_without_comparison, "regions where rss and exec", "`rss` is a number: `rss > 0`, `rss == 0`"),
+    hint("a word without its keyword", own, "watch heap mapcount", "put `with` before it: `with mapcount`"),
+    hint("a variable without $", commands::variable_of_foreach, "foreach i in 1, 2", "a variable begins with $: `foreach $i in …`"),
+    hint("values without commas", commands::values_of_foreach, "foreach $i in 1 2 3", "put commas between the values: `foreach $i in 1, 2, 3`"),
+    hint("a process to compare", commands::process_of_compare, "compare bash", "write the name of a process as a text: `compare \"bash\"`"),
+    hint("print in display", commands::print_in_display, "display print 1", "leave `print` out: `display 1`"),
+    hint("one register", commands::one_register, "info registers pc", "for one register: `print $pc`"),
+    hint("the size of what is searched", commands::unit_as_option, "find all, -8 5", "the size is a letter after a slash: `find/g all, 5`"),
+    hint("a clause without the range", commands::range_first, "walk where dirty", "put the range first: `walk all where …`"),
+    hint("a part of a snapshot", commands::missing_in, "snapshot before heap", "to limit a snapshot to a range: `snapshot NAME in heap`"),
+    hint("a time without its word", commands::time_of_watch, "watch heap 5s", "`watch RANGE every 5s` sets the time between samples, and `watch RANGE for 5s` the whole time"),
+    hint("--how after the arguments", commands::how_behind, "translate heap --how", "put --how directly after the name of the command: `translate --how …`"),
+    hint("a name that needs quotes", names::quotes_around, "walk shapes::area(int)", "put a name with such characters in 'single quotes': `'shapes::area(int)'`"),
+    hint("a path without quotes", names::path_without_quotes, "walk /usr/lib/libc.so.6", "put a path in 'single quotes': `'/usr/lib/libc.so.6'`"),
+    hint("else if", words::else_if, "else if 1", "write `else` on its own line, and then an `if` with its own `end`"),
+    hint("a file without its folder", words::file_without_folder, "map > x.svg", "the path of a file begins with / ./ ../ ~/ or a quote: `> ./x.svg`"),
+    hint("a format that is none", numbers::format, "x/-", "for bytes before an address: `x/-3xb ADDRESS`"),
+    hint("a number that is none", numbers::number, "translate 00400000", "write hexadecimal as `0x400000`"),
+    hint("an operator that begins a pipe", words::operator_of_output, "walk heap |", "as an operator it needs parentheses: `(a | b)`"),
+    hint("a lone !", words::lone_shell, "!", "as in `!ls`"),
+    hint("a unit that there is not", words::unit_behind_number, "walk buf, +8 bytes", "write sizes with K M G T, or p for pages; times with ms s m h"),
+    hint("an operator as a name", words::operator_as_name, "print and", "`and` is an operator; put a symbol of that name in 'single quotes'"),
+    hint("the title of a column", words::title_or_fact, "walk heap by pfn", "`pfn` is another one for each page: `by run` shows consecutive frames"),
+    hint("a word in a filter of pages", words::word_in_page_filter, "walk heap where resident", "did you mean `present`?"),
+    hint("a word in a filter of regions", words::word_in_region_filter, "regions where dirty", "`dirty` is a field of pages: `walk all where dirty …`"),
+    hint("a text without quotes", words::text_without_quotes, "printf hello", "put the text in quotes: `\"hello\"`"),
+    hint("a word with a typing error", words::near_word, "wlak heap", "did you mean `walk`?"),
+    hint("a symbol in a filter", words::symbol_in_filter, "walk heap where main", "in a filter, bare words are fields (`help filters`); a symbol of this name is `&main`"),
+    hint("a sum to wait for", words::sum_until, "watch heap until rss > 1G", "`until rss(RANGE) > 1G` compares bytes"),
+    hint("= for ==", words::single_equals, "walk heap where pfn = 1", "write a test for equality as `==`"),
+    hint("a number for a command", words::number_as_command, "812", "`attach 812` attaches to a process, and `translate 812` translates an address"),
+    hint("a sign between conditions", words::sign_in_filter, "walk heap where dirty & present", "join conditions with `and`, `or`"),
+    hint("a format after a blank", words::late_format, "print / x", "write the format directly after the command: `print/x`"),
+    hint("a frame without its address", words::frame_of_gdb, "print # 1", ""),
+    hint("a name that may need quotes", names::quotes_near, "info address ns::Box<int", "put a name with `<`, `(` or blanks in 'single quotes', as in 'shapes::area(int)'"),
+    hint("a command in assert", commands::command_in_assert, "assert walk heap", "it tests an expression, as in `assert count(RANGE where swapped) == 0`"),
+    hint("something too few between two operands", operands::second_operand, "walk 0x7f0000001000 0x7f0000002000", "write a range as A..B: `0x7f0000001000..0x7f0000002000`"),
+];
+
+/// All of them.
+pub fn all() -> impl Iterator<Item = &'static Hint> {
+    [FOR_FAULTS, FOR_ENDS, FOR_WORDS].into_iter().flatten()
+}
+
+/// The hint of the command's own parser.
+fn own(failed: &Failure<'_>) -> Option<String> {
+    failed.hint.clone()
+}
+
+/// The hints of this room, for the parser.
+pub struct Hints;
+
+impl Advice for Hints {
+    fn other_words(&self, line: &str) -> Option<OtherWords> {
+        habits::of(line)?.for_parser(line)
+    }
+
+    fn hint(&self, failed: &Failure<'_>, error: &mut SyntaxError) {
+        let hints = match (&failed.fault, failed.is_incomplete()) {
+            (Some(_), _) => FOR_FAULTS,
+            (None, true) => FOR_ENDS,
+            (None, false) => FOR_WORDS,
+        };
+        error.hint = hints.iter().find_map(|hint| (hint.find)(failed)).or(error.hint.take());
+        error.hint = pasted::paste_hint(failed, error).or(error.hint.take());
+    }
+}
+
+/// What to say of a typed line that parses, and was meant for gdb or is its output: `#1 0x401136 in main ()`, `f 1`.
+pub fn meant_for_gdb(language: Language, line: &str) -> Option<String> {
+    let line = line.trim();
+    pasted::comment(line).or_else(|| commands::letter_with_number(language, line))
+}

@@ -1,0 +1,223 @@
+//! Hints for words, signs and numbers that cannot stand where they do.
+
+use super::numbers::{is_unit, suffixes};
+use super::slips::row_with_value;
+use crate::kernel::words::Worded;
+use crate::kernel::{Key, PageFlags, State};
+use crate::lang::field::word_of_title;
+use crate::lang::lexer::TokenKind;
+use crate::lang::parser::short;
+use crate::lang::{
+    ChangeFunction, Expected, Failure, FilterField, FilterSubject, Function, PageField, RegionField, SyntaxError,
+    is_operator_word,
+};
+
+/// The failing token, if it is a plain word.
+fn word<'a>(failed: &Failure<'a>) -> Option<&'a str> {
+    failed.token().filter(|token| token.kind == TokenKind::Name).map(|token| token.text)
+}
+
+/// The subject of the filter in which the line fails.
+fn subject_of_filter(failed: &Failure<'_>) -> Option<FilterSubject> {
+    [
+        (FilterSubject::Page, Expected::PageField, Expected::PageQuantity),
+        (FilterSubject::Region, Expected::RegionField, Expected::RegionQuantity),
+    ]
+    .into_iter()
+    .find(|(_, field, quantity)| failed.expects(*field) || failed.expects(*quantity))
+    .map(|(subject, _, _)| subject)
+}
+
+/// `else if`, which gdb does not have either.
+pub(super) fn else_if(failed: &Failure<'_>) -> Option<String> {
+    let (first, second) = (failed.before()?, failed.token()?);
+    let is = failed.position == 1 && first.text == "else" && second.text == "if";
+    is.then(|| "write `else` on its own line, and then an `if` with its own `end`".to_owned())
+}
+
+/// `map > x.svg`: `>` redirects only before what looks like a path.
+pub(super) fn file_without_folder(failed: &Failure<'_>) -> Option<String> {
+    let [sign, name] = failed.tokens.get(failed.position..)? else {
+        return None;
+    };
+    let is_file = matches!(sign.text, ">" | ">>") && name.kind == TokenKind::Name && failed.expects(Expected::Pipe);
+    is_file.then(|| {
+        format!("the path of a file begins with / ./ ../ ~/ or a quote: `{} ./{}`", sign.text, short(name.text))
+    })
+}
+
+/// A pipe or a redirection inside of an expression, or with nothing behind it.
+pub(super) fn operator_of_output(failed: &Failure<'_>) -> Option<String> {
+    let hint = match failed.token()?.kind {
+        TokenKind::LonePipe => "as an operator it needs parentheses: `(a | b)`",
+        _ if failed.expected == [Expected::End] => return None,
+        TokenKind::Pipe { .. } => "as an operator it needs parentheses: `(a | b)`",
+        TokenKind::Redirect { .. } => {
+            "before a path or a quote, > writes a file; as an operator it needs parentheses: `(a > 'b')`"
+        }
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
+/// `!` alone.
+pub(super) fn lone_shell(failed: &Failure<'_>) -> Option<String> {
+    let is = failed.token()?.text == "!" && failed.expects(Expected::Command);
+    is.then(|| "as in `!ls`".to_owned())
+}
+
+/// A unit behind a number: `8 MiB`.
+pub(super) fn unit_behind_number(failed: &Failure<'_>) -> Option<String> {
+    let (unit, number) = (word(failed).filter(|word| is_unit(word))?, failed.before()?.text);
+    number.starts_with(|first: char| first.is_ascii_digit()).then(|| suffixes(&format!("{number}{unit}")))
+}
+
+/// `and` as the name of a symbol.
+pub(super) fn operator_as_name(failed: &Failure<'_>) -> Option<String> {
+    let word = word(failed).filter(|word| is_operator_word(word) && failed.expects(Expected::Expression))?;
+    Some(format!("`{word}` is an operator; put a symbol of that name in 'single quotes'"))
+}
+
+/// The title of a column in the place of a field, or a fact in the place of a key.
+pub(super) fn title_or_fact(failed: &Failure<'_>) -> Option<String> {
+    let word = word(failed)?;
+    let subject = subject_of_filter(failed);
+    let field = word_of_title(word);
+    if let Some(field) = field.filter(|field| subject == Some(FilterSubject::Page) || failed.words().contains(field)) {
+        return Some(format!("did you mean `{field}`?"));
+    }
+    let takes_runs = |one: &Expected| matches!(one, Expected::Key(keys) if keys.takes(Key::Run));
+    let is_fact = PageField::from_name(word).is_some() || field.is_some();
+    (subject.is_none() && is_fact && failed.expected.iter().any(takes_runs))
+        .then(|| format!("`{word}` is another one for each page: `by run` shows consecutive frames"))
+}
+
+/// The function that adds up what this word is about.
+fn sum_of(word: &str) -> Option<&'static str> {
+    let word = if word == "resident" { Function::Rss.name() } else { word };
+    Function::from_word(word).filter(|function| function.takes_filter()).map(Function::name)
+}
+
+/// A word that is no field in a filter of pages.
+pub(super) fn word_in_page_filter(failed: &Failure<'_>) -> Option<String> {
+    let word = word(failed).filter(|_| subject_of_filter(failed) == Some(FilterSubject::Page))?;
+    let is_watched = failed.command() == Some("watch");
+    if let Some(sum) = sum_of(word).filter(|_| is_watched) {
+        return Some(format!("`until {sum}(RANGE) > 1G` compares bytes"));
+    }
+    if RegionField::from_name(word).is_some() {
+        return Some(format!("`{word}` is a field of regions: `regions where {word} …`"));
+    }
+    if PageFlags::from_flag_name(word).is_some() {
+        return Some(format!("`{word}` is a flag of the frame: `flags({word})`"));
+    }
+    if ChangeFunction::from_word(word).is_some() {
+        return Some(if is_watched {
+            format!("`{word}` is a change: `watch RANGE count 1` ends after the first change")
+        } else {
+            format!(
+                "`{word}` is a change, not a state of a page: use `diff by change` or `print {word}(SNAPSHOT, now)`"
+            )
+        });
+    }
+    Some(match word {
+        "resident" => format!("did you mean `{}`?", State::Present.word()),
+        "cow" | "copy_on_write" | "forked" => "`present and not exclusive` selects pages that others map too".into(),
+        "lazy_free" | "lazyfree" | "lazily_freed" => {
+            "pages that were freed with MADV_FREE: `anonymous and not flags(swapbacked)`".into()
+        }
+        _ => return None,
+    })
+}
+
+/// A word that is no field in a filter of regions.
+pub(super) fn word_in_region_filter(failed: &Failure<'_>) -> Option<String> {
+    let word = word(failed).filter(|_| subject_of_filter(failed) == Some(FilterSubject::Region))?;
+    if PageField::from_name(word).is_some() {
+        return Some(format!("`{word}` is a field of pages: `walk all where {word} …`"));
+    }
+    if PageFlags::from_flag_name(word).is_some() {
+        return Some(format!("`{word}` is a flag of frames: `walk all where flags({word})`"));
+    }
+    Some(match word {
+        "resident" => "did you mean `rss`?".into(),
+        "lazy_free" | "lazyfree" | "lazily_freed" => {
+            "pages that were freed with MADV_FREE: `walk all where anonymous and not flags(swapbacked)`".into()
+        }
+        _ => return None,
+    })
+}
+
+/// A text without quotes.
+pub(super) fn text_without_quotes(failed: &Failure<'_>) -> Option<String> {
+    let word = word(failed).filter(|_| subject_of_filter(failed).is_none() && failed.expects(Expected::QuotedText))?;
+    Some(format!("put the text in quotes: `\"{word}\"`"))
+}
+
+/// A word that is nearly one of those that may stand there.
+pub(super) fn near_word(failed: &Failure<'_>) -> Option<String> {
+    SyntaxError::did_you_mean(word(failed)?, failed.words())
+}
+
+/// Any other word in a filter.
+pub(super) fn symbol_in_filter(failed: &Failure<'_>) -> Option<String> {
+    let word = word(failed).filter(|_| subject_of_filter(failed).is_some())?;
+    Some(format!("in a filter, bare words are fields (`help filters`); a symbol of this name is `&{word}`"))
+}
+
+/// `watch heap until > 1G`
+pub(super) fn sum_until(failed: &Failure<'_>) -> Option<String> {
+    let is_sign = matches!(failed.token()?.text, "<" | ">" | "<=" | ">=");
+    let is = is_sign && failed.command() == Some("watch") && failed.expects(Expected::Word("or"));
+    is.then(|| "`until rss(RANGE) > 1G` compares bytes".to_owned())
+}
+
+/// `=` in the place of `==`, or in a row of gdb.
+pub(super) fn single_equals(failed: &Failure<'_>) -> Option<String> {
+    let is_compared = [Expected::Comparison, Expected::Mark("=="), Expected::Operator];
+    if failed.token()?.text != "=" || !is_compared.into_iter().any(|one| failed.expects(one)) {
+        return None;
+    }
+    row_with_value(failed).or_else(|| Some("write a test for equality as `==`".to_owned()))
+}
+
+/// No process has a larger number (`PID_MAX_LIMIT` in include/linux/threads.h).
+const LARGEST_PID: u64 = 1 << 22;
+
+/// A number where a command is wanted.
+pub(super) fn number_as_command(failed: &Failure<'_>) -> Option<String> {
+    let (TokenKind::Number(value), number) = (&failed.token()?.kind, failed.token()?.text) else {
+        return None;
+    };
+    let is_process = (1..=LARGEST_PID).contains(value) && number.bytes().all(|digit| digit.is_ascii_digit());
+    failed.expects(Expected::Command).then(|| {
+        if is_process {
+            format!("`attach {number}` attaches to a process, and `translate {number}` translates an address")
+        } else {
+            format!("to translate an address: `translate {number}`")
+        }
+    })
+}
+
+/// `|` or `&` in the place of a word, or an operator of bits in a filter.
+pub(super) fn sign_in_filter(failed: &Failure<'_>) -> Option<String> {
+    match failed.token()?.text {
+        "|" | "&" if failed.expects(Expected::Word("or")) => Some("join conditions with `and`, `or`".to_owned()),
+        sign @ ("&" | "^" | "|") if failed.expects(Expected::Comparison) => {
+            Some(format!("in a filter {sign} needs parentheses: `(pfn {sign} 1) == 0`"))
+        }
+        _ => None,
+    }
+}
+
+/// A format behind a blank.
+pub(super) fn late_format(failed: &Failure<'_>) -> Option<String> {
+    let is = failed.token()?.text == "/" && failed.expects(Expected::Range);
+    is.then(|| "write the format directly after the command: `print/x`".to_owned())
+}
+
+/// `#`, at the start of a frame without an address.
+pub(super) fn frame_of_gdb(failed: &Failure<'_>) -> Option<String> {
+    let is = failed.token()?.text == "#";
+    is.then(|| "a frame can be pasted if it has an address: `#1 0x401136 in main ()`".to_owned())
+}

@@ -1,0 +1,147 @@
+//! Combinators over tokens: words, marks, numbers, lists.
+
+use super::input::{Failed, Parsed, Tokens};
+use crate::kernel::words::Worded;
+use crate::lang::error::{Class, Span, Spanned};
+use crate::lang::expected::Expected;
+use crate::lang::expression::is_fixed;
+use crate::lang::lexer::token::{Token, TokenKind};
+use crate::lang::syntax::{Count, LimitClause, Time};
+use nom::Parser;
+use nom::branch::alt;
+use nom::combinator::cut;
+use nom::sequence::preceded;
+
+/// Exactly this word.
+pub(crate) fn word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
+    move |input| {
+        let wanted = |token: &Token<'_>| (token.kind == TokenKind::Name && token.text == word).then_some(());
+        let (rest, found) = input.accept(Expected::Word(word), wanted)?;
+        input.notes.note_class(Class::Keyword, found.at);
+        Ok((rest, found.at))
+    }
+}
+
+/// Exactly this mark.
+pub(crate) fn mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
+    move |input| {
+        let (rest, found) = input.accept(Expected::Mark(mark), |token| is_mark(token, mark).then_some(()))?;
+        Ok((rest, found.at))
+    }
+}
+
+/// This mark. A failure is not noted, because the caller notes what could stand here.
+pub(crate) fn silent_mark<'a>(mark: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
+    accept_silently(move |token| is_mark(token, mark))
+}
+
+/// This word; a failure is not noted.
+pub(crate) fn silent_word<'a>(word: &'static str) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
+    accept_silently(move |token| token.kind == TokenKind::Name && token.text == word)
+}
+
+fn accept_silently<'a>(wanted: impl Fn(&Token<'_>) -> bool) -> impl Fn(Tokens<'a>) -> Parsed<'a, Span> {
+    move |input| match input.rest.split_first() {
+        Some((token, rest)) if wanted(token) => Ok((Tokens { rest, ..input }, token.at)),
+        _ => Err(nom::Err::Error(Failed)),
+    }
+}
+
+/// Whether the token is this mark.
+pub(crate) fn is_mark(token: &Token<'_>, mark: &str) -> bool {
+    token.kind == TokenKind::Mark && token.text == mark
+}
+
+/// Whether the next token is this mark with nothing before it.
+pub(crate) fn glued(input: Tokens<'_>, text: &str) -> bool {
+    input.first().is_some_and(|token| token.is_glued && is_mark(token, text))
+}
+
+/// One of these words, with what it stands for.
+pub(crate) fn one_of<T: Worded>(input: Tokens<'_>) -> Parsed<'_, T> {
+    for meaning in T::ALL {
+        if let Ok((rest, _)) = word(meaning.word())(input) {
+            return Ok((rest, *meaning));
+        }
+    }
+    Err(nom::Err::Error(Failed))
+}
+
+/// As many as stand here, also none.
+pub(crate) fn many<'a, T>(
+    mut parser: impl Parser<Tokens<'a>, Output = T, Error = Failed>,
+) -> impl FnMut(Tokens<'a>) -> Parsed<'a, Vec<T>> {
+    move |mut input| {
+        let mut found = Vec::new();
+        loop {
+            match parser.parse(input) {
+                Ok((behind, one)) => {
+                    found.push(one);
+                    input = behind;
+                }
+                Err(nom::Err::Error(_)) => return Ok((input, found)),
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+}
+
+/// At least one, with commas between them.
+pub(crate) fn with_commas<'a, T: Clone>(
+    parser: impl Fn(Tokens<'a>) -> Parsed<'a, T>,
+) -> impl FnMut(Tokens<'a>) -> Parsed<'a, Vec<T>> {
+    move |input| {
+        let (input, first) = parser(input)?;
+        let (input, more) = many(preceded(mark(","), cut(&parser)))(input)?;
+        Ok((input, [vec![first], more].concat()))
+    }
+}
+
+/// A number, as a count.
+pub(crate) fn number(input: Tokens<'_>) -> Parsed<'_, u64> {
+    let (behind, found) = spanned_number(input)?;
+    Ok((behind, found.node))
+}
+
+pub(crate) fn spanned_number(input: Tokens<'_>) -> Parsed<'_, Spanned<u64>> {
+    input.accept(Expected::Number, |token| match token.kind {
+        TokenKind::Number(number) => Some(number),
+        _ => None,
+    })
+}
+
+/// A count: a number, or a variable that holds one.
+pub(crate) fn count(input: Tokens<'_>) -> Parsed<'_, Spanned<Count>> {
+    let number = spanned_number.map(|number| number.map(Count::Number));
+    let variable = variable.map(|name| name.map(Count::Variable));
+    alt((number, variable)).parse(input)
+}
+
+/// A time: with a unit, in seconds without one, or in a variable.
+pub(crate) fn time<'a>(input: Tokens<'a>) -> Parsed<'a, Spanned<Time>> {
+    let duration =
+        |input: Tokens<'a>| input.accept(Expected::Duration, |token| token.kind.duration().map(Time::Duration));
+    let variable = variable.map(|name| name.map(Time::Variable));
+    alt((duration, variable)).parse(input)
+}
+
+/// `limit COUNT`, `top COUNT`
+pub(crate) fn cut_to(input: Tokens<'_>) -> Parsed<'_, LimitClause> {
+    let (behind, which) = one_of(input)?;
+    let (behind, rows) = cut(count).parse(behind)?;
+    Ok((behind, LimitClause { which, rows }))
+}
+
+/// The same, where the words may be names.
+pub(crate) fn cut_or_name(input: Tokens<'_>) -> Parsed<'_, LimitClause> {
+    let (behind, (which, rows)) = (one_of, count).parse(input)?;
+    Ok((behind, LimitClause { which, rows }))
+}
+
+/// A variable that can be set.
+pub(crate) fn variable(input: Tokens<'_>) -> Parsed<'_, Spanned<String>> {
+    input.accept(Expected::Variable, |token| {
+        let can_be_set = token.kind == TokenKind::Variable && !is_fixed(token.text);
+        can_be_set.then(|| token.text.trim_start_matches('$').to_owned())
+    })
+}

@@ -269,7 +269,9 @@ pub(super) fn snapshot_called<'a>(state: &'a DebugState, name: &Spanned<String>)
 }
 
 fn no_snapshot(state: &DebugState, name: &Spanned<String>) -> Error {
-    eval::unknown_snapshot(name, state.snapshots.all()).into()
+    let error = eval::unknown_snapshot(name, state.snapshots.all());
+    let is_similar = error.hint.as_deref().is_some_and(|hint| hint != eval::NO_SNAPSHOT_HINT);
+    if is_similar { error } else { error.hint("`info snapshots` lists the names") }.into()
 }
 
 /// Takes a snapshot.

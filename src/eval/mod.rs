@@ -188,6 +188,12 @@ pub fn integer(expression: &Spanned<Expression>, scope: &dyn Scope) -> Result<In
 /// # Errors
 /// An expression has no value, or the range is empty, reversed, or passes the last address. The error gives the place.
 pub fn range(range: &Spanned<lang::Range>, scope: &dyn Scope) -> Result<Extent> {
+    if let lang::Range::Expression(Expression::Binary { operator, left, .. }) = &range.node
+        && matches!(operator.node, lang::BinaryOperator::And | lang::BinaryOperator::Or)
+    {
+        let error = Error::new(range.at, "`and` and `or` join conditions, not ranges");
+        return Err(error.hint(format!("one range at a time: `{}`", left.node)));
+    }
     slips::note_range(range, scope);
     Evaluator::new(scope).extent(range)
 }

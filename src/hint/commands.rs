@@ -190,6 +190,7 @@ pub(super) fn process_of_compare(failed: &Failure<'_>) -> Option<String> {
     let first = argument(failed, "compare").filter(|word| failed.position == 1 && word.kind == TokenKind::Name)?;
     match first.text {
         "parent" => Some("`info process` shows the PID of the parent, for `compare PID`".to_owned()),
+        "child" => Some("`compare children` compares with each child".to_owned()),
         "from" => Some("`diff from FILE` shows the changes since a capture".to_owned()),
         word => {
             let name = failed.line.get(first.at.start..)?.split_whitespace().next().unwrap_or(word);
@@ -198,6 +199,30 @@ pub(super) fn process_of_compare(failed: &Failure<'_>) -> Option<String> {
             Some(format!("write the name of a process as a text: `compare \"{name}\"`{of_file}"))
         }
     }
+}
+
+/// `set $i += 1`
+pub(super) fn compound_assignment(failed: &Failure<'_>) -> Option<String> {
+    let variable = argument(failed, "set").filter(|word| failed.position == 2 && word.kind == TokenKind::Variable)?;
+    let (operator, equals) = (failed.token()?, failed.tokens.get(3)?);
+    let value = failed.line.get(equals.at.end..)?.trim();
+    let line = format!("set {0} = {0} {1} {value}", variable.text, operator.text);
+    (equals.text == "=" && equals.is_glued && failed.language.accepts(&line)).then(|| format!("write it out: `{line}`"))
+}
+
+/// `set $_ = 5`
+pub(super) fn fixed_variable(failed: &Failure<'_>) -> Option<String> {
+    let variable = argument(failed, "set").filter(|word| failed.position == 1 && word.text.starts_with('$'))?;
+    Some(format!("pmdb sets `{}` itself: choose another name, as in `set $x = 5`", variable.text))
+}
+
+/// `find RANGE, VALUE limit 5`
+pub(super) fn limit_of_find(failed: &Failure<'_>) -> Option<String> {
+    argument(failed, "find").filter(|_| failed.token().is_some_and(|word| matches!(word.text, "limit" | "top")))?;
+    let count = failed.tokens.get(failed.position + 1).filter(|count| matches!(count.kind, TokenKind::Number(_)))?;
+    let what = failed.line.get(failed.tokens.get(1)?.at.start..failed.token()?.at.start)?.trim_end();
+    let line = format!("find/{} {what}", count.text);
+    failed.language.accepts(&line).then(|| format!("the count follows a slash: `{line}`"))
 }
 
 /// `display print VALUE`

@@ -4,7 +4,7 @@
 //! They count only in a line that does not parse, and only when they are typed whole: this table never changes the
 //! meaning of a command or of an abbreviation.
 
-use crate::lang::lexer::{is_blank, pasted_row};
+use crate::lang::lexer::is_blank;
 use crate::lang::{OtherMeaning, OtherWords, Span};
 
 /// A row of [`HABITS`].
@@ -232,7 +232,7 @@ pub static HABITS: &[Habit] = &[
         "pmap", "smaps", "cat", "smem", "info mem", "maps_dump", "procmem",
     ]),
     refuse("`walk RANGE where cached` counts untouched pages that are in the page cache, and `walk RANGE where not_cached` those that are not", &["vmtouch", "fincore", "pcstat", "mincore"]),
-    refuse("`walk all by node` counts the pages of each node", &["numastat", "numactl", "numa_maps", "numa-maps"]),
+    refuse("`walk all by node` counts the pages of each node", &["numa", "numastat", "numactl", "numa_maps", "numa-maps"]),
 
     // ---- Words for a task.
     point("walk", "`walk pfn:A..pfn:B where flags(slab)` lists the frames of the kernel's slab allocator; pmdb does not show the blocks of malloc", &[
@@ -299,11 +299,11 @@ fn length(words: &str, text: &str) -> Option<usize> {
 
 impl FoundHabit {
     /// The same for the parser. `None` if the line is a pasted row, such as lldb's `frame #0: …`, which is not refused.
-    pub(super) fn for_parser(self, line: &str) -> Option<OtherWords> {
+    pub(super) fn for_parser(self, is_pasted: bool) -> Option<OtherWords> {
         let meaning = match self.does {
             Does::Nothing => OtherMeaning::Nothing,
             Does::Run(ours, hint) => OtherMeaning::Ours(ours, hint),
-            Does::Refuse(_) | Does::Point { .. } if pasted_row(line.trim_start()).is_some() => return None,
+            Does::Refuse(_) | Does::Point { .. } if is_pasted => return None,
             Does::Refuse(hint) | Does::Point { hint, .. } => OtherMeaning::Refused(self.hint(hint)),
         };
         Some(OtherWords { at: self.at, meaning })

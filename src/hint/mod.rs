@@ -19,6 +19,7 @@ use crate::lang::{Advice, Failure, Language, OtherWords, SyntaxError};
 pub use commands::for_a_range;
 pub use numbers::{UNKNOWN_TYPE, as_value, suffixes};
 pub use of_c::{member_of, pointer_to};
+pub use pasted::{Means, also_in_row, choose, comment};
 
 /// A mistake that a hint is for.
 pub struct Hint {
@@ -56,14 +57,12 @@ const FOR_ENDS: &[Hint] = &[
     hint("a name at the end that needs quotes", names::quotes_around, "walk std::vector<int>", "put a name with such characters in 'single quotes': `'std::vector<int>'`"),
     hint("a search without a value", commands::find_without_value, "find secret", "add a value, as in `find secret, VALUE`; to search for a text: `find all, \"secret\"`"),
     hint("a command without its argument", commands::alone, "telescope", "for the stack: `telescope $sp`"),
-    hint("a comma at the end", slips::trailing_comma, "translate 0x7f0000001000,", "leave the last comma out: `translate 0x7f0000001000`"),
     hint("a number of regions alone as a condition", commands::field_without_comparison, "regions where rss", "`rss` is a number: `rss > 0`, `rss == 0`"),
 ];
 
 /// For what cannot stand where it does.
 #[rustfmt::skip]
 const FOR_WORDS: &[Hint] = &[
-    hint("an operator after a pasted row", pasted::behind_row, "translate v = 0x555555558040 + 16", "operators need the address alone, not the pasted row: `translate 0x555555558040 + 16`"),
     hint("a command that is called", commands::called, "exit()", "write it without parentheses: `exit`"),
     hint("a prompt", slips::pasted_prompt, "(gdb) p &x", "leave the prompt out: `p &x`"),
     hint("a unit after a blank", numbers::size_with_unit, "walk buf, +8 MiB", "leave the blank out: `8M`"),
@@ -71,7 +70,6 @@ const FOR_WORDS: &[Hint] = &[
     hint("a range of maps", slips::maps_range, "walk 7ffff7dc0000-7ffff7de8000", "write a range as A..B: `walk 0x7ffff7dc0000..0x7ffff7de8000`"),
     hint("a type or an index of C", of_c::of_c, "print table->size", "the member is at `*table + OFFSET`; an int there is `u32(*table + OFFSET)`, and what a pointer there points to is at `*(*table + OFFSET)` (gdb's `ptype /o` shows the offset)"),
     hint("a match of Perl", slips::of_perl, "regions where name =~ \"lib\"", "write ~ before a regular expression, in a filter: `regions where name ~ \"^lib\"`"),
-    hint("a comma after the only argument", slips::trailing_comma, "explain 0x7f0000001000,", "leave the last comma out: `explain 0x7f0000001000`"),
     hint("a range for one address", commands::range_for_address, "who 0x7f0000001000, +64K", "`who` is for one address; for a range `walk 0x7f0000001000, +64K by mapcount` counts the mappings of its pages"),
     hint("a condition of regions", commands::condition_on_regions, "regions (anonymous)", "as a condition: `regions where anonymous`"),
     hint("a word of filters in a value", commands::filter_word_in_value, "print all where dirty", "to count pages: `print count(all where FILTER)`"),
@@ -80,6 +78,10 @@ const FOR_WORDS: &[Hint] = &[
     hint("a variable without $", commands::variable_of_foreach, "foreach i in 1, 2", "a variable begins with $: `foreach $i in …`"),
     hint("values without commas", commands::values_of_foreach, "foreach $i in 1 2 3", "put commas between the values: `foreach $i in 1, 2, 3`"),
     hint("a process to compare", commands::process_of_compare, "compare bash", "write the name of a process as a text: `compare \"bash\"`"),
+    hint("a child to compare", commands::process_of_compare, "compare child", "`compare children` compares with each child"),
+    hint("an operator with =", commands::compound_assignment, "set $i += 1", "write it out: `set $i = $i + 1`"),
+    hint("a variable of pmdb", commands::fixed_variable, "set $_ = 5", "pmdb sets `$_` itself: choose another name, as in `set $x = 5`"),
+    hint("a limit of find", commands::limit_of_find, "find all, \"x\" limit 5", "the count follows a slash: `find/5 all, \"x\"`"),
     hint("print in display", commands::print_in_display, "display print 1", "leave `print` out: `display 1`"),
     hint("one register", commands::one_register, "info registers pc", "for one register: `print $pc`"),
     hint("the size of what is searched", commands::unit_as_option, "find all, -8 5", "the size is a letter after a slash: `find/g all, 5`"),
@@ -108,9 +110,10 @@ const FOR_WORDS: &[Hint] = &[
     hint("a number for a command", words::number_as_command, "812", "`attach 812` attaches to a process, and `translate 812` translates an address"),
     hint("a sign between conditions", words::sign_in_filter, "walk heap where dirty & present", "join conditions with `and`, `or`"),
     hint("a format after a blank", words::late_format, "print / x", "write the format directly after the command: `print/x`"),
-    hint("a frame without its address", words::frame_of_gdb, "print # 1", ""),
+    hint("a frame without its address", words::frame_of_gdb, "print #0 main ()", "this frame has no address: `print $pc` in gdb shows it"),
     hint("a name that may need quotes", names::quotes_near, "info address ns::Box<int", "put a name with `<`, `(` or blanks in 'single quotes', as in 'shapes::area(int)'"),
     hint("a command in assert", commands::command_in_assert, "assert walk heap", "it tests an expression, as in `assert count(RANGE where swapped) == 0`"),
+    hint("two ranges", operands::two_ranges, "walk heap stack", "one range at a time: `walk heap`"),
     hint("something too few between two operands", operands::second_operand, "walk 0x7f0000001000 0x7f0000002000", "write a range as A..B: `0x7f0000001000..0x7f0000002000`"),
 ];
 
@@ -129,7 +132,8 @@ pub struct Hints;
 
 impl Advice for Hints {
     fn other_words(&self, line: &str) -> Option<OtherWords> {
-        habits::of(line)?.for_parser(line)
+        let found = habits::of(line)?;
+        found.for_parser(pasted::is_pasted(line))
     }
 
     fn hint(&self, failed: &Failure<'_>, error: &mut SyntaxError) {
@@ -139,12 +143,12 @@ impl Advice for Hints {
             (None, false) => FOR_WORDS,
         };
         error.hint = hints.iter().find_map(|hint| (hint.find)(failed)).or(error.hint.take());
-        error.hint = pasted::paste_hint(failed, error).or(error.hint.take());
+        error.pasted = pasted::shown(failed, error).map(Box::new);
+        error.hint.take_if(|_| error.pasted.is_some());
     }
 }
 
-/// What to say of a typed line that parses, and was meant for gdb or is its output: `#1 0x401136 in main ()`, `f 1`.
+/// What to say of a typed line that parses, and was meant for gdb: `f 1`.
 pub fn meant_for_gdb(language: Language, line: &str) -> Option<String> {
-    let line = line.trim();
-    pasted::comment(line).or_else(|| commands::letter_with_number(language, line))
+    commands::letter_with_number(language, line.trim())
 }

@@ -1,22 +1,28 @@
 //! Hints for a value, a word or a comma too few between two operands.
 
-use super::slips::LEAST_ADDRESS;
+use super::pasted::LEAST_ADDRESS;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::parser::{is_clause, short};
 use crate::lang::{Expected, Failure, FilterField, PageField};
 
-/// Commands in which two names without `..` probably mean a range.
-const TAKE_RANGES: [&str; 4] = ["translate", "walk", "watch", "find"];
+/// Commands of one range.
+const TAKE_RANGES: [&str; 3] = ["translate", "walk", "watch"];
+
+/// Two names in the place of a range.
+pub(super) fn two_ranges(failed: &Failure<'_>) -> Option<String> {
+    let (command, token, before) = (failed.command()?, failed.token()?, failed.before()?);
+    let are_names = [token, before].iter().all(|token| matches!(token.kind, TokenKind::Name | TokenKind::Bracketed));
+    let is_condition = PageField::all().any(|field| field.name() == token.text);
+    let are_two = failed.tokens.len() == 3 && failed.position == 2 && !is_condition && !is_clause(token.text);
+    (TAKE_RANGES.contains(&command) && are_names && are_two && without_keyword(failed).is_none())
+        .then(|| format!("one range at a time: `{command} {}`", before.text))
+}
 
 /// The hint for two values with nothing between them.
 pub(super) fn second_operand(failed: &Failure<'_>) -> Option<String> {
     let (command, token, before) = (failed.command()?, failed.token()?, failed.before()?);
-    let is_value = |token: &Token<'_>| match token.kind {
-        TokenKind::Number(_) | TokenKind::Pages(_) | TokenKind::Variable => true,
-        // More words are a sentence.
-        TokenKind::Name => TAKE_RANGES.contains(&command) && failed.tokens.len() == 3 && !is_clause(token.text),
-        _ => false,
-    };
+    let is_value =
+        |token: &Token<'_>| matches!(token.kind, TokenKind::Number(_) | TokenKind::Pages(_) | TokenKind::Variable);
     if before.text == "," && failed.expects(Expected::Mark("+")) {
         let first = failed.line.get(..token.at.start)?;
         let length = failed.tokens.get(failed.position + 1).filter(|_| token.text == "-");
@@ -66,13 +72,11 @@ pub(super) fn second_operand(failed: &Failure<'_>) -> Option<String> {
         (TokenKind::Number(first), TokenKind::Number(second)) if second < first => (token, before),
         _ => (before, token),
     };
-    (failed.expects(Expected::Mark("..")) && is_value(before)).then(|| {
+    (failed.expects(Expected::Mark("..")) && (is_value(before) || before.kind == TokenKind::Name)).then(|| {
         if is_length {
             format!("put a comma before a length: `{}, +{}`", before.text, token.text)
         } else {
-            let may_be_filter = token.kind == TokenKind::Name && failed.expects_word("where");
-            let filter = if may_be_filter { ", and a filter after `where`" } else { "" };
-            format!("write a range as A..B: `{}..{}`{filter}", start.text, end.text)
+            format!("write a range as A..B: `{}..{}`", start.text, end.text)
         }
     })
 }

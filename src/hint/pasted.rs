@@ -1,9 +1,11 @@
-//! Hints for pasted text that does not parse: what other programs print, with numbers in it.
+//! What pasted text shows: the numbers in it that may mean something to pmdb. Which of them does is for a session to
+//! decide, which knows the process.
 
-use super::slips::LEAST_ADDRESS;
-use crate::lang::lexer::{self, PastedNumber, PastedText, Token, TokenKind, is_blank};
-use crate::lang::parser::short;
-use crate::lang::{Expected, Failure, Resolved, SyntaxError, WrittenName};
+use super::slips::pasted_prompt;
+use crate::lang::lexer::{PastedText, Token, TokenKind, pasted_row};
+use crate::lang::{Candidate, Expected, Failure, Pasted, Resolved, SyntaxError, near};
+use regex_lite::{Captures, Regex};
+use std::sync::LazyLock;
 
 /// Commands that take an address, which is often pasted with other text around it.
 const TAKE_ADDRESSES: &[&str] = &[
@@ -25,137 +27,274 @@ const TAKE_ADDRESSES: &[&str] = &[
 /// Those of them that take page frames too.
 const TAKE_FRAMES: &[&str] = &["flags", "who", "walk"];
 
-/// The hint for pasted text that does not parse: put a command before the row, or use the one number in the text.
-pub(super) fn paste_hint(failed: &Failure<'_>, error: &SyntaxError) -> Option<String> {
-    let (line, tokens) = (failed.line, failed.tokens);
-    let command = tokens.first()?;
-    match failed.language.resolve_first(command.text) {
-        Resolved::One(name) if TAKE_ADDRESSES.contains(&name) => {
-            let arguments = line.get(tokens.get(1)?.at.start..)?;
-            let whole = frame_without_address(command.text, arguments).or_else(|| members(line));
-            if whole.is_some() {
-                return whole;
+/// No more bytes of a line are searched.
+const LONGEST: usize = 4096;
+
+/// Smaller numbers are no addresses: nothing is mapped there (`vm.mmap_min_addr`).
+pub(super) const LEAST_ADDRESS: u64 = 0x1_0000;
+
+/// What the groups of a form show.
+type Shown = fn(&Captures<'_>) -> Option<Candidate>;
+
+fn hexadecimal(captures: &Captures<'_>, group: usize) -> Option<u64> {
+    u64::from_str_radix(captures.get(group)?.as_str(), 16).ok()
+}
+
+fn name(captures: &Captures<'_>, group: usize) -> Option<String> {
+    Some(captures.get(group)?.as_str().to_owned())
+}
+
+const NOTHING: Shown = |_| None;
+const ADDRESS: Shown =
+    |captures| hexadecimal(captures, 1).filter(|number| *number >= LEAST_ADDRESS).map(Candidate::Address);
+const DECIMAL: Shown = |captures| Some(Candidate::Address(name(captures, 1)?.parse().ok()?));
+const FRAME: Shown = |captures| Some(Candidate::Frame { number: hexadecimal(captures, 1)?, is_decimal: false });
+const DECIMAL_FRAME: Shown =
+    |captures| Some(Candidate::Frame { number: name(captures, 1)?.parse().ok()?, is_decimal: true });
+/// Of a frame and a count, the larger is the frame.
+const FRAME_AND_COUNT: Shown = |captures| {
+    let number = hexadecimal(captures, 1)?.max(hexadecimal(captures, 2).unwrap_or(0));
+    Some(Candidate::Frame { number, is_decimal: false })
+};
+const PHYSICAL: Shown = |captures| hexadecimal(captures, 1).map(Candidate::Physical);
+const ENTRY: Shown = |captures| hexadecimal(captures, 1).map(Candidate::Entry);
+const RANGE: Shown = |captures| {
+    let (start, end) = (hexadecimal(captures, 1)?, hexadecimal(captures, 2)?);
+    (LEAST_ADDRESS <= start && start < end).then_some(Candidate::Range(start, end))
+};
+const IN_FILE: Shown =
+    |captures| Some(Candidate::InFile { module: name(captures, 1), address: hexadecimal(captures, 2)? });
+const IN_PROGRAM: Shown = |captures| Some(Candidate::InFile { module: None, address: hexadecimal(captures, 1)? });
+const IN_FILE_BEFORE: Shown =
+    |captures| Some(Candidate::InFile { module: name(captures, 2), address: hexadecimal(captures, 1)? });
+const OFFSET: Shown =
+    |captures| Some(Candidate::Offset { module: name(captures, 1)?, offset: hexadecimal(captures, 2)? });
+
+/// Where numbers stand, and what they are. What one form has taken, the later ones do not see, unless it has `true`.
+#[rustfmt::skip]
+const FORMS: &[(&str, Shown, bool)] = &[
+    // Addresses of devices.
+    (r"\b(?:DMAR|AMD-Vi|arm-smmu|iommu):? .*", NOTHING, false),
+    (r"(?i)\b(?:dma|iova)\w*[=: ]+(?:0x)?[0-9a-f]+", NOTHING, false),
+    // Entries of page tables.
+    (r"(?i)\bpte[=: ]+(?:0x)?([0-9a-f]{8,16})\b", ENTRY, false),
+    // Frames: the kernel's log, its tracepoints, page_owner, page-types.
+    (r"Bad page .*\bpfn:([0-9a-f]+)", FRAME, false),
+    (r"(?i)pfn[=: ]+0x([0-9a-f]+)", FRAME, false),
+    (r"(?i)pfn[=: ]+([0-9]+)\b", DECIMAL_FRAME, false),
+    (r"(?i)\bpfn[=: ]+([0-9]+[a-f][0-9a-f]*|[a-f]+[0-9][0-9a-f]*)\b", FRAME, false),
+    (r"Memory failure: 0x([0-9a-f]+)", FRAME, false),
+    (r"\bpage:0x([0-9a-f]+) offset:", FRAME, false),
+    (r"^(?:[0-9a-f]{9,13}[ \t]+)([0-9a-f]{1,8})[ \t]+(?:([0-9a-f]+)[ \t]+)?[A-Za-z0-9_]{30,}", FRAME_AND_COUNT, false),
+    (r"^([0-9a-f]{1,8})[ \t]+[A-Za-z_][A-Za-z0-9_]{29,}", FRAME, false),
+    // Physical addresses: messages of drivers, oops, machine checks, /proc/iomem.
+    (r"(?i)\b(?:phys(?:ical)?(?:[ _]?addr(?:ess)?)?|paddr|CR3)[=: ]+(?:0x)?([0-9a-f]{4,16})\b", PHYSICAL, false),
+    (r"\bmce: .*\b(?:ADDR|at) (?:0x)?([0-9a-f]{6,16})\b", PHYSICAL, false),
+    (r"^([0-9a-f]{8,16})-[0-9a-f]{8,16} : ", PHYSICAL, false),
+    // Offsets of a file: strace -k, the kernel's log. In brackets there may be an address, as of backtrace_symbols().
+    (r"([^()/ \t]+)\([^() \t]*\+0x[0-9a-f]+\) \[0x([0-9a-f]+)\]", OFFSET, true),
+    (r"\bin ([^/\[ \t]+)\[([0-9a-f]+),[0-9a-f]+\+[0-9a-f]+\]", OFFSET, false),
+    // Addresses in a file: backtrace(), the sanitizers, coredumpctl, the JVM; perf, which has the file at the end.
+    (r"(?:^|[/ \t(\[])([\w.+-]+\.so[\w.]*) ?\+ ?0x([0-9a-f]+)", IN_FILE, false),
+    (r"(?:^|[ \t])\((?:[^() \t]*/)?([^()/ \t]+?) ?\+ ?0x([0-9a-f]+)\)", IN_FILE, false),
+    (r"([^()/ \t]+)\(\+0x([0-9a-f]+)\)", IN_FILE, false),
+    (r"/([^()/ \t]+)\+0x([0-9a-f]+)", IN_FILE, false),
+    (r"\[([A-Za-z_][\w.+-]*)\+0x([0-9a-f]+)\]", IN_FILE, false),
+    (r"(?:^|[/ \t(])([A-Za-z_][\w.+-]*)\[0x([0-9a-f]+)\]", IN_FILE, false),
+    (r"^([0-9a-f]{3,16}) (?:\S+\+0x[0-9a-f]+|\[unknown\]) \((?:/[^()]*/)?([^()/]+)\)", IN_FILE_BEFORE, true),
+    // Addresses in the file that objdump and readelf were asked about.
+    (r"^([0-9a-f]{8,16}) <[^>+]+>:", IN_PROGRAM, false),
+    (r"^([0-9a-f]{3,16}):[ \t]+(?:[0-9a-f]{2} )+", IN_PROGRAM, false),
+    (r"^\[ *\d+\] \S+ +[A-Z_]+ +([0-9a-f]{8,16})\b", IN_PROGRAM, false),
+    // Addresses. Without 0x they have as many digits as are printed of them.
+    (r"\b(?:0x)?([0-9a-f]{8,16})(?:->?|:)(?:0x)?([0-9a-f]{8,16})\b", RANGE, false),
+    (r"[\[(](?:0x)?([0-9a-f]{8,16}), ?(?:0x)?([0-9a-f]{8,16})[\])]", RANGE, false),
+    (r"\b0x([0-9a-fA-F]{5,16})\b", ADDRESS, false),
+    (r"= ([0-9]{14,15})\b", DECIMAL, false),
+    (r"\b([0-9a-f]{8,13}|[0-9a-f]{16})\b", ADDRESS, false),
+];
+
+static REGEXES: LazyLock<Vec<(Regex, Shown, bool)>> = LazyLock::new(|| {
+    let compiled = FORMS.iter().filter_map(|(form, shown, is_open)| Some((Regex::new(form).ok()?, *shown, *is_open)));
+    compiled.collect()
+});
+
+/// The candidates in a text, in their order.
+fn candidates(text: &str) -> Vec<Candidate> {
+    let text = text.trim();
+    let end = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let mut rest = text.get(..end).unwrap_or_default().to_owned();
+    let mut found: Vec<(usize, Candidate)> = Vec::new();
+    for (regex, shown, is_open) in REGEXES.iter() {
+        let seen = rest.clone();
+        for captures in regex.captures_iter(&seen) {
+            let (candidate, Some(whole)) = (shown(&captures), captures.get(0)) else {
+                continue;
+            };
+            if candidate.is_none() && std::ptr::fn_addr_eq(*shown, RANGE) {
+                continue;
             }
-            // A format with an error is no paste, whatever follows it.
-            if line.get(..error.at.start).is_some_and(|before| !before.trim_start().contains(is_blank)) {
-                return None;
+            found.extend(candidate.map(|candidate| (whole.end(), candidate)));
+            if !is_open {
+                rest.replace_range(whole.range(), &" ".repeat(whole.len()));
             }
-            let shown = lexer::only_number(arguments)?;
-            let is_behind = lexer::only_number(line.get(error.at.start..)?).is_some();
-            let is_filter = error.expected.contains(&Expected::Comparison.describe());
-            let in_place = lexer::only_number(line.get(error.at.start..error.at.end)?);
-            let is_range = line.get(error.at.start..error.at.end) == Some("..");
-            let is_explained = is_range || in_place.as_ref() == Some(&shown) && error.hint.is_some();
-            let is_said = is_behind || error.hint.is_none();
-            let needed = is_behind || is_said && !matches!(shown, PastedNumber::Address(_));
-            (needed && !is_filter && !is_explained).then(|| use_alone(command.text, name, &shown))
         }
-        Resolved::One(_) => None,
-        _ => match argument(line, tokens) {
-            Some(argument) => Some(format!("put a command before pasted text: `translate {argument}`")),
-            // A command with a typing error is no paste.
-            None if error.hint.is_some() => None,
-            None => lexer::only_number(line).map(|shown| use_alone("translate", "translate", &shown)),
-        },
+    }
+    // What may be an address and something else ends with the address.
+    found.sort_by_key(|(end, _)| *end);
+    let of_row = pasted_row(text).map(of_row);
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for candidate in of_row.into_iter().chain(found.into_iter().map(|(_, candidate)| candidate)) {
+        if !candidates.contains(&candidate) {
+            candidates.push(candidate);
+        }
+    }
+    candidates
+}
+
+/// What a row shows that the language knows.
+fn of_row(row: PastedText) -> Candidate {
+    match row {
+        PastedText::Address(address) => Candidate::Address(address),
+        PastedText::Span(start, end) => Candidate::Range(start, end),
+        PastedText::Length { start, length } => Candidate::Range(start, start.saturating_add(length)),
+        PastedText::Symbol { module, name, offset } => Candidate::Symbol { module, name, offset },
     }
 }
 
-/// The hint for a frame that gdb prints without its address: the numbers in the line are arguments of the function.
-fn frame_without_address(typed: &str, pasted: &str) -> Option<String> {
-    let (number, rest) = pasted.strip_prefix('#')?.split_once(' ')?;
-    let (number, rest) = (number.parse::<u32>().ok()?, rest.trim_start());
-    // Not the frames of sanitizers: `#1 main /tmp/t.c:5 (t+0x11560)`.
-    let is_function = rest.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        && rest.split_once(" (").is_some_and(|(function, _)| !function.contains('/'));
-    is_function.then(|| match number {
-        0 => format!("frame 0 has no address in this line: use `{typed} $pc`, of the main thread"),
-        number => format!("frame {number} has no address in this line, because its function is inlined"),
+/// What a line shows that does not parse, if it is pasted: from its candidates a session makes the hint.
+pub(super) fn shown(failed: &Failure<'_>, error: &SyntaxError) -> Option<Pasted> {
+    let (line, tokens) = (failed.line, failed.tokens);
+    let first = tokens.first()?;
+    // Words of another program, in whose place ours are, belong to the text.
+    let is_replaced = line.get(first.at.start..first.at.end) != Some(first.text);
+    let (command, text) = match failed.language.resolve_first(first.text) {
+        Resolved::One(name) if TAKE_ADDRESSES.contains(&name) && !is_typed(failed, error)? => {
+            let text = if is_replaced { line } else { line.get(tokens.get(1)?.at.start..)? };
+            (Some((first.text.to_owned(), name)).filter(|_| !is_replaced), text)
+        }
+        Resolved::One(_) => return None,
+        _ if error.hint.is_some() && is_mistyped(failed) => return None,
+        _ => (None, line),
+    };
+    let candidates = if is_frame_without_address(text) { Vec::new() } else { candidates(text) };
+    let has_parts = tokens.len() > 2 && (text.contains("0x") || text.contains(" = "));
+    let is_row = || has_parts || is_number_in_text(failed, error);
+    (!candidates.is_empty() || is_row()).then(|| Pasted {
+        takes_frames: command.as_ref().is_some_and(|(_, name)| TAKE_FRAMES.contains(name)),
+        command: command.map(|(typed, _)| typed),
+        candidates,
     })
 }
 
-/// The hint for several members of a structure, as gdb prints them: the first address among them.
-fn members(line: &str) -> Option<String> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let typed = words.first()?;
-    let members = words.windows(3).filter_map(|words| match words {
-        [name, "=", value] if lexer::is_plain_name(name.trim_start_matches('{')) => Some(*value),
-        _ => None,
+/// Whether the arguments of a command are typed by a person, and not pasted.
+fn is_typed(failed: &Failure<'_>, error: &SyntaxError) -> Option<bool> {
+    let (line, arguments) = (failed.line, failed.tokens.get(1..)?);
+    // A format with an error is no paste, whatever follows it.
+    let is_format = error.at.start < arguments.first()?.at.start;
+    let numbers = arguments.iter().filter(|token| token.kind != TokenKind::Mark).count();
+    let are_numbers = numbers <= 4 && arguments.iter().all(is_number_or_sign);
+    let is_behind = !candidates(line.get(error.at.start..).unwrap_or_default()).is_empty();
+    let is_explained = error.hint.is_some() && (are_numbers || !is_behind && !is_number_in_text(failed, error));
+    let is_filter = failed.expects(Expected::Comparison) || failed.expects(Expected::Mark("=="));
+    Some(is_format || is_filter || is_explained)
+}
+
+/// Whether the line fails at digits that are a part of a text: `RIP: 0010:do_fault`, a path.
+fn is_number_in_text(failed: &Failure<'_>, error: &SyntaxError) -> bool {
+    let arguments = failed.tokens.get(1).map_or(0, |first| first.at.start);
+    let before = failed.line.get(arguments..error.at.start).unwrap_or_default();
+    let is_number = failed.token().is_some_and(|token| matches!(token.kind, TokenKind::BadNumber(_)));
+    is_number && (before.contains(": ") || before.contains(" /"))
+}
+
+/// Whether the first word is no command because of a typing error: the line parses without it.
+fn is_mistyped(failed: &Failure<'_>) -> bool {
+    let near = failed.tokens.first().and_then(|first| near(first.text, failed.language.first_words()).first().copied());
+    let behind = failed.tokens.first().and_then(|first| failed.line.get(first.at.end..)).unwrap_or_default();
+    let is_corrected = |word: &str| failed.language.accepts(&format!("{word}{behind}"));
+    failed.tokens.len() == 1
+        || near.is_some_and(is_corrected)
+        || pasted_prompt(failed).is_some()
+        || candidates(failed.line).is_empty()
+}
+
+fn is_number_or_sign(token: &Token<'_>) -> bool {
+    let is_physical = matches!(token.text, "pfn" | "phys");
+    let is_number = matches!(
+        token.kind,
+        TokenKind::Number(_) | TokenKind::Pages(_) | TokenKind::BadNumber(_) | TokenKind::Variable | TokenKind::Mark
+    );
+    (is_number || is_physical) && !matches!(token.text, "=" | "{")
+}
+
+/// Whether gdb prints a frame without its address: the numbers in it are arguments of the function. Frames of the
+/// sanitizers have a file then: `#1 main /tmp/t.c:5 (t+0x11560)`.
+fn is_frame_without_address(text: &str) -> bool {
+    let behind = text.strip_prefix('#').filter(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
+    behind.map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start()).is_some_and(|rest| {
+        rest.starts_with(|c: char| c.is_alphabetic() || c == '_')
+            && rest.split_once(" (").is_some_and(|(function, _)| !function.contains('/'))
+    })
+}
+
+/// Whether a line is a row, or shows page frames or addresses in files, whatever its first words are elsewhere.
+pub(super) fn is_pasted(line: &str) -> bool {
+    pasted_row(line.trim_start()).is_some()
+        || candidates(line).iter().any(|one| matches!(one, Candidate::Frame { .. } | Candidate::InFile { .. }))
+}
+
+/// What a comment at the prompt shows, if it is a frame of gdb.
+pub fn comment(line: &str) -> Option<Pasted> {
+    let row = pasted_row(line.trim()).filter(|_| line.trim().starts_with('#'))?;
+    Some(Pasted { command: None, takes_frames: false, candidates: vec![of_row(row)] })
+}
+
+/// What else the pasted row of a line shows that parses: perf's rows have addresses of the process, or in a file.
+pub fn also_in_row(line: &str) -> Option<Pasted> {
+    let (command, text) = line.trim().split_once(' ')?;
+    let candidates = candidates(text);
+    let in_file = candidates.iter().any(|one| matches!(one, Candidate::InFile { .. }));
+    (in_file && pasted_row(text.trim_start()).is_some()).then(|| Pasted {
+        command: Some(command.to_owned()),
+        takes_frames: false,
+        candidates,
+    })
+}
+
+/// What to type for a candidate that can mean something in the process at hand; `None` if it cannot.
+pub type Means<'a> = &'a dyn Fn(&Candidate) -> Option<String>;
+
+/// The hint for pasted text. Without a process, only what does not depend on one can mean something.
+pub fn choose(pasted: &Pasted, means: Option<Means<'_>>) -> String {
+    let is_physical = |one: &&Candidate| matches!(one, Candidate::Frame { .. } | Candidate::Physical(_));
+    let typed = pasted.command.as_deref().unwrap_or("translate");
+    let of_process = pasted.candidates.iter().filter(|one| !is_physical(one)).find_map(|one| {
+        let written = match means {
+            Some(means) => means(one),
+            None => matches!(one, Candidate::InFile { module: Some(_), .. }).then(|| one.to_string()),
+        };
+        Some(match (one, pasted.command.is_some()) {
+            (Candidate::Entry(_), _) => return None,
+            (Candidate::InFile { .. }, _) => format!("this is an address in a file: `{typed} {}`", written?),
+            (Candidate::Offset { .. }, _) => format!("this offset of a file is mapped: `{typed} {}`", written?),
+            (_, true) => format!("use the address alone: `{typed} {}`", written?),
+            (_, false) => format!("put a command before pasted text: `{typed} {}`", written?),
+        })
     });
-    let values: Vec<&str> = members.collect();
-    let is_list = values.iter().any(|value| value.ends_with([',', '}']));
-    let address = values.iter().find_map(|value| {
-        let digits = value.trim_end_matches([',', '}']).strip_prefix("0x")?;
-        u64::from_str_radix(digits, 16).ok().filter(|number| *number >= LEAST_ADDRESS)
-    })?;
-    let is_members = is_list && values.len() > 1 && !words.iter().any(|word| matches!(*word, "where" | "until"));
-    is_members.then(|| format!("this row has several members: give one address, `{typed} {address:#x}`"))
-}
-
-/// What a line shows that begins as another program prints.
-fn argument(line: &str, tokens: &[Token<'_>]) -> Option<String> {
-    match tokens.first()?.kind {
-        TokenKind::PastedValue(address) | TokenKind::PastedAddress(address) | TokenKind::PastedCast { address, .. } => {
-            Some(format!("{address:#x}"))
+    let frames = if pasted.takes_frames { typed } else { "flags" };
+    let physical = pasted.candidates.iter().find(is_physical).map(|one| match one {
+        Candidate::Frame { .. } => format!("this is the number of a page frame: `{frames} {one}`"),
+        _ => format!("this is a physical address: `{frames} {one}`"),
+    });
+    let entry = pasted.candidates.iter().find(|one| matches!(one, Candidate::Entry(_)));
+    match (of_process, physical, entry) {
+        (Some(one), Some(other), _) => format!("{one}; {other}"),
+        (Some(one), None, _) | (None, Some(one), _) => one,
+        (None, None, Some(entry)) => format!("an entry of the processor's page table: `decode {entry} as pte`"),
+        (None, None, None) if means.is_none() && !pasted.candidates.is_empty() => {
+            "attach to a process: then its addresses in pasted text are known".to_owned()
         }
-        _ => lexer::pasted_row(line.trim_start()).map(|pasted| alone_in(&pasted)),
+        (None, None, None) => "this text has no address of the process".to_owned(),
     }
-}
-
-/// What to say of a row of gdb that is a comment here.
-pub(super) fn comment(line: &str) -> Option<String> {
-    let shown = alone_in(&lexer::pasted_row(line).filter(|_| line.starts_with('#'))?);
-    Some(format!("a line that begins with # is a comment; put a command before pasted text: `translate {shown}`"))
-}
-
-/// What a pasted row shows, as it is typed.
-fn alone_in(row: &PastedText) -> String {
-    match row {
-        PastedText::Address(address) => format!("{address:#x}"),
-        PastedText::Span(start, end) => format!("{start:#x}..{end:#x}"),
-        PastedText::Length { start, length } => format!("{start:#x}, +{length}"),
-        PastedText::Symbol { module, name, offset } => {
-            let module = module.as_ref().map_or_else(String::new, |module| format!("{}!", WrittenName(module.clone())));
-            let offset = if *offset == 0 { String::new() } else { format!(" + {offset}") };
-            format!("{module}{}{offset}", WrittenName(name.clone()))
-        }
-    }
-}
-
-/// The hint to use the number in a text alone, in a command that takes what it is.
-fn use_alone(typed: &str, command: &str, shown: &PastedNumber) -> String {
-    let frames = if TAKE_FRAMES.contains(&command) { typed } else { "flags" };
-    match shown {
-        PastedNumber::Address(address) => format!("use the one address in this line: `{typed} {address:#x}`"),
-        PastedNumber::InFile { module, address } => {
-            format!("this is an address in a file: `{typed} {}!{address:#x}`", WrittenName(module.clone()))
-        }
-        PastedNumber::Frame(frame) => format!("this is the number of a page frame: `{frames} pfn:{frame:#x}`"),
-        PastedNumber::Entry(frame) => {
-            format!("`pte:` is an entry of the processor's page table; for its frame on x86: `{frames} pfn:{frame:#x}`")
-        }
-        PastedNumber::Pointer => {
-            "`page:` is a pointer of the kernel, often hashed; frame numbers follow `pfn:`".to_owned()
-        }
-    }
-}
-
-/// The hint for an operator behind a pasted row: use the address that the row shows.
-pub(super) fn behind_row(failed: &Failure<'_>) -> Option<String> {
-    let (line, row, operator) = (failed.line, failed.before()?, failed.token()?);
-    let TokenKind::PastedRow(pasted) = &row.kind else {
-        return None;
-    };
-    if operator.kind != TokenKind::Mark {
-        return None;
-    }
-    let shown = match pasted {
-        PastedText::Span(start, _) | PastedText::Length { start, .. } => format!("{start:#x}"),
-        other => alone_in(other),
-    };
-    let command = line.get(..row.at.start)?;
-    let goes_on = line.get(row.at.end..)?;
-    // The rest of a row is no operand.
-    let goes_on =
-        if failed.language.accepts(&format!("{command}{shown}{goes_on}")) { short(goes_on) } else { String::new() };
-    Some(format!("operators need the address alone, not the pasted row: `{command}{shown}{goes_on}`"))
 }

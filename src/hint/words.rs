@@ -1,7 +1,7 @@
 //! Hints for words, signs and numbers that cannot stand where they do.
 
+use super::commands::takes_value;
 use super::numbers::{is_unit, suffixes};
-use super::slips::row_with_value;
 use crate::kernel::words::Worded;
 use crate::kernel::{Key, PageFlags, State};
 use crate::lang::field::word_of_title;
@@ -172,13 +172,15 @@ pub(super) fn sum_until(failed: &Failure<'_>) -> Option<String> {
     is.then(|| "`until rss(RANGE) > 1G` compares bytes".to_owned())
 }
 
-/// `=` in the place of `==`, or in a row of gdb.
+/// `=` in the place of `==`.
 pub(super) fn single_equals(failed: &Failure<'_>) -> Option<String> {
     let is_compared = [Expected::Comparison, Expected::Mark("=="), Expected::Operator];
     if failed.token()?.text != "=" || !is_compared.into_iter().any(|one| failed.expects(one)) {
         return None;
     }
-    row_with_value(failed).or_else(|| Some("write a test for equality as `==`".to_owned()))
+    let is_test =
+        [Expected::Comparison, Expected::Mark("==")].into_iter().any(|one| failed.expects(one)) || takes_value(failed);
+    is_test.then(|| "write a test for equality as `==`".to_owned())
 }
 
 /// No process has a larger number (`PID_MAX_LIMIT` in include/linux/threads.h).
@@ -216,8 +218,8 @@ pub(super) fn late_format(failed: &Failure<'_>) -> Option<String> {
     is.then(|| "write the format directly after the command: `print/x`".to_owned())
 }
 
-/// `#`, at the start of a frame without an address.
+/// A frame of gdb without an address.
 pub(super) fn frame_of_gdb(failed: &Failure<'_>) -> Option<String> {
     let is = failed.token()?.text == "#";
-    is.then(|| "a frame can be pasted if it has an address: `#1 0x401136 in main ()`".to_owned())
+    is.then(|| "this frame has no address: `print $pc` in gdb shows it".to_owned())
 }

@@ -5,7 +5,7 @@
 use super::lexer::{escape, is_plain_name};
 use super::syntax::{Control, Format, Opening, Output, ParsedLine, Rows, ValueFormat};
 use crate::lang::ctype::CType;
-use crate::lang::error::Spanned;
+use crate::lang::error::{Candidate, Spanned};
 use crate::lang::expression::{
     BinaryOperator, Changes, Expression, FilterExpression, HistoryReference, LAST_ADDRESS, Level, NOW, Range,
     SymbolName, UnaryOperator, WrittenName, is_operator_word,
@@ -20,6 +20,29 @@ impl Display for WrittenName {
             f.write_str(&self.0)
         } else {
             f.write_str(&escape('\'', &self.0))
+        }
+    }
+}
+
+/// As it is typed; a file without a name is `PROGRAM`.
+impl Display for Candidate {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let written = |name: &Option<String>| name.clone().map(|name| WrittenName(name).to_string());
+        match self {
+            Candidate::Address(address) | Candidate::Entry(address) => write!(f, "{address:#x}"),
+            Candidate::Range(start, end) => write!(f, "{start:#x}..{end:#x}"),
+            Candidate::InFile { module, address } => {
+                write!(f, "{}!{address:#x}", written(module).unwrap_or_else(|| "PROGRAM".to_owned()))
+            }
+            Candidate::Offset { module, offset } => write!(f, "byte {offset:#x} of {}", WrittenName(module.clone())),
+            Candidate::Symbol { module, name, offset } => {
+                let module = written(module).map_or_else(String::new, |module| module + "!");
+                write!(f, "{module}{}", WrittenName(name.clone()))?;
+                if *offset == 0 { Ok(()) } else { write!(f, " + {offset}") }
+            }
+            Candidate::Frame { number, is_decimal: true } => write!(f, "pfn:{number}"),
+            Candidate::Frame { number, is_decimal: false } => write!(f, "pfn:{number:#x}"),
+            Candidate::Physical(address) => write!(f, "phys:{address:#x}"),
         }
     }
 }

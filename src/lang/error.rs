@@ -14,6 +14,40 @@ pub struct SyntaxError {
     pub expected: Vec<String>,
     /// A hint, if one is likely.
     pub hint: Option<String>,
+    /// What the line shows, if it is pasted. It has no hint then: that is made by those who know the process.
+    pub pasted: Option<Box<Pasted>>,
+}
+
+/// What a pasted line shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pasted {
+    /// The command before the text, as it is typed.
+    pub command: Option<String>,
+    /// Whether that takes page frames.
+    pub takes_frames: bool,
+    /// The numbers in the text that may mean something, in their order.
+    pub candidates: Vec<Candidate>,
+}
+
+/// A number in pasted text, and what it may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Candidate {
+    /// An address.
+    Address(u64),
+    /// From the first address to the second, which is not included.
+    Range(u64, u64),
+    /// An address in a file: of the program, if it has no name.
+    InFile { module: Option<String>, address: u64 },
+    /// An offset of a file, in bytes.
+    Offset { module: String, offset: u64 },
+    /// A symbol, and an offset from its first byte.
+    Symbol { module: Option<String>, name: String, offset: u64 },
+    /// A page frame, which the text writes in decimal or not.
+    Frame { number: u64, is_decimal: bool },
+    /// A physical address.
+    Physical(u64),
+    /// An entry of the processor's page table.
+    Entry(u64),
 }
 
 impl SyntaxError {
@@ -28,6 +62,11 @@ impl SyntaxError {
         if let Some(hint) = &self.hint {
             drawing.push('\n');
             drawing.push_str(&printable(hint));
+        }
+        if let Some(pasted) = &self.pasted {
+            let shown: Vec<String> = pasted.candidates.iter().map(Candidate::to_string).collect();
+            drawing.push_str("\npasted: ");
+            drawing.push_str(&printable(&if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") }));
         }
         drawing
     }
@@ -259,6 +298,7 @@ mod tests {
             message: "`b` cannot stand here".into(),
             expected: vec!["a".into(), "b".into(), "c".into()],
             hint: Some("did you mean `a`?".into()),
+            pasted: None,
         }
     }
 

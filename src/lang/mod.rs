@@ -34,7 +34,7 @@ pub mod script;
 pub mod setting;
 mod syntax;
 
-pub use error::{SyntaxError, near};
+pub use error::{Candidate, Pasted, SyntaxError, near};
 pub use expected::Expected;
 pub(crate) use expression::is_operator_word;
 pub use foreign::{ForeignName, is_name_of_process, spelling, spelling_anywhere};

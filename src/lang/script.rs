@@ -307,5 +307,5 @@ fn misspelt(language: Language, line: usize, text: &str, (word, at): (&str, Span
 }
 
 fn fault(at: Span, message: String, expected: &str) -> SyntaxError {
-    SyntaxError { at, message, expected: vec![expected.to_owned()], hint: None }
+    SyntaxError { at, message, expected: vec![expected.to_owned()], hint: None, pasted: None }
 }

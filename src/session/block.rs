@@ -8,7 +8,7 @@ use crate::command::{self, LANGUAGE};
 use crate::eval::{self, Integer, Origin, Spans, Value};
 use crate::kernel::Name;
 use crate::lang::script::{Block, Node, ScriptStatement, first_word};
-use crate::lang::{Expression, ParsedLine, Rows, Spanned, SyntaxError};
+use crate::lang::{self, Expression, ParsedLine, Rows, Spanned, SyntaxError};
 use crate::render::{Record, RowRange, Sink};
 use crate::report::{ErrorReport, Note, Stopped};
 use crate::state::UserCommand;
@@ -188,11 +188,18 @@ impl Session {
     /// The values of `foreach`, from one sweep.
     fn foreach_rows(&mut self, rows: &Rows, input: Input) -> Result<Vec<ForeachRow>, LineOutcome> {
         match rows {
-            Rows::Values(values) => values
-                .iter()
-                .map(|value| eval::value(value, &self.state).map(ForeachRow::from))
-                .collect::<Result<_, _>>()
-                .map_err(|error| self.evaluation_failed(input, error)),
+            Rows::Values(values) => {
+                if let [only] = values.as_slice()
+                    && let Some(note) = numbers_as_range(only)
+                {
+                    self.note(note);
+                }
+                values
+                    .iter()
+                    .map(|value| eval::value(value, &self.state).map(ForeachRow::from))
+                    .collect::<Result<_, _>>()
+                    .map_err(|error| self.evaluation_failed(input, error))
+            }
             Rows::Threads => self.thread_rows().map_err(|error| self.command_failed(input, error)),
             Rows::Of(command) => {
                 let mut collector = Collector::new(&self.interrupts);
@@ -279,7 +286,7 @@ impl Session {
         let blank = " ".repeat(word.end);
         let (arguments, output) = match LANGUAGE.parse_call(&format!("{blank}{rest}")) {
             Ok(call) => call,
-            Err(error) => return self.fail(input.syntax(error)),
+            Err(error) => return self.fail(self.syntax(&input, error)),
         };
         let values: Result<Vec<Value>, _> =
             arguments.iter().map(|argument| eval::argument(argument, &self.state)).collect();
@@ -333,7 +340,19 @@ pub(super) fn fault_in_foreach(line: &ParsedLine) -> Option<SyntaxError> {
         message: format!("`{name}` is not allowed inside `foreach`"),
         expected: Vec::new(),
         hint: None,
+        pasted: None,
     })
+}
+
+/// What to say of `1..3` as the only value of `foreach`: it is one range of addresses.
+fn numbers_as_range(value: &Spanned<lang::Range>) -> Option<String> {
+    let lang::Range::Span { start: Spanned { node: Expression::Integer(start), .. }, end } = &value.node else {
+        return None;
+    };
+    // Nothing is mapped in the first page.
+    let is_count = matches!(end.node, Expression::Integer(end) if end < 0x1000);
+    is_count
+        .then(|| format!("`{}` is one range: for numbers, write `foreach $x in {start}, {}`", value.node, start + 1))
 }
 
 /// Keeps the range of each row, and the remarks.

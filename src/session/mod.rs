@@ -10,6 +10,7 @@
 //! * `serve`: the requests of programs
 //! * `check`: the faults in the blocks of a command file, before it runs
 //! * `outcome`: the outcome of a line, and of several; failures as records
+//! * `pasted`: what pasted text means in the process
 //! * `view`: the renderer of a command's records
 //! * `printer`, `pager`, `shell`: where output goes, and its log
 //! * `interrupt`: Ctrl-C
@@ -22,6 +23,7 @@ mod job;
 mod lines;
 mod outcome;
 mod pager;
+mod pasted;
 mod printer;
 mod run;
 mod script;

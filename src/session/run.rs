@@ -8,7 +8,6 @@ use crate::command::LANGUAGE;
 use crate::command::{self, Attach, Resume, TargetCapture, TargetName};
 use crate::command::{Display, Set};
 use crate::eval::{self, Value};
-use crate::hint;
 use crate::lang::script::Builder;
 use crate::lang::{Argument, Output, ParsedCommand, ParsedLine, Span, Spanned};
 use std::rc::Rc;
@@ -76,7 +75,7 @@ impl Session {
                 let (outcome, resume) = self.run_parsed(input, &line);
                 (outcome, Some((line, resume)))
             }
-            Err(error) => (self.fail(input.syntax(error)), None),
+            Err(error) => (self.fail(self.syntax(&input, error)), None),
         }
     }
 
@@ -141,7 +140,7 @@ impl Session {
             Ok(())
         });
         if let Err(fault) = read.and_then(|()| builder.finish()) {
-            return self.fail(Input::typed_line(&fault.text).syntax(fault.error));
+            return self.fail(self.syntax(&Input::typed_line(&fault.text), fault.error));
         }
         let mut tally = LineTally::new(false);
         for statement in statements {
@@ -168,7 +167,7 @@ impl Session {
             return (self.fail(input.syntax(error)), None);
         }
         if input.file.is_none()
-            && let Some(note) = hint::meant_for_gdb(LANGUAGE, input.text)
+            && let Some(note) = self.meant_otherwise(input.text)
             && self.printed_notes.insert(note.clone())
         {
             self.note(note);

@@ -215,7 +215,7 @@ impl Session {
     }
 
     pub(super) fn fail_with(&mut self, name: &Name, fault: BlockFault) -> LineOutcome {
-        let report = at_line(name, fault.line, &fault.text).syntax(fault.error);
+        let report = self.syntax(&at_line(name, fault.line, &fault.text), fault.error);
         self.fail(report)
     }
 
@@ -271,6 +271,7 @@ fn too_large(line: usize, text: &str) -> BlockFault {
             ),
             expected: vec!["its end before this line".to_owned()],
             hint: Some("lines from a pipe run one by one, whatever their number: `pmdb -x <(cat FILE)`".to_owned()),
+            pasted: None,
         },
     }
 }

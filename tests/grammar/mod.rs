@@ -11,6 +11,7 @@ mod files;
 mod hints;
 mod names;
 mod operators;
+mod pasted;
 mod recognise;
 mod scan;
 

@@ -13,7 +13,7 @@ use super::parser::input::Language;
 use super::syntax::Resolved;
 
 pub use pasted::joined_rows;
-pub(crate) use pasted::{PastedNumber, only_number, pasted_row};
+pub(crate) use pasted::pasted_row;
 
 use nom::Parser;
 use nom::bytes::complete::tag;

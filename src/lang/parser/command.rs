@@ -7,7 +7,7 @@ use crate::lang::error::{Class, Span, Spanned, SyntaxError};
 use crate::lang::expected::Expected;
 use crate::lang::expression::{BinaryOperator, Expression, Range, WrittenName, is_fixed};
 use crate::lang::lexer::{self, PastedText, Token, TokenKind};
-use crate::lang::parser::combinators::{glued, is_mark, mark, number, one_of, with_commas, word};
+use crate::lang::parser::combinators::{glued, is_mark, mark, one_of, with_commas, word};
 use crate::lang::parser::expression::{expression, span, whole};
 use crate::lang::parser::input::{Failed, Fault, Language, Notes, Parsed, Syntax, Tokens};
 use crate::lang::syntax::{Argument, Format, How, Resolved, Statement, ValueFormat};
@@ -56,6 +56,7 @@ fn ambiguous(typed: &Spanned<&str>, candidates: &[&str]) -> SyntaxError {
         message: format!("`{}` is the beginning of several commands", typed.node),
         expected: candidates.iter().map(|name| format!("`{name}`")).collect(),
         hint: None,
+        pasted: None,
     }
 }
 
@@ -325,7 +326,8 @@ pub(crate) fn layout(input: Tokens<'_>) -> Parsed<'_, ValueFormat> {
     if let Some(place) = instructions(input) {
         let message = "`i` is gdb's format for instructions, which pmdb does not decode".into();
         let expected = vec![Expected::Layout.describe()];
-        return input.fault(Fault::Instructions, SyntaxError { at: place, message, expected, hint: None });
+        return input
+            .fault(Fault::Instructions, SyntaxError { at: place, message, expected, hint: None, pasted: None });
     }
     slash(input, Expected::Layout, Some)
 }

@@ -264,7 +264,13 @@ fn is_two_words(parts: &[&str]) -> bool {
 
 fn unknown_type(input: Tokens<'_>, at: Span) -> SyntaxError {
     let written = input.notes.line.get(at.start..at.end).unwrap_or_default();
-    SyntaxError { at, message: ctype::unknown_type(written), expected: vec![KNOWN_TYPES.to_owned()], hint: None }
+    SyntaxError {
+        at,
+        message: ctype::unknown_type(written),
+        expected: vec![KNOWN_TYPES.to_owned()],
+        hint: None,
+        pasted: None,
+    }
 }
 
 /// `primary`

@@ -26,10 +26,17 @@ fn of_furthest(failed: &Failure<'_>) -> SyntaxError {
             message: message(failed, token),
             expected,
             hint: None,
+            pasted: None,
         }),
         None => {
             let end = failed.token().map_or(failed.line.trim_end().len(), |comment| comment.at.start);
-            SyntaxError { at: Span::new(end, end), message: "incomplete command".into(), expected, hint: None }
+            SyntaxError {
+                at: Span::new(end, end),
+                message: "incomplete command".into(),
+                expected,
+                hint: None,
+                pasted: None,
+            }
         }
     }
 }
@@ -48,6 +55,7 @@ fn bytes(failed: &Failure<'_>) -> Option<SyntaxError> {
         message: message.into(),
         expected: vec!["two hexadecimal digits a byte".into()],
         hint: Some("write `hex\"7f 45 4c 46\"` or `hex\"7f454c46\"`".into()),
+        pasted: None,
     })
 }
 
@@ -100,6 +108,7 @@ pub(super) fn not_piped(inner: &Spanned<&'static str>) -> SyntaxError {
         message: format!("`{}` cannot be piped", inner.node),
         expected: vec![Expected::Command.describe()],
         hint: Some("the shell has its own pipes: `!CMD | CMD`".into()),
+        pasted: None,
     }
 }
 

@@ -500,6 +500,6 @@ impl<'a> Tokens<'a> {
 
     fn too_much<T>(self, message: String) -> Parsed<'a, T> {
         let expected = vec!["a simpler expression".into()];
-        self.fault(Fault::TooMuch, SyntaxError { at: self.place(), message, expected, hint: None })
+        self.fault(Fault::TooMuch, SyntaxError { at: self.place(), message, expected, hint: None, pasted: None })
     }
 }

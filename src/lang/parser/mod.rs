@@ -52,6 +52,7 @@ impl Language {
                     message: format!("pmdb has no `{}`", line.get(found.at.start..found.at.end).unwrap_or_default()),
                     expected: vec![Expected::Command.describe()],
                     hint: Some(hint),
+                    pasted: None,
                 }),
                 OtherMeaning::Ours(ours, hint) => parse_tokens(self, line, &instead(self, ours, found.at, &tokens))
                     .map_err(|error| error.or_hint(hint)),

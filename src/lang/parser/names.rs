@@ -101,6 +101,7 @@ fn unknown_function<'a, T>(input: Tokens<'a>, name: &Spanned<WrittenName>) -> Pa
         message: format!("there is no function `{}`", name.node.0),
         hint: SyntaxError::did_you_mean(&name.node.0, known.iter().copied()),
         expected: known.iter().map(|name| format!("`{name}`")).collect(),
+        pasted: None,
     };
     input.fault(Fault::Function, error)
 }
@@ -318,6 +319,7 @@ pub(crate) fn part_of_scope(input: Tokens<'_>, part: Spanned<Expression>) -> Par
                 message: "this is a condition; a number is expected".into(),
                 expected: vec![subject.quantity().describe()],
                 hint: Some("join conditions with `and`, `or`, `not`".into()),
+                pasted: None,
             };
             input.fault(Fault::Other, error)
         }

@@ -1,0 +1,84 @@
+//! What pasted text means in the process at hand: a hint offers an address only if it is mapped.
+
+use super::base::Session;
+use super::outcome::Input;
+use crate::command::LANGUAGE;
+use crate::eval::{self, Value};
+use crate::hint;
+use crate::kernel::VirtualAddress;
+use crate::lang::{Candidate, Expression, Pasted, Span, Spanned, SyntaxError, WrittenName};
+use crate::process::Target;
+use crate::report::ErrorReport;
+
+impl Session {
+    /// The report of a line that does not parse.
+    pub(super) fn syntax(&self, input: &Input<'_>, mut error: SyntaxError) -> ErrorReport {
+        if let Some(pasted) = error.pasted.take() {
+            error.hint = Some(self.hint_of(&pasted));
+        }
+        input.syntax(error)
+    }
+
+    /// What to say of a typed line that parses, and was meant otherwise: for gdb, or as its output.
+    pub(super) fn meant_otherwise(&self, line: &str) -> Option<String> {
+        let comment = |pasted| format!("a line that begins with # is a comment; {}", self.hint_of(&pasted));
+        let in_row = |pasted: Pasted| {
+            let is_mapped =
+                matches!(pasted.candidates.first(), Some(first @ Candidate::Address(_)) if self.means(first).is_some());
+            (!is_mapped && self.state.target().is_some()).then(|| self.hint_of(&pasted))
+        };
+        hint::meant_for_gdb(LANGUAGE, line)
+            .or_else(|| hint::comment(line).map(comment))
+            .or_else(|| hint::also_in_row(line).and_then(in_row))
+    }
+
+    fn hint_of(&self, pasted: &Pasted) -> String {
+        let means = |candidate: &Candidate| self.means(candidate);
+        let with_target: hint::Means<'_> = &means;
+        hint::choose(pasted, self.state.target().map(|_| with_target))
+    }
+
+    /// How a number is typed that can mean something in the process.
+    fn means(&self, candidate: &Candidate) -> Option<String> {
+        let target = self.state.target()?;
+        let is_mapped =
+            |address| target.process.region_at(VirtualAddress::new(address)).is_ok_and(|found| found.is_some());
+        let is = match candidate {
+            Candidate::Address(address) | Candidate::Range(address, _) => is_mapped(*address),
+            Candidate::InFile { module, address } => {
+                let module = module.clone().or_else(|| program(target))?;
+                let at = self.address_in_file(&module, *address)?;
+                let named = Candidate::InFile { module: Some(module), address: *address };
+                return is_mapped(at).then(|| named.to_string());
+            }
+            Candidate::Offset { module, offset } => {
+                let regions = target.process.regions().ok()?;
+                let holds = regions.iter().find(|region| {
+                    let bytes = region.range.len();
+                    region.names().any(|name| name.to_string() == *module)
+                        && offset.checked_sub(region.offset).is_some_and(|within| within < bytes)
+                })?;
+                return Some(format!("{:#x}", holds.range.start().get() + (offset - holds.offset)));
+            }
+            Candidate::Symbol { .. } | Candidate::Frame { .. } | Candidate::Physical(_) | Candidate::Entry(_) => true,
+        };
+        is.then(|| candidate.to_string())
+    }
+
+    /// Where an address in a file is, if the process maps a file of that name.
+    fn address_in_file(&self, module: &str, address: u64) -> Option<u64> {
+        let at = Span::default();
+        let module = Spanned::new(WrittenName(module.to_owned()), at);
+        let written = Expression::ModuleAddress { module, address: Spanned::new(address, at) };
+        match eval::evaluate(&Spanned::new(written, at), &self.state) {
+            Ok(Value::Address(address)) => Some(address.get()),
+            _ => None,
+        }
+    }
+}
+
+/// The name of the file that the process runs.
+fn program(target: &Target) -> Option<String> {
+    let path = target.process.status().ok()?.executable?;
+    Some(path.file_name().to_string())
+}

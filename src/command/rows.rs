@@ -4,10 +4,10 @@
 use super::Error;
 use crate::eval;
 use crate::inspect::{
-    AddressSpace, Evidence, FactReader, Group, GroupKeys, Neighbours, Page, Question, Selection, StateSet, Sweep,
-    Totals,
+    self, AddressSpace, Evidence, FactReader, Group, GroupKeys, KeptPages, Neighbours, Page, PageSums, Question,
+    RegionPages, RowSweep, Selection, StateSet, Step, Totals,
 };
-use crate::kernel::{AddressRange, Key, PageField, PageSize, Region, State, VirtualAddress};
+use crate::kernel::{AddressRange, Key, PageField, PageSize, Region, VirtualAddress};
 use crate::lang::{self, Which, WrittenKey};
 use crate::render::text::block::{DELETED, region_name};
 use crate::render::units::counted;
@@ -39,6 +39,12 @@ pub(super) struct SweepEnd {
 }
 
 impl SweepEnd {
+    /// What was counted until the sweep was stopped.
+    pub fn of(sums: PageSums, stopped: Option<Stopped>) -> Self {
+        let PageSums { totals, changed, selection, hides_swapped, .. } = sums;
+        SweepEnd { totals, changed, are_runs: false, selection, hides_swapped, stopped }
+    }
+
     /// Adds the sink's answer to the last row. A closed output counts before an earlier Ctrl-C.
     pub fn add_stop(&mut self, answer: Result<(), Stopped>) {
         self.stopped = match (self.stopped, answer) {
@@ -124,29 +130,8 @@ pub(super) fn states_are(states: StateSet) -> String {
     format!("states are {}", reason.unwrap_or_default())
 }
 
-/// The pages of a sweep that its question keeps.
-pub(super) struct PageSweep {
-    space: AddressSpace,
-    pages: Sweep,
-    question: Question,
-    done: u64,
-    total: u64,
-    totals: Totals,
-    selection: Selection,
-    /// Untouched pages in the totals before those of a region that hides which pages are in swap.
-    untouched: Option<u64>,
-    hides_swapped: bool,
-    has_ended: bool,
-}
-
-/// Pages of one region or hole.
-pub(super) struct RegionPages<'s, Pages> {
-    /// The index of the region.
-    pub region: Option<usize>,
-    pub pages: Pages,
-    /// To which the caller adds what it takes.
-    pub totals: &'s mut Totals,
-}
+/// The pages of a sweep, with their progress shown.
+pub(super) struct PageSweep(KeptPages);
 
 impl PageSweep {
     /// The next pages; `None` after the last.
@@ -154,23 +139,12 @@ impl PageSweep {
         &'s mut self,
         sink: &mut dyn Sink,
     ) -> Result<Option<RegionPages<'s, impl Iterator<Item = Page> + use<'s>>>, Error> {
-        self.end_chunk();
-        let Some(chunk) = self.pages.next()? else {
-            self.has_ended = true;
+        if !self.0.advance()? {
             return Ok(None);
-        };
-        let hides =
-            |viewed| !self.question.need().contains(Evidence::SHARED_CONTENT) && self.space.hides_swapped(viewed);
-        self.untouched = chunk.region.is_some_and(hides).then(|| self.totals.state(State::Untouched));
-        sink.progress(self.done, self.total, "pages")?;
-        self.done = self.done.saturating_add(chunk.pages);
-        let pages = self.selection.matching_pages(chunk, &self.question);
-        Ok(Some(RegionPages { region: chunk.region_index, pages, totals: &mut self.totals }))
-    }
-
-    /// Looks at what the last pages added to the totals.
-    fn end_chunk(&mut self) {
-        self.hides_swapped |= self.untouched.take().is_some_and(|before| self.totals.state(State::Untouched) > before);
+        }
+        let (done, total) = self.0.progress();
+        sink.progress(done, total, "pages")?;
+        Ok(self.0.pages())
     }
 }
 
@@ -183,29 +157,30 @@ pub(super) fn sweep(
     sink: &mut dyn Sink,
     pull: impl FnOnce(&mut PageSweep, &mut dyn Sink) -> Result<(), Error>,
 ) -> Result<SweepEnd, Error> {
-    // Nothing to sweep is no answer where no page is known.
-    space.target().process.require_page_map()?;
-    let question = question.into();
-    let mut sweep = PageSweep {
-        space: space.clone(),
-        pages: space.pages(spans, question.clone()).within(sink.budget()),
-        totals: Totals::new(space.page(), question.need()),
-        question,
-        done: 0,
-        total: spans.iter().map(|span| span.pages(space.page())).sum(),
-        selection: Selection::default(),
-        untouched: None,
-        hides_swapped: false,
-        has_ended: false,
-    };
+    let mut sweep = PageSweep(space.kept_pages(spans, question)?.within(sink.budget()));
     let stopped = stop_of_sweep(pull(&mut sweep, sink), sink)?;
-    if sweep.has_ended {
-        sweep.selection.require_known()?;
-    }
-    sweep.end_chunk();
-    let changed = !sweep.pages.changed_ranges().is_empty();
-    let PageSweep { totals, selection, hides_swapped, .. } = sweep;
-    Ok(SweepEnd { totals, changed, are_runs: false, selection, hides_swapped, stopped })
+    Ok(SweepEnd::of(sweep.0.finish(), stopped))
+}
+
+/// Pulls a question to its end: shows its progress in `what` (a plural noun), and gives `take` each answer. Returns why
+/// it was stopped, if it was. Errors other than the sink's are passed on.
+pub(super) fn pull<T>(
+    sink: &mut dyn Sink,
+    what: &'static str,
+    mut next: impl FnMut() -> inspect::Result<Option<Step<T>>>,
+    mut take: impl FnMut(T, &mut dyn Sink) -> Result<(), Error>,
+) -> Result<Option<Stopped>, Error> {
+    let mut pulled = || {
+        while let Some(step) = next()? {
+            match step {
+                Step::Visited { done, total } => sink.progress(done, total, what)?,
+                Step::Found(found) => take(found, sink)?,
+            }
+        }
+        Ok(())
+    };
+    let pulled = pulled();
+    stop_of_sweep(pulled, sink)
 }
 
 /// Why a sweep was stopped, if it was. Other errors are passed on.
@@ -218,53 +193,30 @@ pub(super) fn stop_of_sweep(pulled: Result<(), Error>, sink: &mut dyn Sink) -> R
     }
 }
 
-/// Sweeps `spans` and emits the records of the rows of neighbours that are wanted, then the totals. Returns where the
-/// row begins that would be one too many.
+/// Emits the records of the rows of neighbours that are wanted, then the totals. Returns where the row begins that
+/// would be one too many.
 pub(super) fn emit_rows<N: Neighbours, R: Record>(
-    space: &AddressSpace,
-    spans: &[AddressRange],
-    question: Question,
+    rows: RowSweep<N>,
     cut: Option<RowLimit>,
     sink: &mut dyn Sink,
     mut record: impl FnMut(&N::Row) -> R,
 ) -> Result<Option<VirtualAddress>, Error> {
-    let mut rows = N::new(space.page());
-    let mut left = RowLimit::limit(cut).unwrap_or(u64::MAX);
+    let mut rows = rows.limit(RowLimit::limit(cut).unwrap_or(u64::MAX)).within(sink.budget());
     let mut largest = RowLimit::top(cut).map(Largest::new);
-    let mut more = None;
-    let mut ended = sweep(space, spans, question, sink, |sweep, sink| {
-        while let Some(kept) = sweep.next(sink)? {
-            for page in kept.pages {
-                // Pages in the totals must also be in a row, even if the sink says to stop.
-                let row = rows.push(&page, kept.region);
-                left = left.saturating_sub(u64::from(row.is_some()));
-                match left {
-                    0 => more = Some(page.address),
-                    _ => kept.totals.add(&page),
-                }
-                match (row, &mut largest) {
-                    (None, _) => {}
-                    (Some(row), Some(largest)) => largest.add(N::size(&row), row),
-                    (Some(row), None) => sink.emit(&record(&row))?,
-                }
-                if more.is_some() {
-                    return Ok(());
-                }
-            }
+    let mut show = |row: N::Row, sink: &mut dyn Sink| match &mut largest {
+        Some(largest) => {
+            largest.add(N::size(&row), row);
+            Ok(())
         }
-        Ok(())
-    })?;
-    if more.is_none()
-        && ended.stopped != Some(Stopped::Closed)
-        && let Some(row) = rows.finish()
-    {
-        match &mut largest {
-            Some(largest) => largest.add(N::size(&row), row),
-            None => ended.add_stop(sink.emit(&record(&row))),
-        }
-    }
+        None => sink.emit(&record(&row)),
+    };
+    let stopped = pull(sink, "pages", || rows.next(), |row, sink| Ok(show(row, sink)?))?;
+    let last = rows.take_last().filter(|_| stopped != Some(Stopped::Closed));
+    let answer = last.map_or(Ok(()), |row| show(row, sink));
     show_largest(largest, "row", sink, |row, sink| sink.emit(&record(row)))?;
-    ended.are_runs = N::ARE_RUNS;
+    let more = rows.more();
+    let mut ended = SweepEnd { are_runs: N::ARE_RUNS, ..SweepEnd::of(rows.finish(), stopped) };
+    ended.add_stop(answer);
     ended.close(sink, more.is_some())?;
     Ok(more)
 }

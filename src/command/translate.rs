@@ -156,24 +156,8 @@ pub(super) fn brief(symbols: &symbol::TargetSymbols, address: VirtualAddress) ->
 /// The record of one address. Regions are listed for its symbol only where it can have one.
 pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Symbols) -> Translation {
     let page = space.page();
-    let mut why = detail.page.states.why("state");
+    let mut why = why_unknown(&detail);
     let symbol = symbol_or_why(space.target(), detail.region.as_ref(), detail.address, symbols, &mut why);
-    if detail.page.kind.is_none() && detail.region.is_some() {
-        let uncertainty = detail.page.states.uncertainty();
-        let reason = uncertainty.unwrap_or_else(|| kind_unknown(&detail.page));
-        why.note("kind", &reason);
-    }
-    // The kind is known, but not whether the file's page is cached.
-    if let Err(reason @ (Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_) | Reason::Changed)) = &detail.content
-    {
-        why.note("kind", reason);
-    }
-    if let Err(reason) = &detail.own_mappings {
-        why.note("own_mappings", reason);
-    }
-    if let Some(Err(reason)) = &detail.table_entry {
-        why.note("table_entry", reason);
-    }
     let frame = detail.page.frame();
     let entry = detail.entry.ok_or(Reason::NotApplicable("the page map ends before this address"));
     let of_entry = |ask: fn(PageMapEntry) -> bool| entry.clone().map(ask);
@@ -222,6 +206,28 @@ pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Sy
         }),
         why,
     }
+}
+
+/// Why facts of a page are unknown.
+fn why_unknown(detail: &PageDetail) -> Why {
+    let mut why = detail.page.states.why("state");
+    if detail.page.kind.is_none() && detail.region.is_some() {
+        let uncertainty = detail.page.states.uncertainty();
+        let reason = uncertainty.unwrap_or_else(|| kind_unknown(&detail.page));
+        why.note("kind", &reason);
+    }
+    // The kind is known, but not whether the file's page is cached.
+    if let Err(reason @ (Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_) | Reason::Changed)) = &detail.content
+    {
+        why.note("kind", reason);
+    }
+    if let Err(reason) = &detail.own_mappings {
+        why.note("own_mappings", reason);
+    }
+    if let Some(Err(reason)) = &detail.table_entry {
+        why.note("table_entry", reason);
+    }
+    why
 }
 
 /// The symbol at an address. If there is none, notes why.
@@ -308,7 +314,7 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<RowLi
     let need = space.obtainable(Evidence::KINDS) | space.device_frames(spans.ranges()) | spans.holes();
     let rest = walk::rest(spans, context.resume);
     let record = |run: &inspect::PhysicalRun| row(run, space.page());
-    let more = rows::emit_rows::<PhysicalRuns, _>(&space, &rest, need.into(), cut, context.sink, record)?;
+    let more = rows::emit_rows(space.rows::<PhysicalRuns>(&rest, need)?, cut, context.sink, record)?;
     Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
 }
 

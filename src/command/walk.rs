@@ -1,7 +1,7 @@
 //! `walk RANGE [where FILTER] [by KEY[, KEY]] [limit N|top N]`: the pages of a range.
 
 use super::named_pages::{PagesOfSymbols, names_in};
-use super::rows::{self, RowLimit};
+use super::rows::{self, RowLimit, SweepEnd};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, Resume, example, frames};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{
@@ -169,8 +169,8 @@ impl WalkRun<'_> {
         let shown = Evidence::KINDS | Evidence::FLAGS | Evidence::COUNTS | Evidence::HUGE | Evidence::ORDER;
         let shown = shown | self.space.device_frames(&spans);
         let mut with_own = 0;
-        let question = self.question(shown);
-        let more = rows::emit_rows::<PageRows, _>(self.space, &spans, question, self.cut, context.sink, |row| {
+        let rows = self.space.rows::<PageRows>(&spans, self.question(shown))?;
+        let more = rows::emit_rows(rows, self.cut, context.sink, |row| {
             if row.page.own_mappings > 0 {
                 with_own += row.page.pages;
             }
@@ -235,20 +235,17 @@ impl WalkRun<'_> {
         let names = has(Key::Symbol).then(|| names_in(self.space, &context.state.symbols));
         let mut symbols = names.map(|names| PagesOfSymbols::new(names, self.space.page()));
         let (spans, question) = (self.spans.ranges(), self.question(need));
-        let ended = rows::sweep(self.space, spans, question, context.sink, |sweep, sink| {
-            while let Some(kept) = sweep.next(sink)? {
-                for page in kept.pages {
-                    kept.totals.add(&page);
-                    match &mut symbols {
-                        None => groups.add(&page, kept.region),
-                        Some(symbols) => {
-                            symbols.part(&page).for_each(|(part, symbol)| groups.add_named(&part, kept.region, symbol));
-                        }
-                    }
+        let mut pages = self.space.kept_pages(spans, question)?.within(context.sink.budget());
+        let next = || {
+            pages.each(|page, region| match &mut symbols {
+                None => groups.add(page, region),
+                Some(symbols) => {
+                    symbols.part(page).for_each(|(part, symbol)| groups.add_named(&part, region, symbol));
                 }
-            }
-            Ok(())
-        })?;
+            })
+        };
+        let stopped = rows::pull(context.sink, "pages", next, |(), _| Ok(()))?;
+        let ended = SweepEnd::of(pages.finish(), stopped);
         let size = self.space.page();
         let name = |group| match (group, &symbols) {
             (PageGroup::Symbol(Some(number)), Some(symbols)) => Some(symbols.name(number)),
@@ -293,9 +290,9 @@ impl WalkRun<'_> {
                 why: run.states.why("state"),
             }
         };
-        let (spans, question) =
-            (self.spans.ranges(), self.question(Evidence::FRAMES | self.space.device_frames(self.spans.ranges())));
-        rows::emit_rows::<PhysicalRuns, _>(self.space, spans, question, self.cut, context.sink, record)?;
+        let spans = self.spans.ranges();
+        let question = self.question(Evidence::FRAMES | self.space.device_frames(spans));
+        rows::emit_rows(self.space.rows::<PhysicalRuns>(spans, question)?, self.cut, context.sink, record)?;
         Ok(Flow::Done)
     }
 }

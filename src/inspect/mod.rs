@@ -63,6 +63,7 @@ pub mod heap;
 mod hidden_words;
 mod holders;
 pub mod huge;
+mod kept;
 mod kernel_record;
 mod limits;
 mod memory;
@@ -103,6 +104,7 @@ pub use hidden_words::{offline_frames, why_hidden};
 #[doc(hidden)]
 pub use holders::not_shown as record_not_shown;
 pub use holders::{FrameHolders, Pins};
+pub use kept::{KeptPages, PageSums, RegionPages, RowSweep, Step};
 #[cfg(feature = "cli")]
 pub(crate) use kernel_record::kernel_record;
 pub use limits::AccessLimits;

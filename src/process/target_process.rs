@@ -178,7 +178,6 @@ impl Process {
     }
 
     /// Refuses a target without a page map.
-    #[cfg(feature = "cli")]
     pub(crate) fn require_page_map(&self) -> Result<()> {
         if self.has_page_map() { Ok(()) } else { self.entry(0).map(drop) }
     }

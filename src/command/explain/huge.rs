@@ -1,11 +1,11 @@
 //! `explain huge [ADDR|RANGE]`: why memory is not on huge pages.
 
 use super::huge_records::{HugePages, HugePiece, HugeRow, HugeSizeRow, HugeZerosRow};
-use crate::command::rows::{Largest, RowLimit, finish, note_hidden_rows, show_largest, stop_of_sweep};
+use crate::command::rows::{Largest, RowLimit, finish, note_hidden_rows, pull, show_largest};
 use crate::command::{Context, Error, Flow, Outcome};
 use crate::eval::{self, AddressOrRange, Origin};
 use crate::inspect::AddressSpace;
-use crate::inspect::huge::{HugeReason, HugeReport, HugeStep, HugeSweep, HugeZeros};
+use crate::inspect::huge::{HugeReason, HugeReport, HugeSweep, HugeZeros};
 use crate::kernel::AddressRange;
 use crate::kernel::huge::HugeChoice;
 use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, range, split_text, word};
@@ -91,8 +91,7 @@ impl ExplainHuge {
         let sink = &mut *context.sink;
         let mut sweep = space.huge(&ranges, self.reads_content, &sink.budget())?;
         let mut zeros = Zeros::new(cut);
-        let pulled = pull(&space, &ranges, &mut sweep, &mut zeros, sink);
-        let stopped = stop_of_sweep(pulled, sink)?;
+        let stopped = pull(sink, "pages", || sweep.next(), |found, sink| Ok(zeros.add(&found, sink)?))?;
         let report = sweep.report();
         if stopped != Some(Stopped::Closed) {
             zeros.finish(sink)?;
@@ -105,26 +104,6 @@ impl ExplainHuge {
         let summary = summary(&space, &sweep, &report, hides_swapped, stopped.is_some());
         finish(&summary, stopped, sink)?;
         Ok(Flow::Done)
-    }
-}
-
-/// Takes all steps.
-fn pull(
-    space: &AddressSpace,
-    ranges: &[AddressRange],
-    sweep: &mut HugeSweep,
-    zeros: &mut Zeros,
-    sink: &mut dyn Sink,
-) -> Result<(), Error> {
-    let total = ranges.iter().map(|range| range.pages(space.page())).sum();
-    let mut done = 0u64;
-    loop {
-        sink.progress(done, total, "pages")?;
-        match sweep.next()? {
-            None => return Ok(()),
-            Some(HugeStep::Pages(pages)) => done = done.saturating_add(pages),
-            Some(HugeStep::Zeros(found)) => zeros.add(&found, sink)?,
-        }
     }
 }
 

@@ -14,5 +14,5 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use sweep::{HugeStep, HugeSweep, HugeZeros};
+pub use sweep::{HugeSweep, HugeZeros};
 pub use tally::{HugeCounts, HugeReason, HugeReport, HugeSizeUse};

@@ -1,12 +1,12 @@
 //! The pages of ranges, huge page by huge page.
 
-use super::super::Result;
 use super::super::account::ZeroPieces;
 use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
 use super::super::page::{Evidence, Page};
 use super::super::region::ViewedRegion;
 use super::super::sweep::Sweep;
+use super::super::{Result, Step};
 use super::rules::{HugeRegion, HugeRules, OfRegion};
 use super::stretch::Stretch;
 use super::tally::{HugeReport, HugeTally};
@@ -16,15 +16,6 @@ use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, Kind, Permissions, State, VirtualAddress};
 use crate::process::{Categories, HugeSettings};
 use std::collections::VecDeque;
-
-/// A step of the sweep.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum HugeStep {
-    /// So many pages were looked at.
-    Pages(u64),
-    /// A huge page has all-zero pieces.
-    Zeros(HugeZeros),
-}
 
 /// The all-zero pieces of a huge page.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,6 +33,9 @@ pub struct HugeSweep {
     counter: Counter,
     pages: Sweep,
     budget: Budget,
+    /// Pages that were looked at, and those of the ranges.
+    done: u64,
+    total: u64,
     zeros: Option<ZeroPieces>,
     /// Huge pages that are still to be read.
     unread: VecDeque<AddressRange>,
@@ -79,6 +73,8 @@ impl AddressSpace {
             counter: Counter { space: self.clone(), rules, smaps, current: None, tally: HugeTally::default() },
             pages: pages.within(budget.clone()),
             budget: budget.clone(),
+            done: 0,
+            total: ranges.iter().map(|range| range.pages(self.page())).sum(),
             zeros: content.then(ZeroPieces::default),
             unread: VecDeque::new(),
             found_to: VirtualAddress::default(),
@@ -107,21 +103,22 @@ impl AddressSpace {
 }
 
 impl HugeSweep {
-    /// The next step; `None` after the last one.
+    /// The next step: a huge page that has all-zero pieces, or how far it has come; `None` after the last one.
     ///
     /// # Errors
     /// Those of [`Sweep::next`].
-    pub fn next(&mut self) -> Result<Option<HugeStep>> {
+    pub fn next(&mut self) -> Result<Option<Step<HugeZeros>>> {
         while let Some(range) = self.unread.pop_front() {
             if let Some(zeros) = self.read(range)? {
-                return Ok(Some(HugeStep::Zeros(zeros)));
+                return Ok(Some(Step::Found(zeros)));
             }
         }
         let Some(chunk) = self.pages.next()? else {
             self.counter.end_region();
             return Ok(None);
         };
-        let pages = chunk.pages;
+        let done = self.done;
+        self.done += chunk.pages;
         if let (Some(index), Some(viewed)) = (chunk.region_index, chunk.region) {
             self.counter.begin(index, viewed);
             for page in chunk.pages() {
@@ -135,7 +132,7 @@ impl HugeSweep {
                 }
             }
         }
-        Ok(Some(HugeStep::Pages(pages)))
+        Ok(Some(Step::Visited { done, total: self.total }))
     }
 
     /// The report: of everything, once the last step was taken.

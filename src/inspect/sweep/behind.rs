@@ -23,7 +23,7 @@ impl ChunkPages<'_> {
     fn slot_of(&mut self, index: u64) -> (Option<SwapEntry>, u64) {
         let shift = self.chunk.size.shift();
         let at = self.chunk.start.get() + (index << shift);
-        let (found, bytes) = at_cursor(self.chunk.slots, &mut self.slot, |one| one.range, at);
+        let (found, bytes) = at_cursor(self.chunk.slots, &mut self.at.slot, |one| one.range, at);
         let slot = found.map(|one| one.slot.nth((at - one.range.start().get()) >> shift));
         (slot, bytes >> shift)
     }
@@ -33,7 +33,7 @@ impl ChunkPages<'_> {
     fn backing_content(&mut self, index: u64) -> (Option<BackingContent>, u64) {
         let shift = self.chunk.size.shift();
         let at = self.chunk.start.get() + (index << shift);
-        let (run, bytes) = at_cursor(self.chunk.backing, &mut self.run, |run| run.range, at);
+        let (run, bytes) = at_cursor(self.chunk.backing, &mut self.at.run, |run| run.range, at);
         (run.and_then(|run| run.content.as_ref().ok().copied()), bytes >> shift)
     }
 }

@@ -237,6 +237,12 @@ pub struct ChunkPages<'a> {
     /// Whether entries of single pages, and perhaps map counts, are all that was read, and neighbours that are the same
     /// may come as one.
     is_plain: bool,
+    pub(super) at: ChunkPlace,
+}
+
+/// How far the pages of a [`Chunk`] were taken.
+#[derive(Clone, Copy, Default)]
+pub(in crate::inspect) struct ChunkPlace {
     /// Index of the next entry, or of the next page of a stretch without entries.
     next: usize,
     /// The index of the next entry's mark.
@@ -265,17 +271,16 @@ impl<'a> Chunk<'a> {
     /// Its pages in address order. Neighbours that are the same come as one [`Page`], unless [`Evidence::EACH`] was
     /// asked for.
     pub fn pages(&self) -> ChunkPages<'a> {
+        self.pages_from(ChunkPlace::default())
+    }
+
+    /// The pages that were not taken yet.
+    pub(in crate::inspect) fn pages_from(&self, at: ChunkPlace) -> ChunkPages<'a> {
         let has_only_entries = matches!(self.content, ChunkContent::Read(words) if self.has_only_entries(words));
         ChunkPages {
             is_plain: has_only_entries && self.need.has_entries() && !self.need.contains(Evidence::EACH),
             chunk: *self,
-            next: 0,
-            mark: 0,
-            run: 0,
-            slot: 0,
-            class: None,
-            rest: None,
-            heap: None,
+            at,
         }
     }
 }
@@ -294,10 +299,15 @@ impl Iterator for ChunkPages<'_> {
 }
 
 impl<'a> ChunkPages<'a> {
+    /// How far they were taken.
+    pub(in crate::inspect) fn place(&self) -> ChunkPlace {
+        self.at
+    }
+
     /// The next page, whatever was read of it. Not inlined, so that only the fast path of plain pages is.
     #[inline(never)]
     fn next_any(&mut self) -> Option<Page> {
-        let page = match self.rest.take() {
+        let page = match self.at.rest.take() {
             Some(rest) => rest,
             None => self.next_alike()?,
         };
@@ -307,15 +317,15 @@ impl<'a> ChunkPages<'a> {
             None => return Some(page),
         };
         if page.pages > pages {
-            self.rest = Some(Page { pages: page.pages - pages, ..page.nth(pages, self.chunk.size) });
+            self.at.rest = Some(Page { pages: page.pages - pages, ..page.nth(pages, self.chunk.size) });
         }
         Some(Page { pages, heap, ..page })
     }
 
     /// What the first pages of `page` are for the heaps, and how many are that.
     fn heap(&mut self, heap: &HeapUses, page: &Page) -> (u64, Option<HeapUse>) {
-        let known = self.heap.filter(|(_, end)| page.address < *end);
-        let (is, end) = *self.heap.insert(known.unwrap_or_else(|| heap.at(page.address)));
+        let known = self.at.heap.filter(|(_, end)| page.address < *end);
+        let (is, end) = *self.at.heap.insert(known.unwrap_or_else(|| heap.at(page.address)));
         let size = self.chunk.size;
         (page.pages.min(size.index(end) - size.index(page.address)), Some(is))
     }
@@ -324,28 +334,28 @@ impl<'a> ChunkPages<'a> {
     fn next_alike(&mut self) -> Option<Page> {
         match self.chunk.content {
             ChunkContent::Read(words) => self.decode(words),
-            _ if self.next as u64 >= self.chunk.pages => None,
+            _ if self.at.next as u64 >= self.chunk.pages => None,
             ChunkContent::Nothing => {
-                let first = self.next as u64;
+                let first = self.at.next as u64;
                 let (behind, limit) = self.behind(first);
                 let pages = limit.min(self.chunk.pages - first);
-                self.next += pages as usize;
+                self.at.next += pages as usize;
                 let empty = Some(PageMapEntry::default());
                 Some(self.chunk.empty_page(first, pages, empty, behind))
             }
             ChunkContent::Outside => {
-                self.next = self.chunk.pages as usize;
+                self.at.next = self.chunk.pages as usize;
                 Some(self.chunk.empty_page(0, self.chunk.pages, None, BehindPage::default()))
             }
             ChunkContent::Present => {
-                self.next = self.chunk.pages as usize;
+                self.at.next = self.chunk.pages as usize;
                 Some(self.chunk.present_page(0, self.chunk.pages))
             }
         }
     }
 
     fn decode(&mut self, words: EntryWords<'_>) -> Option<Page> {
-        let first = self.next;
+        let first = self.at.next;
         let (categories, limit) = self.categories(words, first);
         let rest = words.entries.get(first..)?;
         let &entry = rest.first()?;
@@ -353,7 +363,7 @@ impl<'a> ChunkPages<'a> {
             // The same page as when a scan found it present.
             let present = rest.iter().take_while(|entry| entry.is_present());
             let present = present.count();
-            self.next += present;
+            self.at.next += present;
             return Some(self.chunk.present_page(first as u64, present as u64));
         }
         let (BehindPage { content, slot }, limit) = if entry.is_present() || entry.swap().is_some() {
@@ -376,7 +386,7 @@ impl<'a> ChunkPages<'a> {
         if parted || kind == Some(Kind::Zero) && entry.frame().is_some() {
             alike = 1;
         }
-        self.next += alike;
+        self.at.next += alike;
         let into = (first as u64 * words.stride) << self.chunk.size.shift();
         let mut page = Page {
             pages: alike as u64 * words.stride,
@@ -394,7 +404,7 @@ impl<'a> ChunkPages<'a> {
         if !parted {
             return Some(page);
         }
-        self.rest = Some(Page {
+        self.at.rest = Some(Page {
             pages: page.pages - 1,
             flags: read.of(Column::TailFlags).map(PageFlags::from_bits_retain),
             ..page.nth(1, self.chunk.size)
@@ -415,32 +425,32 @@ impl<'a> ChunkPages<'a> {
         let ChunkContent::Read(words) = self.chunk.content else {
             return None;
         };
-        let &entry = words.entries.get(self.next)?;
+        let &entry = words.entries.get(self.at.next)?;
         (self.is_plain && entry.is_present()).then_some((words, entry))
     }
 
     /// The run of pages that begins with such an entry.
     #[inline]
     fn plain_page(&mut self, words: EntryWords<'a>, entry: PageMapEntry) -> Page {
-        let first = self.next;
+        let first = self.at.next;
         let (categories, limit) = self.categories(words, first);
         let entries = words.entries.get(first..).unwrap_or_default();
         let mut pages = count_alike(entries.get(..limit).unwrap_or(entries), 1);
         let map_count = same_word(words.columns.of(Column::Counts), first, &mut pages);
         let of = (entry.bits(), categories);
-        let PlainClass { states, kind, .. } = match self.class {
+        let PlainClass { states, kind, .. } = match self.at.class {
             Some(class) if class.of == of => class,
             _ => {
                 let evidence = PageObservation { categories, ..PageObservation::of(entry) };
                 let (states, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
-                *self.class.insert(PlainClass { of, states, kind })
+                *self.at.class.insert(PlainClass { of, states, kind })
             }
         };
         // As in `decode`: zero pages with consecutive frames come one by one.
         if kind == Some(Kind::Zero) && entry.frame().is_some() {
             pages = 1;
         }
-        self.next += pages;
+        self.at.next += pages;
         let into = (first as u64) << self.chunk.size.shift();
         let mut page = Page::new(VirtualAddress::new(self.chunk.start.get() + into), states);
         page.pages = pages as u64;
@@ -490,14 +500,14 @@ impl<'a> ChunkPages<'a> {
         let Some(marks) = words.marks else {
             return (None, usize::MAX);
         };
-        while let Some(mark) = marks.get(self.mark) {
+        while let Some(mark) = marks.get(self.at.mark) {
             if index < mark.first {
                 return (Some(Categories::empty()), mark.first - index);
             }
             if index < mark.end {
                 return (Some(mark.categories), mark.end - index);
             }
-            self.mark += 1;
+            self.at.mark += 1;
         }
         (Some(Categories::empty()), usize::MAX)
     }

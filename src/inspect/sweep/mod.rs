@@ -17,6 +17,7 @@ mod tables;
 mod tests;
 mod wanted;
 
+pub(super) use chunk::ChunkPlace;
 pub use chunk::{Chunk, ChunkPages};
 pub(super) use columns::probed;
 
@@ -299,6 +300,16 @@ impl Selection {
         self.undecided.or_count(page.pages, answer)
     }
 
+    /// The same, which notes what is uncertain about the pages that are kept.
+    #[inline]
+    pub(super) fn takes(&mut self, page: &Page, chunk: &Chunk<'_>, question: &Question) -> bool {
+        let is_kept = self.keeps(page, chunk.region, question);
+        if is_kept {
+            self.uncertain = self.uncertain.or(page.states.if_uncertain());
+        }
+        is_kept
+    }
+
     /// Fails if a fact that the question asks is unknown of all pages that have it. For a sweep that has ended.
     ///
     /// # Errors
@@ -316,14 +327,8 @@ impl Selection {
         chunk: Chunk<'c>,
         question: &'c Question,
     ) -> impl Iterator<Item = Page> + 'c {
-        let mut is_kept = move |page: &Page| {
-            let is_kept = self.keeps(page, chunk.region, question);
-            if is_kept {
-                self.uncertain = self.uncertain.or(page.states.if_uncertain());
-            }
-            is_kept
-        };
         let mut pages = chunk.pages();
+        let mut is_kept = move |page: &Page| self.takes(page, &chunk, question);
         // As `filter`, which copies a page twice.
         std::iter::from_fn(move || {
             loop {

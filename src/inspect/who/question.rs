@@ -1,5 +1,6 @@
 //! The question, what comes while the search goes on, and the answer.
 
+use super::super::Step;
 use super::visit::open;
 use crate::budget::Budget;
 use crate::kernel::{FrameNumber, PageFlags, Region, VirtualAddress};
@@ -89,19 +90,8 @@ impl Mapper {
     }
 }
 
-/// What a search has come to.
-#[non_exhaustive]
-pub enum SearchEvent {
-    /// A mapping was found.
-    Found(Mapper),
-    /// So many of all processes were visited in this round.
-    Visited {
-        /// How many.
-        done: u64,
-        /// Of how many.
-        total: u64,
-    },
-}
+/// What a search has come to: a mapping, or how many of all processes were visited in this round.
+pub type SearchEvent = Step<Mapper>;
 
 /// How a search ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

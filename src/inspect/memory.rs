@@ -61,7 +61,6 @@ impl Default for MemoryReader {
 
 impl MemoryReader {
     /// How many pages it checks and reads at a time.
-    #[cfg(feature = "cli")]
     pub fn pages(self) -> u64 {
         self.pages
     }
@@ -172,6 +171,20 @@ impl<'a> ResidentMemory<'a> {
             bytes: Vec::new(),
             unread: Unread::default(),
         })
+    }
+
+    /// Gives `take` all parts, each with its address. Returns the number of bytes.
+    ///
+    /// # Errors
+    /// Those of [`ResidentMemory::next`].
+    #[cfg(feature = "cli")]
+    pub fn for_each(&mut self, budget: &mut Budget, mut take: impl FnMut(VirtualAddress, &[u8])) -> Result<u64> {
+        let mut all = 0;
+        while let Some((start, bytes)) = self.next(budget)? {
+            all += bytes.len() as u64;
+            take(start, bytes);
+        }
+        Ok(all)
     }
 
     /// The next part.

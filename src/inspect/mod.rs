@@ -57,6 +57,7 @@ mod explain;
 #[doc(hidden)]
 pub mod fact;
 mod filter;
+pub mod find;
 mod folio;
 mod frames;
 pub mod heap;
@@ -110,7 +111,7 @@ pub(crate) use kernel_record::kernel_record;
 pub use limits::AccessLimits;
 pub use memory::{MemoryRead, ReadEnd, Unread, first_absent, read_resident};
 #[cfg(feature = "cli")]
-pub(crate) use memory::{MemoryReader, ResidentMemory, has_memory, is_resident};
+pub(crate) use memory::{ResidentMemory, has_memory, is_resident};
 #[doc(hidden)]
 pub use movable::movable;
 pub use outcome::{Access, OwnerUnknown};

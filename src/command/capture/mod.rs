@@ -18,7 +18,7 @@ use crate::lang::parser::{
     Parsed, Tokens, after, clause, hint_at_missing_with, list_once, option, pattern, split_text, word,
 };
 use crate::lang::{self, Expected, Spanned};
-use crate::process::{self, Capture, Member, MissingProcess, ProcessHandle, Target, unopened};
+use crate::process::{self, Capture, CaptureContent, Member, MissingProcess, ProcessHandle, Target, unopened};
 use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
@@ -211,22 +211,8 @@ describes its contents and its format.",
         if has_memory && self.without_names {
             return Err(Error::refused("memory contains names", "leave out `with memory` or `without names`"));
         }
-        let range = match &self.of {
-            Some(CaptureSubject::Range(range)) => Some(range),
-            Some(CaptureSubject::Family(_)) | None => None,
-        };
-        let spans = range.map(|range| {
-            let of_frames =
-                || eval::Error::new(range.at, "this is a range of frames; `with frames` captures all of them");
-            eval::range(range, context.state)?.addresses(of_frames)
-        });
-        let spans = spans.transpose()?;
+        let spans = self.spans(context, &target)?;
         let ranges = spans.as_ref().map(Spans::ranges);
-        if let Some(ranges) = ranges
-            && AddressSpace::within(&target, ranges)?.regions().is_empty()
-        {
-            context.sink.note("nothing is mapped in this range")?;
-        }
         let (file, out) = match stream {
             Some(stream) => (None, stream),
             None => {
@@ -257,22 +243,8 @@ describes its contents and its format.",
             keep_symbols(&member.target, self.without_names, &mut budget)
         })?;
         file.map(output::CaptureFile::publish).transpose()?;
-        context.sink.emit(&CaptureReport {
-            file: self.path.node.clone(),
-            bytes: captured.bytes,
-            pid: subject.process.identity().pid,
-            processes: captured.processes,
-            missing: captured.missing.iter().filter(|one| !one.is_in_part).count() as u64,
-            lost: captured.missing.into_iter().map(LostProcess::of).collect(),
-            regions: captured.regions,
-            pages: captured.pages,
-            frames: captured.frames,
-            changed: captured.changed,
-            memory: has_memory.then_some(memory.bytes),
-            unread: memory.unread,
-            left_out: memory.left_out,
-            names: !self.without_names,
-        })?;
+        let pid = subject.process.identity().pid;
+        context.sink.emit(&self.report(pid, captured, Some(memory).filter(|_| has_memory)))?;
         Ok(Flow::Done)
     }
 }
@@ -298,6 +270,39 @@ impl WriteCapture {
         }
     }
 
+    /// The range to capture, if not all is.
+    fn spans(&self, context: &mut Context, target: &Target) -> Result<Option<Spans>, Error> {
+        let Some(CaptureSubject::Range(range)) = &self.of else {
+            return Ok(None);
+        };
+        let of_frames = || eval::Error::new(range.at, "this is a range of frames; `with frames` captures all of them");
+        let spans = eval::range(range, context.state)?.addresses(of_frames)?;
+        if AddressSpace::within(target, spans.ranges())?.regions().is_empty() {
+            context.sink.note("nothing is mapped in this range")?;
+        }
+        Ok(Some(spans))
+    }
+
+    fn report(&self, pid: u32, captured: CaptureContent, memory: Option<MemoryCounts>) -> CaptureReport {
+        let counts = memory.unwrap_or_default();
+        CaptureReport {
+            file: self.path.node.clone(),
+            bytes: captured.bytes,
+            pid,
+            processes: captured.processes,
+            missing: captured.missing.iter().filter(|one| !one.is_in_part).count() as u64,
+            lost: captured.missing.into_iter().map(LostProcess::of).collect(),
+            regions: captured.regions,
+            pages: captured.pages,
+            frames: captured.frames,
+            changed: captured.changed,
+            memory: memory.map(|memory| memory.bytes),
+            unread: counts.unread,
+            left_out: counts.left_out,
+            names: !self.without_names,
+        }
+    }
+
     /// The process that the file opens on, and the others. Of a name it is the attached one, or the first that can be
     /// opened.
     fn processes(&self, context: &mut Context) -> Result<CapturedProcesses, Error> {
@@ -314,12 +319,11 @@ impl WriteCapture {
         }
         let mut missing = Vec::new();
         let mut refusal = None;
-        let mut others = others.into_iter();
-        while let Some(one) = others.next() {
+        for (index, one) in others.iter().enumerate() {
             match Target::attach(one.pid) {
                 Ok(target) => {
                     target.process.set_scan(context.state.settings.scan);
-                    return Ok(CapturedProcesses { target, others: others.collect(), missing });
+                    return Ok(CapturedProcesses { target, others: others.split_off(index + 1), missing });
                 }
                 Err(error) => {
                     missing.push(unopened(one.pid, &error));
@@ -350,7 +354,7 @@ struct CapturedProcesses {
 const MEMORY_WARNING: &str = "the file will contain memory of the process, with the passwords and keys that are in it";
 
 /// Memory in a capture.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct MemoryCounts {
     bytes: u64,
     unread: u64,
@@ -375,10 +379,7 @@ impl MemoryCounts {
                 continue;
             }
             let mut memory = ResidentMemory::of(target, range)?;
-            while let Some((start, bytes)) = memory.next(budget)? {
-                self.bytes += bytes.len() as u64;
-                member.keep_memory(start, bytes);
-            }
+            self.bytes += memory.for_each(budget, |start, bytes| member.keep_memory(start, bytes))?;
             self.unread += memory.unread.changed + memory.unread.unreadable;
         }
         Ok(())

@@ -3,12 +3,12 @@
 mod records;
 
 use super::named_pages::names_in;
-use super::rows::{self, PageSweep, finish, say_undecided, stop_of_sweep};
+use super::rows::{self, SweepEnd, finish, say_undecided};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
-use crate::eval::{self, Integer, Spans, Value};
+use crate::eval::{self, Integer, Value};
 use crate::hint;
-use crate::inspect::{self, AFTER_END, AddressSpace, ByteSource, Evidence, MemoryReader, Question};
-use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
+use crate::inspect::find::{MemorySearch, SearchedMemory};
+use crate::inspect::{AddressSpace, Question};
 use crate::lang::display::clause;
 use crate::lang::parser::{
     Parsed, TokenKind, Tokens, expression, is_mark, mark, page_filter, search, silent_mark, span_with, with_commas,
@@ -20,9 +20,7 @@ use crate::process::{self, Target};
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
-use crate::report::{EveryState, PagesByReason, Reason, Shape};
-use crate::symbol;
-use memchr::memmem::Finder;
+use crate::report::{EveryState, Shape};
 use nom::Parser;
 use nom::combinator::{cut, opt};
 use nom::sequence::preceded;
@@ -133,29 +131,8 @@ are read as used: the flags referenced, active and idle of their frames may chan
         }
         let space = AddressSpace::within(&target, spans.ranges())?;
         let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
-        let mut search = MemorySearch {
-            symbols: names_in(&space, &context.state.symbols),
-            space: &space,
-            finder: Finder::new(&wanted),
-            reader: MemoryReader::default(),
-            buffer: Vec::new(),
-            filled: 0,
-            next: None,
-            last: None,
-            most: layout.count.unwrap_or(u64::MAX),
-            of_file: Vec::new(),
-            cache_unread: PagesByReason::default(),
-            missing: None,
-            has_memory: false,
-            summary: FindSummary::default(),
-        };
-        let ended = search.through(&spans, filter.as_ref(), context.sink);
-        let (matches, last) = (search.summary.matches, search.last);
-        drop(search);
-        let count = Value::Integer(Integer::from(matches));
-        context.state.variables.insert("numfound".to_owned(), count);
-        context.state.last_address = last;
-        ended?;
+        let search = space.find(spans.ranges(), Question::new(filter.as_ref(), spans.holes()), &wanted)?;
+        let matches = search_memory(context, &space, search.limit(layout.count.unwrap_or(u64::MAX)))?;
         if matches == 0 && layout.unit.is_none() && self.patterns.iter().any(is_like_byte) {
             context
                 .sink
@@ -163,6 +140,55 @@ are read as used: the flags referenced, active and idle of their frames may chan
         }
         Ok(Flow::Done)
     }
+}
+
+/// Shows the matches and the totals. Returns how many matches there are.
+fn search_memory(context: &mut Context, space: &AddressSpace, search: MemorySearch) -> Result<u64, Error> {
+    let (state, sink) = (&mut *context.state, &mut *context.sink);
+    let names = names_in(space, &state.symbols);
+    let mut search = search.within(sink.budget());
+    let mut last = None;
+    let stopped = rows::pull(
+        sink,
+        "pages",
+        || search.next(),
+        |found, sink| {
+            last = Some(found.address);
+            Ok(sink.emit(&Match {
+                address: found.address,
+                symbol: translate::brief(&names, found.address),
+                region: space.region(found.address).map(|viewed| (&viewed.region).into()),
+                source: found.source.word(),
+            })?)
+        },
+    );
+    let matches = search.matches();
+    state.variables.insert("numfound".to_owned(), Value::Integer(Integer::from(matches)));
+    state.last_address = last;
+    let stopped = stopped?;
+    let cut_short = search.is_enough() || stopped.is_some();
+    let summary = FindSummary { cut_short, ..summary(search.finish()?, sink)? };
+    finish(&summary, stopped, sink)?;
+    Ok(matches)
+}
+
+/// The totals, and notes of what is uncertain.
+fn summary(found: SearchedMemory, sink: &mut dyn Sink) -> Result<FindSummary, Error> {
+    let SearchedMemory { matches, searched, unread, cached, cache_unread, missing, pages, .. } = found;
+    let mut summary = FindSummary { matches, searched, unread, cached, ..FindSummary::default() };
+    summary.cache_unread = cache_unread.pages();
+    let mut undecided = None;
+    if let Some(pages) = pages {
+        summary.states = EveryState(pages.totals.states().map());
+        let ended = SweepEnd::of(pages, None);
+        ended.say_uncertain(sink)?;
+        summary.undecided = say_undecided(&ended.selection.undecided, "page", sink)?.pages;
+        undecided = ended.selection.undecided.reason();
+    }
+    let reasons = [("unread", missing), ("cache_unread", cache_unread.reason()), ("undecided", undecided)];
+    let known = reasons.iter().filter_map(|(field, reason)| Some((*field, reason.as_ref()?)));
+    known.for_each(|(field, reason)| summary.why.note(field, reason));
+    Ok(summary)
 }
 
 impl Find {
@@ -236,9 +262,6 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Bytes that are read at a time.
-const CHUNK: usize = 1 << 20;
-
 /// The most bytes of a search.
 const LONGEST: usize = 64 << 10;
 
@@ -309,244 +332,4 @@ fn with_quotes(error: eval::Error, pattern: &Expression) -> eval::Error {
 fn fits(number: i128, bytes: u8) -> bool {
     let bits = 8 * u32::from(bytes);
     (-(1i128 << (bits - 1))..1i128 << bits).contains(&number)
-}
-
-/// Adds a part of memory to those before it. Neighbours are one, so that they are read together.
-fn add_part(parts: &mut Vec<(AddressRange, ByteSource)>, part: AddressRange, source: ByteSource) {
-    if let Some((last, of_last)) = parts.last_mut()
-        && (last.end(), *of_last) == (part.start(), source)
-        && let Some(together) = AddressRange::new(last.start(), part.end())
-    {
-        *last = together;
-    } else {
-        parts.push((part, source));
-    }
-}
-
-/// One search.
-struct MemorySearch<'a> {
-    space: &'a AddressSpace,
-    symbols: symbol::TargetSymbols<'a>,
-    finder: Finder<'a>,
-    reader: MemoryReader,
-    /// In its first `filled` bytes are the last ones up to `next`: a match may begin in them that goes on after `next`.
-    buffer: Vec<u8>,
-    filled: usize,
-    /// Where the filled part of the buffer ends.
-    next: Option<VirtualAddress>,
-    last: Option<VirtualAddress>,
-    most: u64,
-    /// The parts of the buffer that come from the page cache.
-    of_file: Vec<AddressRange>,
-    /// Pages of the page cache that could not be read.
-    cache_unread: PagesByReason,
-    /// Why the first page that a capture or a core lacks was not read.
-    missing: Option<process::Error>,
-    /// Whether memory was read that not every capture has, as it has that of the vdso.
-    has_memory: bool,
-    summary: FindSummary,
-}
-
-impl MemorySearch<'_> {
-    /// Searches all resident pages.
-    fn through(&mut self, spans: &Spans, filter: Option<&inspect::Filter>, sink: &mut dyn Sink) -> Result<(), Error> {
-        let process = &self.space.target().process;
-        if !process.has_page_map() && filter.is_none() {
-            return self.all_memory(spans, sink);
-        }
-        let need = spans.holes() | Evidence::CONTENT;
-        let question = Question::new(filter, need);
-        let ended =
-            rows::sweep(self.space, spans.ranges(), question, sink, |sweep, sink| self.pages(sweep, spans, sink))?;
-        let mut summary = self.summary.clone();
-        self.refuse_nothing(&mut summary)?;
-        if let Some(reason) = self.cache_unread.reason() {
-            summary.why.note("cache_unread", &reason);
-        }
-        summary.cache_unread = self.cache_unread.pages();
-        summary.cut_short = self.is_enough() || ended.stopped.is_some();
-        summary.states = EveryState(ended.totals.states().map());
-        ended.say_uncertain(sink)?;
-        summary.undecided = say_undecided(&ended.selection.undecided, "page", sink)?.pages;
-        if let Some(reason) = ended.selection.undecided.reason() {
-            summary.why.note("undecided", &reason);
-        }
-        finish(&summary, ended.stopped, sink)
-    }
-
-    /// Searches all memory that a core without a page map has.
-    fn all_memory(&mut self, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
-        let regions = self.space.regions().iter().flat_map(|viewed| viewed.range().within(spans.ranges()));
-        let regions: Vec<AddressRange> = regions.collect();
-        let process = &self.space.target().process;
-        let stored = process.captured_parts();
-        let parts: Vec<AddressRange> = regions.iter().flat_map(|range| range.within(&stored)).collect();
-        // What was reserved and never written can be a million times larger.
-        for absent in regions.iter().flat_map(|range| range.outside(&stored)) {
-            if let (None, Err(missing)) = (&self.missing, process.memory(absent.start(), &mut [0])) {
-                self.missing = Some(missing);
-            }
-            self.summary.unread += absent.pages(self.space.page());
-        }
-        let mut searched = || parts.iter().try_for_each(|range| self.range(*range, ByteSource::Memory, sink));
-        let stopped = stop_of_sweep(searched(), sink)?;
-        let mut summary = self.summary.clone();
-        self.refuse_nothing(&mut summary)?;
-        summary.cut_short = self.is_enough() || stopped.is_some();
-        finish(&summary, stopped, sink)
-    }
-
-    /// An error if nothing was found and nothing was read, because a capture or core does not have it. Otherwise notes
-    /// why pages were not read.
-    fn refuse_nothing(&mut self, summary: &mut FindSummary) -> Result<(), Error> {
-        match self.missing.take() {
-            Some(missing) if summary.matches == 0 && !self.has_memory => Err(missing.into()),
-            Some(missing) => {
-                summary.why.note("unread", &missing.into());
-                Ok(())
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Searches the resident and the cached pages, up to the last match that is wanted.
-    fn pages(&mut self, sweep: &mut PageSweep, spans: &Spans, sink: &mut dyn Sink) -> Result<(), Error> {
-        while let Some(kept) = sweep.next(sink)? {
-            let mut parts = Vec::new();
-            let viewed = kept.region.and_then(|index| self.space.regions().get(index));
-            for page in kept.pages {
-                kept.totals.add(&page);
-                if let (State::Untouched, None, Some(viewed)) = (page.state(), page.content, viewed)
-                    && let Some(reason) = viewed.why_content_unknown()
-                {
-                    self.cache_unread.add(page.pages, reason.clone());
-                }
-                let source = match (page.state(), page.kind) {
-                    (State::Present, _) => ByteSource::Memory,
-                    (State::Untouched, Some(Kind::Cached)) => ByteSource::File,
-                    _ => continue,
-                };
-                let pages = page.range(self.space.page());
-                let within = pages.into_iter().flat_map(|pages| pages.within(spans.ranges()));
-                within.for_each(|part| add_part(&mut parts, part, source));
-            }
-            for (part, source) in parts {
-                self.range(part, source, sink)?;
-                if self.is_enough() {
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn is_enough(&self) -> bool {
-        self.summary.matches >= self.most
-    }
-
-    /// Searches a range that was just resident or in the page cache.
-    fn range(&mut self, range: AddressRange, source: ByteSource, sink: &mut dyn Sink) -> Result<(), Error> {
-        let page = self.space.page();
-        let mut from = range.start();
-        while from < range.end() && !self.is_enough() {
-            sink.check()?;
-            if self.next != Some(from) {
-                self.filled = 0;
-                self.of_file.clear();
-            }
-            let kept = self.filled;
-            let left = range.end().get() - from.get();
-            // To the end of a page.
-            let most = match source {
-                ByteSource::File => CHUNK,
-                _ => CHUNK.min((self.reader.pages() * page.bytes()) as usize),
-            };
-            let most = most - page.offset(from) as usize;
-            let wanted = usize::try_from(left).map_or(most, |left| left.min(most));
-            self.buffer.resize(self.buffer.len().max(kept + wanted), 0);
-            let into = self.buffer.get_mut(kept..kept + wanted).unwrap_or_default();
-            let (read, missed) = match source {
-                ByteSource::File => match self.space.read_cached(from, into)? {
-                    Ok(read) => (read, false),
-                    Err(reason) => {
-                        // A change meanwhile, and the end of a file, concern this page only.
-                        let pages = match reason {
-                            Reason::Changed | AFTER_END => 1,
-                            _ => (page.offset(from) + wanted as u64).div_ceil(page.bytes()),
-                        };
-                        if reason != AFTER_END {
-                            self.cache_unread.add(pages, reason);
-                        }
-                        let behind = page.floor(from).checked_add(pages * page.bytes());
-                        (self.next, from) = (None, behind.unwrap_or(range.end()));
-                        continue;
-                    }
-                },
-                _ => match self.reader.read(self.space.target(), from, into) {
-                    Ok(read) => {
-                        let is_vdso =
-                            || self.space.region(from).is_some_and(|viewed| viewed.region.name.as_bytes() == b"[vdso]");
-                        self.has_memory |= read.bytes > 0 && !is_vdso();
-                        (read.bytes, read.ended.is_some())
-                    }
-                    Err(inspect::Error::Target(missing @ process::Error::NotAvailable { .. })) => {
-                        self.missing.get_or_insert(missing);
-                        (0, true)
-                    }
-                    Err(error) => return Err(error.into()),
-                },
-            };
-            self.filled = kept + read;
-            self.summary.searched += read as u64;
-            self.summary.unread += u64::from(missed);
-            let end = VirtualAddress::new(from.get() + read as u64);
-            if let (ByteSource::File, Some(read)) = (source, AddressRange::new(from, end)) {
-                self.summary.cached += read.pages(page);
-                self.of_file.push(read);
-            }
-            let begins = VirtualAddress::new(from.get() - kept as u64);
-            self.matches_in_buffer(begins, sink)?;
-            // What a match could begin with that goes on behind.
-            let keep = self.finder.needle().len().saturating_sub(1);
-            let surplus = self.filled.saturating_sub(keep);
-            self.buffer.copy_within(surplus..self.filled, 0);
-            self.filled -= surplus;
-            let begins = VirtualAddress::new(begins.get() + surplus as u64);
-            self.of_file.retain(|range| range.end() > begins);
-            self.next = Some(end);
-            from = end;
-            if missed || read == 0 {
-                // The page that ended it is passed over.
-                let behind = page.floor(from).checked_add(page.bytes());
-                from = behind.unwrap_or(range.end());
-            }
-        }
-        Ok(())
-    }
-
-    /// Reports the matches in the buffer, which begins at `begins`.
-    fn matches_in_buffer(&mut self, begins: VirtualAddress, sink: &mut dyn Sink) -> Result<(), Error> {
-        let mut from = 0;
-        while !self.is_enough() {
-            let rest = self.buffer.get(from..self.filled).unwrap_or_default();
-            let Some(found) = self.finder.find(rest) else {
-                break;
-            };
-            let address = VirtualAddress::new(begins.get() + (from + found) as u64);
-            self.summary.matches += 1;
-            self.last = Some(address);
-            let region = self.space.region(address);
-            let end = address.get() + self.finder.needle().len() as u64;
-            let touches = |range: &AddressRange| range.start().get() < end && range.end() > address;
-            let source = if self.of_file.iter().any(touches) { ByteSource::File } else { ByteSource::Memory };
-            sink.emit(&Match {
-                address,
-                symbol: translate::brief(&self.symbols, address),
-                region: region.map(|viewed| (&viewed.region).into()),
-                source: source.word(),
-            })?;
-            from += found + 1;
-        }
-        Ok(())
-    }
 }

@@ -72,6 +72,8 @@ mod movable;
 mod ordered_pool;
 mod outcome;
 mod page;
+#[cfg(feature = "symbols")]
+pub mod patches;
 mod region;
 mod rows;
 mod states;

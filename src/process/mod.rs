@@ -29,6 +29,8 @@ mod tests;
 #[doc(hidden)]
 pub use capture::{Capture, CaptureContent, Member, unopened};
 
+#[cfg(feature = "symbols")]
+pub(crate) use crate::source::words;
 pub use crate::source::{
     BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, FrameOwner, FrameRecord, FreeBlock,
     Held, Identity, InMemory, Liveness, MissingProcess, NamedFile, OwnerDetail, PageOfFile, ProcessEntry, ReadAt,

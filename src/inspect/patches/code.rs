@@ -1,6 +1,6 @@
 //! Code of modules that other memory has taken the place of: which part of which file belongs there.
 
-use crate::inspect::AddressSpace;
+use super::super::AddressSpace;
 use crate::kernel::{AddressRange, Region};
 use crate::symbol::CodeSegment;
 use std::ops::Range;

@@ -74,6 +74,7 @@ mod outcome;
 mod page;
 #[cfg(feature = "symbols")]
 pub mod patches;
+pub mod pins;
 mod region;
 mod rows;
 mod states;
@@ -104,8 +105,6 @@ pub use frames::frame_words;
 pub use frames::{FrameDetail, FrameRow, FrameSweep, cgroup_path, frame_detail, is_average, machine_frames, zone};
 #[doc(hidden)]
 pub use hidden_words::{offline_frames, why_hidden};
-#[doc(hidden)]
-pub use holders::not_shown as record_not_shown;
 pub use holders::{FrameHolders, Pins};
 pub use kept::{KeptPages, PageSums, RegionPages, RowSweep, Step};
 #[cfg(feature = "cli")]

@@ -1,6 +1,7 @@
 //! Handles on processes: for those that want each process, but few facts of it.
 
 use crate::source::Held;
+use std::collections::BTreeSet;
 
 /// Processes that may have memory of their own.
 #[derive(Debug)]
@@ -24,6 +25,24 @@ pub struct ProcessHandle {
     pub(super) start_time: u64,
     /// A handle on it.
     pub(super) held: Held,
+}
+
+impl ProcessHandles {
+    /// A process, and all that descend from it.
+    pub fn family_of(self, process: u32) -> Vec<ProcessHandle> {
+        let mut family = BTreeSet::from([process]);
+        // A child may have a lower number than its parent.
+        loop {
+            let children = self.processes.iter().filter(|one| family.contains(&one.parent)).map(|one| one.pid);
+            let children: Vec<u32> = children.collect();
+            let before = family.len();
+            family.extend(children);
+            if family.len() == before {
+                break;
+            }
+        }
+        self.processes.into_iter().filter(|one| family.contains(&one.pid)).collect()
+    }
 }
 
 impl ProcessHandle {

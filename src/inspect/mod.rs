@@ -47,12 +47,14 @@
 
 pub mod account;
 mod address_space;
+pub mod chains;
 pub mod classify;
 mod contents;
 #[cfg(feature = "cli")]
 mod core_file;
 mod detail;
 mod error;
+pub mod examine;
 mod explain;
 #[doc(hidden)]
 pub mod fact;

@@ -1,17 +1,18 @@
 //! `x[/NFU] [ADDRESS]`: what memory holds, without bringing anything in.
 
-mod backward;
 mod records;
 mod rows;
 
 use super::named_pages::names_in;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, region};
 use crate::eval;
-use crate::inspect::AddressSpace;
+use crate::inspect::examine::LONGEST_TEXT;
+use crate::inspect::{AddressSpace, Step};
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::lang::display::word_if;
 use crate::lang::parser::{Parsed, Tokens, address, layout, option, with_how};
 use crate::lang::{Expression, Format, Spanned, Statement, Unit, ValueFormat};
+use crate::process::{Target, WordLayout};
 #[cfg(test)]
 use crate::render::Record;
 use crate::report::Shape;
@@ -19,7 +20,7 @@ use nom::Parser;
 use nom::combinator::opt;
 #[cfg(test)]
 pub(super) use records::MemoryRow;
-use rows::{Examination, LONGEST_TEXT};
+use rows::RowFormat;
 use std::fmt::{self, Formatter};
 use std::rc::Rc;
 
@@ -98,20 +99,63 @@ device may interpret a read as a command.",
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let (layout, written) = (self.layout, self.address.as_ref());
+        let written = self.address.as_ref();
         let target = context.target()?;
-        if layout.count == Some(0) {
+        if self.layout.count == Some(0) {
             return Err(Error::nothing_counted("x/0"));
         }
         let start = start(context, written)?;
-        let process = target.process.layout();
-        let pointer = match process.pointer_bytes {
+        let (format, count) = self.settle(context, target.process.layout())?;
+        let space = space(&target, start, &format, count, self.layout.backward)?;
+        let nearest = if self.layout.backward { VirtualAddress::new(start.get().saturating_sub(1)) } else { start };
+        if let (None, Some(written)) = (space.region(nearest), written) {
+            return Err(region::unmapped(written.at, nearest, &space)?);
+        }
+        let (state, sink) = (&mut *context.state, &mut *context.sink);
+        let examination = space.examine(start, format.shape()).limit(count).faulting(self.may_fault);
+        let mut examination = examination.within(sink.budget());
+        let mut rewound = None;
+        if self.layout.backward {
+            let none = || format!("so many units before {start} would begin below address 0");
+            let before = examination.go_back()?.ok_or_else(|| Error::Refused { message: none(), hint: None })?;
+            rewound = Some(before.next);
+        }
+        let symbols = names_in(&space, &state.symbols);
+        let mut last = None;
+        let next = || Ok(examination.next()?.map(Step::Found));
+        let stopped = super::rows::pull(sink, "units", next, |row, sink| {
+            let address = format.last(&row);
+            let record = format.record(row, &symbols)?;
+            last = address;
+            Ok(sink.emit(&record)?)
+        });
+        drop(symbols);
+        let next = rewound.unwrap_or(examination.next_address());
+        state.examined.next = Some(next);
+        state.last_address = last;
+        let faulted = examination.faulted();
+        if faulted > 0 {
+            let were = if faulted == 1 { "page was" } else { "pages were" };
+            sink.note(format!("--fault: {faulted} {were} not resident before, and may be now"))?;
+        }
+        match stopped? {
+            Some(stopped) => Err(stopped.into()),
+            None => Ok(Flow::More(Resume::Address(next))),
+        }
+    }
+}
+
+impl Examine {
+    /// The format, as written or as in the last `x`, and the count.
+    fn settle(&self, context: &mut Context, layout: WordLayout) -> Result<(RowFormat, u64), Error> {
+        let (asked, written) = (self.layout, self.address.as_ref());
+        let pointer = match layout.pointer_bytes {
             4 => Unit::Word,
             _ => Unit::GiantWord,
         };
         let goes_on = written.is_none();
-        let (format, unit) = context.state.examined.settle(layout, pointer, goes_on);
-        if (format, layout.unit) == (Format::Text, Some(Unit::GiantWord)) {
+        let (format, unit) = context.state.examined.settle(asked, pointer, goes_on);
+        if (format, asked.unit) == (Format::Text, Some(Unit::GiantWord)) {
             let message = "text has no characters of 8 bytes (g): shown in bytes";
             context.sink.note(message)?;
         }
@@ -119,70 +163,41 @@ device may interpret a read as a command.",
             && let Some((name, size)) = written.and_then(|written| eval::variable(written, context.state))
             && size == u64::from(pointer.bytes())
         {
-            let asked = if format == Format::Text { "x/s" } else { "x" };
-            context.sink.note(format!("`{name}` has the size of a pointer: to follow it, write `{asked} *{name}`"))?;
+            let x = if format == Format::Text { "x/s" } else { "x" };
+            context.sink.note(format!("`{name}` has the size of a pointer: to follow it, write `{x} *{name}`"))?;
         }
-        let again = goes_on && layout == ValueFormat::default();
-        let count = layout.count.unwrap_or(if again { context.state.examined.count } else { 1 });
+        let again = goes_on && asked == ValueFormat::default();
+        let count = asked.count.unwrap_or(if again { context.state.examined.count } else { 1 });
         // As in gdb, an `x` without `-` goes forward again.
-        context.state.examined.count = if layout.backward { 1 } else { count };
-        // A text takes as many bytes as its contents tell.
-        let units = if format == Format::Text { LONGEST_TEXT as u64 } else { 1 };
-        let bytes = count.checked_mul(units * u64::from(unit.bytes()));
-        let range = bytes.and_then(|bytes| {
-            if layout.backward {
-                AddressRange::new(VirtualAddress::new(start.get().checked_sub(bytes)?), start)
-            } else {
-                AddressRange::of_length(start, bytes)
-            }
-        });
-        let space = match range {
-            Some(range) if format != Format::Text || !layout.backward => AddressSpace::within(&target, &[range])?,
-            // A text may follow memory that is not there, however much that is.
-            _ => AddressSpace::of(&target)?,
-        };
-        let nearest = if layout.backward { VirtualAddress::new(start.get().saturating_sub(1)) } else { start };
-        if let (None, Some(written)) = (space.region(nearest), written) {
-            return Err(region::unmapped(written.at, nearest, &space)?);
-        }
-        let mut examination = Examination {
-            symbols: names_in(&space, &context.state.symbols),
-            space: &space,
-            whole: None,
-            layout: process,
-            format,
-            unit,
-            may_fault: self.may_fault,
-            next: start,
-            last: None,
-            faulted: 0,
-        };
-        let (count, rewound) = if layout.backward {
-            let before = examination.before(count)?;
-            examination.next = before.start;
-            (before.count, Some(before.next))
-        } else {
-            (count, None)
-        };
-        let ended = match format {
-            Format::Text => examination.texts(count, context.sink),
-            _ => examination.units(count, context.sink),
-        };
-        let (last, faulted) = (examination.last, examination.faulted);
-        let next = rewound.unwrap_or(examination.next);
-        drop(examination);
-        context.state.examined.next = Some(next);
-        context.state.last_address = last;
-        if faulted > 0 {
-            let message = format!(
-                "--fault: {faulted} {} not resident before, and may be now",
-                if faulted == 1 { "page was" } else { "pages were" }
-            );
-            context.sink.note(message)?;
-        }
-        ended?;
-        Ok(Flow::More(Resume::Address(next)))
+        context.state.examined.count = if asked.backward { 1 } else { count };
+        Ok((RowFormat { layout, format, unit }, count))
     }
+}
+
+/// The regions of the units, or all.
+fn space(
+    target: &Target,
+    start: VirtualAddress,
+    format: &RowFormat,
+    count: u64,
+    backward: bool,
+) -> Result<AddressSpace, Error> {
+    let is_text = format.format == Format::Text;
+    // A text takes as many bytes as its contents tell.
+    let units = if is_text { LONGEST_TEXT as u64 } else { 1 };
+    let bytes = count.checked_mul(units * u64::from(format.unit.bytes()));
+    let range = bytes.and_then(|bytes| {
+        if backward {
+            AddressRange::new(start.checked_sub(bytes)?, start)
+        } else {
+            AddressRange::of_length(start, bytes)
+        }
+    });
+    Ok(match range {
+        Some(range) if !is_text || !backward => AddressSpace::within(target, &[range])?,
+        // A text may follow memory that is not there, however much that is.
+        _ => AddressSpace::of(target)?,
+    })
 }
 
 /// What follows the layout.

@@ -1,290 +1,129 @@
-//! The rows of `x`: units of one size, or texts.
+//! The rows of `x`: the record of each.
 
 use super::super::{Error, translate};
 use super::records::MemoryRow;
-use crate::inspect::{Absent, AddressSpace, ByteSource, Contents, ReadEnd};
-use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
+use crate::inspect::examine::{Examined, ExaminedContent, ExaminedShape, TextEnd};
+use crate::inspect::{Absent, ByteSource, ReadEnd};
+use crate::kernel::{Kind, State, VirtualAddress};
 use crate::lang::{Format, Unit};
-use crate::render::Sink;
+use crate::process::WordLayout;
 use crate::render::gdb;
 use crate::report::{HexString, SymbolBrief, Why};
-use crate::{process, symbol};
+use crate::symbol::TargetSymbols;
 
-/// The most characters of a text, as in gdb.
-pub(super) const LONGEST_TEXT: usize = 200;
-
-/// Bytes that are read at a time: whole rows of every size.
-const WINDOW: usize = 64 << 10;
-
-/// One `x`.
-pub(super) struct Examination<'a> {
-    pub(super) space: &'a AddressSpace,
-    /// All regions, once they are needed.
-    pub(super) whole: Option<AddressSpace>,
-    pub(super) symbols: symbol::TargetSymbols<'a>,
-    pub(super) layout: process::WordLayout,
+/// How rows are written.
+#[derive(Clone, Copy)]
+pub(super) struct RowFormat {
+    pub(super) layout: WordLayout,
     pub(super) format: Format,
     pub(super) unit: Unit,
-    pub(super) may_fault: bool,
-    /// The address of the next row.
-    pub(super) next: VirtualAddress,
-    /// The last address that was shown.
-    pub(super) last: Option<VirtualAddress>,
-    /// Pages that were faulted in.
-    pub(super) faulted: u64,
 }
 
-impl Examination<'_> {
-    /// So many units, row by row.
-    pub(super) fn units(&mut self, mut count: u64, sink: &mut dyn Sink) -> Result<(), Error> {
-        let size = u64::from(self.unit.bytes());
-        let mut buffer = vec![0; WINDOW];
-        while count > 0 {
-            sink.check()?;
-            let wanted = self.next_addresses(count.saturating_mul(size))?;
-            let window = usize::try_from(wanted.len()).map_or(WINDOW, |all| all.min(WINDOW));
-            let window = buffer.get_mut(..window).unwrap_or_default();
-            let shown = match self.contents(wanted, window)? {
-                Contents::Bytes { count: read, source } if read as u64 >= size => {
-                    let whole = read as u64 / size * size;
-                    let bytes = window.get(..whole as usize).unwrap_or_default();
-                    self.rows(bytes, source, sink)?;
-                    whole / size
-                }
-                // A unit that crosses the end of what could be read.
-                Contents::Bytes { count: read, source } => {
-                    let unit = window.get_mut(..size as usize).unwrap_or_default();
-                    let rest = self.read_on(unit, read, source, |_| false)?;
-                    match rest.absent {
-                        Some(absent) => self.absent(&absent, size, sink)?,
-                        None if rest.read < unit.len() => return Err(self.past_the_end()),
-                        None => {
-                            let unit = unit.to_vec();
-                            self.rows(&unit, rest.source, sink)?;
-                        }
-                    }
-                    1
-                }
-                Contents::Absent(absent) => {
-                    let units = absent.range.len().div_ceil(size).min(count);
-                    self.absent(&absent, units.saturating_mul(size), sink)?;
-                    units
-                }
-            };
-            count -= shown;
+impl RowFormat {
+    /// What memory is taken for: as many units to a row as in gdb.
+    pub(super) fn shape(self) -> ExaminedShape {
+        let bytes = self.unit.bytes();
+        match (self.format, self.unit) {
+            (Format::Text, _) => ExaminedShape::Texts { bytes },
+            (_, Unit::Byte | Unit::HalfWord) => ExaminedShape::Units { bytes, in_a_row: 8 },
+            (_, Unit::Word) => ExaminedShape::Units { bytes, in_a_row: 4 },
+            (_, Unit::GiantWord) => ExaminedShape::Units { bytes, in_a_row: 2 },
         }
-        Ok(())
     }
 
-    /// Continues a read after `read` bytes from `source`, from whatever source, until `into` is full or `ends` is true
-    /// for the bytes so far.
-    fn read_on(
-        &mut self,
-        into: &mut [u8],
-        mut read: usize,
-        mut source: ByteSource,
-        ends: impl Fn(&[u8]) -> bool,
-    ) -> Result<ReadOn, Error> {
-        let mut absent = None;
-        while read < into.len() && !ends(into.get(..read).unwrap_or_default()) {
-            let from = self.next.checked_add(read as u64);
-            let wanted = from.and_then(|from| AddressRange::new(from, VirtualAddress::new(u64::MAX)));
-            let Some(wanted) = wanted else {
-                break;
-            };
-            match self.contents(wanted, into.get_mut(read..).unwrap_or_default())? {
-                Contents::Bytes { count, source: other } => {
-                    read += count;
-                    source = source.weaker(other);
-                }
-                Contents::Absent(other) => {
-                    absent = Some(other);
-                    break;
-                }
-            }
+    /// The address that a row leaves in `$_`: that of a text, or of the last unit.
+    pub(super) fn last(self, row: &Examined) -> Option<VirtualAddress> {
+        match row.content {
+            ExaminedContent::Text { .. } => Some(row.address),
+            _ => row.address.checked_add(row.length.saturating_sub(self.unit.bytes().into())),
         }
-        Ok(ReadOn { read, source, absent })
     }
 
-    /// The regions that are known.
-    pub(super) fn space(&self) -> &AddressSpace {
-        self.whole.as_ref().unwrap_or(self.space)
-    }
-
-    /// Reads from the start of `wanted`, and counts the pages that are faulted in.
-    pub(super) fn contents(&mut self, wanted: AddressRange, into: &mut [u8]) -> Result<Contents, Error> {
-        let mut contents = self.space().contents(wanted, into, self.may_fault)?;
-        // What is not there ends where the next region begins, which may be far away.
-        let is_unended = |absent: &Absent| absent.range.end() == wanted.end() && self.format == Format::Text;
-        if matches!(&contents, Contents::Absent(absent) if is_unended(absent)) && !self.space().is_complete() {
-            let whole = self.whole.insert(AddressSpace::of(self.space.target())?);
-            contents = whole.contents(wanted, into, self.may_fault)?;
-        }
-        if let Contents::Bytes { count, source: ByteSource::Faulted(_) } = contents {
-            let read = AddressRange::of_length(wanted.start(), count as u64);
-            self.faulted += read.map_or(0, |read| read.pages(self.space.page()));
-        }
-        Ok(contents)
-    }
-
-    /// The next `bytes` addresses, or as many as there are.
-    fn next_addresses(&self, bytes: u64) -> Result<AddressRange, Error> {
-        let end = VirtualAddress::new(self.next.get().saturating_add(bytes));
-        let least = self.next.checked_add(u64::from(self.unit.bytes()));
-        least.and_then(|_| AddressRange::new(self.next, end)).ok_or_else(|| self.past_the_end())
-    }
-
-    fn past_the_end(&self) -> Error {
-        Error::Refused { message: format!("a read at {} would pass 2^64-1", self.next), hint: None }
-    }
-
-    /// Rows of whole units, as many to a row as in gdb.
-    fn rows(&mut self, bytes: &[u8], source: ByteSource, sink: &mut dyn Sink) -> Result<(), Error> {
-        let size = self.unit.bytes();
-        let in_a_row = match self.unit {
-            Unit::Byte | Unit::HalfWord => 8,
-            Unit::Word => 4,
-            Unit::GiantWord => 2,
-        };
-        for row in bytes.chunks(in_a_row * usize::from(size)) {
-            let raws = row.chunks(size.into()).map(|unit| self.layout.number(unit));
-            let raws: Vec<u64> = raws.collect();
-            let pointer = self.layout.pointer_bytes;
-            let symbols = match self.format {
-                Format::Address => raws.iter().map(|&raw| self.symbol_of(raw)).collect(),
-                _ => Vec::new(),
-            };
-            let memory = MemoryRow {
-                values: raws.iter().map(|&raw| gdb::unit(self.format, size, raw, pointer)).collect(),
-                symbols,
-                ..self.row(row, source)
-            };
-            let behind = raws.len().saturating_sub(1) as u64 * u64::from(size);
-            self.last = self.next.checked_add(behind);
-            self.go_on(row.len() as u64);
-            sink.emit(&memory)?;
-        }
-        Ok(())
-    }
-
-    /// The symbol at an address that memory holds.
-    fn symbol_of(&self, raw: u64) -> Option<SymbolBrief> {
-        self.symbol(VirtualAddress::new(raw))
-    }
-
-    fn symbol(&self, address: VirtualAddress) -> Option<SymbolBrief> {
-        translate::brief(&self.symbols, address)
-    }
-
-    /// A row with these bytes, without values so far.
-    fn row(&self, bytes: &[u8], source: ByteSource) -> MemoryRow {
-        MemoryRow {
-            address: self.next,
-            symbol: self.symbol(self.next),
-            length: bytes.len() as u64,
+    /// The record of a row.
+    ///
+    /// # Errors
+    /// There is none: a unit would pass the last address.
+    pub(super) fn record(self, row: Examined, symbols: &TargetSymbols<'_>) -> Result<MemoryRow, Error> {
+        let Examined { address, length, content, .. } = row;
+        let empty = MemoryRow {
+            address,
+            symbol: translate::brief(symbols, address),
+            length,
             format: self.format.letter(),
             unit: self.unit.bytes(),
-            bytes: Some(HexString(bytes.to_vec())),
+            bytes: None,
             values: Vec::new(),
             symbols: Vec::new(),
-            source: Some(source.word()),
-            faulted: matches!(source, ByteSource::Faulted(_)),
-            state: source.state(),
+            source: None,
+            faulted: false,
+            state: State::Present,
             kind: None,
             unread: None,
             cut_by: None,
             why: Why::default(),
-        }
-    }
-
-    /// A row for `length` bytes that were not read.
-    fn absent(&mut self, absent: &Absent, length: u64, sink: &mut dyn Sink) -> Result<(), Error> {
-        let memory = MemoryRow {
-            length,
-            bytes: None,
-            source: None,
-            state: absent.states.likeliest(),
-            kind: absent.kind,
-            unread: unread(absent),
-            why: why("state", absent),
-            ..self.row(&[], ByteSource::Memory)
         };
-        let behind = length.saturating_sub(u64::from(self.unit.bytes()));
-        self.last = self.next.checked_add(behind);
-        self.go_on(length);
-        sink.emit(&memory)?;
-        Ok(())
-    }
-
-    fn go_on(&mut self, bytes: u64) {
-        self.next = VirtualAddress::new(self.next.get().saturating_add(bytes));
-    }
-
-    /// So many texts, each up to the zero that ends it.
-    pub(super) fn texts(&mut self, count: u64, sink: &mut dyn Sink) -> Result<(), Error> {
-        let size = usize::from(self.unit.bytes());
-        let mut buffer = vec![0; LONGEST_TEXT * size];
-        let mut left = count;
-        while left > 0 {
-            sink.check()?;
-            // Memory that cannot be read is one row, however long.
-            let wanted = self.next_addresses(u64::MAX)?;
-            let (read, source) = match self.contents(wanted, &mut buffer)? {
-                Contents::Bytes { count, source } => (count, source),
-                Contents::Absent(absent) => {
-                    self.absent(&absent, absent.range.len(), sink)?;
-                    left -= 1;
-                    continue;
+        Ok(match content {
+            ExaminedContent::Bytes { bytes, source } => {
+                let raws = self.raws(&bytes);
+                let (size, pointer) = (self.unit.bytes(), self.layout.pointer_bytes);
+                MemoryRow {
+                    values: raws.iter().map(|&raw| gdb::unit(self.format, size, raw, pointer)).collect(),
+                    symbols: self.symbols(&raws, symbols),
+                    ..read(bytes, source, empty)
                 }
-            };
-            left -= 1;
-            let has_end = |bytes: &[u8]| {
-                let mut units = bytes.chunks_exact(size);
-                units.any(|unit| unit.iter().all(|&byte| byte == 0))
-            };
-            let found = self.read_on(&mut buffer, read, source, has_end)?;
-            let read = buffer.get(..found.read).unwrap_or_default();
-            let units = read.chunks_exact(size).map(|unit| self.layout.number(unit));
-            let units: Vec<u64> = units.take_while(|&raw| raw != 0).collect();
-            let ended = has_end(read);
-            let shown = (units.len() + usize::from(ended)) * size;
-            let bytes = read.get(..shown).unwrap_or_default().to_vec();
-            // Behind a text without its end: more of it, or memory that cannot be read.
-            let cut = found.absent.filter(|_| !ended);
-            if bytes.is_empty() {
-                let Some(absent) = cut else {
-                    return Err(self.past_the_end());
-                };
-                self.absent(&absent, size as u64, sink)?;
-                continue;
             }
-            let mut text = gdb::text(&units, self.unit.bytes());
-            if !ended && cut.is_none() {
-                text.push_str("...");
+            ExaminedContent::Text { bytes, source, end } => {
+                let characters = self.raws(&bytes).into_iter().take_while(|&raw| raw != 0);
+                let text = gdb::text(&characters.collect::<Vec<u64>>(), self.unit.bytes());
+                let more = if end == TextEnd::Longer { "..." } else { "" };
+                let row = MemoryRow { values: vec![format!("{text}{more}")], ..read(bytes, source, empty) };
+                match end {
+                    TextEnd::Absent(absent) => MemoryRow {
+                        unread: unread(&absent),
+                        cut_by: Some(absent.states.likeliest()),
+                        why: why("cut_by", &absent),
+                        ..row
+                    },
+                    TextEnd::Zero | TextEnd::Longer => row,
+                }
             }
-            let memory = MemoryRow {
-                values: vec![text],
-                unread: cut.as_ref().and_then(unread),
-                cut_by: cut.as_ref().map(|absent| absent.states.likeliest()),
-                why: cut.as_ref().map_or_else(Why::default, |absent| why("cut_by", absent)),
-                ..self.row(&bytes, found.source)
-            };
-            self.last = Some(self.next);
-            self.go_on(bytes.len() as u64);
-            sink.emit(&memory)?;
+            ExaminedContent::Absent(absent) => MemoryRow {
+                state: absent.states.likeliest(),
+                kind: absent.kind,
+                unread: unread(&absent),
+                why: why("state", &absent),
+                ..empty
+            },
+            ExaminedContent::PastTheEnd => {
+                let message = format!("a read at {address} would pass 2^64-1");
+                return Err(Error::Refused { message, hint: None });
+            }
+        })
+    }
+
+    /// The units as numbers.
+    fn raws(self, bytes: &[u8]) -> Vec<u64> {
+        bytes.chunks(self.unit.bytes().into()).map(|unit| self.layout.number(unit)).collect()
+    }
+
+    /// The symbols at addresses that memory holds.
+    fn symbols(self, raws: &[u64], symbols: &TargetSymbols<'_>) -> Vec<Option<SymbolBrief>> {
+        match self.format {
+            Format::Address => raws.iter().map(|&raw| translate::brief(symbols, VirtualAddress::new(raw))).collect(),
+            _ => Vec::new(),
         }
-        Ok(())
     }
 }
 
-/// The result of a read from several sources.
-struct ReadOn {
-    /// How many.
-    read: usize,
-    /// The weakest of their sources.
-    source: ByteSource,
-    /// Why the read ended early.
-    absent: Option<Absent>,
+/// A row with these bytes, without values so far.
+fn read(bytes: Vec<u8>, source: ByteSource, row: MemoryRow) -> MemoryRow {
+    MemoryRow {
+        bytes: Some(HexString(bytes)),
+        source: Some(source.word()),
+        faulted: matches!(source, ByteSource::Faulted(_)),
+        state: source.state(),
+        ..row
+    }
 }
 
 /// Why pages that are present were not read.

@@ -6,20 +6,19 @@ pub(super) use records::Telescope;
 
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, translate};
 use crate::eval;
-use crate::inspect::{Absent, AddressSpace, ByteSource, Contents};
-use crate::kernel::{AddressRange, State, VirtualAddress};
+use crate::inspect::ByteSource;
+use crate::inspect::chains::{Chain, ChainLink, Chains};
+use crate::kernel::VirtualAddress;
 use crate::lang::parser::{Parsed, Tokens, address, number};
 use crate::lang::{Expression, Spanned};
-use crate::process::{self, Target};
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::gdb;
-use crate::report::{Hex, Reason, Shape, Why};
-use crate::symbol::{self, Symbols};
+use crate::report::{Hex, Shape};
+use crate::symbol::TargetSymbols;
 use nom::Parser;
 use nom::combinator::opt;
 use records::Link;
-use std::cell::RefCell;
 use std::fmt::{self, Formatter};
 
 /// `telescope ADDRESS [N]`
@@ -73,7 +72,8 @@ that is neither resident nor in the page cache (marked: file). Nothing is faulte
         }
         let target = context.target()?;
         let first = eval::address(written, context.state)?;
-        let chains = Chains::of(&target, &context.state.symbols)?;
+        let chains = Chains::of(&target)?.within(context.sink.budget());
+        let symbols = context.state.symbols.on_demand(&target);
         let space = chains.space_at(first)?;
         if space.region(first).is_none() {
             return Err(super::region::unmapped(written.at, first, &space)?);
@@ -88,8 +88,8 @@ that is neither resident nor in the page cache (marked: file). Nothing is faulte
             let Some(behind) = next.checked_add(size) else {
                 break;
             };
-            let row = chains.row(next, next.get().saturating_sub(first.get()))?;
-            context.sink.emit(&row)?;
+            let offset = next.get().saturating_sub(first.get());
+            context.sink.emit(&row(next, offset, chains.follow(next)?, &symbols))?;
             context.state.last_address = Some(next);
             next = behind;
         }
@@ -100,201 +100,36 @@ that is neither resident nor in the page cache (marked: file). Nothing is faulte
 /// The default number of rows.
 const ROWS: u64 = 8;
 
-/// How many addresses of a chain are followed.
-const DEEPEST: usize = 8;
-
-/// The most bytes of a text.
-const LONGEST_TEXT: usize = 64;
-
-/// The fewest characters of a text; fewer are taken for a number.
-const SHORTEST_TEXT: usize = 4;
-
-/// Follows addresses.
-struct Chains<'a> {
-    target: &'a Target,
-    /// All regions, or those that were needed so far.
-    spaces: RefCell<Vec<AddressSpace>>,
-    symbols: symbol::TargetSymbols<'a>,
-}
-
-impl<'a> Chains<'a> {
-    fn of(target: &'a Target, symbols: &'a Symbols) -> Result<Self, Error> {
-        let has_query = target.process.query_region_at(VirtualAddress::new(0))?.is_some();
-        let whole = if has_query { None } else { Some(AddressSpace::of(target)?) };
-        Ok(Chains { target, spaces: RefCell::new(whole.into_iter().collect()), symbols: symbols.on_demand(target) })
-    }
-
-    /// The regions, as far as they are known, with the one that holds `address`, if there is one.
-    fn space_at(&self, address: VirtualAddress) -> Result<AddressSpace, Error> {
-        let mut spaces = self.spaces.borrow_mut();
-        let known = spaces.iter().find(|space| space.is_complete() || space.region(address).is_some());
-        if let Some(known) = known {
-            return Ok(known.clone());
-        }
-        let space = AddressSpace::at(self.target, address)?;
-        if space.region(address).is_some() {
-            spaces.push(space.clone());
-        }
-        Ok(space)
-    }
-
-    fn row(&self, address: VirtualAddress, offset: u64) -> Result<Telescope, Error> {
-        let first = self.word(address)?;
-        let mut chain: Vec<Link> = Vec::new();
-        let mut last = first.value;
-        let ends = loop {
-            let Some(raw) = last else {
-                break "unread";
-            };
-            let pointed = VirtualAddress::new(raw);
-            let space = self.space_at(pointed)?;
-            let Some(viewed) = space.region(pointed) else {
-                break "value";
-            };
-            if pointed == address || chain.iter().any(|link| link.address == pointed) {
-                break "cycle";
-            }
-            if chain.len() == DEEPEST {
-                break "depth";
-            }
-            let word = match self.word(pointed) {
-                Err(error @ Error::Target(process::Error::NotAvailable { .. })) => {
-                    self.missing(&space, pointed, &error)?
-                }
-                word => word?,
-            };
-            let is_address = match word.value.map(VirtualAddress::new) {
-                Some(there) => self.space_at(there)?.region(there).is_some(),
-                None => false,
-            };
-            let text = if is_address || word.value.is_none() && word.source.is_none() && word.state.is_none() {
-                None
-            } else {
-                self.text(pointed)?
-            };
-            last = word.value;
-            let is_text = text.is_some();
-            let (text, source) = match text {
-                Some((text, source)) => (Some(text), Some(source)),
-                None => (None, word.source),
-            };
-            chain.push(Link {
-                address: pointed,
-                region: (&viewed.region).into(),
-                symbol: translate::brief(&self.symbols, pointed),
-                state: word.state,
-                source: source.map(ByteSource::word),
-                value: word.value.map(Hex),
-                text,
-                why: word.why,
-            });
-            if is_text {
-                break "text";
-            }
-        };
-        Ok(Telescope {
-            address,
-            offset,
-            symbol: translate::brief(&self.symbols, address),
-            value: first.value.map(Hex),
-            state: first.state,
-            source: first.source.map(ByteSource::word),
-            chain,
-            ends,
-            why: first.why,
-        })
-    }
-
-    /// A word that a capture or a core file lacks.
-    fn missing(&self, space: &AddressSpace, address: VirtualAddress, error: &Error) -> Result<MemoryWord, Error> {
-        let has_state = self.target.process.has_page_map();
-        let state = if has_state { Some(space.detail(address)?.page.state()) } else { None };
-        let mut why = Why::default();
-        why.note("source", &Reason::NotInFile(error.message()));
-        Ok(MemoryWord { value: None, state, source: None, why })
-    }
-
-    /// The word at an address, if its pages are resident or in the page cache.
-    fn word(&self, address: VirtualAddress) -> Result<MemoryWord, Error> {
-        let layout = self.target.process.layout();
-        let mut word = vec![0; layout.pointer_bytes.into()];
-        let read = self.read(address, &mut word)?;
-        let value = (read.count == word.len()).then(|| layout.number(&word));
-        Ok(match (read.absent, read.source) {
-            (None, Some(source)) => {
-                MemoryWord { value, state: Some(source.state()), source: Some(source), why: Why::default() }
-            }
-            (Some(absent), _) => MemoryWord {
-                value: None,
-                state: Some(absent.states.likeliest()),
-                source: None,
-                why: absent.why("state", "source"),
-            },
-            // The word would pass the last address.
-            (None, None) => MemoryWord { value: None, state: Some(State::Unmapped), source: None, why: Why::default() },
-        })
-    }
-
-    /// Reads as many bytes as can be read.
-    fn read(&self, address: VirtualAddress, into: &mut [u8]) -> Result<PartialRead, Error> {
-        let mut read = PartialRead { count: 0, source: None, absent: None };
-        while let Some(rest) = into.get_mut(read.count..).filter(|rest| !rest.is_empty()) {
-            let from = address.checked_add(read.count as u64);
-            let wanted = from.and_then(|from| AddressRange::of_length(from, rest.len() as u64));
-            let Some(wanted) = wanted else {
-                break;
-            };
-            match self.space_at(wanted.start())?.contents(wanted, rest, false)? {
-                Contents::Bytes { count, source } => {
-                    read.count += count;
-                    read.source = Some(read.source.map_or(source, |before| before.weaker(source)));
-                }
-                Contents::Absent(absent) => {
-                    read.absent = Some(absent);
-                    break;
-                }
-            }
-        }
-        Ok(read)
-    }
-
-    /// The text at an address, if there is one: printable characters, up to a zero or the limit.
-    fn text(&self, address: VirtualAddress) -> Result<Option<(String, ByteSource)>, Error> {
-        let mut bytes = [0; LONGEST_TEXT];
-        let read = self.read(address, &mut bytes)?;
-        let bytes = bytes.get(..read.count).unwrap_or_default();
-        let end = memchr::memchr(0, bytes);
-        let text = bytes.get(..end.unwrap_or(read.count)).unwrap_or_default();
-        let shows = |&byte: &u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | 0x80..);
-        let is_text = text.len() >= SHORTEST_TEXT
-            && text.iter().all(shows)
-            && std::str::from_utf8(text).is_ok_and(|text| !text.chars().any(char::is_control) || text.is_ascii());
-        let Some(source) = read.source.filter(|_| is_text) else {
-            return Ok(None);
-        };
-        let units: Vec<u64> = text.iter().map(|&byte| byte.into()).collect();
-        let more = if end.is_none() { "..." } else { "" };
-        let text = format!("{}{more}", gdb::text(&units, 1));
-        Ok(Some((text, source)))
+/// The record of a word, `offset` bytes after the first.
+fn row(address: VirtualAddress, offset: u64, chain: Chain, symbols: &TargetSymbols<'_>) -> Telescope {
+    let Chain { word, links, end, .. } = chain;
+    Telescope {
+        address,
+        offset,
+        symbol: translate::brief(symbols, address),
+        value: word.value.map(Hex),
+        state: word.state,
+        source: word.source.map(ByteSource::word),
+        chain: links.into_iter().map(|link| self::link(link, symbols)).collect(),
+        ends: end.word(),
+        why: word.why,
     }
 }
 
-/// The result of a read.
-struct PartialRead {
-    count: usize,
-    /// The weakest source of the bytes; `None` without bytes.
-    source: Option<ByteSource>,
-    /// Why the read ended early.
-    absent: Option<Absent>,
-}
-
-/// A word of memory.
-struct MemoryWord {
-    value: Option<u64>,
-    /// The state of its page, or of the first page that was not read; `None` in a core file without a page map.
-    state: Option<State>,
-    /// Its source; `None` if it was not read.
-    source: Option<ByteSource>,
-    /// Why it was not read, and why the state is uncertain.
-    why: Why,
+fn link(link: ChainLink, symbols: &TargetSymbols<'_>) -> Link {
+    let ChainLink { address, region, word, text, .. } = link;
+    let source = text.as_ref().map(|text| text.source).or(word.source);
+    Link {
+        address,
+        region: (&region).into(),
+        symbol: translate::brief(symbols, address),
+        state: word.state,
+        source: source.map(ByteSource::word),
+        value: word.value.map(Hex),
+        text: text.map(|text| {
+            let units: Vec<u64> = text.bytes.iter().map(|&byte| byte.into()).collect();
+            format!("{}{}", gdb::text(&units, 1), if text.is_cut { "..." } else { "" })
+        }),
+        why: word.why,
+    }
 }

@@ -1,44 +1,51 @@
-//! `x/-NFU`: finds where the units or texts before an address begin.
+//! Where the units or texts before an address begin.
 
-use super::super::Error;
-use super::rows::{Examination, LONGEST_TEXT};
-use crate::inspect::Contents;
+use super::super::Result;
+use super::super::contents::Contents;
+use super::{Examination, ExaminedShape, LONGEST_TEXT};
 use crate::kernel::{AddressRange, VirtualAddress};
-use crate::lang::Format;
 
 /// The most pages that are read at a time for long or many texts: it bounds the memory.
 const MOST_PAGES: u64 = 16;
 
 /// The units or texts before an address.
-pub(super) struct Before {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Before {
     /// Where the first of them begins.
-    pub(super) start: VirtualAddress,
+    pub start: VirtualAddress,
     /// How many there are: fewer than wanted if memory cannot be read.
-    pub(super) count: u64,
-    /// Where the next `x` continues, forward or backward.
-    pub(super) next: VirtualAddress,
+    pub count: u64,
+    /// Where to continue, forward or backward.
+    pub next: VirtualAddress,
 }
 
-impl Examination<'_> {
-    /// Finds so many units or texts before the next address.
-    pub(super) fn before(&mut self, count: u64) -> Result<Before, Error> {
-        if self.format == Format::Text {
-            return self.texts_before(count);
+impl Examination {
+    /// Goes back by its units or texts, so that the next row is the first of those before the next address. `None` if
+    /// units would begin below address 0.
+    ///
+    /// # Errors
+    /// Those of [`Examination::next`].
+    pub fn go_back(&mut self) -> Result<Option<Before>> {
+        let before = match self.shape {
+            ExaminedShape::Texts { .. } => Some(self.texts_before(self.left)?),
+            ExaminedShape::Units { bytes, .. } => {
+                let bytes = self.left.checked_mul(bytes.into());
+                let start = bytes.and_then(|bytes| self.next.checked_sub(bytes));
+                start.map(|start| Before { start, count: self.left, next: start })
+            }
+        };
+        if let Some(before) = before {
+            (self.next, self.left) = (before.start, before.count);
         }
-        let bytes = count.checked_mul(self.unit.bytes().into());
-        let start = bytes.and_then(|bytes| self.next.get().checked_sub(bytes));
-        let start = VirtualAddress::new(start.ok_or_else(|| Error::Refused {
-            message: format!("so many units before {} would begin below address 0", self.next),
-            hint: None,
-        })?);
-        Ok(Before { start, count, next: start })
+        Ok(before)
     }
 
     /// As gdb counts: a text begins behind the zero of the text before, or where a longer one is cut. For an address
     /// right behind a zero, the text there counts as the first, if it can be read. Unreadable memory counts as the last
     /// one.
-    fn texts_before(&mut self, count: u64) -> Result<Before, Error> {
-        let size = u64::from(self.unit.bytes());
+    fn texts_before(&mut self, count: u64) -> Result<Before> {
+        let size = u64::from(self.shape.unit());
         let end = self.next;
         let mut at = end;
         let mut start = end;
@@ -47,6 +54,7 @@ impl Examination<'_> {
         let mut characters = 0;
         let mut pages = 1;
         while left > 0 {
+            self.budget.look()?;
             let tail = self.tail(at, pages)?;
             let units = tail.bytes.rchunks_exact(size as usize);
             for (unit, behind) in units.zip(std::iter::successors(Some(at.get()), |behind| behind.checked_sub(size))) {
@@ -88,8 +96,8 @@ impl Examination<'_> {
     }
 
     /// Whether a character at `address` can be read.
-    fn is_there(&mut self, address: VirtualAddress) -> Result<bool, Error> {
-        let size = self.unit.bytes();
+    fn is_there(&mut self, address: VirtualAddress) -> Result<bool> {
+        let size = self.shape.unit();
         let Some(range) = AddressRange::of_length(address, size.into()) else {
             return Ok(false);
         };
@@ -99,9 +107,9 @@ impl Examination<'_> {
     }
 
     /// The readable characters before `at`, from at most so many pages.
-    fn tail(&mut self, at: VirtualAddress, pages: u64) -> Result<Tail, Error> {
-        let size = u64::from(self.unit.bytes());
-        let page = self.space().page();
+    fn tail(&mut self, at: VirtualAddress, pages: u64) -> Result<Tail> {
+        let size = u64::from(self.shape.unit());
+        let page = self.space.page();
         // --fault must not fault in pages that may not be needed.
         let pages = if self.may_fault { 1 } else { pages };
         let below = page.floor(VirtualAddress::new(at.get().saturating_sub(1)));
@@ -120,7 +128,7 @@ impl Examination<'_> {
 
     /// Reads the readable bytes of `range`, each to its place. Returns the end of the last unreadable part, and whether
     /// all could be read.
-    fn read_range(&mut self, range: AddressRange, into: &mut [u8]) -> Result<(VirtualAddress, bool), Error> {
+    fn read_range(&mut self, range: AddressRange, into: &mut [u8]) -> Result<(VirtualAddress, bool)> {
         let (mut behind, mut is_whole) = (range.start(), true);
         let mut at = range.start();
         while let Some(rest) = AddressRange::new(at, range.end()) {
@@ -139,22 +147,22 @@ impl Examination<'_> {
 
     /// Where the unreadable memory that ends at `end` begins: its region, or the gap between regions, if none of it can
     /// be read; otherwise the page.
-    fn unread_before(&self, end: VirtualAddress) -> Result<VirtualAddress, Error> {
+    fn unread_before(&self, end: VirtualAddress) -> Result<VirtualAddress> {
         let last = VirtualAddress::new(end.get().saturating_sub(1));
-        let lowest = match self.space().region(last) {
+        let lowest = match self.space.region(last) {
             Some(viewed) => viewed.range().start(),
             None => {
-                let regions = self.space().regions().iter();
+                let regions = self.space.regions().iter();
                 let below = regions.map(|viewed| viewed.range().end());
                 let below = below.filter(|&below| below <= last).max();
                 below.unwrap_or(VirtualAddress::new(0))
             }
         };
-        let page = self.space().page().floor(last);
+        let page = self.space.page().floor(last);
         let Some(range) = AddressRange::new(lowest, end) else {
             return Ok(page);
         };
-        Ok(match self.space().contents(range, &mut [0], false)? {
+        Ok(match self.space.contents(range, &mut [0], false)? {
             Contents::Absent(absent) if absent.range == range => lowest,
             _ => page,
         })

@@ -38,7 +38,6 @@ mod named_pages;
 mod patched;
 mod pins;
 mod pointers;
-mod populated_rows;
 mod print;
 mod printf;
 mod process;

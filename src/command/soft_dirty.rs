@@ -5,8 +5,8 @@ use super::snapshot::seconds;
 use super::walk::Walk;
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, Resume, example};
 use crate::eval;
-use crate::inspect::{AddressSpace, Evidence, Filter, Question, no_scan};
-use crate::kernel::{Kind, Name, PageFact};
+use crate::inspect::{AddressSpace, Filter, SoftDirtyCounts};
+use crate::kernel::{Name, PageFact};
 use crate::lang::display::word_if;
 use crate::lang::parser::{Parsed, Tokens, end_of_text, option, range, word};
 use crate::lang::{self, Expression, PageField, Span, Spanned};
@@ -204,35 +204,13 @@ fn count_marked(context: &mut Context, target: &Target) -> Result<SoftDirtyRepor
     let filter = filter.and(writable);
     let filter = Spanned::new(filter, Span::default());
     let filter: Filter = eval::page_filter(&filter, &space, context.state)?;
-    let need = space.obtainable(Evidence::KINDS | Evidence::HUGE);
-    let identity = target.process.identity();
-    let mut marked = SoftDirtyReport { pid: identity.pid, process: identity.name, pages: 0, huge: Ok(0), hugetlb: 0 };
-    let question = Question::of_kept(&filter, need);
-    let spans = space.spans();
-    let ended = rows::sweep(&space, &spans, question, context.sink, |sweep, sink| {
-        while let Some(kept) = sweep.next(sink)? {
-            for page in kept.pages {
-                if page.kind == Some(Kind::Hugetlb) {
-                    marked.hugetlb += page.pages;
-                } else if page.entry.is_present() {
-                    marked.pages += page.pages;
-                    if page.huge == Some(true)
-                        && let Ok(huge) = &mut marked.huge
-                    {
-                        *huge += page.pages;
-                    }
-                }
-            }
-        }
-        Ok(())
-    })?;
-    if let Some(stopped) = ended.stopped {
+    let mut counting = space.soft_dirty_pages(&filter)?.within(context.sink.budget());
+    if let Some(stopped) = rows::pull(context.sink, "pages", || counting.next(), |(), _| Ok(()))? {
         return Err(stopped.into());
     }
-    if !need.contains(Evidence::HUGE) {
-        marked.huge = Err(no_scan());
-    }
-    Ok(marked)
+    let SoftDirtyCounts { pages, huge, hugetlb, .. } = counting.finish();
+    let identity = target.process.identity();
+    Ok(SoftDirtyReport { pid: identity.pid, process: identity.name, pages, huge, hugetlb })
 }
 
 /// The records that no other command emits.

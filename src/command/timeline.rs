@@ -1,9 +1,8 @@
 //! `as timeline` of `watch` and `compare`: what each sample shows of each page or stretch of pages.
 
 use super::map::mark;
-use super::populated_rows::{self, PopulatedRow, RegionPart};
 use super::snapshot::seconds;
-use crate::inspect::{AddressSpace, Change, Chunk};
+use crate::inspect::{self, AddressSpace, Change, Chunk, PopulatedRow, RegionPart};
 use crate::kernel::{AddressRange, PageSize};
 use crate::render::Sink;
 use crate::render::marks::{CountedPages, PageShare, PictureCell};
@@ -85,7 +84,7 @@ impl TimelineBuilder {
         // Rows by address would show a region of gigabytes in as many rows as a library.
         if is_first
             && parts.len() > room
-            && let Some(rows) = populated_rows::rows(space, &parts, room)
+            && let Some(rows) = inspect::divided(space, &parts, room)
         {
             self.left_out = 0;
             for PopulatedRow { range, parts, pages } in rows {

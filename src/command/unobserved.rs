@@ -1,7 +1,7 @@
 //! The changes that neither samples nor snapshots show, with the reasons.
 
 use super::Error;
-use crate::inspect::{self, AddressSpace, Evidence, Page, ViewedRegion, Watcher};
+use crate::inspect::{self, AddressSpace, Evidence, Watcher};
 use crate::kernel::AddressRange;
 use crate::process::Target;
 use crate::render::Sink;
@@ -39,24 +39,11 @@ pub(super) fn copies_elsewhere(
     if wanted.contains(Evidence::COUNTS) || space.availability().frames.is_err() {
         return Ok(None);
     }
-    let permissions = |viewed: &ViewedRegion| viewed.region.permissions;
-    let is_private = |viewed: &&ViewedRegion| permissions(viewed).write && !permissions(viewed).shared;
-    let private: Vec<AddressRange> = space.regions().iter().filter(is_private).map(ViewedRegion::range).collect();
-    let private: Vec<AddressRange> = ranges.iter().flat_map(|range| range.within(&private)).collect();
-    let is_shared = |page: &Page| {
-        let entry = page.entry;
-        entry.is_present() && !entry.is_file_or_shared() && !entry.is_exclusive() && !page.is_zero()
-    };
-    let need = Evidence::ENTRIES | space.obtainable(Evidence::KINDS);
-    let mut pages = space.pages(&private, need).within(sink.budget());
-    loop {
-        match pages.next() {
-            Ok(Some(chunk)) if !chunk.pages().any(|page| is_shared(&page)) => {}
-            Ok(Some(_)) => break,
-            // That the process has gone, the first sample reports.
-            Ok(None) | Err(inspect::Error::Exited | inspect::Error::Executed) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        }
+    match space.shares_private_memory(ranges, sink.budget()) {
+        Ok(true) => {}
+        // That the process has gone, the first sample reports.
+        Ok(false) | Err(inspect::Error::Exited | inspect::Error::Executed) => return Ok(None),
+        Err(error) => return Err(error.into()),
     }
     Ok(Some(Blind {
         kind: EventKind::CopiedOnWrite,

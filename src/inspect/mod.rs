@@ -77,8 +77,12 @@ mod page;
 #[cfg(feature = "symbols")]
 pub mod patches;
 pub mod pins;
+#[cfg(feature = "cli")]
+mod populated_rows;
 mod region;
 mod rows;
+mod shared_copies;
+mod soft_dirty;
 mod states;
 mod stats;
 mod sweep;
@@ -119,10 +123,13 @@ pub(crate) use memory::{ResidentMemory, has_memory, is_resident};
 pub use movable::movable;
 pub use outcome::{Access, OwnerUnknown};
 pub use page::{Evidence, InZone, Page};
+#[cfg(feature = "cli")]
+pub(crate) use populated_rows::{PopulatedRow, RegionPart, divided};
 pub use region::ViewedRegion;
 pub use rows::{
     Group, GroupKeys, Groups, Neighbours, PageRow, PageRows, PhysicalRun, PhysicalRuns, StateCounts, Totals,
 };
+pub use soft_dirty::{SoftDirtyCounts, SoftDirtyPages};
 #[cfg(all(test, feature = "cli"))]
 pub(crate) use states::HiddenEntry;
 pub use states::{StateSet, Uncertainty};

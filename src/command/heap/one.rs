@@ -1,10 +1,11 @@
 //! The heaps of one process.
 
+use super::super::rows::pull;
 use super::super::{Context, Error};
 use super::others::{self, OtherAllocator};
 use super::records::HeapSummary;
 use crate::inspect::heap::{HeapArena, HeapSearch, MappedChunks, anonymous, resident};
-use crate::inspect::{AddressSpace, has_memory};
+use crate::inspect::{AddressSpace, Step, has_memory};
 use crate::process::Target;
 
 /// The most chunks and bins that are looked at. Ctrl-C ends a search long before.
@@ -24,9 +25,13 @@ pub(super) fn heaps(target: &Target, context: &mut Context) -> Result<(HeapSumma
     let unsearched = search.unsearched();
     let all = search.left();
     let mut arenas = Vec::new();
-    while let Some(arena) = search.next()? {
+    let next = || Ok(search.next()?.map(Step::Found));
+    let stopped = pull(context.sink, "arenas", next, |arena, sink| {
         arenas.push(arena);
-        context.sink.progress(arenas.len() as u64, all as u64, "arenas")?;
+        Ok(sink.progress(arenas.len() as u64, all as u64, "arenas")?)
+    })?;
+    if let Some(stopped) = stopped {
+        return Err(stopped.into());
     }
     let mapped = MappedChunks::of(&space, budget.clone())?;
     let allocators = others::found(context, target, &space)?;

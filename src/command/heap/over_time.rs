@@ -1,11 +1,12 @@
 //! `heap every 1s`: how the heap grows. A leak grows what is in use, and fragmentation what is free.
 
 use super::one::heaps;
-use super::records::SizeRow;
+use super::records::{HeapSummary, SizeRow};
 use crate::command::rows::{RowLimit, keep_shown, note_hidden_rows};
 use crate::command::schedule::{SamplesEnd, Schedule};
 use crate::command::snapshot::seconds;
 use crate::command::{Context, Error, Outcome};
+use crate::inspect::heap::HeapArena;
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, Table, amount, change, unknown};
 use crate::render::text::Text;
@@ -73,11 +74,7 @@ pub(super) fn run(
     let target = context.target()?;
     let mut schedule = Schedule::new(every.unwrap_or(USUAL), &target.process)?;
     let began = Instant::now();
-    let mut samples = 0_u64;
-    // Of the samples in which all arenas were walked: the first, and the last of those after it.
-    let (mut first, mut last) = (None, None);
-    // Bytes of large chunks in the first sample and in the last.
-    let mut mapped: Option<(u64, u64)> = None;
+    let mut samples = Samples::default();
     let mut gone = None;
     let reason = loop {
         let time = seconds(SystemTime::now());
@@ -85,28 +82,13 @@ pub(super) fn run(
             Ok(found) => found,
             Err(error @ Error::Stopped(_)) => break SamplesEnd::of_error(error, context.sink)?,
             // The process went, or runs another program: the samples so far stand.
-            Err(error) if error.status() == 3 && samples > 0 => {
+            Err(error) if error.status() == 3 && samples.count > 0 => {
                 gone = Some(error);
                 break SamplesEnd::Exited;
             }
             Err(error) => return Err(error),
         };
-        samples += 1;
-        mapped = Some((mapped.map_or(summary.mapped, |(first, _)| first), summary.mapped));
-        if summary.incomplete == 0 {
-            let sizes = Some(SizeRow::all(&arenas));
-            *(if first.is_none() { &mut first } else { &mut last }) = sizes;
-        }
-        let sample = HeapSample {
-            time,
-            resident: summary.resident,
-            in_use: summary.in_use,
-            free: summary.free,
-            between: summary.between,
-            trim: summary.trim,
-            mapped: summary.mapped,
-            incomplete: summary.incomplete,
-        };
+        let sample = samples.add(time, summary, &arenas);
         if let Err(stopped) = context.sink.emit(&sample) {
             break SamplesEnd::of_error(stopped.into(), context.sink)?;
         }
@@ -117,17 +99,58 @@ pub(super) fn run(
             break SamplesEnd::of_error(stopped.into(), context.sink)?;
         }
     };
-    match (first, last) {
-        (Some(first), Some(last)) => show_growth(&first, &last, cut, context)?,
-        _ => context.sink.note("growth is unknown: fewer than two samples have all arenas")?,
-    }
-    if let Some((before, now)) = mapped.filter(|(before, now)| before != now) {
-        context.sink.note(format!("large chunks, which are mappings of their own: {}", difference(before, now)))?;
-    }
-    if schedule.missed > 0 {
-        context.sink.note(format!("{samples} samples of the {} that were due", samples + schedule.missed))?;
-    }
+    samples.show(schedule.missed, cut, context)?;
     gone.map_or_else(|| reason.outcome(false), Err)
+}
+
+/// What was sampled.
+#[derive(Default)]
+struct Samples {
+    count: u64,
+    /// Of the samples in which all arenas were walked: the first, and the last of those after it.
+    first: Option<Sizes>,
+    last: Option<Sizes>,
+    /// Bytes of large chunks in the first sample and in the last.
+    mapped: Option<(u64, u64)>,
+}
+
+impl Samples {
+    /// Takes the next sample. Returns its record.
+    fn add(&mut self, time: f64, summary: HeapSummary, arenas: &[HeapArena]) -> HeapSample {
+        self.count += 1;
+        self.mapped = Some((self.mapped.map_or(summary.mapped, |(first, _)| first), summary.mapped));
+        if summary.incomplete == 0 {
+            let sizes = Some(SizeRow::all(arenas));
+            *(if self.first.is_none() { &mut self.first } else { &mut self.last }) = sizes;
+        }
+        HeapSample {
+            time,
+            resident: summary.resident,
+            in_use: summary.in_use,
+            free: summary.free,
+            between: summary.between,
+            trim: summary.trim,
+            mapped: summary.mapped,
+            incomplete: summary.incomplete,
+        }
+    }
+
+    /// Shows what changed between the first and the last.
+    fn show(&self, missed: u64, cut: Option<RowLimit>, context: &mut Context) -> Result<(), Error> {
+        match (&self.first, &self.last) {
+            (Some(first), Some(last)) => show_growth(first, last, cut, context)?,
+            _ => context.sink.note("growth is unknown: fewer than two samples have all arenas")?,
+        }
+        if let Some((before, now)) = self.mapped.filter(|(before, now)| before != now) {
+            let difference = difference(before, now);
+            context.sink.note(format!("large chunks, which are mappings of their own: {difference}"))?;
+        }
+        if missed > 0 {
+            let due = self.count + missed;
+            context.sink.note(format!("{} samples of the {due} that were due", self.count))?;
+        }
+        Ok(())
+    }
 }
 
 /// The classes that changed, those that changed most in use first.

@@ -3,12 +3,12 @@
 pub(super) mod records;
 
 use super::pointers::hint_frame;
-use super::rows::{finish, stop_of_sweep};
+use super::rows::{finish, pull};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, ps, translate};
-use crate::eval::{self, Location};
-use crate::inspect::who::{self, EndCause, FrameQuestion, KnownMapping, SearchEvent, SearchSummary};
+use crate::eval::{self, Location, Spans};
+use crate::inspect::who::{self, EndCause, FrameQuestion, KnownMapping, SearchSummary};
 use crate::inspect::{AddressSpace, frame_words, kernel_record};
-use crate::kernel::{Device, FrameNumber, Kind, Name, Region, State, VirtualAddress};
+use crate::kernel::{Device, FrameNumber, Kind, Name, PageSize, Region, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, after, count};
 use crate::lang::{Count, Expression, Spanned, display};
 use crate::process::Machine;
@@ -98,64 +98,45 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
             return Err(Error::nothing_wanted("limit"));
         }
         let machine = context.state.machine().clone();
-        let page = machine.page();
-        // The offset in the page is kept too.
-        let (question, offset, spans) = match eval::location(place, context.state)? {
-            Location::Frame(frame) => (by_frame(context, frame), 0, None),
-            Location::Physical(physical) => {
-                let question = by_frame(context, physical.frame(page));
-                (question, physical.offset(page), None)
-            }
-            Location::Address(address, spans) => {
-                let question = by_address(context, place, address)?;
-                (question, page.offset(address), spans)
-            }
-        };
+        let (question, offset, spans) = question(context, place, machine.page())?;
         context.state.last_address = None;
         let question = FrameQuestion { limit, ..question };
-        let mut listener = Listener {
-            target: question.near,
-            last: None,
-            own: machine.own_number().ok().flatten(),
-            own_mappings: 0,
-            named: BTreeSet::new(),
-            symbols: &context.state.symbols,
-            of_files: HashMap::new(),
-            of_relatives: None,
-            offset,
-        };
+        let mut listener = Listener::new(&question, offset, &machine, &context.state.symbols);
         let sink = &mut *context.sink;
         let mut search = who::who(&machine, &question)?.within(sink.budget());
-        let mut pull = || {
-            while let Some(step) = search.next()? {
-                match step {
-                    SearchEvent::Found(mapper) => sink.emit(&listener.row(mapper))?,
-                    SearchEvent::Visited { done, total } => sink.progress(done, total, "processes")?,
-                }
-            }
-            Ok(())
-        };
-        let pulled = pull();
+        let next = || search.next();
+        let stopped = pull(sink, "processes", next, |mapper, sink| Ok(sink.emit(&listener.row(mapper))?));
         let Listener { own, own_mappings, named, last, .. } = listener;
         context.state.last_address = last;
-        let stopped = stop_of_sweep(pulled, sink)?;
-        let answer = search.summary();
+        let stopped = stopped?;
+        let mut summary = summary(search.summary(), &question, &machine);
         let is_target = own.is_some() && question.near == own;
-        let own_mappings = Some(own_mappings).filter(|&own| own > 0 && !is_target);
-        let namesakes = namesakes(named.iter().map(|(name, pid)| (name, *pid)));
-        let mut summary = summary(answer, &question, &machine);
-        summary.words.own_mappings = own_mappings;
+        summary.words.own_mappings = Some(own_mappings).filter(|&own| own > 0 && !is_target);
         let is_unmapped = summary.counts.mappings == 0 && stopped.is_none();
         let record = || kernel_record(&machine, question.frame, &summary.words.flags);
         summary.kernel_record = if is_unmapped { record() } else { None };
-        summary.in_capture = context.state.machine().is_captured();
+        summary.in_capture = machine.is_captured();
         if stopped.is_none() {
-            list(&namesakes, &machine, context.sink)?;
+            let namesakes = namesakes(named.iter().map(|(name, pid)| (name, *pid)));
+            list(&namesakes, &machine, sink)?;
         }
-        finish(&summary, stopped, context.sink)?;
+        finish(&summary, stopped, sink)?;
         eval::note_first_page("who", place, spans.as_ref(), context.state);
         Ok(Flow::Done)
     }
+}
+
+/// The question, the offset of the place in its page, and the range that the place is the start of.
+fn question(
+    context: &mut Context,
+    place: &Spanned<Expression>,
+    page: PageSize,
+) -> Result<(FrameQuestion, u64, Option<Spans>), Error> {
+    Ok(match eval::location(place, context.state)? {
+        Location::Frame(frame) => (by_frame(context, frame), 0, None),
+        Location::Physical(physical) => (by_frame(context, physical.frame(page)), physical.offset(page), None),
+        Location::Address(address, spans) => (by_address(context, place, address)?, page.offset(address), spans),
+    })
 }
 
 fn by_frame(context: &Context, frame: FrameNumber) -> FrameQuestion {
@@ -267,7 +248,21 @@ struct Listener<'a> {
     offset: u64,
 }
 
-impl Listener<'_> {
+impl<'a> Listener<'a> {
+    fn new(question: &FrameQuestion, offset: u64, machine: &Machine, symbols: &'a Symbols) -> Self {
+        Listener {
+            target: question.near,
+            last: None,
+            own: machine.own_number().ok().flatten(),
+            own_mappings: 0,
+            named: BTreeSet::new(),
+            symbols,
+            of_files: HashMap::new(),
+            of_relatives: None,
+            offset,
+        }
+    }
+
     fn row(&mut self, mapper: who::Mapper) -> MapperRow {
         let identity = mapper.process.clone();
         let address = VirtualAddress::new(mapper.address.get() + self.offset);

@@ -158,6 +158,14 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     if summary.words.flags.as_ref().is_ok_and(is_shared_memory) {
         prose(lines, Role::Dim, "shared memory: a process that has not touched this page yet is not among them");
     }
+    write_remarks(lines, summary);
+    write_owner(lines, summary);
+    write_moved(lines, summary);
+    write_reasons(lines, summary);
+}
+
+/// What the search could not see, and what changed meanwhile.
+fn write_remarks(lines: &mut Lines, summary: &WhoSummary) {
     let counts = &summary.counts;
     let mut remark = |role, number, noun, what: &str| {
         if number > 0 {
@@ -178,9 +186,6 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     if !summary.lists_all && is_open && mappings_not_found(summary).is_none() {
         prose(lines, Role::Warn, &format!("not searched: processes {}", unlisted(summary)));
     }
-    write_owner(lines, summary);
-    write_moved(lines, summary);
-    write_reasons(lines, summary);
 }
 
 fn write_reasons(lines: &mut Lines, summary: &WhoSummary) {

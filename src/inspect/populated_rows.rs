@@ -1,15 +1,15 @@
 //! Rows of a timeline of many regions, each with about as much populated memory as the others.
 
-use crate::inspect::AddressSpace;
+use super::AddressSpace;
 use crate::kernel::{AddressRange, PageSize};
 use crate::process::Categories;
 
 /// A part of a region, and the number of the region.
-pub(super) type RegionPart = (AddressRange, usize);
+pub type RegionPart = (AddressRange, usize);
 
 /// A row: parts of regions that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PopulatedRow {
+pub struct PopulatedRow {
     pub range: AddressRange,
     pub parts: Vec<RegionPart>,
     /// Populated pages in them.
@@ -21,7 +21,7 @@ type PopulatedPart = (RegionPart, Vec<AddressRange>);
 
 /// Divides `parts`, which are in address order, into at most `most` rows. `None` if nothing is populated, or it cannot
 /// be read: then they are divided by their length.
-pub(super) fn rows(space: &AddressSpace, parts: &[RegionPart], most: usize) -> Option<Vec<PopulatedRow>> {
+pub fn divided(space: &AddressSpace, parts: &[RegionPart], most: usize) -> Option<Vec<PopulatedRow>> {
     let process = &space.target().process;
     let populated = parts.iter().map(|part| {
         let found = process.populated(part.0, Categories::empty());

@@ -217,7 +217,8 @@
 //   `control.rs`; `session` runs them. The texts of `help SUBJECT` are in `subjects/`.
 // - **`state`**: what lasts from line to line: target, variables, kept values, settings.
 // - **`eval`**: evaluates expressions and ranges, and turns filters into `inspect` filters, for a target.
-// - **`inspect`**: the engine: classifies pages, sweeps ranges, adds up, watches. No output, no parsing.
+// - **`inspect`**: the engine: classifies pages, sweeps ranges, adds up, searches, watches. Each question that takes
+//   long is a type that is pulled, with a budget. No output, no parsing.
 // - **`symbol`**: symbols and source lines, from the ELF files behind regions and their debug files. It reads them
 //   only when a command needs them. Why a file gives none is in `symbol/reason.rs`.
 // - **`process`**: the decoded target: a process, its machine, the files behind its regions. Only this room gets
@@ -259,7 +260,7 @@
 //   needs in `inspect/fact/`, and the rule of its type (`integer<page>`, …) in `grammar/language.ebnf`. Words that name
 //   a state or a kind are in `kernel/page.rs`, those that name a flag in `kernel/page_flags.rs`. Of regions:
 //   `lang/field.rs` and `eval/filter/region_field.rs`.
-// - A sentence of `explain`: `render/text/explanation.rs`. Which effects it predicts is decided in `inspect/explain.rs`
+// - A sentence of `explain`: `render/text/explanation.rs`. Which effects it predicts is decided in `inspect/explain/`
 //   and `inspect/outcome/`. Sentences about states and kinds, for all commands: `kernel/page.rs`. Of `explain huge`:
 //   `command/explain/huge_records.rs`.
 // - The text of `help`: `ABOUT` in the file of its command; of other subjects: `command/subjects/`. Exit statuses:

@@ -4,7 +4,7 @@ use crate::command::{About, Command, CommandName, Context, Error, Flow, Group, N
 use crate::eval::{Scope, Value};
 use crate::hint::habits::{self, Does};
 use crate::lang::parser::{Parsed, Raw, Tokens, raw};
-use crate::lang::{Expected, ProcessNeed, Spanned, escape, near, spelling_anywhere};
+use crate::lang::{Expected, Language, ProcessNeed, Spanned, escape, near, spelling_anywhere};
 use crate::process::{self, Target};
 use crate::report::TargetReport;
 use nom::Parser;
@@ -178,40 +178,44 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
             let what = format!("{what}; for a capture or a core file: `pmdb -c {asked}`");
             Err(process::Error::no_such_process(what).into())
         }
-        // The same with a word of another program: `pmdb vmmap`.
         Err(process::Error::Gone { what, .. }) => {
-            let (first, rest) = asked.split_once(' ').unwrap_or((asked, ""));
-            let habit = habits::of(asked).filter(|habit| habit.words == asked);
-            let what = match habit.map(|habit| (habit, habit.does)) {
-                Some((habit, Does::Refuse(hint) | Does::Point { hint, .. })) => format!("{what}; {}", habit.hint(hint)),
-                Some((_, Does::Run("source ':tour'", _))) => {
-                    format!("{what}; the tour needs the demonstration: `pmdb demo {asked}`")
-                }
-                Some((_, Does::Run(ours, _))) => {
-                    let process = if language.is_alone(ours, None) { "" } else { "PID " };
-                    format!("{what}; as a command it is {ours}: pmdb {process}{ours}")
-                }
-                None if language.is_alone(first, rest.split(' ').next()) => {
-                    let rest = for_a_shell(rest);
-                    format!("{what}; a command without a process is not quoted as a whole: `pmdb {first} {rest}`")
-                }
-                Some((_, Does::Nothing)) => what,
-                None => match similar(&process::similar_names(asked)) {
-                    similar if !similar.is_empty() => what + &similar,
-                    _ if asked.starts_with(|c: char| c.is_ascii_digit()) => what,
-                    _ => {
-                        let running = names_of_processes();
-                        let words = language.alone().chain(SPECIAL_TARGETS).map(str::to_owned);
-                        match near(asked, words.chain(running)).into_iter().find_map(|name| spelling_anywhere(&name)) {
-                            Some(guess) => format!("{what}; did you mean `{guess}`?"),
-                            None => what,
-                        }
-                    }
-                },
-            };
-            Err(process::Error::no_such_process(what).into())
+            Err(process::Error::no_such_process(what_is_meant(asked, what, language)).into())
         }
         resolved => Ok(resolved?),
+    }
+}
+
+/// That there is no such process, and what the word may mean: a command with its process in one word, a word of another
+/// program (`pmdb vmmap`), or a similar name.
+fn what_is_meant(asked: &str, what: String, language: Language) -> String {
+    let (first, rest) = asked.split_once(' ').unwrap_or((asked, ""));
+    let habit = habits::of(asked).filter(|habit| habit.words == asked);
+    match habit.map(|habit| (habit, habit.does)) {
+        Some((habit, Does::Refuse(hint) | Does::Point { hint, .. })) => format!("{what}; {}", habit.hint(hint)),
+        Some((_, Does::Run("source ':tour'", _))) => {
+            format!("{what}; the tour needs the demonstration: `pmdb demo {asked}`")
+        }
+        Some((_, Does::Run(ours, _))) => {
+            let process = if language.is_alone(ours, None) { "" } else { "PID " };
+            format!("{what}; as a command it is {ours}: pmdb {process}{ours}")
+        }
+        None if language.is_alone(first, rest.split(' ').next()) => {
+            let rest = for_a_shell(rest);
+            format!("{what}; a command without a process is not quoted as a whole: `pmdb {first} {rest}`")
+        }
+        Some((_, Does::Nothing)) => what,
+        None => match similar(&process::similar_names(asked)) {
+            similar if !similar.is_empty() => what + &similar,
+            _ if asked.starts_with(|c: char| c.is_ascii_digit()) => what,
+            _ => {
+                let running = names_of_processes();
+                let words = language.alone().chain(SPECIAL_TARGETS).map(str::to_owned);
+                match near(asked, words.chain(running)).into_iter().find_map(|name| spelling_anywhere(&name)) {
+                    Some(guess) => format!("{what}; did you mean `{guess}`?"),
+                    None => what,
+                }
+            }
+        },
     }
 }
 

@@ -75,71 +75,89 @@ shows this.",
 }
 
 fn capability(finding: Finding) -> Capability {
-    let (name, without) = words(finding.feature);
-    Capability { name, available: finding.available, found: finding.found, without, remedy: finding.remedy }
+    Capability {
+        name: name(finding.feature),
+        available: finding.available,
+        found: finding.found,
+        without: missing_without(finding.feature),
+        remedy: finding.remedy,
+    }
 }
 
-/// The name of a feature, and what is missing without it.
-fn words(feature: Feature) -> (&'static str, &'static str) {
+/// The name of a feature.
+fn name(feature: Feature) -> &'static str {
     match feature {
-        Feature::PageMap => ("page_map", "the pages of a process are unknown"),
-        Feature::OtherUsers => ("other_users", "only processes of this user can be attached to"),
-        Feature::FrameNumbers => (
-            "frame_numbers",
-            "frame numbers, physical addresses and swap slots are hidden, and with them the flags, map counts and cgroups of pages",
-        ),
-        Feature::FrameFlags => (
-            "kpageflags",
-            "the flags of frames are unknown, and with them which pages are merged (ksm), dirty or locked",
-        ),
-        Feature::MapCounts => {
-            ("kpagecount", "map counts are unknown, and with them whether a page of a huge mapping is exclusive")
+        Feature::PageMap => "page_map",
+        Feature::OtherUsers => "other_users",
+        Feature::FrameNumbers => "frame_numbers",
+        Feature::FrameFlags => "kpageflags",
+        Feature::MapCounts => "kpagecount",
+        Feature::ExactMapCounts => "exact_map_counts",
+        Feature::FrameCgroups => "kpagecgroup",
+        Feature::CgroupPaths => "cgroup_paths",
+        Feature::Iomem => "iomem",
+        Feature::MapFiles => "map_files",
+        Feature::Memory => "memory",
+        Feature::Scan => "pagemap_scan",
+        Feature::ScanWriteTracked => "scan_wpallowed",
+        Feature::ScanZero => "scan_zero",
+        Feature::ScanHuge => "scan_huge",
+        Feature::MapsQuery => "procmap_query",
+        Feature::SoftDirty => "soft_dirty",
+        Feature::GuardBit => "guard_bit",
+        Feature::KernelRecords => "kernel_records",
+        Feature::References => "references",
+        Feature::FolioMappings => "folio_mappings",
+        Feature::Owners => "owners",
+        Feature::FolioPins => "folio_pins",
+        Feature::PageTables => "page_tables",
+        Feature::IdleBitmap => "idle_bitmap",
+        Feature::KsmFlag => "ksm_flag",
+        Feature::SwapTypes => "swap_types",
+    }
+}
+
+/// What is missing without a feature.
+fn missing_without(feature: Feature) -> &'static str {
+    match feature {
+        Feature::PageMap => "the pages of a process are unknown",
+        Feature::OtherUsers => "only processes of this user can be attached to",
+        Feature::FrameNumbers => {
+            "frame numbers, physical addresses and swap slots are hidden, and with them the flags, map counts and cgroups of pages"
         }
-        Feature::ExactMapCounts => (
-            "exact_map_counts",
-            "the map count of a page of a large folio is an average over the folio, and marked with ~",
-        ),
-        Feature::FrameCgroups => ("kpagecgroup", "the memory cgroup of a frame is unknown"),
-        Feature::CgroupPaths => ("cgroup_paths", "memory cgroups are shown by inode number only"),
-        Feature::Iomem => ("iomem", "the use of a physical address is unknown"),
-        Feature::MapFiles => {
-            ("map_files", "mapped files are searched by path: one that was deleted or replaced gives no symbols")
+        Feature::FrameFlags => {
+            "the flags of frames are unknown, and with them which pages are merged (ksm), dirty or locked"
         }
-        Feature::Memory => ("memory", "memory cannot be read: no *ADDR, no u8() to f64(), no symbols of the vdso"),
-        Feature::Scan => (
-            "pagemap_scan",
-            "every entry of a range is read, which is slow in sparse regions; only smaps shows pfn_mapped regions",
-        ),
-        Feature::ScanWriteTracked => {
-            ("scan_wpallowed", "regions with write tracking by userfaultfd cannot be distinguished from others")
+        Feature::MapCounts => "map counts are unknown, and with them whether a page of a huge mapping is exclusive",
+        Feature::ExactMapCounts => {
+            "the map count of a page of a large folio is an average over the folio, and marked with ~"
         }
-        Feature::ScanZero => ("scan_zero", "only the flags of the frame identify the page of zeros"),
-        Feature::ScanHuge => ("scan_huge", "whether one page-table entry maps a whole huge page is unknown"),
-        Feature::MapsQuery => {
-            ("procmap_query", "the region of an address is found by reading all of /proc/PID/maps, which is slower")
+        Feature::FrameCgroups => "the memory cgroup of a frame is unknown",
+        Feature::CgroupPaths => "memory cgroups are shown by inode number only",
+        Feature::Iomem => "the use of a physical address is unknown",
+        Feature::MapFiles => "mapped files are searched by path: one that was deleted or replaced gives no symbols",
+        Feature::Memory => "memory cannot be read: no *ADDR, no u8() to f64(), no symbols of the vdso",
+        Feature::Scan => {
+            "every entry of a range is read, which is slow in sparse regions; only smaps shows pfn_mapped regions"
         }
-        Feature::SoftDirty => ("soft_dirty", "there is no list of the pages that were written"),
+        Feature::ScanWriteTracked => "regions with write tracking by userfaultfd cannot be distinguished from others",
+        Feature::ScanZero => "only the flags of the frame identify the page of zeros",
+        Feature::ScanHuge => "whether one page-table entry maps a whole huge page is unknown",
+        Feature::MapsQuery => "the region of an address is found by reading all of /proc/PID/maps, which is slower",
+        Feature::SoftDirty => "there is no list of the pages that were written",
         Feature::GuardBit => {
-            ("guard_bit", "guard pages are identified by the marker in their entries, which kernels have from 6.13 on")
+            "guard pages are identified by the marker in their entries, which kernels have from 6.13 on"
         }
-        Feature::KernelRecords => {
-            ("kernel_records", "the holders of a frame are unknown: its references, its pins and its file")
-        }
-        Feature::References => ("references", "the references of a frame are not known, and whether it is pinned"),
-        Feature::FolioMappings => {
-            ("folio_mappings", "the references of large folios are not known by holder, only their number")
-        }
-        Feature::Owners => ("owners", "the file that a frame is a page of is not known, nor the references by holder"),
-        Feature::FolioPins => ("folio_pins", "whether a large folio is pinned is not known"),
-        Feature::PageTables => {
-            ("page_tables", "the entries of page tables are unknown: whether a page was accessed or written to")
-        }
-        Feature::IdleBitmap => {
-            ("idle_bitmap", "the idle flag of a frame has little meaning, because nothing sets it on request")
-        }
-        Feature::KsmFlag => ("ksm_flag", "the KSM flag is not trusted: merged pages are shown as anonymous"),
+        Feature::KernelRecords => "the holders of a frame are unknown: its references, its pins and its file",
+        Feature::References => "the references of a frame are not known, and whether it is pinned",
+        Feature::FolioMappings => "the references of large folios are not known by holder, only their number",
+        Feature::Owners => "the file that a frame is a page of is not known, nor the references by holder",
+        Feature::FolioPins => "whether a large folio is pinned is not known",
+        Feature::PageTables => "the entries of page tables are unknown: whether a page was accessed or written to",
+        Feature::IdleBitmap => "the idle flag of a frame has little meaning, because nothing sets it on request",
+        Feature::KsmFlag => "the KSM flag is not trusted: merged pages are shown as anonymous",
         Feature::SwapTypes => {
-            ("swap_types", "entries of pages that migrate, have failed or belong to a device cannot be distinguished")
+            "entries of pages that migrate, have failed or belong to a device cannot be distinguished"
         }
     }
 }

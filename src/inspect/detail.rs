@@ -183,105 +183,44 @@ impl AddressSpace {
         viewed: Option<&ViewedRegion>,
         reading: &PageReading,
     ) -> Result<PageDetail> {
-        let size = self.page();
-        let process = &self.target().process;
         let entry = reading.entry.unwrap_or_default();
-        let place: Option<RegionFacts> = viewed.map(|viewed| self.region_facts(viewed));
+        let place = viewed.map(|viewed| self.region_facts(viewed));
         let is_hidden = place.is_some_and(|place| place.is_pfn_mapped) && entry.is_empty();
-        let table_entry = table_entry(self.target(), size.index(address), entry, is_hidden);
+        let table_entry = table_entry(self.target(), self.page().index(address), entry, is_hidden);
         let in_table = table_entry.as_ref().and_then(|entry| entry.as_ref().ok()).map(|entry| entry.frame);
         let here = FrameHere { entry, is_hidden, of_device: in_table.filter(|_| is_hidden) };
-        let (frame, device_frame) = (here.frame(), here.of_device);
-        let machine = &self.target().machine;
-        let FrameDetail { flags, map_count, folio, record, place: frame_place } = frame_detail(machine, &frame);
+        let read = ReadPage { space: self, address, viewed, place, reading, here };
+        let frame = read.here.frame();
+        let FrameDetail { flags, map_count, folio, record, place } = frame_detail(&self.target().machine, &frame);
         let folio = match folio {
             // How much of it is mapped here, the page map does not show.
-            Ok(_) if device_frame.is_some() => Err(here.none()),
+            Ok(_) if read.here.of_device.is_some() => Err(read.here.none()),
             Ok(folio) => Ok((folio, self.folio_mapping(address, viewed, folio, reading)?)),
             Err(reason) => Err(reason),
         };
-        let known_flags = flags.as_ref().ok().copied();
         let known_count = map_count.as_ref().ok().copied();
         let own_mappings = viewed.map_or(Ok(0), |viewed| self.own_mappings(viewed, address, entry, known_count));
-        let evidence = PageObservation {
-            entry: reading.entry,
-            flags: known_flags.filter(|_| device_frame.is_none()),
-            categories: reading.categories,
-            content: reading.content.clone().ok(),
-            slot: reading.slot.clone().ok().flatten(),
-        };
-        let (states, kind) = classify(evidence, place, self);
-        let state = states.likeliest();
-        let is_never_huge =
-            || place.is_some_and(|place| !place.may_be_huge) || viewed.is_some_and(|viewed| self.has_no_huge(viewed));
-        let huge = match (state, reading.categories) {
-            (State::Present, Some(categories)) => Ok(categories.contains(Categories::HUGE)),
-            (State::Present, None) => {
-                huge_without_scan(kind, known_flags).or_else(|| is_never_huge().then_some(false)).ok_or_else(no_scan)
-            }
-            // A hugetlb page with failed memory is still huge.
-            (State::Hwpoison, Some(categories)) if categories.contains(Categories::HUGE) => Ok(true),
-            _ => Err(here.none()),
-        };
         let page = Page {
-            entry,
-            kind,
-            flags: known_flags,
-            map_count: known_count,
             own_mappings: *own_mappings.as_ref().unwrap_or(&0),
-            huge: huge.clone().ok(),
-            count_is_average: is_average(machine, known_flags, known_count),
             order: folio.as_ref().ok().map(|(folio, _)| folio.order),
-            device_frame,
-            content: reading.content.clone().ok(),
-            slot: evidence.slot,
-            ..Page::new(size.floor(address), states)
+            ..read.page(flags.as_ref().ok().copied(), known_count)
         };
-        let may_be_copied = place.is_some_and(|place| place.may_be_copied);
-        let physical = match state {
-            State::PfnMapped if device_frame.is_none() => here.of_driver(address, viewed, may_be_copied),
-            _ => here.physical(address, size),
-        };
+        let physical = read.physical(&page);
         Ok(PageDetail {
             address,
-            exclusive: match (state, page.exclusive()) {
+            exclusive: match (page.state(), page.exclusive()) {
                 (State::Present, Some(exclusive)) => Ok(exclusive),
                 (State::Present, None) => Err(why_not_exclusive(&page).reason(&map_count.clone().map(drop))),
-                _ => Err(here.none()),
+                _ => Err(read.here.none()),
             },
             content: reading.content.clone(),
-            write_tracked: reading
-                .categories
-                .filter(|_| process.categories().contains(Categories::WRITE_TRACKED))
-                .map(|categories| categories.contains(Categories::WRITE_TRACKED)),
-            soft_dirty: match (reading.entry, soft_dirty(machine)) {
-                (None, _) => Err(Reason::NotApplicable("the page map ends before this page")),
-                (Some(_), Err(reason)) => Err(reason),
-                (Some(entry), Ok(())) if entry.is_empty() => Err(Reason::NotApplicable("no page is there")),
-                (Some(entry), Ok(())) => Ok(entry.is_soft_dirty()),
-            },
-            place: match &frame {
-                Ok(_) => frame_place,
-                // Device memory has no frame here, but it has a physical address.
-                Err(_) => FramePlace {
-                    iomem: physical.clone().and_then(|physical| resources(machine, physical)),
-                    ..frame_place
-                },
-            },
-            swap: match (state, entry.swap()) {
-                (state, _) if state != State::Guard && entry.is_swap_hidden() => {
-                    Err(Reason::not_permitted("hidden: swap slots need CAP_SYS_ADMIN"))
-                }
-                (State::Swapped, Some(swap)) => Ok(swap),
-                (State::Swapped, None) => page.slot.ok_or(Reason::Changed),
-                _ if kind == Some(Kind::MaybeSwapped) => Err(unknown_slot(&reading.slot)),
-                _ => Err(Reason::NotApplicable("the page is not in swap")),
-            },
+            write_tracked: read.write_tracked(),
+            soft_dirty: read.soft_dirty(),
+            place: read.frame_place(&frame, &physical, place),
+            swap: read.swap(&page),
+            huge: read.huge(page.state(), page.kind, page.flags),
             region: viewed.map(|viewed| viewed.region.clone()),
-            nearest: match viewed {
-                Some(_) => None,
-                None => Some(self.nearest(address)?),
-            },
+            nearest: if viewed.is_none() { Some(self.nearest(address)?) } else { None },
             page,
             entry: reading.entry,
             frame,
@@ -289,7 +228,6 @@ impl AddressSpace {
             flags,
             map_count,
             own_mappings,
-            huge,
             folio,
             record,
             table_entry,
@@ -365,6 +303,113 @@ impl AddressSpace {
         let below =
             above.checked_sub(1).and_then(|below| regions.get(below)).filter(|region| region.range.end() <= address);
         Ok((below.map(|region| (*region).clone()), regions.get(above).map(|region| (*region).clone())))
+    }
+}
+
+/// A page that was read, and where it is.
+struct ReadPage<'a> {
+    space: &'a AddressSpace,
+    address: VirtualAddress,
+    viewed: Option<&'a ViewedRegion>,
+    place: Option<RegionFacts>,
+    reading: &'a PageReading,
+    here: FrameHere,
+}
+
+impl ReadPage<'_> {
+    /// The page with what was read and these words of its frame.
+    fn page(&self, flags: Option<PageFlags>, map_count: Option<u64>) -> Page {
+        let PageReading { entry, categories, content, slot } = self.reading;
+        let evidence = PageObservation {
+            entry: *entry,
+            flags: flags.filter(|_| self.here.of_device.is_none()),
+            categories: *categories,
+            content: content.clone().ok(),
+            slot: slot.clone().ok().flatten(),
+        };
+        let (content, slot) = (evidence.content, evidence.slot);
+        let (states, kind) = classify(evidence, self.place, self.space);
+        Page {
+            entry: self.here.entry,
+            kind,
+            flags,
+            map_count,
+            huge: self.huge(states.likeliest(), kind, flags).ok(),
+            count_is_average: is_average(&self.space.target().machine, flags, map_count),
+            device_frame: self.here.of_device,
+            content,
+            slot,
+            ..Page::new(self.space.page().floor(self.address), states)
+        }
+    }
+
+    /// Whether one PMD maps it, or it is from the hugetlb pool.
+    fn huge(&self, state: State, kind: Option<Kind>, flags: Option<PageFlags>) -> Fact<bool> {
+        let is_never_huge = || {
+            self.place.is_some_and(|place| !place.may_be_huge)
+                || self.viewed.is_some_and(|viewed| self.space.has_no_huge(viewed))
+        };
+        match (state, self.reading.categories) {
+            (State::Present, Some(categories)) => Ok(categories.contains(Categories::HUGE)),
+            (State::Present, None) => {
+                huge_without_scan(kind, flags).or_else(|| is_never_huge().then_some(false)).ok_or_else(no_scan)
+            }
+            // A hugetlb page with failed memory is still huge.
+            (State::Hwpoison, Some(categories)) if categories.contains(Categories::HUGE) => Ok(true),
+            _ => Err(self.here.none()),
+        }
+    }
+
+    /// The physical address of the byte asked for.
+    fn physical(&self, page: &Page) -> Fact<PhysicalAddress> {
+        let may_be_copied = self.place.is_some_and(|place| place.may_be_copied);
+        match page.state() {
+            State::PfnMapped if self.here.of_device.is_none() => {
+                self.here.of_driver(self.address, self.viewed, may_be_copied)
+            }
+            _ => self.here.physical(self.address, self.space.page()),
+        }
+    }
+
+    /// Where the frame lies. Device memory has no frame here, but it has a physical address.
+    fn frame_place(
+        &self,
+        frame: &Fact<FrameNumber>,
+        physical: &Fact<PhysicalAddress>,
+        place: FramePlace,
+    ) -> FramePlace {
+        if frame.is_ok() {
+            return place;
+        }
+        let machine = &self.space.target().machine;
+        FramePlace { iomem: physical.clone().and_then(|physical| resources(machine, physical)), ..place }
+    }
+
+    /// Whether userfaultfd write protection only records writes.
+    fn write_tracked(&self) -> Option<bool> {
+        let is_known = self.space.target().process.categories().contains(Categories::WRITE_TRACKED);
+        let categories = self.reading.categories.filter(|_| is_known);
+        categories.map(|categories| categories.contains(Categories::WRITE_TRACKED))
+    }
+
+    /// Whether it was written to since soft-dirty bits were cleared.
+    fn soft_dirty(&self) -> Fact<bool> {
+        let entry = self.reading.entry.ok_or(Reason::NotApplicable("the page map ends before this page"))?;
+        soft_dirty(&self.space.target().machine)?;
+        if entry.is_empty() { Err(Reason::NotApplicable("no page is there")) } else { Ok(entry.is_soft_dirty()) }
+    }
+
+    /// The swap area and slot that hold its contents.
+    fn swap(&self, page: &Page) -> Fact<SwapEntry> {
+        match (page.state(), page.entry.swap()) {
+            (state, _) if state != State::Guard && page.entry.is_swap_hidden() => {
+                Err(Reason::not_permitted("hidden: swap slots need CAP_SYS_ADMIN"))
+            }
+            (State::Swapped, Some(swap)) => Ok(swap),
+            (State::Swapped, None) => page.slot.ok_or(Reason::Changed),
+            _ if page.kind == Some(Kind::MaybeSwapped) => Err(unknown_slot(&self.reading.slot)),
+            _ => Err(Reason::NotApplicable("the page is not in swap")),
+        }
     }
 }
 

@@ -6,7 +6,9 @@
 //! [`classify`](classify::classify), from bytes alone. Only a plain sum of present pages goes without it.
 //!
 //! All that takes long is pulled (pages, regions, frames, mappers, samples), ends when it is dropped, and takes no more
-//! than its [`Budget`](crate::budget::Budget).
+//! than its [`Budget`](crate::budget::Budget). Larger questions are pulled step by step ([`Step`]): where bytes stand
+//! ([`find`]), what memory holds ([`examine`]), who has pinned pages ([`pins`]), who maps a frame ([`who`]), and what
+//! code is not as in its file (`patches`, with the feature `symbols`).
 //!
 //! # Which facts answer which question
 //!

@@ -235,6 +235,11 @@ fn summary(lines: &mut Lines, pages: &HugePages) {
         lines.line().indent(2).plain(format!("all-zero pieces of huge pages: {}{unread}", size(zeros)));
     }
     lines.line().indent(2).plain(format!("rules of Linux {}; a huge page has {}", pages.kernel, size(pages.size)));
+    settings(lines, pages);
+}
+
+/// The settings that it goes by, and what else counts.
+fn settings(lines: &mut Lines, pages: &HugePages) {
     let choice = |choice: Option<HugeChoice>| choice.map_or("none", HugeChoice::word);
     let mut settings =
         vec![format!("memory {}", choice(pages.memory)), format!("shared memory {}", choice(pages.shared))];

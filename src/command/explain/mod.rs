@@ -11,7 +11,9 @@ use huge_records::{HugePages, HugeRow, HugeSizeRow, HugeZerosRow};
 use super::translate::{self, note_shorter, translation};
 use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
-use crate::inspect::{self, Access, AddressSpace, Evidence, OwnerUnknown, PageDetail, kind_unknown, movable};
+use crate::inspect::{
+    self, Access, AddressSpace, Consequences, Evidence, OwnerUnknown, PageDetail, kind_unknown, movable,
+};
 use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, split_text, word};
 use crate::lang::{Expression, Spanned, display};
@@ -143,47 +145,8 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             .as_ref()
             .filter(|region| !is_zeroed(&context.state.symbols, &target, region, address))
             .and_then(|region| file_place(region, address));
-        let unknown = consequences.owner.err().and_then(|unknown| reason(unknown, &detail));
-        let mut page = translation(&space, detail, &context.state.symbols);
-        if let Some(reason) = unknown {
-            page.why.note("owner", &reason);
-        }
-        if let (Ok(_), None, Err(inspect::Error::Unknown { reason, .. })) =
-            (&page.pfn, &page.kernel_record, space.require(Evidence::REFERENCES))
-        {
-            page.why.note("kernel_record", &reason);
-            page.why.note("movable", &reason);
-        }
-        let limits = consequences.limits;
-        for (field, unknown) in [("room", limits.room.as_ref().err()), ("group_limit", limits.group.as_ref().err())] {
-            if let Some(reason) = unknown {
-                page.why.note(field, reason);
-            }
-        }
-        let movable = page.kernel_record.as_ref().and_then(|record| {
-            let flags = page.words.flags.as_ref().ok().copied();
-            movable(page.kind, flags, record)
-        });
-        let is_outside = page.state == Ok(State::Outside) && page.region.is_none();
-        let explanation = Explanation {
-            page,
-            owner: consequences.owner.ok(),
-            movable,
-            file,
-            discardable: consequences.discardable,
-            droppable: consequences.is_droppable,
-            room: limits.room.ok().flatten().map(|left| RoomLeft { bytes: left.bytes, left: left.available }),
-            group_limit: limits.group.ok().flatten().map(|group| ReachedLimit {
-                bytes: group.limit,
-                left: group.left(),
-                reclaimable: group.reclaimable,
-                cgroup: group.path,
-            }),
-            protection_key: consequences.protection_key,
-            region_locked: consequences.region_locked,
-            next_read: Ok(consequences.read),
-            next_write: Ok(consequences.write),
-        };
+        let explanation = explanation(&space, detail, consequences, file, &context.state.symbols);
+        let is_outside = explanation.page.state == Ok(State::Outside) && explanation.page.region.is_none();
         context.sink.emit(&explanation)?;
         if with_heap {
             heap::emit(&target, address, context)?;
@@ -193,6 +156,51 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             note_shorter(context, &target, address)?;
         }
         Ok(Flow::Done)
+    }
+}
+
+/// The page, what is known of it, and what the next access does.
+fn explanation(
+    space: &AddressSpace,
+    detail: PageDetail,
+    consequences: Consequences,
+    file: Option<FilePlace>,
+    symbols: &Symbols,
+) -> Explanation {
+    let limits = consequences.limits;
+    let unknown = [
+        ("owner", consequences.owner.err().and_then(|unknown| reason(unknown, &detail))),
+        ("room", limits.room.as_ref().err().cloned()),
+        ("group_limit", limits.group.as_ref().err().cloned()),
+    ];
+    let mut page = translation(space, detail, symbols);
+    let known = unknown.iter().filter_map(|(field, reason)| Some((*field, reason.as_ref()?)));
+    known.for_each(|(field, reason)| page.why.note(field, reason));
+    if let (Ok(_), None, Err(inspect::Error::Unknown { reason, .. })) =
+        (&page.pfn, &page.kernel_record, space.require(Evidence::REFERENCES))
+    {
+        page.why.note("kernel_record", &reason);
+        page.why.note("movable", &reason);
+    }
+    let flags = page.words.flags.as_ref().ok().copied();
+    Explanation {
+        owner: consequences.owner.ok(),
+        movable: page.kernel_record.as_ref().and_then(|record| movable(page.kind, flags, record)),
+        page,
+        file,
+        discardable: consequences.discardable,
+        droppable: consequences.is_droppable,
+        room: limits.room.ok().flatten().map(|left| RoomLeft { bytes: left.bytes, left: left.available }),
+        group_limit: limits.group.ok().flatten().map(|group| ReachedLimit {
+            bytes: group.limit,
+            left: group.left(),
+            reclaimable: group.reclaimable,
+            cgroup: group.path,
+        }),
+        protection_key: consequences.protection_key,
+        region_locked: consequences.region_locked,
+        next_read: Ok(consequences.read),
+        next_write: Ok(consequences.write),
     }
 }
 

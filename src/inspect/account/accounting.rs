@@ -4,6 +4,7 @@ use super::super::Result;
 use super::super::address_space::AddressSpace;
 use super::super::filter::Question;
 use super::super::page::{Evidence, Page};
+use super::super::region::ViewedRegion;
 use super::super::sweep::Sweep;
 use super::class::{CountingRules, MapTimes};
 use super::frame_counts::FrameCounts;
@@ -33,20 +34,27 @@ pub struct AccountStep<'a> {
 /// The account of some ranges, region by region. Dropping it ends what is under way.
 #[must_use]
 pub struct Accounting {
-    space: AddressSpace,
-    rules: CountingRules,
-    budget: Budget,
-    /// The memory that may be mapped several times, and what of it is left to look at first.
-    overlaps: Vec<AddressRange>,
+    counter: PageCounter,
+    /// What is left to look at first of the memory that may be mapped several times.
     first: Option<Sweep>,
     /// How often frames are mapped in this process, where that may be more than once.
     times: Option<FrameCounts>,
     pages: Sweep,
-    zeros: Option<ZeroPieces>,
     current: Option<(usize, Account)>,
-    /// The pages of the last step, and the region that it completed.
-    counted: Vec<(Page, AccountEntry)>,
+    /// The region that the last step completed.
     done: Option<(usize, Account)>,
+}
+
+/// Counts pages.
+struct PageCounter {
+    space: AddressSpace,
+    rules: CountingRules,
+    budget: Budget,
+    /// The memory that may be mapped several times.
+    overlaps: Vec<AddressRange>,
+    zeros: Option<ZeroPieces>,
+    /// The pages of the last step.
+    counted: Vec<(Page, AccountEntry)>,
     /// The counted pages whose frames others here may map too.
     repeated: RepeatedPages,
     is_average: bool,
@@ -98,7 +106,7 @@ impl AddressSpace {
         let hides_frames = self.availability().frames.is_err();
         let first = (!hides_frames && !overlaps.is_empty())
             .then(|| self.pages(&overlaps, self.obtainable(Evidence::FRAMES | Evidence::HUGE | Evidence::ENTRIES)));
-        Accounting {
+        let counter = PageCounter {
             space: self.clone(),
             rules: CountingRules {
                 exact: self.target().machine.has_exact_map_counts(),
@@ -108,16 +116,20 @@ impl AddressSpace {
                 none_freed: !spared.is_empty(),
             },
             budget: Budget::unlimited(),
-            first,
             overlaps,
-            times: (!hides_frames).then(FrameCounts::default),
-            pages: self.pages(ranges, Question::from(self.obtainable(need) | Evidence::ENTRIES).sparing(spared)),
             zeros: content.then(ZeroPieces::default),
-            current: None,
             counted: Vec::new(),
-            done: None,
             repeated: RepeatedPages::default(),
             is_average: false,
+        };
+        let question = Question::from(self.obtainable(need) | Evidence::ENTRIES).sparing(spared);
+        Accounting {
+            counter,
+            first,
+            times: (!hides_frames).then(FrameCounts::default),
+            pages: self.pages(ranges, question),
+            current: None,
+            done: None,
         }
     }
 }
@@ -128,7 +140,7 @@ impl Accounting {
         Accounting {
             pages: self.pages.within(budget.clone()),
             first: self.first.map(|first| first.within(budget.clone())),
-            budget,
+            counter: PageCounter { budget, ..self.counter },
             ..self
         }
     }
@@ -138,7 +150,7 @@ impl Accounting {
     /// # Errors
     /// Those of [`Sweep::next`].
     pub fn next(&mut self) -> Result<Option<AccountStep<'_>>> {
-        self.counted.clear();
+        self.counter.counted.clear();
         self.done = None;
         if let (Some(first), Some(times)) = (&mut self.first, &mut self.times) {
             match first.next()? {
@@ -163,49 +175,8 @@ impl Accounting {
         };
         self.done = self.current.take_if(|(last, _)| *last != index);
         let (_, account) = self.current.get_or_insert_with(|| (index, Account::default()));
-        let size = self.space.page();
         for page in chunk.pages() {
-            self.is_average |= page.count_is_average;
-            let mut count = |page: &Page, times: MapTimes| -> Result<()> {
-                let Some(mut counted) = self.rules.count(page, viewed, times) else {
-                    return Ok(());
-                };
-                counted.zeros = match (&mut self.zeros, page.huge) {
-                    _ if counted.class().is_none() => Amount::default(),
-                    (_, Some(false)) => Amount::default(),
-                    (Some(zeros), Some(true)) => zeros.of(&self.space, page, &mut self.budget)?,
-                    _ => Amount { known: 0, unknown: page.bytes(size) },
-                };
-                account.add(&counted, page.bytes(size));
-                self.counted.push((*page, counted));
-                Ok(())
-            };
-            let is_object = matches!(page.kind, Some(Kind::File | Kind::Shmem | Kind::DriverMemory | Kind::Secret));
-            let is_repeated = is_object && may_be_repeated(&page);
-            match (&self.times, page.frame()) {
-                (Some(times), Some(frame)) if is_repeated => {
-                    let mut from = 0;
-                    for (pages, times) in times.runs(frame, page.pages) {
-                        let part = Page { pages, ..page.nth(from, size) };
-                        from += pages;
-                        if times != Some(0) && times != Some(1) {
-                            self.repeated.add_pages(&part);
-                        }
-                        count(&part, times.map_or(MapTimes::Unknown, |times| MapTimes::Known(times.max(1))))?;
-                    }
-                }
-                (None, _) if is_repeated => {
-                    for (part, overlaps) in parts(&page, &self.overlaps, size) {
-                        count(&part, if overlaps { MapTimes::Unknown } else { MapTimes::Known(1) })?;
-                    }
-                }
-                _ => {
-                    if page.kind == Some(Kind::Ksm) {
-                        self.repeated.add_pages(&page);
-                    }
-                    count(&page, MapTimes::Known(1))?;
-                }
-            }
+            self.counter.add(&page, viewed, self.times.as_ref(), account)?;
         }
         self.settle_done()?;
         Ok(Some(self.step(pages)))
@@ -214,7 +185,7 @@ impl Accounting {
     fn step(&self, pages: u64) -> AccountStep<'_> {
         AccountStep {
             pages,
-            counted: &self.counted,
+            counted: &self.counter.counted,
             region: self.done.as_ref().map(|(index, account)| (*index, account)),
         }
     }
@@ -223,31 +194,31 @@ impl Accounting {
     fn settle_done(&mut self) -> Result<()> {
         if let Some((index, account)) = &mut self.done
             && needs_settling(account)
-            && let Some(viewed) = self.space.regions().get(*index)
+            && let Some(viewed) = self.counter.space.regions().get(*index)
         {
-            let smaps = self.space.smaps_within(&mut self.budget).unwrap_or_default();
+            let smaps = self.counter.space.smaps_within(&mut self.counter.budget).unwrap_or_default();
             let of_region = Smaps::at(smaps, viewed.range().start()).filter(|one| one.range == viewed.range());
             if let Some(smaps) = of_region {
-                settle(account, smaps, viewed, self.space.counts_zeros_as_merged());
+                settle(account, smaps, viewed, self.counter.space.counts_zeros_as_merged());
             }
             settle_locked(account, of_region);
             settle_droppable(account, of_region);
         }
-        Ok(self.budget.check()?)
+        Ok(self.counter.budget.check()?)
     }
 
     /// Bytes of the different frames of `total`, the sum of all its regions: what the memory is without the frames that
     /// are mapped several times in this process. Pages that are elsewhere have no frame.
     pub fn distinct(&self, total: &Account) -> Fact<u64> {
-        self.space.availability().frames.clone()?;
-        let size = self.space.page().bytes();
-        let again = (self.repeated.pages - self.repeated.frames.distinct()).saturating_mul(size);
+        self.counter.space.availability().frames.clone()?;
+        let size = self.counter.space.page().bytes();
+        let again = (self.counter.repeated.pages - self.counter.repeated.frames.distinct()).saturating_mul(size);
         Ok(total.total().saturating_sub(total.of(AccountClass::Elsewhere)).saturating_sub(again))
     }
 
     /// Why a mark is unknown of some pages.
     pub fn why_unknown(&self, mark: AccountMark) -> Reason {
-        let available = self.space.availability();
+        let available = self.counter.space.availability();
         let refused = match mark {
             AccountMark::Huge => Err(super::super::error::no_scan()),
             AccountMark::ToCopy | AccountMark::WithPmdb => available.counts.clone(),
@@ -259,7 +230,7 @@ impl Accounting {
         };
         refused.err().unwrap_or_else(|| match mark {
             AccountMark::LazilyFreed | AccountMark::Droppable | AccountMark::Locked | AccountMark::Dirty
-                if !self.rules.tails_show_flags =>
+                if !self.counter.rules.tails_show_flags =>
             {
                 Reason::NotOnThisKernel("before Linux 6.10 only the first page of a large folio shows its flags".into())
             }
@@ -270,12 +241,72 @@ impl Accounting {
 
     /// Whether map counts were averages over large folios.
     pub fn is_average(&self) -> bool {
-        self.is_average
+        self.counter.is_average
     }
 
     /// Regions that changed during the sweep, once it has ended.
     pub fn changed_ranges(&self) -> &[AddressRange] {
         self.pages.changed_ranges()
+    }
+}
+
+impl PageCounter {
+    /// Counts neighbouring pages that are the same, with how often frames are mapped in this process.
+    fn add(
+        &mut self,
+        page: &Page,
+        viewed: &ViewedRegion,
+        times: Option<&FrameCounts>,
+        account: &mut Account,
+    ) -> Result<()> {
+        self.is_average |= page.count_is_average;
+        let size = self.space.page();
+        let is_object = matches!(page.kind, Some(Kind::File | Kind::Shmem | Kind::DriverMemory | Kind::Secret));
+        let is_repeated = is_object && may_be_repeated(page);
+        match (times, page.frame()) {
+            (Some(times), Some(frame)) if is_repeated => {
+                let mut from = 0;
+                for (pages, times) in times.runs(frame, page.pages) {
+                    let part = Page { pages, ..page.nth(from, size) };
+                    from += pages;
+                    if times != Some(0) && times != Some(1) {
+                        self.repeated.add_pages(&part);
+                    }
+                    let times = times.map_or(MapTimes::Unknown, |times| MapTimes::Known(times.max(1)));
+                    self.count(&part, times, viewed, account)?;
+                }
+            }
+            (None, _) if is_repeated => {
+                for (part, overlaps) in parts(page, &self.overlaps, size) {
+                    let times = if overlaps { MapTimes::Unknown } else { MapTimes::Known(1) };
+                    self.count(&part, times, viewed, account)?;
+                }
+            }
+            _ => {
+                if page.kind == Some(Kind::Ksm) {
+                    self.repeated.add_pages(page);
+                }
+                self.count(page, MapTimes::Known(1), viewed, account)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts pages whose frames are mapped so often.
+    fn count(&mut self, page: &Page, times: MapTimes, viewed: &ViewedRegion, account: &mut Account) -> Result<()> {
+        let Some(mut counted) = self.rules.count(page, viewed, times) else {
+            return Ok(());
+        };
+        let bytes = page.bytes(self.space.page());
+        counted.zeros = match (&mut self.zeros, page.huge) {
+            _ if counted.class().is_none() => Amount::default(),
+            (_, Some(false)) => Amount::default(),
+            (Some(zeros), Some(true)) => zeros.of(&self.space, page, &mut self.budget)?,
+            _ => Amount { known: 0, unknown: bytes },
+        };
+        account.add(&counted, bytes);
+        self.counted.push((*page, counted));
+        Ok(())
     }
 }
 

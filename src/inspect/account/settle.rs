@@ -122,15 +122,23 @@ fn settle_sharing(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
             account.shift(from, to, account.of(from));
         }
     }
-    let forked = account.of(PrivateUnclear);
-    if missing_shared > 0 && forked > 0 {
-        let before = account.amount(Forked, AccountMark::ToCopy);
-        account.shift(PrivateUnclear, Forked, forked);
-        let written = if viewed.region.permissions.write { forked } else { 0 };
-        let known = before.known.saturating_add(written);
-        account.set_amount(Forked, AccountMark::ToCopy, Amount { known, unknown: before.unknown });
+    if missing_shared > 0 {
+        settle_forked(account, viewed);
     }
     account.private = Amount { known: private, unknown: 0 };
+}
+
+/// What is left of private pages is shared since a fork.
+fn settle_forked(account: &mut Account, viewed: &ViewedRegion) {
+    let forked = account.of(PrivateUnclear);
+    if forked == 0 {
+        return;
+    }
+    let before = account.amount(Forked, AccountMark::ToCopy);
+    account.shift(PrivateUnclear, Forked, forked);
+    let written = if viewed.region.permissions.write { forked } else { 0 };
+    let known = before.known.saturating_add(written);
+    account.set_amount(Forked, AccountMark::ToCopy, Amount { known, unknown: before.unknown });
 }
 
 /// What is dirty of a file that has no private copies here, and what is mapped huge.

@@ -70,76 +70,116 @@ impl Family {
                 members,
             });
         }
-        let size = self.page().bytes();
         let counts: Fact<()> = self.machine.frame_counts(FrameNumber::new(1), &mut [0]).map(drop).map_err(Reason::from);
-        let mut sums = [ClassSum::default(); FamilyClass::ALL.len()];
-        let mut alone = vec![(0u64, 0u64); members.len()];
-        let mut unclear = vec![0u64; members.len()];
-        let mut is_hidden = false;
+        let mut sums = FrameSums::new(self.page().bytes(), members.len());
         let mut budget = self.budget.clone();
-        let together = self.frames.mapped_frames(&self.machine, counts.is_ok());
-        for mapped in together {
+        for mapped in self.frames.mapped_frames(&self.machine, counts.is_ok()) {
             for (frame, count) in mapped? {
                 budget.go_on()?;
-                let is_outside = count.map(|count| count > u64::from(frame.times));
-                is_hidden |= frame.kind == FrameKind::Unknown && count.is_none();
-                if let Some(sum) = sums.get_mut(class(frame) as usize) {
-                    sum.add(ClassSum {
-                        bytes: size,
-                        mapped: u64::from(frame.times) * size,
-                        outside: if is_outside == Some(true) { size } else { 0 },
-                        unclear: if is_outside.is_none() { size } else { 0 },
-                    });
-                }
-                let Some(owner) = frame.owner else {
-                    continue;
-                };
-                match is_outside {
-                    Some(true) => {}
-                    Some(false) => {
-                        let is_private = matches!(frame.kind, FrameKind::Private | FrameKind::PrivateInFolio);
-                        if let Some((alone, ends)) = alone.get_mut(owner) {
-                            *alone += size;
-                            *ends += if is_private { size } else { 0 };
-                        }
-                    }
-                    None => unclear.get_mut(owner).into_iter().for_each(|unclear| *unclear += size),
-                }
+                sums.add(frame, count);
             }
         }
-        let average = "map counts of large folios are averages";
-        let why_unclear = || if is_hidden { Reason::words_hidden() } else { Reason::NotOnThisKernel(average.into()) };
-        for ((member, (alone, ends)), unclear) in members.iter_mut().zip(alone).zip(unclear) {
-            let known = match &counts {
-                Err(reason) => Err(reason.clone()),
-                Ok(()) if unclear > 0 => Err(why_unclear()),
-                Ok(()) => Ok(()),
-            };
-            member.alone = known.clone().map(|()| alone);
-            member.ends = known.map(|()| ends);
+        for (member, frames) in members.iter_mut().zip(&sums.members) {
+            let known = sums.known(&counts, frames.unclear);
+            member.alone = known.clone().map(|()| frames.alone);
+            member.ends = known.map(|()| frames.ends);
         }
         let elsewhere = members.iter().map(|member| member.elsewhere).sum();
-        if let Some(sum) = sums.get_mut(FamilyClass::Elsewhere as usize) {
-            sum.add(ClassSum { bytes: elsewhere, mapped: elsewhere, outside: 0, unclear: 0 });
-        }
-        let classes: Vec<(FamilyClass, ClassSum)> = FamilyClass::ALL.iter().copied().zip(sums).collect();
-        let all = classes.iter().fold(ClassSum::default(), |mut all, (_, sum)| {
-            all.add(*sum);
-            all
-        });
+        sums.add_to(FamilyClass::Elsewhere, ClassSum { bytes: elsewhere, mapped: elsewhere, outside: 0, unclear: 0 });
+        let all = sums.all();
+        let classes = FamilyClass::ALL.iter().copied().zip(sums.classes);
         Ok(FamilySums {
-            classes: classes.into_iter().filter(|(_, sum)| sum.bytes > 0).collect(),
+            classes: classes.filter(|(_, sum)| sum.bytes > 0).collect(),
             members,
             distinct: all.bytes,
             is_lower_bound: false,
             rss,
-            outside: match counts {
-                Err(reason) => Err(reason),
-                Ok(()) if all.unclear > 0 => Err(why_unclear()),
-                Ok(()) => Ok(all.outside),
-            },
+            outside: sums.known(&counts, all.unclear).map(|()| all.outside),
             hidden: None,
         })
+    }
+}
+
+/// The sums of frames.
+struct FrameSums {
+    /// Bytes of a frame.
+    size: u64,
+    classes: [ClassSum; FamilyClass::ALL.len()],
+    members: Vec<MemberFrames>,
+    /// Whether the words of some frames are unknown.
+    is_hidden: bool,
+}
+
+/// Bytes of the frames that only one member maps.
+#[derive(Clone, Copy, Default)]
+struct MemberFrames {
+    /// Those that no other process maps.
+    alone: u64,
+    /// Private ones of them.
+    ends: u64,
+    /// Those of which it is unknown whether other processes map them.
+    unclear: u64,
+}
+
+impl FrameSums {
+    fn new(size: u64, members: usize) -> Self {
+        FrameSums {
+            size,
+            classes: [ClassSum::default(); FamilyClass::ALL.len()],
+            members: vec![MemberFrames::default(); members],
+            is_hidden: false,
+        }
+    }
+
+    /// Adds a frame, with its map count if that is known.
+    fn add(&mut self, frame: OwnedFrame, count: Option<u64>) {
+        let size = self.size;
+        let is_outside = count.map(|count| count > u64::from(frame.times));
+        self.is_hidden |= frame.kind == FrameKind::Unknown && count.is_none();
+        self.add_to(
+            class(frame),
+            ClassSum {
+                bytes: size,
+                mapped: u64::from(frame.times) * size,
+                outside: if is_outside == Some(true) { size } else { 0 },
+                unclear: if is_outside.is_none() { size } else { 0 },
+            },
+        );
+        let Some(member) = frame.owner.and_then(|owner| self.members.get_mut(owner)) else {
+            return;
+        };
+        match is_outside {
+            Some(true) => {}
+            Some(false) => {
+                let is_private = matches!(frame.kind, FrameKind::Private | FrameKind::PrivateInFolio);
+                member.alone += size;
+                member.ends += if is_private { size } else { 0 };
+            }
+            None => member.unclear += size,
+        }
+    }
+
+    fn add_to(&mut self, class: FamilyClass, sum: ClassSum) {
+        if let Some(of_class) = self.classes.get_mut(class as usize) {
+            of_class.add(sum);
+        }
+    }
+
+    /// The sum of all classes.
+    fn all(&self) -> ClassSum {
+        let mut all = ClassSum::default();
+        self.classes.iter().for_each(|sum| all.add(*sum));
+        all
+    }
+
+    /// Whether sums are known of which so many bytes are unclear, where `counts` tells whether map counts are.
+    fn known(&self, counts: &Fact<()>, unclear: u64) -> Fact<()> {
+        counts.clone()?;
+        match (unclear, self.is_hidden) {
+            (0, _) => Ok(()),
+            (_, true) => Err(Reason::words_hidden()),
+            (_, false) => Err(Reason::NotOnThisKernel("map counts of large folios are averages".into())),
+        }
     }
 }
 

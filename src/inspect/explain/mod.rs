@@ -1,17 +1,19 @@
 //! `explain`: gathers the facts that decide the next access, beyond those of [`PageDetail`].
 
+mod accessed;
+
 use super::address_space::AddressSpace;
 use super::classify::KernelBehaviour as _;
 use super::detail::PageDetail;
 use super::frames::flags_of;
-use super::limits::{AccessLimits, PoolRoom};
-use super::outcome::{self, Access, AccessFacts, Charge, OwnerUnknown};
+use super::limits::AccessLimits;
+use super::outcome::{self, Access, AccessFacts, OwnerUnknown};
 use super::page::{Evidence, Page};
-use super::region::ViewedRegion;
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{FrameNumber, Kind, PageFlags, PageMapEntry, Region, State, VirtualAddress};
 use crate::report::{AccessOutcome, Effect, Fact, Owner, Reason};
+use accessed::{AccessedPage, CLEAN, bytes, vm_flag};
 
 /// What follows from all that is known of a page.
 #[derive(Clone, Debug)]
@@ -44,70 +46,14 @@ impl AddressSpace {
     /// # Errors
     /// The budget is over before.
     pub fn consequences(&self, detail: &PageDetail, budget: &mut Budget) -> Result<Consequences, OutOfBudget> {
-        let viewed = self.region(detail.address);
-        let page = &detail.page;
-        let machine = &self.target().machine;
-        // If the entry may be only a marker: the kind that a page would have there.
-        let kind = page.kind.or(viewed.filter(|_| !page.states.is_certain()).map(|viewed| viewed.backing.kind()));
-        let permissions = viewed.map(|viewed| viewed.region.permissions);
-        let is_present = page.state() == State::Present;
-        let may_share_changes = permissions.is_some_and(|permissions| permissions.shared && permissions.write);
-        let is_clean = is_present
-            && kind == Some(Kind::File)
-            && may_share_changes
-            && !page.flags.is_some_and(|flags| flags.contains(PageFlags::DIRTY));
-        // No other page is filled.
-        let is_missing = matches!(page.state(), State::Untouched | State::UffdWp) || page.slot.is_some();
+        let accessed = AccessedPage::of(self, detail);
+        let (page, is_present) = (&detail.page, detail.page.state() == State::Present);
         let mut limits = AccessLimits::default();
-        if let Some(viewed) = viewed.filter(|_| is_missing || is_clean) {
+        if let Some(viewed) = accessed.viewed.filter(|_| accessed.is_missing || accessed.is_clean) {
             limits.find_room(self, viewed);
         }
-        let mut smaps_if = |decides: bool| if decides { self.smaps_at(detail.address, budget) } else { None };
-        let has_keys = machine.has_protection_keys() != Some(false);
-        let protection_key = smaps_if(has_keys).and_then(|smaps| smaps.protection_key);
-        let of_missing = smaps_if(is_missing);
-        let of_pool = smaps_if(kind == Some(Kind::Hugetlb));
-        let of_file = smaps_if(is_clean);
-        let has_locked = || self.target().process.locked_bytes().is_some_and(|bytes| bytes > 0);
-        let may_be_locked = page.flags.map_or_else(has_locked, |flags| flags.contains(PageFlags::MLOCKED));
-        let of_locked = smaps_if(is_present && may_be_locked);
-        let pool_bytes = of_pool.and_then(|smaps| smaps.field("KernelPageSize"));
-        let pool = viewed.zip(pool_bytes).map(|(viewed, bytes)| PoolRoom::of(self, viewed, bytes));
-        let vm_flag = |smaps: Option<&Smaps>, code: &str| Some(smaps?.has_flag(code));
-        let mut facts = AccessFacts {
-            state: page.state(),
-            kind,
-            permissions,
-            backing: viewed.map(|viewed| viewed.backing),
-            is_of_object: page.entry.is_file_or_shared(),
-            is_state_certain: page.states.is_certain(),
-            uffd_wp: page.entry.is_uffd_wp(),
-            is_writable: None,
-            is_dirty: is_dirty(page.flags, of_file),
-            has_key: protection_key.is_some_and(|key| key != 0),
-            reads_code: self.reads_code(protection_key),
-            may_lack_page: viewed.is_some_and(|viewed| self.may_lack_page(&viewed.region, detail.address)),
-            flags: page.flags,
-            head_flags: self.head_flags(detail),
-            kernel: self.kernel(),
-            exclusive: detail.exclusive.clone().ok(),
-            huge: page.huge,
-            content: page.content,
-            write_tracked: detail.write_tracked,
-            uffd_missing: vm_flag(of_missing, "um"),
-            uffd_minor: vm_flag(of_missing, "ui"),
-            pool_has_spare: pool.filter(|_| page.kind.is_some()).and_then(|pool| pool.has_spare),
-            // A reserved page on another node is of no use here.
-            pool_may_be_reserved: vm_flag(of_pool, "nr")
-                .map(|without| !without && pool.is_none_or(|pool| pool.is_reserve_in_reach)),
-            is_folio_shared: self.is_folio_shared(detail),
-            huge_may_come: self.huge_may_come(detail, budget),
-            stack_grows: self.stack_grows(detail, budget),
-            room: limits.room(self.page()),
-            charge: Charge::Passes,
-            pool_limit_is_reached: false,
-            driver_fills: viewed.and_then(ViewedRegion::fills_at_fault),
-        };
+        let smaps = accessed.smaps(budget);
+        let mut facts = AccessFacts { room: limits.room(self.page()), ..accessed.facts(&smaps, budget) };
         if page.slot.is_some() && page.state() == State::Swapped {
             // It is not mapped, and the shared memory has it.
             (facts.state, facts.kind) = (State::Untouched, Some(Kind::MaybeSwapped));
@@ -117,8 +63,9 @@ impl AddressSpace {
         }
         let is_droppable = is_present && self.is_droppable(detail, budget);
         let outcomes = [Access::Read, Access::Write].map(|access| (outcome::outcome(&facts, access), access));
-        if kind == Some(Kind::Hugetlb) {
-            facts.pool_limit_is_reached = pool_bytes.is_some_and(|bytes| limits.find_pool_limit(self, bytes));
+        if accessed.kind == Some(Kind::Hugetlb) {
+            let bytes = smaps.pool_bytes();
+            facts.pool_limit_is_reached = bytes.is_some_and(|bytes| limits.find_pool_limit(self, bytes));
         } else if outcomes.iter().any(|(outcome, access)| outcome::is_charged(outcome, *access, facts.kind)) {
             facts.charge = limits.find_memory_limit(self);
         }
@@ -134,8 +81,8 @@ impl AddressSpace {
             discardable: if is_droppable { Ok(true) } else { self.discardable(detail, facts.head_flags, budget) },
             is_droppable,
             limits,
-            protection_key,
-            region_locked: vm_flag(of_locked, "lo"),
+            protection_key: smaps.protection_key,
+            region_locked: vm_flag(smaps.of_locked, "lo"),
         };
         // Once it is over, facts are missing.
         budget.look().map(|()| consequences)
@@ -326,16 +273,6 @@ impl AddressSpace {
     }
 }
 
-/// Counts of smaps that add up to what is clean, and to what is dirty: a page is dirty if its entry or its frame is
-/// marked so.
-const CLEAN: [&str; 2] = ["Private_Clean", "Shared_Clean"];
-const DIRTY: [&str; 2] = ["Private_Dirty", "Shared_Dirty"];
-
-fn bytes(smaps: &Smaps, fields: [&str; 2]) -> Option<u64> {
-    let [one, other] = fields.map(|field| smaps.field(field));
-    Some(one?.saturating_add(other?))
-}
-
 /// Whether the flags are those of memory that was freed, and not written to since. The kernel backs it with swap again
 /// once reclaim has seen that it is dirty (try_to_unmap_one in mm/rmap.c).
 fn is_unwritten(flags: PageFlags) -> bool {
@@ -363,22 +300,6 @@ impl FolioFreed {
         let end = page.frame().and_then(|frame| frame.checked_add(page.pages));
         self.last = end.map(|end| (end, is_freed));
         is_freed
-    }
-}
-
-/// Whether the page of a file is dirty: by the flags of its frame, or as all pages of its region are. Memory that is
-/// never written back (memfd_secret) is dirty by its entries alone.
-fn is_dirty(flags: Option<PageFlags>, of_region: Option<&Smaps>) -> Option<bool> {
-    let counts = of_region.and_then(|region| Some((bytes(region, CLEAN)?, bytes(region, DIRTY)?)));
-    let of_region = match counts {
-        Some((_, 0)) => Some(false),
-        Some((0, _)) => Some(true),
-        _ => None,
-    };
-    match flags.map(|flags| flags.contains(PageFlags::DIRTY)) {
-        Some(false) if of_region != Some(true) => Some(false),
-        Some(true) => Some(true),
-        _ => of_region,
     }
 }
 

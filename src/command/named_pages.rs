@@ -1,6 +1,6 @@
 //! `by symbol`: the symbol in which a page begins.
 
-use crate::inspect::{AddressSpace, Page};
+use crate::inspect::{AddressSpace, Page, parts_by_symbol};
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::render::text::block::region_name;
 use crate::symbol::{self, Symbols};
@@ -48,26 +48,18 @@ impl<'a> PagesOfSymbols<'a> {
     /// no symbol, and the inside of a symbol that is longer than a page, needs no look-up for each page.
     pub fn split(
         &mut self,
-        mut address: VirtualAddress,
-        mut pages: u64,
+        address: VirtualAddress,
+        pages: u64,
     ) -> impl Iterator<Item = (VirtualAddress, u64, Option<u32>)> {
-        std::iter::from_fn(move || {
-            if pages == 0 {
-                return None;
-            }
-            let (symbol, length) = match self.names.unnamed_bytes(address) {
-                0 => self.at(address),
-                bytes => (None, bytes.div_ceil(self.size.bytes())),
-            };
-            let (start, part) = (address, length.clamp(1, pages));
-            let next = address.checked_add(part * self.size.bytes());
-            (address, pages) = next.map_or((address, 0), |next| (next, pages - part));
-            Some((start, part, symbol))
-        })
+        parts_by_symbol(self.size, address, pages, |address| self.at(address))
     }
 
-    /// The symbol at an address where a page begins, and how many pages begin in it from there on.
-    fn at(&mut self, address: VirtualAddress) -> (Option<u32>, u64) {
+    /// The number of the symbol at an address where a page begins, and how many pages begin in it from there on.
+    pub fn at(&mut self, address: VirtualAddress) -> (Option<u32>, u64) {
+        match self.names.unnamed_bytes(address) {
+            0 => {}
+            bytes => return (None, bytes.div_ceil(self.size.bytes())),
+        }
         let Some(symbol) = self.names.at(address) else {
             return (None, 1);
         };

@@ -49,6 +49,7 @@
 
 pub mod account;
 mod address_space;
+mod by_symbol;
 pub mod chains;
 pub mod classify;
 mod contents;
@@ -95,6 +96,9 @@ mod watch;
 pub mod who;
 
 pub use address_space::AddressSpace;
+pub use by_symbol::SymbolAt;
+#[doc(hidden)]
+pub use by_symbol::parts_by_symbol;
 pub use classify::{Backing, KernelBehaviour};
 pub use contents::{AFTER_END, Absent, ByteSource, Contents};
 #[cfg(feature = "cli")]

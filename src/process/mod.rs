@@ -269,7 +269,6 @@ pub fn processes_called(name: &str) -> Result<Vec<ProcessHandle>> {
 ///
 /// # Errors
 /// [`Gone`](Error::Gone) if there is none, or it has no list of processes.
-#[cfg(feature = "cli")]
 pub(crate) fn captured_processes_called(name: &str, machine: &Machine) -> Result<Vec<ProcessHandle>> {
     let listed = machine.source().list(List::All)?;
     let called = listed.iter().filter(|one| is_called(one, name.as_bytes()));

@@ -3,16 +3,15 @@
 
 use super::change_records::{AccountChange, AccountComparison};
 use super::records::words;
-use super::{AccountFor, AccountSum};
-use crate::command::named_pages::PagesOfSymbols;
+use super::{AccountFor, add_all, name};
+use crate::command::named_pages::{PagesOfSymbols, names_in};
 use crate::command::rows::{self, RowLimit, note_hidden_rows};
 use crate::command::{Context, Error, Flow, Outcome, capture};
-use crate::inspect::account::Account;
-use crate::inspect::{AddressSpace, Evidence, FactReader};
+use crate::inspect::{AddressSpace, Evidence};
 use crate::kernel::Key;
 use crate::lang::Spanned;
 use crate::process::Target;
-use crate::report::{AccountClass, Stopped};
+use crate::report::AccountClass;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,30 +60,27 @@ impl AccountFor {
     /// The sums of a whole process.
     fn sums(&self, target: &Target, context: &mut Context) -> Result<Sums, Error> {
         let space = AddressSpace::of(target)?;
-        let (by, reader) = (self.key()?, FactReader::of_pages(&space));
-        let more = by.map_or(Ok(Evidence::empty()), |by| rows::need_of_keys(&reader, by, None))?;
-        let ranges = space.spans();
+        let by = self.key()?;
+        let more = by.map_or(Ok(Evidence::empty()), |by| space.need_of_group(by))?;
         let state = &*context.state;
-        let mut symbols = (by == Some(Key::Symbol)).then(|| {
-            let names = state.symbols.over(target, space.maps());
-            PagesOfSymbols::new(names, space.page())
-        });
-        let sink = &mut *context.sink;
-        let mut sum =
-            AccountSum { space: &space, by, reader, region: 0, all: Account::default(), groups: BTreeMap::new() };
-        let accounting = space.account(&ranges, more, self.content).within(sink.budget());
-        let (_, stopped): (_, Option<Stopped>) = sum.add_all(accounting, &ranges, symbols.as_mut(), sink)?;
+        let mut symbols =
+            (by == Some(Key::Symbol)).then(|| PagesOfSymbols::new(names_in(&space, &state.symbols), space.page()));
+        let accounting = space.account(&space.spans(), more, self.content);
+        let (sums, stopped) = add_all(accounting, by, symbols.as_mut(), context.sink)?;
         if let Some(stopped) = stopped {
             return Err(stopped.into());
         }
         let groups = match by {
-            Some(by) => sum.named(by, symbols.as_ref()).into_iter().map(|(key, one)| (key, one.total())).collect(),
+            Some(by) => {
+                let named = sums.named(|group| name(&sums, by, group, symbols.as_ref()));
+                named.into_iter().map(|(key, one)| (key, one.total())).collect()
+            }
             None => {
-                let classes = AccountClass::ALL.iter().map(|&class| (words(class).to_owned(), sum.all.of(class)));
+                let classes = AccountClass::ALL.iter().map(|&class| (words(class).to_owned(), sums.all.of(class)));
                 classes.filter(|(_, bytes)| *bytes > 0).collect()
             }
         };
-        Ok(Sums { groups, total: sum.all.total() })
+        Ok(Sums { groups, total: sums.all.total() })
     }
 }
 

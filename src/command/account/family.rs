@@ -2,12 +2,14 @@
 
 use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
 use super::records::{FREES_FILE_PAGES, FREES_KEPT_MEMORY, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
-use crate::command::rows::{self, RowLimit, note_hidden_rows, stop_of_sweep};
+use crate::command::rows::{self, RowLimit, note_hidden_rows, pull};
 use crate::command::{Context, Error, Flow, Outcome};
 use crate::command::{attach, who};
 use crate::eval::{self, Value};
 use crate::inspect;
-use crate::inspect::account::{Family, FamilyStep, FamilySums};
+use crate::inspect::Step;
+pub(in crate::command) use crate::inspect::account::descendants;
+use crate::inspect::account::{self, Family, FamilyStep, FamilySums};
 use crate::lang::display::write_quoted;
 use crate::lang::field::FilterSubject;
 use crate::lang::parser::{Parsed, Tokens, part_to_comma, pattern, place, text, with_commas, word};
@@ -127,9 +129,7 @@ impl FamilyOf {
                 Ok((processes.into_values().collect(), None))
             }
             FamilyOf::Cgroup(path) => {
-                let machine = context.state.machine();
-                let memory = machine.cgroup_memory(path.node.as_bytes())?;
-                let processes = these(machine, &memory.processes.iter().copied().collect())?;
+                let (processes, memory) = account::of_cgroup(context.state.machine(), path.node.as_bytes())?;
                 Ok((processes, Some(memory)))
             }
         }
@@ -142,23 +142,18 @@ impl FamilyOf {
         let sink = &mut *context.sink;
         let mut family = Family::new(&machine, processes, scan).within(sink.budget());
         let (mut done, mut began) = (0, Instant::now());
-        let mut pull = || -> Result<(), Error> {
-            sink.progress(0, listed, "processes")?;
-            while let Some(step) = family.next()? {
-                match step {
-                    FamilyStep::Process(which, _) => (done, began) = (which - 1, Instant::now()),
-                    FamilyStep::Pages(pages, of) if began.elapsed() >= rows::LONG_STEP => {
-                        sink.progress(pages, of, "pages")?;
-                        continue;
-                    }
-                    FamilyStep::Pages(..) => {}
+        sink.progress(0, listed, "processes")?;
+        let progress = |step, sink: &mut dyn Sink| {
+            match step {
+                FamilyStep::Process(which, _) => (done, began) = (which - 1, Instant::now()),
+                FamilyStep::Pages(pages, of) if began.elapsed() >= rows::LONG_STEP => {
+                    return Ok(sink.progress(pages, of, "pages")?);
                 }
-                sink.progress(done, listed, "processes")?;
+                FamilyStep::Pages(..) => {}
             }
-            Ok(())
+            Ok(sink.progress(done, listed, "processes")?)
         };
-        let pulled = pull();
-        let stopped = stop_of_sweep(pulled, sink)?;
+        let stopped = pull(sink, "processes", || Ok(family.next()?.map(Step::Found)), progress)?;
         // What was counted is shown in any case.
         let mut family = if stopped.is_some() { family.within(crate::budget::Budget::unlimited()) } else { family };
         let sums = match family.sums() {
@@ -245,11 +240,8 @@ impl Sought {
 /// All processes of a name. Notes those of similar names.
 fn called(name: &str, context: &mut Context) -> Result<Vec<ProcessHandle>, Error> {
     let machine = context.state.machine();
-    let (called, others) = if machine.is_captured() {
-        (process::captured_processes_called(name, machine), Vec::new())
-    } else {
-        (process::processes_called(name), process::similar_names(name))
-    };
+    let called = account::called(machine, name);
+    let others = if machine.is_captured() { Vec::new() } else { process::similar_names(name) };
     let called = called.map_err(|error| match error {
         process::Error::Gone { what, .. } => process::Error::no_such_process(what + &attach::similar(&others)),
         error => error,
@@ -263,26 +255,6 @@ fn called(name: &str, context: &mut Context) -> Result<Vec<ProcessHandle>, Error
 
 const CHARGED_ELSEWHERE: &str = "the processes use more than is charged to the cgroup: memory stays charged to the \
                                  cgroup that first touched it (`account by cgroup` of one process shows which)";
-
-/// A process, and all that descend from it.
-pub(in crate::command) fn descendants(machine: &Machine, process: u32) -> Result<Vec<ProcessHandle>, Error> {
-    let all = machine.process_handles()?.processes;
-    let mut family = BTreeSet::from([process]);
-    // A child may have a lower number than its parent.
-    loop {
-        let before = family.len();
-        family.extend(all.iter().filter(|one| family.contains(&one.parent)).map(|one| one.pid).collect::<Vec<_>>());
-        if family.len() == before {
-            break;
-        }
-    }
-    Ok(all.into_iter().filter(|one| family.contains(&one.pid)).collect())
-}
-
-fn these(machine: &Machine, wanted: &BTreeSet<u32>) -> Result<Vec<ProcessHandle>, Error> {
-    let all = machine.process_handles()?.processes.into_iter();
-    Ok(all.filter(|one| wanted.contains(&one.pid)).collect())
-}
 
 fn classes(sums: &FamilySums, sink: &mut dyn Sink) -> Result<(), Stopped> {
     for &(class, sum) in &sums.classes {

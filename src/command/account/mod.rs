@@ -13,16 +13,17 @@ use family::FamilyOf;
 use family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
 
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
-use super::rows::{self, RowLimit, finish, note_hidden_rows, stop_of_sweep};
+use super::rows::{self, RowLimit, finish, note_hidden_rows, pull};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
-use crate::eval::{self, Origin};
-use crate::inspect::account::{Account, AccountEntry, Accounting};
-use crate::inspect::{AddressSpace, Evidence, FactReader, Group as PageGroup, Page};
-use crate::kernel::{AddressRange, Key, PageFact, PageField, Region};
+use crate::eval::{self, Origin, Spans};
+use crate::inspect::account::{AccountSums, Accounting};
+use crate::inspect::{AddressSpace, Evidence, Group as PageGroup};
+use crate::kernel::{Key, PageFact, PageField, Region};
 use crate::lang::parser::{
     Parsed, Tokens, clause, cut_or_name, key, range, snapshot_file, split_text, takes_all, word,
 };
 use crate::lang::{self, Expression, KeyFacts, Range, Spanned, TakenKeys, WrittenKey, display};
+use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
@@ -32,8 +33,6 @@ use nom::Parser;
 use nom::combinator::{map, opt};
 use nom::sequence::preceded;
 use records::{AccountGroup, AccountRow, AccountSummary, freed_by};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Formatter};
 
 /// The keys of `account … by`: by symbol, pages that begin in none are added up by region.
@@ -223,66 +222,57 @@ what the processes use otherwise.",
 
     fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
-        let range = match &self.of {
-            Some(AccountOf::Family(family)) => return family.run(cut, context),
-            Some(AccountOf::Range(range)) => Some(range),
-            None => None,
-        };
+        if let Some(AccountOf::Family(family)) = &self.of {
+            return family.run(cut, context);
+        }
         if let Some(file) = &self.file {
             return self.run_change(file, cut, context);
         }
         let target = context.target()?;
-        let spans = match range {
-            None => None,
-            Some(range) => {
-                let subject = eval::subject(range, context.state).map_err(|error| family::meant(range, error))?;
-                let spans = subject.spans(range.at, &range_meant(range))?;
-                if let Some(note) = family::also_processes(range).filter(|_| !target.machine.is_captured()) {
-                    context.sink.note(note)?;
-                }
-                Some(spans)
-            }
+        let part = self.part(&target, context)?;
+        let space = match &part {
+            Some(spans) => AddressSpace::within(&target, spans.ranges())?,
+            None => AddressSpace::of(&target)?,
         };
-        let is_whole = spans.as_ref().is_none_or(|spans| *spans.origin() == Origin::All);
-        let space = match &spans {
-            Some(spans) if !is_whole => AddressSpace::within(&target, spans.ranges())?,
-            _ => AddressSpace::of(&target)?,
-        };
-        let (by, reader) = (self.key()?, FactReader::of_pages(&space));
-        let more = by.map_or(Ok(Evidence::empty()), |by| rows::need_of_keys(&reader, by, None))?;
-        let ranges = match &spans {
-            Some(spans) if !is_whole => spans.ranges().to_vec(),
-            _ => space.spans(),
-        };
-        let before = is_whole.then(|| target.process.rollup());
-        let state = &*context.state;
-        let mut symbols =
-            (by == Some(Key::Symbol)).then(|| PagesOfSymbols::new(names_in(&space, &state.symbols), space.page()));
-        let sink = &mut *context.sink;
-        let mut sum =
-            AccountSum { space: &space, by, reader, region: 0, all: Account::default(), groups: BTreeMap::new() };
+        let by = self.key()?;
+        let more = by.map_or(Ok(Evidence::empty()), |by| space.need_of_group(by))?;
+        let ranges = part.as_ref().map_or_else(|| space.spans(), |spans| spans.ranges().to_vec());
+        let before = part.is_none().then(|| target.process.rollup());
         let rollup = before.as_ref().and_then(|before| before.as_ref().ok());
-        let accounting = space.account_beside(rollup, &ranges, more, self.content).within(sink.budget());
-        let (accounting, stopped) = sum.add_all(accounting, &ranges, symbols.as_mut(), sink)?;
-        let is_closed = stopped == Some(Stopped::Closed);
-        if !is_closed {
-            match by {
-                None => sum.rows(&accounting, sink)?,
-                Some(by) => sum.groups(by, cut, symbols.as_ref(), sink)?,
-            }
+        let accounting = space.account_beside(rollup, &ranges, more, self.content);
+        let mut symbols = (by == Some(Key::Symbol))
+            .then(|| PagesOfSymbols::new(names_in(&space, &context.state.symbols), space.page()));
+        let sink = &mut *context.sink;
+        let (sums, stopped) = add_all(accounting, by, symbols.as_mut(), sink)?;
+        match by {
+            _ if stopped == Some(Stopped::Closed) => {}
+            None => emit_classes(&sums, sink)?,
+            Some(by) => emit_groups(&sums, by, cut, &|group| name(&sums, by, group, symbols.as_ref()), sink)?,
         }
         let kernel = match before {
             _ if stopped.is_some() => Err(Reason::NotApplicable("the count was interrupted")),
             None => Err(Reason::NotApplicable("only a whole process is compared")),
             Some(before) => before.and_then(|before| Ok((before, target.process.rollup()?))).map_err(Reason::from),
         };
-        let summary = sum.summary(&accounting, &target, kernel, stopped.is_some());
-        finish(&summary, stopped, sink)?;
+        finish(&summary::summary(&sums, &space, kernel, stopped.is_some()), stopped, sink)?;
         Ok(Flow::Done)
     }
 }
 
 impl AccountFor {
+    /// The part of the process that is asked for; `None` for all of it.
+    fn part(&self, target: &Target, context: &mut Context) -> Result<Option<Spans>, Error> {
+        let Some(AccountOf::Range(range)) = &self.of else {
+            return Ok(None);
+        };
+        let subject = eval::subject(range, context.state).map_err(|error| family::meant(range, error))?;
+        let spans = subject.spans(range.at, &range_meant(range))?;
+        if let Some(note) = family::also_processes(range).filter(|_| !target.machine.is_captured()) {
+            context.sink.note(note)?;
+        }
+        Ok(Some(spans).filter(|spans| *spans.origin() != Origin::All))
+    }
+
     /// What it groups by.
     fn key(&self) -> Result<Option<Key>, Error> {
         Ok(match &self.by {
@@ -306,188 +296,83 @@ fn range_meant(range: &Spanned<Range>) -> String {
     }
 }
 
-/// What pages are added up by.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum GroupOf {
-    /// Index among the regions.
-    Region(usize),
-    /// The index of one of the regions that map the same file or name.
-    Mapping(usize),
-    Symbol(u32),
-    /// Pages that begin in no symbol: by the index of the region.
-    NoSymbol(usize),
-    Known(PageGroup),
-}
-
-/// The account so far: of everything, and of each group.
-struct AccountSum<'a> {
-    space: &'a AddressSpace,
+/// Adds everything up. Returns the sums, and why it was stopped, if it was.
+fn add_all(
+    accounting: Accounting,
     by: Option<Key>,
-    reader: FactReader,
-    /// The index of the region of the last page.
-    region: usize,
-    all: Account,
-    groups: BTreeMap<GroupOf, Account>,
+    symbols: Option<&mut PagesOfSymbols<'_>>,
+    sink: &mut dyn Sink,
+) -> Result<(AccountSums, Option<Stopped>), Error> {
+    let mut accounting = accounting.within(sink.budget()).grouped(by);
+    if let Some(symbols) = symbols {
+        accounting = accounting.with_symbols(|address| symbols.at(address));
+    }
+    let stopped = pull(sink, "pages", || accounting.next(), |(), _| Ok(()))?;
+    Ok((accounting.finish(), stopped))
 }
 
-impl AccountSum<'_> {
-    /// Adds everything up. Returns the accounting at its end, and why it was stopped, if it was.
-    fn add_all(
-        &mut self,
-        mut accounting: Accounting,
-        ranges: &[AddressRange],
-        mut symbols: Option<&mut PagesOfSymbols<'_>>,
-        sink: &mut dyn Sink,
-    ) -> Result<(Accounting, Option<Stopped>), Error> {
-        let total = ranges.iter().map(|range| range.pages(self.space.page())).sum();
-        let mut done = 0u64;
-        let mut pull = || {
-            loop {
-                sink.progress(done, total, "pages")?;
-                let Some(step) = accounting.next()? else {
-                    return Ok(());
-                };
-                done = done.saturating_add(step.pages);
-                for (page, counted) in step.counted {
-                    self.add_page(page, counted, symbols.as_deref_mut());
-                }
-                if let Some((index, account)) = step.region {
-                    self.add_region(index, account);
-                }
-            }
-        };
-        let pulled: Result<(), Error> = pull();
-        let stopped = stop_of_sweep(pulled, sink)?;
-        Ok((accounting, stopped))
+/// The rows of the classes that have anything.
+fn emit_classes(sums: &AccountSums, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    let all = &sums.all;
+    for &class in AccountClass::ALL.iter().filter(|&&class| all.of(class) > 0) {
+        let marked = |mark| sums.marked(class, mark);
+        sink.emit(&AccountRow {
+            class,
+            bytes: all.of(class),
+            of: all.total(),
+            huge: marked(AccountMark::Huge),
+            to_copy: marked(AccountMark::ToCopy),
+            lazily_freed: marked(AccountMark::LazilyFreed),
+            droppable: marked(AccountMark::Droppable),
+            locked: marked(AccountMark::Locked),
+            dirty: marked(AccountMark::Dirty),
+            several: marked(AccountMark::Several),
+            with_pmdb: marked(AccountMark::WithPmdb),
+            zeros: marked(AccountMark::Zeros),
+            freed_by: freed_by(class),
+        })?;
     }
+    Ok(())
+}
 
-    fn add_region(&mut self, index: usize, account: &Account) {
-        self.all.merge(account);
-        let group = match self.by {
-            Some(Key::Region) => GroupOf::Region(index),
-            Some(Key::Mapping) => GroupOf::Mapping(index),
-            _ => return,
-        };
-        self.groups.entry(group).or_default().merge(account);
+/// The rows of the groups, the largest first; regions by address.
+fn emit_groups(
+    sums: &AccountSums,
+    by: Key,
+    cut: Option<RowLimit>,
+    name: &dyn Fn(PageGroup) -> String,
+    sink: &mut dyn Sink,
+) -> Result<(), Stopped> {
+    let mut rows = sums.named(name);
+    let more = rows::keep_shown(&mut rows, cut.or_else(|| rows::usual_cut(by)), |(_, account)| account.total());
+    for (key, account) in rows {
+        let classes = AccountClass::ALL.iter().map(|&class| (class, account.of(class)));
+        sink.emit(&AccountGroup {
+            by: by.to_string(),
+            key,
+            bytes: account.total(),
+            of: sums.all.total(),
+            classes: Numbers(classes.filter(|(_, bytes)| *bytes > 0).collect()),
+        })?;
     }
+    note_hidden_rows(more, "group", sink)
+}
 
-    fn add_page(&mut self, page: &Page, counted: &AccountEntry, symbols: Option<&mut PagesOfSymbols<'_>>) {
-        let size = self.space.page();
-        // Pages come in address order.
-        let regions = self.space.regions();
-        while regions.get(self.region).is_some_and(|viewed| viewed.range().end() <= page.address) {
-            self.region += 1;
+/// The name of a group.
+fn name(sums: &AccountSums, by: Key, group: PageGroup, symbols: Option<&PagesOfSymbols<'_>>) -> String {
+    let named = match group {
+        PageGroup::Region(index) => {
+            let viewed = index.and_then(|index| sums.accounting().space().regions().get(index));
+            viewed.map(|viewed| match by {
+                Key::Region => rows::name_of_region(&viewed.region),
+                Key::Mapping => mapping(&viewed.region),
+                _ => name_among_symbols(&viewed.region.name),
+            })
         }
-        if counted.class().is_none() {
-            return;
-        }
-        let groups = &mut self.groups;
-        let group = match self.by {
-            Some(Key::Symbol) => {
-                let region = self.region;
-                if let Some(symbols) = symbols {
-                    for (_, pages, symbol) in symbols.split(page.address, page.pages) {
-                        let group = symbol.map_or(GroupOf::NoSymbol(region), GroupOf::Symbol);
-                        groups.entry(group).or_default().add(counted, pages * size.bytes());
-                    }
-                }
-                return;
-            }
-            Some(key @ Key::Page(_)) => GroupOf::Known(self.reader.group(key, page, Some(self.region), None)),
-            _ => return,
-        };
-        groups.entry(group).or_default().add(counted, page.bytes(size));
-    }
-
-    /// The rows of the classes that have anything.
-    fn rows(&self, accounting: &Accounting, sink: &mut dyn Sink) -> Result<(), Stopped> {
-        let all = &self.all;
-        for &class in AccountClass::ALL.iter().filter(|&&class| all.of(class) > 0) {
-            let marked = |mark| all.marked(class, mark).ok_or_else(|| accounting.why_unknown(mark));
-            sink.emit(&AccountRow {
-                class,
-                bytes: all.of(class),
-                of: all.total(),
-                huge: marked(AccountMark::Huge),
-                to_copy: marked(AccountMark::ToCopy),
-                lazily_freed: marked(AccountMark::LazilyFreed),
-                droppable: marked(AccountMark::Droppable),
-                locked: marked(AccountMark::Locked),
-                dirty: marked(AccountMark::Dirty),
-                several: marked(AccountMark::Several),
-                with_pmdb: marked(AccountMark::WithPmdb),
-                zeros: marked(AccountMark::Zeros),
-                freed_by: freed_by(class),
-            })?;
-        }
-        Ok(())
-    }
-
-    /// The groups with their names, the largest first; regions by address.
-    fn named(&mut self, by: Key, symbols: Option<&PagesOfSymbols<'_>>) -> Vec<(String, Account)> {
-        let mut rows: Vec<(String, Account)> = Vec::new();
-        let mut numbers: HashMap<String, usize> = HashMap::new();
-        for (group, account) in std::mem::take(&mut self.groups).into_iter().filter(|(_, one)| one.total() > 0) {
-            let name = self.name(&group, symbols);
-            // Regions of one name are one group, except `by region`.
-            match numbers.get(&name).and_then(|&number| rows.get_mut(number)) {
-                Some((_, sum)) if by != Key::Region => sum.merge(&account),
-                _ => {
-                    numbers.insert(name.clone(), rows.len());
-                    rows.push((name, account));
-                }
-            }
-        }
-        if by != Key::Region {
-            rows.sort_by_key(|(_, account)| Reverse(account.total()));
-        }
-        rows
-    }
-
-    /// The rows of the groups, the largest first; regions by address.
-    fn groups(
-        &mut self,
-        by: Key,
-        cut: Option<RowLimit>,
-        symbols: Option<&PagesOfSymbols<'_>>,
-        sink: &mut dyn Sink,
-    ) -> Result<(), Stopped> {
-        let mut rows = self.named(by, symbols);
-        let more = rows::keep_shown(&mut rows, cut.or_else(|| rows::usual_cut(by)), |(_, account)| account.total());
-        for (key, account) in rows {
-            let classes = AccountClass::ALL.iter().map(|&class| (class, account.of(class)));
-            sink.emit(&AccountGroup {
-                by: by.to_string(),
-                key,
-                bytes: account.total(),
-                of: self.all.total(),
-                classes: Numbers(classes.filter(|(_, bytes)| *bytes > 0).collect()),
-            })?;
-        }
-        note_hidden_rows(more, "group", sink)
-    }
-
-    fn name(&self, group: &GroupOf, symbols: Option<&PagesOfSymbols<'_>>) -> String {
-        match group {
-            GroupOf::Region(index) => {
-                let viewed = self.space.regions().get(*index);
-                viewed.map(|viewed| rows::name_of_region(&viewed.region)).unwrap_or_default()
-            }
-            GroupOf::Mapping(index) => {
-                let viewed = self.space.regions().get(*index);
-                viewed.map(|viewed| mapping(&viewed.region)).unwrap_or_default()
-            }
-            GroupOf::Symbol(symbol) => symbols.map(|symbols| symbols.name(*symbol)).unwrap_or_default(),
-            GroupOf::NoSymbol(index) => {
-                let viewed = self.space.regions().get(*index);
-                viewed.map(|viewed| name_among_symbols(&viewed.region.name)).unwrap_or_default()
-            }
-            GroupOf::Known(group) => {
-                let key = self.by.unwrap_or(Key::Region);
-                rows::name_of_group(&self.reader, key, *group, &mut Why::default())
-            }
-        }
-    }
+        PageGroup::Symbol(symbol) => symbols.zip(symbol).map(|(symbols, symbol)| symbols.name(symbol)),
+        known => Some(rows::name_of_group(sums.reader(), by, known, &mut Why::default())),
+    };
+    named.unwrap_or_default()
 }
 
 /// The name of what a region maps: all regions of it are a group.

@@ -43,6 +43,8 @@ pub struct Accounting {
     current: Option<(usize, Account)>,
     /// The region that the last step completed.
     done: Option<(usize, Account)>,
+    /// Pages in the ranges.
+    total: u64,
 }
 
 /// Counts pages.
@@ -128,6 +130,7 @@ impl AddressSpace {
             first,
             times: (!hides_frames).then(FrameCounts::default),
             pages: self.pages(ranges, question),
+            total: ranges.iter().map(|range| range.pages(self.page())).sum(),
             current: None,
             done: None,
         }
@@ -237,6 +240,16 @@ impl Accounting {
             AccountMark::Locked => Reason::NotApplicable("smaps does not show whether the region is locked"),
             _ => Reason::words_hidden(),
         })
+    }
+
+    /// The regions that it is of.
+    pub fn space(&self) -> &AddressSpace {
+        &self.counter.space
+    }
+
+    /// How many pages there are in the ranges.
+    pub(super) fn total_pages(&self) -> u64 {
+        self.total
     }
 
     /// Whether map counts were averages over large folios.

@@ -40,6 +40,7 @@ mod accounting;
 mod class;
 mod family;
 mod frame_counts;
+mod grouped;
 mod overlaps;
 mod proof;
 mod settle;
@@ -49,7 +50,10 @@ mod tests;
 mod zeros;
 
 pub use accounting::{AccountStep, Accounting};
-pub use family::{ClassSum, Family, FamilyMember, FamilyStep, FamilySums, UncountedProcesses};
+pub use family::{
+    ClassSum, Family, FamilyMember, FamilyStep, FamilySums, UncountedProcesses, called, descendants, of_cgroup,
+};
+pub use grouped::{AccountSums, GroupedAccounting};
 pub use proof::{Check, checks};
 pub use sums::{Account, AccountEntry};
 pub(in crate::inspect) use zeros::ZeroPieces;

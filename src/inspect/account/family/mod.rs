@@ -3,10 +3,29 @@
 //! The page map of each process is read once. What a frame is, its flags tell, which are read once for all of them; the
 //! map count at the end tells whether processes outside map it too. Without frame numbers, the sums of smaps_rollup are
 //! all that can be had.
+//!
+//! ```
+//! use pmdb::Target;
+//! use pmdb::inspect::account::{Family, called};
+//!
+//! let target = Target::attach(std::os::unix::process::parent_id())?;
+//! let name = target.process.identity().name.to_string();
+//! let mut family = Family::new(&target.machine, called(&target.machine, &name)?, true);
+//! while family.next()?.is_some() {}
+//! let sums = family.sums()?;
+//! for (class, sum) in &sums.classes {
+//!     println!("{} bytes {}, mapped as {} bytes", sum.bytes, class.word(), sum.mapped);
+//! }
+//! println!("{} bytes; the sum of Rss is {}", sums.distinct, sums.rss);
+//! # assert!(sums.rss > 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod members;
 mod owners;
 mod sums;
 
+pub use members::{called, descendants, of_cgroup};
 pub use sums::{ClassSum, FamilySums};
 
 use super::super::address_space::AddressSpace;

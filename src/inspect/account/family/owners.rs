@@ -137,7 +137,7 @@ impl FrameOwners {
             let (parts, more) = rest.split_at(inside);
             rest = more;
             for &(first, end) in parts {
-                counted += self.set_kinds(first, end, &words, stretch.0, false_flags);
+                counted += self.set_kinds(first..end, &words, stretch.0, false_flags);
             }
         }
         Ok(counted)
@@ -174,9 +174,9 @@ impl FrameOwners {
     }
 
     /// Sets what frames are, by their flags. Returns how many of them Rss counts.
-    fn set_kinds(&mut self, first: u64, end: u64, words: &[u64], start: u64, false_flags: PageFlags) -> u64 {
+    fn set_kinds(&mut self, range: Range<u64>, words: &[u64], start: u64, false_flags: PageFlags) -> u64 {
         let mut counted = 0;
-        for (number, within) in by_block(first, end - first) {
+        for (number, within) in by_block(range.start, range.end - range.start) {
             let base = number * BLOCK_FRAMES + within.start as u64;
             for (frame, number) in self.frames(number, within).iter_mut().zip(base..) {
                 let word = words.get((number - start) as usize).filter(|&&word| word != UNREAD);
@@ -334,10 +334,10 @@ mod tests {
         assert_eq!(owners.add_mappings(&runs, 0), (0, unread));
         // The words say that the first two are no memory that Rss counts.
         let beside = PageFlags::RESERVED.bits();
-        assert_eq!(owners.set_kinds(100, 103, &[0, beside, beside, 0], 99, PageFlags::empty()), 1);
+        assert_eq!(owners.set_kinds(100..103, &[0, beside, beside, 0], 99, PageFlags::empty()), 1);
         assert_eq!(owners.add_mappings(&[run(100, 3)], 1), (1, Vec::new()));
         // Words that cannot be read are of memory nevertheless.
-        assert_eq!(owners.set_kinds(50, 51, &[], 50, PageFlags::empty()), 1);
+        assert_eq!(owners.set_kinds(50..51, &[], 50, PageFlags::empty()), 1);
     }
 
     proptest! {

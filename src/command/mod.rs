@@ -15,7 +15,6 @@ mod compare;
 mod complete;
 mod completion;
 mod control;
-mod counterpart;
 mod decode;
 mod diff;
 mod display;

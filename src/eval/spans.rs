@@ -34,18 +34,7 @@ impl Spans {
 
     /// From ranges in any order; those that overlap or touch become one. `None` if there are none.
     pub fn new(ranges: impl IntoIterator<Item = AddressRange>, origin: Origin) -> Option<Self> {
-        let mut given: Vec<AddressRange> = ranges.into_iter().collect();
-        given.sort_unstable();
-        let mut ranges: Vec<AddressRange> = Vec::with_capacity(given.len());
-        for range in given {
-            match ranges.last_mut() {
-                Some(last) if range.start() <= last.end() => {
-                    let end = last.end().max(range.end());
-                    *last = AddressRange::new(last.start(), end).unwrap_or(range);
-                }
-                _ => ranges.push(range),
-            }
-        }
+        let ranges = AddressRange::joined(&ranges.into_iter().collect::<Vec<_>>());
         (!ranges.is_empty()).then_some(Spans { ranges, origin })
     }
 

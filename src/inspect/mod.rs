@@ -52,6 +52,7 @@ mod address_space;
 mod by_symbol;
 pub mod chains;
 pub mod classify;
+pub mod compare;
 mod contents;
 #[cfg(feature = "cli")]
 mod core_file;

@@ -177,6 +177,19 @@ impl AddressRange {
     pub fn intersection(self, other: AddressRange) -> Option<AddressRange> {
         AddressRange::new(self.start.max(other.start), self.end.min(other.end))
     }
+    /// Ranges in any order as ranges in order: those that overlap or touch become one.
+    pub fn joined(ranges: &[AddressRange]) -> Vec<AddressRange> {
+        let mut given = ranges.to_vec();
+        given.sort_unstable();
+        let mut joined: Vec<AddressRange> = Vec::with_capacity(given.len());
+        for range in given {
+            match joined.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => joined.push(range),
+            }
+        }
+        joined
+    }
     /// The parts of it that lie in `sorted`: ranges in order, of which none overlap.
     pub fn within(self, sorted: &[AddressRange]) -> impl Iterator<Item = AddressRange> + '_ {
         let first = sorted.partition_point(|one| one.end <= self.start);

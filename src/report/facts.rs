@@ -1,5 +1,6 @@
 //! Facts that several records have: the words of a frame, its place and cgroup, its folio (pages that the kernel manages
-//! as one), a page at one moment, what changes did to memory and swap, and the numbers of a search for who maps a frame.
+//! as one), a page at one moment, what two processes share, what changes did to memory and swap, and the numbers of a search
+//! for who maps a frame.
 
 use super::record::record;
 use super::{Fact, FlagNames, Reason, Why};
@@ -175,6 +176,38 @@ impl NetEffect {
         };
         let NetEffect { came, went, swap_came, swap_went } = self;
         NetEffect { came: part(came), went: part(went), swap_came: part(swap_came), swap_went: part(swap_went) }
+    }
+}
+
+impl AddAssign for SharedCounts {
+    fn add_assign(&mut self, other: SharedCounts) {
+        self.shared += other.shared;
+        self.shared_elsewhere += other.shared_elsewhere;
+        self.copied += other.copied;
+        self.only_here += other.only_here;
+        self.only_there += other.only_there;
+        self.about_to_copy += other.about_to_copy;
+    }
+}
+
+record! {
+    /// Sharing of pages between the attached process and another one, in one region or in all. A page in swap counts
+    /// for the processes that have it.
+    #[derive(Copy, Default, Eq)]
+    pub struct SharedCounts {
+        /// Pages that both map in the same frame.
+        shared: u64,
+        /// Of these, pages whose frame the other process maps only at other addresses (merged pages, for example).
+        shared_elsewhere: u64,
+        /// Pages that both have, in different frames, after a fork. Without one, each is one of `only_here` and one of
+        /// `only_there`.
+        copied: u64,
+        /// Pages that only the attached process has.
+        only_here: u64,
+        /// Pages that only the other process has. Those in a frame that the attached one maps elsewhere are left out.
+        only_there: u64,
+        /// Shared pages that the next write of the attached process copies.
+        about_to_copy: u64,
     }
 }
 

@@ -23,7 +23,7 @@ mod words;
 pub use error_code::ErrorCode;
 pub use facts::{
     CgroupPath, FolioMapping, FolioReport, FramePlace, FrameWords, HowMapped, LargeFolios, NetEffect, PageFacts,
-    WhoCounts,
+    SharedCounts, WhoCounts,
 };
 pub use flag_names::FlagNames;
 pub use huge::{HugeBy, HugePast, HugeRefusal};

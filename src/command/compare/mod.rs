@@ -3,7 +3,6 @@
 mod over_time;
 mod records;
 mod round;
-mod sums;
 
 use over_time::{SampleTimes, UntilCopied, until_copied};
 
@@ -196,12 +195,12 @@ Needs frame numbers (CAP_SYS_ADMIN).",
             context.sink.note(rows)?;
         }
         let space = AddressSpace::of(&round.target)?;
-        let mut sample = round.sample(&space, &others, None, context.state, context.sink)?;
-        while let Some(found) = sample.next(context.sink)? {
+        let mut sample = round.sample(&space, None, context.state, context.sink)?;
+        sample.each(&others, context.sink, |found, sink| {
             is_any = true;
             let memory = (!is_single).then(|| ps::memory(&round.target.machine, found.other.pid));
-            round.show(found, is_shown, memory, context.sink)?;
-        }
+            round.show(found, is_shown, memory, sink)
+        })?;
         if is_shown && is_any {
             round.note_order(context.sink)?;
         }

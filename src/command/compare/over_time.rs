@@ -1,17 +1,19 @@
 //! `compare … every DURATION`: the cost of a fork as it grows.
 
-use super::records::{ComparisonSample, SharedCounts};
-use super::round::{ComparedProcess, ComparisonRound};
-use super::sums::SharedSums;
+use super::records::ComparisonSample;
+use super::round::{ComparisonRound, FoundProcess};
 use crate::command::schedule::{SamplesEnd, Schedule};
 use crate::command::snapshot::seconds;
 use crate::command::timeline::TimelineBuilder;
 use crate::command::{Context, Error, Outcome};
 use crate::eval;
-use crate::inspect::{AddressSpace, NumberSet};
+use crate::inspect::AddressSpace;
+use crate::inspect::compare::{CopiesOverTime, SharedSums};
 use crate::kernel::words::worded;
 use crate::lang::parser::{Parsed, Tokens, count, mark, one_of};
 use crate::lang::{Count, Spanned};
+use crate::render::Sink;
+use crate::report::SharedCounts;
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::map;
@@ -84,6 +86,53 @@ pub(super) struct SampleTimes<'a> {
     pub until: Option<&'a UntilCopied>,
 }
 
+/// What the samples so far found.
+#[derive(Default)]
+struct Samples {
+    count: u64,
+    /// What the last sample that found it tells of each process.
+    last: Vec<FoundProcess>,
+    /// Of the last sample that found a process: the sums, and the processes in them.
+    sums: SharedCounts,
+    in_sums: BTreeSet<u32>,
+    /// The processes of the last sample.
+    alive: BTreeSet<u32>,
+}
+
+impl Samples {
+    /// Adds a sample. A process that has ended keeps what the last sample found.
+    fn add(&mut self, found: Vec<FoundProcess>, counts: SharedCounts) {
+        self.count += 1;
+        self.alive = found.iter().map(|one| one.other.pid).collect();
+        self.last.retain(|old| !self.alive.contains(&old.other.pid));
+        self.last.extend(found);
+        if !self.alive.is_empty() {
+            (self.sums, self.in_sums) = (counts, self.alive.clone());
+        }
+    }
+
+    /// Shows what was found last of each process, ended ones first, and the sums.
+    fn show(self, round: &ComparisonRound, sink: &mut dyn Sink) -> Result<(), Error> {
+        let Samples { mut last, mut sums, in_sums, alive, .. } = self;
+        last.sort_by_key(|one| (in_sums.contains(&one.other.pid), one.other.pid));
+        let ended = last.iter().filter(|one| !in_sums.contains(&one.other.pid)).count();
+        let shown = last.len();
+        for mut found in last {
+            if !alive.contains(&found.other.pid) {
+                found.end();
+            }
+            round.show(found, round.by.is_some(), None, sink)?;
+        }
+        if round.by.is_some() && shown > 0 {
+            round.note_order(sink)?;
+        }
+        if alive.is_empty() {
+            sums.about_to_copy = 0;
+        }
+        Ok(round.show_total((shown - ended) as u64, ended as u64, sums, sink)?)
+    }
+}
+
 /// Takes samples, and shows what the last of them found of each process. With a timeline, samples are drawn in it.
 pub(super) fn run(
     round: &ComparisonRound,
@@ -96,14 +145,8 @@ pub(super) fn run(
     let mut schedule = Schedule::new(every.unwrap_or(USUAL), &context.target()?.process)?;
     let page_size = round.page().bytes();
     let began = Instant::now();
-    // The frames that were copied before the sample.
-    let mut before: Option<(Instant, NumberSet)> = None;
-    let mut last: Vec<ComparedProcess> = Vec::new();
-    // Of the last sample that found a process: the sums, and the processes in them.
-    let (mut last_sums, mut in_sums) = (SharedCounts::default(), BTreeSet::new());
-    // The processes of the last sample.
-    let mut alive = BTreeSet::new();
-    let mut samples = 0u64;
+    let mut copies = CopiesOverTime::new(round.page());
+    let mut samples = Samples::default();
     let reason = loop {
         let (now, time) = (Instant::now(), seconds(SystemTime::now()));
         let others = round.find_others()?;
@@ -112,42 +155,28 @@ pub(super) fn run(
             Err(error @ Error::Stopped(_)) => break SamplesEnd::of_error(error, context.sink)?,
             // The attached process went: the last sample stands.
             Err(error) if error.status() == 3 => {
-                alive.clear();
+                samples.alive.clear();
                 break SamplesEnd::Exited;
             }
             Err(error) => return Err(error),
         };
-        let (counts, copied) = sums.finish();
-        let rate = before.as_ref().map(|(then, before)| {
-            let bytes = copied.count_outside(before).saturating_mul(page_size) as f64;
-            (bytes / now.duration_since(*then).as_secs_f64().max(1e-9)) as u64
-        });
+        let (counts, rate) = copies.add(now, sums);
         let processes = found.len() as u64;
         let in_bytes = counts.in_bytes(page_size);
-        let sample = ComparisonSample { time, processes, page_size, rate, counts, in_bytes };
-        samples += 1;
         let emitted = match &mut timeline {
             Some(timeline) => timeline.emit(context.sink),
             // Nothing is there to compare with, as before.
-            None if processes == 0 && samples > 1 && alive.is_empty() => Ok(()),
-            None => context.sink.emit(&sample),
+            None if processes == 0 && samples.count > 0 && samples.alive.is_empty() => Ok(()),
+            None => context.sink.emit(&ComparisonSample { time, processes, page_size, rate, counts, in_bytes }),
         };
-        let is_over = found.is_empty() && round.given.is_some();
-        // A process that has ended keeps what the last sample found.
-        alive = found.iter().map(|one| one.other.pid).collect();
-        last.retain(|old| !alive.contains(&old.other.pid));
-        last.extend(found);
-        if processes > 0 {
-            (last_sums, in_sums) = (counts, alive.clone());
-        }
-        before = Some((now, copied));
+        samples.add(found, counts);
         if let Err(stopped) = emitted {
             break SamplesEnd::of_error(stopped.into(), context.sink)?;
         }
         if until.is_some_and(|until| processes > 0 && until.holds(&counts, page_size, bytes)) {
             break SamplesEnd::Until;
         }
-        if is_over {
+        if processes == 0 && round.given.is_some() {
             break SamplesEnd::Exited;
         }
         let Some(pause) = schedule.pause(began.elapsed(), duration) else {
@@ -157,24 +186,10 @@ pub(super) fn run(
             break SamplesEnd::of_error(stopped.into(), context.sink)?;
         }
     };
-    last.sort_by_key(|one| (in_sums.contains(&one.other.pid), one.other.pid));
-    let ended = last.iter().filter(|one| !in_sums.contains(&one.other.pid)).count();
-    let shown = last.len();
-    for mut found in last {
-        if !alive.contains(&found.other.pid) {
-            found.end();
-        }
-        round.show(found, round.by.is_some(), None, context.sink)?;
-    }
-    if round.by.is_some() && shown > 0 {
-        round.note_order(context.sink)?;
-    }
-    if alive.is_empty() {
-        last_sums.about_to_copy = 0;
-    }
-    round.show_total((shown - ended) as u64, ended as u64, last_sums, context.sink)?;
+    let count = samples.count;
+    samples.show(round, context.sink)?;
     if schedule.missed > 0 {
-        context.sink.note(format!("{samples} samples of the {} that were due", samples + schedule.missed))?;
+        context.sink.note(format!("{count} samples of the {} that were due", count + schedule.missed))?;
     }
     reason.outcome(until.is_some())
 }
@@ -185,12 +200,13 @@ fn take(
     others: &[u32],
     timeline: Option<&mut TimelineBuilder>,
     context: &mut Context,
-) -> Result<(Vec<ComparedProcess>, SharedSums), Error> {
+) -> Result<(Vec<FoundProcess>, SharedSums), Error> {
     let space = AddressSpace::of(&round.target)?;
-    let mut sample = round.sample(&space, others, timeline, context.state, context.sink)?;
+    let mut sample = round.sample(&space, timeline, context.state, context.sink)?;
     let mut found = Vec::new();
-    while let Some(one) = sample.next(context.sink)? {
+    sample.each(others, context.sink, |one, _| {
         found.push(one);
-    }
+        Ok(())
+    })?;
     Ok((found, sample.into_sums()))
 }

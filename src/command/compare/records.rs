@@ -11,7 +11,7 @@ use crate::render::text::words::PAGE_BEGINS_IN;
 use crate::render::theme::Role;
 use crate::render::units::{counted, size};
 use crate::report::record::record;
-use crate::report::{Declared, Shape};
+use crate::report::{Declared, Shape, SharedCounts};
 
 /// The records that no other command emits.
 pub(in crate::command) const RECORDS: &[Shape] = &[
@@ -23,25 +23,6 @@ pub(in crate::command) const RECORDS: &[Shape] = &[
 ];
 
 record! {
-    /// Sharing of pages between the attached process and another one, in one region or in all. A page in swap counts
-    /// for the processes that have it.
-    #[derive(Copy, Default, Eq)]
-    pub struct SharedCounts {
-        /// Pages that both map in the same frame.
-        shared: u64,
-        /// Of these, pages whose frame the other process maps only at other addresses (merged pages, for example).
-        shared_elsewhere: u64,
-        /// Pages that both have, in different frames, after a fork. Without one, each is one of `only_here` and one of
-        /// `only_there`.
-        copied: u64,
-        /// Pages that only the attached process has.
-        only_here: u64,
-        /// Pages that only the other process has. Those in a frame that the attached one maps elsewhere are left out.
-        only_there: u64,
-        /// Shared pages that the next write of the attached process copies.
-        about_to_copy: u64,
-    }
-
     /// The same in bytes.
     #[derive(Copy, Default, Eq)]
     pub struct SharedBytes {
@@ -151,7 +132,7 @@ record! {
 
 impl SharedCounts {
     /// The same in bytes.
-    pub fn in_bytes(&self, page_size: u64) -> SharedBytes {
+    pub(super) fn in_bytes(&self, page_size: u64) -> SharedBytes {
         let bytes = |pages: u64| pages.saturating_mul(page_size);
         SharedBytes {
             shared_bytes: bytes(self.shared),

@@ -92,8 +92,18 @@ impl OpenSnapshot {
     ///
     /// # Errors
     /// As [`OpenSnapshot::advance`].
-    pub fn finish(mut self) -> Result<Snapshot> {
-        while self.advance()?.is_some() {}
+    pub fn finish(self) -> Result<Snapshot> {
+        self.take(|_| Ok(()))
+    }
+
+    /// The same; `seen` is told how far it is.
+    ///
+    /// # Errors
+    /// As [`OpenSnapshot::advance`], and those of `seen`.
+    pub fn take(mut self, mut seen: impl FnMut(SnapshotProgress) -> Result<()>) -> Result<Snapshot> {
+        while let Some(progress) = self.advance()? {
+            seen(progress)?;
+        }
         let OpenSnapshot { sampling, extra, areas, populated, contents, .. } = self;
         let (present, swapped) = populated.unwrap_or_default();
         let hashed = contents.map(ContentReader::finish).transpose()?;

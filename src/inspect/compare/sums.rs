@@ -1,32 +1,33 @@
-//! The sums of `compare` over several processes: a page of the attached process, and a copied frame, counts once however
-//! many of them have it.
+//! The sums over several processes: a page of the process that is compared with them, and a copied frame, counts once
+//! however many of them have it.
 
-use super::records::SharedCounts;
-use crate::inspect::{NumberSet, PageRelation, SharedPages, Snapshot};
+use super::super::{NumberSet, PageRelation, SharedPages, Snapshot};
 use crate::kernel::{AddressRange, PageSize, VirtualAddress};
+use crate::report::SharedCounts;
+use std::time::Instant;
 
-/// What all compared processes share with the attached one, and what was copied.
-pub(super) struct SharedSums {
+/// What all other processes share with the first one, and what was copied.
+pub struct SharedSums {
     size: PageSize,
     processes: u64,
-    /// Pages that the attached process has.
+    /// Pages that the first process has.
     here: u64,
-    /// Pages of the attached process that another one has too, in the same frame or in a different one.
+    /// Pages of the first process that another one has too, in the same frame or in a different one.
     with_others: NumberSet,
     /// Pages that another process maps in the same frame at the same address.
     shared: NumberSet,
     /// Pages that another process maps in the same frame, wherever.
     shared_anywhere: NumberSet,
-    /// Pages that the next write of the attached process copies.
+    /// Pages that the next write of the first process copies.
     about_to_copy: NumberSet,
-    /// Frames of the others at places where the attached process has another frame.
+    /// Frames of the others at places where the first process has another frame.
     copied: NumberSet,
     /// The frames of pages that only others have.
     there: NumberSet,
 }
 
 impl SharedSums {
-    pub fn new(size: PageSize) -> Self {
+    pub(super) fn new(size: PageSize) -> Self {
         let none = NumberSet::default;
         SharedSums {
             size,
@@ -43,7 +44,13 @@ impl SharedSums {
 
     /// Adds neighbouring pages with the same relation to `there`, where they begin at `theirs`. Without a fork, pages
     /// in different frames are no copies.
-    pub fn add(&mut self, pages: &SharedPages, is_forked: bool, there: &Snapshot, theirs: Option<VirtualAddress>) {
+    pub(super) fn add(
+        &mut self,
+        pages: &SharedPages,
+        is_forked: bool,
+        there: &Snapshot,
+        theirs: Option<VirtualAddress>,
+    ) {
         let (first, count) = (self.size.index(pages.address), pages.pages);
         let range = |start| AddressRange::of_length(start, count.saturating_mul(self.size.bytes()));
         let places = theirs.and_then(range).into_iter().flat_map(|range| there.places_in(range));
@@ -63,18 +70,18 @@ impl SharedSums {
                 places.for_each(|place| self.copied.add(place, 1));
             }
             PageRelation::Different | PageRelation::OnlySecond => places.for_each(|place| self.there.add(place, 1)),
-            // Only the attached process has it.
+            // Only the first process has it.
             _ => {}
         }
     }
 
-    /// Adds frames of memory that has no counterpart in the attached process.
-    pub fn add_there(&mut self, places: impl Iterator<Item = u64>) {
+    /// Adds frames of memory that has no counterpart in the first process.
+    pub(super) fn add_there(&mut self, places: impl Iterator<Item = u64>) {
         places.for_each(|place| self.there.add(place, 1));
     }
 
     /// Ends a process, of which these are the counts.
-    pub fn end_process(&mut self, counts: &SharedCounts) {
+    pub(super) fn end_process(&mut self, counts: &SharedCounts) {
         self.processes += 1;
         self.here = self.here.max(counts.shared + counts.copied + counts.only_here);
     }
@@ -97,5 +104,30 @@ impl SharedSums {
             about_to_copy: self.about_to_copy.count(),
         };
         (counts, self.copied)
+    }
+}
+
+/// The sums of a comparison as they grow.
+pub struct CopiesOverTime {
+    size: PageSize,
+    /// When the last sample was taken, and the frames that were copied before it.
+    last: Option<(Instant, NumberSet)>,
+}
+
+impl CopiesOverTime {
+    /// Without a sample yet.
+    pub fn new(size: PageSize) -> Self {
+        CopiesOverTime { size, last: None }
+    }
+
+    /// Adds a sample. Returns its sums, and how many bytes were copied in a second since the one before.
+    pub fn add(&mut self, taken: Instant, sums: SharedSums) -> (SharedCounts, Option<u64>) {
+        let (counts, copied) = sums.finish();
+        let rate = self.last.as_ref().map(|(then, before)| {
+            let bytes = copied.count_outside(before).saturating_mul(self.size.bytes()) as f64;
+            (bytes / taken.duration_since(*then).as_secs_f64().max(1e-9)) as u64
+        });
+        self.last = Some((taken, copied));
+        (counts, rate)
     }
 }

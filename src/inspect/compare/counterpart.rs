@@ -1,4 +1,4 @@
-//! Where another process maps what a region of the attached one maps.
+//! Where another process maps what a region of the first one maps.
 
 use crate::kernel::{AddressRange, Device, Region, VirtualAddress};
 use std::collections::HashMap;

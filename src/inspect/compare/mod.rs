@@ -1,0 +1,224 @@
+//! The pages of a process compared with those of others: what they share, what was copied since a fork, and what only
+//! one of them has.
+//!
+//! ```
+//! use pmdb::inspect::compare::Comparison;
+//! use pmdb::{AddressSpace, Evidence, Target};
+//!
+//! let target = Target::attach(std::process::id())?;
+//! let space = AddressSpace::of(&target)?;
+//! if let Err(reason) = space.require(Evidence::FRAMES) {
+//!     println!("pages cannot be compared: {reason}");
+//!     return Ok(());
+//! }
+//! let here = Comparison::snapshot(&space, space.spans()).finish()?;
+//! let mut comparison = Comparison::new(&space, here);
+//! let parent = AddressSpace::of(&Target::attach(std::os::unix::process::parent_id())?)?;
+//! let there = Comparison::snapshot(&parent, parent.spans()).finish()?;
+//! let found = comparison.add(&parent, &there, None)?;
+//! for row in &found.rows {
+//!     println!("{} {}: {} pages in the same frames", row.range.start(), row.region, row.counts.shared);
+//! }
+//! println!("the next writes copy {} pages", found.total.about_to_copy);
+//! # assert!(found.total.shared + found.total.only_here > 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod counterpart;
+mod found;
+mod sums;
+
+pub use found::{ComparedGroup, ComparedProcess, ComparedRegion};
+pub use sums::{CopiesOverTime, SharedSums};
+
+use super::address_space::AddressSpace;
+use super::by_symbol::SymbolAt;
+use super::page::Evidence;
+use super::{OpenSnapshot, PageRelation, Result, Snapshot};
+use crate::budget::Budget;
+use crate::kernel::{AddressRange, Region, VirtualAddress};
+use crate::report::SharedCounts;
+use counterpart::Counterparts;
+use found::{Finding, Part};
+use std::sync::Arc;
+
+/// Takes pages that both processes have after a fork, and whether they are copies.
+type SeePages<'a> = Box<dyn FnMut(AddressRange, bool) + 'a>;
+
+/// A process, which is compared with others one by one.
+#[must_use]
+pub struct Comparison<'a> {
+    space: AddressSpace,
+    here: Arc<Snapshot>,
+    ranges: Arc<[AddressRange]>,
+    /// Whether that is all memory of the process: then all of the others is compared.
+    is_all: bool,
+    layout: ProgramLayout,
+    see: Option<SeePages<'a>>,
+    sums: SharedSums,
+    budget: Budget,
+}
+
+impl<'a> Comparison<'a> {
+    /// Begins to read what is compared of some ranges (in order, disjoint).
+    pub fn snapshot(space: &AddressSpace, ranges: Vec<AddressRange>) -> OpenSnapshot {
+        Snapshot::begin(space, ranges, Evidence::FRAMES | Evidence::KINDS, false)
+    }
+
+    /// Of the process of `space`, of which `here` is the snapshot.
+    pub fn new(space: &AddressSpace, here: Snapshot) -> Self {
+        Comparison {
+            space: space.clone(),
+            here: Arc::new(here),
+            ranges: space.spans().into(),
+            is_all: true,
+            layout: layout(space.maps()),
+            see: None,
+            sums: SharedSums::new(space.page()),
+            budget: Budget::unlimited(),
+        }
+    }
+
+    /// The same of these ranges alone, not of all memory.
+    pub fn only(self, ranges: &[AddressRange]) -> Self {
+        Comparison { ranges: ranges.into(), is_all: false, ..self }
+    }
+
+    /// The same; `see` gets the pages that both processes have after a fork, and whether they are copies.
+    pub fn seen_by(self, see: impl FnMut(AddressRange, bool) + 'a) -> Self {
+        Comparison { see: Some(Box::new(see)), ..self }
+    }
+
+    /// The same, with what it may take.
+    pub fn within(self, budget: Budget) -> Self {
+        Comparison { budget, ..self }
+    }
+
+    /// Compares with another process, of which `there` is the snapshot. With `symbol_at` it adds up by symbol too: that
+    /// gives the symbol in which the page at an address begins a number, and tells of how many pages from there on that
+    /// is so.
+    ///
+    /// # Errors
+    /// The [budget](Self::within) is over.
+    pub fn add(
+        &mut self,
+        other: &AddressSpace,
+        there: &Snapshot,
+        symbol_at: Option<SymbolAt<'_>>,
+    ) -> Result<ComparedProcess> {
+        let is_forked = self.layout == layout(other.maps());
+        let mut found = Finding { found: ComparedProcess { is_forked, ..ComparedProcess::default() }, symbol_at };
+        let compared = self.add_regions_here(there, &mut found)?;
+        if self.is_all {
+            self.add_regions_there(there, &compared, &mut found)?;
+        }
+        let mut found = found.found;
+        if !is_forked {
+            found.all_counts().for_each(SharedCounts::without_copies);
+        }
+        self.sums.end_process(&found.total);
+        Ok(found)
+    }
+
+    /// The sums of the processes so far.
+    pub fn finish(self) -> SharedSums {
+        self.sums
+    }
+
+    /// Compares each region. Returns the compared ranges of the other process.
+    fn add_regions_here(&mut self, there: &Snapshot, found: &mut Finding<'_>) -> Result<Vec<AddressRange>> {
+        let counterparts = Counterparts::new(there.regions());
+        let mut compared = Vec::new();
+        let (here, ranges) = (Arc::clone(&self.here), Arc::clone(&self.ranges));
+        for region in here.regions() {
+            for range in region.range.within(&ranges) {
+                self.budget.look()?;
+                let part = Part { region, range, start: counterparts.of(region, range), there };
+                compared.extend(part.range_there());
+                self.add_part(&part, found);
+            }
+        }
+        Ok(compared)
+    }
+
+    fn add_part(&mut self, part: &Part<'_>, found: &mut Finding<'_>) {
+        let is_wiped = self.is_wiped(part, found.found.is_forked);
+        let is_forked = found.found.is_forked && !is_wiped;
+        let mut counts = SharedCounts::default();
+        for mut pages in self.here.compare(part.range, part.there, part.start) {
+            // In a read-only region no write can copy a page.
+            pages.copied_by_next_write &= part.region.permissions.write;
+            counts.add_pages(&pages);
+            self.sums.add(&pages, is_forked, part.there, part.address_there(&pages));
+            let range = AddressRange::of_length(pages.address, pages.pages.saturating_mul(self.space.page().bytes()));
+            if let (Some(see), Some(range), true) = (&mut self.see, range, is_forked && pages.are_in_both()) {
+                see(range, pages.relation == PageRelation::Different);
+            }
+            if part.start.is_some() {
+                found.add_to_groups(part.region, &pages, is_forked, self.space.page());
+            }
+        }
+        if is_wiped {
+            counts.without_copies();
+        }
+        found.add_row(part.region, part.range, counts);
+        if part.start.is_none() {
+            found.add_to_group_of_region(part.region, counts);
+        }
+    }
+
+    /// Whether a fork gives the child nothing of the region: then different frames are no copies. Smaps, which costs
+    /// the kernel more than the page map, is asked only where no page is shared, and some are different.
+    fn is_wiped(&mut self, part: &Part<'_>, is_forked: bool) -> bool {
+        if !is_forked {
+            return false;
+        }
+        let mut differs = false;
+        for pages in self.here.compare(part.range, part.there, part.start) {
+            match pages.relation {
+                PageRelation::Shared | PageRelation::Elsewhere => return false,
+                PageRelation::Different => differs = true,
+                PageRelation::OnlyFirst | PageRelation::OnlySecond => {}
+            }
+        }
+        differs && self.space.is_wiped_by_fork(part.region, &mut self.budget)
+    }
+
+    /// Adds the parts of the other process's regions that have no counterpart here.
+    fn add_regions_there(
+        &mut self,
+        there: &Snapshot,
+        compared: &[AddressRange],
+        found: &mut Finding<'_>,
+    ) -> Result<()> {
+        let compared = AddressRange::joined(compared);
+        for region in there.regions() {
+            self.budget.look()?;
+            for rest in region.range.outside(&compared) {
+                let places: Vec<u64> = there.places_alone_in(rest, &self.here).collect();
+                let counts = SharedCounts { only_there: places.len() as u64, ..SharedCounts::default() };
+                self.sums.add_there(places.into_iter());
+                found.add_row(region, rest, counts);
+                found.add_to_group_of_region(region, counts);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The places of the stack and of the kernel's pages, which differ in each program that is executed, and are the same
+/// after a fork.
+type ProgramLayout = [Option<VirtualAddress>; 2];
+
+fn layout<'r>(regions: impl Iterator<Item = &'r Region>) -> ProgramLayout {
+    let mut layout = [None; 2];
+    for region in regions {
+        match region.name.as_bytes() {
+            // Its start moves.
+            b"[stack]" => layout[0] = Some(region.range.end()),
+            b"[vdso]" => layout[1] = Some(region.range.start()),
+            _ => {}
+        }
+    }
+    layout
+}

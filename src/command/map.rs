@@ -1,28 +1,26 @@
 //! `map [RANGE] [where FILTER] [by KEY]`: the address space, drawn.
 
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, rows};
+use super::rows::{self, SweepEnd};
+use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
 use crate::eval::{self, Extent, Spans};
-use crate::inspect::{AddressSpace, Answer, Evidence, FactReader, Page, Question};
-use crate::kernel::{AddressRange, Kind, Name, PageFact, PageFlags, PageSize, Permissions, State, VirtualAddress};
+use crate::inspect::{AddressSpace, Evidence, Page, Question, RegionMap};
+use crate::kernel::{Kind, Name, Permissions, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, after, clause, filter, one_of, range, word};
 use crate::lang::{self, PageField, Spanned, display};
-use crate::render::Record;
-use crate::render::marks::{self, CountedPages, Legend, PageShare, PictureCell};
+use crate::render::marks::{self, Legend, PictureCell};
 use crate::render::svg::Svg;
 use crate::render::text::Text;
 use crate::render::text::block::region_name;
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::{counted, size};
+use crate::render::{Record, Sink};
 use crate::report::record::record;
-use crate::report::{Declared, MapCells, MapKey, Mark, PagesByReason, Reason, Shape};
+use crate::report::{Declared, MapCells, MapKey, Mark, Shape};
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
 use std::fmt::{self, Formatter};
-
-/// The most cells of a region.
-const MOST_CELLS: u64 = 512;
 
 /// `map [RANGE] [where FILTER] [by KEY]`
 #[derive(Debug)]
@@ -111,184 +109,43 @@ With `by`, a cell is a digit: 0 for nothing, 1 to 9 for the share in tenths, # f
         let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
         let holes = spans.as_ref().map_or(Evidence::empty(), Spans::holes);
         let ranges = spans.map_or_else(|| space.spans(), |spans| spans.ranges().to_vec());
-        let reader = FactReader::of_pages(&space);
-        let measure = self.by.map(|by| Measure::new(by, &reader)).transpose()?;
-        let more = measure.map_or(Evidence::empty(), |measure| measure.need);
+        let more = self.by.map_or(Ok(Evidence::empty()), |by| space.need_of_map(by))?;
         let need = space.obtainable(Evidence::KINDS | Evidence::HUGE | more) | holes;
-        let question = Question::new(filter.as_ref(), need);
-        let mut unknown = PagesByReason::default();
-        let mut drawing: Option<DrawnPart> = None;
-        let mut ended = rows::sweep(&space, &ranges, question, context.sink, |sweep, sink| {
-            while let Some(kept) = sweep.next(sink)? {
-                for page in kept.pages {
-                    kept.totals.add(&page);
-                    if let Some(reason) = measure.and_then(|measure| measure.why_unknown(&page, &reader)) {
-                        unknown.add(page.pages, reason);
-                    }
-                    let goes_on = drawing.as_mut().is_some_and(|drawing| drawing.add(&page, kept.region));
-                    if !goes_on {
-                        let next = DrawnPart::begin(&space, &ranges, &page, kept.region, measure);
-                        let done = std::mem::replace(&mut drawing, next);
-                        if let Some(drawing) = &mut drawing {
-                            drawing.add(&page, kept.region);
-                        }
-                        done.map_or(Ok(()), |done| sink.emit(&done.record(&space)))?;
-                    }
-                }
-            }
-            Ok(())
-        })?;
-        if let Some(done) = drawing.filter(|_| ended.stopped.is_none()) {
-            ended.add_stop(context.sink.emit(&done.record(&space)));
-        }
-        if let Some(reason) = unknown.reason() {
-            let pages = counted(unknown.pages(), "page");
+        let look = |page: &Page| Some(mark(page)).filter(|&mark| mark != Mark::Nothing);
+        let map = space.map(&ranges, Question::new(filter.as_ref(), need), self.by, look)?;
+        let mut map = map.within(context.sink.budget());
+        let show = |part, sink: &mut dyn Sink| Ok(sink.emit(&record(part, &space, self.by))?);
+        let stopped = rows::pull(context.sink, "pages", || map.next(), show)?;
+        if let Some(reason) = map.unknown().reason() {
+            let pages = counted(map.unknown().pages(), "page");
             context.sink.note(format!("the shares leave out {pages} of which it is unknown ({})", reason.cause()))?;
         }
-        ended.close(context.sink, false)?;
+        SweepEnd::of(map.finish(), stopped).close(context.sink, false)?;
         Ok(Flow::Done)
     }
 }
 
-/// The drawn part of one region.
-struct DrawnPart {
-    size: PageSize,
-    range: AddressRange,
-    region: Option<usize>,
-    cell_pages: u64,
-    cells: Vec<PictureCell>,
-    /// How many pages were drawn in each: with a filter, not all of them.
-    drawn: Vec<u64>,
-    measure: Option<Measure>,
-}
-
-/// What `by` asks of pages.
-#[derive(Clone, Copy)]
-struct Measure {
-    by: MapKey,
-    need: Evidence,
-}
-
-impl Measure {
-    fn new(by: MapKey, reader: &FactReader) -> Result<Self, Error> {
-        let asked = match by {
-            MapKey::Resident => None,
-            MapKey::Sharing => Some(PageFact::Exclusive),
-            MapKey::LazyFree => Some(PageFact::Flags),
-        };
-        let need = asked.map(|fact| reader.require(PageField::Fact(fact))).transpose()?.flatten();
-        Ok(Measure { by, need: need.unwrap_or_default() })
-    }
-
-    /// Whether a page has it; `None` for a page that is not asked, or has no answer.
-    fn of(self, page: &Page) -> Option<bool> {
-        match self.by {
-            MapKey::Resident => Some(page.state() == State::Present && !page.is_zero()),
-            _ if page.state() != State::Present || page.is_zero() => None,
-            MapKey::Sharing => page.exclusive().map(|exclusive| !exclusive),
-            MapKey::LazyFree => page.flags.map(PageFlags::is_lazily_freed),
+/// The record of a part, neighbours that are alike together.
+fn record(part: RegionMap<Mark>, space: &AddressSpace, by: Option<MapKey>) -> MapRegion {
+    let viewed = part.region.and_then(|index| space.regions().get(index));
+    let mut cells: Vec<MapCells> = Vec::new();
+    for cell in &part.cells {
+        let (pages, of) = by.map(|_| (cell.has, cell.asked)).unzip();
+        let one = MapCells { cells: 1, mark: cell.mark.unwrap_or(Mark::Nothing), mixed: cell.is_mixed, pages, of };
+        match cells.last_mut() {
+            Some(last) if (MapCells { cells: 1, ..*last }) == one => last.cells += 1,
+            _ => cells.push(one),
         }
     }
-
-    /// Why it is unknown whether a page that is asked has it, if it is.
-    fn why_unknown(self, page: &Page, reader: &FactReader) -> Option<Reason> {
-        if self.of(page).is_some() || page.state() != State::Present || page.is_zero() {
-            return None;
-        }
-        match reader.answer(PageField::Fact(PageFact::Exclusive), page, None) {
-            Answer::Unknown(gap) if self.by == MapKey::Sharing => Some(reader.reason(gap, None)),
-            _ => Some(Reason::words_hidden()),
-        }
-    }
-}
-
-impl DrawnPart {
-    /// The wanted part of the page's region around the page.
-    fn begin(
-        space: &AddressSpace,
-        ranges: &[AddressRange],
-        page: &Page,
-        region: Option<usize>,
-        measure: Option<Measure>,
-    ) -> Option<Self> {
-        let size = space.page();
-        let viewed = region.and_then(|index| space.regions().get(index));
-        // The first page may begin before the range does.
-        let is_in = |range: &AddressRange| size.floor(range.start()) <= page.address && page.address < range.end();
-        let asked = ranges.iter().copied().find(is_in);
-        let own = page.range(size);
-        let bounds = [viewed.map(|viewed| viewed.range()), asked];
-        let start = bounds.iter().flatten().map(|one| one.start()).max();
-        let end = bounds.iter().flatten().map(|one| one.end()).min();
-        // Cells are of whole pages.
-        let end = end.and_then(|end| end.get().checked_next_multiple_of(size.bytes())).map(VirtualAddress::new);
-        let whole = start.zip(end).and_then(|(start, end)| AddressRange::new(size.floor(start), end));
-        // A hole is as long as its page record.
-        let range = match viewed {
-            Some(_) => whole.or(own),
-            None => own,
-        }?;
-        let pages = range.pages(size);
-        let cell_pages = pages.div_ceil(MOST_CELLS).next_power_of_two();
-        let cells = usize::try_from(pages.div_ceil(cell_pages)).unwrap_or_default();
-        let share = measure.map(|measure| PageShare { pages: 0, of: 0, what: CountedPages::By(measure.by) });
-        let cells = vec![PictureCell::EMPTY.with(share); cells];
-        let drawn = vec![0; cells.len()];
-        Some(DrawnPart { size, range, region, cell_pages, cells, drawn, measure })
-    }
-
-    /// Draws pages. Returns whether they lie in this part.
-    fn add(&mut self, page: &Page, region: Option<usize>) -> bool {
-        if self.region != region || !self.range.contains(page.address) {
-            return false;
-        }
-        let before = page.address.get() - self.range.start().get();
-        let first = before / self.size.bytes();
-        let last = first.saturating_add(page.pages.max(1)) - 1;
-        let [from, to] = [first, last].map(|page| usize::try_from(page / self.cell_pages));
-        let (Ok(from), Ok(to)) = (from, to) else {
-            return true;
-        };
-        let mark = mark(page);
-        let answer = self.measure.and_then(|measure| measure.of(page));
-        let cells = self.cells.iter_mut().zip(&mut self.drawn).skip(from).take(to - from + 1);
-        for ((cell, drawn), number) in cells.zip(from as u64..) {
-            cell.add(mark);
-            let start = number * self.cell_pages;
-            let pages = (last + 1).min(start + self.cell_pages) - first.max(start);
-            *drawn += pages;
-            if let Some(is) = answer {
-                cell.count(if is { pages } else { 0 }, pages);
-            }
-        }
-        true
-    }
-
-    fn record(self, space: &AddressSpace) -> MapRegion {
-        let viewed = self.region.and_then(|index| space.regions().get(index));
-        let mut cells: Vec<MapCells> = Vec::new();
-        let mut left = self.range.pages(self.size);
-        for (cell, drawn) in self.cells.iter().zip(&self.drawn) {
-            let (pages, of) = cell.share.map(|share| (share.pages, share.of)).unzip();
-            let all = left.min(self.cell_pages);
-            left -= all;
-            let mixed = cell.is_mixed || cell.mark != Mark::Nothing && *drawn < all;
-            let one = MapCells { cells: 1, mark: cell.mark, mixed, pages, of };
-            match cells.last_mut() {
-                Some(last) if (MapCells { cells: 1, ..*last }) == one => last.cells += 1,
-                _ => cells.push(one),
-            }
-        }
-        MapRegion {
-            start: self.range.start(),
-            end: self.range.end(),
-            perms: viewed.map(|viewed| viewed.region.permissions),
-            name: viewed.map(|viewed| viewed.region.name.clone()),
-            pages: self.range.pages(self.size),
-            cell_pages: self.cell_pages,
-            by: self.measure.map(|measure| measure.by),
-            cells,
-        }
+    MapRegion {
+        start: part.range.start(),
+        end: part.range.end(),
+        perms: viewed.map(|viewed| viewed.region.permissions),
+        name: viewed.map(|viewed| viewed.region.name.clone()),
+        pages: part.range.pages(space.page()),
+        cell_pages: part.cell_pages,
+        by,
+        cells,
     }
 }
 

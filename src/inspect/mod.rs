@@ -73,6 +73,7 @@ pub mod huge;
 mod kept;
 mod kernel_record;
 mod limits;
+mod map;
 mod memory;
 mod movable;
 mod ordered_pool;
@@ -123,6 +124,7 @@ pub use kept::{KeptPages, PageSums, RegionPages, RowSweep, Step};
 #[cfg(feature = "cli")]
 pub(crate) use kernel_record::kernel_record;
 pub use limits::AccessLimits;
+pub use map::{MapCell, MapSweep, RegionMap};
 pub use memory::{MemoryRead, ReadEnd, Unread, first_absent, read_resident};
 #[cfg(feature = "cli")]
 pub(crate) use memory::{ResidentMemory, has_memory, is_resident};

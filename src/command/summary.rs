@@ -1,9 +1,9 @@
 //! `summary [frames | RANGE] [limit N | top N]`: pages counted by the flags of their frames.
 
-use super::rows::{RowLimit, keep_shown, note_hidden_rows};
+use super::rows::{RowLimit, SweepEnd, keep_shown, note_hidden_rows};
 use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, frames, rows};
 use crate::eval::{self, Extent, Spans};
-use crate::inspect::{self, AddressSpace, Evidence, StateSet};
+use crate::inspect::{self, AddressSpace, Evidence, FlagCounts};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
 use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, range, split_text, word};
 use crate::lang::{self, Expected, Expression, Range, Spanned, WrittenName, display};
@@ -17,8 +17,6 @@ use crate::report::record::record;
 use crate::report::{Declared, Fact, Reason, Shape, Why};
 use nom::Parser;
 use nom::combinator::opt;
-use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::fmt::{self, Formatter};
 
 /// `summary [frames | RANGE] [limit N | top N]`
@@ -137,42 +135,6 @@ fn all_frames(machine: &Machine) -> Result<FrameRange, Error> {
         .ok_or_else(|| Error::refused("/proc/zoneinfo lists no memory", "name the frames: `summary pfn:A..pfn:B`"))
 }
 
-/// What pages in a row have in common.
-type RowKey = (StateSet, Option<PageFlags>);
-
-/// Pages by row.
-#[derive(Default)]
-struct RowCounts {
-    pages: HashMap<RowKey, u64>,
-    /// The row of the last pages: mostly the next have the same.
-    last: Option<(RowKey, u64)>,
-}
-
-impl RowCounts {
-    fn add(&mut self, key: RowKey, pages: u64) {
-        match &mut self.last {
-            Some((last, sum)) if *last == key => *sum += pages,
-            last => {
-                if let Some((key, pages)) = last.replace((key, pages)) {
-                    *self.pages.entry(key).or_default() += pages;
-                }
-            }
-        }
-    }
-
-    /// The rows with flags first, and of each sort those with the most pages.
-    fn finish(mut self) -> Vec<(RowKey, u64)> {
-        if let Some((key, pages)) = self.last.take() {
-            *self.pages.entry(key).or_default() += pages;
-        }
-        let mut rows: Vec<(RowKey, u64)> = self.pages.into_iter().collect();
-        rows.sort_by_key(|&((states, flags), pages)| {
-            (flags.is_none(), Reverse(pages), flags.map(|flags| flags.bits()), states)
-        });
-        rows
-    }
-}
-
 fn pages(context: &mut Context, spans: Option<Spans>, cut: Option<RowLimit>) -> Outcome {
     let target = context.target()?;
     let space = AddressSpace::of(&target)?;
@@ -184,17 +146,12 @@ fn pages(context: &mut Context, spans: Option<Spans>, cut: Option<RowLimit>) -> 
         }
         None => space.spans(),
     };
-    let mut counts = RowCounts::default();
+    let mut counts = FlagCounts::default();
     let facts = space.obtainable(Evidence::FLAGS) | Evidence::ENTRIES | holes;
-    let ended = rows::sweep(&space, &ranges, facts, context.sink, |sweep, sink| {
-        while let Some(kept) = sweep.next(sink)? {
-            for page in kept.pages {
-                kept.totals.add(&page);
-                counts.add((page.states, page.flags), page.pages);
-            }
-        }
-        Ok(())
-    })?;
+    let mut pages = space.kept_pages(&ranges, facts)?.within(context.sink.budget());
+    let next = || pages.each(|page, _| counts.add(page.states, page.flags, page.pages));
+    let stopped = rows::pull(context.sink, "pages", next, |(), _| Ok(()))?;
+    let ended = SweepEnd::of(pages.finish(), stopped);
     let unreadable = space.availability().flags.clone().err();
     let mut rows = counts.finish();
     let more = keep_shown(&mut rows, cut, |(_, pages)| *pages);
@@ -215,13 +172,13 @@ fn pages(context: &mut Context, spans: Option<Spans>, cut: Option<RowLimit>) -> 
 fn frames(context: &mut Context, range: FrameRange, cut: Option<RowLimit>) -> Outcome {
     let machine = context.state.machine().clone();
     let size = machine.page();
-    let mut counts = RowCounts::default();
+    let mut counts = FlagCounts::default();
     let mut counted = 0;
     let mut offline = 0;
     let ended = frames::sweep(&machine, range, Evidence::FLAGS, context.sink, |sweep, sink| {
         while let Some(rows) = sweep.next(sink)? {
             for frames in rows {
-                counts.add((State::Present.into(), frames.flags), frames.frames);
+                counts.add(State::Present.into(), frames.flags, frames.frames);
                 counted += frames.frames;
                 if frames.flags.is_none() {
                     offline += inspect::offline_frames(&machine, frames.first, frames.frames);

@@ -64,6 +64,7 @@ mod explain;
 pub mod fact;
 mod filter;
 pub mod find;
+mod flag_counts;
 mod folio;
 mod frames;
 pub mod heap;
@@ -113,6 +114,7 @@ pub use explain::Consequences;
 #[doc(hidden)]
 pub use fact::{Answer, FactReader, Gap, kind_unknown};
 pub use filter::{Filter, Question, require_of_frames};
+pub use flag_counts::FlagCounts;
 pub use folio::Folio;
 #[doc(hidden)]
 pub use frames::frame_words;

@@ -21,14 +21,7 @@ pub(super) fn walk(
     let machine = context.state.machine().clone();
     let filter = filter.map(|filter| eval::frame_filter(filter, &machine, context.state)).transpose()?;
     context.state.last_address = None;
-    let by = match rows::groupings(keys)? {
-        None if !keys.is_empty() => return Err(no_key(Key::Run)),
-        by => by,
-    };
-    let other = by.and_then(|(by, and)| [Some(by), and].into_iter().flatten().find(|key| !KEYS.takes(*key)));
-    if let Some(other) = other {
-        return Err(no_key(other));
-    }
+    let by = groupings(keys)?;
     let reader = FactReader::of_frames(&machine);
     let by_need = by.map_or(Ok(Evidence::empty()), |(by, and)| rows::need_of_keys(&reader, by, and))?;
     let need = Evidence::FLAGS | Evidence::COUNTS | by_need;
@@ -71,6 +64,16 @@ pub(super) fn walk(
     show_largest(largest, "row", context.sink, |frames, sink| sink.emit(&row(&machine, frames)))?;
     ended.close(counted, size, context.sink)?;
     Ok(more.map_or(Flow::Done, |frame| Flow::More(Resume::Frame(frame))))
+}
+
+/// The keys that frames are grouped by.
+fn groupings(keys: &[WrittenKey]) -> Result<Option<(Key, Option<Key>)>, Error> {
+    let by = match rows::groupings(keys)? {
+        None if !keys.is_empty() => return Err(no_key(Key::Run)),
+        by => by,
+    };
+    let other = by.and_then(|(by, and)| [Some(by), and].into_iter().flatten().find(|key| !KEYS.takes(*key)));
+    other.map_or(Ok(by), |other| Err(no_key(other)))
 }
 
 /// The result of a sweep of frames.

@@ -130,8 +130,6 @@ if it is swapped out: a read would swap it in. A row has its first 200 letters, 
     fn run(&self, context: &mut Context) -> Outcome {
         let asked = self;
         let cut = RowLimit::of(asked.cut.as_ref(), context.state)?;
-        // pmdb's own command line contains the text if it was given there.
-        let own = std::process::id();
         let filter = asked.filter.as_ref();
         let filter = filter.map(|text| pattern_text(context, text).node);
         // Searched for as a text, it would find the shell that runs pmdb with it.
@@ -139,19 +137,7 @@ if it is swapped out: a read would swap it in. A row has its first 200 letters, 
             let hint = format!("`ps TEXT by {0}`, `ps TEXT by {0} top 5`", order.word());
             return Err(Error::refused("only `top N` and `limit N` can follow the order", hint));
         }
-        let wanted = |entry: &&ProcessEntry| {
-            filter.as_ref().is_none_or(|text| {
-                let contains = |bytes: &[u8]| bytes.windows(text.len().max(1)).any(|part| part == text.as_bytes());
-                text.is_empty()
-                    || *text == entry.pid.to_string()
-                    || contains(entry.name.as_bytes())
-                    || entry
-                        .command_line
-                        .as_ref()
-                        .filter(|_| entry.pid != own)
-                        .is_some_and(|line| contains(line.as_bytes()))
-            })
-        };
+        let wanted = |entry: &&ProcessEntry| filter.as_ref().is_none_or(|text| is_named(entry, text));
         let order = asked.by.or(RowLimit::top(cut).map(|_| ProcessOrder::Rss));
         if let Some(order) = order.filter(|order| RowLimit::top(cut).is_some() && !is_amount(*order)) {
             let word = order.word();
@@ -196,6 +182,17 @@ if it is swapped out: a read would swap it in. A row has its first 200 letters, 
         }
         Ok(Flow::Done)
     }
+}
+
+/// Whether a process has this number, or the text in its name or its command line.
+fn is_named(entry: &ProcessEntry, text: &str) -> bool {
+    let contains = |bytes: &[u8]| bytes.windows(text.len().max(1)).any(|part| part == text.as_bytes());
+    // pmdb's own command line contains the text if it was given there.
+    let command_line = entry.command_line.as_ref().filter(|_| entry.pid != std::process::id());
+    text.is_empty()
+        || text == entry.pid.to_string()
+        || contains(entry.name.as_bytes())
+        || command_line.is_some_and(|line| contains(line.as_bytes()))
 }
 
 /// The order in a text such as `postgres by pss total`, where a clause goes on with a word that cannot stand there.

@@ -162,16 +162,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             let message = "watch works on pages of the process, not on frames";
             eval::Error::new(self.range.at, message).hint("`walk pfn:A..pfn:B` shows frames as they are now")
         })?;
-        if self.is_timeline && self.by.is_some() {
-            return Err(Error::refused("`as timeline` and `by` cannot be combined", "leave one of the two out"));
-        }
-        if count == Some(0) {
-            return Err(Error::nothing_wanted("count"));
-        }
-        if duration == Some(Duration::ZERO) {
-            let hint = "leave it out, or write a time: `for 1s`";
-            return Err(Error::refused("`for` must be longer than 0: a change needs two samples", hint));
-        }
+        self.refuse_nothing(count, duration)?;
         if self.until.is_none() {
             note_value(context, &self.range)?;
         }
@@ -213,24 +204,25 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             watcher = watcher.within(ranges);
         }
         let ended = watch.follow(context.sink, watcher, duration)?;
-        for group in watch.sums.into_iter().flat_map(Sums::finish) {
-            context.sink.emit(&group)?;
-        }
-        let perhaps_copied = |kind| watch.tally.events.contains_key(kind);
-        if [EventKind::Moved, EventKind::ChangedNode, EventKind::CopiedOnWrite].iter().any(perhaps_copied) {
-            note_forks(&target, began.elapsed(), "two samples", context.sink)?;
-        }
-        context.sink.emit(&WatchSummary {
-            samples: watch.samples,
-            missed: watch.schedule.missed,
-            seconds: began.elapsed().as_secs_f64(),
-            events: Numbers(watch.tally.events.into_iter().collect()),
-            rows: Numbers(watch.tally.rows.into_iter().collect()),
-            effect: watch.tally.effect,
-            ended: ended.word(),
-            hides_writes,
-        })?;
+        watch.close(began, ended, hides_writes, context.sink)?;
         ended.outcome(self.until.is_some())
+    }
+}
+
+impl Watch {
+    /// Refuses what could show nothing.
+    fn refuse_nothing(&self, count: Option<u64>, duration: Option<Duration>) -> Result<(), Error> {
+        if self.is_timeline && self.by.is_some() {
+            return Err(Error::refused("`as timeline` and `by` cannot be combined", "leave one of the two out"));
+        }
+        if count == Some(0) {
+            return Err(Error::nothing_wanted("count"));
+        }
+        if duration == Some(Duration::ZERO) {
+            let hint = "leave it out, or write a time: `for 1s`";
+            return Err(Error::refused("`for` must be longer than 0: a change needs two samples", hint));
+        }
+        Ok(())
     }
 }
 
@@ -345,6 +337,28 @@ impl WatchRun<'_> {
                 return SamplesEnd::of_error(stopped.into(), sink);
             }
         }
+    }
+
+    /// Shows the sums of all samples since `began`.
+    fn close(self, began: Instant, ended: SamplesEnd, hides_writes: bool, sink: &mut dyn Sink) -> Result<(), Error> {
+        for group in self.sums.into_iter().flat_map(Sums::finish) {
+            sink.emit(&group)?;
+        }
+        let perhaps_copied = |kind| self.tally.events.contains_key(kind);
+        if [EventKind::Moved, EventKind::ChangedNode, EventKind::CopiedOnWrite].iter().any(perhaps_copied) {
+            note_forks(self.target, began.elapsed(), "two samples", sink)?;
+        }
+        sink.emit(&WatchSummary {
+            samples: self.samples,
+            missed: self.schedule.missed,
+            seconds: began.elapsed().as_secs_f64(),
+            events: Numbers(self.tally.events.into_iter().collect()),
+            rows: Numbers(self.tally.rows.into_iter().collect()),
+            effect: self.tally.effect,
+            ended: ended.word(),
+            hides_writes,
+        })?;
+        Ok(())
     }
 
     /// Takes one sample and shows what changed.

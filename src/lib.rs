@@ -212,7 +212,7 @@
 // - **`command`**: `NAME.rs` holds a command: its help, its arguments with their parser and their printed form, what it
 //   does, and the records that only it emits. A long one is a folder, with `mod.rs` and mostly `records.rs`: account,
 //   capture, compare, diff, examine, explain, find, heap, patched, pins, telescope, watch, who. The trait `Command` in
-//   `entry.rs` says what a command is, and one list in `mod.rs` names them all: the parser, help, completion, manual
+//   `floor/` says what a command is, and one list in `mod.rs` names them all: the parser, help, completion, manual
 //   pages and tests walk it. A command of two words (`info symbol`) is one like any other. Lines of blocks are in
 //   `control.rs`; `session` runs them. The texts of `help SUBJECT` are in `subjects/`.
 // - **`state`**: what lasts from line to line: target, variables, kept values, settings.

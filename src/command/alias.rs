@@ -1,7 +1,7 @@
 //! `alias NAME = COMMAND …`
 
 use super::control::new_name;
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::parser::{Parsed, Tokens, mark, raw_text};
 use crate::lang::script::first_word;

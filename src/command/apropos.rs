@@ -1,7 +1,8 @@
 //! `apropos REGEX`
 
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::help;
 use super::subjects::{self, SUBJECTS, Subject};
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example, help};
 use crate::eval;
 use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, raw_text};

@@ -1,6 +1,6 @@
 //! `assert EXPRESSION[, "message"]`
 
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::parser::{Parsed, Tokens, expression, mark, quoted_text};
 use crate::lang::{Expression, Spanned, escape};

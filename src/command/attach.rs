@@ -1,6 +1,7 @@
 //! `attach PID|NAME`, `detach`: chooses the process to look at.
 
-use crate::command::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, ps};
+use crate::command::floor::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
+use crate::command::ps;
 use crate::eval::{Scope, Value};
 use crate::hint::habits::{self, Does};
 use crate::lang::parser::{Parsed, Raw, Tokens, raw};

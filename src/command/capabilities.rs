@@ -1,6 +1,6 @@
 //! `info capabilities`: what this kernel and these rights allow.
 
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::lang::parser::{Parsed, Tokens};
 use crate::process::{Feature, Finding, RecordParts};
 use crate::render::Record;

@@ -1,7 +1,7 @@
 //! The facts that samples hold, for `watch` and `diff`: which changes can be asked for, by which facts changes can be
 //! grouped, and in which group a change is.
 
-use super::Error;
+use super::floor::Error;
 use crate::eval;
 use crate::inspect::fact::{answer_of_change, changing_facts};
 use crate::inspect::{Answer, Evidence, FactReader};

@@ -1,6 +1,7 @@
 //! `complete TEXT`: what Tab would offer, for editors and other programs.
 
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, completion, example};
+use super::completion;
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::lang::Expected;
 use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, raw_text};

@@ -1,7 +1,7 @@
 //! What could be typed next: the parser says which kinds, the target and the system say which names.
 
-use super::about::Group;
-use super::entry::Commands;
+use super::floor::Commands;
+use super::floor::Group;
 use super::subjects::SUBJECTS;
 use crate::command::source::expand_home;
 use crate::kernel::Name as Bytes;

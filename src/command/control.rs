@@ -1,8 +1,8 @@
 //! The lines that blocks are made of: `if E`, `foreach $x in …`, `end`. The session runs them.
 
+use super::floor::{About, Command as _, CommandName, Group, example};
 use super::regions::Regions;
 use super::walk;
-use super::{About, Command as _, CommandName, Group, example};
 use crate::lang::parser::{Failed, Parsed, TokenKind, Tokens, expression, listed, variable, with_commas, word};
 use crate::lang::{BlockLine, Control, Expected, Opening, Rows, Spanned, Statement};
 use crate::report::HelpExample;

@@ -1,7 +1,8 @@
 //! `decode VALUE [as entry|flags]`: a raw word, bit by bit.
 
+use super::flags;
 use super::flags::{FlagMeaning, bit_line, write_meanings};
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example, flags};
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::inspect::classify::{PageObservation, classify};
 use crate::inspect::{KernelBehaviour, StateSet};

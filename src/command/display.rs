@@ -1,7 +1,8 @@
 //! `display`, `undisplay`, `info display`: values and answers that each prompt shows.
 
 use super::examine::Examine;
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, how, print};
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
+use super::{how, print};
 use crate::lang::parser::{
     self, Failed, Parsed, Token, TokenKind, Tokens, after, clause, command_arguments, command_name, layout, many,
     number, range, split_text, time,

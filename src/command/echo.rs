@@ -1,6 +1,6 @@
 //! `echo TEXT`
 
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::lang::Expected;
 use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, raw, unescape};

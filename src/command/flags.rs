@@ -1,7 +1,8 @@
 //! `flags WHERE`: the flags of one frame, each explained.
 
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::pointers::hint_frame;
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, walk};
+use super::walk;
 use crate::eval::{self, Location};
 use crate::inspect::{AddressSpace, frame_detail, frame_words};
 use crate::kernel::page_flags::{FlagContext, explain};

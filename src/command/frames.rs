@@ -1,7 +1,7 @@
 //! `walk pfn:A..pfn:B`: frames of physical memory instead of pages of a process.
 
+use super::floor::{Context, Error, Flow, Outcome, Resume};
 use super::rows::{self, Largest, RowLimit, finish, say_undecided, show_largest, stop_of_sweep};
-use super::{Context, Error, Flow, Outcome, Resume};
 use crate::eval;
 use crate::inspect::{self, Evidence, FactReader, FrameRow, FrameSweep, Groups, Question, frame_words, machine_frames};
 use crate::kernel::{FrameNumber, FrameRange, Key, PageSize};

@@ -1,9 +1,9 @@
 //! `help [TOPIC]`
 
-use super::entry::Commands;
+use super::floor::Commands;
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use super::subjects::questions::{FIRST, QUESTIONS, Question};
 use super::subjects::{SUBJECTS, Subject};
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::hint::habits::{self, Does};
 use crate::lang::display::write_quoted;

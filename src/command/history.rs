@@ -1,6 +1,6 @@
 //! `history [N]`
 
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::kernel::Name;
 use crate::lang::parser::{Parsed, Tokens, number};
 use crate::render::Record;

@@ -1,6 +1,6 @@
 //! Runs a command; with `--how` it shows the reads behind the answer, after it.
 
-use super::{Context, Error, Outcome};
+use super::floor::{Context, Error, Outcome};
 use crate::lang::{How, ParsedCommand};
 use crate::render::columns::{Cell, Column, Table, none};
 use crate::render::text::Text;

@@ -1,7 +1,7 @@
 //! `info line ADDRESS`, `info line FILE:LINE`.
 
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use super::translate::brief;
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::kernel::{Name as TargetName, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, silent_mark};

@@ -1,7 +1,7 @@
 //! `map [RANGE] [where FILTER] [by KEY]`: the address space, drawn.
 
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
 use super::rows::{self, SweepEnd};
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{AddressSpace, Evidence, Page, Question, RegionMap};
 use crate::kernel::{Kind, Name, Permissions, State, VirtualAddress};

@@ -2,7 +2,6 @@
 //!
 //! A command reads the state, asks `inspect`, and emits records; it prints nothing.
 
-mod about;
 mod account;
 mod alias;
 mod apropos;
@@ -19,12 +18,11 @@ mod decode;
 mod diff;
 mod display;
 mod echo;
-mod entry;
-mod error;
 mod examine;
 mod explain;
 mod find;
 mod flags;
+mod floor;
 mod frames;
 mod heap;
 mod help;
@@ -68,15 +66,13 @@ mod walk;
 mod watch;
 mod who;
 
-pub use about::{About, Group};
 pub use alias::Alias;
 pub use assert::Assert;
 pub use attach::{Attach, TargetName};
 pub use capture::TargetCapture;
 pub use completion::{BETWEEN_KEYS, Offer};
 pub use display::Display;
-pub use entry::{Commands, Context, Flow, Nature, Outcome, Resume};
-pub use error::Error;
+pub use floor::{About, Commands, Context, Error, Flow, Group, Nature, Outcome, Resume};
 pub use print::Print;
 pub use rows::CUT;
 pub use set::{Set, assign};
@@ -86,12 +82,11 @@ use crate::budget::Budget;
 use crate::eval::{self, Integer, Slip, Value};
 use crate::hint::Hints;
 use crate::kernel::{PageSize, VirtualAddress};
-use crate::lang::{CommandName, Expected, Language, ParsedCommand, Spanned, Syntax};
+use crate::lang::{Expected, Language, ParsedCommand, Spanned, Syntax};
 use crate::render::{Record, Sink};
 use crate::report::{SHARED, Shape, Stopped};
 use crate::state::{DebugState, Remarks};
-use about::example;
-use entry::{Command, Entry, RunCommand};
+use floor::{Entry, RunCommand};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::panic::AssertUnwindSafe;

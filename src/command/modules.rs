@@ -1,6 +1,6 @@
 //! `info modules`
 
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::kernel::{AddressRange, Name, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens};
 use crate::render::Record;

@@ -1,8 +1,8 @@
 //! Notes and hints about slips that need the command: a variable in the place of its value, and a number that is no
 //! address.
 
-use super::entry::Context;
-use super::error::Error;
+use super::floor::Context;
+use super::floor::Error;
 use crate::eval::{self, Integer, Value};
 use crate::kernel::{State, VirtualAddress};
 use crate::lang::{Expression, NumberType, Range, Spanned};

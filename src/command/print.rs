@@ -1,7 +1,7 @@
 //! `print[/FMT] VALUE`: evaluates an expression.
 
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use super::translate::symbol_at;
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::{Name, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, format, range};

@@ -1,6 +1,6 @@
 //! `printf "FORMAT", VALUE, …`
 
-use crate::command::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
+use crate::command::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Value};
 use crate::kernel::Name;
 use crate::lang::parser::{Parsed, Tokens, listed, many, mark, quoted_text};

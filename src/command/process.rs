@@ -1,6 +1,6 @@
 //! `info process`: what the kernel reports about the target.
 
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::kernel::Name;
 use crate::lang::parser::{Parsed, Tokens};
 use crate::render::Record;

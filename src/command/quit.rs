@@ -1,6 +1,6 @@
 //! `quit [STATUS]`
 
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::parser::{Parsed, Tokens, address};
 use crate::lang::{Expression, Spanned};

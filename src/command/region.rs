@@ -1,7 +1,7 @@
 //! `region ADDRESS [full]`: the region around an address.
 
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::translate::symbol_at;
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::inspect::{self, AddressSpace, Backing, Evidence, RegionStats, StateSet, ViewedRegion};
 use crate::kernel::smaps::{Smaps, vm_flag_meaning};

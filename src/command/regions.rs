@@ -1,8 +1,9 @@
 //! `regions [TEXT] [where FILTER] [by KEY] [limit N|top N] [full]`: all regions.
 
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
+use super::region;
 use super::rows::{RowLimit, finish, note_hidden_rows, say_left_out, states_are, stop_of_sweep};
 use super::symbols::pattern_text;
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, region};
 use crate::eval::{self, Scope as _, Spans, Value};
 use crate::inspect::{AddressSpace, Backing, RegionStats, StateSet, ViewedRegion};
 use crate::kernel::smaps::Smaps;

@@ -1,7 +1,7 @@
 //! Rows of commands: which are shown (`limit`, `top`), the sweep over pages that makes them, with totals at its end
 //! however it ended, and groups (`by`).
 
-use super::Error;
+use super::floor::Error;
 use crate::eval;
 use crate::inspect::{
     self, AddressSpace, Evidence, FactReader, Group, GroupKeys, KeptPages, Neighbours, Page, PageSums, Question,

@@ -1,7 +1,7 @@
 //! When samples are due, and how a command ends that takes them.
 
+use super::floor::{Error, Flow, Outcome};
 use super::rows::stop_of_sweep;
-use super::{Error, Flow, Outcome};
 use crate::kernel::words::worded;
 use crate::process::{self, Process};
 use crate::render::Sink;

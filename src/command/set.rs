@@ -1,7 +1,7 @@
 //! `set SETTING VALUE`, `set $NAME = VALUE`
 
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::symbols::pattern_text;
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::parser::{Parsed, Tokens, mark, one_of, pattern, range, variable, word};
 use crate::lang::setting::setting_value;

@@ -1,6 +1,6 @@
 //! The help of `shell`, `!`, `pipe` and redirection. The session runs them.
 
-use super::{About, CommandName, Group, example};
+use super::floor::{About, CommandName, Group, example};
 
 pub(super) const ABOUT_SHELL: About = About {
     name: CommandName::new("shell").short(&["!"]).detached(),

@@ -1,6 +1,6 @@
 //! `show [SETTING | convenience | areas]`
 
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::kernel::VirtualAddress;
 use crate::lang::Setting;
 use crate::lang::parser::{Parsed, Tokens, end_of_text, word};
@@ -108,7 +108,7 @@ Lists every setting with its value and meaning.
     }
 }
 
-fn show_setting(context: &mut Context, setting: Setting) -> Result<(), super::Error> {
+fn show_setting(context: &mut Context, setting: Setting) -> Result<(), super::floor::Error> {
     let report = SettingReport {
         name: setting.name().into(),
         value: context.state.settings.get(setting).to_string(),
@@ -127,7 +127,7 @@ fn facts() -> [(&'static str, &'static str, &'static str); 4] {
     ]
 }
 
-fn show_version(context: &mut Context) -> Result<(), super::Error> {
+fn show_version(context: &mut Context) -> Result<(), super::floor::Error> {
     for (name, value, meaning) in facts() {
         context.sink.emit(&SettingReport { name: name.into(), value: value.into(), meaning: meaning.into() })?;
     }
@@ -135,7 +135,7 @@ fn show_version(context: &mut Context) -> Result<(), super::Error> {
 }
 
 /// The areas of the demonstration, or a note that there is none.
-fn show_areas(context: &mut Context) -> Result<(), super::Error> {
+fn show_areas(context: &mut Context) -> Result<(), super::floor::Error> {
     if context.state.areas.is_empty() {
         context
             .sink

@@ -1,8 +1,9 @@
 //! `snapshot`, `snapshot delete NAME`, `info snapshots`: keeps the page map, to compare it later.
 
+use super::capture;
 use super::capture::WriteCapture;
 use super::change_groups::as_they_are;
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, capture, example};
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
 use crate::budget::OutOfBudget;
 use crate::eval::{self, Keep, OpenNamedSnapshot, Spans};
 use crate::inspect::{self, Evidence, SnapshotProgress};

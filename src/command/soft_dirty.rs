@@ -1,9 +1,9 @@
 //! `soft-dirty [RANGE]`, `soft-dirty clear [--yes]`: which pages were written since their soft-dirty bits were cleared.
 
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, Resume, example};
 use super::rows;
 use super::snapshot::seconds;
 use super::walk::Walk;
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, Resume, example};
 use crate::eval;
 use crate::inspect::{AddressSpace, Filter, SoftDirtyCounts};
 use crate::kernel::{Name, PageFact};

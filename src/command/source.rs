@@ -1,6 +1,6 @@
 //! `source FILE [ARGUMENT …]`, and paths that begin with `~`.
 
-use crate::command::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use crate::command::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, arguments_of, pattern, split_text};

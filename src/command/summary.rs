@@ -1,7 +1,8 @@
 //! `summary [frames | RANGE] [limit N | top N]`: pages counted by the flags of their frames.
 
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::rows::{RowLimit, SweepEnd, keep_shown, note_hidden_rows};
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, frames, rows};
+use super::{frames, rows};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{self, AddressSpace, Evidence, FlagCounts};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};

@@ -1,6 +1,6 @@
 //! `info symbol ADDRESS`, `info address SYMBOL`.
 
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::inspect;
 use crate::kernel::{Name as TargetName, VirtualAddress};

@@ -1,8 +1,9 @@
 //! `info symbols REGEX [limit N|top N]`
 
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use super::rows::{Largest, RowLimit, show_largest};
+use super::symbol;
 use super::symbol::SymbolReport;
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example, symbol};
 use crate::eval::{self, Scope, Value};
 use crate::kernel::Name;
 use crate::lang::parser::{Parsed, Tokens, cut_to, pattern};

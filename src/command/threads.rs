@@ -1,7 +1,8 @@
 //! `info threads`, `info registers`: what the kernel shows of running and waiting threads.
 
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::print;
 use super::translate::brief;
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example, print};
 use crate::eval::Value;
 use crate::kernel::status::ThreadState;
 use crate::kernel::{Name, VirtualAddress};

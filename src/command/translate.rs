@@ -1,7 +1,8 @@
 //! `translate RANGE`: where addresses physically live.
 
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example};
 use super::rows::RowLimit;
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, rows, walk};
+use super::{rows, walk};
 use crate::eval::{self, AddressOrRange, Spans};
 use crate::inspect::{self, AddressSpace, Evidence, PageDetail, PhysicalRuns, frame_words, kind_unknown};
 use crate::kernel::{FrameNumber, PageMapEntry, PageSize, PhysicalAddress, Region, State, VirtualAddress};

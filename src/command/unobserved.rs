@@ -1,6 +1,6 @@
 //! The changes that neither samples nor snapshots show, with the reasons.
 
-use super::Error;
+use super::floor::Error;
 use crate::inspect::{self, AddressSpace, Evidence, Watcher};
 use crate::kernel::AddressRange;
 use crate::process::Target;

@@ -1,8 +1,9 @@
 //! `walk RANGE [where FILTER] [by KEY[, KEY]] [limit N|top N]`: the pages of a range.
 
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, Resume, example};
+use super::frames;
 use super::named_pages::{PagesOfSymbols, names_in};
 use super::rows::{self, RowLimit, SweepEnd};
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, Resume, example, frames};
 use crate::eval::{self, Extent, Spans};
 use crate::inspect::{
     AddressSpace, Evidence, FactReader, Filter, Group as PageGroup, Groups, PageRow, PageRows, PhysicalRun,

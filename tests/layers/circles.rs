@@ -225,6 +225,24 @@ impl House {
             .collect()
     }
 
+    /// The names that files in the listed room take from its list.
+    fn climbs(&self) -> Vec<String> {
+        let is_taken = |path: &&Vec<String>| {
+            matches!(&path[..], [room, _, ..] if room == LISTED_ROOM) && !self.files.contains_key(&path[..2])
+        };
+        let mut climbs = Vec::new();
+        for (module, (file, reading)) in &self.files {
+            let is_inside = matches!(&module[..], [room, part, ..] if room == LISTED_ROOM && part != "tests");
+            if is_inside {
+                let imports = reading.imports.iter().map(|import| &import.path);
+                let taken = imports.chain(&reading.paths).filter(is_taken);
+                climbs.extend(taken.map(|path| format!("{file}: takes `{}` from the list of its room", path[1])));
+            }
+        }
+        climbs.sort();
+        climbs
+    }
+
     /// The groups of files that depend on each other, each in the order of the paths.
     fn circles(&self) -> Vec<Vec<String>> {
         let needs: HashMap<&str, BTreeSet<String>> =
@@ -254,10 +272,16 @@ impl House {
     }
 }
 
+/// A room whose `mod.rs` is the list of all that is in it, and stands above: what is inside does not even take names
+/// that it passes on.
+const LISTED_ROOM: &str = "command";
+
 /// The faults of the files, taken together.
 pub fn faults(sources: &[Source]) -> Vec<String> {
-    let circles = House::new(sources).circles();
-    circles.iter().map(|circle| format!("need each other: {}", circle.join(", "))).collect()
+    let house = House::new(sources);
+    let mut faults = house.climbs();
+    faults.extend(house.circles().iter().map(|circle| format!("need each other: {}", circle.join(", "))));
+    faults
 }
 
 #[track_caller]
@@ -265,6 +289,21 @@ fn circles<const N: usize>(files: [(&str, &str); N]) -> Vec<String> {
     let sources = files.map(|(path, text)| Source::new(path, text));
     let circles = House::new(&sources).circles();
     circles.iter().map(|circle| circle.join(" ")).collect()
+}
+
+#[test]
+fn what_is_taken_from_a_list_is_found() {
+    let climbs = |path: &str, text: &str| {
+        let list = "mod a; pub mod b; pub use b::B; use crate::lang::L; pub static LIST: u8 = 0;";
+        let files = [("command/mod.rs", list), ("command/b.rs", "pub struct B;"), (path, text)];
+        House::new(&files.map(|(path, text)| Source::new(path, text))).climbs().len()
+    };
+    assert_eq!(climbs("command/a.rs", "use super::b::B; use crate::lang::L;"), 0);
+    assert_eq!(climbs("command/a.rs", "use super::{b, B};"), 1);
+    assert_eq!(climbs("command/a.rs", "fn f() { super::LIST }"), 1);
+    assert_eq!(climbs("command/a/mod.rs", "use super::super::B; use super::C;"), 1);
+    assert_eq!(climbs("command/tests/mod.rs", "use super::LIST;"), 0);
+    assert_eq!(climbs("session/mod.rs", "use crate::command::B;"), 0);
 }
 
 #[test]

@@ -4,9 +4,10 @@
 use super::change_records::{AccountChange, AccountComparison};
 use super::records::words;
 use super::{AccountFor, add_all, name};
+use crate::command::capture;
+use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::named_pages::{PagesOfSymbols, names_in};
 use crate::command::rows::{self, RowLimit, note_hidden_rows};
-use crate::command::{Context, Error, Flow, Outcome, capture};
 use crate::inspect::{AddressSpace, Evidence};
 use crate::kernel::Key;
 use crate::lang::Spanned;

@@ -2,8 +2,8 @@
 
 use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
 use super::records::{FREES_FILE_PAGES, FREES_KEPT_MEMORY, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
+use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::rows::{self, RowLimit, note_hidden_rows, pull};
-use crate::command::{Context, Error, Flow, Outcome};
 use crate::command::{attach, who};
 use crate::eval::{self, Value};
 use crate::inspect;

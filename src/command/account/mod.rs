@@ -12,9 +12,9 @@ use change_records::{AccountChange, AccountComparison};
 use family::FamilyOf;
 use family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
 
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
 use super::rows::{self, RowLimit, finish, note_hidden_rows, pull};
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Origin, Spans};
 use crate::inspect::account::{AccountSums, Accounting};
 use crate::inspect::{AddressSpace, Evidence, Group as PageGroup};

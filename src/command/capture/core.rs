@@ -1,7 +1,8 @@
 //! `export core FILE`: write an ELF core file, which debuggers open.
 
+use super::super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
 use super::super::snapshot::spans;
-use super::super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, expand_home};
+use super::super::source::expand_home;
 use super::MEMORY_WARNING;
 use super::output::CaptureFile;
 use crate::inspect::{CoreContents, write_core};

@@ -6,7 +6,8 @@ mod opened;
 mod output;
 
 use super::account::family::{FamilyOf, family};
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, expand_home};
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
+use super::source::expand_home;
 use crate::budget::{Budget, OutOfBudget};
 use crate::eval::{self, Spans};
 use crate::inspect::{AddressSpace, ResidentMemory, is_resident};

@@ -1,6 +1,7 @@
 //! `target capture FILE`: examine a capture.
 
-use super::super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example, expand_home};
+use super::super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
+use super::super::source::expand_home;
 use super::lost::LostProcess;
 use super::output;
 use crate::lang::display::write_quoted;

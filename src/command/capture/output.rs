@@ -1,6 +1,6 @@
 //! The file of a capture: it appears whole or not at all, and only its owner can read it.
 
-use super::super::Error;
+use super::super::floor::Error;
 use crate::budget::Budget;
 use crate::process;
 use crate::render::Sink;

@@ -6,9 +6,10 @@ mod round;
 
 use over_time::{SampleTimes, UntilCopied, until_copied};
 
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
 use super::rows::RowLimit;
 use super::timeline::TimelineBuilder;
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, attach, example, ps, snapshot};
+use super::{attach, ps, snapshot};
 use crate::eval::{self, Value};
 use crate::inspect::AddressSpace;
 use crate::kernel::{Key, Name};

@@ -2,10 +2,10 @@
 
 use super::records::ComparisonSample;
 use super::round::{ComparisonRound, FoundProcess};
+use crate::command::floor::{Context, Error, Outcome};
 use crate::command::schedule::{SamplesEnd, Schedule};
 use crate::command::snapshot::seconds;
 use crate::command::timeline::TimelineBuilder;
-use crate::command::{Context, Error, Outcome};
 use crate::eval;
 use crate::inspect::AddressSpace;
 use crate::inspect::compare::{CopiesOverTime, SharedSums};

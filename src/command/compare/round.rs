@@ -1,7 +1,7 @@
 //! One comparison of the attached process with others.
 
 use super::records::{self, ComparisonGroup, ComparisonSummary, ComparisonTotal};
-use crate::command::Error;
+use crate::command::floor::Error;
 use crate::command::named_pages::{PagesOfSymbols, name_among_symbols};
 use crate::command::ps::ProcessMemory;
 use crate::command::rows::{self, RowLimit, note_hidden_rows};

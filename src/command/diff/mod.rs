@@ -2,14 +2,15 @@
 
 mod records;
 
+use super::capture;
 use super::change_groups::{group_of_change, key_of_changes, name_of_group};
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
 use super::rows::{self, RowLimit, name_of_region, say_undecided};
 use super::snapshot::{self, SnapshotPart, or_say, seconds, snapshot_called};
 use super::translate::brief;
 use super::unobserved::{note_forks, unobservable};
 use super::watch::{detail, tally, with_average_mark};
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, capture, example};
 use crate::eval::{self, CommonSpans, Origin, Spans};
 use crate::inspect::{self, AddressSpace, Change, Evidence, FactReader, Question, RegionGroups};
 use crate::kernel::{AddressRange, Key, Name, PageSize, Region};

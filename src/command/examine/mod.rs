@@ -3,8 +3,9 @@
 mod records;
 mod rows;
 
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example};
 use super::named_pages::names_in;
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, region};
+use super::region;
 use crate::eval;
 use crate::inspect::examine::LONGEST_TEXT;
 use crate::inspect::{AddressSpace, Step};

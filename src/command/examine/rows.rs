@@ -1,6 +1,7 @@
 //! The rows of `x`: the record of each.
 
-use super::super::{Error, translate};
+use super::super::floor::Error;
+use super::super::translate;
 use super::records::MemoryRow;
 use crate::inspect::examine::{Examined, ExaminedContent, ExaminedShape, TextEnd};
 use crate::inspect::{Absent, ByteSource, ReadEnd};

@@ -1,7 +1,7 @@
 //! `explain ADDR with heap`: in which chunk of glibc's heap an address lies.
 
+use super::super::floor::{Context, Error};
 use super::super::heap::why_incomplete;
-use super::super::{Context, Error};
 use crate::inspect::AddressSpace;
 use crate::inspect::heap::{HeapPiece, HeapPlace, require_memory};
 use crate::kernel::VirtualAddress;

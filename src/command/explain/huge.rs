@@ -1,8 +1,8 @@
 //! `explain huge [ADDR|RANGE]`: why memory is not on huge pages.
 
 use super::huge_records::{HugePages, HugePiece, HugeRow, HugeSizeRow, HugeZerosRow};
+use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::rows::{Largest, RowLimit, finish, note_hidden_rows, pull, show_largest};
-use crate::command::{Context, Error, Flow, Outcome};
 use crate::eval::{self, AddressOrRange, Origin};
 use crate::inspect::AddressSpace;
 use crate::inspect::huge::{HugeReason, HugeReport, HugeSweep, HugeZeros};

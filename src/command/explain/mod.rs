@@ -8,8 +8,8 @@ mod huge_records;
 use huge::ExplainHuge;
 use huge_records::{HugePages, HugeRow, HugeSizeRow, HugeZerosRow};
 
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use super::translate::{self, note_shorter, translation};
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::eval;
 use crate::inspect::{
     self, Access, AddressSpace, Consequences, Evidence, OwnerUnknown, PageDetail, kind_unknown, movable,

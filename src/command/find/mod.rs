@@ -2,9 +2,10 @@
 
 mod records;
 
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::named_pages::names_in;
 use super::rows::{self, SweepEnd, finish, say_undecided};
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, translate};
+use super::translate;
 use crate::eval::{self, Integer, Value};
 use crate::hint;
 use crate::inspect::find::{MemorySearch, SearchedMemory};

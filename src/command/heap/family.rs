@@ -1,8 +1,8 @@
 //! The heaps of several processes: a row for each, and their sum.
 
 use super::super::account::family::FamilyOf;
+use super::super::floor::{Context, Error, Flow, Outcome};
 use super::super::rows::{RowLimit, keep_shown, note_hidden_rows};
-use super::super::{Context, Error, Flow, Outcome};
 use super::one::heaps;
 use super::records::{HeapFamily, ProcessRow};
 use crate::process::{self, OpenedProcess, Target};

@@ -8,8 +8,8 @@ mod over_time;
 mod records;
 
 use super::account::family::{FamilyOf, family};
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
 use super::rows::{RowLimit, keep_shown, note_hidden_rows};
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
 use crate::eval;
 use crate::inspect::heap::{ArenaOutcome, HeapArena};
 use crate::kernel::words::worded;

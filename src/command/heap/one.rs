@@ -1,7 +1,7 @@
 //! The heaps of one process.
 
+use super::super::floor::{Context, Error};
 use super::super::rows::pull;
-use super::super::{Context, Error};
 use super::others::{self, OtherAllocator};
 use super::records::HeapSummary;
 use crate::inspect::heap::{HeapArena, HeapSearch, MappedChunks, anonymous, resident};

@@ -1,6 +1,6 @@
 //! Other allocators of a process: they are named, so that nobody takes a heap that is not read for an empty one.
 
-use super::super::{Context, Error};
+use super::super::floor::{Context, Error};
 use crate::inspect::AddressSpace;
 use crate::kernel::words::worded;
 use crate::process::Target;

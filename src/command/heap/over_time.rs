@@ -2,10 +2,10 @@
 
 use super::one::heaps;
 use super::records::{HeapSummary, SizeRow};
+use crate::command::floor::{Context, Error, Outcome};
 use crate::command::rows::{RowLimit, keep_shown, note_hidden_rows};
 use crate::command::schedule::{SamplesEnd, Schedule};
 use crate::command::snapshot::seconds;
-use crate::command::{Context, Error, Outcome};
 use crate::inspect::heap::HeapArena;
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, Table, amount, change, unknown};

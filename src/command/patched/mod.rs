@@ -3,8 +3,9 @@
 
 mod records;
 
+use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use super::rows::{self, SweepEnd, finish};
-use super::{About, Command, CommandName, Context, Flow, Group, Outcome, example, translate};
+use super::translate;
 use crate::eval::{self, Spans};
 use crate::inspect::AddressSpace;
 use crate::inspect::patches::{self, PatchSums};

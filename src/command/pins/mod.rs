@@ -2,8 +2,8 @@
 
 mod records;
 
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::rows::{self, SweepEnd, finish};
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::eval::{self, Extent};
 use crate::inspect::AddressSpace;
 use crate::inspect::pins::{self, PinReport, PinStep, PinnedPages};

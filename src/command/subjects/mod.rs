@@ -3,7 +3,7 @@
 pub mod questions;
 mod tables;
 
-use super::about::About;
+use super::floor::About;
 use crate::lang::Setting;
 use crate::report::{Help, HelpEntry, HelpSubject, Shape, term_and_meaning};
 
@@ -211,7 +211,8 @@ pub(super) fn is_for(about: &About, wanted: impl Fn(&str) -> bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{COMMANDS, Group, RECORDS};
+    use crate::command::floor::Group;
+    use crate::command::{COMMANDS, RECORDS};
     use crate::kernel::{Kind, State};
 
     #[test]

@@ -4,7 +4,8 @@ mod records;
 
 pub(super) use records::Telescope;
 
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example, translate};
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, Resume, example};
+use super::translate;
 use crate::eval;
 use crate::inspect::ByteSource;
 use crate::inspect::chains::{Chain, ChainLink, Chains};

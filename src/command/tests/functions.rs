@@ -1,8 +1,8 @@
 //! What is in the pages of a range, as values; and what the last rows and totals were.
 
 use super::{Kept, all, attached, first, notes, only, run_line};
+use crate::command::floor::{Error, Flow};
 use crate::command::print::ValueReport;
-use crate::command::{Error, Flow};
 use crate::kernel::{Device, PageFlags};
 use crate::process::fake::{EXCLUSIVE, PAGE, World, region};
 use crate::render::{Record, Sink};

@@ -1,14 +1,16 @@
 //! Commands stop at Ctrl-C wherever they ask for it. As at a terminal, Ctrl-C is reported once: a function that gets the
 //! report has to return it.
 
-use super::{Error, attached, notes, run_line};
+use super::{Error, all, attached, interrupted, last, notes, outcome, run_line};
 use crate::budget::Budget;
 use crate::command::account::family_records::AccountFamily;
 use crate::command::account::records::AccountSummary;
+use crate::command::regions::RegionsSummary;
+use crate::command::translate::ContiguousRun;
 use crate::process::ProcessHandle;
 use crate::process::fake::{HUGE, PAGE, World, region};
 use crate::render::{Record, Sink};
-use crate::report::Stopped;
+use crate::report::{PageGroup, PagesRow, RegionReport, Stopped, WalkSummary};
 use crate::sample::sample;
 use crate::state::DebugState;
 use std::sync::Arc;
@@ -124,5 +126,38 @@ fn whoever_hears_of_ctrl_c_passes_it_on_and_says_what_was_kept() {
             // Rows are only shown once everything was counted.
             assert!(at >= whole.before_records || kept(&sink.records), "{what}");
         }
+    }
+}
+
+#[test]
+fn what_was_counted_before_ctrl_c_is_shown() {
+    for line in ["walk 0x1000000, +20p", "walk 0x1000000, +20p by run", "translate 0x1000000, +20p"] {
+        let mut rows = 0;
+        let mut counted = None;
+        for record in interrupted(line, 3) {
+            rows += record.downcast_ref().map_or(0, |row: &PagesRow| row.pages);
+            rows += record.downcast_ref().map_or(0, |group: &PageGroup| group.pages);
+            rows += record.downcast_ref().map_or(0, |run: &ContiguousRun| run.pages);
+            if let Some(summary) = record.downcast_ref::<WalkSummary>() {
+                assert!(summary.cut_short, "{line}");
+                counted = Some(summary.pages);
+            }
+        }
+        assert_eq!(Some(rows), counted, "{line}");
+        assert!((3..20).contains(&rows), "{line}: {rows}");
+    }
+}
+
+#[test]
+fn regions_that_ctrl_c_broke_off_are_added_up_as_far_as_they_were_looked_at() {
+    for order in ["", " by size"] {
+        let (_, target) = World::new((1..9).map(|at| region(at * 0x1000, 1))).target();
+        let (records, outcome) = outcome(&format!("regions{order}"), target, 3);
+        assert_eq!(all::<RegionReport>(&records).count(), 3, "{order}");
+        let summary: &RegionsSummary = last(&records);
+        // To be sorted all have to be counted first.
+        let counted = if order.is_empty() { 3 } else { 8 };
+        assert_eq!((summary.regions, summary.cut_short), (counted, true));
+        assert!(matches!(outcome, Err(Error::Stopped(Stopped::Interrupted))));
     }
 }

@@ -15,13 +15,13 @@ mod snapshots;
 mod table;
 mod unknown_facts;
 
-use super::{Error, LANGUAGE, Resume, run};
+use super::floor::{Error, Resume};
+use super::{LANGUAGE, run};
 use crate::budget::Budget;
 use crate::command::line::LineReport;
 use crate::command::modules::ModuleReport;
 use crate::command::regions::RegionsSummary;
 use crate::command::summary::SummaryRow;
-use crate::command::translate::ContiguousRun;
 use crate::kernel::{Device, PageFlags, Region, State};
 use crate::lang::ParsedLine;
 use crate::process::Target;
@@ -86,7 +86,7 @@ fn attached(target: Target) -> DebugState {
 }
 
 /// Runs a line that is one command.
-fn run_line(state: &mut DebugState, line: &str, resume: Option<Resume>, sink: &mut dyn Sink) -> super::Outcome {
+fn run_line(state: &mut DebugState, line: &str, resume: Option<Resume>, sink: &mut dyn Sink) -> super::floor::Outcome {
     let Ok(ParsedLine::Command { command, .. }) = LANGUAGE.parse_line(line) else {
         panic!("no command: {line}");
     };
@@ -94,7 +94,7 @@ fn run_line(state: &mut DebugState, line: &str, resume: Option<Resume>, sink: &m
 }
 
 /// The records of a command on `target`, which is stopped at one of them, and how it ended.
-fn outcome(line: &str, target: Target, stop_at: usize) -> (Vec<Box<dyn Record>>, super::Outcome) {
+fn outcome(line: &str, target: Target, stop_at: usize) -> (Vec<Box<dyn Record>>, super::floor::Outcome) {
     let mut sink = Kept { records: Vec::new(), stop_at };
     let outcome = run_line(&mut attached(target), line, None, &mut sink);
     (sink.records, outcome)
@@ -110,39 +110,6 @@ fn interrupted(line: &str, stop_at: usize) -> Vec<Box<dyn Record>> {
     let (records, outcome) = outcome(line, target, stop_at);
     assert!(matches!(outcome, Err(Error::Stopped(Stopped::Interrupted))), "{line}: {outcome:?}");
     records
-}
-
-#[test]
-fn what_was_counted_before_ctrl_c_is_shown() {
-    for line in ["walk 0x1000000, +20p", "walk 0x1000000, +20p by run", "translate 0x1000000, +20p"] {
-        let mut rows = 0;
-        let mut counted = None;
-        for record in interrupted(line, 3) {
-            rows += record.downcast_ref().map_or(0, |row: &PagesRow| row.pages);
-            rows += record.downcast_ref().map_or(0, |group: &PageGroup| group.pages);
-            rows += record.downcast_ref().map_or(0, |run: &ContiguousRun| run.pages);
-            if let Some(summary) = record.downcast_ref::<WalkSummary>() {
-                assert!(summary.cut_short, "{line}");
-                counted = Some(summary.pages);
-            }
-        }
-        assert_eq!(Some(rows), counted, "{line}");
-        assert!((3..20).contains(&rows), "{line}: {rows}");
-    }
-}
-
-#[test]
-fn regions_that_ctrl_c_broke_off_are_added_up_as_far_as_they_were_looked_at() {
-    for order in ["", " by size"] {
-        let (_, target) = World::new((1..9).map(|at| region(at * 0x1000, 1))).target();
-        let (records, outcome) = outcome(&format!("regions{order}"), target, 3);
-        assert_eq!(all::<RegionReport>(&records).count(), 3, "{order}");
-        let summary: &RegionsSummary = last(&records);
-        // To be sorted all have to be counted first.
-        let counted = if order.is_empty() { 3 } else { 8 };
-        assert_eq!((summary.regions, summary.cut_short), (counted, true));
-        assert!(matches!(outcome, Err(Error::Stopped(Stopped::Interrupted))));
-    }
 }
 
 #[test]
@@ -418,7 +385,7 @@ fn explain_ends_with_ctrl_c_where_smaps_has_to_be_read() {
     }
     let (_, target) = World::new([region(0x1000, 1)]).target();
     let answer = run_line(&mut attached(target), "explain 0x1000000", None, &mut Pressed);
-    assert!(matches!(answer, Err(super::Error::Stopped(Stopped::Interrupted))));
+    assert!(matches!(answer, Err(super::floor::Error::Stopped(Stopped::Interrupted))));
 }
 
 #[test]

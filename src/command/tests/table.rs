@@ -1,6 +1,7 @@
 //! The table of commands, held to the language.
 
-use super::super::{COMMANDS, Error};
+use super::super::COMMANDS;
+use super::super::floor::Error;
 use super::{Kept, run_line};
 use crate::lang::{ParsedLine, ProcessNeed, grammar, script};
 use crate::process::fake::World;

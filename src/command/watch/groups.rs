@@ -1,7 +1,8 @@
 //! `watch … by KEY`: changes added up for each region, or by what the pages are after them.
 
 use super::super::change_groups::{group_of_change, key_of_changes, name_of_group};
-use super::super::{Error, rows};
+use super::super::floor::Error;
+use super::super::rows;
 use super::records::EventGroup;
 use crate::inspect::{AddressSpace, Answer, Change, Evidence, FactReader, RegionGroups};
 use crate::kernel::{Key, Region};

@@ -4,6 +4,7 @@ mod groups;
 pub(super) mod records;
 
 use super::change_groups::changing_fact;
+use super::floor::{About, Command, CommandName, Context, Error, Group, Nature, Outcome, example};
 use super::pointers::note_value;
 use super::region::unmapped;
 use super::rows::say_undecided;
@@ -13,7 +14,6 @@ use super::timeline::TimelineBuilder;
 use super::translate::brief;
 use super::unobserved::{copies_elsewhere, note_forks, unobservable, writes_in_place};
 use super::until::{self, Quantifier, Until};
-use super::{About, Command, CommandName, Context, Error, Group, Nature, Outcome, example};
 use crate::eval::{self, Spans, Value, current_ranges};
 use crate::inspect::fact::changing_facts;
 use crate::inspect::{AddressSpace, Change, Evidence, FactReader, Question, Selection, Survival, Watcher, is_average};

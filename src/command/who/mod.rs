@@ -2,9 +2,10 @@
 
 pub(super) mod records;
 
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::pointers::hint_frame;
 use super::rows::{finish, pull};
-use super::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example, ps, translate};
+use super::{ps, translate};
 use crate::eval::{self, Location, Spans};
 use crate::inspect::who::{self, EndCause, FrameQuestion, KnownMapping, SearchSummary};
 use crate::inspect::{AddressSpace, frame_words, kernel_record};

@@ -4,7 +4,7 @@ mod find;
 mod regions;
 mod soft_dirty;
 
-use super::super::{Error, Flow, Resume};
+use super::super::floor::{Error, Flow, Resume};
 use super::{Kept, all, attached, first, last, notes, only, run_line};
 use crate::command::examine::MemoryRow;
 use crate::command::how::KernelRead;

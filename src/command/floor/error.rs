@@ -113,7 +113,7 @@ impl Error {
     }
 
     /// A fault of pmdb, by what was passed to `panic!`. What that holds may come from the target.
-    pub(super) fn panicked(panic: &dyn Any) -> Self {
+    pub(in crate::command) fn panicked(panic: &dyn Any) -> Self {
         let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref().map(String::as_str));
         let cause = escape(text.unwrap_or("a panic").as_bytes());
         let hint = "report it with this line, the lines before it, and the output of `show version`";
@@ -121,13 +121,13 @@ impl Error {
     }
 
     /// `count 0`, `limit 0`: a clause that asks for nothing.
-    pub(super) fn nothing_wanted(clause: &str) -> Self {
+    pub(in crate::command) fn nothing_wanted(clause: &str) -> Self {
         let hint = format!("leave it out, or write `{clause} 1`");
         Error::refused(format!("`{clause}` must be at least 1"), hint)
     }
 
     /// `x/0`: a count of nothing.
-    pub(super) fn nothing_counted(written: &str) -> Self {
+    pub(in crate::command) fn nothing_counted(written: &str) -> Self {
         let hint = "leave the count out, or write 1";
         Error::refused(format!("the count in `{written}` must be at least 1"), hint)
     }

@@ -20,7 +20,7 @@ pub struct About {
 }
 
 /// An example: a line and what it does.
-pub(super) const fn example(line: &'static str, does: &'static str) -> HelpExample {
+pub(in crate::command) const fn example(line: &'static str, does: &'static str) -> HelpExample {
     HelpExample { line, does }
 }
 

@@ -108,16 +108,16 @@ pub struct Entry {
     /// Its name and its help.
     pub about: About,
     /// The records that are declared with it.
-    pub(super) records: &'static [Shape],
+    pub(in crate::command) records: &'static [Shape],
     #[cfg(test)]
-    pub(super) samples: fn() -> Vec<Box<dyn Record>>,
-    pub(super) parse: for<'a> fn(Tokens<'a>) -> Parsed<'a, Statement>,
-    pub(super) of: fn(&dyn ParsedCommand) -> Option<&dyn RunCommand>,
+    pub(in crate::command) samples: fn() -> Vec<Box<dyn Record>>,
+    pub(in crate::command) parse: for<'a> fn(Tokens<'a>) -> Parsed<'a, Statement>,
+    pub(in crate::command) of: fn(&dyn ParsedCommand) -> Option<&dyn RunCommand>,
 }
 
 impl Entry {
     /// The entry of a command.
-    pub(super) const fn of<C: Command>() -> Self {
+    pub(in crate::command) const fn of<C: Command>() -> Self {
         Entry {
             about: C::ABOUT,
             records: C::RECORDS,
@@ -129,7 +129,10 @@ impl Entry {
     }
 
     /// The entry of words that the language itself gives a meaning: lines of blocks, `pipe`, `shell`.
-    pub(super) const fn of_language(about: About, parse: for<'a> fn(Tokens<'a>) -> Parsed<'a, Statement>) -> Self {
+    pub(in crate::command) const fn of_language(
+        about: About,
+        parse: for<'a> fn(Tokens<'a>) -> Parsed<'a, Statement>,
+    ) -> Self {
         Entry {
             about,
             records: &[],
@@ -141,7 +144,7 @@ impl Entry {
     }
 
     /// The entries as the parser sees them.
-    pub(super) const fn syntax<const N: usize>(entries: &[Entry; N]) -> [Syntax; N] {
+    pub(in crate::command) const fn syntax<const N: usize>(entries: &[Entry; N]) -> [Syntax; N] {
         let mut all = [Syntax { name: entries[0].about.name, parse: entries[0].parse }; N];
         let mut at = 1;
         while at < N {
@@ -152,14 +155,14 @@ impl Entry {
     }
 }
 
-pub(super) fn of<C: RunCommand + 'static>(command: &dyn ParsedCommand) -> Option<&dyn RunCommand> {
+pub(in crate::command) fn of<C: RunCommand + 'static>(command: &dyn ParsedCommand) -> Option<&dyn RunCommand> {
     command.downcast_ref::<C>().map(|command| command as &dyn RunCommand)
 }
 
 /// All commands, and the language that they make.
 #[derive(Clone, Copy)]
 pub struct Commands {
-    pub(super) entries: &'static [Entry],
+    pub(in crate::command) entries: &'static [Entry],
     /// Every record, sorted by the word that JSON has as its `type`.
     pub records: &'static LazyLock<Vec<Shape>>,
     /// The language of these commands.
@@ -173,7 +176,7 @@ impl Commands {
     }
 
     /// The commands that `words` mean: by full name or short form, otherwise those whose words begin with them.
-    pub(super) fn matching(self, words: &str) -> Vec<&'static About> {
+    pub(in crate::command) fn matching(self, words: &str) -> Vec<&'static About> {
         let is_meant = |about: &&About| about.name.name == words || about.name.short.contains(&words);
         if let Some(about) = self.abouts().find(is_meant) {
             return vec![about];
@@ -186,7 +189,7 @@ impl Commands {
     }
 
     /// What runs a command.
-    pub(super) fn find(self, command: &dyn ParsedCommand) -> Option<&dyn RunCommand> {
+    pub(in crate::command) fn find(self, command: &dyn ParsedCommand) -> Option<&dyn RunCommand> {
         let command = command.downcast_ref::<How>().map_or(command, |How(inner)| &**inner);
         self.entries.iter().find_map(|entry| (entry.of)(command))
     }
@@ -206,7 +209,7 @@ pub struct Context<'a> {
 
 impl Context<'_> {
     /// The target.
-    pub(super) fn target(&self) -> Result<Arc<Target>, Error> {
+    pub(in crate::command) fn target(&self) -> Result<Arc<Target>, Error> {
         self.state.target().cloned().ok_or_else(Error::no_target)
     }
 }

@@ -168,6 +168,7 @@ fn other_word(context: &mut Context, topic: &Spanned<String>, words: &str) -> Ou
         Some((habit, Does::Refuse(hint))) if is_a_word => {
             context.sink.note(format!("`{words}` is also a command of other programs; {}", habit.hint(hint)))?;
         }
+        Some((_, Does::Refuse(_))) if has_questions => {}
         Some((habit, Does::Refuse(hint))) => {
             let error = eval::Error::new(topic.at, format!("pmdb has no `{words}`"));
             return Err(error.hint(habit.hint(hint)).into());

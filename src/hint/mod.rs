@@ -1,8 +1,8 @@
 //! What people mean with lines that do not parse: the commands of other programs, common mistakes, and what other
 //! programs print.
 //!
-//! `lang` finds the place of a failure, and what could have stood there. The list [`HINTS`] has what is offered then:
-//! the first that knows what was meant. Each has a line that it is for, and tests hold it to what it offers there.
+//! `lang` finds the place of a failure, and what could have stood there. [`all`] lists what is offered then: the first
+//! hint that knows what was meant. Each has a line that it is for, and tests hold it to what it offers there.
 
 mod commands;
 pub mod habits;

@@ -276,8 +276,8 @@
 //    signal the holder. Memory is read only where the page map has just reported a resident page. Whatever could fault
 //    a page in, write-protect or clear something needs an explicit word.
 // 2. **Unknown is never zero.** Hidden, not permitted, not known to this kernel, and none are four different answers,
-//    each with its reason (`report::Fact`). A filter on a fact that is unknown for all pages is an error, and pages for
-//    which it is unknown are left out, counted and reported.
+//    each with its reason (`report::Fact`). A filter that keeps no page because a fact is unknown is an error.
+//    Pages for which it is unknown are left out, counted and reported.
 // 3. **Every answer is decoded from bytes.** `kernel` decodes and does no I/O, `source` fetches and decodes only
 //    who the process is, and `process` brings the two together. Byte order, page size and pointer width are the
 //    target's.

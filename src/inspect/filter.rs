@@ -113,19 +113,15 @@ impl FieldsSeen {
         if let Some((fields, is_known)) = &filter.fields
             && (!has_answer || self.known.len() < fields.len())
         {
-            self.look(fields, |field| is_known(field, page, region));
-        }
-    }
-
-    fn look(&mut self, fields: &[PageField], is_known: impl Fn(PageField) -> Option<bool>) {
-        for &field in fields {
-            let seen = match is_known(field) {
-                Some(true) => &mut self.known,
-                Some(false) => &mut self.unknown,
-                None => continue,
-            };
-            if !seen.contains(&field) {
-                seen.push(field);
+            for &field in fields.iter() {
+                let seen = match is_known(field, page, region) {
+                    Some(true) => &mut self.known,
+                    Some(false) if !has_answer => &mut self.unknown,
+                    _ => continue,
+                };
+                if !seen.contains(&field) {
+                    seen.push(field);
+                }
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Filters on facts that are known of some pages, or of none.
 
-use super::{last, notes, outcome, records};
+use super::{all, last, notes, outcome, records};
 use crate::process::Target;
 use crate::process::fake::{World, region};
-use crate::report::WalkSummary;
+use crate::report::{PagesRow, WalkSummary};
 
 /// A huge page, of whose pages no map count is known, and a small one with a map count of 1.
 fn average_counts() -> Target {
@@ -42,4 +42,38 @@ fn a_fact_that_no_page_shows_is_an_error_that_names_it() {
     let records = records("walk all where mapcount > 0", average_counts());
     assert!(notes(&records).iter().any(|note| note.starts_with("left out: 512 pages ")), "{records:?}");
     assert_eq!(last::<WalkSummary>(&records).pages, 1);
+}
+
+/// What is kept for certain is an answer, wherever it lies. The last row came too late once.
+#[test]
+fn pages_that_are_kept_for_certain_are_an_answer() {
+    let target = || {
+        let mut world = World { average_counts: true, ..World::new([region(0x2000, 512), region(0x4000, 2)]) };
+        world.maps_huge(0x2000, 0x10000);
+        world.target().1
+    };
+    for line in ["walk all where untouched or mapcount > 1", "walk all where untouched or mapcount > 1 by state"] {
+        let (records, outcome) = outcome(line, target(), usize::MAX);
+        assert!(outcome.is_ok(), "{line}: {outcome:?}");
+        assert_eq!(last::<WalkSummary>(&records).pages, 2, "{line}");
+        assert!(notes(&records).iter().any(|note| note.starts_with("left out: 512 pages ")), "{line}: {records:?}");
+    }
+    let rows = records("walk all where untouched or mapcount > 1", target());
+    assert_eq!(all::<PagesRow>(&rows).map(|row| row.pages).sum::<u64>(), 2, "{rows:?}");
+}
+
+/// A page of which it is false decides, before the pages of which it is unknown and after them.
+#[test]
+fn the_order_of_pages_does_not_decide() {
+    for small in [0x1000, 0x4000] {
+        let mut regions = [region(small, 1), region(0x2000, 512)];
+        regions.sort_by_key(|region| region.range.start());
+        let mut world = World { average_counts: true, ..World::new(regions) };
+        world.maps(small, 1, 0x9000);
+        world.maps_huge(0x2000, 0x10000);
+        let line = "watch all every 10ms for 20ms until all mapcount > 1";
+        let (_, outcome) = outcome(line, world.target().1, usize::MAX);
+        let message = outcome.expect_err("false to the end").message();
+        assert!(message.starts_with("timed out"), "{small:#x}: {message}");
+    }
 }

@@ -434,13 +434,14 @@ impl WatchRun<'_> {
         let mut is_decided = false;
         'pages: while let Some(chunk) = pages.next()? {
             for page in chunk.pages() {
+                let before = selection.undecided.pages();
                 let matches = selection.keeps(&page, chunk.region, &question);
                 any |= matches;
                 all &= matches;
                 is_decided = match of {
                     Quantifier::Any | Quantifier::None => any,
-                    // After a page of which it is unknown, others may still show what is asked.
-                    Quantifier::All => !all && selection.undecided.pages() == 0,
+                    // A page of which it is unknown decides nothing.
+                    Quantifier::All => !matches && selection.undecided.pages() == before,
                 };
                 if is_decided {
                     break 'pages;

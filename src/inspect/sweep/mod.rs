@@ -286,6 +286,8 @@ pub struct Selection {
     pub uncertain: Option<StateSet>,
     /// Pages that the question can neither keep nor leave out, because their state or another fact is unknown.
     pub undecided: PagesByReason,
+    /// Whether the question keeps a page.
+    has_kept: bool,
     fields: FieldsSeen,
 }
 
@@ -297,7 +299,9 @@ impl Selection {
         if let Some(filter) = &question.filter {
             self.fields.add(filter, page, region, answer.is_ok());
         }
-        self.undecided.or_count(page.pages, answer)
+        let is_kept = self.undecided.or_count(page.pages, answer);
+        self.has_kept |= is_kept;
+        is_kept
     }
 
     /// The same, which notes what is uncertain about the pages that are kept.
@@ -310,11 +314,15 @@ impl Selection {
         is_kept
     }
 
-    /// Fails if a fact that the question asks is unknown of all pages that have it. For a sweep that has ended.
+    /// Fails if the question keeps no page, and a fact that it asks is unknown of all pages that have it. For a sweep
+    /// that has ended.
     ///
     /// # Errors
     /// The fact, and the reason.
     pub fn require_known(&self) -> Result<()> {
+        if self.has_kept {
+            return Ok(());
+        }
         match (self.fields.never_known(), self.undecided.reason()) {
             (Some(field), Some(reason)) => Err(Error::Unknown { what: field.fact().row().word, reason }),
             _ => Ok(()),

@@ -1,6 +1,6 @@
-//! Writes lines and their parts: expressions, ranges, filters, with as few parentheses as
-//! their meaning needs. What is written parses to the same tree. In a filter `& ^ |` stand only in parentheses,
-//! conditions are joined with words, and a name that is no field is in quotes.
+//! Writes lines and their parts: expressions, ranges and filters, with as few parentheses as their meaning needs. What is
+//! written parses to the same tree. In a filter `& ^ |` stand only in parentheses, conditions are joined with words, and
+//! a name that is no field is in quotes.
 
 use super::lexer::{escape, is_plain_name};
 use super::syntax::{Control, Format, Opening, Output, ParsedLine, Rows, ValueFormat};

@@ -75,7 +75,6 @@ fn clauses(mut input: Tokens<'_>, range: Option<Spanned<Range>>) -> Parsed<'_, A
     Ok((input, AccountFor { of, by, content: content.is_some(), file, cut }))
 }
 
-/// Of one process.
 fn of_range(input: Tokens<'_>) -> Parsed<'_, AccountFor> {
     let (behind, range) = opt(range).parse(input)?;
     clauses(behind, range)

@@ -274,7 +274,7 @@ pub struct Notes<'a> {
 }
 
 impl<'a> Notes<'a> {
-    /// Notes of the same line without any.
+    /// Empty notes for the same line.
     pub(crate) fn fresh(&self) -> Self {
         Notes::new(self.language, self.line, self.tokens)
     }

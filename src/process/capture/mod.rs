@@ -420,8 +420,8 @@ impl Capture {
         WordWriter::new(&format!("{}/{name}", self.machine.source().identity().pid))
     }
 
-    /// Keeps the words of these runs of frames in a file that has one for each frame. `done` hears of each run, `look`
-    /// sees the words.
+    /// Keeps the words of these runs of frames in a file that has one for each frame. Calls `done`
+    /// after each run, `look` with its words.
     fn words_of(
         &self,
         file: WordFile,

@@ -156,7 +156,7 @@ pub(super) fn pack(bytes: &[u8], into: Vec<u8>) -> io::Result<Vec<u8>> {
 /// Where a header has its sum.
 const SUM: Range<usize> = 148..156;
 
-/// The sum of a header, which is taken with blanks in its place.
+/// The sum of a header, computed with spaces in place of the checksum.
 fn sum_of(header: &[u8; RECORD]) -> u32 {
     let byte = |(at, byte)| u32::from(if SUM.contains(&at) { b' ' } else { byte });
     header.iter().copied().enumerate().map(byte).sum()
@@ -165,7 +165,7 @@ fn sum_of(header: &[u8; RECORD]) -> u32 {
 /// A member of the file, by its header.
 struct Member {
     name: String,
-    /// Whether the header has its own sum.
+    /// Whether the checksum is right.
     is_whole: bool,
 }
 

@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reason_is_made_by_a_file_and_has_its_sentence() {
+    fn each_reason_has_its_sentence() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file");
         std::fs::write(&path, [7; 100]).expect("a file");

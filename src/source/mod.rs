@@ -64,7 +64,7 @@ use std::sync::Arc;
 pub struct PassedOver {
     /// Parts that this version of pmdb does not know.
     pub unknown: Vec<String>,
-    /// Parts with a damaged header. What the index says of them is read all the same.
+    /// Parts with a damaged header. The index still locates them.
     pub damaged: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! `help [TOPIC]`
 
 use super::floor::Commands;
-use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::subjects::questions::{FIRST, QUESTIONS, Question};
 use super::subjects::{SUBJECTS, Subject};
 use crate::eval;
@@ -196,6 +196,11 @@ fn other_word(context: &mut Context, topic: &Spanned<String>, words: &str) -> Ou
     {
         return show(context, [command_help(about)]);
     }
+    Err(no_help(context, topic, words))
+}
+
+/// The error for a word that nothing explains.
+fn no_help(context: &Context, topic: &Spanned<String>, words: &str) -> Error {
     let explained = Subject::words();
     let names = context
         .commands
@@ -208,7 +213,7 @@ fn other_word(context: &mut Context, topic: &Spanned<String>, words: &str) -> Ou
     let error = eval::Error::new(topic.at, format!("no help on '{}'", topic.node));
     let hint =
         near.unwrap_or_else(|| format!("`help` lists all commands, and `apropos {}` searches the help", topic.node));
-    Err(error.hint(hint).into())
+    error.hint(hint).into()
 }
 
 /// The help of the command that a word of another program stands for.

@@ -4,6 +4,7 @@
 //! The files are read as tokens, so that a path in a macro counts and one in a comment or a text does not.
 
 mod circles;
+mod functions;
 mod hints;
 mod interface;
 mod texts;
@@ -76,6 +77,7 @@ impl Source {
         faults.extend(self.width_faults());
         faults.extend(self.budget_faults());
         faults.extend(self.feature_faults());
+        faults.extend(functions::faults(self));
         faults
     }
 

@@ -160,7 +160,7 @@ Of several processes, each frame is counted once:
   \"NAME\"         all processes that `ps` shows by this name, or whose executable has it
   cgroup PATH    the processes of a memory cgroup and of those below it
 
-Processes that end, or that you may not examine, are left out and counted. It is an error if none is left. Rows show the classes, then the processes. `in rss` is the sum of the Rss of all of them. `exclusive` is what no other \
+Processes that end, or that you may not examine, are left out; the last lines have their number. It is an error if none is left. Rows show the classes, then the processes. `in rss` is the sum of the Rss of all of them. `exclusive` is what no other \
 process maps, and `in one of these` what only one of the counted processes maps (others may map it too). `freed at exit` \
 is the private part of that, which the end of the process frees unless a driver or the \
 kernel holds it. File pages and shared memory stay. Processes that share one address space are one row. For a cgroup, \

@@ -87,7 +87,7 @@ Stops nothing, and runs nothing in the process.
   other             anonymous memory outside of all these
   walked            complete: all of the arena was read
 
-Of several processes, those that end, or that you may not examine, are left out and counted. It is an error if none is \
+Of several processes, those that end, or that you may not examine, are left out; the last line has their number. It is an error if none is \
 left.
 
 Chunks that threads keep for themselves (tcache) and small chunks that were freed last (fastbins) count as in use.

@@ -233,7 +233,7 @@ impl ArchiveReader {
             }
             Some([0, ..]) => format!(
                 "this capture is cut short: its last bytes are missing ({} members are whole; tar and zcat show them)",
-                self.members().len()
+                self.members().iter().filter(|member| member.is_whole).count()
             ),
             _ => match COMPRESSED.iter().find(|(magic, _)| start.starts_with(magic)) {
                 Some((_, command)) => format!("this file is compressed: use `{command}` on it first"),
@@ -266,16 +266,21 @@ impl ArchiveReader {
                 let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
                 std::str::from_utf8(bytes.get(..end).unwrap_or_default()).unwrap_or_default().to_owned()
             };
-            let Ok(size) = u64::from_str_radix(&text(124..136), 8) else {
-                break;
-            };
-            let end = at.saturating_add(RECORD as u64).saturating_add(size.next_multiple_of(RECORD as u64));
-            if text(257..262) != "ustar" || end > self.length {
+            // Empty records are the end of the archive.
+            if header.iter().all(|&byte| byte == 0) {
                 break;
             }
             let name = text(0..LONGEST_NAME).chars().filter(|c| c.is_ascii_graphic()).collect();
-            let sum = u32::from_str_radix(text(SUM).trim(), 8);
-            members.push(Member { name, is_whole: sum == Ok(sum_of(&header)) });
+            let is_whole = u32::from_str_radix(text(SUM).trim(), 8) == Ok(sum_of(&header));
+            let size = u64::from_str_radix(&text(124..136), 8).ok().filter(|_| text(257..262) == "ustar");
+            // Of 12 digits in base 8: no sum is too large.
+            let end = size.map(|size| at + RECORD as u64 + size.next_multiple_of(RECORD as u64));
+            let end = end.filter(|&end| end <= self.length);
+            members.push(Member { name, is_whole: is_whole && end.is_some() });
+            // Where the next one begins is not known then.
+            let Some(end) = end else {
+                break;
+            };
             at = end;
         }
         members

@@ -36,14 +36,13 @@ fn main() -> ExitCode {
     let arguments = match Arguments::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
-            if let Some(file) = Arguments::file_to_explain(std::env::args_os()) {
-                return explain_file(&file);
-            }
-            let Some(explaining) = Arguments::explaining_command(std::env::args_os()) else {
-                let _ = error.print();
-                return ExitCode::SUCCESS;
+            return match Arguments::file_to_explain(std::env::args_os()) {
+                Some(file) => explain_file(&file),
+                None => {
+                    let _ = error.print();
+                    ExitCode::SUCCESS
+                }
             };
-            explaining
         }
         Err(error) => {
             // The reader may be gone; the exit status is enough.

@@ -305,14 +305,6 @@ impl Arguments {
         })
     }
 
-    /// The arguments that explain the command of these words: `walk --help`.
-    pub fn explaining_command(words: impl IntoIterator<Item = OsString>) -> Option<Arguments> {
-        let words = words.into_iter().filter(|word| word != "--help" && word != "-help");
-        let Arguments { target, arguments, .. } = Arguments::parse(words).ok()?;
-        let name = full_name(&target.into_iter().chain(arguments).collect::<Vec<_>>())?;
-        Arguments::parse(["pmdb", "help", &name].map(OsString::from)).ok()
-    }
-
     /// The arguments of -x and -ex.
     pub fn arguments(&self) -> &[String] {
         if self.arguments.is_empty() { &self.args } else { &self.arguments }
@@ -377,6 +369,7 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
     let mut is_value = true; // the program's name
     let mut options_ended = false;
     let (mut has_process, mut has_steps) = (false, false);
+    let mut first = None;
     let mut words = words.into_iter().peekable();
     while let Some(word) = words.next() {
         if is_value || options_ended {
@@ -390,11 +383,18 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
             let is_command = word.to_str().is_some_and(|word| LANGUAGE.is_alone(word, next));
             options_ended = !has_steps && (has_process || is_command);
             has_process = true;
+            first.get_or_insert_with(|| word.to_string_lossy().into_owned());
             if options_ended {
                 changed.push("--".into());
             }
             changed.push(word);
             continue;
+        }
+        // `walk --help` is about the command.
+        if (word == "--help" || word == "-help")
+            && let Some(name) = full_name(first.as_slice())
+        {
+            return ["pmdb", "help", &name].map(OsString::from).into();
         }
         options_ended = word == "--" || word == "--args" || word == "-args";
         let text = word.to_string_lossy();
@@ -455,15 +455,9 @@ mod tests {
         let explained = |line: &[&str]| Arguments::file_to_explain(line.iter().map(OsString::from));
         assert_eq!(explained(&["pmdb", "-batch", "-x", "f", "--help"]), Some("f".into()));
         assert_eq!(explained(&["pmdb", "--help"]), None);
-        let explained = |line: &[&str]| {
-            let explaining = Arguments::explaining_command(line.iter().map(OsString::from))?;
-            explaining.steps().first().cloned()
-        };
-        let help = |name: &str| Some(Step::Command(format!("help {name}")));
-        assert_eq!(explained(&["pmdb", "walk", "--help"]), help("walk"));
-        assert_eq!(explained(&["pmdb", "t", "--help"]), help("t"));
-        assert_eq!(explained(&["pmdb", "--help"]), None);
-        assert_eq!(explained(&["pmdb", "bash", "--help"]), None);
+        for line in [&["--help"][..], &["bash", "--help"]] {
+            assert_eq!(parse(line).expect_err("the help of the program").kind(), ErrorKind::DisplayHelp, "{line:?}");
+        }
     }
 
     #[test]
@@ -499,6 +493,8 @@ mod tests {
             (&["812", "walk", "heap", "--help"], InitialTarget::Nothing, "help walk"),
             (&["-p", "812", "walk", "heap", "--help"], InitialTarget::Nothing, "help walk"),
             (&["walk", "heap", "--help"], InitialTarget::Nothing, "help walk"),
+            (&["walk", "--help"], InitialTarget::Nothing, "help walk"),
+            (&["t", "--help"], InitialTarget::Nothing, "help t"),
             (&["info", "symbol", "--help"], InitialTarget::Nothing, "help info symbol"),
             (&["812", "regions", ">", "/tmp/file"], process(), "regions > /tmp/file"),
             (&["812", "map > ./map.svg"], process(), "map > ./map.svg"),

@@ -244,6 +244,49 @@ impl ExamineState {
     }
 }
 
+/// What the evaluations of one command say beside their values, each remark once. A clone is the same list.
+#[derive(Clone, Default)]
+pub struct Remarks(Rc<RemarkLists>);
+
+#[derive(Default)]
+struct RemarkLists {
+    slips: RefCell<Vec<Slip>>,
+    notes: RefCell<Vec<String>>,
+}
+
+impl Remarks {
+    /// Adds a remark that is not there yet.
+    pub fn add(&self, remark: Remark) {
+        match remark {
+            Remark::Slip(slip) => add_new(&self.0.slips, slip),
+            Remark::Note(note) => add_new(&self.0.notes, note),
+        }
+    }
+
+    /// Takes the slips, and leaves the notes.
+    pub fn take_slips(&self) -> Vec<Slip> {
+        self.0.slips.take()
+    }
+
+    /// Takes the notes, and leaves the slips.
+    pub fn take_notes(&self) -> Vec<String> {
+        self.0.notes.take()
+    }
+
+    /// Forgets all.
+    pub fn clear(&self) {
+        self.take_slips();
+        self.take_notes();
+    }
+}
+
+fn add_new<T: PartialEq>(list: &RefCell<Vec<T>>, one: T) {
+    let mut list = list.borrow_mut();
+    if !list.contains(&one) {
+        list.push(one);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,38 +364,5 @@ mod tests {
         }
         let address = ValueFormat { format: Some(Address), ..ValueFormat::default() };
         assert_eq!(examined.settle(address, Word, false), (Address, Word));
-    }
-}
-
-/// What the evaluations of one command say beside their values. A copy is the same list.
-#[derive(Clone, Default)]
-pub struct Remarks(Rc<RefCell<Vec<Remark>>>);
-
-impl Remarks {
-    /// Adds a remark that is not there yet.
-    pub fn add(&self, remark: Remark) {
-        let mut remarks = self.0.borrow_mut();
-        if !remarks.contains(&remark) {
-            remarks.push(remark);
-        }
-    }
-
-    /// Forgets all.
-    pub fn clear(&self) {
-        self.0.borrow_mut().clear();
-    }
-
-    /// Takes the slips, and leaves the notes.
-    pub fn take_slips(&self) -> Vec<Slip> {
-        let mut remarks = self.0.borrow_mut();
-        let taken = remarks.extract_if(.., |remark| matches!(remark, Remark::Slip(_)));
-        taken.filter_map(|remark| if let Remark::Slip(slip) = remark { Some(slip) } else { None }).collect()
-    }
-
-    /// Takes the notes, and leaves the slips.
-    pub fn take_notes(&self) -> Vec<String> {
-        let mut remarks = self.0.borrow_mut();
-        let taken = remarks.extract_if(.., |remark| matches!(remark, Remark::Note(_)));
-        taken.filter_map(|remark| if let Remark::Note(note) = remark { Some(note) } else { None }).collect()
     }
 }

@@ -160,10 +160,9 @@ impl KeptPages {
         &mut self,
         mut take: impl FnMut(&Page, Option<usize>, &mut Totals) -> Option<T>,
     ) -> Result<Option<Step<T>>> {
-        let Some(place) = self.place.take() else {
-            return Ok(self.advance()?.then_some(Step::Visited { done: self.done, total: self.total }));
-        };
-        if let Some(chunk) = self.sweep.chunk() {
+        if let Some(place) = self.place.take()
+            && let Some(chunk) = self.sweep.chunk()
+        {
             let mut pages = chunk.pages_from(place);
             for page in pages.by_ref() {
                 if !self.selection.takes(&page, &chunk, &self.question) {
@@ -175,7 +174,7 @@ impl KeptPages {
                 }
             }
         }
-        self.find_map(take)
+        Ok(self.advance()?.then_some(Step::Visited { done: self.done, total: self.total }))
     }
 
     /// What was counted.

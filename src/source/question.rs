@@ -559,7 +559,7 @@ impl KernelSetting {
 
 impl WordFile {
     /// Its name in `/proc`, or in `/proc/PID`.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             WordFile::PageMap => "pagemap",
             WordFile::FrameFlags => "kpageflags",

@@ -374,7 +374,7 @@ impl Capture {
         let mut whole = Vec::new();
         self.index.flags = match end {
             Ok(end) => {
-                let words = self.writer("kpageflags").leading();
+                let words = self.writer(WordFile::FrameFlags).leading();
                 self.index.are_by_flags = true;
                 let mut folios = Folios::new(source, &self.shared, words);
                 for run in runs {
@@ -416,8 +416,8 @@ impl Capture {
         covered_pages(self.machine.page(), |index| Ok(source.words(file, index, &mut [0])? == 1))
     }
 
-    fn writer(&self, name: &str) -> WordWriter {
-        WordWriter::new(&format!("{}/{name}", self.machine.source().identity().pid))
+    fn writer(&self, file: WordFile) -> WordWriter {
+        WordWriter::new(&format!("{}/{}", self.machine.source().identity().pid, file.name()))
     }
 
     /// Keeps the words of these runs of frames in a file that has one for each frame. Calls `done`
@@ -437,7 +437,7 @@ impl Capture {
                 return Ok(WordIndex::refused(&error));
             }
         };
-        let mut words = self.writer(if file == WordFile::FrameCounts { "kpagecount" } else { "kpagecgroup" });
+        let mut words = self.writer(file);
         let mut before = 0;
         for &run in runs {
             let mut parts = RunReader::new(self.machine.source(), file, run);

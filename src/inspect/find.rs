@@ -101,7 +101,7 @@ impl AddressSpace {
             reader: MemoryReader::default(),
             window: Window::default(),
             budget: Budget::unlimited(),
-            // Nothing stands nowhere.
+            // An empty text has no place.
             limit: if bytes.is_empty() { 0 } else { u64::MAX },
             found: SearchedMemory::default(),
             missing: None,
@@ -339,7 +339,7 @@ impl Window {
         self.bytes.get_mut(self.filled..end).unwrap_or_default()
     }
 
-    /// So many were read.
+    /// Takes in so many bytes, which were read into the room.
     fn add(&mut self, bytes: usize, source: ByteSource) {
         let end = VirtualAddress::new(self.end.get() + bytes as u64);
         if source == ByteSource::File {

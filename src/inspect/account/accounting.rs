@@ -242,7 +242,7 @@ impl Accounting {
         })
     }
 
-    /// The regions that it is of.
+    /// The address space whose pages it counts.
     pub fn space(&self) -> &AddressSpace {
         &self.counter.space
     }

@@ -96,7 +96,7 @@ impl OpenSnapshot {
         self.take(|_| Ok(()))
     }
 
-    /// The same; `seen` is told how far it is.
+    /// Reads what is left, and calls `seen` with its progress after each step.
     ///
     /// # Errors
     /// As [`OpenSnapshot::advance`], and those of `seen`.

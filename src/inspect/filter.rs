@@ -175,12 +175,6 @@ impl Question {
         !self.spared.is_empty() && viewed.is_some_and(ViewedRegion::is_plain_memory)
     }
 
-    /// Whether the filter keeps the page, or why it has no answer.
-    #[inline]
-    pub fn answer(&self, page: &Page, region: Option<&ViewedRegion>) -> Fact<bool> {
-        self.filter.as_ref().map_or(Ok(true), |filter| filter.answer(page, region))
-    }
-
     /// What is needed of pages that the filter keeps: never less than the filter needs.
     pub fn need(&self) -> Evidence {
         self.need

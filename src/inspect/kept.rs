@@ -164,11 +164,12 @@ impl KeptPages {
             && let Some(chunk) = self.sweep.chunk()
         {
             let mut pages = chunk.pages_from(place);
-            for page in pages.by_ref() {
-                if !self.selection.takes(&page, &chunk, &self.question) {
+            // A `for` loop would copy each page.
+            while let Some(page) = &pages.next() {
+                if !self.selection.takes(page, &chunk, &self.question) {
                     continue;
                 }
-                if let Some(found) = take(&page, chunk.region_index, &mut self.totals) {
+                if let Some(found) = take(page, chunk.region_index, &mut self.totals) {
                     self.place = Some(pages.place());
                     return Ok(Some(Step::Found(found)));
                 }

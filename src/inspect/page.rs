@@ -262,6 +262,7 @@ impl Page {
     }
 
     /// Whether it is the shared page of zeros, small or huge: nobody's memory.
+    #[inline]
     pub fn is_zero(&self) -> bool {
         self.state() == State::Present && matches!(self.kind, Some(Kind::Zero | Kind::HugeZero))
     }

@@ -4,7 +4,7 @@
 use super::super::address_space::AddressSpace;
 use super::super::classify::{Backing, KernelBehaviour, PageObservation, RegionFacts, classify};
 use super::super::heap::uses::{HeapUse, HeapUses};
-use super::super::hidden_words::{common_word, same_word};
+use super::super::hidden_words::common_word;
 use super::super::page::{Evidence, InZone, Page, huge_without_scan};
 use super::super::region::ViewedRegion;
 use super::super::states::StateSet;
@@ -92,10 +92,10 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Whether `words` has only the entries of single pages, and perhaps their map counts.
-    fn has_only_entries(&self, words: EntryWords<'_>) -> bool {
+    /// Whether `words` are all there is about its pages: entries of single pages, and words of their frames.
+    fn has_only_words(&self, words: EntryWords<'_>) -> bool {
         let is_plain = self.zones.is_none() && self.heap.is_none();
-        is_plain && words.stride == 1 && words.columns.are_only_counts()
+        is_plain && words.stride == 1 && words.columns.holders.is_empty()
     }
 
     /// `Some(false)` in a region without room for a huge mapping.
@@ -234,8 +234,8 @@ impl PageStretches {
 #[must_use = "iterators are lazy"]
 pub struct ChunkPages<'a> {
     pub(super) chunk: Chunk<'a>,
-    /// Whether entries of single pages, and perhaps map counts, are all that was read, and neighbours that are the same
-    /// may come as one.
+    /// Whether entries of single pages and words of their frames are all that was read, and neighbours that are the
+    /// same may come as one.
     is_plain: bool,
     pub(super) at: ChunkPlace,
 }
@@ -250,8 +250,8 @@ pub(in crate::inspect) struct ChunkPlace {
     /// The indexes of the next page's backing run and range of slots.
     pub(super) run: usize,
     pub(super) slot: usize,
-    /// The bits of the last plain entry without its frame, its categories, and their states and kind: mostly the next
-    /// entry has the same.
+    /// The bits of the last plain entry without its frame, its flags and categories, and their states and kind: mostly
+    /// the next entry has the same.
     class: Option<PlainClass>,
     /// What is left of a huge mapping, or of neighbours that are wanted one by one.
     rest: Option<Page>,
@@ -259,10 +259,10 @@ pub(in crate::inspect) struct ChunkPlace {
     heap: Option<(HeapUse, VirtualAddress)>,
 }
 
-/// The states and the kind of pages whose entries have the same bits and the same categories.
+/// The states and the kind of pages whose entries have the same bits, flags and categories.
 #[derive(Clone, Copy)]
 struct PlainClass {
-    of: (u64, Option<Categories>),
+    of: (u64, Option<PageFlags>, Option<Categories>),
     states: StateSet,
     kind: Option<Kind>,
 }
@@ -276,9 +276,9 @@ impl<'a> Chunk<'a> {
 
     /// The pages that were not taken yet.
     pub(in crate::inspect) fn pages_from(&self, at: ChunkPlace) -> ChunkPages<'a> {
-        let has_only_entries = matches!(self.content, ChunkContent::Read(words) if self.has_only_entries(words));
+        let has_only_words = matches!(self.content, ChunkContent::Read(words) if self.has_only_words(words));
         ChunkPages {
-            is_plain: has_only_entries && self.need.has_entries() && !self.need.contains(Evidence::EACH),
+            is_plain: has_only_words && self.need.has_entries() && !self.need.contains(Evidence::EACH),
             chunk: *self,
             at,
         }
@@ -418,8 +418,8 @@ impl<'a> ChunkPages<'a> {
         is_asked.then(|| huge_without_scan(kind, flags)).flatten()
     }
 
-    /// The next entry, if it is present and nothing was read beside entries and perhaps map counts: by far the most
-    /// frequent, so this is the fast path.
+    /// The next entry, if it is present and nothing was read beside entries and words: by far the most frequent, so
+    /// this is the fast path.
     #[inline]
     fn plain_words(&self) -> Option<(EntryWords<'a>, PageMapEntry)> {
         let ChunkContent::Read(words) = self.chunk.content else {
@@ -436,12 +436,13 @@ impl<'a> ChunkPages<'a> {
         let (categories, limit) = self.categories(words, first);
         let entries = words.entries.get(first..).unwrap_or_default();
         let mut pages = count_alike(entries.get(..limit).unwrap_or(entries), 1);
-        let map_count = same_word(words.columns.of(Column::Counts), first, &mut pages);
-        let of = (entry.bits(), categories);
+        let read = words.columns.words_at(first, &mut pages);
+        let flags = read.of(Column::Flags).map(PageFlags::from_bits_retain);
+        let of = (entry.bits(), flags, categories);
         let PlainClass { states, kind, .. } = match self.at.class {
             Some(class) if class.of == of => class,
             _ => {
-                let evidence = PageObservation { categories, ..PageObservation::of(entry) };
+                let evidence = PageObservation { flags, categories, ..PageObservation::of(entry) };
                 let (states, kind) = classify(evidence, self.chunk.place, self.chunk.rules);
                 *self.at.class.insert(PlainClass { of, states, kind })
             }
@@ -456,9 +457,9 @@ impl<'a> ChunkPages<'a> {
         page.pages = pages as u64;
         page.entry = entry;
         page.kind = kind;
-        page.huge = self.huge(categories, states, kind, None);
-        page.map_count = map_count;
-        page.count_is_average = self.is_average(map_count, None);
+        page.huge = self.huge(categories, states, kind, flags);
+        read.fill(&mut page);
+        page.count_is_average = self.is_average(page.map_count, flags);
         page
     }
 

@@ -1,7 +1,6 @@
 //! What is read for each entry beside the entry itself: a column of words for each file or table.
 
 pub(in crate::inspect) use super::super::hidden_words::UNREAD;
-use super::super::hidden_words::same_word;
 use super::super::holders::FrameHolders;
 use super::super::page::{Evidence, Page};
 use crate::kernel::{FrameNumber, PageFlags, TableBits};
@@ -176,34 +175,27 @@ impl<'a> ColumnSlices<'a> {
         self.words.get(column as usize).copied().unwrap_or_default()
     }
 
-    /// Whether nothing was read beside entries but map counts.
-    pub fn are_only_counts(&self) -> bool {
-        let mut read = Column::ALL.iter().zip(&self.words).filter(|(_, words)| !words.is_empty());
-        self.holders.is_empty() && read.all(|(column, _)| *column == Column::Counts)
-    }
-
     /// The words of entry `first`; cuts `alike` to as many entries as have the same.
     #[inline]
     pub fn words_at(&self, first: usize, alike: &mut usize) -> WordsAt {
-        let mut read = WordsAt([None; Column::COUNT]);
-        for (column, (words, word)) in Column::ALL.iter().zip(self.words.iter().zip(&mut read.0)) {
-            *word = match column {
-                Column::DeviceFrames => consecutive(words, first, alike),
-                _ => same_word(words, first, alike),
-            };
+        let mut read = WordsAt([UNREAD; Column::COUNT]);
+        for (column, words) in self.words.iter().enumerate() {
+            if let (Some(words @ [_, ..]), Some(word)) = (words.get(first..), read.0.get_mut(column)) {
+                *word = first_of_run(words, u64::from(column == Column::DeviceFrames as usize), alike);
+            }
         }
         read
     }
 }
 
-/// The words of one entry.
-pub(in crate::inspect) struct WordsAt([Option<u64>; Column::COUNT]);
+/// The words of one entry, [`UNREAD`] where they were not read.
+pub(in crate::inspect) struct WordsAt([u64; Column::COUNT]);
 
 impl WordsAt {
     /// `None` where it was not read.
     #[inline]
     pub fn of(&self, column: Column) -> Option<u64> {
-        self.0.get(column as usize).copied().flatten()
+        self.0.get(column as usize).copied().filter(|&word| word != UNREAD)
     }
 
     /// Gives a page what was read of its frame and its entry in page tables.
@@ -220,12 +212,18 @@ impl WordsAt {
     }
 }
 
-/// The frame at `first`, if there is one; cuts `alike` to as many as follow it, or as have none either.
-fn consecutive(frames: &[u64], first: usize, alike: &mut usize) -> Option<u64> {
-    let frames = frames.get(first..)?;
-    let &begin = frames.first()?;
-    let step = u64::from(begin != UNREAD);
-    let goes_on = |&(index, frame): &(u64, &u64)| *frame == begin.saturating_add(step * index);
-    *alike = (0..).zip(frames).take(*alike).take_while(goes_on).count();
-    (begin != UNREAD).then_some(begin)
+/// The first of some words, or [`UNREAD`]. Cuts `alike` to as many as follow it in steps of `step`, or are not read
+/// either.
+#[inline]
+fn first_of_run(words: &[u64], step: u64, alike: &mut usize) -> u64 {
+    let first = words.first().copied().unwrap_or(UNREAD);
+    let step = if first == UNREAD { 0 } else { step };
+    let mut next = first;
+    let goes_on = |word: &&u64| {
+        let is_next = **word == next;
+        next = next.saturating_add(step);
+        is_next
+    };
+    *alike = words.iter().take(*alike).take_while(goes_on).count();
+    first
 }

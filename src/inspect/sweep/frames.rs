@@ -190,6 +190,10 @@ fn is_counted(flags: u64) -> bool {
 
 /// Makes [`UNREAD`] of the words of wanted frames that the kernel does not show.
 fn hide_words(columns: &mut Columns, wanted: &WantedFrames, machine: &Machine, column: Column, file: WordFile) {
+    // Only words of 0 may be hidden, and most columns have none.
+    if !columns.of(column).contains(&0) {
+        return;
+    }
     let mut words = std::mem::take(columns.of_mut(column));
     let all_flags = if column == Column::Flags { &[] } else { columns.of(Column::Flags) };
     for run in wanted.runs() {

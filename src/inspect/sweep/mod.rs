@@ -295,10 +295,11 @@ impl Selection {
     /// Whether the question keeps a page.
     #[inline]
     pub(crate) fn keeps(&mut self, page: &Page, region: Option<&ViewedRegion>, question: &Question) -> bool {
-        let answer = question.answer(page, region);
-        if let Some(filter) = &question.filter {
-            self.fields.add(filter, page, region, answer.is_ok());
-        }
+        let Some(filter) = &question.filter else {
+            return true;
+        };
+        let answer = filter.answer(page, region);
+        self.fields.add(filter, page, region, answer.is_ok());
         let is_kept = self.undecided.or_count(page.pages, answer);
         self.has_kept |= is_kept;
         is_kept

@@ -111,11 +111,17 @@ impl WantedFrames {
                 })
                 .count()
                 .max(1);
+            let (now, later) = runs.split_at(together);
+            runs = later;
+            // A run on its own needs no buffer.
+            if let [run] = now {
+                read(FrameNumber::new(run.frame), slots.get_mut(run.slots()).unwrap_or_default())?;
+                continue;
+            }
             buffer.clear();
             buffer.resize((end - first.frame) as usize, T::default());
             let known = read(FrameNumber::new(first.frame), &mut buffer)?;
             let answers = buffer.get(..known).unwrap_or_default();
-            let (now, later) = runs.split_at(together);
             for run in now {
                 let from = (run.frame - first.frame) as usize;
                 let slots = slots.get_mut(run.slots()).unwrap_or_default().iter_mut();
@@ -123,7 +129,6 @@ impl WantedFrames {
                     *slot = *answer;
                 }
             }
-            runs = later;
         }
         Ok(())
     }

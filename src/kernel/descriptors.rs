@@ -1,6 +1,6 @@
-//! File descriptors through which a process may have pinned memory.
+//! File descriptors through which a process may have pinned memory, and those of objects in memory.
 
-use super::{AddressRange, VirtualAddress};
+use super::{AddressRange, VirtualAddress, text};
 
 /// What pins memory through a file descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +44,38 @@ impl PinningDevice {
     }
 }
 
+/// A link in `/proc/PID/fd` that may lead to an object in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryLink {
+    /// It has the name that the kernel gives to an object without a directory. A file may be called so too.
+    Object,
+    /// A path. The mount of the file tells.
+    Path,
+}
+
+impl MemoryLink {
+    /// What the link may lead to; `None` where that is no memory.
+    pub fn of(link: &[u8]) -> Option<Self> {
+        let begins = |with: &[&[u8]]| with.iter().any(|&one| link.starts_with(one));
+        // memfd_create(2) without and with MFD_HUGETLB, dma-buf, memfd_secret(2), guest_memfd (virt/kvm/guest_memfd.c).
+        if begins(&[b"/memfd:", b"/anon_hugepage", b"/dmabuf:", b"/secretmem", b"anon_inode:[kvm-gmem]"]) {
+            Some(MemoryLink::Object)
+        } else if link.starts_with(b"/") {
+            Some(MemoryLink::Path)
+        } else {
+            None
+        }
+    }
+}
+
+/// The number of the mount that the file of a descriptor is on, by its `fdinfo` (seq_show in fs/proc/fd.c).
+pub fn mount_id(fdinfo: &[u8]) -> Option<u32> {
+    text::lines(fdinfo).find_map(|line| {
+        let mut fields = line.fields();
+        (fields.next()? == b"mnt_id:").then(|| text::decimal(fields.next()?))?
+    })
+}
+
 /// The registered buffers in the `fdinfo` of an io_uring (`io_uring_show_fdinfo` in io_uring/fdinfo.c): rows
 /// `NUMBER: ADDRESS/LENGTH` after their count. Places without a buffer have none.
 pub fn registered_buffers(fdinfo: &[u8]) -> impl Iterator<Item = AddressRange> {
@@ -72,6 +104,17 @@ mod tests {
         assert_eq!(found, [(0x7f00_0000_1000, 4096), (0x7f00_0001_0800, 300)]);
         assert_eq!(registered_buffers(b"pos:\t0\nUserBufs:\t0\n").count(), 0);
         assert_eq!(registered_buffers(b"").count(), 0);
+    }
+
+    #[test]
+    fn links_and_mounts_of_objects_in_memory() {
+        let link = |link: &str| MemoryLink::of(link.as_bytes());
+        assert_eq!(link("/memfd:ring (deleted)"), Some(MemoryLink::Object));
+        assert_eq!(link("anon_inode:[kvm-gmem]"), Some(MemoryLink::Object));
+        assert_eq!(link("/dev/shm/ring"), Some(MemoryLink::Path));
+        assert_eq!(link("socket:[812]"), None);
+        assert_eq!(mount_id(b"pos:\t0\nflags:\t02\nmnt_id:\t25\nino:\t7\n"), Some(25));
+        assert_eq!(mount_id(b"pos:\t0\nmnt_id:\tx\n"), None);
     }
 
     #[test]

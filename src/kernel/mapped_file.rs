@@ -1,4 +1,5 @@
-//! What is behind a mapping: what `stat` and `statfs` have of the mapped file, which nothing has to be opened for.
+//! What is behind a mapping or a file descriptor: what `stat` and `statfs` have of the file, which nothing has to be
+//! opened for.
 
 use super::Device;
 use super::mounts::MemoryFiles;
@@ -32,15 +33,19 @@ pub struct FilesystemRoom {
     pub is_memory: bool,
 }
 
-/// The file behind a mapping.
+/// The file behind a mapping or a file descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MappedFile {
+    /// The device of its file system, and its inode there.
+    pub identity: (Device, u64),
     /// Its type.
     pub file_type: FileType,
     /// The device that it stands for, if it is one.
     pub device: Device,
     /// Its size in bytes. That of a device is 0.
     pub bytes: u64,
+    /// Bytes that are allocated for it. Of files in memory: those of all its pages, in swap too.
+    pub allocated: u64,
     /// The type of its file system (`f_type` of statfs, include/uapi/linux/magic.h).
     pub filesystem: u64,
     /// How full its file system is; `None` where that has no limit (memfds, System V segments, secret memory).
@@ -49,12 +54,15 @@ pub struct MappedFile {
 
 impl MappedFile {
     /// The number of words that it is read from.
-    pub const WORDS: usize = 9;
+    pub const WORDS: usize = 13;
 
     /// Decodes the words of a probe: mode, major and minor number of the device, size, type of the file system, bytes
-    /// of its blocks, its blocks, the free ones, those that any user may take. `None` if there are fewer.
+    /// of its blocks, its blocks, the free ones, those that any user may take; major and minor number of the device
+    /// that it is on, its inode, and its blocks of 512 bytes. `None` if there are fewer.
     pub fn from_words(words: &[u64]) -> Option<MappedFile> {
-        let &[mode, major, minor, bytes, filesystem, block, blocks, free, available, ..] = words else {
+        let (&[mode, major, minor, bytes, filesystem, block, blocks, free, available], rest) =
+            words.split_first_chunk()?;
+        let &[on_major, on_minor, inode, allocated, ..] = rest else {
             return None;
         };
         let file_type = match mode & 0o170_000 {
@@ -74,7 +82,9 @@ impl MappedFile {
             is_memory: [TMPFS, HUGETLBFS].contains(&filesystem),
         });
         let device = Device { major: number(major), minor: number(minor) };
-        Some(MappedFile { file_type, device, bytes, filesystem, room })
+        let identity = (Device { major: number(on_major), minor: number(on_minor) }, inode);
+        let allocated = allocated.saturating_mul(STAT_BLOCK);
+        Some(MappedFile { identity, file_type, device, bytes, allocated, filesystem, room })
     }
 
     /// The kind of memory that it is in, by its file system alone; `None` if that is none of memory.
@@ -97,6 +107,9 @@ impl MappedFile {
     }
 }
 
+/// Bytes of a block of `st_blocks`.
+const STAT_BLOCK: u64 = 512;
+
 /// `TMPFS_MAGIC` (include/uapi/linux/magic.h): memfd, System V and shared anonymous memory are files of it too.
 pub const TMPFS: u64 = 0x0102_1994;
 /// `HUGETLBFS_MAGIC`
@@ -113,18 +126,19 @@ mod tests {
     #[test]
     fn words_of_a_probe() {
         let file = |words: &[u64]| MappedFile::from_words(words);
-        let full = file(&[0o100_600, 0, 0, 16 << 20, 0x0102_1994, 4096, 256, 0, 0]).expect("nine words");
+        let full = file(&[0o100_600, 0, 0, 16 << 20, 0x0102_1994, 4096, 256, 0, 0, 0, 26, 7, 16]).expect("all words");
         assert_eq!(full.file_type, FileType::Regular);
+        assert_eq!((full.identity, full.allocated), ((Device { major: 0, minor: 26 }, 7), 16 * 512));
         assert_eq!(
             full.room,
             Some(FilesystemRoom { bytes: 1 << 20, free: 0, available: 0, block: 4096, is_memory: true })
         );
         // A memfd: its file system has no limit.
-        let memfd = file(&[0o100_777, 0, 0, 4096, 0x0102_1994, 4096, 0, 0, 0]).expect("nine words");
+        let memfd = file(&[0o100_777, 0, 0, 4096, 0x0102_1994, 4096, 0, 0, 0, 0, 1, 8, 8]).expect("all words");
         assert_eq!(memfd.room, None);
-        let disk = file(&[0o060_660, 254, 16, 0, 0x0102_1994, 4096, 9, 9, 9]).expect("nine words");
+        let disk = file(&[0o060_660, 254, 16, 0, 0x0102_1994, 4096, 9, 9, 9, 0, 5, 2, 0]).expect("all words");
         assert_eq!((disk.file_type, disk.device), (FileType::BlockDevice, Device { major: 254, minor: 16 }));
-        let huge = file(&[u64::MAX; MappedFile::WORDS]).expect("nine words");
+        let huge = file(&[u64::MAX; MappedFile::WORDS]).expect("all words");
         assert_eq!(huge.room.map(|room| room.bytes), Some(u64::MAX));
         assert!(file(&[0; MappedFile::WORDS]).is_some_and(|file| !file.is_secret()));
         assert_eq!(file(&[0o100_600; MappedFile::WORDS - 1]), None);

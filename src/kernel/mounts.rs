@@ -52,6 +52,8 @@ impl Controller {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Mount {
+    /// Its number, as `mnt_id` of fdinfo gives it.
+    pub id: u32,
     /// `st_dev` of the files on it (btrfs and overlayfs give others).
     pub device: Device,
     /// The directory of the filesystem that is mounted: `/` unless only a part of it is.
@@ -152,7 +154,9 @@ pub fn mounts(bytes: &[u8]) -> impl Iterator<Item = Result<Mount, BadLine>> {
 }
 
 fn mount(line: &[u8]) -> Option<Mount> {
-    let mut fields = text::fields(line).skip(2);
+    let mut fields = text::fields(line);
+    let id = text::decimal(fields.next()?)?;
+    let mut fields = fields.skip(1);
     let (major, minor) = text::split_once(fields.next()?, b':')?;
     let path = |field| Name::new(text::unescape_octal(field));
     let (root, point) = (path(fields.next()?), path(fields.next()?));
@@ -161,6 +165,7 @@ fn mount(line: &[u8]) -> Option<Mount> {
     // The source, between the type and the options, may be empty.
     let (filesystem, options) = (rest.nth(1)?, rest.last().unwrap_or_default());
     Some(Mount {
+        id,
         root,
         point,
         device: Device { major: text::decimal(major)?, minor: text::decimal(minor)? },

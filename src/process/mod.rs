@@ -6,6 +6,7 @@
 mod capture;
 mod captured;
 mod cgroups;
+mod descriptors;
 #[cfg(test)]
 pub(crate) mod fake;
 mod findings;
@@ -39,6 +40,7 @@ pub use crate::source::{
 #[cfg(feature = "cli")]
 pub(crate) use crate::source::{PassedOver, parts_in_words};
 pub use cgroups::CgroupMemory;
+pub use descriptors::{MemoryDescriptor, PinningDescriptor};
 pub use group_limits::{GroupLimit, GroupLimits};
 pub use handles::{ProcessHandle, ProcessHandles};
 pub use huge::{HugeSettings, HugeSize};
@@ -50,7 +52,7 @@ pub use online::MemoryAt;
 pub use populated::{PopulatedRange, PopulatedRanges};
 #[doc(hidden)]
 pub use region_query::FEW_REGIONS;
-pub use status::{PinningDescriptor, ProcessStatus, Thread};
+pub use status::{ProcessStatus, Thread};
 pub use target_process::Process;
 
 use crate::budget::Budget;

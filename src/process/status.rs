@@ -5,13 +5,12 @@
 //! where the page map says that all of it is resident.
 
 use super::{Process, Result, maps_text};
-use crate::kernel::descriptors::{PinningDevice, registered_buffers};
 use crate::kernel::numa::{self, PolicyNodes};
 use crate::kernel::status::{self, Registers, Stat, Status, ThreadState};
 use crate::kernel::text::BadLine;
 use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress};
 use crate::source::live::until_interrupted;
-use crate::source::{Answer, Error, File, List, Listed, Probe, Query, Source, WordFile, as_words};
+use crate::source::{Answer, Error, File, List, Probe, Query, Source, WordFile, as_words};
 use procfs::FromRead;
 use std::time::{Duration, Instant};
 
@@ -39,20 +38,6 @@ impl Thread {
     pub fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
-}
-
-/// A file descriptor through which a process may have pinned memory.
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub struct PinningDescriptor {
-    /// The thread in whose table it is, if that is not the table of the process.
-    pub thread: Option<u32>,
-    /// Its number.
-    pub number: u32,
-    /// What it is for.
-    pub device: PinningDevice,
-    /// The buffers that are registered with it, as far as the kernel lists them.
-    pub buffers: Vec<AddressRange>,
 }
 
 /// What `/proc/PID/status`, `stat`, `exe` and `cmdline` say of a process.
@@ -143,50 +128,6 @@ impl Process {
         }
         threads.sort_unstable_by_key(|thread| thread.id);
         Ok(threads)
-    }
-
-    /// Its file descriptors through which it may have pinned memory, those of threads with a table of their own too.
-    /// Those that are closed meanwhile are left out.
-    ///
-    /// # Errors
-    /// They may not be read, or the source has no list of them.
-    pub fn pinning_descriptors(&self) -> Result<Vec<PinningDescriptor>> {
-        let mut found = self.descriptors_in(None)?;
-        let own = self.identity().pid;
-        // A source without threads has no tables of theirs either.
-        for thread in self.threads().unwrap_or_default().into_iter().filter(|thread| !thread.has_ended()) {
-            // Tables that cannot be compared are read: the same descriptors are found again.
-            let is_own = || self.source().word(Probe::CompareFiles(own, thread.id)) == Some(0);
-            if thread.id != own && !is_own() {
-                let others = self.descriptors_in(Some(thread.id)).unwrap_or_default();
-                let is_new = |one: &PinningDescriptor| {
-                    let what = |one: &PinningDescriptor| (one.number, one.device, one.buffers.clone());
-                    found.iter().all(|known| what(known) != what(one))
-                };
-                let new: Vec<_> = others.into_iter().filter(is_new).collect();
-                found.extend(new);
-            }
-        }
-        found.sort_by_key(|descriptor| (descriptor.thread, descriptor.number));
-        Ok(found)
-    }
-
-    /// Those in the table of a thread, or of the process.
-    fn descriptors_in(&self, thread: Option<u32>) -> Result<Vec<PinningDescriptor>> {
-        let (list, info): (List, &dyn Fn(u32) -> File) = match thread {
-            Some(thread) => (List::DescriptorsOf(thread), &move |number| File::ThreadDescriptorInfo(thread, number)),
-            None => (List::Descriptors, &File::DescriptorInfo),
-        };
-        let mut found = Vec::new();
-        for Listed { pid: number, program: link, .. } in self.source().list(list)? {
-            let Some(device) = link.as_deref().and_then(PinningDevice::of_link) else {
-                continue;
-            };
-            let info = (device == PinningDevice::IoUring).then(|| info(number));
-            let info = info.and_then(|file| self.source().whole(file).ok()).unwrap_or_default();
-            found.push(PinningDescriptor { thread, number, device, buffers: registered_buffers(&info).collect() });
-        }
-        Ok(found)
     }
 
     /// Whether a thread is running, or waits in the kernel, and where.

@@ -192,6 +192,9 @@ pub enum Probe<'a> {
     /// What `stat` and `statfs` have of the file behind a region, as [`MappedFile`](crate::kernel::mapped_file) reads
     /// it. Nothing is opened.
     MappedFile(&'a Region),
+    /// The same of the file behind the descriptor of this number, in the table of a thread, or of the process. A server
+    /// may have to answer: ask only of files in memory.
+    Descriptor(Option<u32>, u32),
 }
 
 /// A file behind a region, opened by its identity. It is read by `pread`, not through a mapping, as its owner may

@@ -73,6 +73,7 @@ pub(super) fn probe_key(probe: Probe<'_>) -> String {
         // The order is kept with each process, and under this key only why it is unknown.
         Probe::Compare(..) => "Compare".to_owned(),
         Probe::CompareFiles(..) => "CompareFiles".to_owned(),
+        Probe::Descriptor(..) => "Descriptor".to_owned(),
         probe => format!("{probe:?}"),
     }
 }

@@ -1,13 +1,26 @@
-//! What is behind a mapping, found without opening it.
+//! What is behind a mapping or a file descriptor, found without opening it.
 
 use super::apart::{answer, words};
+use super::directory::{Directory, with_raised_rights};
 use super::module_file::{Refusal, Root, kind_of, numbers};
 use super::modules::{LiveModules, no_file};
 use crate::kernel::Region;
 use crate::kernel::mapped_file::MappedFile;
-use crate::source::Result;
+use crate::source::{Error, Result};
 use rustix::fd::OwnedFd;
-use rustix::fs::{fstat, fstatfs, major, minor};
+use rustix::fs::{Mode, OFlags, fstat, fstatfs, major, minor, openat};
+
+/// The words of [`MappedFile`] for the file behind a descriptor, by its link below the directory of the process.
+pub(super) fn behind_descriptor(process: &Directory, thread: Option<u32>, number: u32) -> Result<Vec<u64>> {
+    let path = match thread {
+        Some(thread) => format!("task/{thread}/fd/{number}"),
+        None => format!("fd/{number}"),
+    };
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let found = with_raised_rights(|| openat(process.fd(), &path, flags, Mode::empty()));
+    let words = found.and_then(|found| status_words(&found));
+    words.map(Vec::from).map_err(|error| Error::io(format!("looking at /proc/PID/{path}"), error))
+}
 
 impl LiveModules {
     /// What `stat` and `statfs` have of the file behind `region`: through its link in `map_files`, or by its path.
@@ -51,5 +64,9 @@ fn status_words(found: &OwnedFd) -> rustix::io::Result<[u64; MappedFile::WORDS]>
         system.f_blocks,
         system.f_bfree,
         system.f_bavail,
+        major(stat.st_dev).into(),
+        minor(stat.st_dev).into(),
+        stat.st_ino,
+        stat.st_blocks as u64,
     ])
 }

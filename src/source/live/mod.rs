@@ -277,6 +277,9 @@ impl Source for Live {
             Probe::Follow(range) => features::follow(self.attached()?.directory(), range).map(|()| Vec::new()),
             Probe::IsNamed(region, path) => Ok(vec![u64::from(self.modules()?.is_named(region, path))]),
             Probe::MappedFile(region) => self.modules()?.status(region).map(Vec::from),
+            Probe::Descriptor(thread, number) => {
+                mapped_file::behind_descriptor(self.attached()?.directory(), thread, number)
+            }
             probe => self.machine.probe(probe),
         }
     }
@@ -433,7 +436,7 @@ impl LiveMachine {
                 let own = own.map_err(|error| Error::io("opening /proc/self", error))?;
                 return features::follow(&own, range).map(|()| Vec::new());
             }
-            Probe::Follow(_) | Probe::IsNamed(..) | Probe::MappedFile(_) => None,
+            Probe::Follow(_) | Probe::IsNamed(..) | Probe::MappedFile(_) | Probe::Descriptor(..) => None,
         };
         words.ok_or_else(|| Error::not_available("the kernel does not report it"))
     }

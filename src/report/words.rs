@@ -316,6 +316,31 @@ worded! {
 }
 
 worded! {
+    /// An object in memory that may have more pages than any mapping shows.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+    #[non_exhaustive]
+    pub enum ObjectKind, word {
+        /// Of memfd_create(2).
+        Memfd = "memfd",
+        /// A file of tmpfs.
+        Tmpfs = "tmpfs",
+        /// Memory that was mapped shared and anonymous.
+        SharedAnonymous = "shared_anonymous",
+        /// A System V segment.
+        SystemV = "system_v",
+        /// A file of a hugetlb pool, or a memfd of one.
+        Hugetlb = "hugetlb",
+        /// Of memfd_secret(2).
+        Secret = "secret",
+        /// A buffer that drivers share.
+        DmaBuffer = "dma_buffer",
+        /// Memory of a virtual machine (guest_memfd).
+        GuestMemory = "guest_memory",
+    }
+}
+
+worded! {
     /// The class that a frame is counted in which some of several processes map.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]

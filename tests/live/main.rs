@@ -142,6 +142,7 @@ const TESTS: &[&[Test]] = &[
 ];
 
 const SCENARIOS: &[&[Scenario]] = &[
+    account::objects::SCENARIOS,
     answers::swap::SCENARIOS,
     expressions::SCENARIOS,
     files::SCENARIOS,

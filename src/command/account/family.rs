@@ -1,6 +1,7 @@
 //! `account children`, `account of MEMBER, …`, `account "NAME"`, `account cgroup PATH`.
 
 use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
+use super::objects;
 use super::records::{FREES_FILE_PAGES, FREES_KEPT_MEMORY, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
 use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::rows::{self, RowLimit, note_hidden_rows, pull};
@@ -169,10 +170,13 @@ impl FamilyOf {
         {
             return Err(reason.into());
         }
-        let summary = summary(&family, &sums, (listed, done), stopped);
+        let objects = family.objects();
+        let unmapped = sums.hidden.clone().map_or_else(|| objects.unmapped(), Err);
+        let summary = AccountFamily { unmapped, ..summary(&family, &sums, (listed, done), stopped) };
         if stopped != Some(Stopped::Closed) {
             classes(&sums, sink)?;
             members(&sums, cut, &machine, sink)?;
+            objects::emit(&objects, sink)?;
             sink.emit(&summary)?;
             if let Some(cgroup) = cgroup {
                 let charged = cgroup.current.as_ref().ok().copied();
@@ -315,6 +319,7 @@ fn summary(family: &Family, sums: &FamilySums, (listed, done): (u64, u64), stopp
         lower_bound: sums.is_lower_bound,
         rss: sums.rss,
         outside: sums.outside.clone(),
+        unmapped: Err(Reason::NotApplicable("no object was searched")),
         hugetlb: sums.members.iter().map(|member| member.hugetlb).sum(),
         hidden: sums.hidden.is_some(),
         refused: left_out.refused,

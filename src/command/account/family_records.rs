@@ -65,6 +65,9 @@ record! {
         outside: Fact<u64>,
         /// Memory of the hugetlb pool, which is not in `bytes` and not in `rss`; shared pages count for each process.
         hugetlb: u64,
+        /// Bytes of objects in memory (memfds, tmpfs, hugetlb files and the like) that one of the processes maps or has
+        /// a descriptor of, and that are in no page table of them.
+        unmapped: Fact<u64>,
         /// Whether frame numbers are hidden.
         hidden: bool,
         /// Processes that may not be examined.
@@ -238,11 +241,15 @@ fn family(lines: &mut Lines, sums: &AccountFamily) {
             .indent(2)
             .plain(format!("{} of this is also mapped by processes that are not counted here", size(outside)));
     }
+    let mut beside = Vec::new();
     if sums.hugetlb > 0 {
-        lines
-            .line()
-            .indent(2)
-            .plain(format!("not in these sums: hugetlb {}, as each process maps it", size(sums.hugetlb)));
+        beside.push(format!("hugetlb {}, as each process maps it", size(sums.hugetlb)));
+    }
+    if let Ok(unmapped @ 1..) = sums.unmapped {
+        beside.push(format!("unmapped parts of objects {}", size(unmapped)));
+    }
+    if !beside.is_empty() {
+        lines.line().indent(2).plain(format!("not in these sums: {}", beside.join("; ")));
     }
     for (count, what) in [
         (sums.refused, "left out: permission denied"),
@@ -339,6 +346,7 @@ pub(super) mod samples {
             rss: 490 << 20,
             outside: Ok(2 << 20),
             hugetlb: 6 << 20,
+            unmapped: Ok(16 << 20),
             hidden: false,
             refused: 0,
             ended: 1,
@@ -349,6 +357,7 @@ pub(super) mod samples {
         let hidden = AccountFamily {
             lower_bound: true,
             outside: Err(Reason::FrameHidden),
+            unmapped: Err(Reason::FrameHidden),
             hidden: true,
             refused: 2,
             compared: false,

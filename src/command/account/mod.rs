@@ -5,6 +5,7 @@ mod change;
 mod change_records;
 pub(super) mod family;
 pub(super) mod family_records;
+mod objects;
 pub(super) mod records;
 mod summary;
 
@@ -32,6 +33,7 @@ use crate::report::{AccountClass, AccountMark, Declared, Numbers, Reason, Shape,
 use nom::Parser;
 use nom::combinator::{map, opt};
 use nom::sequence::preceded;
+use objects::AccountObject;
 use records::{AccountGroup, AccountRow, AccountSummary, freed_by};
 use std::fmt::{self, Formatter};
 
@@ -89,6 +91,7 @@ impl AccountFor {
 impl Command for AccountFor {
     const RECORDS: &'static [Shape] = &[
         AccountRow::SHAPE,
+        AccountObject::SHAPE,
         AccountGroup::SHAPE,
         AccountSummary::SHAPE,
         AccountFamilyClass::SHAPE,
@@ -146,6 +149,11 @@ only when the allocator returns it to the kernel: that is a setting of most allo
 Rss does not count hugetlb pages, page tables, swap, pages of zeros, guard pages, bare frames of devices, and data of the \
 kernel ([vvar]). The summary lists them apart. A core does not show which pages are pages of zeros: its sum is `at most`.
 
+Objects in memory may have pages that no mapping shows: a memfd that was filled with write(2), a file of tmpfs, shared \
+memory that only other processes touched. For a whole process, or several, each has a row with the bytes that are in \
+none of their page tables, who holds it and what frees it. Pages in swap count too. Of secret memory and of memory of \
+virtual machines only the size is known: `at most`. No table lists what is on its way through a socket.
+
 For a whole process, the sums are compared with smaps_rollup, which is read before and after. They are equal if the \
 process is stopped. In a running process they may differ by what changed in between. If smaps_rollup shows that nothing \
 is merged or lazily freed, page flags are read only of files, shared memory and drivers.
@@ -180,7 +188,8 @@ what the processes use otherwise.",
 
     #[cfg(test)]
     fn samples() -> Vec<Box<dyn Record>> {
-        [records::samples::all(), family_records::samples::all(), change_records::samples::all()]
+        let of_family = family_records::samples::all();
+        [records::samples::all(), objects::samples::all(), of_family, change_records::samples::all()]
             .into_iter()
             .flatten()
             .collect()
@@ -242,21 +251,31 @@ what the processes use otherwise.",
         let mut symbols = (by == Some(Key::Symbol))
             .then(|| PagesOfSymbols::new(names_in(&space, &context.state.symbols), space.page()));
         let sink = &mut *context.sink;
-        let (sums, stopped) = add_all(accounting, by, symbols.as_mut(), sink)?;
+        let (mut sums, stopped) = add_all(accounting, by, symbols.as_mut(), sink)?;
         match by {
             _ if stopped == Some(Stopped::Closed) => {}
             None => emit_classes(&sums, sink)?,
             Some(by) => emit_groups(&sums, by, cut, &|group| name(&sums, by, group, symbols.as_ref()), sink)?,
         }
+        let is_whole = part.is_none() && stopped.is_none();
+        let objects = if is_whole { Some(sums.objects()?) } else { None };
+        if let Some(objects) = objects.as_ref().filter(|_| by.is_none()) {
+            objects::emit(objects, sink)?;
+        }
+        let unmapped = objects.map_or(Err(Reason::NotApplicable(OF_WHOLE)), |objects| objects.unmapped());
         let kernel = match before {
             _ if stopped.is_some() => Err(Reason::NotApplicable("the count was interrupted")),
             None => Err(Reason::NotApplicable("only a whole process is compared")),
             Some(before) => before.and_then(|before| Ok((before, target.process.rollup()?))).map_err(Reason::from),
         };
-        finish(&summary::summary(&sums, &space, kernel, stopped.is_some()), stopped, sink)?;
+        let summary = summary::summary(&sums, &space, (kernel, unmapped), stopped.is_some());
+        finish(&summary, stopped, sink)?;
         Ok(Flow::Done)
     }
 }
+
+/// Why the objects of a range are not searched.
+const OF_WHOLE: &str = "only for a whole process objects in memory are searched";
 
 impl AccountFor {
     /// The part of the process that is asked for; `None` for all of it.

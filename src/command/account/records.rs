@@ -86,6 +86,9 @@ record! {
         beside: Numbers<BesideRss>,
         /// Bytes of page tables, for a whole process.
         page_tables: Fact<u64>,
+        /// Bytes of objects in memory (memfds, tmpfs, hugetlb files and the like) that the process maps or has a
+        /// descriptor of, and that are in none of its page tables, for a whole process.
+        unmapped: Fact<u64>,
         /// Bytes that are marked as freed with MADV_FREE.
         lazily_freed: Fact<u64>,
         /// Of these, bytes that other processes map too: the kernel keeps what one of them has written.
@@ -316,6 +319,9 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
     }
     let amounts = summary.beside.iter().filter(|(_, bytes)| *bytes > 0);
     beside.extend(amounts.map(|(what, bytes)| format!("{} {}", what.word().replace('_', " "), size(*bytes))));
+    if let Ok(unmapped @ 1..) = summary.unmapped {
+        beside.push(format!("unmapped parts of objects {}", size(unmapped)));
+    }
     if !beside.is_empty() {
         lines.line().indent(2).plain(format!("not in the sum: {}", beside.join(", ")));
     }
@@ -446,6 +452,7 @@ pub(in crate::command) mod samples {
             distinct: Ok((6 << 30) - (100 << 20)),
             beside: Numbers(vec![(BesideRss::Hugetlb, 0), (BesideRss::Swapped, 3 << 20), (BesideRss::ZeroPages, 4096)]),
             page_tables: Ok(12 << 20),
+            unmapped: Ok(16 << 20),
             lazily_freed: Ok(300 << 20),
             lazily_freed_elsewhere: Ok(0),
             lazy_free: Ok(280 << 20),
@@ -474,6 +481,7 @@ pub(in crate::command) mod samples {
             distinct: Err(Reason::FrameHidden),
             beside: Numbers(Vec::new()),
             page_tables: Err(Reason::NotOnThisKernel("/proc/PID/status does not show it".into())),
+            unmapped: Err(Reason::NotApplicable("only for a whole process objects in memory are searched")),
             lazily_freed: Err(Reason::FrameHidden),
             lazily_freed_elsewhere: Err(Reason::FrameHidden),
             lazy_free: Ok(4 << 20),

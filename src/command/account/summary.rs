@@ -6,11 +6,11 @@ use crate::inspect::account::{Account, AccountSums, checks};
 use crate::kernel::smaps::Smaps;
 use crate::report::{AccountClass, AccountMark, BesideRss, Fact, Numbers, Reason};
 
-/// Of a process, with smaps_rollup before and after the count.
+/// Of a process, with smaps_rollup before and after the count, and the bytes of objects that are not mapped.
 pub(super) fn summary(
     sums: &AccountSums,
     space: &AddressSpace,
-    kernel: Fact<(Smaps, Smaps)>,
+    (kernel, unmapped): (Fact<(Smaps, Smaps)>, Fact<u64>),
     cut_short: bool,
 ) -> AccountSummary {
     let (all, process) = (&sums.all, &space.target().process);
@@ -44,6 +44,7 @@ pub(super) fn summary(
             let told = tables.iter().any(Option::is_some);
             told.then(|| tables.iter().flatten().sum()).ok_or_else(|| missing("/proc/PID/status does not show it"))
         }),
+        unmapped,
         lazily_freed: sums.all_marked(AccountMark::LazilyFreed),
         lazily_freed_elsewhere: sums.lazily_freed_elsewhere(),
         droppable: sums.all_marked(AccountMark::Droppable),

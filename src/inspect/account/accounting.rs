@@ -8,6 +8,7 @@ use super::super::region::ViewedRegion;
 use super::super::sweep::Sweep;
 use super::class::{CountingRules, MapTimes};
 use super::frame_counts::FrameCounts;
+use super::objects::{MemoryObjects, ObjectCounter};
 use super::overlaps::overlaps;
 use super::settle::{settle, settle_droppable, settle_locked};
 use super::sums::{Account, AccountEntry, Amount};
@@ -59,6 +60,7 @@ struct PageCounter {
     counted: Vec<(Page, AccountEntry)>,
     /// The counted pages whose frames others here may map too.
     repeated: RepeatedPages,
+    objects: ObjectCounter,
     is_average: bool,
 }
 
@@ -122,6 +124,7 @@ impl AddressSpace {
             zeros: content.then(ZeroPieces::default),
             counted: Vec::new(),
             repeated: RepeatedPages::default(),
+            objects: ObjectCounter::default(),
             is_average: false,
         };
         let question = Question::from(self.obtainable(need) | Evidence::ENTRIES).sparing(spared);
@@ -219,6 +222,19 @@ impl Accounting {
         Ok(total.total().saturating_sub(total.of(AccountClass::Elsewhere)).saturating_sub(again))
     }
 
+    /// The objects in memory that the process maps or has a descriptor of, and that have more pages than it has in its
+    /// page tables. Each is a step of the [budget](Self::within). The ranges must be the whole process. A second call
+    /// counts nothing as mapped.
+    ///
+    /// # Errors
+    /// The budget is over.
+    pub fn objects(&mut self) -> Result<MemoryObjects> {
+        let PageCounter { objects, space, budget, .. } = &mut self.counter;
+        let mut objects = std::mem::take(objects);
+        objects.add_process(space, budget)?;
+        Ok(objects.finish())
+    }
+
     /// Why a mark is unknown of some pages.
     pub fn why_unknown(&self, mark: AccountMark) -> Reason {
         let available = self.counter.space.availability();
@@ -274,6 +290,7 @@ impl PageCounter {
     ) -> Result<()> {
         self.is_average |= page.count_is_average;
         let size = self.space.page();
+        self.objects.add_page(viewed, page, size);
         let is_object = matches!(page.kind, Some(Kind::File | Kind::Shmem | Kind::DriverMemory | Kind::Secret));
         let is_repeated = is_object && may_be_repeated(page);
         match (times, page.frame()) {

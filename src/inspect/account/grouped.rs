@@ -8,6 +8,7 @@ use super::super::kept::Step;
 use super::super::page::Evidence;
 use super::super::rows::Group;
 use super::accounting::Accounting;
+use super::objects::MemoryObjects;
 use super::sums::{Account, AccountEntry};
 use crate::kernel::{Key, VirtualAddress};
 use crate::report::{AccountClass, AccountMark, Fact};
@@ -174,6 +175,14 @@ impl AccountSums {
             0 => Ok(elsewhere),
             _ => Err(self.accounting.why_unknown(AccountMark::ToCopy)),
         }
+    }
+
+    /// Objects in memory that have more pages than the process has in its page tables: see [`Accounting::objects`].
+    ///
+    /// # Errors
+    /// The budget is over.
+    pub fn objects(&mut self) -> Result<MemoryObjects> {
+        self.accounting.objects()
     }
 
     /// The account that was added up.

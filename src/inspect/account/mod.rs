@@ -41,6 +41,7 @@ mod class;
 mod family;
 mod frame_counts;
 mod grouped;
+mod objects;
 mod overlaps;
 mod proof;
 mod settle;
@@ -54,6 +55,7 @@ pub use family::{
     ClassSum, Family, FamilyMember, FamilyStep, FamilySums, UncountedProcesses, called, descendants, of_cgroup,
 };
 pub use grouped::{AccountSums, GroupedAccounting};
+pub use objects::{MemoryObject, MemoryObjects, ObjectHolder};
 pub use proof::{Check, checks};
 pub use sums::{Account, AccountEntry};
 pub(in crate::inspect) use zeros::ZeroPieces;

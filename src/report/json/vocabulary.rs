@@ -5,7 +5,7 @@ use super::{FieldDescription, JsonForm, Words};
 use crate::kernel::huge::HugeChoice;
 use crate::report::{
     AccessOutcome, AccountClass, BesideRss, CgroupPath, EventKind, FamilyClass, FlagNames, HowMapped, HugeBy, HugePast,
-    HugeRefusal, MapKey, Movable, Owner, Reason, RecordedOwner,
+    HugeRefusal, MapKey, Movable, ObjectKind, Owner, Reason, RecordedOwner,
 };
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -25,6 +25,7 @@ leaf! {
     MapKey => JsonForm::OrNull(&JsonForm::word::<MapKey>("map_key")),
     AccessOutcome => JsonForm::Object(OUTCOME),
     Movable => JsonForm::Text,
+    ObjectKind => JsonForm::word::<ObjectKind>("object_kind"),
     Owner => JsonForm::Text,
     RecordedOwner => JsonForm::word::<RecordedOwner>("recorded_owner"),
 }

@@ -16,6 +16,7 @@ mod classes;
 pub mod command;
 mod family;
 mod fork_cost;
+pub mod objects;
 
 pub const TESTS: &[Test] = &[
     ("account::a_shell_adds_up", a_shell_adds_up),
@@ -48,6 +49,8 @@ pub const TESTS: &[Test] = &[
     ("account::pages_in_one_slot_are_still_to_copy", fork_cost::pages_in_one_slot_are_still_to_copy),
     ("account::pages_of_zeros_are_not_shared", fork_cost::pages_of_zeros_are_not_shared),
     ("account::sums_over_time_are_of_the_last_sample", fork_cost::sums_over_time_are_of_the_last_sample),
+    ("account::what_mappings_do_not_show", objects::what_mappings_do_not_show),
+    ("account::what_mappings_do_not_show_of_the_pool", objects::what_mappings_do_not_show_of_the_pool),
     ("account::a_cgroup_with_page_cache", family::a_cgroup_with_page_cache),
     ("account::a_cgroup_that_is_charged_less", family::a_cgroup_that_is_charged_less),
 ];

@@ -33,6 +33,7 @@ use super::super::classify::Backing;
 use super::super::page::Evidence;
 use super::super::sweep::Sweep;
 use super::super::{Error, Result};
+use super::objects::{MemoryObjects, ObjectCounter, is_of_object};
 use crate::budget::Budget;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{FrameNumber, PageFlags, PageSize, State};
@@ -117,6 +118,7 @@ pub struct Family {
     /// Mappings of the current member that were not added yet, and their pages.
     runs: Vec<(FrameNumber, u64)>,
     pages: u64,
+    objects: ObjectCounter,
     uncounted: UncountedProcesses,
 }
 
@@ -139,6 +141,7 @@ impl Family {
             looked_at: (0, 0),
             runs: Vec::new(),
             pages: 0,
+            objects: ObjectCounter::default(),
             uncounted: UncountedProcesses::default(),
         }
     }
@@ -226,6 +229,7 @@ impl Family {
             member.counts_shared = field(&rollup, &["Shared_Clean", "Shared_Dirty"]) > 0;
         } else if self.members.len() < MOST_MEMBERS {
             let space = AddressSpace::of(&target)?;
+            self.objects.add_process(&space, &mut self.budget)?;
             let spans = space.spans();
             self.looked_at = (0, spans.iter().map(|span| span.pages(space.page())).sum());
             let sweep = space.pages(&spans, Evidence::FRAMES | Evidence::ENTRIES).within(self.budget.clone());
@@ -243,6 +247,9 @@ impl Family {
         };
         self.looked_at.0 += chunk.pages;
         let size = space.page();
+        if let Some(viewed) = chunk.region.filter(|viewed| is_of_object(viewed)) {
+            chunk.pages().for_each(|page| self.objects.add_page(viewed, &page, size));
+        }
         let backing = chunk.region.map(|viewed| viewed.backing);
         let is_kernel = backing == Some(Backing::Kernel);
         // Flags show what other frames are. Those of the kernel have the flags of a page of a file, or none.
@@ -313,6 +320,12 @@ impl Family {
         }
         self.uncounted.reason.get_or_insert(error);
         Ok(())
+    }
+
+    /// The objects in memory that the processes map or have a descriptor of, and that have more pages than these
+    /// processes have in their page tables. They are known where frames are not hidden, and a second call gives none.
+    pub fn objects(&mut self) -> MemoryObjects {
+        std::mem::take(&mut self.objects).finish()
     }
 
     /// Processes that could not be counted, or not to their end.

@@ -14,6 +14,7 @@ use crate::kernel::physical::{Zone, ZoneLookup, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PageMapEntry, PhysicalAddress, State, VirtualAddress};
 use crate::process::{self, Machine, WordFile};
 use crate::report::{CgroupPath, Fact, FramePlace, FrameWords, KernelRecord, PagesByReason, Reason};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Neighbouring frames of one zone with the same flags and map count.
@@ -188,6 +189,17 @@ impl FrameSweep {
         }
         Ok(Some(&self.rows))
     }
+}
+
+/// Frames that are read at once: neighbours that are the same in one row.
+///
+/// # Errors
+/// The kernel refuses the words.
+pub(super) fn read_rows(machine: &Machine, need: Evidence, frames: Range<u64>) -> process::Result<Vec<FrameRow>> {
+    let count = usize::try_from(frames.end - frames.start).unwrap_or(usize::MAX);
+    let mut batch = FrameBatch { first: frames.start, frames: count, ..FrameBatch::default() };
+    batch.read(machine, machine.zones().ok().as_deref(), need)?;
+    Ok(batch.rows)
 }
 
 /// Reads batches, on any thread.

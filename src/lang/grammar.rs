@@ -162,7 +162,7 @@ fn readable_word(word: &str) -> String {
         "sought" => "VALUE".into(),
         "snapshot_name" => "NAME".into(),
         "later" => "NAME|now".into(),
-        "account_key" | "watch_key" | "diff_key" => "KEY".into(),
+        "account_key" | "family_key" | "watch_key" | "diff_key" => "KEY".into(),
         "target" => "PID|NAME".into(),
         "line_text" => "COMMAND".into(),
         "path" | "snapshot_file" => "FILE".into(),

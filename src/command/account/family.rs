@@ -1,24 +1,28 @@
 //! `account children`, `account of MEMBER, …`, `account "NAME"`, `account cgroup PATH`.
 
-use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
+use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountFamilyGroup, AccountMember};
 use super::objects;
 use super::records::{FREES_FILE_PAGES, FREES_KEPT_MEMORY, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
 use crate::command::floor::{Context, Error, Flow, Outcome};
+use crate::command::named_pages::name_among_symbols;
 use crate::command::rows::{self, RowLimit, note_hidden_rows, pull};
 use crate::command::{attach, who};
 use crate::eval::{self, Value};
 use crate::inspect;
+use crate::inspect::FactReader;
 use crate::inspect::Step;
 pub(in crate::command) use crate::inspect::account::descendants;
-use crate::inspect::account::{self, Family, FamilyStep, FamilySums};
+use crate::inspect::account::{self, ClassSum, Family, FamilyGroupKey, FamilyStep, FamilySums};
+use crate::kernel::Key;
 use crate::lang::display::write_quoted;
 use crate::lang::field::FilterSubject;
 use crate::lang::parser::{Parsed, Tokens, part_to_comma, pattern, place, text, with_commas, word};
 use crate::lang::{self, Expected, Expression, Span, Spanned};
 use crate::process::{self, CgroupMemory, Machine, ProcessHandle};
 use crate::render::Sink;
+use crate::render::text::block::DELETED;
 use crate::render::units::counted;
-use crate::report::{FamilyClass, Reason, Stopped};
+use crate::report::{Fact, FamilyClass, Reason, Stopped, Why};
 use nom::Parser;
 use nom::branch::alt;
 use nom::combinator::map;
@@ -136,12 +140,12 @@ impl FamilyOf {
         }
     }
 
-    pub fn run(&self, cut: Option<RowLimit>, context: &mut Context) -> Outcome {
+    pub fn run(&self, by: Option<Key>, cut: Option<RowLimit>, context: &mut Context) -> Outcome {
         let (processes, cgroup) = self.processes(context)?;
         let (machine, scan) = (Arc::clone(context.state.machine()), context.state.settings.scan);
         let listed = processes.len() as u64;
         let sink = &mut *context.sink;
-        let mut family = Family::new(&machine, processes, scan).within(sink.budget());
+        let mut family = Family::new(&machine, processes, scan).within(sink.budget()).grouped(by)?;
         let (mut done, mut began) = (0, Instant::now());
         sink.progress(0, listed, "processes")?;
         let progress = |step, sink: &mut dyn Sink| {
@@ -174,9 +178,13 @@ impl FamilyOf {
         let unmapped = sums.hidden.clone().map_or_else(|| objects.unmapped(), Err);
         let summary = AccountFamily { unmapped, ..summary(&family, &sums, (listed, done), stopped) };
         if stopped != Some(Stopped::Closed) {
-            classes(&sums, sink)?;
-            members(&sums, cut, &machine, sink)?;
-            objects::emit(&objects, sink)?;
+            if let Some(by) = by {
+                groups(&sums, by, cut, &machine, sink)?;
+            } else {
+                classes(&sums, sink)?;
+                members(&sums, cut, &machine, sink)?;
+                objects::emit(&objects, sink)?;
+            }
             sink.emit(&summary)?;
             if let Some(cgroup) = cgroup {
                 let charged = cgroup.current.as_ref().ok().copied();
@@ -262,20 +270,59 @@ const CHARGED_ELSEWHERE: &str = "the processes use more than is charged to the c
 
 fn classes(sums: &FamilySums, sink: &mut dyn Sink) -> Result<(), Stopped> {
     for &(class, sum) in &sums.classes {
-        let outside = match sum.unclear {
-            0 => Ok(sum.outside),
-            _ => Err(sums.outside.clone().err().unwrap_or(Reason::Changed)),
-        };
         sink.emit(&AccountFamilyClass {
             class,
             bytes: sum.bytes,
             of: sums.distinct,
             mapped: sum.mapped,
-            outside,
+            outside: outside(sum, sums),
             freed_by: freed_by(class),
         })?;
     }
     Ok(())
+}
+
+/// The rows of the groups, the largest first.
+fn groups(
+    sums: &FamilySums,
+    by: Key,
+    cut: Option<RowLimit>,
+    machine: &Arc<Machine>,
+    sink: &mut dyn Sink,
+) -> Result<(), Stopped> {
+    let reader = FactReader::of_frames(machine);
+    let cut = cut.or_else(|| rows::usual_cut(by));
+    let shown = cut.map_or(sums.groups.len(), RowLimit::rows);
+    for group in sums.groups.iter().take(shown) {
+        let (key, object) = match &group.key {
+            FamilyGroupKey::Mapping { object, name, is_deleted } => {
+                let mark = if *is_deleted { DELETED } else { "" };
+                (name_among_symbols(name) + mark, *object)
+            }
+            FamilyGroupKey::Fact(of) => (rows::name_of_group(&reader, by, *of, &mut Why::default()), None),
+        };
+        sink.emit(&AccountFamilyGroup {
+            by: by.to_string(),
+            key,
+            device: object.map(|(device, _)| device.to_string()),
+            inode: object.map(|(_, inode)| inode),
+            bytes: group.sum.bytes,
+            of: sums.distinct,
+            mapped: group.sum.mapped,
+            in_one: group.in_one,
+            outside: outside(group.sum, sums),
+            processes: group.members,
+        })?;
+    }
+    note_hidden_rows(sums.groups.len().saturating_sub(shown), "group", sink)
+}
+
+/// Bytes of the frames of a sum that other processes map too.
+fn outside(sum: ClassSum, sums: &FamilySums) -> Fact<u64> {
+    match sum.unclear {
+        0 => Ok(sum.outside),
+        _ => Err(sums.outside.clone().err().unwrap_or(Reason::Changed)),
+    }
 }
 
 /// The rows of the processes, those with the most memory of their own first.
@@ -371,7 +418,7 @@ fn freed_by(class: FamilyClass) -> &'static str {
 pub(super) fn meant(range: &Spanned<lang::Range>, error: eval::Error) -> eval::Error {
     let name = range.node.to_string();
     if name.strip_prefix("cgroup").is_some_and(|behind| behind.trim_start().starts_with('/')) {
-        return error.hint("only `top N` and `limit N` can follow the path: `account cgroup /system.slice top 5`");
+        return error.hint("a clause follows the path: `account cgroup /system.slice by mapping top 5`");
     }
     if let Some(hint) = clause_meant(&name) {
         return error.hint(hint);
@@ -405,7 +452,7 @@ fn clause_meant(word: &str) -> Option<&'static str> {
         "with" => "the clause is `with content`: `account with content`",
         "top" | "limit" => "add what to group by, and a number: `account by region top 5`",
         "children" => {
-            "only `top N` and `limit N` can follow `account children`; for the shared regions: `regions by shared top 10`"
+            "`account children by mapping` is of several processes, and `regions by shared top 10` lists the shared regions"
         }
         "cgroup" => "add a path: `account cgroup /system.slice`",
         _ => return None,

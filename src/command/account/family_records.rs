@@ -4,9 +4,11 @@ use super::records::{bytes, share};
 use crate::command::ps;
 use crate::kernel::{Name, PageSize};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column, Table};
+use crate::render::columns::{Cell, Column, MakeCell, Table};
 use crate::render::text::Text;
+use crate::render::text::block::DELETED;
 use crate::render::text::lines::Lines;
+use crate::render::text::words::group_heading;
 use crate::render::theme::Role;
 use crate::render::units::{counted, size};
 use crate::report::record::record;
@@ -27,6 +29,30 @@ record! {
         outside: Fact<u64>,
         /// The action that frees the memory.
         freed_by: &'static str,
+    }
+
+    /// A row of `account children by KEY` and the like.
+    pub struct AccountFamilyGroup as "account-family-group" with why if any {
+        /// The key: `mapping`, `node`, …
+        by: String,
+        /// Its value for this group.
+        key: String,
+        /// The device of the file or object.
+        [optional] device: Option<String>,
+        /// Its inode there: two objects may have one name.
+        [optional] inode: Option<u64>,
+        /// Bytes of different frames.
+        bytes: u64,
+        /// All bytes, for the share of this group.
+        of: u64,
+        /// Bytes of all mappings of these frames, as the Rss of the processes counts them.
+        mapped: u64,
+        /// Of the frames, bytes that only one of the processes maps.
+        in_one: u64,
+        /// Of the frames, bytes that other processes map too.
+        outside: Fact<u64>,
+        /// The number of processes that map some of it, by mapping.
+        [optional] processes: Option<u64>,
     }
 
     /// A process of `account children` and the like.
@@ -122,6 +148,41 @@ static CLASSES: Table<AccountFamilyClass> = Table::of(&[
     Column::word("class", 26, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
     Column::word("of which; freed by", 24, Role::Plain).cell(|_, row| of_which(row)),
 ]);
+
+impl Record for AccountFamilyGroup {
+    fn write(&self, text: &mut Text) {
+        let without = if self.processes.is_none() { Some(PROCESSES) } else { None };
+        let key: MakeCell<AccountFamilyGroup> = |_, row| Cell::new(group_name(row));
+        let heading = Column::word(group_heading(&self.by), 26, Role::Name).cell(key);
+        text.row_with_notes(&GROUPS.without(without).by([Some(heading), None]), self);
+    }
+}
+
+const PROCESSES: &str = "processes";
+
+static GROUPS: Table<AccountFamilyGroup> = Table::of(&[
+    bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
+    Column::number("share", 6, Role::Plain).cell(|_, row| share(row.bytes, row.of)),
+    bytes("in rss").cell(|_, row| Cell::size(row.mapped)),
+    bytes("in one").cell(|_, row| Cell::size(row.in_one)),
+    bytes("outside").rank(1).cell(|_, row| size_cell(&row.outside)),
+    Column::number(PROCESSES, 9, Role::Plain)
+        .cell(|_, row| row.processes.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::count)),
+]);
+
+/// The name, with the inode of an object that may share it with others.
+fn group_name(row: &AccountFamilyGroup) -> String {
+    match row.inode {
+        Some(inode) if is_perhaps_shared(&row.key) => format!("{}, inode {inode}", row.key),
+        _ => row.key.clone(),
+    }
+}
+
+/// Whether the name is one that the kernel gives to objects without a path, or that of a deleted file.
+fn is_perhaps_shared(name: &str) -> bool {
+    let begins = |with: &&str| name.starts_with(with);
+    name.ends_with(DELETED) || ["/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage"].iter().any(begins)
+}
 
 fn words(class: FamilyClass) -> &'static str {
     match class {
@@ -373,6 +434,30 @@ pub(super) mod samples {
                 mapped: 400 << 20,
                 outside: Ok(0),
                 freed_by: FREES_SHARED_MEMORY,
+            }),
+            Box::new(AccountFamilyGroup {
+                by: "mapping".to_owned(),
+                key: "/memfd:ring".to_owned(),
+                device: Some("00:01".to_owned()),
+                inode: Some(1030),
+                bytes: 80 << 20,
+                of: 120 << 20,
+                mapped: 400 << 20,
+                in_one: 4096,
+                outside: Ok(0),
+                processes: Some(4),
+            }),
+            Box::new(AccountFamilyGroup {
+                by: "node".to_owned(),
+                key: "1".to_owned(),
+                device: None,
+                inode: None,
+                bytes: 3 << 20,
+                of: 120 << 20,
+                mapped: 3 << 20,
+                in_one: 3 << 20,
+                outside: Err(unknown()),
+                processes: None,
             }),
             Box::new(AccountFamilyClass {
                 class: FamilyClass::FileOne,

@@ -11,7 +11,7 @@ mod summary;
 
 use change_records::{AccountChange, AccountComparison};
 use family::FamilyOf;
-use family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountMember};
+use family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountFamilyGroup, AccountMember};
 
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
@@ -31,7 +31,7 @@ use crate::render::Sink;
 use crate::render::text::block::DELETED;
 use crate::report::{AccountClass, AccountMark, Declared, Numbers, Reason, Shape, Stopped, Why};
 use nom::Parser;
-use nom::combinator::{map, opt};
+use nom::combinator::opt;
 use nom::sequence::preceded;
 use objects::AccountObject;
 use records::{AccountGroup, AccountRow, AccountSummary, freed_by};
@@ -42,6 +42,9 @@ const KEYS: TakenKeys = TakenKeys {
     facts: KeyFacts::OfFrames,
     others: &[Key::Region, Key::Symbol, Key::Mapping, Key::Page(PageField::Fact(PageFact::Heap))],
 };
+
+/// The keys of the account of several processes.
+const FAMILY_KEYS: TakenKeys = TakenKeys { facts: KeyFacts::OfFrames, others: &[Key::Mapping] };
 
 /// `account [RANGE] [by KEY] [with content] [from FILE] [top N | limit N]`
 #[derive(Debug)]
@@ -82,6 +85,15 @@ fn of_range(input: Tokens<'_>) -> Parsed<'_, AccountFor> {
     clauses(behind, range)
 }
 
+fn of_family(input: Tokens<'_>) -> Parsed<'_, AccountFor> {
+    let (mut input, family) = family::family(input)?;
+    let (mut by, mut cut) = (None, None);
+    while clause(&mut input, &mut by, |input| preceded(word("by"), key(FAMILY_KEYS)).parse(input))?
+        || clause(&mut input, &mut cut, cut_or_name)?
+    {}
+    Ok((input, AccountFor { of: Some(AccountOf::Family(family)), by, content: false, file: None, cut }))
+}
+
 impl AccountFor {
     fn is_of_path(&self) -> bool {
         matches!(&self.of, Some(AccountOf::Family(of)) if of.is_of_path())
@@ -95,6 +107,7 @@ impl Command for AccountFor {
         AccountGroup::SHAPE,
         AccountSummary::SHAPE,
         AccountFamilyClass::SHAPE,
+        AccountFamilyGroup::SHAPE,
         AccountMember::SHAPE,
         AccountFamily::SHAPE,
         AccountCgroup::SHAPE,
@@ -168,7 +181,8 @@ Of several processes, each frame is counted once:
   \"NAME\"         all processes that `ps` shows by this name, or whose executable has it
   cgroup PATH    the processes of a memory cgroup and of those below it
 
-Processes that end, or that you may not examine, are left out; the last lines have their number. It is an error if none is left. Rows show the classes, then the processes. `in rss` is the sum of the Rss of all of them. `exclusive` is what no other \
+Processes that end, or that you may not examine, are left out; the last lines have their number. It is an error if none is left. Rows show the classes, then the processes. In their place, `by mapping` shows each file and object in memory, and \
+`by node` and other facts of frames each value. `in rss` is the sum of the Rss of all of them. `exclusive` is what no other \
 process maps, and `in one of these` what only one of the counted processes maps (others may map it too). `freed at exit` \
 is the private part of that, which the end of the process frees unless a driver or the \
 kernel holds it. File pages and shared memory stay. Processes that share one address space are one row. For a cgroup, \
@@ -183,6 +197,7 @@ what the processes use otherwise.",
             example("account [heap] with content", "find all-zero pieces of huge pages in the heap"),
             example("capture demo.capture --overwrite\naccount by mapping from demo.capture", "compare with a capture"),
             example("account children", "count the memory of a process and its descendants once"),
+            example("account children by mapping", "list which files and objects in memory they share"),
         ],
     };
 
@@ -201,11 +216,7 @@ what the processes use otherwise.",
         if behind.rest.len() < input.rest.len() {
             return Ok((behind, whole));
         }
-        let mut of_family = map((family::family, opt(cut_or_name)), |(family, cut)| {
-            let of = Some(AccountOf::Family(family));
-            AccountFor { of, by: None, content: false, file: None, cut }
-        });
-        let found = of_family.parse(input).ok();
+        let found = of_family(input).ok();
         // A path after `cgroup` could be a division, if all of the line is one.
         let is_family = |(behind, account): &(Tokens<'_>, AccountFor)| {
             split_text(*behind).0.is_empty() || account.is_of_path() && !takes_all(input, of_range)
@@ -231,7 +242,8 @@ what the processes use otherwise.",
     fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         if let Some(AccountOf::Family(family)) = &self.of {
-            return family.run(cut, context);
+            let by = self.by.as_ref().map(eval::key).transpose()?;
+            return family.run(by, cut, context);
         }
         if let Some(file) = &self.file {
             return self.run_change(file, cut, context);

@@ -52,7 +52,8 @@ mod zeros;
 
 pub use accounting::{AccountStep, Accounting};
 pub use family::{
-    ClassSum, Family, FamilyMember, FamilyStep, FamilySums, UncountedProcesses, called, descendants, of_cgroup,
+    ClassSum, Family, FamilyGroup, FamilyGroupKey, FamilyMember, FamilyStep, FamilySums, UncountedProcesses, called,
+    descendants, of_cgroup,
 };
 pub use grouped::{AccountSums, GroupedAccounting};
 pub use objects::{MemoryObject, MemoryObjects, ObjectHolder};

@@ -129,6 +129,29 @@ pub fn what_mappings_do_not_show() {
     }
     let mut together = plain_objects(pid, descriptors, &family);
     assert_eq!(together.iter().map(|(.., mapped)| mapped / page).sum::<u64>(), 6 + PAGES[2] as u64);
+    // Three memfds of one name are three rows, but the second is not mapped.
+    let groups = records(pid, "account children by mapping");
+    let of_memfds = of_type(&groups, "account-family-group").into_iter().filter_map(|row| {
+        let inode = row["inode"].as_u64().filter(|inode| together.iter().any(|(one, ..)| one == inode))?;
+        Some((inode, super::command::bytes(row), row["processes"].as_u64().expect("a number")))
+    });
+    // Of the first, the parent and one child have pages; of the third, one child.
+    let expected =
+        descriptors.iter().zip([2, 0, 1]).filter(|(_, processes)| *processes > 0).map(|(descriptor, processes)| {
+            let (inode, _, mapped) = *plain_objects(pid, &[*descriptor], &family).first().expect("an object");
+            (inode, mapped, processes)
+        });
+    assert_eq!(of_memfds.collect::<BTreeSet<_>>(), expected.collect());
+    let summed = |by: &str| {
+        let rows = records(pid, &format!("account children by {by}"));
+        let sum: u64 = of_type(&rows, "account-family-group").into_iter().map(super::command::bytes).sum();
+        (sum, super::command::bytes(of_type(&rows, "account-family")[0]))
+    };
+    for by in ["mapping", "node", "flags"] {
+        let (sum, all) = summed(by);
+        assert_eq!(sum, all, "by {by}");
+    }
+
     // All pages of the third are mapped by one of them.
     together.retain(|(_, bytes, mapped)| bytes > mapped);
     let found = records(pid, "account children");

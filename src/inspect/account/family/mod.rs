@@ -21,12 +21,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod grouped;
 mod members;
 mod owners;
 mod sums;
 
+pub use grouped::{ClassSum, FamilyGroup, FamilyGroupKey};
 pub use members::{called, descendants, of_cgroup};
-pub use sums::{ClassSum, FamilySums};
+pub use sums::FamilySums;
 
 use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
@@ -36,10 +38,11 @@ use super::super::{Error, Result};
 use super::objects::{MemoryObjects, ObjectCounter, is_of_object};
 use crate::budget::Budget;
 use crate::kernel::smaps::Smaps;
-use crate::kernel::{FrameNumber, PageFlags, PageSize, State};
+use crate::kernel::{FrameNumber, Key, PageFlags, PageSize, State};
 use crate::process::{self, Machine, OpenedProcess, ProcessHandle, Target};
 use crate::report::Fact;
 use crate::source::Identity;
+use grouped::Grouping;
 use owners::{FrameKind, FrameOwners, MOST_MEMBERS};
 use std::sync::Arc;
 
@@ -111,6 +114,7 @@ pub struct Family {
     /// Whether frame numbers are hidden.
     hides_frames: bool,
     frames: FrameOwners,
+    grouping: Option<Grouping>,
     false_flags: PageFlags,
     current: Option<(AddressSpace, Sweep)>,
     /// How many pages of the current member were looked at, of how many.
@@ -136,6 +140,7 @@ impl Family {
             can_compare: true,
             hides_frames: false,
             frames: FrameOwners::default(),
+            grouping: None,
             false_flags: machine.false_flags().unwrap_or_default(),
             current: None,
             looked_at: (0, 0),
@@ -149,6 +154,15 @@ impl Family {
     /// The same, with what it may take.
     pub fn within(self, budget: Budget) -> Self {
         Family { budget, ..self }
+    }
+
+    /// The same with [groups](FamilySums::groups) `by` a key, if there is one: [`Key::Mapping`], or a fact of frames.
+    ///
+    /// # Errors
+    /// The fact cannot be known of frames here.
+    pub fn grouped(self, by: Option<Key>) -> Result<Self> {
+        let grouping = by.map(|by| Grouping::by(by, &self.machine)).transpose()?;
+        Ok(Family { grouping, ..self })
     }
 
     /// The next step; `None` after the last one.
@@ -266,22 +280,31 @@ impl Family {
                 member.hugetlb += bytes;
             }
         } else {
+            let member = self.members.len().saturating_sub(1);
+            let mut of_region: Option<Option<u32>> = None;
             for page in chunk.pages() {
-                match (page.state(), page.frame(), own_kind) {
+                let frame = match (page.state(), page.frame(), own_kind) {
                     // The page map shows an ordinary page of the kernel as it shows one of a file.
                     (State::Present, Some(frame), Some(kind)) if page.entry.is_file_or_shared() => {
                         self.frames.set_kind(frame, page.pages, kind);
-                        self.push(frame, page.pages);
+                        frame
                     }
-                    (State::Present, Some(_), _) if is_kernel => {}
-                    (State::Present, Some(frame), _) => self.push(frame, page.pages),
+                    (State::Present, Some(_), _) if is_kernel => continue,
+                    (State::Present, Some(frame), _) => frame,
                     (State::Migrating | State::Device, ..) => {
                         if let Some(member) = self.members.last_mut() {
                             member.elsewhere += page.bytes(size);
                             member.rss += page.bytes(size);
                         }
+                        continue;
                     }
-                    _ => {}
+                    _ => continue,
+                };
+                self.push(frame, page.pages);
+                let grouping = self.grouping.as_mut().zip(chunk.region);
+                let number = || grouping.and_then(|(by, viewed)| by.number(&viewed.region, member));
+                if let Some(group) = *of_region.get_or_insert_with(number) {
+                    self.frames.set_group(frame, page.pages, group);
                 }
             }
         }

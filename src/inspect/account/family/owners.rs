@@ -55,6 +55,16 @@ pub(super) struct OwnedFrame {
     /// The one member that maps it; `None` if there are several.
     pub owner: Option<usize>,
     pub kind: FrameKind,
+    /// The group that it was put into first.
+    pub group: Option<u32>,
+}
+
+/// Frames that were read together, some of which are mapped and count in Rss.
+pub(super) struct MappedFrames {
+    /// From the first to the last.
+    pub frames: Range<u64>,
+    /// The mapped ones, in order, each with its map count if that was asked for and is known.
+    pub mapped: Vec<(u64, OwnedFrame, Option<u64>)>,
 }
 
 /// All frames that were added.
@@ -70,7 +80,11 @@ pub(super) struct FrameOwners {
 /// Blocks that are found at once: those of 256 GiB, where pages have 4 KiB.
 const FOUND: usize = 1 << 12;
 
-struct FrameBlock(Box<[BlockFrame]>);
+struct FrameBlock {
+    frames: Box<[BlockFrame]>,
+    /// One more than the group of each frame, where frames are put into groups.
+    groups: Option<Box<[u32]>>,
+}
 
 /// A frame in a block. Together, so that a frame costs one access to memory.
 #[derive(Clone, Copy)]
@@ -83,7 +97,8 @@ struct BlockFrame {
 
 impl Default for FrameBlock {
     fn default() -> Self {
-        FrameBlock(vec![BlockFrame { times: 0, owner: 0, kind: FrameKind::Unread }; BLOCK].into())
+        let unseen = BlockFrame { times: 0, owner: 0, kind: FrameKind::Unread };
+        FrameBlock { frames: vec![unseen; BLOCK].into(), groups: None }
     }
 }
 
@@ -105,6 +120,12 @@ fn by_block(first: u64, frames: u64) -> impl Iterator<Item = (u64, Range<usize>)
 impl FrameOwners {
     /// Some frames of a block, which is made if it is new.
     fn frames(&mut self, number: u64, within: Range<usize>) -> &mut [BlockFrame] {
+        let block = self.block(number);
+        block.and_then(|block| block.frames.get_mut(within)).unwrap_or_default()
+    }
+
+    /// A block, which is made if it is new.
+    fn block(&mut self, number: u64) -> Option<&mut FrameBlock> {
         self.found.resize(FOUND, (u64::MAX, 0));
         let mut index = 0;
         if let Some(found) = self.found.get_mut(number as usize % FOUND) {
@@ -117,7 +138,22 @@ impl FrameOwners {
         if index == self.blocks.len() {
             self.blocks.push(FrameBlock::default());
         }
-        self.blocks.get_mut(index).and_then(|block| block.0.get_mut(within)).unwrap_or_default()
+        self.blocks.get_mut(index)
+    }
+
+    /// Puts frames that are in no group yet into one.
+    pub fn set_group(&mut self, first: FrameNumber, frames: u64, group: u32) {
+        for (number, within) in by_block(first.get(), frames) {
+            let Some(block) = self.block(number) else {
+                continue;
+            };
+            let groups = block.groups.get_or_insert_with(|| vec![0; BLOCK].into());
+            for of_frame in groups.get_mut(within).unwrap_or_default() {
+                if *of_frame == 0 {
+                    *of_frame = group + 1;
+                }
+            }
+        }
     }
 
     /// Adds mappings by a member, and finds out what frames are that were not seen before. The runs are in any order.
@@ -195,13 +231,8 @@ impl FrameOwners {
         }
     }
 
-    /// The mapped frames that Rss counts, in order, each with its map count if `counts` asks for it and it is known.
-    /// Those that are read together come together.
-    pub fn mapped_frames(
-        &self,
-        machine: &Machine,
-        counts: bool,
-    ) -> impl Iterator<Item = Result<Vec<(OwnedFrame, Option<u64>)>>> {
+    /// The mapped frames that Rss counts, in order, with their map counts if `counts` asks for them.
+    pub fn mapped_frames(&self, machine: &Machine, counts: bool) -> impl Iterator<Item = Result<MappedFrames>> {
         let is_exact = machine.has_exact_map_counts() == Some(true);
         let of_block = |(number, &index): (&u64, &usize)| {
             let block = self.blocks.get(index)?;
@@ -219,9 +250,10 @@ impl FrameOwners {
             let owned = |frame| {
                 let owned = block.frame((frame - base) as usize)?;
                 let count = words.get((frame - stretch.0) as usize).copied().filter(|&count| count != UNREAD);
-                Some((owned, count.filter(|_| is_exact || !owned.kind.is_in_folio())))
+                Some((frame, owned, count.filter(|_| is_exact || !owned.kind.is_in_folio())))
             };
-            Ok((stretch.0..stretch.1).filter_map(owned).collect())
+            let frames = stretch.0..stretch.1;
+            Ok(MappedFrames { mapped: frames.clone().filter_map(owned).collect(), frames })
         })
     }
 }
@@ -229,9 +261,10 @@ impl FrameOwners {
 impl FrameBlock {
     /// A frame of it that is mapped and that Rss counts.
     fn frame(&self, index: usize) -> Option<OwnedFrame> {
-        let &BlockFrame { times, owner, kind } = self.0.get(index)?;
+        let &BlockFrame { times, owner, kind } = self.frames.get(index)?;
         let owner = (owner != SEVERAL).then(|| usize::from(owner).saturating_sub(1));
-        (times > 0 && kind != FrameKind::Beside).then_some(OwnedFrame { times, owner, kind })
+        let group = self.groups.as_ref().and_then(|groups| groups.get(index)?.checked_sub(1));
+        (times > 0 && kind != FrameKind::Beside).then_some(OwnedFrame { times, owner, kind, group })
     }
 }
 

@@ -1,24 +1,11 @@
 //! What the count of a family comes to.
 
+use super::grouped::{ClassSum, FamilyGroup, GroupSums};
 use super::owners::{FrameKind, OwnedFrame};
 use super::{Family, FamilyMember};
 use crate::inspect::Result;
 use crate::kernel::FrameNumber;
 use crate::report::{Fact, FamilyClass, Reason};
-
-/// The memory of one class.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-#[non_exhaustive]
-pub struct ClassSum {
-    /// Bytes of different frames.
-    pub bytes: u64,
-    /// Bytes of their mappings by members, which the Rss of these adds up to.
-    pub mapped: u64,
-    /// Bytes of frames that other processes map too.
-    pub outside: u64,
-    /// Bytes of frames of which that is unknown.
-    pub unclear: u64,
-}
 
 /// The sums of a family.
 #[derive(Clone, Debug)]
@@ -36,17 +23,10 @@ pub struct FamilySums {
     pub rss: u64,
     /// Of the frames, bytes that other processes map too.
     pub outside: Fact<u64>,
+    /// The groups that were [asked for](Family::grouped), the largest first.
+    pub groups: Vec<FamilyGroup>,
     /// Why there are no classes, if frame numbers are hidden.
     pub hidden: Option<Reason>,
-}
-
-impl ClassSum {
-    fn add(&mut self, other: ClassSum) {
-        self.bytes += other.bytes;
-        self.mapped += other.mapped;
-        self.outside += other.outside;
-        self.unclear += other.unclear;
-    }
 }
 
 impl Family {
@@ -66,6 +46,7 @@ impl Family {
                 is_lower_bound: shares,
                 rss,
                 outside: Err(Reason::FrameHidden),
+                groups: Vec::new(),
                 hidden: Some(Reason::FrameHidden),
                 members,
             });
@@ -73,10 +54,15 @@ impl Family {
         let counts: Fact<()> = self.machine.frame_counts(FrameNumber::new(1), &mut [0]).map(drop).map_err(Reason::from);
         let mut sums = FrameSums::new(self.page().bytes(), members.len());
         let mut budget = self.budget.clone();
-        for mapped in self.frames.mapped_frames(&self.machine, counts.is_ok()) {
-            for (frame, count) in mapped? {
+        let mut groups = self.grouping.as_ref().map(|grouping| GroupSums::new(grouping, &self.machine));
+        for read in self.frames.mapped_frames(&self.machine, counts.is_ok()) {
+            let read = read?;
+            for &(_, frame, count) in &read.mapped {
                 budget.go_on()?;
                 sums.add(frame, count);
+            }
+            if let Some(groups) = &mut groups {
+                groups.add(&read, |frame, count| sums.of_frame(frame, count))?;
             }
         }
         for (member, frames) in members.iter_mut().zip(&sums.members) {
@@ -95,6 +81,7 @@ impl Family {
             is_lower_bound: false,
             rss,
             outside: sums.known(&counts, all.unclear).map(|()| all.outside),
+            groups: groups.map(GroupSums::finish).unwrap_or_default(),
             hidden: None,
         })
     }
@@ -134,17 +121,9 @@ impl FrameSums {
     /// Adds a frame, with its map count if that is known.
     fn add(&mut self, frame: OwnedFrame, count: Option<u64>) {
         let size = self.size;
-        let is_outside = count.map(|count| count > u64::from(frame.times));
+        let is_outside = is_outside(frame, count);
         self.is_hidden |= frame.kind == FrameKind::Unknown && count.is_none();
-        self.add_to(
-            class(frame),
-            ClassSum {
-                bytes: size,
-                mapped: u64::from(frame.times) * size,
-                outside: if is_outside == Some(true) { size } else { 0 },
-                unclear: if is_outside.is_none() { size } else { 0 },
-            },
-        );
+        self.add_to(class(frame), self.of_frame(frame, count));
         let Some(member) = frame.owner.and_then(|owner| self.members.get_mut(owner)) else {
             return;
         };
@@ -156,6 +135,17 @@ impl FrameSums {
                 member.ends += if is_private { size } else { 0 };
             }
             None => member.unclear += size,
+        }
+    }
+
+    /// What a frame adds to a sum.
+    fn of_frame(&self, frame: OwnedFrame, count: Option<u64>) -> ClassSum {
+        let is_outside = is_outside(frame, count);
+        ClassSum {
+            bytes: self.size,
+            mapped: u64::from(frame.times) * self.size,
+            outside: if is_outside == Some(true) { self.size } else { 0 },
+            unclear: if is_outside.is_none() { self.size } else { 0 },
         }
     }
 
@@ -181,6 +171,11 @@ impl FrameSums {
             (_, false) => Err(Reason::NotOnThisKernel("map counts of large folios are averages".into())),
         }
     }
+}
+
+/// Whether processes outside of the family map a frame too; `None` where its map count is unknown.
+fn is_outside(frame: OwnedFrame, count: Option<u64>) -> Option<bool> {
+    count.map(|count| count > u64::from(frame.times))
 }
 
 fn class(frame: OwnedFrame) -> FamilyClass {

@@ -1,0 +1,194 @@
+//! The memory of a family in groups: by what regions map, or by a fact of frames.
+
+use super::owners::{MappedFrames, OwnedFrame};
+use crate::inspect::Result;
+use crate::inspect::fact::FactReader;
+use crate::inspect::frames::{FrameRow, read_rows};
+use crate::inspect::page::Evidence;
+use crate::inspect::rows::Group;
+use crate::kernel::{Device, FrameNumber, Key, Name, Region};
+use crate::process::Machine;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// The memory of a class, or of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct ClassSum {
+    /// Bytes of different frames.
+    pub bytes: u64,
+    /// Bytes of their mappings by members, which the Rss of these adds up to.
+    pub mapped: u64,
+    /// Bytes of frames that other processes map too.
+    pub outside: u64,
+    /// Bytes of frames of which that is unknown.
+    pub unclear: u64,
+}
+
+impl ClassSum {
+    pub(super) fn add(&mut self, other: ClassSum) {
+        self.bytes += other.bytes;
+        self.mapped += other.mapped;
+        self.outside += other.outside;
+        self.unclear += other.unclear;
+    }
+}
+
+/// What frames of a group have in common.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum FamilyGroupKey {
+    /// An object or a file that regions map, or the name of regions without one.
+    Mapping {
+        /// The device and the inode, where there are such: two objects may have one name.
+        object: Option<(Device, u64)>,
+        /// Its path, or the name of the regions.
+        name: Name,
+        /// Whether the file was deleted.
+        is_deleted: bool,
+    },
+    /// A fact of frames.
+    Fact(Group),
+}
+
+/// Memory of a family that has something in common.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FamilyGroup {
+    /// What that is.
+    pub key: FamilyGroupKey,
+    /// Its frames.
+    pub sum: ClassSum,
+    /// Bytes of frames that only one of the members maps.
+    pub in_one: u64,
+    /// How many members map some of it, for mappings.
+    pub members: Option<u64>,
+}
+
+/// How frames are put into groups.
+pub(super) enum Grouping {
+    /// By what the region maps that a frame was found in first.
+    ByMapping(Mappings),
+    /// By what is read of frames when all are known.
+    ByFact { key: Key, reader: FactReader, need: Evidence },
+}
+
+/// The groups by mapping.
+#[derive(Default)]
+pub(super) struct Mappings {
+    numbers: HashMap<FamilyGroupKey, u32>,
+    members: Vec<BTreeSet<usize>>,
+}
+
+impl Mappings {
+    /// The number of the group of a region, which a member maps.
+    pub fn number(&mut self, region: &Region, member: usize) -> u32 {
+        let key = FamilyGroupKey::Mapping {
+            object: (region.inode != 0).then_some((region.device, region.inode)),
+            name: region.name.clone(),
+            is_deleted: region.is_deleted_file(),
+        };
+        let next = self.members.len() as u32;
+        let number = *self.numbers.entry(key).or_insert(next);
+        if number == next {
+            self.members.push(BTreeSet::new());
+        }
+        if let Some(members) = self.members.get_mut(number as usize) {
+            members.insert(member);
+        }
+        number
+    }
+}
+
+impl Grouping {
+    /// By a key.
+    ///
+    /// # Errors
+    /// The fact cannot be known of frames here.
+    pub fn by(key: Key, machine: &Arc<Machine>) -> Result<Self> {
+        let Key::Page(field) = key else {
+            return Ok(Grouping::ByMapping(Mappings::default()));
+        };
+        let reader = FactReader::of_frames(machine);
+        let need = reader.require(field)?.unwrap_or_default();
+        Ok(Grouping::ByFact { key, reader, need })
+    }
+
+    /// The group of what a member maps in a region; `None` if the frames tell.
+    pub fn number(&mut self, region: &Region, member: usize) -> Option<u32> {
+        match self {
+            Grouping::ByMapping(mappings) => Some(mappings.number(region, member)),
+            Grouping::ByFact { .. } => None,
+        }
+    }
+}
+
+/// The sums of groups as frames come.
+pub(super) struct GroupSums<'a> {
+    grouping: &'a Grouping,
+    machine: &'a Arc<Machine>,
+    sums: BTreeMap<FamilyGroupKey, (ClassSum, u64)>,
+    /// The sums by number, for mappings.
+    by_number: Vec<(ClassSum, u64)>,
+}
+
+impl<'a> GroupSums<'a> {
+    pub fn new(grouping: &'a Grouping, machine: &'a Arc<Machine>) -> Self {
+        let numbers = match grouping {
+            Grouping::ByMapping(mappings) => mappings.members.len(),
+            Grouping::ByFact { .. } => 0,
+        };
+        GroupSums { grouping, machine, sums: BTreeMap::new(), by_number: vec![Default::default(); numbers] }
+    }
+
+    /// Adds frames that were read together; `sum` is what a frame adds.
+    pub fn add(&mut self, read: &MappedFrames, sum: impl Fn(OwnedFrame, Option<u64>) -> ClassSum) -> Result<()> {
+        let add = |(all, in_one): &mut (ClassSum, u64), frame: OwnedFrame, count| {
+            let sum = sum(frame, count);
+            *in_one += if frame.owner.is_some() { sum.bytes } else { 0 };
+            all.add(sum);
+        };
+        let Grouping::ByFact { key, reader, need } = self.grouping else {
+            for &(_, frame, count) in &read.mapped {
+                let group = frame.group.and_then(|group| self.by_number.get_mut(group as usize));
+                group.into_iter().for_each(|group| add(group, frame, count));
+            }
+            return Ok(());
+        };
+        let mut rows = read_rows(self.machine, *need, read.frames.clone())?.into_iter().peekable();
+        let end = |row: &FrameRow| row.first.get() + row.frames;
+        let mut last: Option<(FrameNumber, Group)> = None;
+        for &(number, frame, count) in &read.mapped {
+            while rows.next_if(|row| end(row) <= number).is_some() {}
+            let Some(row) = rows.peek() else {
+                continue;
+            };
+            let group = match last {
+                Some((first, group)) if first == row.first => group,
+                _ => reader.group(*key, &row.as_page(self.machine), None, None),
+            };
+            last = Some((row.first, group));
+            add(self.sums.entry(FamilyGroupKey::Fact(group)).or_default(), frame, count);
+        }
+        Ok(())
+    }
+
+    /// The groups, the largest first.
+    pub fn finish(self) -> Vec<FamilyGroup> {
+        let mut groups: Vec<FamilyGroup> = Vec::new();
+        for (key, (sum, in_one)) in self.sums {
+            groups.push(FamilyGroup { key, sum, in_one, members: None });
+        }
+        if let Grouping::ByMapping(mappings) = self.grouping {
+            for (key, &number) in &mappings.numbers {
+                let of = (self.by_number.get(number as usize), mappings.members.get(number as usize));
+                if let (Some(&(sum, in_one)), Some(members)) = of {
+                    groups.push(FamilyGroup { key: key.clone(), sum, in_one, members: Some(members.len() as u64) });
+                }
+            }
+        }
+        groups.retain(|group| group.sum.bytes > 0);
+        groups.sort_by(|one, other| other.sum.bytes.cmp(&one.sum.bytes).then_with(|| one.key.cmp(&other.key)));
+        groups
+    }
+}

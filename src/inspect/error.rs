@@ -1,9 +1,10 @@
 //! Why pages could not be looked at, which facts can be known here, and the reasons why others are unknown.
 
 use crate::budget::OutOfBudget;
-use crate::kernel::{FrameNumber, PageFlags};
+use crate::kernel::{FrameNumber, PageField, PageFlags};
 use crate::process::{self, Categories, Machine, Target};
 use crate::report::{Fact, Reason};
+use std::ops::Range;
 use thiserror::Error as ThisError;
 
 /// `Result` with this room's error.
@@ -25,6 +26,16 @@ pub enum Error {
         /// `map counts`
         what: &'static str,
         /// Why not.
+        reason: Reason,
+    },
+    /// A filter keeps no page, and a field that it asks is unknown of all pages that have it.
+    #[error("'{}' cannot be determined here: {reason}", field.word())]
+    UnknownField {
+        /// The field.
+        field: PageField,
+        /// Where the text of the filter asks for it, in bytes of its line.
+        at: Range<usize>,
+        /// Why it is not known.
         reason: Reason,
     },
     /// The process started another program half-way through: what came before belongs to the old one.

@@ -13,11 +13,15 @@ use super::{Error, Result};
 use crate::kernel::{AddressRange, PageField};
 use crate::process::{self, Categories, Machine};
 use crate::report::{Fact, Reason};
+use std::ops::Range;
 use std::sync::Arc;
 
 type Test = dyn Fn(&Page, Option<&ViewedRegion>) -> Option<bool> + Send + Sync;
 type WhyUnknown = dyn Fn(&Page, Option<&ViewedRegion>) -> Option<Reason> + Send + Sync;
 type IsKnown = dyn Fn(PageField, &Page, Option<&ViewedRegion>) -> Option<bool> + Send + Sync;
+
+/// A field that the text of a filter asks for, and the bytes of its line there: errors about the field repeat them.
+pub type AskedField = (PageField, Range<usize>);
 
 /// A predicate over pages, and what has to be read to answer it. Check
 /// [`AddressSpace::require`](super::AddressSpace::require) with [`Filter::need`] before a walk.
@@ -26,8 +30,8 @@ pub struct Filter {
     need: Evidence,
     test: Arc<Test>,
     why_unknown: Option<Arc<WhyUnknown>>,
-    /// What it asks of pages, and whether that is known of one.
-    fields: Option<(Arc<[PageField]>, Arc<IsKnown>)>,
+    /// What it asks of pages and where, and whether that is known of one.
+    fields: Option<(Arc<[AskedField]>, Arc<IsKnown>)>,
 }
 
 impl Filter {
@@ -51,7 +55,7 @@ impl Filter {
     /// the page has no such fact, or that the next read may show it.
     pub fn asking(
         self,
-        fields: &[PageField],
+        fields: &[AskedField],
         is_known: impl Fn(PageField, &Page, Option<&ViewedRegion>) -> Option<bool> + Send + Sync + 'static,
     ) -> Self {
         Filter { fields: Some((fields.into(), Arc::new(is_known))), ..self }
@@ -103,7 +107,7 @@ impl Filter {
 #[derive(Clone, Debug, Default)]
 pub(super) struct FieldsSeen {
     known: Vec<PageField>,
-    unknown: Vec<PageField>,
+    unknown: Vec<AskedField>,
 }
 
 impl FieldsSeen {
@@ -113,22 +117,19 @@ impl FieldsSeen {
         if let Some((fields, is_known)) = &filter.fields
             && (!has_answer || self.known.len() < fields.len())
         {
-            for &field in fields.iter() {
-                let seen = match is_known(field, page, region) {
-                    Some(true) => &mut self.known,
-                    Some(false) if !has_answer => &mut self.unknown,
-                    _ => continue,
-                };
-                if !seen.contains(&field) {
-                    seen.push(field);
+            for asked @ (field, _) in fields.iter() {
+                match is_known(*field, page, region) {
+                    Some(true) if !self.known.contains(field) => self.known.push(*field),
+                    Some(false) if !has_answer && !self.unknown.contains(asked) => self.unknown.push(asked.clone()),
+                    _ => {}
                 }
             }
         }
     }
 
     /// A field that some pages have, and that is known of none.
-    pub fn never_known(&self) -> Option<PageField> {
-        self.unknown.iter().copied().find(|field| !self.known.contains(field))
+    pub fn never_known(&self) -> Option<&AskedField> {
+        self.unknown.iter().find(|(field, _)| !self.known.contains(field))
     }
 }
 

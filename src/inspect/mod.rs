@@ -113,7 +113,7 @@ pub use error::{Availability, Error, Result};
 pub use explain::Consequences;
 #[doc(hidden)]
 pub use fact::{Answer, FactReader, Gap, kind_unknown};
-pub use filter::{Filter, Question, require_of_frames};
+pub use filter::{AskedField, Filter, Question, require_of_frames};
 pub use flag_counts::FlagCounts;
 pub use folio::Folio;
 #[doc(hidden)]

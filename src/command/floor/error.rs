@@ -91,6 +91,7 @@ impl From<inspect::Error> for Error {
             inspect::Error::Target(error) => error.into(),
             inspect::Error::OutOfBudget(why) => why.into(),
             inspect::Error::Exited | inspect::Error::Executed => Error::Target(process::Error::gone(error.to_string())),
+            inspect::Error::UnknownField { .. } => eval::Error::inspection(Span::default(), "", error).into(),
             inspect::Error::Unknown { what, reason } if reason.is_refusal() => {
                 Error::Unknown { message: format!("{what} cannot be determined: {}", reason.cause()), reason }
             }

@@ -15,7 +15,7 @@ use super::evaluator::{Evaluator, is_equality};
 use super::names::did_you_mean;
 use super::operators::{self, Operand, Space, regex};
 use super::{Integer, Scope, Value};
-use crate::inspect::{self, AddressSpace, Answer, Evidence, FactReader, Page, RegionStats, ViewedRegion};
+use crate::inspect::{self, AddressSpace, Answer, AskedField, Evidence, FactReader, Page, RegionStats, ViewedRegion};
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::text::{escape, unescape, unescape_quoted};
 use crate::kernel::{Key, Name, PageFact, PageFlags};
@@ -43,7 +43,7 @@ pub fn page_filter(
 ) -> Result<inspect::Filter> {
     let mut fields = PageFields::of(FactReader::of_pages(space));
     let predicate = predicate(filter, &mut fields, scope)?;
-    let is_used = |field: &PageField| fields.used.contains(field);
+    let is_used = |field: &PageField| fields.used.iter().any(|(used, _)| used == field);
     for (_, _, note) in EASILY_MISTAKEN.iter().filter(|(field, other, _)| is_used(field) && !is_used(other)) {
         scope.note((*note).to_owned());
     }
@@ -155,8 +155,8 @@ impl RegionFilter {
 struct PageFields {
     reader: FactReader,
     need: Evidence,
-    /// The fields that it uses.
-    used: Vec<PageField>,
+    /// The fields that it uses, and where.
+    used: Vec<AskedField>,
 }
 
 impl PageFields {
@@ -178,13 +178,13 @@ impl PageFields {
 impl Fields<PageField> for PageFields {
     fn ask(&mut self, field: PageField, at: Span) -> Result<()> {
         self.require(field, at, format_args!("'{}'", field.name()))?;
-        self.used.push(field);
+        self.used.push((field, at.start..at.end));
         Ok(())
     }
 
     fn ask_flag(&mut self, flag: PageFlags, at: Span) -> Result<()> {
         self.require(PageField::Flag(flag), at, "flags()")?;
-        self.used.push(PageField::Flag(flag));
+        self.used.push((PageField::Flag(flag), at.start..at.end));
         Ok(())
     }
 

@@ -310,6 +310,24 @@ fn an_unknown_fact_comes_with_its_reason() {
     assert_eq!(filter.answer(&zeros, None), Ok(false));
 }
 
+/// The error of a fact that no page shows has the place of its word in the filter, in functions too.
+#[test]
+fn a_fact_that_is_known_of_no_page_is_an_error_at_its_word() {
+    use crate::process::fake::{HUGE, World as Process, region};
+    let mut process = Process { hidden: true, ..Process::new([region(HUGE, HUGE)]) };
+    process.maps_huge(HUGE, 1 << 20);
+    let world = World { target: Some(process.target().1), ..World::default() };
+    for (text, word) in [
+        ("count(0x200000..0x400000 where present and exclusive)", "exclusive"),
+        ("rss(0x200000..0x400000 where exclusive or exclusive and present)", "exclusive"),
+        ("bytes(0x200000..0x400000 where not exclusive)", "exclusive"),
+    ] {
+        let (part, error) = world.error(text);
+        assert_eq!(part, word, "{text}: {error}");
+        assert!(error.message.starts_with("'exclusive' cannot be determined: "), "{text}: {error}");
+    }
+}
+
 /// Whether `walk pfn:0..pfn:9 where TEXT` keeps a frame.
 fn keeps(text: &str, frame: u64) -> Result<bool, Error> {
     let world = World::of(process());

@@ -325,7 +325,7 @@ impl Selection {
             return Ok(());
         }
         match (self.fields.never_known(), self.undecided.reason()) {
-            (Some(field), Some(reason)) => Err(Error::Unknown { what: field.fact().row().word, reason }),
+            (Some((field, at)), Some(reason)) => Err(Error::UnknownField { field: *field, at: at.clone(), reason }),
             _ => Ok(()),
         }
     }

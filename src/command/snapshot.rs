@@ -169,9 +169,6 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
         if with.is_none() {
             hint_at_missing_with::<SnapshotPart>(input);
         }
-        if let Some(SnapshotFile::To { path, .. }) = &file {
-            capture::hint_at_overwrite(input, path);
-        }
         let (range, with) = (in_, with.unwrap_or_default());
         Ok((input, SnapshotCommand::Take { name, file, range, with }))
     }

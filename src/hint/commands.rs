@@ -262,14 +262,6 @@ pub(super) fn time_of_watch(failed: &Failure<'_>) -> Option<String> {
     })
 }
 
-/// `--how` behind the arguments.
-pub(super) fn how_behind(failed: &Failure<'_>) -> Option<String> {
-    let (name, first) = (failed.command()?, failed.tokens.get(1)?.text);
-    let is = failed.language.takes_how(name) && failed.position > 1 && first != "--how";
-    (is && failed.token()?.text == "--how")
-        .then(|| format!("put --how directly after the name of the command: `{name} --how \u{2026}`"))
-}
-
 /// `assert walk RANGE …`: a command, or a function without its parentheses, where an expression is tested.
 pub(super) fn command_in_assert(failed: &Failure<'_>) -> Option<String> {
     let [assert, word, next, ..] = failed.tokens else {

@@ -10,6 +10,7 @@ mod names;
 mod numbers;
 mod of_c;
 mod operands;
+mod options;
 mod pasted;
 mod slips;
 mod words;
@@ -86,9 +87,10 @@ const FOR_WORDS: &[Hint] = &[
     hint("one register", commands::one_register, "info registers pc", "for one register: `print $pc`"),
     hint("the size of what is searched", commands::unit_as_option, "find all, -8 5", "the size is a letter after a slash: `find/g all, 5`"),
     hint("a clause without the range", commands::range_first, "walk where dirty", "put the range first: `walk all where …`"),
+    hint("an option at another place", options::elsewhere, "capture --overwrite demo.capture heap", "move the option: `capture demo.capture --overwrite heap`"),
+    hint("an option of other commands", options::of_others, "walk heap --overwrite", "commands with this option: `capture FILE --overwrite`, `export core FILE --overwrite`, `snapshot NAME to FILE --overwrite`"),
     hint("a part of a snapshot", commands::missing_in, "snapshot before heap", "to limit a snapshot to a range: `snapshot NAME in heap`"),
     hint("a time without its word", commands::time_of_watch, "watch heap 5s", "`watch RANGE every 5s` sets the time between samples, and `watch RANGE for 5s` the whole time"),
-    hint("--how after the arguments", commands::how_behind, "translate heap --how", "put --how directly after the name of the command: `translate --how …`"),
     hint("a name that needs quotes", names::quotes_around, "walk shapes::area(int)", "put a name with such characters in 'single quotes': `'shapes::area(int)'`"),
     hint("a path without quotes", names::path_without_quotes, "walk /usr/lib/libc.so.6", "put a path in 'single quotes': `'/usr/lib/libc.so.6'`"),
     hint("else if", words::else_if, "else if 1", "write `else` on its own line, and then an `if` with its own `end`"),

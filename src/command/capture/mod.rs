@@ -59,14 +59,6 @@ enum CaptureSubject {
     Family(FamilyOf),
 }
 
-/// The hint for `--overwrite` before the file `path`, or later than directly after it.
-pub(super) fn hint_at_overwrite(input: Tokens<'_>, path: &Spanned<String>) {
-    const OPTION: &str = "--overwrite";
-    if path.node == OPTION || input.first().is_some_and(|token| token.text == OPTION) {
-        input.hint("`--overwrite` follows the file: `FILE --overwrite`".to_owned());
-    }
-}
-
 /// `capture FILE [--overwrite] [RANGE|FAMILY] [with WORD, …] [without names]`
 #[derive(Debug)]
 pub struct WriteCapture {
@@ -157,7 +149,6 @@ describes its contents and its format.",
         if with.is_none() {
             hint_at_missing_with::<Extra>(input);
         }
-        hint_at_overwrite(input, &path);
         let passed_over = before.rest.get(..before.rest.len() - input.rest.len()).unwrap_or_default();
         let is_passed_over = without.is_none()
             && passed_over

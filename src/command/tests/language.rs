@@ -178,8 +178,31 @@ fn a_path_of_a_cgroup_is_not_divided_by_what_follows() {
         let error = error(line);
         assert!(error.expected.iter().any(|word| word.contains(expected)) && error.hint.is_none(), "{line}: {error:?}");
     }
-    for line in ["capture a heap --overwrite", "capture --overwrite a b", "snapshot a to b in heap --overwrite"] {
-        let hint = error(line).hint;
-        assert!(hint.as_ref().is_some_and(|hint| hint.contains("`FILE --overwrite`")), "{line}: {hint:?}");
+}
+
+/// An option where its command does not take it is moved to where it does. It is no file of that name.
+#[test]
+fn options_at_another_place() {
+    for (line, meant) in [
+        ("capture a heap --overwrite", "capture a --overwrite heap"),
+        ("capture --overwrite a", "capture a --overwrite"),
+        ("capture --overwrite a b", "capture a --overwrite b"),
+        ("capture --overwrite /tmp/a heap", "capture /tmp/a --overwrite heap"),
+        ("capture a with memory --overwrite", "capture a --overwrite with memory"),
+        ("export core --overwrite a", "export core a --overwrite"),
+        ("snapshot a to b in heap --overwrite", "snapshot a to b --overwrite in heap"),
+        ("snapshot to --overwrite b", "snapshot to b --overwrite"),
+        ("walk heap --how where dirty", "walk --how heap where dirty"),
+        ("soft-dirty --yes clear", "soft-dirty clear --yes"),
+        ("x/4xg $sp --fault", "x/4xg --fault $sp"),
+    ] {
+        assert_eq!(error(line).hint, Some(format!("move the option: `{meant}`")), "{line}");
+        command(meant);
     }
+    for line in ["capture --overwrite", "snapshot a --overwrite", "walk heap --overwrite", "account cgroup --overwrite"]
+    {
+        let hint = error(line).hint;
+        assert!(hint.as_ref().is_some_and(|hint| hint.contains("`capture FILE --overwrite`")), "{line}: {hint:?}");
+    }
+    assert_eq!(command("capture './--overwrite'").to_string(), "capture \"./--overwrite\"");
 }

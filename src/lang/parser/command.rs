@@ -139,9 +139,13 @@ pub(crate) fn raw<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spann
     }
 }
 
-/// `pattern`: raw text up to a blank, or one quoted token without its quotes.
+/// `path`: raw text up to a blank, or one quoted token without its quotes. An option that was meant for the command is
+/// no path.
 pub(crate) fn pattern<'a>(what: Expected) -> impl Fn(Tokens<'a>) -> Parsed<'a, Spanned<String>> {
     move |input| {
+        if input.first().is_some_and(|token| token.kind == TokenKind::Option) {
+            return input.fail(what);
+        }
         let (tokens, behind) = up_to_blank(input);
         let (behind, raw) = take_text(input, what, tokens, behind)?;
         Ok((behind, raw.map(|raw| raw.text)))

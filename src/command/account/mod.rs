@@ -20,6 +20,7 @@ use crate::eval::{self, Origin, Spans};
 use crate::inspect::account::{AccountSums, Accounting};
 use crate::inspect::{AddressSpace, Evidence, Group as PageGroup};
 use crate::kernel::{Key, PageFact, PageField, Region};
+use crate::lang::lexer::TokenKind;
 use crate::lang::parser::{
     Parsed, Tokens, clause, cut_or_name, key, range, snapshot_file, split_text, takes_all, word,
 };
@@ -92,6 +93,11 @@ fn of_family(input: Tokens<'_>) -> Parsed<'_, AccountFor> {
         || clause(&mut input, &mut cut, cut_or_name)?
     {}
     Ok((input, AccountFor { of: Some(AccountOf::Family(family)), by, content: false, file: None, cut }))
+}
+
+/// Whether a name follows the slash of `cgroup /NAME` without a blank: nobody writes a division so.
+fn begins_path(input: Tokens<'_>) -> bool {
+    matches!(input.rest, [_, slash, name, ..] if !slash.is_glued && name.is_glued && name.kind == TokenKind::Name)
 }
 
 impl AccountFor {
@@ -217,9 +223,10 @@ what the processes use otherwise.",
             return Ok((behind, whole));
         }
         let found = of_family(input).ok();
-        // A path after `cgroup` could be a division, if all of the line is one.
+        // `cgroup / 2` could be a division, if all of the line is one.
         let is_family = |(behind, account): &(Tokens<'_>, AccountFor)| {
-            split_text(*behind).0.is_empty() || account.is_of_path() && !takes_all(input, of_range)
+            let is_path = || begins_path(input) || !takes_all(input, of_range);
+            split_text(*behind).0.is_empty() || account.is_of_path() && is_path()
         };
         found.filter(is_family).map_or_else(|| of_range(input), Ok)
     }

@@ -174,7 +174,11 @@ fn a_path_of_a_cgroup_is_not_divided_by_what_follows() {
         assert!(command(line).to_string().starts_with("account cgroup \"/"), "{line}: {}", command(line));
     }
     assert_eq!(command("account cgroup / 2").to_string(), "account cgroup / 2");
-    for (line, expected) in [("account cgroup / by heap", "mapping"), ("account cgroup /a with flags", "top")] {
+    for (line, expected) in [
+        ("account cgroup / by heap", "mapping"),
+        ("account cgroup /a by heap", "mapping"),
+        ("account cgroup /a with flags", "top"),
+    ] {
         let error = error(line);
         assert!(error.expected.iter().any(|word| word.contains(expected)) && error.hint.is_none(), "{line}: {error:?}");
     }

@@ -177,7 +177,7 @@ fn key(keys: TakenKeys) -> Vec<String> {
     let words = keys.all().filter(|key| key.value_type() != ValueType::Boolean).map(|key| format!("`{key}`"));
     let others: &[&str] = match keys.facts {
         KeyFacts::All => &["a condition on pages"],
-        KeyFacts::OfChanges => &["a state", "a flag"],
+        KeyFacts::OfChanges => &["a condition such as `swapped` or `dirty`"],
         KeyFacts::OfFrames | KeyFacts::None => &["a flag of frames"],
     };
     words.chain(others.iter().map(|&other| other.to_owned())).collect()

@@ -1,7 +1,7 @@
 //! The functions of expressions: `pfn(A)`, `start(R)`, `symbol(A)` …
 
 use super::error::{Error, Result};
-use super::evaluator::{Evaluator, to_address};
+use super::evaluator::{Evaluator, as_range, to_address};
 use super::extent::Extent;
 use super::{Integer, Origin, Spans, Value, slips};
 use crate::kernel::{AddressRange, FrameNumber, PhysicalAddress, VirtualAddress};
@@ -99,7 +99,10 @@ impl Evaluator<'_> {
             return Ok(spans);
         }
         let at = argument.at;
-        let address = to_address(&Spanned::new(value, at))?;
+        let address = to_address(&Spanned::new(value, at)).map_err(|error| match &argument.node {
+            Range::Expression(expression) => as_range(expression, error),
+            _ => error,
+        })?;
         let page = self.scope.page_size();
         AddressRange::of_length(page.floor(address), page.bytes())
             .map(|page| Spans::one(page, Origin::Written))
@@ -119,8 +122,11 @@ impl Evaluator<'_> {
             Value::Frames(frames) => Ok(Extent::Frames(frames)),
             Value::Text(text) => Err(Error::new(argument.at, format!("the text \"{text}\" is no range"))
                 .hint(format!("`print {text}` shows what is wrong with it"))),
-            other => Err(Error::new(argument.at, format!("{} has no size: a range is expected", other.phrase()))
-                .hint("`region(ADDRESS)` is the region of an address; `A..B` and `A, +LENGTH` are ranges")),
+            other => {
+                let error = Error::new(argument.at, format!("{} has no size: a range is expected", other.phrase()))
+                    .hint("`region(ADDRESS)` is the region of an address; `A..B` and `A, +LENGTH` are ranges");
+                Err(as_range(expression, error))
+            }
         }
     }
 

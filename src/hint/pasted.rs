@@ -2,8 +2,8 @@
 //! decide, which knows the process.
 
 use super::slips::pasted_prompt;
-use crate::lang::lexer::{PastedText, Token, TokenKind, pasted_row};
-use crate::lang::{Candidate, Expected, Failure, Pasted, Resolved, SyntaxError, near};
+use crate::lang::lexer::{PastedText, Token, TokenKind, is_blank, is_plain_name, pasted_row};
+use crate::lang::{Candidate, Expected, Failure, Language, Pasted, Resolved, SyntaxError, near};
 use regex_lite::{Captures, Regex};
 use std::sync::LazyLock;
 
@@ -119,9 +119,25 @@ static REGEXES: LazyLock<Vec<(Regex, Shown, bool)>> = LazyLock::new(|| {
     compiled.collect()
 });
 
+/// An address at the end of a text, and what is added to it or taken from it.
+static SUM: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\b0x([0-9a-fA-F]{5,16}) *([+-]) *(?:0x([0-9a-fA-F]{1,8})|([0-9]{1,8}))$").ok());
+
+/// `p = 0x555555558040 + 16`: only the sum is meant.
+fn sum(text: &str) -> Option<Candidate> {
+    let captures = SUM.as_ref()?.captures(text)?;
+    let address = hexadecimal(&captures, 1)?;
+    let by = hexadecimal(&captures, 3).or_else(|| name(&captures, 4)?.parse().ok())?;
+    let sum = if captures.get(2)?.as_str() == "+" { address.checked_add(by) } else { address.checked_sub(by) };
+    sum.map(Candidate::Address)
+}
+
 /// The candidates in a text, in their order.
 fn candidates(text: &str) -> Vec<Candidate> {
     let text = text.trim();
+    if let Some(sum) = sum(text) {
+        return vec![sum];
+    }
     let end = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let mut rest = text.get(..end).unwrap_or_default().to_owned();
     let mut found: Vec<(usize, Candidate)> = Vec::new();
@@ -182,9 +198,18 @@ pub(super) fn shown(failed: &Failure<'_>, error: &SyntaxError) -> Option<Pasted>
     let is_row = || has_parts || is_number_in_text(failed, error);
     (!candidates.is_empty() || is_row()).then(|| Pasted {
         takes_frames: command.as_ref().is_some_and(|(_, name)| TAKE_FRAMES.contains(name)),
+        variable: command.as_ref().and_then(|_| variable(line)),
         command: command.map(|(typed, _)| typed),
         candidates,
     })
+}
+
+/// The variable of `explain i = 32767`. gdb indents members, whose names alone lead nowhere.
+fn variable(line: &str) -> Option<String> {
+    let [_, name, "=", _] = line.split(' ').collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    is_plain_name(name).then(|| name.to_owned())
 }
 
 /// Whether the arguments of a command are typed by a person, and not pasted.
@@ -247,19 +272,20 @@ pub(super) fn is_pasted(line: &str) -> bool {
 /// What a comment at the prompt shows, if it is a frame of gdb.
 pub fn comment(line: &str) -> Option<Pasted> {
     let row = pasted_row(line.trim()).filter(|_| line.trim().starts_with('#'))?;
-    Some(Pasted { command: None, takes_frames: false, candidates: vec![of_row(row)] })
+    Some(Pasted { command: None, variable: None, takes_frames: false, candidates: vec![of_row(row)] })
 }
 
 /// What else the pasted row of a line shows that parses: perf's rows have addresses of the process, or in a file.
-pub fn also_in_row(line: &str) -> Option<Pasted> {
-    let (command, text) = line.trim().split_once(' ')?;
-    let candidates = candidates(text);
-    let in_file = candidates.iter().any(|one| matches!(one, Candidate::InFile { .. }));
-    (in_file && pasted_row(text.trim_start()).is_some()).then(|| Pasted {
-        command: Some(command.to_owned()),
-        takes_frames: false,
-        candidates,
-    })
+pub fn also_in_row(language: Language, line: &str) -> Option<Pasted> {
+    let (command, text) = line.trim().split_once(is_blank)?;
+    let Resolved::One(name) = language.resolve_first(command.split('/').next()?) else {
+        return None;
+    };
+    if !TAKE_ADDRESSES.contains(&name) || pasted_row(text.trim_start()).is_none() {
+        return None;
+    }
+    let command = Some(command.to_owned());
+    Some(Pasted { command, variable: None, takes_frames: false, candidates: candidates(text) })
 }
 
 /// What to type for a candidate that can mean something in the process at hand; `None` if it cannot.
@@ -295,6 +321,9 @@ pub fn choose(pasted: &Pasted, means: Option<Means<'_>>) -> String {
         (None, None, None) if means.is_none() && !pasted.candidates.is_empty() => {
             "attach to a process: then its addresses in pasted text are known".to_owned()
         }
-        (None, None, None) => "this text has no address of the process".to_owned(),
+        (None, None, None) => match &pasted.variable {
+            Some(variable) => format!("this text has no address: gdb's `print &{variable}` shows one"),
+            None => "this text has no address of the process".to_owned(),
+        },
     }
 }

@@ -23,6 +23,8 @@ pub struct SyntaxError {
 pub struct Pasted {
     /// The command before the text, as it is typed.
     pub command: Option<String>,
+    /// The variable of the program whose value the text shows.
+    pub variable: Option<String>,
     /// Whether that takes page frames.
     pub takes_frames: bool,
     /// The numbers in the text that may mean something, in their order.

@@ -22,14 +22,20 @@ impl Session {
     /// What to say of a typed line that parses, and was meant otherwise: for gdb, or as its output.
     pub(super) fn meant_otherwise(&self, line: &str) -> Option<String> {
         let comment = |pasted| format!("a line that begins with # is a comment; {}", self.hint_of(&pasted));
-        let in_row = |pasted: Pasted| {
-            let is_mapped =
-                matches!(pasted.candidates.first(), Some(first @ Candidate::Address(_)) if self.means(first).is_some());
-            (!is_mapped && self.state.target().is_some()).then(|| self.hint_of(&pasted))
+        hint::meant_for_gdb(LANGUAGE, line).or_else(|| hint::comment(line).map(comment))
+    }
+
+    /// Refuses a pasted row that parses as an address where nothing is mapped: it may be one in the file of the row.
+    pub(super) fn refuse_row(&self, input: &Input<'_>) -> Option<ErrorReport> {
+        let pasted = hint::also_in_row(LANGUAGE, input.text)?;
+        let Some(first @ Candidate::Address(address)) = pasted.candidates.first() else {
+            return None;
         };
-        hint::meant_for_gdb(LANGUAGE, line)
-            .or_else(|| hint::comment(line).map(comment))
-            .or_else(|| hint::also_in_row(line).and_then(in_row))
+        let in_file = pasted.candidates.iter().any(|one| matches!(one, Candidate::InFile { .. }));
+        (in_file && self.state.target().is_some() && self.means(first).is_none()).then(|| ErrorReport {
+            hint: Some(self.hint_of(&pasted)),
+            ..input.about_line(format!("{address:#x} is in no region"))
+        })
     }
 
     fn hint_of(&self, pasted: &Pasted) -> String {

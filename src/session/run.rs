@@ -167,6 +167,11 @@ impl Session {
             return (self.fail(input.syntax(error)), None);
         }
         if input.file.is_none()
+            && let Some(report) = self.refuse_row(&input)
+        {
+            return (self.fail(report), None);
+        }
+        if input.file.is_none()
             && let Some(note) = self.meant_otherwise(input.text)
             && self.printed_notes.insert(note.clone())
         {

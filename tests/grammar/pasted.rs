@@ -76,6 +76,10 @@ fn rows_of_other_programs_are_read_as_they_are_meant() {
         ),
         ("main.(*T).run(0x0, 0x10) /src/m.go:31 +0x2f", ""),
         ("SigBlk:\t0000000000010000", ""),
+        // A sum of gdb's, and a range with a colon.
+        ("head = 0x7f5c1a2b3c4d + 16", "translate 0x7f5c1a2b3c5d"),
+        ("next = 0x55d0c8a0b1d2 - 0x10", "translate 0x55d0c8a0b1c2"),
+        ("0x7f5c1a200000:0x7f5c1a400000", "translate 0x7f5c1a200000..0x7f5c1a400000"),
     ] {
         for line in [row.to_owned(), format!("translate {row}")] {
             let said = said(&line);
@@ -103,5 +107,14 @@ fn without_a_process_only_what_needs_none_is_offered() {
     ] {
         let error = LANGUAGE.parse_line(line).expect_err(line);
         assert_eq!(error.pasted.map(|pasted| hint::choose(&pasted, None)).as_deref(), Some(said), "{line}");
+    }
+}
+
+/// The value of a variable is no address: gdb has that of the variable. It has none for the name of a member alone.
+#[test]
+fn a_variable_without_an_address_has_one_in_gdb() {
+    assert_eq!(said("explain count = 32767"), "this text has no address: gdb's `print &count` shows one");
+    for line in ["explain   count = 0", "count = 32767", "explain count = 3, next = 0x0"] {
+        assert_eq!(said(line), "this text has no address of the process", "{line}");
     }
 }

@@ -140,3 +140,18 @@ fn command_files_that_write_fail_at_the_place() {
     assert_eq!(objects[0]["value"], "off");
     has_written_nothing(&home);
 }
+
+/// perf may print addresses in a file: nothing is mapped there.
+#[test]
+fn a_row_of_perf_that_shows_no_mapped_address_is_refused() {
+    let home = Home::new();
+    for (row, hint) in [
+        ("1316 touch+0x8 (/opt/app/pmdb)", "this is an address in a file: `translate pmdb!0x1316`"),
+        ("\t    1316 touch+0x8 (/opt/app/other)", "this text has no address of the process"),
+    ] {
+        home.run(&["-batch", "-ex", &format!("translate {row}"), "demo"])
+            .failed(1, hint)
+            .failed(1, "0x1316 is in no region");
+    }
+    home.run(&["-batch", "-ex", "echo 1316 touch+0x8 (/opt/app/pmdb)"]).is_fine();
+}

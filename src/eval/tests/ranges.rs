@@ -179,5 +179,10 @@ fn two_addresses_with_a_minus_are_told_how_a_range_is_written() {
         let hint = error.and_then(|error| error.hint).unwrap_or_default();
         assert_eq!(hint, "write a range as A..B: `0x500000..0x501000`", "{line}");
     }
+    for function in ["size", "rss", "state"] {
+        let (_, error) = world.error(&format!("{function}(0x500000-0x501000)"));
+        let hint = error.hint.unwrap_or_default();
+        assert_eq!(hint, "write a range as A..B: `0x500000..0x501000`", "{function}");
+    }
     assert_eq!(world.print("0x500000-0x501000"), "integer -4096");
 }

@@ -287,6 +287,11 @@ pub(super) fn row(text: &str) -> Lexed<'_, TokenKind> {
     let matches = FORM_REGEXES.iter().filter_map(|(regex, groups)| {
         let captures = regex.captures(beginning)?;
         let length = captures.get(0)?.end();
+        // Digits behind the colon are the end of a range: `0x1000:0x2000`.
+        let (form, behind) = beginning.split_at_checked(length)?;
+        if form.ends_with(':') && behind.starts_with(|next: char| next.is_ascii_hexdigit()) {
+            return None;
+        }
         Some((length, read_groups(*groups, &captures)?))
     });
     let mut best = None;

@@ -8,8 +8,6 @@ use crate::kernel::smaps::{Smaps, vm_flag_meaning};
 use crate::kernel::{Device, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, word};
 use crate::lang::{Expression, Span, Spanned, display};
-use crate::process::Target;
-use crate::render::Sink;
 use crate::render::units::size;
 use crate::report::{Fact, Hex, Numbers, Reason, RegionPlace, RegionReport, VmFlag, Why};
 use nom::Parser;
@@ -102,11 +100,11 @@ For `full`, and where map counts cannot be read, the kernel walks the whole proc
             symbol: symbol_at(&context.state.symbols, &target, &regions, address),
         });
         if *full {
-            add_smaps(&mut report, viewed, &smaps(&target, context.sink)?);
+            add_smaps(&mut report, viewed, space.read_smaps(&mut context.sink.budget())?);
         } else if report.present.is_some() && (report.private.is_none() || report.pss.is_none()) {
             // Without the right to read map counts, the kernel still tells the owner its own sums.
-            let smaps = smaps_if_readable(&target, context.sink)?;
-            if let Some(smaps) = Smaps::at(&smaps, viewed.range().start()) {
+            let smaps = space.smaps_if_readable(&mut context.sink.budget())?;
+            if let Some(smaps) = Smaps::at(smaps, viewed.range().start()) {
                 add_shares(&mut report, viewed, smaps);
             }
         }
@@ -194,19 +192,6 @@ pub(super) fn report(viewed: &ViewedRegion, stats: Option<&RegionStats>) -> Regi
     }
 }
 
-/// The contents of smaps, unless Ctrl-C comes first.
-pub(super) fn smaps(target: &Target, sink: &mut dyn Sink) -> Result<Vec<Smaps>, Error> {
-    Ok(target.process.smaps(&mut sink.budget())?)
-}
-
-/// All of smaps; nothing if it cannot be read, as in a capture without it.
-pub(super) fn smaps_if_readable(target: &Target, sink: &mut dyn Sink) -> Result<Vec<Smaps>, Error> {
-    match smaps(target, sink) {
-        Err(error) if !matches!(error, Error::Stopped(_)) => Ok(Vec::new()),
-        read => read,
-    }
-}
-
 /// Adds the kernel's own counts: of PSS in the place of the one from map counts, and of what is shared if map counts
 /// cannot be read.
 fn add_shares(report: &mut RegionReport, viewed: &ViewedRegion, smaps: &Smaps) {
@@ -222,34 +207,9 @@ fn add_shares(report: &mut RegionReport, viewed: &ViewedRegion, smaps: &Smaps) {
     (report.private, report.shared) = (Some(smaps.uss()), Some(smaps.shared()));
 }
 
-/// Takes the numbers of a region that cannot be counted from smaps: those of map counts, of the page of zeros, and of
-/// shared memory in swap (since Linux 4.5). If smaps counts as many pages in swap as may be there, all of them are.
-pub(super) fn take_from_smaps(stats: &mut RegionStats, smaps: &Smaps) {
-    if stats.uncertainly_swapped().is_some()
-        && stats.swapped.as_ref().is_ok_and(|&at_most| smaps.field("Swap") == Some(at_most))
-    {
-        stats.uncertain = None;
-    }
-    let numbers = [
-        (&mut stats.rss, smaps.field("Rss")),
-        (&mut stats.pss, smaps.field("Pss")),
-        (&mut stats.swapped, smaps.field("Swap")),
-        (&mut stats.private, Some(smaps.uss())),
-        (&mut stats.shared, Some(smaps.shared())),
-    ];
-    for (fact, bytes) in numbers {
-        if let (Err(_), Some(bytes)) = (&fact, bytes) {
-            *fact = Ok(bytes);
-        }
-    }
-}
-
 /// Adds the fields of smaps, if it still has this region.
 pub(super) fn add_smaps(report: &mut RegionReport, viewed: &ViewedRegion, smaps: &[Smaps]) {
-    let range = viewed.range();
-    let there = smaps.binary_search_by_key(&range.start(), |smaps| smaps.range.start());
-    let smaps = there.ok().and_then(|index| smaps.get(index));
-    let Some(smaps) = smaps.filter(|smaps| smaps.range == range) else {
+    let Some(smaps) = Smaps::of_region(smaps, viewed.range()) else {
         report.why.note("smaps", &Reason::Changed);
         return;
     };

@@ -2,23 +2,23 @@
 
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use super::region;
-use super::rows::{RowLimit, finish, note_hidden_rows, say_left_out, states_are, stop_of_sweep};
+use super::rows::{RowLimit, finish, note_hidden_rows, pull, say_left_out};
 use super::symbols::pattern_text;
-use crate::eval::{self, Scope as _, Spans, Value};
-use crate::inspect::{AddressSpace, Backing, RegionStats, StateSet, ViewedRegion};
+use crate::eval::{self, RegionFilter, Scope as _, Spans, Value};
+use crate::inspect::{AddressSpace, RegionAmount, RegionQuestion, RegionStats, RegionSums, StateSet, ViewedRegion};
+use crate::kernel::PageSize;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::words::worded;
-use crate::kernel::{AddressRange, PageSize};
 use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, filter, one_of, part_of_name, silent_word, word};
 use crate::lang::{self, FilterExpression, FilterField as _, RegionField, Spanned, display};
 use crate::process;
-use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::text::pages::{remarks, total};
 use crate::render::units::{counted, percent, size};
+use crate::render::{Record, Sink};
 use crate::report::record::record;
-use crate::report::{Declared, Fact, RegionReport, Shape, Stopped};
+use crate::report::{Declared, RegionReport, Shape, Stopped};
 use nom::Parser;
 use nom::combinator::opt;
 use std::fmt::{self, Formatter};
@@ -55,9 +55,18 @@ worded! {
 }
 
 impl RegionOrder {
-    /// Whether this order needs the counts of the pages of a region.
-    fn needs_stats(self) -> bool {
-        is_amount(self) && self != RegionOrder::Size
+    /// The amount of memory that is sorted by, if it is one.
+    fn amount(self) -> Option<RegionAmount> {
+        Some(match self {
+            RegionOrder::Rss => RegionAmount::Rss,
+            RegionOrder::Pss => RegionAmount::Pss,
+            RegionOrder::Swapped => RegionAmount::Swapped,
+            RegionOrder::Huge => RegionAmount::Huge,
+            RegionOrder::Present => RegionAmount::Present,
+            RegionOrder::Shared => RegionAmount::Shared,
+            RegionOrder::Exclusive => RegionAmount::Exclusive,
+            _ => return None,
+        })
     }
 }
 
@@ -148,175 +157,150 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let asked = self;
-        let cut = RowLimit::of(asked.cut.as_ref(), context.state)?;
-        let order = order(asked.by, cut)?;
-        let full = asked.is_full;
+        let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
+        let order = order(self.by, cut)?;
         let target = context.target()?;
         let space = AddressSpace::of(&target)?;
-        let filter = asked.filter.as_ref().map(|filter| eval::region_filter(filter, context.state)).transpose()?;
-        let name = asked.name.as_ref();
-        let within = name.and_then(|name| range_in(context, name));
-        let part = name.map(|name| pattern_text(context, name).node);
-        let is_named = |viewed: &ViewedRegion| match (&within, &part) {
-            (Some(spans), _) => {
-                let overlaps = |span: &AddressRange| span.intersection(viewed.range()).is_some();
-                spans.ranges().iter().any(overlaps)
-            }
-            (None, Some(part)) => viewed.region.name.to_string().contains(part.as_str()),
-            (None, None) => true,
-        };
-        if let Some(part) = part.as_deref().filter(|part| within.is_none() && names_sorting(part))
+        let filter = self.filter.as_ref().map(|filter| eval::region_filter(filter, context.state)).transpose()?;
+        let name = self.name.as_ref().map(|name| Named::of(name, context));
+        let is_named = |viewed: &ViewedRegion| name.as_ref().is_none_or(|name| name.is_of(viewed));
+        if let Some(Named::Part(part)) = &name
             && !space.regions().iter().any(is_named)
         {
-            let order = asked.by.unwrap_or(RegionOrder::Rss).word();
-            let message = format!("no region has `{part}` in its name");
-            return Err(Error::refused(message, format!("to sort: `regions by {order}`")));
+            self.say_unnamed(part, context)?;
         }
-        if let Some(part) = part.as_deref().filter(|_| within.is_none() && !space.regions().iter().any(is_named)) {
-            let parses = |filter: &&String| context.commands.language.parse_line(filter).is_ok();
-            let conditions = [format!("regions where {part}"), format!("regions where {part} > 0")];
-            let instead = match conditions.iter().find(parses) {
-                Some(condition) => format!("as a condition: `{condition}`"),
-                None => format!("for a symbol: `region {part}`"),
-            };
-            context.sink.note(format!("no region has `{part}` in its name; {instead}"))?;
-        }
-        if filter.as_ref().is_some_and(|filter| filter.needs_stats()) || order.is_some_and(RegionOrder::needs_stats) {
-            target.process.require_page_map()?;
-        }
-        let of_maps = [RegionField::Private, RegionField::Shared, RegionField::Inode];
-        let asks_maps =
-            filter.as_ref().is_some_and(|filter| filter.fields().iter().any(|field| of_maps.contains(field)));
-        if asks_maps && space.regions().iter().any(|viewed| viewed.region.permissions.sharing_unknown) {
-            let what = "whether regions are shared is not in this core, nor are the inodes of their files";
-            return Err(process::Error::not_available(what).into());
-        }
-        let has_pages = target.process.has_page_map();
+        let asked = filter.as_ref().map(RegionFilter::amounts).unwrap_or_default();
+        let question = RegionQuestion::new(&asked, |viewed, stats| match &filter {
+            Some(filter) if is_named(viewed) => filter.holds(viewed, stats),
+            _ => Some(is_named(viewed)),
+        });
+        let question = question.ranked(order.and_then(RegionOrder::amount)).full(self.is_full);
+        let mut regions = space.kept_regions(question, region::SHOWN)?.within(context.sink.budget());
+        let fields = filter.as_ref().map_or(&[][..], RegionFilter::fields);
+        refuse_unknown_sharing(fields, &space)?;
         context.state.last_address = None;
-        let asked_fields = filter.iter().flat_map(|filter| filter.fields()).map(|field| field.name());
-        let named: Vec<_> = asked_fields.chain(order.map(RegionOrder::word)).collect();
-        context.sink.name_columns(&named);
-        let asks = |field| filter.as_ref().is_some_and(|filter| filter.asks(field));
-        let wants = |by: RegionOrder, field| order == Some(by) || asks(field);
-        let wants_pss = wants(RegionOrder::Pss, RegionField::Pss);
-        // Not all are counted here, but smaps has them without needing further rights.
-        let may_be_in_smaps = |stats: &RegionStats| {
-            wants_pss && stats.pss.is_err()
-                || wants(RegionOrder::Rss, RegionField::Rss) && stats.rss.is_err()
-                || wants(RegionOrder::Shared, RegionField::SharedBytes) && stats.shared.is_err()
-                || wants(RegionOrder::Exclusive, RegionField::ExclusiveBytes) && stats.private.is_err()
-                || wants(RegionOrder::Swapped, RegionField::Swapped)
-                    && (stats.swapped.is_err() || stats.uncertainly_swapped().is_some())
-        };
-        let mut smaps = full.then(|| region::smaps(&target, context.sink)).transpose()?;
-        let mut summary = RegionsSummary {
-            regions: 0,
-            size: 0,
-            present: has_pages.then_some(0),
-            swapped: has_pages.then_some(0),
-            changed: false,
-            cut_short: false,
-            undecided: 0,
-        };
-        let mut sorted: Vec<(Option<u64>, Box<RegionReport>)> = Vec::new();
-        let mut uncertain: Option<StateSet> = None;
-        // Regions that the filter can neither keep nor leave out.
-        let mut undecided: Option<(u64, String)> = None;
-        let is_unknown = |viewed: &&ViewedRegion| {
-            let asks = || filter.as_ref().is_some_and(|filter| filter.holds(viewed, None).is_none());
-            viewed.region.permissions.is_unknown && is_named(viewed) && asks()
-        };
-        let without_rights = space.regions().iter().filter(is_unknown).count() as u64;
-        let mut unseen = (without_rights > 0).then(|| (without_rights, "their rights are not in this core".to_owned()));
-        let mut of_the_kernel = 0u64;
-        // Regions that cannot be sorted by their amount.
-        let mut unranked = 0u64;
-        // Conditions that need no counting come first: they exclude most regions before their pages are counted.
-        let is_wanted = |viewed: &&ViewedRegion| {
-            is_named(viewed)
-                && filter.as_ref().is_none_or(|filter| filter.needs_stats() || filter.holds(viewed, None) == Some(true))
-        };
-        let wanted: Vec<AddressRange> = space.regions().iter().filter(is_wanted).map(|viewed| viewed.range()).collect();
-        let total = wanted.len() as u64;
-        let mut done = 0;
-        let sink = &mut *context.sink;
-        let mut counts = space.region_stats(&wanted, region::SHOWN).within(sink.budget());
-        let mut pull = || -> Result<(), Error> {
-            while let Some((viewed, stats)) = counts.next()? {
-                sink.progress(done, total, "regions")?;
-                done += 1;
-                let mut stats = stats;
-                if may_be_in_smaps(&stats) && stats.why_hidden().is_none() && viewed.is_in_rss().is_ok() {
-                    if smaps.is_none() {
-                        smaps = Some(region::smaps_if_readable(&target, sink)?);
-                    }
-                    if let Some(smaps) = Smaps::at(smaps.as_deref().unwrap_or_default(), viewed.range().start()) {
-                        region::take_from_smaps(&mut stats, smaps);
-                    }
-                }
-                let stats = &stats;
-                let holds = filter
-                    .as_ref()
-                    .filter(|filter| filter.needs_stats())
-                    .map_or(Some(true), |filter| filter.holds(viewed, Some(stats)));
-                let unknown = |field, fact: &Fact<u64>| fact.clone().err().filter(|_| asks(field));
-                let hidden = stats
-                    .why_hidden()
-                    .or_else(|| unknown(RegionField::Swapped, &stats.swapped))
-                    .or_else(|| unknown(RegionField::Rss, &stats.rss))
-                    .or_else(|| unknown(RegionField::Pss, &stats.pss))
-                    .or_else(|| unknown(RegionField::SharedBytes, &stats.shared))
-                    .or_else(|| unknown(RegionField::ExclusiveBytes, &stats.private))
-                    .or_else(|| unknown(RegionField::Huge, &stats.huge));
-                match (holds, stats.uncertain, hidden) {
-                    (None, Some(states), _) => {
-                        undecided.get_or_insert_with(|| (0, states_are(states))).0 += 1;
-                    }
-                    (None, None, Some(_)) if viewed.backing == Backing::Kernel => of_the_kernel += 1,
-                    (None, None, Some(reason)) => {
-                        unseen.get_or_insert_with(|| (0, reason.to_string())).0 += 1;
-                    }
-                    _ => {}
-                }
-                if holds != Some(true) {
-                    continue;
-                }
-                uncertain = uncertain.or(stats.uncertainly_swapped());
-                let mut report = Box::new(region::report(viewed, Some(stats)));
-                if wants_pss {
-                    report.pss = report.why.take("pss", stats.pss.clone());
-                }
-                if full {
-                    region::add_smaps(&mut report, viewed, smaps.as_deref().unwrap_or_default());
-                }
-                summary.regions += 1;
-                summary.size = summary.size.saturating_add(report.size);
-                let present = stats.missing.is_none().then_some(stats.present);
-                summary.present = summary.present.zip(present).map(|(sum, one)| sum + one);
-                // Regions that the page map does not show at all add nothing, as for `present`.
-                let swapped = report.swapped.or(stats.swapped.clone().ok());
-                summary.swapped = summary.swapped.zip(swapped).map(|(sum, one)| sum + one);
-                match order {
-                    None if RowLimit::limit(cut).is_some_and(|most| summary.regions > most) => {}
-                    None => sink.emit(&*report)?,
-                    Some(order) => {
-                        let amount = amount(order, stats, &report);
-                        let is_known = amount.is_some() || stats.why_hidden().is_some() || viewed.is_in_rss().is_err();
-                        unranked += u64::from(is_amount(order) && !is_known);
-                        sorted.push((amount, report));
-                    }
-                }
-            }
-            Ok(())
-        };
-        let pulled = pull();
-        let mut stopped = stop_of_sweep(pulled, context.sink)?;
+        let columns: Vec<_> = fields.iter().map(|field| field.name()).chain(order.map(RegionOrder::word)).collect();
+        context.sink.name_columns(&columns);
+        let smaps = self.is_full.then(|| space.read_smaps(&mut context.sink.budget())).transpose()?;
+        let has_pss = order == Some(RegionOrder::Pss) || fields.contains(&RegionField::Pss);
+        let left = RowLimit::limit(cut).unwrap_or(u64::MAX);
+        let mut rows = RegionRows { order, has_pss, smaps, left, sorted: Vec::new() };
+        let next = || regions.next();
+        let stopped = pull(context.sink, "regions", next, |(viewed, stats), sink| Ok(rows.add(viewed, &stats, sink)?))?;
         if stopped == Some(Stopped::Closed) {
             return Err(Stopped::Closed.into());
         }
-        summary.changed = !counts.changed_ranges().is_empty();
-        sorted.sort_by(|(amount, a), (other, b)| match order {
+        let sums = regions.finish();
+        let stopped = match rows.emit_sorted(cut, context.sink) {
+            Err(Stopped::Closed) => return Err(Stopped::Closed.into()),
+            answer => stopped.or(answer.err()),
+        };
+        let most = cut.map_or(u64::MAX, |cut| cut.most);
+        let more = usize::try_from(sums.regions.saturating_sub(most)).unwrap_or(usize::MAX);
+        note_hidden_rows(more, "region", context.sink)?;
+        let undecided = say_unknown(&sums, order, context)?;
+        let summary = RegionsSummary {
+            regions: sums.regions,
+            size: sums.size,
+            present: sums.present,
+            swapped: sums.swapped,
+            changed: sums.changed,
+            cut_short: stopped.is_some(),
+            undecided,
+        };
+        finish(&summary, stopped, context.sink)?;
+        Ok(Flow::Done)
+    }
+}
+
+impl Regions {
+    /// Says what was probably meant by a text that no region has in its name.
+    fn say_unnamed(&self, part: &str, context: &mut Context) -> Result<(), Error> {
+        let message = format!("no region has `{part}` in its name");
+        if names_sorting(part) {
+            let order = self.by.unwrap_or(RegionOrder::Rss).word();
+            return Err(Error::refused(message, format!("to sort: `regions by {order}`")));
+        }
+        let parses = |filter: &&String| context.commands.language.parse_line(filter).is_ok();
+        let conditions = [format!("regions where {part}"), format!("regions where {part} > 0")];
+        let instead = match conditions.iter().find(parses) {
+            Some(condition) => format!("as a condition: `{condition}`"),
+            None => format!("for a symbol: `region {part}`"),
+        };
+        Ok(context.sink.note(format!("{message}; {instead}"))?)
+    }
+}
+
+/// The regions that are meant by a text.
+enum Named {
+    /// Those in the range that a variable holds.
+    In(Spans),
+    /// Those with this part in their names.
+    Part(String),
+}
+
+impl Named {
+    fn of(name: &Spanned<String>, context: &Context) -> Self {
+        match name.node.strip_prefix('$').and_then(|variable| context.state.variable(variable)) {
+            Some(Value::Range(spans) | Value::Symbol(spans)) => Named::In(spans),
+            _ => Named::Part(pattern_text(context, name).node),
+        }
+    }
+
+    fn is_of(&self, viewed: &ViewedRegion) -> bool {
+        match self {
+            Named::In(spans) => spans.ranges().iter().any(|span| span.intersection(viewed.range()).is_some()),
+            Named::Part(part) => viewed.region.name.to_string().contains(part.as_str()),
+        }
+    }
+}
+
+/// Cores of other programs do not have all fields of maps.
+fn refuse_unknown_sharing(fields: &[RegionField], space: &AddressSpace) -> Result<(), Error> {
+    let of_maps = [RegionField::Private, RegionField::Shared, RegionField::Inode];
+    let is_asked = fields.iter().any(|field| of_maps.contains(field));
+    if is_asked && space.maps().any(|region| region.permissions.sharing_unknown) {
+        let what = "whether regions are shared is not in this core, nor are the inodes of their files";
+        return Err(process::Error::not_available(what).into());
+    }
+    Ok(())
+}
+
+/// The rows, which are emitted at once, or sorted first.
+struct RegionRows<'a> {
+    order: Option<RegionOrder>,
+    /// Whether rows have the proportional share.
+    has_pss: bool,
+    /// What smaps says, if that is asked for.
+    smaps: Option<&'a [Smaps]>,
+    /// How many rows may still be emitted at once.
+    left: u64,
+    /// The others, each with the number that it is sorted by.
+    sorted: Vec<(Option<u64>, Box<RegionReport>)>,
+}
+
+impl RegionRows<'_> {
+    fn add(&mut self, viewed: &ViewedRegion, stats: &RegionStats, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        let mut report = region::report(viewed, Some(stats));
+        if self.has_pss {
+            report.pss = report.why.take("pss", stats.pss.clone());
+        }
+        if let Some(smaps) = self.smaps {
+            region::add_smaps(&mut report, viewed, smaps);
+        }
+        match self.order {
+            None if self.left == 0 => {}
+            None => {
+                self.left -= 1;
+                sink.emit(&report)?;
+            }
+            Some(order) => self.sorted.push((amount(order, stats, &report), Box::new(report))),
+        }
+        Ok(())
+    }
+
+    fn emit_sorted(mut self, cut: Option<RowLimit>, sink: &mut dyn Sink) -> Result<(), Stopped> {
+        self.sorted.sort_by(|(amount, a), (other, b)| match self.order {
             Some(RegionOrder::Name) => a.name.cmp(&b.name),
             Some(RegionOrder::Start) => a.start.cmp(&b.start),
             Some(RegionOrder::End) => a.end.cmp(&b.end),
@@ -324,39 +308,30 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
             _ => other.cmp(amount),
         });
         let most = cut.map_or(usize::MAX, RowLimit::rows);
-        sorted.truncate(most);
-        for (_, report) in sorted {
-            match context.sink.emit(&*report) {
-                Ok(()) => {}
-                Err(Stopped::Closed) => return Err(Stopped::Closed.into()),
-                Err(Stopped::Interrupted) => {
-                    stopped = Some(Stopped::Interrupted);
-                    break;
-                }
-            }
-        }
-        summary.cut_short = stopped.is_some();
-        let all = usize::try_from(summary.regions).unwrap_or(usize::MAX);
-        note_hidden_rows(all.saturating_sub(most), "region", context.sink)?;
-        if let Some(by) = order.filter(|_| unranked > 0) {
-            let regions = counted(unranked, "region");
-            context.sink.note(format!("sorted last: {regions} whose `{}` is unknown", by.word()))?;
-        }
-        for (regions, why) in [undecided, unseen].into_iter().flatten() {
-            say_left_out(regions, "region", &why, context.sink)?;
-            summary.undecided += regions;
-        }
-        // The same for every process, so the note appears once a session.
-        if of_the_kernel > 0 && !std::mem::replace(&mut context.state.kernel_regions_noted, true) {
-            let message = "left out: the kernel's own regions for which the filter is unknown, such as [vvar] (the page map does not show their pages)";
-            context.sink.note(message)?;
-        }
-        if let Some(reason) = uncertain.and_then(StateSet::uncertainty) {
-            context.sink.note(format!("the swapped bytes are {reason}"))?;
-        }
-        finish(&summary, stopped, context.sink)?;
-        Ok(Flow::Done)
+        self.sorted.iter().take(most).try_for_each(|(_, report)| sink.emit(&**report))
     }
+}
+
+/// The kernel's own regions are the same in every process, so that this is noted once a session.
+const OF_KERNEL: &str = "left out: the kernel's own regions for which the filter is unknown, such as [vvar] (the page map does not show their pages)";
+
+/// Notes what is unknown of regions. Returns how many the filter leaves out because it cannot be evaluated.
+fn say_unknown(sums: &RegionSums, order: Option<RegionOrder>, context: &mut Context) -> Result<u64, Stopped> {
+    if let Some(by) = order.filter(|_| sums.unranked > 0) {
+        let regions = counted(sums.unranked, "region");
+        context.sink.note(format!("sorted last: {regions} whose `{}` is unknown", by.word()))?;
+    }
+    let undecided = [&sums.of_uncertain_states, &sums.undecided].into_iter().flatten();
+    for (regions, why) in undecided.clone() {
+        say_left_out(*regions, "region", &why.to_string(), context.sink)?;
+    }
+    if sums.of_kernel > 0 && context.state.noted.insert(OF_KERNEL) {
+        context.sink.note(OF_KERNEL)?;
+    }
+    if let Some(reason) = sums.uncertain.and_then(StateSet::uncertainty) {
+        context.sink.note(format!("the swapped bytes are {reason}"))?;
+    }
+    Ok(undecided.map(|(regions, _)| regions).sum())
 }
 
 /// The order that rows are sorted by: `top` alone is by size.
@@ -395,14 +370,6 @@ fn amount(order: RegionOrder, stats: &RegionStats, report: &RegionReport) -> Opt
 /// Whether a text is how other programs begin to say in which order they list.
 pub(super) fn names_sorting(text: &str) -> bool {
     ["sort", "sorted", "order", "ordered"].contains(&text) || text.starts_with("--sort")
-}
-
-/// The range that a variable holds, if the text is such a variable: the regions in it are then meant.
-fn range_in(context: &Context, name: &Spanned<String>) -> Option<Spans> {
-    match context.state.variable(name.node.strip_prefix('$')?)? {
-        Value::Range(spans) | Value::Symbol(spans) => Some(spans),
-        _ => None,
-    }
 }
 
 record! {

@@ -124,12 +124,6 @@ pub(super) fn say_undecided(undecided: &PagesByReason, what: &str, sink: &mut dy
     Ok(Undecided { pages, why: because("undecided", reason) })
 }
 
-/// The note that states of pages are uncertain, and why.
-pub(super) fn states_are(states: StateSet) -> String {
-    let reason = states.uncertainty().map(|reason| reason.to_string());
-    format!("states are {}", reason.unwrap_or_default())
-}
-
 /// The pages of a sweep, with their progress shown.
 pub(super) struct PageSweep(KeptPages);
 

@@ -5,7 +5,7 @@ use super::evaluator::Evaluator;
 use super::filter::{frame_filter, page_filter};
 use super::{Integer, Origin, Scope, Spans, Value};
 use crate::inspect::{
-    AddressSpace, Evidence, Page, Question, RegionStats, Selection, Sweep, Totals, ViewedRegion, kind_unknown,
+    AddressSpace, Evidence, Page, Question, RegionAmount, Selection, Sweep, Totals, ViewedRegion, kind_unknown,
     machine_frames,
 };
 use crate::kernel::smaps::Smaps;
@@ -158,7 +158,7 @@ impl<'a> Evaluator<'a> {
                 Err(reason) => left_out = left_out.or(Some(reason)),
                 Ok(()) => {
                     known = true;
-                    let more = amount(function, &stats);
+                    let more = stats.certain_amount(amount(function));
                     sum = sum.and_then(|sum| Ok(sum + more?));
                 }
             }
@@ -332,15 +332,15 @@ fn is_counted(function: Function, viewed: &ViewedRegion) -> Fact<()> {
     }
 }
 
-/// The number that a function returns.
-fn amount(function: Function, stats: &RegionStats) -> Fact<u64> {
+/// The amount that a function returns.
+fn amount(function: Function) -> RegionAmount {
     match function {
-        Function::Rss => stats.rss.clone(),
-        Function::Pss => stats.pss.clone(),
-        Function::Uss => stats.private.clone(),
-        Function::Huge => stats.huge.clone(),
-        Function::Swapped => stats.certainly_swapped(),
-        _ => Ok(stats.present),
+        Function::Rss => RegionAmount::Rss,
+        Function::Pss => RegionAmount::Pss,
+        Function::Uss => RegionAmount::Exclusive,
+        Function::Huge => RegionAmount::Huge,
+        Function::Swapped => RegionAmount::Swapped,
+        _ => RegionAmount::Present,
     }
 }
 

@@ -72,6 +72,7 @@ mod hidden_words;
 mod holders;
 pub mod huge;
 mod kept;
+mod kept_regions;
 mod kernel_record;
 mod limits;
 mod map;
@@ -86,6 +87,7 @@ pub mod pins;
 #[cfg(feature = "cli")]
 mod populated_rows;
 mod region;
+mod region_amount;
 mod rows;
 mod shared_copies;
 mod soft_dirty;
@@ -123,6 +125,7 @@ pub use frames::{FrameDetail, FrameRow, FrameSweep, cgroup_path, frame_detail, i
 pub use hidden_words::{offline_frames, why_hidden};
 pub use holders::{FrameHolders, Pins};
 pub use kept::{KeptPages, PageSums, RegionPages, RowSweep, Step};
+pub use kept_regions::{KeptRegions, RegionQuestion, RegionSums};
 #[cfg(feature = "cli")]
 pub(crate) use kernel_record::kernel_record;
 pub use limits::AccessLimits;
@@ -137,6 +140,7 @@ pub use page::{Evidence, InZone, Page};
 #[cfg(feature = "cli")]
 pub(crate) use populated_rows::{PopulatedRow, RegionPart, divided};
 pub use region::ViewedRegion;
+pub use region_amount::RegionAmount;
 pub use rows::{
     Group, GroupKeys, Groups, Neighbours, PageRow, PageRows, PhysicalRun, PhysicalRuns, StateCounts, Totals,
 };

@@ -56,14 +56,6 @@ pub struct RegionStats {
 }
 
 impl RegionStats {
-    /// `swapped`, unless it is only the most likely number.
-    pub fn certainly_swapped(&self) -> Fact<u64> {
-        match self.uncertainly_swapped().and_then(StateSet::uncertainty) {
-            Some(reason) => Err(reason),
-            None => self.swapped.clone(),
-        }
-    }
-
     /// The uncertain states, if `swapped` is one of them: a page of the hugetlb pool never is.
     pub fn uncertainly_swapped(&self) -> Option<StateSet> {
         self.uncertain.filter(|states| states.may_be(State::Swapped))
@@ -203,6 +195,12 @@ impl RegionSweep {
 
     /// The same. Calls `look` with the number of the next pages that were looked at.
     pub(crate) fn next_watched(&mut self, look: &mut dyn FnMut(u64)) -> Result<Option<(&ViewedRegion, RegionStats)>> {
+        let next = self.next_index(look)?;
+        Ok(next.and_then(|(index, stats)| Some((self.space.regions().get(index)?, stats))))
+    }
+
+    /// The same, with the index of the region among [`AddressSpace::regions`].
+    pub(super) fn next_index(&mut self, look: &mut dyn FnMut(u64)) -> Result<Option<(usize, RegionStats)>> {
         while self.done.is_none()
             && let Some(chunk) = self.pages.next()?
         {
@@ -226,14 +224,13 @@ impl RegionSweep {
         if self.missing.front().is_some_and(|(index, _)| next.is_none_or(|next| *index < next))
             && let Some((index, reason)) = self.missing.pop_front()
         {
-            let viewed = self.space.regions().get(index);
-            return Ok(viewed.map(|viewed| (viewed, RegionStats::without_page_map(&reason))));
+            return Ok(Some((index, RegionStats::without_page_map(&reason))));
         }
         let Some((index, tally)) = self.done.take() else {
             return Ok(None);
         };
         let viewed = self.space.regions().get(index);
-        let stats = viewed.map(|viewed| (viewed, tally.stats(&self.space, viewed, self.need, self.wanted)));
+        let stats = viewed.map(|viewed| (index, tally.stats(&self.space, viewed, self.need, self.wanted)));
         self.space.check()?;
         Ok(stats)
     }

@@ -74,6 +74,11 @@ impl Smaps {
         Some(Smaps::at(all, address)?.has_flag(code))
     }
 
+    /// The one of `all`, which are in address order, whose region is this.
+    pub fn of_region(all: &[Smaps], range: AddressRange) -> Option<&Smaps> {
+        Smaps::at(all, range.start()).filter(|smaps| smaps.range == range)
+    }
+
     /// The one of `all`, which are in address order, whose region holds `address`.
     pub fn at(all: &[Smaps], address: VirtualAddress) -> Option<&Smaps> {
         let after = all.partition_point(|one| one.range.start() <= address);

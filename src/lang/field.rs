@@ -112,20 +112,11 @@ pub fn word_of_title(title: &str) -> Option<&'static str> {
     Some(fact.row().word)
 }
 
-macro_rules! is_word {
-    () => {
-        false
-    };
-    (counted) => {
-        true
-    };
-}
-
 macro_rules! region_fields {
     (
         $(#[$about:meta])*
         $set:ident {
-            $($(#[doc = $doc:literal])* $variant:ident $name:literal $kind:ident $($counted:ident)? $(accepts $other:literal)?;)*
+            $($(#[doc = $doc:literal])* $variant:ident $name:literal $kind:ident $(accepts $other:literal)?;)*
         }
     ) => {
         $(#[$about])*
@@ -139,13 +130,6 @@ macro_rules! region_fields {
             pub fn doc(self) -> &'static str {
                 match self {
                     $($set::$variant => concat!($($doc),*).trim_ascii_start(),)*
-                }
-            }
-
-            /// Whether it is about what is populated, which has to be counted.
-            pub fn is_counted(self) -> bool {
-                match self {
-                    $($set::$variant => is_word!($($counted)?),)*
                 }
             }
         }
@@ -188,19 +172,19 @@ region_fields! {
         /// Length in bytes.
         Size "size" Integer;
         /// Resident bytes, without pages of zeros and the hugetlb pool.
-        Rss "rss" Integer counted;
+        Rss "rss" Integer;
         /// Resident bytes.
-        Present "present" Integer counted;
+        Present "present" Integer;
         /// Proportional share of `rss` in bytes: each page divided by the number of its mappings.
-        Pss "pss" Integer counted;
+        Pss "pss" Integer;
         /// Bytes in swap.
-        Swapped "swapped" Integer counted;
+        Swapped "swapped" Integer;
         /// Resident bytes that are also mapped elsewhere: shared > 1M.
-        SharedBytes "shared" Integer counted;
+        SharedBytes "shared" Integer;
         /// Bytes of exclusive pages, which are mapped only here: exclusive > 1M.
-        ExclusiveBytes "exclusive" Integer counted accepts "private";
+        ExclusiveBytes "exclusive" Integer accepts "private";
         /// Bytes mapped as huge pages.
-        Huge "huge" Integer counted;
+        Huge "huge" Integer;
         /// First address.
         Start "start" Integer;
         /// Address after the last one.

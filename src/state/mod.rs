@@ -18,7 +18,7 @@ use crate::process::{self, Liveness, Machine, Target};
 use crate::source::Identity;
 use crate::source::recorded::Log;
 use crate::symbol::Symbols;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -62,8 +62,8 @@ pub struct DebugState {
     pub is_serving: bool,
     /// The thread of the current turn of `foreach … in threads`.
     pub thread: Option<u32>,
-    /// Whether `regions where` has reported that it leaves out the kernel's own regions.
-    pub kernel_regions_noted: bool,
+    /// Notes that appear once a session, and have appeared.
+    pub noted: BTreeSet<&'static str>,
     /// The lines that were typed.
     pub lines: LineHistory,
     /// Whether Ctrl-C was typed, for evaluations that take long.
@@ -96,7 +96,7 @@ impl DebugState {
             settings: Settings::default(),
             log_file: "pmdb.txt".to_owned(),
             is_serving: false,
-            kernel_regions_noted: false,
+            noted: BTreeSet::new(),
             lines: LineHistory::default(),
             interrupted: Arc::default(),
             progress: ProgressListener::default(),

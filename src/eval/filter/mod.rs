@@ -15,7 +15,9 @@ use super::evaluator::{Evaluator, is_equality};
 use super::names::did_you_mean;
 use super::operators::{self, Operand, Space, regex};
 use super::{Integer, Scope, Value};
-use crate::inspect::{self, AddressSpace, Answer, AskedField, Evidence, FactReader, Page, RegionStats, ViewedRegion};
+use crate::inspect::{
+    self, AddressSpace, Answer, AskedField, Evidence, FactReader, Page, RegionAmount, RegionStats, ViewedRegion,
+};
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::text::{escape, unescape, unescape_quoted};
 use crate::kernel::{Key, Name, PageFact, PageFlags};
@@ -131,19 +133,14 @@ pub fn region_filter(filter: &Spanned<lang::FilterExpression<RegionField>>, scop
 }
 
 impl RegionFilter {
-    /// Whether [`RegionFilter::holds`] needs `stats`.
-    pub fn needs_stats(&self) -> bool {
-        self.asked.iter().any(|field| field.is_counted())
+    /// The amounts of memory that [`RegionFilter::holds`] needs of `stats`.
+    pub fn amounts(&self) -> Vec<RegionAmount> {
+        self.asked.iter().filter_map(|&field| region_field::amount(field)).collect()
     }
 
     /// The fields that it uses.
     pub fn fields(&self) -> &[RegionField] {
         &self.asked
-    }
-
-    /// Whether it uses it.
-    pub fn asks(&self, field: RegionField) -> bool {
-        self.asked.contains(&field)
     }
 
     /// Whether it holds for a region; `None` where a field has no value.

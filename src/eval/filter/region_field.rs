@@ -1,6 +1,6 @@
 //! The values of the fields of regions, which [`crate::lang::field`] names: each field once.
 
-use crate::inspect::{Backing, RegionStats, ViewedRegion};
+use crate::inspect::{Backing, RegionAmount, RegionStats, ViewedRegion};
 use crate::kernel::Name;
 use crate::lang::RegionField;
 
@@ -18,6 +18,20 @@ pub enum RegionValue {
     Texts(Vec<Name>),
 }
 
+/// The amount of memory that a field is, if it is one: it has to be counted.
+pub fn amount(field: RegionField) -> Option<RegionAmount> {
+    Some(match field {
+        RegionField::Rss => RegionAmount::Rss,
+        RegionField::Present => RegionAmount::Present,
+        RegionField::Pss => RegionAmount::Pss,
+        RegionField::Swapped => RegionAmount::Swapped,
+        RegionField::SharedBytes => RegionAmount::Shared,
+        RegionField::ExclusiveBytes => RegionAmount::Exclusive,
+        RegionField::Huge => RegionAmount::Huge,
+        _ => return None,
+    })
+}
+
 /// The value of a field. What is populated is unknown without `stats`, and where these rest on states that are
 /// uncertain or hidden.
 pub fn value(field: RegionField, viewed: &ViewedRegion, stats: Option<&RegionStats>) -> RegionValue {
@@ -26,22 +40,15 @@ pub fn value(field: RegionField, viewed: &ViewedRegion, stats: Option<&RegionSta
     let region = &viewed.region;
     let (permissions, range) = (region.permissions, region.range);
     let known = |is: Option<bool>| is.map_or(Unknown, Is);
-    let counted = |count: fn(&RegionStats) -> Option<u64>| match stats {
-        None => Unknown,
-        Some(stats) => {
-            let bytes = stats.why_hidden().is_none().then(|| count(stats)).flatten();
-            bytes.map_or(RegionValue::AtMost(range.len()), Number)
-        }
+    let counted = |amount| {
+        let bytes = |stats: &RegionStats| stats.certain_amount(amount).map_or(RegionValue::AtMost(range.len()), Number);
+        stats.map_or(Unknown, bytes)
     };
     match field {
         F::Size => Number(range.len()),
-        F::Rss => counted(|stats| stats.rss.clone().ok()),
-        F::Present => counted(|stats| Some(stats.present)),
-        F::Pss => counted(|stats| stats.pss.clone().ok()),
-        F::Swapped => counted(|stats| stats.certainly_swapped().ok()),
-        F::SharedBytes => counted(|stats| stats.shared.clone().ok()),
-        F::ExclusiveBytes => counted(|stats| stats.private.clone().ok()),
-        F::Huge => counted(|stats| stats.huge.clone().ok()),
+        F::Rss | F::Present | F::Pss | F::Swapped | F::SharedBytes | F::ExclusiveBytes | F::Huge => {
+            amount(field).map_or(Unknown, counted)
+        }
         F::Start => Number(range.start().get()),
         F::End => Number(range.end().get()),
         F::Offset => Number(region.offset),

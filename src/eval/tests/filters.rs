@@ -3,7 +3,7 @@
 use super::language::{page_filter, region_filter};
 use super::{World, process};
 use crate::eval::{self, Error};
-use crate::inspect::{AddressSpace, Evidence, HiddenEntry, Page, StateSet};
+use crate::inspect::{AddressSpace, Evidence, HiddenEntry, Page, RegionAmount, StateSet};
 use crate::kernel::{Kind, PageFlags, PageMapEntry, State, VirtualAddress};
 use crate::process::fake::Fake;
 
@@ -210,14 +210,14 @@ fn filters_on_regions() {
     ] {
         let filter = region_filter(text);
         let filter = eval::region_filter(&filter, &world).unwrap();
-        assert!(!filter.needs_stats(), "{text}");
+        assert!(filter.amounts().is_empty(), "{text}");
         let found = space.regions().iter().filter(|one| filter.holds(one, None) == Some(true));
         let found: Vec<String> = found.map(|one| one.region.name.to_string()).collect();
         assert_eq!(found.join(" "), names, "{text}");
     }
     let filter = region_filter("rss > 0");
     let filter = eval::region_filter(&filter, &world).unwrap();
-    assert!(filter.needs_stats());
+    assert_eq!(filter.amounts(), [RegionAmount::Rss]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What smaps says of the regions: read once, when a fact needs it, as the kernel walks all page tables for it.
 
+use super::super::{Error, Result};
 use super::AddressSpace;
 use crate::budget::Budget;
 use crate::kernel::Region;
@@ -19,13 +20,36 @@ impl AddressSpace {
 
     /// The same; `None` if it cannot be read, or if the budget is over before.
     pub(in crate::inspect) fn smaps_within(&self, budget: &mut Budget) -> Option<&[Smaps]> {
+        self.read_smaps(budget).ok()
+    }
+
+    /// What smaps says of all regions, read once. The kernel walks all page tables for it, which takes long for many
+    /// regions and much memory.
+    ///
+    /// # Errors
+    /// It cannot be read, or the budget is over before.
+    pub fn read_smaps(&self, budget: &mut Budget) -> Result<&[Smaps]> {
         let known = &self.0.cache.smaps;
-        if known.get().is_none() {
-            let smaps = self.0.target.process.smaps(budget);
-            budget.check().ok()?;
-            _ = known.set(smaps);
+        let smaps = match known.get() {
+            Some(smaps) => smaps,
+            None => {
+                let smaps = self.0.target.process.smaps(budget);
+                budget.check()?;
+                known.get_or_init(|| smaps)
+            }
+        };
+        Ok(smaps.as_deref().map_err(Clone::clone)?)
+    }
+
+    /// The same; nothing if it cannot be read, as in a capture without it.
+    ///
+    /// # Errors
+    /// The budget is over before.
+    pub fn smaps_if_readable(&self, budget: &mut Budget) -> Result<&[Smaps]> {
+        match self.read_smaps(budget) {
+            Err(Error::OutOfBudget(why)) => Err(why.into()),
+            smaps => Ok(smaps.unwrap_or_default()),
         }
-        known.get()?.as_deref().ok()
     }
 
     /// Whether a child begins with nothing in place of the pages of `region` (MADV_WIPEONFORK, MAP_DROPPABLE), by its

@@ -34,7 +34,7 @@ pub(super) fn walk(
         return Ok(Flow::Done);
     };
     let size = machine.page();
-    let mut grouped = by.map(|(by, and)| ((by, and), Groups::new(by, reader).and(and)));
+    let mut grouped = by.map(|(by, and)| Groups::new(by, reader).and(and));
     let mut left = RowLimit::limit(cut).unwrap_or(u64::MAX);
     let mut largest = RowLimit::top(cut).map(Largest::new);
     let mut more = None;
@@ -49,7 +49,7 @@ pub(super) fn walk(
                 counted += frames.frames;
                 left -= u64::from(grouped.is_none());
                 match (&mut grouped, &mut largest) {
-                    (Some((_, groups)), _) => groups.add(&frames.as_page(&machine), None),
+                    (Some(groups), _) => groups.add(&frames.as_page(&machine), None),
                     (None, Some(largest)) => largest.add(frames.frames, *frames),
                     (None, None) => sink.emit(&row(&machine, frames))?,
                 }
@@ -57,9 +57,8 @@ pub(super) fn walk(
         }
         Ok(())
     })?;
-    if let Some((by, groups)) = grouped {
-        let (reader, groups) = groups.finish();
-        rows::emit_groups(by, &reader, groups, cut, size, |_| None, context.sink)?;
+    if let Some(groups) = grouped {
+        rows::emit_groups(groups.finish(), cut, size, |_| None, context.sink)?;
     }
     show_largest(largest, "row", context.sink, |frames, sink| sink.emit(&row(&machine, frames)))?;
     ended.close(counted, size, context.sink)?;

@@ -4,7 +4,7 @@
 use super::floor::Error;
 use crate::eval;
 use crate::inspect::{
-    self, AddressSpace, Evidence, FactReader, Group, GroupKeys, KeptPages, Neighbours, Page, PageSums, Question,
+    self, AddressSpace, Evidence, FactReader, Group, GroupCounts, KeptPages, Neighbours, Page, PageSums, Question,
     RegionPages, RowSweep, Selection, StateSet, Step, Totals,
 };
 use crate::kernel::{AddressRange, Key, PageField, PageSize, Region, VirtualAddress};
@@ -355,14 +355,13 @@ pub(super) fn need_of_keys(reader: &FactReader, by: Key, and: Option<Key>) -> Re
 /// A row for each of the groups `by` these keys, as many as are wanted, and a note of the others. `name` names regions
 /// and symbols; other groups have the names of their facts.
 pub(super) fn emit_groups(
-    (by, and): (Key, Option<Key>),
-    reader: &FactReader,
-    mut groups: Vec<(GroupKeys, u64)>,
+    groups: GroupCounts,
     cut: Option<RowLimit>,
     size: PageSize,
     name: impl Fn(Group) -> Option<String>,
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
+    let GroupCounts { by, and, reader, pages: mut groups, .. } = groups;
     let cut = cut.or_else(|| usual_cut(by).filter(|_| and.is_none()));
     if cut.is_some_and(|cut| cut.which == Which::Largest) {
         // Stable: among equals, the first stays first.
@@ -371,7 +370,7 @@ pub(super) fn emit_groups(
     let shown = cut.map_or(groups.len(), |cut| cut.rows());
     for &((first, second), pages) in groups.iter().take(shown) {
         let mut why = Why::default();
-        let mut shown = |key, group| name(group).unwrap_or_else(|| name_of_group(reader, key, group, &mut why));
+        let mut shown = |key, group| name(group).unwrap_or_else(|| name_of_group(&reader, key, group, &mut why));
         let key = shown(by, first);
         let second_key = and.zip(second).map(|(and, second)| shown(and, second));
         sink.emit(&PageGroup {

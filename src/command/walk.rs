@@ -255,8 +255,7 @@ impl WalkRun<'_> {
             }
             _ => None,
         };
-        let (reader, groups) = groups.finish();
-        rows::emit_groups((by, and), &reader, groups, self.cut, size, name, context.sink)?;
+        rows::emit_groups(groups.finish(), self.cut, size, name, context.sink)?;
         if !has(Key::Page(PageField::Fact(PageFact::State))) {
             ended.say_uncertain(context.sink)?;
         }

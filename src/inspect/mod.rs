@@ -142,7 +142,8 @@ pub(crate) use populated_rows::{PopulatedRow, RegionPart, divided};
 pub use region::ViewedRegion;
 pub use region_amount::RegionAmount;
 pub use rows::{
-    Group, GroupKeys, Groups, Neighbours, PageRow, PageRows, PhysicalRun, PhysicalRuns, StateCounts, Totals,
+    Group, GroupCounts, GroupKeys, Groups, Neighbours, PageRow, PageRows, PhysicalRun, PhysicalRuns, StateCounts,
+    Totals,
 };
 pub use soft_dirty::{SoftDirtyCounts, SoftDirtyPages};
 #[cfg(all(test, feature = "cli"))]

@@ -399,6 +399,19 @@ pub enum Group {
 /// The group by one key, or by two.
 pub type GroupKeys = (Group, Option<Group>);
 
+/// Pages counted by group.
+#[non_exhaustive]
+pub struct GroupCounts {
+    /// What they are grouped by.
+    pub by: Key,
+    /// The second key, which splits each group.
+    pub and: Option<Key>,
+    /// What read the facts of the pages.
+    pub reader: FactReader,
+    /// The pages of each group: regions by address, others with the most pages first.
+    pub pages: Vec<(GroupKeys, u64)>,
+}
+
 /// Counts pages by group. Runs of frames are a stream, not a group: see [`PhysicalRuns`](super::PhysicalRuns).
 pub struct Groups {
     by: Key,
@@ -447,21 +460,20 @@ impl Groups {
         *sum = sum.saturating_add(pages);
     }
 
-    /// What read the facts of the pages, and the groups by both keys: regions by address, others with the most pages
-    /// first.
-    pub fn finish(mut self) -> (FactReader, Vec<(GroupKeys, u64)>) {
+    /// What was counted.
+    pub fn finish(mut self) -> GroupCounts {
         if let Some((key, pages)) = self.last.take() {
             self.sum(key, pages);
         }
-        let mut groups: Vec<(GroupKeys, u64)> = self.pages.into_iter().collect();
-        groups.sort_by_key(|&((first, second), pages)| {
+        let mut pages: Vec<(GroupKeys, u64)> = self.pages.into_iter().collect();
+        pages.sort_by_key(|&((first, second), pages)| {
             let region = match first {
                 Group::Region(region) => Some(region),
                 _ => None,
             };
             (region, u64::MAX - pages, first, second)
         });
-        (self.reader, groups)
+        GroupCounts { by: self.by, and: self.and, reader: self.reader, pages }
     }
 }
 

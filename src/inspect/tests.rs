@@ -147,7 +147,7 @@ fn groups_add_up() {
         };
         let mut groups = Groups::new(by, reader);
         each(&target, need, |page, region| groups.add(page, region));
-        let groups = groups.finish().1.into_iter();
+        let groups = groups.finish().pages.into_iter();
         groups.map(|((group, _), pages)| (group, pages)).collect::<Vec<_>>()
     };
     let fact = |fact| Key::Page(PageField::Fact(fact));

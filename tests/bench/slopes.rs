@@ -115,5 +115,5 @@ fn by(target: &Target, whole: (u64, u64), fact: PageFact) {
     while let Some(chunk) = pages.next().expect("to the end") {
         chunk.pages().for_each(|page| groups.add(&page, chunk.region_index));
     }
-    black_box(groups.finish().1);
+    black_box(groups.finish().pages);
 }

@@ -3,7 +3,7 @@
 
 use super::World as Known;
 use crate::eval;
-use crate::inspect::{AddressSpace, Answer, FactReader, Group, Groups, Question, Selection};
+use crate::inspect::{AddressSpace, Answer, FactReader, Group, GroupCounts, Groups, Question, Selection};
 use crate::kernel::{Key, PageFact, PageField, PageFlags, State, ValueType};
 use crate::lang::{FilterExpression, FilterField, Span, Spanned};
 use crate::process::fake::{FILE, HUGE, PRESENT, World, region};
@@ -52,7 +52,7 @@ fn compare(name: &str, space: &AddressSpace, field: PageField) {
         chunk.pages().for_each(|page| groups.add(&page, chunk.region_index));
         kept += selection.matching_pages(chunk, &question).map(|page| page.pages).sum::<u64>();
     }
-    let (reader, groups) = groups.finish();
+    let GroupCounts { reader, pages: groups, .. } = groups.finish();
     let pages = |wanted: Answer| {
         let groups = groups.iter().filter(|((group, _), _)| *group == Group::Known(wanted));
         groups.map(|(_, pages)| pages).sum::<u64>()

@@ -1,14 +1,15 @@
 //! The facts that samples hold, for `watch` and `diff`: which changes can be asked for, by which facts changes can be
-//! grouped, and in which group a change is.
+//! grouped, and the names of the groups.
 
 use super::floor::Error;
+use super::named_pages::{PagesOfSymbols, name_among_symbols};
+use super::rows::name_of_region;
 use crate::eval;
-use crate::inspect::fact::{answer_of_change, changing_facts};
-use crate::inspect::{Answer, Evidence, FactReader};
+use crate::inspect::fact::changing_facts;
+use crate::inspect::{ChangedGroup, ChangesOfGroup, Evidence, FactReader, MOST_LATER_REGIONS, SymbolAt};
 use crate::kernel::{Key, PageFact, PageField};
 use crate::lang::parser::{Failed, Parsed, Tokens, word};
 use crate::lang::{FilterField, WrittenKey};
-use crate::report::PageFacts;
 
 /// The key that was written. Samples that read `held` have its value; `more` says how to make them read more.
 ///
@@ -52,14 +53,34 @@ pub(super) fn as_they_are(fact: PageFact) -> String {
     }
 }
 
-/// The group of a change of pages: by what they are after it. `None` for a change of a region.
-pub(super) fn group_of_change(field: PageField, after: Option<&PageFacts>) -> Option<Answer> {
-    answer_of_change(field, after?)
+/// Names the groups of changes by a key.
+pub(super) struct GroupNames<'a> {
+    pub by: Key,
+    pub reader: FactReader,
+    pub symbols: Option<PagesOfSymbols<'a>>,
 }
 
-/// The name of such a group.
-pub(super) fn name_of_group(reader: &FactReader, field: PageField, answer: Answer) -> String {
-    reader.shown(field, answer).0
+impl GroupNames<'_> {
+    /// Tells the numbers of the symbols that pages begin in.
+    pub fn symbol_at(&mut self) -> Option<SymbolAt<'_>> {
+        let symbols = self.symbols.as_mut()?;
+        Some(Box::new(|address| symbols.at(address)))
+    }
+
+    pub fn name(&self, of: &ChangesOfGroup) -> String {
+        match (self.by, &of.group) {
+            (Key::Page(field), ChangedGroup::Pages(answer)) => self.reader.shown(field, *answer).0,
+            (_, ChangedGroup::Symbol(symbol)) => {
+                self.symbols.as_ref().map_or_else(String::new, |symbols| symbols.name(*symbol))
+            }
+            (_, ChangedGroup::NoSymbol(region)) => name_among_symbols(region),
+            (_, ChangedGroup::Kind(kind)) => kind.words().to_owned(),
+            _ => match &of.region {
+                Some(region) => name_of_region(region),
+                None => format!("all regions after the first {MOST_LATER_REGIONS} new ones"),
+            },
+        }
+    }
 }
 
 #[cfg(test)]

@@ -38,20 +38,11 @@ impl<'a> PagesOfSymbols<'a> {
         name.cloned().unwrap_or_default()
     }
 
-    /// The pages in parts, each with the number of the symbol in which its pages begin.
+    /// The pages in parts, each with the number of the symbol in which its pages begin. Memory that can have no symbol,
+    /// and the inside of a symbol that is longer than a page, needs no look-up for each page.
     pub fn part(&mut self, pages: &Page) -> impl Iterator<Item = (Page, Option<u32>)> {
-        let parts = self.split(pages.address, pages.pages);
+        let parts = parts_by_symbol(self.size, pages.address, pages.pages, |address| self.at(address));
         parts.map(|(address, count, symbol)| (Page { address, pages: count, ..*pages }, symbol))
-    }
-
-    /// Neighbouring pages in parts, each with the number of the symbol in which its pages begin. Memory that can have
-    /// no symbol, and the inside of a symbol that is longer than a page, needs no look-up for each page.
-    pub fn split(
-        &mut self,
-        address: VirtualAddress,
-        pages: u64,
-    ) -> impl Iterator<Item = (VirtualAddress, u64, Option<u32>)> {
-        parts_by_symbol(self.size, address, pages, |address| self.at(address))
     }
 
     /// The number of the symbol at an address where a page begins, and how many pages begin in it from there on.

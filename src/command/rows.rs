@@ -1,13 +1,12 @@
-//! Rows of commands: which are shown (`limit`, `top`), the sweep over pages that makes them, with totals at its end
-//! however it ended, and groups (`by`).
+//! Rows of commands: which are shown (`limit`, `top`), the pulling of the questions that give them, the totals at their
+//! end however they ended, and groups (`by`).
 
 use super::floor::Error;
 use crate::eval;
 use crate::inspect::{
-    self, AddressSpace, Evidence, FactReader, Group, GroupCounts, KeptPages, Neighbours, Page, PageSums, Question,
-    RegionPages, RowSweep, Selection, StateSet, Step, Totals,
+    self, Evidence, FactReader, Group, GroupCounts, Neighbours, PageSums, RowSweep, Selection, StateSet, Step, Totals,
 };
-use crate::kernel::{AddressRange, Key, PageField, PageSize, Region, VirtualAddress};
+use crate::kernel::{Key, PageField, PageSize, Region, VirtualAddress};
 use crate::lang::{self, Which, WrittenKey};
 use crate::render::text::block::{DELETED, region_name};
 use crate::render::units::counted;
@@ -122,38 +121,6 @@ pub(super) fn say_undecided(undecided: &PagesByReason, what: &str, sink: &mut dy
     let rights = if reason.remedy().is_some() { "; see `help rights`" } else { "" };
     say_left_out(pages, what, &format!("{}{rights}", reason.cause()), sink)?;
     Ok(Undecided { pages, why: because("undecided", reason) })
-}
-
-/// The pages of a sweep, with their progress shown.
-pub(super) struct PageSweep(KeptPages);
-
-impl PageSweep {
-    /// The next pages; `None` after the last.
-    pub fn next<'s>(
-        &'s mut self,
-        sink: &mut dyn Sink,
-    ) -> Result<Option<RegionPages<'s, impl Iterator<Item = Page> + use<'s>>>, Error> {
-        if !self.0.advance()? {
-            return Ok(None);
-        }
-        let (done, total) = self.0.progress();
-        sink.progress(done, total, "pages")?;
-        Ok(self.0.pages())
-    }
-}
-
-/// Sweeps `spans`: `pull` takes the pages that it wants. Errors other than the sink's are passed on. A fact that is
-/// unknown of all pages is an error.
-pub(super) fn sweep(
-    space: &AddressSpace,
-    spans: &[AddressRange],
-    question: impl Into<Question>,
-    sink: &mut dyn Sink,
-    pull: impl FnOnce(&mut PageSweep, &mut dyn Sink) -> Result<(), Error>,
-) -> Result<SweepEnd, Error> {
-    let mut sweep = PageSweep(space.kept_pages(spans, question)?.within(sink.budget()));
-    let stopped = stop_of_sweep(pull(&mut sweep, sink), sink)?;
-    Ok(SweepEnd::of(sweep.0.finish(), stopped))
 }
 
 /// Pulls a question to its end: shows its progress in `what` (a plural noun), and gives `take` each answer. Returns why

@@ -44,7 +44,7 @@ pub struct KeptPages {
 }
 
 /// Pages of one region or hole.
-pub struct RegionPages<'s, Pages> {
+pub(super) struct RegionPages<'s, Pages> {
     /// The index of the region among [`AddressSpace::regions`].
     pub region: Option<usize>,
     /// The pages.
@@ -103,24 +103,16 @@ impl KeptPages {
         (self.done, self.total)
     }
 
-    /// The next pages; `None` after the last. Those that were not taken of the pages before are lost.
-    ///
-    /// # Errors
-    /// Those of [`Sweep::next`], and at the end, that a fact that the question asks is unknown of all pages.
-    pub fn next<'s>(&'s mut self) -> Result<Option<RegionPages<'s, impl Iterator<Item = Page> + use<'s>>>> {
-        Ok(if self.advance()? { self.pages() } else { None })
-    }
-
     /// The pages that [`advance`](Self::advance) came to.
-    pub(crate) fn pages<'s>(&'s mut self) -> Option<RegionPages<'s, impl Iterator<Item = Page> + use<'s>>> {
+    pub(super) fn pages<'s>(&'s mut self) -> Option<RegionPages<'s, impl Iterator<Item = Page> + use<'s>>> {
         self.place = None;
         let chunk = self.sweep.chunk()?;
         let pages = self.selection.matching_pages(chunk, &self.question);
         Some(RegionPages { region: chunk.region_index, pages, totals: &mut self.totals })
     }
 
-    /// Goes on to the next pages. False after the last.
-    pub(crate) fn advance(&mut self) -> Result<bool> {
+    /// Goes on to the next pages. False after the last. Those that were not taken of the pages before are lost.
+    pub(super) fn advance(&mut self) -> Result<bool> {
         self.end_chunk();
         let Some(chunk) = self.sweep.next()? else {
             self.selection.require_known()?;
@@ -144,7 +136,7 @@ impl KeptPages {
     /// has come; `None` after the last.
     ///
     /// # Errors
-    /// Those of [`Sweep::next`].
+    /// Those of [`Sweep::next`], and at the end, that a fact that the question asks is unknown of all pages.
     pub fn each(&mut self, mut take: impl FnMut(&Page, Option<usize>)) -> Result<Option<Step<()>>> {
         self.find_map(|page, region, totals| {
             totals.add(page);

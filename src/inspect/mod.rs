@@ -7,8 +7,9 @@
 //!
 //! All that takes long is pulled (pages, regions, frames, mappers, samples), ends when it is dropped, and takes no more
 //! than its [`Budget`](crate::budget::Budget). Larger questions are pulled step by step ([`Step`]): where bytes stand
-//! ([`find`]), what memory holds ([`examine`]), who has pinned pages ([`pins`]), who maps a frame ([`who`]), and what
-//! code is not as in its file (`patches`, with the feature `symbols`).
+//! ([`find`]), what memory holds ([`examine`]), who has pinned pages ([`pins`]), who maps a frame ([`who`]), what
+//! changed between two snapshots ([`Difference`]), and what code is not as in its file (`patches`, with the feature
+//! `symbols`).
 //!
 //! # Which facts answer which question
 //!
@@ -124,7 +125,7 @@ pub use frames::{FrameDetail, FrameRow, FrameSweep, cgroup_path, frame_detail, i
 #[doc(hidden)]
 pub use hidden_words::{offline_frames, why_hidden};
 pub use holders::{FrameHolders, Pins};
-pub use kept::{KeptPages, PageSums, RegionPages, RowSweep, Step};
+pub use kept::{KeptPages, PageSums, RowSweep, Step};
 pub use kept_regions::{KeptRegions, RegionQuestion, RegionSums};
 #[cfg(feature = "cli")]
 pub(crate) use kernel_record::kernel_record;
@@ -151,8 +152,8 @@ pub(crate) use states::HiddenEntry;
 pub use states::{StateSet, Uncertainty};
 pub use stats::{RegionStats, RegionSweep};
 pub use sweep::{Chunk, ChunkPages, Selection, Sweep};
-#[doc(hidden)]
-pub use watch::RegionGroups;
 pub use watch::{
-    Change, Look, NumberSet, OpenSnapshot, PageRelation, SharedPages, Snapshot, SnapshotProgress, Survival, Watcher,
+    Change, ChangeCounts, ChangeGroups, ChangedGroup, ChangesOfGroup, Difference, FoundChanges, Look,
+    MOST_LATER_REGIONS, NumberSet, OpenSnapshot, PageRelation, SharedPages, Snapshot, SnapshotProgress, Survival,
+    Watcher,
 };

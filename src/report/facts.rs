@@ -175,6 +175,9 @@ impl NetEffect {
             u64::try_from(bytes).unwrap_or(u64::MAX)
         };
         let NetEffect { came, went, swap_came, swap_went } = self;
+        if pages == all {
+            return self;
+        }
         NetEffect { came: part(came), went: part(went), swap_came: part(swap_came), swap_went: part(swap_went) }
     }
 }

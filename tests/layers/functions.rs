@@ -15,9 +15,6 @@ const LONGEST_IN_SHORT_ROOMS: usize = 60;
 /// The most arguments of a function in these, without `self`.
 const MOST_ARGUMENTS: usize = 5;
 
-/// Functions that are still more than that. Who shortens one takes it out.
-const STILL_MORE: [&str; 1] = ["command/diff/mod.rs: `run` has"];
-
 /// Functions that are too long or take too much. Code of tests does not count.
 pub(super) fn faults(source: &Source) -> Vec<String> {
     if source.is_of_tests() {
@@ -37,13 +34,6 @@ pub(super) fn faults(source: &Source) -> Vec<String> {
         arguments(&source.tokens(), &mut counts);
         for (name, count) in counts.into_iter().filter(|(_, count)| *count > MOST_ARGUMENTS) {
             faults.push(format!("{path}: `{name}` takes {count} arguments, more than {MOST_ARGUMENTS}"));
-        }
-    }
-    for known in STILL_MORE.iter().filter(|known| known.starts_with(&format!("{path}:"))) {
-        let before = faults.len();
-        faults.retain(|fault| !fault.starts_with(known));
-        if faults.len() == before && is_short {
-            faults.push(format!("{known} no more than it may: take it out of the list"));
         }
     }
     faults

@@ -3,34 +3,34 @@
 mod records;
 
 use super::capture;
-use super::change_groups::{group_of_change, key_of_changes, name_of_group};
+use super::change_groups::{GroupNames, key_of_changes};
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
-use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
-use super::rows::{self, RowLimit, name_of_region, say_undecided};
+use super::named_pages::{PagesOfSymbols, names_in};
+use super::rows::{self, RowLimit, say_undecided};
 use super::snapshot::{self, SnapshotPart, or_say, seconds, snapshot_called};
-use super::translate::brief;
 use super::unobserved::{note_forks, unobservable};
-use super::watch::{detail, tally, with_average_mark};
-use crate::eval::{self, CommonSpans, Origin, Spans};
-use crate::inspect::{self, AddressSpace, Change, Evidence, FactReader, Question, RegionGroups};
-use crate::kernel::{AddressRange, Key, Name, PageSize, Region};
+use super::watch::{detail, symbols_at_ends};
+use crate::eval::{self, CommonSpans};
+use crate::inspect::{
+    self, AddressSpace, Change, ChangeCounts, ChangesOfGroup, Difference, Evidence, FactReader, Filter, FoundChanges,
+};
+use crate::kernel::{AddressRange, Key};
 use crate::lang::parser::{
     Parsed, Tokens, after, clause, cut_to, filter, key, later, range, snapshot_file, snapshot_name,
 };
 use crate::lang::{self, FilterExpression, KeyFacts, PageField, Range, Spanned, TakenKeys, WrittenKey, display};
-use nom::Parser;
-use nom::combinator::{map, opt};
-use std::fmt::{self, Formatter};
-
 use crate::process::Target;
 use crate::render::units::count;
 use crate::render::{Record, Sink};
-use crate::report::{Blind, EventKind, NetEffect, Numbers, Shape, Stopped};
-use crate::state::NamedSnapshot;
-use crate::symbol;
+use crate::report::{Blind, EventKind, Numbers, Shape, Stopped};
+use crate::state::{DebugState, NamedSnapshot};
+use crate::symbol::TargetSymbols;
+use nom::Parser;
+use nom::combinator::{map, opt};
 use records::{ChangeGroup, ChangeRow, DiffSummary};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt::{self, Formatter};
 
 /// `diff [A | from FILE] [B] [in RANGE] [where FILTER] [by KEY] [top N | limit N]`
 #[derive(Debug)]
@@ -146,96 +146,139 @@ copied page is shown as moved: it was not shared before.",
             Some(_) => None,
             None => Some(present(context, self, read.as_ref())?),
         };
-        let state = &*context.state;
-        let from = read.as_ref().map_or_else(|| earlier(state, self), Ok)?;
-        let to = match (&now, &self.to) {
-            (Some(now), _) => now,
-            (None, Some(name)) => snapshot_called(state, name)?,
-            (None, None) => return Err(no_snapshot()),
-        };
-        for one in [from, to] {
-            one.refuse_other(&target)?;
-        }
+        let (state, sink) = (&*context.state, &mut *context.sink);
+        let sides = Sides::find(self, state, read.as_ref(), now.as_ref())?;
+        let Sides { from, to } = sides;
+        sides.refuse_other(&target)?;
         let space = AddressSpace::within(&target, from.snapshot.spans())?;
-        let shared = from.snapshot.extra() & to.snapshot.extra();
-        let by = self.by.as_ref().map(|by| key_of_changes(by, shared, snapshot::how_to_keep)).transpose()?;
-        let range = self.range.as_ref();
-        let asked_for = range.map(|range| snapshot::spans(range, state)).transpose()?;
+        let by = self.by.as_ref().map(|by| key_of_changes(by, sides.extra(), snapshot::how_to_keep)).transpose()?;
+        let asked_for = self.range.as_ref().map(|range| snapshot::spans(range, state)).transpose()?;
         let CommonSpans { ranges, is_part } = from.compared(to, asked_for.as_ref())?;
         if is_part {
-            say_partly_compared(context.sink)?;
+            sink.note("only the part that both snapshots cover was compared")?;
         }
-        let mut within = ranges;
-        let compared = within.clone();
-        if let Some(filter) = &self.filter {
-            if now.is_none() {
-                let error = eval::Error::new(filter.at, "`where` tests pages as they are now");
-                return Err(error.hint("compare with the present: `diff A where FILTER`").into());
-            }
-            let ranges = within.unwrap_or_else(|| to.snapshot.spans().to_vec());
-            let filter = eval::page_filter(filter, &space, state)?;
-            let matching = matching_ranges(&space, &ranges, &filter, context.sink);
-            if let Err(Error::Stopped(Stopped::Interrupted)) = matching {
-                context.sink.note(NOTHING_COMPARED)?;
-            }
-            within = Some(matching?);
-        }
-        let names = names_in(&space, &state.symbols);
-        let page = space.page();
-        let mut regions = RegionGroups::default();
-        regions.see(from.snapshot.regions());
-        regions.see(to.snapshot.regions());
-        let mut difference = Difference { page, target: &target, names, regions, rows: Vec::new() };
-        from.snapshot.changes(&to.snapshot, within.as_deref(), &space).for_each(|change| difference.add(change));
-        let Difference { mut rows, names, regions, .. } = difference;
-        rows.sort_by_key(|row| row.record.start);
-        if rows.is_empty() && self.filter.is_some() {
-            let others = from.snapshot.changes(&to.snapshot, compared.as_deref(), &space);
-            say_filtered(others.map(|change| change.pages).sum(), context.sink)?;
-        }
-        let changes = totals(&rows);
-        let perhaps_copied =
-            |kind| matches!(kind, EventKind::Moved | EventKind::ChangedNode | EventKind::CopiedOnWrite);
-        if changes.iter().any(|(kind, _)| perhaps_copied(*kind)) && !target.machine.is_captured() {
-            let within = from.time.min(to.time).elapsed().unwrap_or_default();
-            note_forks(&target, within, "the two states", context.sink)?;
-        }
-        let flags_changed = changes.iter().any(|(kind, _)| *kind == EventKind::FlagsChanged);
-        if flags_changed && [from, to].iter().any(|one| one.snapshot.has_contents()) {
-            context.sink.note(FLAGS_OF_READING)?;
-        }
-        let mut blind = unobservable(&space, from.snapshot.spans(), shared);
-        blind.extend(hidden_writes(from, to, compared.as_deref(), no_contents));
-        let seconds = seconds(to.time) - seconds(from.time);
-        if seconds < 0.0 {
-            context.sink.note(format!("'{}' is the later one: changes are shown backwards", from.name))?;
-        }
-        let is_whole = from.is_of_file || to.is_of_file;
-        let mut effect = NetEffect::default();
-        rows.iter().for_each(|row| effect += row.effect);
-        let summary = DiffSummary {
-            from: from.name.clone(),
-            to: to.name.clone(),
-            seconds: if is_whole { seconds.round() } else { seconds },
-            changes,
-            effect,
-            cut: 0,
-            uncompared: to.snapshot.uncompared(&from.snapshot),
-            blind,
+        let filter = self.filter.as_ref().map(|filter| self.page_filter(filter, &space, state)).transpose()?;
+        let symbols = || PagesOfSymbols::new(names_in(&space, &state.symbols), space.page());
+        let reader = || FactReader::of_pages(&space);
+        let mut names = by.map(|by| GroupNames { by, reader: reader(), symbols: Some(symbols()) });
+        let difference = Difference::new(&space, &from.snapshot, &to.snapshot);
+        let difference = difference.only(ranges.as_deref()).matching(filter.as_ref());
+        let difference = match &mut names {
+            Some(names) => difference.by(names.by, names.symbol_at()),
+            None => difference,
         };
-        match by {
-            None => {
-                let rows = rows.into_iter().map(|row| row.record).collect();
-                show(summary, rows, cut, |row: &ChangeRow| row.pages, context.sink)?
-            }
-            Some(by) => {
-                let symbols = PagesOfSymbols::new(names, page);
-                let reader = FactReader::of_pages(&space);
-                let groups = groups(by, &rows, symbols, &regions, &reader);
-                show(summary, groups, cut, net, context.sink)?
+        let found = compared(difference, sink)?;
+        sides.say_of_kinds(&found.counts.kinds, &target, sink)?;
+        let mut blind = unobservable(&space, from.snapshot.spans(), sides.extra());
+        blind.extend(hidden_writes(from, to, ranges.as_deref(), no_contents));
+        let summary = DiffSummary { blind, ..sides.summary(&found.counts, sink)? };
+        match (found.groups, names) {
+            (Some(groups), Some(names)) => show(summary, group_rows(groups, &names), cut, net, sink)?,
+            _ => {
+                let names = names_in(&space, &state.symbols);
+                let rows = found.changes.into_iter().map(|change| row(change, &names, &space));
+                show(summary, rows.collect(), cut, |row| row.pages, sink)?
             }
         }
         Ok(Flow::Done)
+    }
+}
+
+impl Diff {
+    /// A filter tests pages as they are now.
+    fn page_filter(
+        &self,
+        filter: &Spanned<FilterExpression<PageField>>,
+        space: &AddressSpace,
+        state: &DebugState,
+    ) -> Result<Filter, Error> {
+        if self.to.is_some() {
+            let error = eval::Error::new(filter.at, "`where` tests pages as they are now");
+            return Err(error.hint("compare with the present: `diff A where FILTER`").into());
+        }
+        Ok(eval::page_filter(filter, space, state)?)
+    }
+}
+
+/// What changed. Notes what a filter leaves out.
+fn compared(difference: Difference, sink: &mut dyn Sink) -> Result<FoundChanges, Error> {
+    let mut difference = difference.within(sink.budget());
+    if let Some(stopped) = rows::pull(sink, "pages", || difference.next(), |(), _| Ok(()))? {
+        if stopped == Stopped::Interrupted {
+            sink.note(NOTHING_COMPARED)?;
+        }
+        return Err(stopped.into());
+    }
+    let found = difference.finish()?;
+    say_undecided(&found.undecided, "page", sink)?;
+    say_filtered(found.left_out, sink)?;
+    Ok(found)
+}
+
+/// The two states that are compared.
+#[derive(Clone, Copy)]
+struct Sides<'a> {
+    from: &'a NamedSnapshot,
+    to: &'a NamedSnapshot,
+}
+
+impl<'a> Sides<'a> {
+    /// Those that were asked for, where they are neither the one of a file nor the present.
+    fn find(
+        asked: &Diff,
+        state: &'a DebugState,
+        read: Option<&'a NamedSnapshot>,
+        now: Option<&'a NamedSnapshot>,
+    ) -> Result<Self, Error> {
+        let from = read.map_or_else(|| earlier(state, asked), Ok)?;
+        match (now, &asked.to) {
+            (Some(to), _) => Ok(Sides { from, to }),
+            (None, Some(name)) => Ok(Sides { from, to: snapshot_called(state, name)? }),
+            (None, None) => Err(no_snapshot()),
+        }
+    }
+
+    fn refuse_other(self, target: &Target) -> Result<(), Error> {
+        self.from.refuse_other(target)?;
+        Ok(self.to.refuse_other(target)?)
+    }
+
+    /// What both keep beside the entries.
+    fn extra(self) -> Evidence {
+        self.from.snapshot.extra() & self.to.snapshot.extra()
+    }
+
+    /// Says why changes of these kinds may be others than they seem.
+    fn say_of_kinds(self, kinds: &BTreeMap<EventKind, u64>, target: &Target, sink: &mut dyn Sink) -> Result<(), Error> {
+        let perhaps_copied = [EventKind::Moved, EventKind::ChangedNode, EventKind::CopiedOnWrite];
+        if perhaps_copied.iter().any(|kind| kinds.contains_key(kind)) && !target.machine.is_captured() {
+            let within = self.from.time.min(self.to.time).elapsed().unwrap_or_default();
+            note_forks(target, within, "the two states", sink)?;
+        }
+        let has_contents = [self.from, self.to].iter().any(|one| one.snapshot.has_contents());
+        if kinds.contains_key(&EventKind::FlagsChanged) && has_contents {
+            sink.note(FLAGS_OF_READING)?;
+        }
+        Ok(())
+    }
+
+    fn summary(self, counts: &ChangeCounts, sink: &mut dyn Sink) -> Result<DiffSummary, Error> {
+        let Sides { from, to } = self;
+        let seconds = seconds(to.time) - seconds(from.time);
+        if seconds < 0.0 {
+            sink.note(format!("'{}' is the later one: changes are shown backwards", from.name))?;
+        }
+        let is_whole = from.is_of_file || to.is_of_file;
+        Ok(DiffSummary {
+            from: from.name.clone(),
+            to: to.name.clone(),
+            seconds: if is_whole { seconds.round() } else { seconds },
+            changes: Numbers(counts.kinds.clone().into_iter().collect()),
+            effect: counts.effect,
+            cut: 0,
+            uncompared: to.snapshot.uncompared(&from.snapshot),
+            blind: Vec::new(),
+        })
     }
 }
 
@@ -264,10 +307,6 @@ fn hidden_writes(
     Some(Blind { kind: EventKind::Written, reason })
 }
 
-fn say_partly_compared(sink: &mut dyn Sink) -> Result<(), Stopped> {
-    sink.note("only the part that both snapshots cover was compared")
-}
-
 fn say_filtered(pages: u64, sink: &mut dyn Sink) -> Result<(), Stopped> {
     let message = match pages {
         0 => return Ok(()),
@@ -278,7 +317,7 @@ fn say_filtered(pages: u64, sink: &mut dyn Sink) -> Result<(), Stopped> {
 }
 
 /// The earlier snapshot.
-fn earlier<'a>(state: &'a crate::state::DebugState, asked: &Diff) -> Result<&'a NamedSnapshot, Error> {
+fn earlier<'a>(state: &'a DebugState, asked: &Diff) -> Result<&'a NamedSnapshot, Error> {
     match &asked.from {
         Some(name) => snapshot_called(state, name),
         None => state.snapshots.iter().next_back().ok_or_else(no_snapshot),
@@ -335,82 +374,42 @@ fn present(context: &mut Context, asked: &Diff, read: Option<&NamedSnapshot>) ->
     or_say(now, NOTHING_COMPARED, sink)
 }
 
-/// The pages of `ranges` that the filter keeps, as ranges in order.
-fn matching_ranges(
-    space: &AddressSpace,
-    ranges: &[AddressRange],
-    filter: &inspect::Filter,
-    sink: &mut dyn Sink,
-) -> Result<Vec<AddressRange>, Error> {
-    let mut found = Vec::new();
-    let question = Question::of_kept(filter, Evidence::empty());
-    let ended = rows::sweep(space, ranges, question, sink, |sweep, sink| {
-        while let Some(kept) = sweep.next(sink)? {
-            found.extend(kept.pages.filter_map(|page| page.range(space.page())));
-        }
-        Ok(())
-    })?;
-    if let Some(stopped) = ended.stopped {
-        return Err(stopped.into());
-    }
-    say_undecided(&ended.selection.undecided, "page", sink)?;
-    let spans = Spans::new(found, Origin::Written);
-    Ok(spans.map_or(Vec::new(), |spans| spans.ranges().to_vec()))
-}
-
-/// A row, and what it adds to the totals.
-struct RowWithEffect {
-    record: ChangeRow,
-    effect: NetEffect,
-    /// The number of its region among the groups.
-    group: Option<usize>,
-}
-
-/// Collects the rows of a diff.
-struct Difference<'a> {
-    page: PageSize,
-    target: &'a Target,
-    names: symbol::TargetSymbols<'a>,
-    regions: RegionGroups,
-    rows: Vec<RowWithEffect>,
-}
-
-impl Difference<'_> {
-    fn add(&mut self, change: Change) {
-        let Some(start) = change.address else {
-            return;
-        };
-        let end = match change.range {
-            Some(range) => range.end(),
-            None => start.checked_add(change.pages << self.page.shift()).unwrap_or(start),
-        };
-        let symbol = |address| brief(&self.names, address).filter(|_| change.range.is_none());
-        let (symbol, last_symbol) = (symbol(start), end.checked_sub(1).and_then(symbol));
-        let group = change.region.as_ref().and_then(|region| self.regions.number(region));
-        let effect = change.effect;
-        let record = ChangeRow {
-            change: change.kind,
-            start,
-            end,
-            pages: change.pages,
-            detail: detail(&change, self.target),
-            before: change.before.map(|facts| with_average_mark(facts, self.target)),
-            after: change.after.map(|facts| with_average_mark(facts, self.target)),
-            region: change.region.map(|region: Region| region.name),
-            symbol,
-            last_symbol,
-        };
-        self.rows.push(RowWithEffect { record, effect, group });
+fn row(change: Change, names: &TargetSymbols, space: &AddressSpace) -> ChangeRow {
+    let [symbol, last_symbol] = symbols_at_ends(&change, names, space.page());
+    let addresses = change.addresses(space.page());
+    ChangeRow {
+        change: change.kind,
+        start: addresses.map(AddressRange::start).unwrap_or_default(),
+        end: addresses.map(AddressRange::end).unwrap_or_default(),
+        pages: change.pages,
+        detail: detail(&change, space.target()),
+        before: change.before,
+        after: change.after,
+        region: change.region.map(|region| region.name),
+        symbol,
+        last_symbol,
     }
 }
 
-/// The number of pages of each kind of change, and of region changes. Pages that went with their region count as gone.
-fn totals(rows: &[RowWithEffect]) -> Numbers<EventKind> {
-    let mut totals: BTreeMap<EventKind, u64> = BTreeMap::new();
-    for RowWithEffect { record: row, .. } in rows {
-        tally(&mut totals, row.change, row.pages);
-    }
-    Numbers(totals.into_iter().collect())
+/// The rows of the groups, the largest net effect first.
+fn group_rows(groups: Vec<ChangesOfGroup>, names: &GroupNames) -> Vec<ChangeGroup> {
+    let groups = ChangesOfGroup::named(groups, |of| names.name(of)).into_iter();
+    let rows = groups.map(|(key, of)| ChangeGroup {
+        by: names.by.to_string(),
+        key,
+        region: of.region.map(|region| region.name),
+        pages: of.counts.pages,
+        regions: of.counts.regions(),
+        changes: Numbers(of.counts.kinds.into_iter().collect()),
+        effect: of.counts.effect,
+    });
+    let mut rows: Vec<ChangeGroup> = rows.collect();
+    rows.sort_by_key(|row| Reverse((net(row), row.effect.swap_came.abs_diff(row.effect.swap_went), row.pages)));
+    rows
+}
+
+fn net(group: &ChangeGroup) -> u64 {
+    group.effect.came.abs_diff(group.effect.went)
 }
 
 /// Emits the totals, and then the rows or groups within the cut.
@@ -424,69 +423,4 @@ fn show<T: Record>(
     summary.cut = rows::keep_shown(&mut rows, cut, size) as u64;
     sink.emit(&summary)?;
     rows.iter().try_for_each(|row| sink.emit(row))
-}
-
-/// Groups of rows, the largest net effect first. By symbol, a row is split between the symbols that its pages begin in.
-fn groups(
-    by: Key,
-    rows: &[RowWithEffect],
-    mut symbols: PagesOfSymbols,
-    regions: &RegionGroups,
-    reader: &FactReader,
-) -> Vec<ChangeGroup> {
-    let mut groups: BTreeMap<String, (ChangeGroup, BTreeMap<EventKind, u64>)> = BTreeMap::new();
-    let mut add = |key: String, row: &RowWithEffect, pages: u64| {
-        let (group, changes) = groups.entry(key).or_insert_with_key(|key| {
-            let group = ChangeGroup {
-                by: by.to_string(),
-                key: key.clone(),
-                region: row.record.region.clone().filter(|_| by == Key::Region),
-                pages: 0,
-                regions: 0,
-                changes: Numbers(Vec::new()),
-                effect: NetEffect::default(),
-            };
-            (group, BTreeMap::new())
-        });
-        tally(changes, row.record.change, pages);
-        group.pages += pages;
-        group.regions += u64::from(!row.record.change.is_of_pages());
-        group.effect += row.effect.part(pages, row.record.pages);
-    };
-    for whole in rows {
-        let row = &whole.record;
-        let region = || name_among_symbols(row.region.as_ref().unwrap_or(&Name::default()));
-        match by {
-            Key::Page(field) => {
-                let answer = group_of_change(field, row.after.as_ref());
-                let name = answer.map(|answer| name_of_group(reader, field, answer));
-                add(name.unwrap_or_else(|| row.change.words().to_owned()), whole, row.pages);
-            }
-            Key::Symbol if row.change.is_of_pages() => {
-                let parts: Vec<_> = symbols.split(row.start, row.pages).collect();
-                for (_, pages, symbol) in parts {
-                    let key = symbol.map_or_else(region, |symbol| symbols.name(symbol));
-                    add(key, whole, pages);
-                }
-            }
-            Key::Symbol => add(region(), whole, row.pages),
-            Key::Region => {
-                let region = whole.group.and_then(|number| regions.region(number));
-                add(region.map_or_else(String::new, name_of_region), whole, row.pages);
-            }
-            _ => add(row.change.words().to_owned(), whole, row.pages),
-        }
-    }
-    let groups = groups.into_values();
-    let groups =
-        groups.map(|(group, changes)| ChangeGroup { changes: Numbers(changes.into_iter().collect()), ..group });
-    let mut groups: Vec<ChangeGroup> = groups.collect();
-    groups.sort_by_key(|group| {
-        Reverse((net(group), group.effect.swap_came.abs_diff(group.effect.swap_went), group.pages))
-    });
-    groups
-}
-
-fn net(group: &ChangeGroup) -> u64 {
-    group.effect.came.abs_diff(group.effect.went)
 }

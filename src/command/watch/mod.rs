@@ -3,7 +3,7 @@
 mod groups;
 pub(super) mod records;
 
-use super::change_groups::changing_fact;
+use super::change_groups::{GroupNames, changing_fact};
 use super::floor::{About, Command, CommandName, Context, Error, Group, Nature, Outcome, example};
 use super::pointers::note_value;
 use super::region::unmapped;
@@ -16,8 +16,10 @@ use super::unobserved::{copies_elsewhere, note_forks, unobservable, writes_in_pl
 use super::until::{self, Quantifier, Until};
 use crate::eval::{self, Spans, Value, current_ranges};
 use crate::inspect::fact::changing_facts;
-use crate::inspect::{AddressSpace, Change, Evidence, FactReader, Question, Selection, Survival, Watcher, is_average};
-use crate::kernel::PageFact;
+use crate::inspect::{
+    AddressSpace, Change, ChangeCounts, ChangeGroups, Evidence, FactReader, Question, Selection, Survival, Watcher,
+};
+use crate::kernel::{PageFact, PageSize};
 use crate::lang::parser::{
     self, Parsed, Tokens, after, clause, each_once, hint_at_missing_with_of, key, time, watched, word,
 };
@@ -26,12 +28,11 @@ use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
-use crate::report::{EventKind, NetEffect, Numbers, PageFacts, Shape, SymbolBrief};
+use crate::report::{EventKind, Numbers, Shape, SymbolBrief};
 use crate::state::DebugState;
-pub(super) use groups::tally;
-use groups::{KEYS, Sums};
+use crate::symbol::TargetSymbols;
+use groups::KEYS;
 use records::{Event, WatchStart, WatchSummary};
-use std::collections::BTreeMap;
 use std::fmt::{self, Formatter};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -191,8 +192,9 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             state: context.state,
             spans: &spans,
             until: self.until.as_ref(),
-            tally: EventTally::until(count),
-            sums: by.map(|by| Sums::new(by, FactReader::of_pages(&space))),
+            counts: ChangeCounts::default(),
+            left: count.unwrap_or(u64::MAX),
+            groups: by.map(|by| ChangeGroups::new(by, space.page())),
             samples: 0,
             schedule,
             has_said_undecided: false,
@@ -204,7 +206,8 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             watcher = watcher.within(ranges);
         }
         let ended = watch.follow(context.sink, watcher, duration)?;
-        watch.close(began, ended, hides_writes, context.sink)?;
+        let names = by.map(|by| GroupNames { by, reader: FactReader::of_pages(&space), symbols: None });
+        watch.close(began, ended, hides_writes, names, context.sink)?;
         ended.outcome(self.until.is_some())
     }
 }
@@ -260,41 +263,16 @@ fn refuse_unmapped(
     }
 }
 
-/// Counts events, up to the number asked for.
-struct EventTally {
-    rest: u64,
-    events: BTreeMap<EventKind, u64>,
-    rows: BTreeMap<EventKind, u64>,
-    effect: NetEffect,
-}
-
-impl EventTally {
-    fn until(count: Option<u64>) -> Self {
-        EventTally {
-            rest: count.unwrap_or(u64::MAX),
-            events: BTreeMap::new(),
-            rows: BTreeMap::new(),
-            effect: NetEffect::default(),
-        }
-    }
-
-    /// Counts a row.
-    fn add(&mut self, change: &Change) {
-        let number = tally(&mut self.events, change.kind, change.pages);
-        *self.rows.entry(change.kind).or_default() += 1;
-        self.rest = self.rest.saturating_sub(number);
-        self.effect += change.effect;
-    }
-}
-
 struct WatchRun<'a> {
     target: &'a Target,
     state: &'a DebugState,
     spans: &'a Spans,
     until: Option<&'a Until>,
-    tally: EventTally,
+    counts: ChangeCounts,
+    /// How much may still be counted.
+    left: u64,
     /// Where changes add up instead of being shown.
-    sums: Option<Sums>,
+    groups: Option<ChangeGroups<'a>>,
     samples: u64,
     schedule: Schedule,
     /// Whether the note was shown that `until` cannot be evaluated for some pages.
@@ -316,10 +294,10 @@ impl WatchRun<'_> {
             let sampled = self.sample(sink, &mut watcher);
             self.samples += 1;
             match sampled {
-                Ok(Survival::Alive) if self.tally.rest == 0 => return Ok(SamplesEnd::Count),
+                Ok(Survival::Alive) if self.left == 0 => return Ok(SamplesEnd::Count),
                 Ok(Survival::Alive) => {}
                 Ok(Survival::Exited) => return Ok(SamplesEnd::Exited),
-                Err(Error::Stopped(_)) if self.tally.rest == 0 => return Ok(SamplesEnd::Count),
+                Err(Error::Stopped(_)) if self.left == 0 => return Ok(SamplesEnd::Count),
                 Err(error) => return SamplesEnd::of_error(error, sink),
             }
             match self.is_reached(sink) {
@@ -340,11 +318,18 @@ impl WatchRun<'_> {
     }
 
     /// Shows the sums of all samples since `began`.
-    fn close(self, began: Instant, ended: SamplesEnd, hides_writes: bool, sink: &mut dyn Sink) -> Result<(), Error> {
-        for group in self.sums.into_iter().flat_map(Sums::finish) {
-            sink.emit(&group)?;
+    fn close(
+        self,
+        began: Instant,
+        ended: SamplesEnd,
+        hides_writes: bool,
+        names: Option<GroupNames<'_>>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        for (groups, names) in self.groups.into_iter().zip(&names) {
+            groups::rows(groups.finish(), names).try_for_each(|row| sink.emit(&row))?;
         }
-        let perhaps_copied = |kind| self.tally.events.contains_key(kind);
+        let perhaps_copied = |kind| self.counts.kinds.contains_key(kind);
         if [EventKind::Moved, EventKind::ChangedNode, EventKind::CopiedOnWrite].iter().any(perhaps_copied) {
             note_forks(self.target, began.elapsed(), "two samples", sink)?;
         }
@@ -352,9 +337,9 @@ impl WatchRun<'_> {
             samples: self.samples,
             missed: self.schedule.missed,
             seconds: began.elapsed().as_secs_f64(),
-            events: Numbers(self.tally.events.into_iter().collect()),
-            rows: Numbers(self.tally.rows.into_iter().collect()),
-            effect: self.tally.effect,
+            events: Numbers(self.counts.kinds.into_iter().collect()),
+            rows: Numbers(self.counts.rows.into_iter().collect()),
+            effect: self.counts.effect,
             ended: ended.word(),
             hides_writes,
         })?;
@@ -376,8 +361,8 @@ impl WatchRun<'_> {
             let ranges = current_ranges(self.spans, &space, symbols, target);
             if let Some(timeline) = &mut self.timeline {
                 timeline.begin(&space, &ranges);
-            } else if let Some(sums) = &mut self.sums {
-                sums.see(&space);
+            } else if let Some(groups) = &mut self.groups {
+                groups.see(space.maps());
             }
             look.sample(ranges);
             while let Some(chunk) = look.next()? {
@@ -387,25 +372,21 @@ impl WatchRun<'_> {
             }
         }
         for change in look.changes() {
-            self.tally.add(&change);
+            self.left = self.left.saturating_sub(self.counts.add(&change));
             if let Some(timeline) = &mut self.timeline {
                 timeline.change(&change);
                 continue;
             }
-            if let (Some(sums), EventKind::Executed) = (&mut self.sums, change.kind) {
-                sums.forget();
+            if let Some(groups) = &mut self.groups {
+                groups.add(&change, self.samples);
             }
-            if let (Some(sums), Some(region)) = (&mut self.sums, &change.region) {
-                let after = change.after.clone().map(|facts| with_average_mark(facts, target));
-                sums.add(region, &Change { after, ..change.clone() }, self.samples);
+            if self.groups.is_some() && change.region.is_some() {
                 sink.check()?;
             } else {
-                let first = change.address.filter(|_| change.kind.is_of_pages());
-                let last = first.and_then(|address| address.checked_add((change.pages << page.shift()) - 1));
-                let ends = [first, last].map(|end| brief(&names, end?));
+                let ends = symbols_at_ends(&change, &names, page);
                 sink.emit(&event(time, change, ends, target))?;
             }
-            if self.tally.rest == 0 {
+            if self.left == 0 {
                 return Ok(Survival::Alive);
             }
         }
@@ -466,12 +447,10 @@ impl WatchRun<'_> {
     }
 }
 
-/// With the mark of map counts that are averages.
-pub(super) fn with_average_mark(facts: PageFacts, target: &Target) -> PageFacts {
-    PageFacts {
-        map_count_average: is_average(&target.machine, facts.flags.map(|flags| flags.0), facts.map_count),
-        ..facts
-    }
+/// The symbols at the first and the last byte of the pages.
+pub(super) fn symbols_at_ends(change: &Change, names: &TargetSymbols, size: PageSize) -> [Option<SymbolBrief>; 2] {
+    let pages = change.addresses(size).filter(|_| change.kind.is_of_pages());
+    [pages.map(|pages| pages.start()), pages.and_then(|pages| pages.end().checked_sub(1))].map(|end| brief(names, end?))
 }
 
 fn event(time: f64, change: Change, [symbol, last_symbol]: [Option<SymbolBrief>; 2], target: &Target) -> Event {
@@ -481,8 +460,8 @@ fn event(time: f64, change: Change, [symbol, last_symbol]: [Option<SymbolBrief>;
         address: change.address,
         pages: change.pages,
         kind: change.kind,
-        before: change.before.map(|facts| with_average_mark(facts, target)),
-        after: change.after.map(|facts| with_average_mark(facts, target)),
+        before: change.before,
+        after: change.after,
         region: change.region.map(|region| region.name),
         symbol,
         last_symbol,
@@ -515,31 +494,5 @@ pub(super) fn detail(change: &Change, target: &Target) -> Option<String> {
             Some(format!("{} {}", region.range, region.permissions))
         }
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernel::VirtualAddress;
-
-    #[test]
-    fn pages_are_counted_and_the_row_that_reaches_the_number_ends_it() {
-        let change =
-            |kind, pages| Change { address: Some(VirtualAddress::new(0x1000)), pages, ..Change::of_process(kind) };
-        let mut tally = EventTally::until(Some(5));
-        tally.add(&change(EventKind::SwappedIn, 3));
-        tally.add(&change(EventKind::RegionGrew, 0));
-        assert_eq!(tally.rest, 1);
-        // A region counts once, and so do the pages that went with it, each.
-        tally.add(&change(EventKind::RegionWent, 0));
-        assert_eq!(tally.rest, 0);
-        tally.add(&change(EventKind::RegionShrank, 9));
-        assert_eq!(tally.events[&EventKind::Went], 9);
-        assert_eq!((tally.events[&EventKind::RegionWent], tally.events[&EventKind::RegionShrank]), (1, 1));
-        tally.add(&change(EventKind::SwappedIn, 4));
-        assert_eq!(tally.events[&EventKind::SwappedIn], 7);
-        assert_eq!(tally.events[&EventKind::RegionGrew], 1);
-        assert_eq!(tally.rows[&EventKind::SwappedIn], 2);
     }
 }

@@ -1,6 +1,8 @@
 //! Changes between two samples of the same addresses. A sample costs the reads of what is populated and a comparison of
 //! raw words; words that are the same are not decoded.
 
+mod difference;
+mod groups;
 mod numbers;
 mod pages;
 mod regions;
@@ -10,7 +12,9 @@ mod tests;
 mod watcher;
 mod words;
 
+pub use difference::{Difference, FoundChanges};
+pub use groups::{ChangeCounts, ChangeGroups, ChangedGroup, ChangesOfGroup, MOST_LATER_REGIONS};
 pub use numbers::NumberSet;
-pub use regions::{Change, RegionGroups};
+pub use regions::Change;
 pub use snapshot::{OpenSnapshot, PageRelation, SharedPages, Snapshot, SnapshotProgress};
 pub use watcher::{Look, Survival, Watcher};

@@ -5,6 +5,7 @@ use super::words::{SampledPage, WordSample, spanning};
 use crate::inspect::StateSet;
 use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{PageObservation, RegionFacts, classify};
+use crate::inspect::frames::is_average;
 use crate::inspect::page::Evidence;
 use crate::kernel::physical::ZoneLookup;
 use crate::kernel::{AddressRange, PageSize, Region, State, VirtualAddress};
@@ -127,6 +128,18 @@ impl<'a> Pair<'a> {
         (node(then)? != node(now)?).then_some(EventKind::ChangedNode)
     }
 
+    fn page_facts(self, seen: SampledPage, place: Option<RegionFacts>) -> PageFacts {
+        let states = self.states(seen, place);
+        PageFacts {
+            why: states.why("state"),
+            state: states.likeliest(),
+            pfn: seen.entry.frame(),
+            flags: seen.flags.map(FlagNames),
+            map_count: seen.map_count,
+            map_count_average: is_average(&self.space.target().machine, seen.flags, seen.map_count),
+        }
+    }
+
     fn states(self, seen: SampledPage, place: Option<RegionFacts>) -> StateSet {
         let evidence = PageObservation { flags: seen.flags, ..PageObservation::of(seen.entry) };
         classify(evidence, place, self.space).0
@@ -156,8 +169,8 @@ impl Merger<'_> {
         let place_then = self.pair.before.place(address);
         let place_then = place_then.and_then(|(then, place)| is_same_mapping(then, region).then_some(place));
         let [then, now] = [then, now].map(|seen| SampledPage { is_huge: seen.is_huge && self.tells_huge, ..seen });
-        let before = page_facts(then, self.pair.states(then, place_then));
-        let after = page_facts(now, self.pair.states(now, Some(place)));
+        let before = self.pair.page_facts(then, place_then);
+        let after = self.pair.page_facts(now, Some(place));
         let (main, others) = event_kinds(then, before.state, now, after.state, self.extra);
         let main = main.map(|kind| self.pair.on_another_node(kind, then, now).unwrap_or(kind));
         let main = main.map(|kind| (kind, effect(before.state, after.state, size.bytes())));
@@ -198,17 +211,6 @@ impl Merger<'_> {
     fn finish(&mut self) -> Vec<Change> {
         self.growing.sort_by_key(|change| change.address);
         std::mem::take(&mut self.growing)
-    }
-}
-
-fn page_facts(seen: SampledPage, states: StateSet) -> PageFacts {
-    PageFacts {
-        why: states.why("state"),
-        state: states.likeliest(),
-        pfn: seen.entry.frame(),
-        flags: seen.flags.map(FlagNames),
-        map_count: seen.map_count,
-        map_count_average: false,
     }
 }
 

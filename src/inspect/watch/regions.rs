@@ -1,7 +1,7 @@
 //! Changes between two samples, and those of regions.
 
 use super::words::spanning;
-use crate::kernel::{AddressRange, Region, State, VirtualAddress};
+use crate::kernel::{AddressRange, PageSize, Region, State, VirtualAddress};
 use crate::report::{EventKind, NetEffect, PageFacts};
 use std::collections::HashMap;
 
@@ -146,6 +146,11 @@ pub struct Change {
 }
 
 impl Change {
+    /// The addresses that changed, with pages of `size` bytes; `None` for what happened to the whole process.
+    pub fn addresses(&self, size: PageSize) -> Option<AddressRange> {
+        self.range.or_else(|| AddressRange::of_length(self.address?, self.pages.saturating_mul(size.bytes())))
+    }
+
     pub(crate) fn of_process(kind: EventKind) -> Change {
         Change {
             kind,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::budget::{Budget, OutOfBudget};
-use crate::inspect::{AddressSpace, Error, Evidence};
+use crate::inspect::{AddressSpace, Error, Evidence, Filter};
 use crate::kernel::{Name, PageFlags};
 use crate::process::Target;
 use crate::process::fake::{EXCLUSIVE, HUGE, PAGE, World, region};
@@ -240,4 +240,39 @@ fn a_page_that_the_other_maps_elsewhere_and_what_that_has_in_its_place() {
     let rows = here.compare(range, &there, Some(range.start()));
     let rows = rows.map(|row| (row.relation, row.address.get() / PAGE - 0x1000, row.pages));
     assert_eq!(rows.collect::<Vec<_>>(), [(OnlySecond, 0, 2), (Elsewhere, 0, 3), (Different, 4, 1), (Shared, 5, 1)]);
+}
+
+/// Snapshots of a process before and after, and its address space then.
+fn two_snapshots(before: World, after: World) -> (Snapshot, Snapshot, AddressSpace) {
+    let [before, after] = [before, after].map(|world| AddressSpace::of(&world.target().1).expect("a space"));
+    let snapshot = |space: &AddressSpace| {
+        Snapshot::begin(space, space.spans(), Evidence::empty(), false).finish().expect("a snapshot")
+    };
+    (snapshot(&before), snapshot(&after), after)
+}
+
+#[test]
+fn snapshots_are_compared_where_pages_match_now() {
+    let mut after = World::new([region(0x1000, 10)]);
+    after.maps(0x1000, 3, 500);
+    after.maps(0x1006, 2, 600);
+    let (before, after, space) = two_snapshots(World::new([region(0x1000, 10)]), after);
+    let all = || Difference::new(&space, &before, &after);
+    let brief = |found: &FoundChanges| {
+        let change = |change: &Change| (change.kind, change.address.map(|at| at.get() / PAGE), change.pages);
+        found.changes.iter().map(change).collect::<Vec<_>>()
+    };
+    let came = |page, pages| (EventKind::Came, Some(page), pages);
+    let found = all().finish().expect("changes");
+    assert_eq!(brief(&found), [came(0x1000, 3), came(0x1006, 2)]);
+    assert_eq!((found.counts.pages, found.counts.effect.came, found.left_out), (5, 5 * PAGE, 0));
+    let from = |first: u64| Filter::new(Evidence::EACH, move |page, _| page.address.get() / PAGE >= first);
+    let part = [region(0x1001, 9).range];
+    let found = all().only(Some(&part)).matching(Some(&from(0x1002))).finish().expect("changes");
+    assert_eq!(brief(&found), [came(0x1002, 1), came(0x1006, 2)]);
+    // The filter keeps pages, but none that changed.
+    let found = all().only(Some(&part)).matching(Some(&from(0x1008))).finish().expect("changes");
+    assert_eq!((brief(&found), found.left_out), (vec![], 4));
+    let stopped = all().within(Budget::unlimited().at_most(0)).finish();
+    assert!(matches!(stopped.err(), Some(Error::OutOfBudget(OutOfBudget::Steps))));
 }

@@ -1,15 +1,16 @@
 //! `info process`: what the kernel reports about the target.
 
-use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::kernel::Name;
 use crate::lang::parser::{Parsed, Tokens};
-use crate::render::Record;
+use crate::process::Target;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
-use crate::render::units::{counted, duration, size};
+use crate::render::units::{count, counted, duration, size};
+use crate::render::{Record, Sink};
 use crate::report::record::record;
-use crate::report::{Declared, Reason, Shape};
+use crate::report::{Declared, Fact, Reason, Shape};
 
 /// `info process`
 #[derive(Debug)]
@@ -22,8 +23,9 @@ impl Command for InfoProcess {
         group: Group::Target,
         summary: "show the facts that the kernel reports about the process",
         text: "\
-Shows the name, program, command line, parent, threads, user and tracer of the process. Then shows the memory fields \
-of /proc/PID/status, each with its meaning.",
+Shows the name, program, command line, parent, threads, user and tracer of the process, and how many mappings it has. \
+One more than vm.max_map_count allows is refused with ENOMEM. Then shows the memory fields of /proc/PID/status, each \
+with its meaning.",
         examples: &[example("info process", "show the attached process")],
     };
 
@@ -58,11 +60,20 @@ of /proc/PID/status, each with its meaning.",
             page_size: layout.page.bytes(),
             pointer_bytes: layout.pointer_bytes,
             memory: memory.collect(),
+            mappings: mappings(&target, context.sink)?,
+            most_mappings: target.machine.most_mappings().map_err(Reason::from),
             frames_hidden: target.process.has_page_map().then(|| target.process.are_frames_hidden()),
         };
         context.sink.emit(&report)?;
         Ok(Flow::Done)
     }
+}
+
+/// Its mappings, as `vm.max_map_count` counts them: the page that the kernel gives every process outside of its memory
+/// is none (gate_vma in arch/x86/entry/vsyscall/vsyscall_64.c).
+fn mappings(target: &Target, sink: &mut dyn Sink) -> Result<u64, Error> {
+    let regions = target.process.regions_within(&mut sink.budget())?;
+    Ok(regions.iter().filter(|region| region.name.as_bytes() != b"[vsyscall]").count() as u64)
 }
 
 /// What a memory field of `/proc/PID/status` says (proc_pid_status(5), fs/proc/task_mmu.c).
@@ -90,7 +101,7 @@ fn meaning(field: &str) -> &'static str {
 
 record! {
     /// `info process`
-    pub struct ProcessReport as "process" {
+    pub struct ProcessReport as "process" with why if any {
         /// Process id.
         pid: u32,
         /// Parent.
@@ -117,6 +128,10 @@ record! {
         pointer_bytes: u8,
         /// The memory fields of status, with their meaning.
         memory: Vec<MemoryField>,
+        /// Its mappings.
+        mappings: u64,
+        /// The most that it may have (`vm.max_map_count`): one more is refused with ENOMEM.
+        most_mappings: Fact<u64>,
         /// Whether frame numbers are hidden; `null` in a core file without a page map.
         frames_hidden: Option<bool>,
     }
@@ -166,6 +181,11 @@ fn write_block(lines: &mut Lines, process: &ProcessReport) {
         size(process.page_size),
         u32::from(process.pointer_bytes) * 8
     ));
+    let line = lines.field("mappings");
+    line.push(Role::Plain, count(process.mappings));
+    if let Ok(most) = process.most_mappings {
+        line.plain(format!(" of at most {} (vm.max_map_count)", count(most)));
+    }
     let frames = lines.field("frames");
     match process.frames_hidden {
         Some(true) => frames.prose(Role::Warn, Reason::FrameHidden),
@@ -212,6 +232,8 @@ pub(in crate::command) mod samples {
                 MemoryField { name: "VmPeak".into(), bytes: 12 << 20, meaning: "peak address space" },
                 MemoryField { name: "VmRSS".into(), bytes: 3508 << 10, meaning: "in memory now" },
             ],
+            mappings: 240,
+            most_mappings: Ok(65_530),
             frames_hidden: Some(true),
         }
     }

@@ -358,6 +358,8 @@ pub enum File {
     Release,
     /// `/proc/uptime`
     Uptime,
+    /// `/proc/sys/vm/max_map_count`
+    MostMappings,
     /// `/proc/swaps`
     Swaps,
     /// `/proc/zoneinfo`
@@ -458,6 +460,7 @@ impl File {
             File::OwnUserNamespace => ("/proc/self/ns/user", "the user namespace"),
             File::Release => ("/proc/sys/kernel/osrelease", "the release of the kernel"),
             File::Uptime => ("/proc/uptime", "the uptime"),
+            File::MostMappings => ("/proc/sys/vm/max_map_count", "the most mappings of a process"),
             File::Swaps => ("/proc/swaps", "swap areas"),
             File::Zones => ("/proc/zoneinfo", "zones and nodes of frames"),
             File::FreeBlocks => ("/proc/buddyinfo", "the free blocks of memory"),

@@ -1,6 +1,8 @@
 //! The machine: its frames, zones and configuration, against plain reads.
 
 use super::Test;
+use super::account::command::{of_type, records};
+use super::puppet::Puppet;
 use super::support::{self, Numbers, skip};
 use pmdb::kernel::{FrameNumber, PageFlags};
 use pmdb::process::Error;
@@ -14,7 +16,21 @@ pub const TESTS: &[Test] = &[
     ("machine::memory_is_where_iomem_says", memory_is_where_iomem_says),
     ("machine::flags_of_private_memory_are_believable", flags_of_private_memory_are_believable),
     ("machine::version_and_configuration", version_and_configuration),
+    ("machine::mappings_and_their_limit", mappings_and_their_limit),
 ];
+
+/// The mappings of a process, and the limit, as the kernel has them.
+fn mappings_and_their_limit() {
+    let puppet = Puppet::start();
+    puppet.0.stop();
+    let pid = puppet.0.pid();
+    let mapped = support::plain_maps(pid).into_iter().filter(|(.., rest)| !rest.ends_with(b"[vsyscall]")).count();
+    let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").expect("the limit");
+    let records = records(pid, "info process");
+    let process = of_type(&records, "process")[0];
+    assert_eq!(process["mappings"], mapped);
+    assert_eq!(process["most_mappings"], limit.trim().parse::<u64>().expect("a number"));
+}
 
 fn frames_are_what_pread_says() {
     let machine = pmdb::process::machine();

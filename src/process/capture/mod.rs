@@ -461,7 +461,7 @@ impl Capture {
         _ = (machine.false_flags(), machine.merging(), machine.huge_page_bytes(), machine.has_soft_dirty());
         _ = (machine.has_protection_keys(), machine.has_exact_map_counts(), machine.pools_are_known());
         _ = (machine.huge_settings(), machine.free_blocks(), machine.require_records(RecordParts::empty()));
-        _ = (machine.cgroup_mount(), machine.own_number());
+        _ = (machine.cgroup_mount(), machine.own_number(), machine.most_mappings());
         _ = machine.huge_page_bytes().map(|bytes| Self::ask_pool(machine, bytes));
     }
 

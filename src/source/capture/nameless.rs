@@ -304,6 +304,7 @@ impl Source for Nameless {
             | File::OwnUserNamespace
             | File::Release
             | File::Uptime
+            | File::MostMappings
             | File::Zones
             | File::FreeBlocks
             | File::Iomem

@@ -1,15 +1,14 @@
 //! `walk pfn:A..pfn:B`: frames of physical memory instead of pages of a process.
 
 use super::floor::{Context, Error, Flow, Outcome, Resume};
-use super::rows::{self, Largest, RowLimit, finish, say_undecided, show_largest, stop_of_sweep};
+use super::rows::{self, Largest, RowLimit, finish, pull, say_undecided, show_largest};
 use crate::eval;
-use crate::inspect::{self, Evidence, FactReader, FrameRow, FrameSweep, Groups, Question, frame_words, machine_frames};
-use crate::kernel::{FrameNumber, FrameRange, Key, PageSize};
+use crate::inspect::{self, Evidence, FactReader, FrameRow, FrameSums, Groups, Question, frame_words, machine_frames};
+use crate::kernel::{FrameRange, Key, PageSize};
 use crate::lang::{FilterExpression, KeyFacts, PageField, Spanned, TakenKeys, ValueType, WrittenKey};
 use crate::process::Machine;
 use crate::render::Sink;
-use crate::report::{self, FramesSummary, PagesByReason, Reason, Stopped};
-use std::sync::Arc;
+use crate::report::{self, FramesSummary, Reason, Stopped};
 
 pub(super) fn walk(
     context: &mut Context,
@@ -33,35 +32,26 @@ pub(super) fn walk(
     let Some(range) = range else {
         return Ok(Flow::Done);
     };
-    let size = machine.page();
-    let mut grouped = by.map(|(by, and)| Groups::new(by, reader).and(and));
-    let mut left = RowLimit::limit(cut).unwrap_or(u64::MAX);
+    let mut groups = by.map(|(by, and)| Groups::new(by, reader).and(and));
     let mut largest = RowLimit::top(cut).map(Largest::new);
-    let mut more = None;
-    let mut counted = 0;
-    let ended = sweep(&machine, range, question, context.sink, |sweep, sink| {
-        while let Some(rows) = sweep.next(sink)? {
-            for frames in rows {
-                if grouped.is_none() && left == 0 {
-                    more = Some(frames.first);
-                    return Ok(());
-                }
-                counted += frames.frames;
-                left -= u64::from(grouped.is_none());
-                match (&mut grouped, &mut largest) {
-                    (Some(groups), _) => groups.add(&frames.as_page(&machine), None),
-                    (None, Some(largest)) => largest.add(frames.frames, *frames),
-                    (None, None) => sink.emit(&row(&machine, frames))?,
-                }
-            }
+    let limit = RowLimit::limit(cut).filter(|_| groups.is_none());
+    let kept = machine_frames(&machine, range, question).limit(limit.unwrap_or(u64::MAX));
+    let mut kept = kept.within(context.sink.budget());
+    let next = || kept.next();
+    let stopped = pull(context.sink, "frames", next, |frames, sink| {
+        match (&mut groups, &mut largest) {
+            (Some(groups), _) => groups.add(&frames.as_page(&machine), None),
+            (None, Some(largest)) => largest.add(frames.frames, frames),
+            (None, None) => sink.emit(&row(&machine, &frames))?,
         }
         Ok(())
     })?;
-    if let Some(groups) = grouped {
-        rows::emit_groups(groups.finish(), cut, size, |_| None, context.sink)?;
+    if let Some(groups) = groups {
+        rows::emit_groups(groups.finish(), cut, machine.page(), |_| None, context.sink)?;
     }
     show_largest(largest, "row", context.sink, |frames, sink| sink.emit(&row(&machine, frames)))?;
-    ended.close(counted, size, context.sink)?;
+    let more = kept.more();
+    close(&kept.finish(), stopped, machine.page(), context.sink)?;
     Ok(more.map_or(Flow::Done, |frame| Flow::More(Resume::Frame(frame))))
 }
 
@@ -75,72 +65,23 @@ fn groupings(keys: &[WrittenKey]) -> Result<Option<(Key, Option<Key>)>, Error> {
     other.map_or(Ok(by), |other| Err(no_key(other)))
 }
 
-/// The result of a sweep of frames.
-pub(super) struct FrameSweepEnd {
-    /// Whether frames of the range were left out.
-    is_cut_short: bool,
-    /// Why the sweep was stopped, if it was.
+/// Emits the totals of the frames. Returns the error of a stopped sweep.
+pub(super) fn close(
+    sums: &FrameSums,
     stopped: Option<Stopped>,
-    /// The frame at which memory ends, if that is within the range.
-    memory_ends: Option<FrameNumber>,
-    /// Frames that the filter can neither keep nor leave out.
-    undecided: PagesByReason,
-}
-
-impl FrameSweepEnd {
-    /// Emits the totals of the frames that were counted. Returns the error of an interrupted sweep.
-    pub fn close(self, frames: u64, size: PageSize, sink: &mut dyn Sink) -> Result<(), Error> {
-        let undecided = say_undecided(&self.undecided, "frame", sink)?;
-        let summary = FramesSummary {
-            frames,
-            bytes: frames.saturating_mul(size.bytes()),
-            cut_short: self.is_cut_short,
-            memory_ends: self.memory_ends,
-            undecided: undecided.pages,
-            why: undecided.why,
-        };
-        finish(&summary, self.stopped, sink)
-    }
-}
-
-/// The frames of a sweep that its question keeps.
-pub(super) struct FrameRows {
-    frames: FrameSweep,
-    total: u64,
-    is_whole: bool,
-}
-
-impl FrameRows {
-    /// The next frames, perhaps none; `None` after the last.
-    pub fn next(&mut self, sink: &mut dyn Sink) -> Result<Option<&[FrameRow]>, Error> {
-        sink.progress(self.frames.read(), self.total, "frames")?;
-        let rows = self.frames.next()?;
-        self.is_whole = rows.is_none();
-        Ok(rows)
-    }
-}
-
-/// Sweeps frames: `pull` takes those that it wants.
-pub(super) fn sweep(
-    machine: &Arc<Machine>,
-    range: FrameRange,
-    question: impl Into<Question>,
+    size: PageSize,
     sink: &mut dyn Sink,
-    pull: impl FnOnce(&mut FrameRows, &mut dyn Sink) -> Result<(), Error>,
-) -> Result<FrameSweepEnd, Error> {
-    let frames = machine_frames(machine, range, question).within(sink.budget());
-    let mut sweep = FrameRows { frames, total: range.frames(), is_whole: false };
-    let stopped = stop_of_sweep(pull(&mut sweep, sink), sink)?;
-    if stopped == Some(Stopped::Closed) {
-        return Err(Stopped::Closed.into());
-    }
-    let read = Some(sweep.frames.read()).filter(|&read| sweep.is_whole && read < range.frames());
-    let memory_ends = read.and_then(|read| range.start().checked_add(read));
-    if sweep.is_whole {
-        sweep.frames.require_known()?;
-    }
-    let undecided = sweep.frames.undecided().clone();
-    Ok(FrameSweepEnd { is_cut_short: !sweep.is_whole, stopped, memory_ends, undecided })
+) -> Result<(), Error> {
+    let undecided = say_undecided(&sums.undecided, "frame", sink)?;
+    let summary = FramesSummary {
+        frames: sums.frames,
+        bytes: sums.frames.saturating_mul(size.bytes()),
+        cut_short: sums.cut_short,
+        memory_ends: sums.memory_ends,
+        undecided: undecided.pages,
+        why: undecided.why,
+    };
+    finish(&summary, stopped, sink)
 }
 
 /// Neighbouring frames as a row.

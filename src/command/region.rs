@@ -70,13 +70,8 @@ For `full`, and where map counts cannot be read, the kernel walks the whole proc
         let Some(viewed) = space.region(address) else {
             return Err(unmapped(expression.at, address, &space)?);
         };
-        let mut regions = space.region_stats(&[viewed.range()], SHOWN | Evidence::ORDER).within(context.sink.budget());
-        let mut counted = None;
-        while let Some((_, stats)) = regions.next()? {
-            counted = Some(stats);
-        }
-        let mut report = report(viewed, counted.as_ref());
-        report.changed = !regions.changed_ranges().is_empty();
+        let (counted, changed) = space.stats_of(viewed, SHOWN | Evidence::ORDER, context.sink.budget())?;
+        let mut report = RegionReport { changed, ..report(viewed, counted.as_ref()) };
         if let Some(stats) = counted {
             if stats.why_hidden().is_none() {
                 report.pss = report.why.take("pss", stats.pss);

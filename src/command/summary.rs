@@ -4,7 +4,7 @@ use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Out
 use super::rows::{RowLimit, SweepEnd, keep_shown, note_hidden_rows};
 use super::{frames, rows};
 use crate::eval::{self, Extent, Spans};
-use crate::inspect::{self, AddressSpace, Evidence, FlagCounts};
+use crate::inspect::{AddressSpace, Evidence, FlagCounts, machine_frames};
 use crate::kernel::{AddressRange, FrameNumber, FrameRange, PageFlags, PageSize, State};
 use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, range, split_text, word};
 use crate::lang::{self, Expected, Expression, Range, Spanned, WrittenName, display};
@@ -174,20 +174,13 @@ fn frames(context: &mut Context, range: FrameRange, cut: Option<RowLimit>) -> Ou
     let machine = context.state.machine().clone();
     let size = machine.page();
     let mut counts = FlagCounts::default();
-    let mut counted = 0;
-    let mut offline = 0;
-    let ended = frames::sweep(&machine, range, Evidence::FLAGS, context.sink, |sweep, sink| {
-        while let Some(rows) = sweep.next(sink)? {
-            for frames in rows {
-                counts.add(State::Present.into(), frames.flags, frames.frames);
-                counted += frames.frames;
-                if frames.flags.is_none() {
-                    offline += inspect::offline_frames(&machine, frames.first, frames.frames);
-                }
-            }
-        }
+    let mut kept = machine_frames(&machine, range, Evidence::FLAGS).within(context.sink.budget());
+    let next = || kept.next();
+    let stopped = rows::pull(context.sink, "frames", next, |frames, _| {
+        counts.add_frames(&machine, &frames);
         Ok(())
     })?;
+    let offline = counts.offline();
     if offline > 0 {
         context.sink.note(format!("{offline} of the frames without flags are in offline blocks of memory"))?;
     }
@@ -198,7 +191,7 @@ fn frames(context: &mut Context, range: FrameRange, cut: Option<RowLimit>) -> Ou
         context.sink.emit(&row)?;
     }
     note_hidden_rows(more, "row", context.sink)?;
-    ended.close(counted, size, context.sink)?;
+    frames::close(&kept.finish(), stopped, size, context.sink)?;
     Ok(Flow::Done)
 }
 

@@ -5,8 +5,8 @@ use super::evaluator::Evaluator;
 use super::filter::{frame_filter, page_filter};
 use super::{Integer, Origin, Scope, Spans, Value};
 use crate::inspect::{
-    AddressSpace, Evidence, Page, Question, RegionAmount, Selection, Sweep, Totals, ViewedRegion, kind_unknown,
-    machine_frames,
+    AddressSpace, Evidence, FrameSums, Page, Question, RegionAmount, Selection, Step, Sweep, Totals, ViewedRegion,
+    kind_unknown, machine_frames,
 };
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, FrameRange, PageFact, State, VirtualAddress};
@@ -364,22 +364,23 @@ impl Evaluator<'_> {
         let filter = filter.map(|filter| frame_filter(filter, machine, self.scope)).transpose()?;
         // Flags are read of every frame, whatever the filter uses: they show which frames exist.
         let question = Question::new(filter.as_ref(), Evidence::FLAGS);
-        let (mut frames, mut first, mut last) = (0u64, None, None);
+        let (mut first, mut last) = (None, None);
         let mut swept = machine_frames(machine, range, question).within(self.scope.budget());
-        'frames: while let Some(rows) = swept.next().map_err(|cause| call.caused_by(cause))? {
-            for one in rows {
-                frames += one.frames;
-                first = first.or(Some(one.first));
-                last = one.first.checked_add(one.frames - 1);
-                if function == Function::First {
-                    break 'frames;
+        while let Some(step) = swept.next().map_err(|cause| call.caused_by(cause))? {
+            match step {
+                Step::Visited { done, total } => self.scope.progress(done, total, "frames"),
+                Step::Found(one) => {
+                    first = first.or(Some(one.first));
+                    last = one.first.checked_add(one.frames - 1);
+                    if function == Function::First {
+                        break;
+                    }
                 }
             }
-            self.scope.progress(swept.read(), range.frames(), "frames");
         }
-        swept.require_known().map_err(|cause| call.caused_by(cause))?;
-        if let Some(reason) = swept.undecided().reason() {
-            let frames = counted(swept.undecided().pages(), "frame");
+        let FrameSums { frames, undecided, .. } = swept.finish();
+        if let Some(reason) = undecided.reason() {
+            let frames = counted(undecided.pages(), "frame");
             return Err(call.unknown(format!(": whether the filter holds for {frames} is not certain"), &reason));
         }
         let found = |frame: Option<_>| {

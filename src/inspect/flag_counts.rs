@@ -1,7 +1,10 @@
 //! Pages counted by the flags of their frames.
 
+use super::frames::FrameRow;
+use super::hidden_words::offline_frames;
 use super::states::StateSet;
-use crate::kernel::PageFlags;
+use crate::kernel::{PageFlags, State};
+use crate::process::Machine;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -30,6 +33,7 @@ pub struct FlagCounts {
     pages: HashMap<StatesAndFlags, u64>,
     /// The last pages that were added: mostly the next have the same.
     last: Option<(StatesAndFlags, u64)>,
+    offline: u64,
 }
 
 impl FlagCounts {
@@ -44,6 +48,19 @@ impl FlagCounts {
                 }
             }
         }
+    }
+
+    /// Adds neighbouring frames of the machine, which have no other state than that they are there.
+    pub fn add_frames(&mut self, machine: &Machine, frames: &FrameRow) {
+        self.add(State::Present.into(), frames.flags, frames.frames);
+        if frames.flags.is_none() {
+            self.offline += offline_frames(machine, frames.first, frames.frames);
+        }
+    }
+
+    /// How many frames without flags are in offline blocks of memory.
+    pub fn offline(&self) -> u64 {
+        self.offline
     }
 
     /// The counts with flags first, and of each sort those with the most pages.

@@ -5,6 +5,7 @@ use super::filter::Question;
 use super::folio::Folio;
 use super::hidden_words::{UNREAD, common_word, hide, same_word, why_hidden};
 use super::holders::FrameHolders;
+use super::kept::Step;
 use super::kernel_record::{self, BEYOND_MEMORY, kernel_record};
 use super::ordered_pool::{Pool, TaskSize, Work};
 use super::page::{Evidence, InZone, Page};
@@ -14,6 +15,7 @@ use crate::kernel::physical::{Zone, ZoneLookup, Zones};
 use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PageMapEntry, PhysicalAddress, State, VirtualAddress};
 use crate::process::{self, Machine, WordFile};
 use crate::report::{CgroupPath, Fact, FramePlace, FrameWords, KernelRecord, PagesByReason, Reason};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -92,22 +94,59 @@ pub struct FrameDetail {
 /// Frames of one read: 64 KiB.
 const READ_FRAMES: u64 = 8192;
 
-/// Frames of the machine, batch by batch. Dropping it ends what is under way.
+/// Rows of frames of the machine that a question keeps, in order. Dropping it ends what is under way.
+///
+/// ```
+/// use pmdb::inspect::{Step, machine_frames};
+/// use pmdb::kernel::FrameRange;
+/// use pmdb::{Evidence, FrameNumber, Target};
+///
+/// let machine = Target::attach(std::process::id())?.machine;
+/// let range = FrameRange::new(FrameNumber::new(0x1000), FrameNumber::new(0x2000)).ok_or("no frames")?;
+/// let mut frames = machine_frames(&machine, range, Evidence::FLAGS);
+/// loop {
+///     match frames.next() {
+///         Ok(Some(Step::Found(row))) => println!("{}: {} frames {:?}", row.first, row.frames, row.flags),
+///         Ok(Some(Step::Visited { done, total })) => println!("{done} of {total} frames were read"),
+///         Ok(None) => break println!("{} frames", frames.finish().frames),
+///         Err(error) => break println!("frames cannot be read: {error}"),
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 pub struct FrameSweep {
     machine: Arc<Machine>,
     question: Question,
     pool: Pool<FrameReader>,
+    range: FrameRange,
     /// The frames that were not planned yet.
     next: u64,
-    end: u64,
     read: u64,
     /// The row being built: it may continue in the next batch.
     row: Option<FrameRow>,
-    /// The rows that are lent.
-    rows: Vec<FrameRow>,
+    /// The rows that were not taken yet.
+    rows: VecDeque<FrameRow>,
+    /// How many rows may still be taken.
+    left: u64,
+    /// The frames in rows that were taken.
+    frames: u64,
     selection: Selection,
     has_ended: bool,
+}
+
+/// What a sweep of frames counted.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FrameSums {
+    /// Frames in the rows that were taken.
+    pub frames: u64,
+    /// Whether frames of the range were left out.
+    pub cut_short: bool,
+    /// The frame at which memory ends, if that is within the range.
+    pub memory_ends: Option<FrameNumber>,
+    /// Frames that the filter can neither keep nor leave out.
+    pub undecided: PagesByReason,
 }
 
 /// The frames of `range` that the question keeps, in order, up to the end of physical memory. Neighbours that are the
@@ -121,11 +160,13 @@ pub fn machine_frames(machine: &Arc<Machine>, range: FrameRange, question: impl 
         machine: Arc::clone(machine),
         question,
         pool: Pool::new(Arc::new(reader), Budget::unlimited()),
+        range,
         next: range.start().get(),
-        end: range.end().get(),
         read: 0,
         row: None,
-        rows: Vec::new(),
+        rows: VecDeque::new(),
+        left: u64::MAX,
+        frames: 0,
         selection: Selection::default(),
         has_ended: false,
     }
@@ -138,34 +179,53 @@ impl FrameSweep {
         self
     }
 
-    /// Frames so far that the filter can neither keep nor leave out.
-    pub fn undecided(&self) -> &PagesByReason {
-        &self.selection.undecided
+    /// The same, which ends after so many rows.
+    pub fn limit(self, rows: u64) -> Self {
+        FrameSweep { left: rows, ..self }
     }
 
-    /// Fails if a fact that the question asks is unknown of all frames that have it. For a sweep that has ended.
+    /// The next step; `None` after the last.
     ///
     /// # Errors
-    /// The fact, and the reason.
-    pub fn require_known(&self) -> Result<()> {
-        self.selection.require_known()
-    }
-
-    /// How many frames have been read.
-    pub fn read(&self) -> u64 {
-        self.read
-    }
-
-    /// The next frames, perhaps none; `None` after the last ones.
-    ///
-    /// # Errors
-    /// A file cannot be read, or the [budget](Self::within) is over.
-    pub fn next(&mut self) -> Result<Option<&[FrameRow]>> {
-        if self.has_ended {
+    /// A file cannot be read, the [budget](Self::within) is over, and at the end, that a fact that the question asks is
+    /// unknown of all frames that have it.
+    pub fn next(&mut self) -> Result<Option<Step<FrameRow>>> {
+        if self.more().is_some() {
             return Ok(None);
         }
-        self.rows.clear();
-        let (next, end) = (&mut self.next, self.end);
+        if let Some(row) = self.rows.pop_front() {
+            self.left -= 1;
+            self.frames += row.frames;
+            return Ok(Some(Step::Found(row)));
+        }
+        if self.has_ended {
+            self.selection.require_known()?;
+            return Ok(None);
+        }
+        self.read_rows()?;
+        Ok(Some(Step::Visited { done: self.read, total: self.range.frames() }))
+    }
+
+    /// Where the row begins that would be one too many.
+    pub fn more(&self) -> Option<FrameNumber> {
+        self.rows.front().filter(|_| self.left == 0).map(|row| row.first)
+    }
+
+    /// What was counted.
+    pub fn finish(self) -> FrameSums {
+        let is_whole = self.has_ended && self.rows.is_empty();
+        let read = Some(self.read).filter(|&read| is_whole && read < self.range.frames());
+        FrameSums {
+            frames: self.frames,
+            cut_short: !is_whole,
+            memory_ends: read.and_then(|read| self.range.start().checked_add(read)),
+            undecided: self.selection.undecided,
+        }
+    }
+
+    /// Reads the next batch.
+    fn read_rows(&mut self) -> Result<()> {
+        let (next, end) = (&mut self.next, self.range.end().get());
         let pulled = self.pool.next(|batch| Ok(batch.plan(next, end)))?;
         if let Some(batch) = &pulled {
             for one in &batch.rows {
@@ -187,7 +247,7 @@ impl FrameSweep {
         if self.question.filter.is_some() {
             self.rows.retain(|frames| self.selection.keeps(&frames.as_page(&self.machine), None, &self.question));
         }
-        Ok(Some(&self.rows))
+        Ok(())
     }
 }
 

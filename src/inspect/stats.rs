@@ -160,6 +160,24 @@ impl AddressSpace {
         RegionSweep { space: self.clone(), need, wanted, pages, chosen, current: None, done: None, missing }
     }
 
+    /// The memory of one region, and whether it changed meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`Sweep::next`].
+    pub fn stats_of(
+        &self,
+        viewed: &ViewedRegion,
+        need: Evidence,
+        budget: Budget,
+    ) -> Result<(Option<RegionStats>, bool)> {
+        let mut regions = self.region_stats(&[viewed.range()], need).within(budget);
+        let mut stats = None;
+        while let Some((_, last)) = regions.next()? {
+            stats = Some(last);
+        }
+        Ok((stats, !regions.changed_ranges().is_empty()))
+    }
+
     /// The parts of `ranges` in regions whose pages are known there, and the other regions.
     fn known_parts(&self, ranges: &[AddressRange]) -> (Vec<AddressRange>, VecDeque<(usize, Reason)>) {
         let process = &self.target().process;

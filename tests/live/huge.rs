@@ -4,7 +4,7 @@ use super::Test;
 use super::puppet::Puppet;
 use super::states::{detail, pages};
 use super::support::{self, at, huge_page_bytes, page, page_bytes, plain_entry, pool_page_bytes, skip};
-use pmdb::inspect::{AddressSpace, Evidence, RegionStats, machine_frames};
+use pmdb::inspect::{AddressSpace, Evidence, RegionStats, Step, machine_frames};
 use pmdb::kernel::{FrameNumber, FrameRange, Kind, State};
 use pmdb::process::{Categories, Target};
 use pmdb::report::{HowMapped, LargeFolios, Reason};
@@ -144,8 +144,10 @@ fn whole_and_partly_unmapped() {
     let range = FrameRange::new(FrameNumber::new(frame + 5), FrameNumber::new(frame + frames));
     let mut orders = Vec::new();
     let mut swept = machine_frames(&target.machine, range.expect("frames"), Evidence::ORDER);
-    while let Some(frames) = swept.next().expect("a sweep") {
-        orders.extend(frames.iter().map(|one| (one.frames, one.order)));
+    while let Some(step) = swept.next().expect("a sweep") {
+        if let Step::Found(one) = step {
+            orders.push((one.frames, one.order));
+        }
     }
     assert_eq!(orders, [(frames - 5, Some(order_of(bytes)))]);
     puppet.advises(second + 7 * page_bytes(), 1, MADV_DONTNEED).expect("to drop a page");

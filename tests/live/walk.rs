@@ -7,7 +7,7 @@ use super::support::{self, Numbers, at, page_bytes, plain_maps, skip};
 use pmdb::budget::{Budget, OutOfBudget};
 use pmdb::inspect::{
     AddressSpace, Error, Evidence, FrameRow, Neighbours, PageRow, PageRows, PhysicalRun, PhysicalRuns, RegionStats,
-    Totals, ViewedRegion, machine_frames,
+    Step, Totals, ViewedRegion, machine_frames,
 };
 use pmdb::kernel::{FrameNumber, FrameRange, Kind, PageFlags, State};
 use pmdb::process::{Categories, Target};
@@ -525,10 +525,12 @@ fn frames_of_the_machine() {
     }
     let mut rows: Vec<FrameRow> = Vec::new();
     let mut frames = machine_frames(&machine, range(16, 20_000), Evidence::FLAGS | Evidence::COUNTS);
-    while let Some(more) = frames.next().expect("a sweep") {
-        rows.extend(more);
+    while let Some(step) = frames.next().expect("a sweep") {
+        if let Step::Found(row) = step {
+            rows.push(row);
+        }
     }
-    assert_eq!(frames.read(), 20_000);
+    assert_eq!(frames.finish().frames, 20_000);
     let mut next = 16;
     for row in &rows {
         assert_eq!(row.first.get(), next);
@@ -537,8 +539,8 @@ fn frames_of_the_machine() {
     }
     assert_eq!(next, 20_016);
     let mut nothing = machine_frames(&machine, range(1 << 50, 10), Evidence::FLAGS);
-    while let Some(frames) = nothing.next().expect("no failure") {
-        assert_eq!(frames, []);
+    while let Some(step) = nothing.next().expect("no failure") {
+        assert_eq!(step, Step::Visited { done: 0, total: 10 });
     }
-    assert_eq!(nothing.read(), 0);
+    assert_eq!(nothing.finish().frames, 0);
 }

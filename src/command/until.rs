@@ -1,5 +1,6 @@
 //! `until [all|none] FILTER`: a clause of `watch`.
 
+use crate::inspect::Quantifier;
 use crate::lang::parser::{Parsed, Tokens, filter, word};
 use crate::lang::{FilterExpression, PageField, Spanned};
 use nom::Parser;
@@ -14,17 +15,6 @@ pub struct Until {
     pub(super) of: Quantifier,
     /// What must hold; a comparison without fields is about no page.
     pub(super) filter: Spanned<FilterExpression<PageField>>,
-}
-
-/// For how many pages a filter must hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantifier {
-    /// For at least one.
-    Any,
-    /// For each, and there is at least one.
-    All,
-    /// For none.
-    None,
 }
 
 impl Display for Until {

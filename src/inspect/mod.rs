@@ -156,6 +156,6 @@ pub use stats::{RegionStats, RegionSweep};
 pub use sweep::{Chunk, ChunkPages, Selection, Sweep};
 pub use watch::{
     Change, ChangeCounts, ChangeGroups, ChangedGroup, ChangesOfGroup, Difference, FoundChanges, Look,
-    MOST_LATER_REGIONS, NumberSet, OpenSnapshot, PageRelation, SharedPages, Snapshot, SnapshotProgress, Survival,
-    Watcher,
+    MOST_LATER_REGIONS, NumberSet, OpenSnapshot, PageRelation, Quantifier, SharedPages, Snapshot, SnapshotProgress,
+    Survival, Watcher,
 };

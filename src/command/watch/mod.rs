@@ -13,12 +13,10 @@ use super::snapshot::seconds;
 use super::timeline::TimelineBuilder;
 use super::translate::brief;
 use super::unobserved::{copies_elsewhere, note_forks, unobservable, writes_in_place};
-use super::until::{self, Quantifier, Until};
+use super::until::{self, Until};
 use crate::eval::{self, Spans, Value, current_ranges};
 use crate::inspect::fact::changing_facts;
-use crate::inspect::{
-    AddressSpace, Change, ChangeCounts, ChangeGroups, Evidence, FactReader, Question, Selection, Survival, Watcher,
-};
+use crate::inspect::{AddressSpace, Change, ChangeCounts, ChangeGroups, Evidence, FactReader, Survival, Watcher};
 use crate::kernel::{PageFact, PageSize};
 use crate::lang::parser::{
     self, Parsed, Tokens, after, clause, each_once, hint_at_missing_with_of, key, time, watched, word,
@@ -406,44 +404,13 @@ impl WatchRun<'_> {
         }
         let space = eval::current_space(self.spans, self.target)?;
         let filter = eval::page_filter(filter, &space, self.state)?;
-        let (mut any, mut all) = (false, true);
-        let mut selection = Selection::default();
         let ranges = current_ranges(self.spans, &space, &self.state.symbols, self.target);
-        let question = Question::of_kept(&filter, Evidence::empty());
-        let mut pages = space.pages(&ranges, question.clone()).within(sink.budget());
-        // It may be decided before the end of the range.
-        let mut is_decided = false;
-        'pages: while let Some(chunk) = pages.next()? {
-            for page in chunk.pages() {
-                let before = selection.undecided.pages();
-                let matches = selection.keeps(&page, chunk.region, &question);
-                any |= matches;
-                all &= matches;
-                is_decided = match of {
-                    Quantifier::Any | Quantifier::None => any,
-                    // A page of which it is unknown decides nothing.
-                    Quantifier::All => !matches && selection.undecided.pages() == before,
-                };
-                if is_decided {
-                    break 'pages;
-                }
-            }
-        }
-        if !is_decided {
-            selection.require_known()?;
-        }
-        let undecided = selection.undecided;
-        let reached = match of {
-            Quantifier::Any => any,
-            Quantifier::All => any && all,
-            // A page that may match keeps it from being known.
-            Quantifier::None => !any && undecided.pages() == 0,
-        };
-        if undecided.pages() > 0 && !reached && !self.has_said_undecided {
+        let (holds, undecided) = space.holds_for(*of, &ranges, &filter, sink.budget())?;
+        if undecided.pages() > 0 && !holds && !self.has_said_undecided {
             self.has_said_undecided = true;
             say_undecided(&undecided, "page", sink)?;
         }
-        Ok(reached)
+        Ok(holds)
     }
 }
 

@@ -9,6 +9,7 @@ mod regions;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod until;
 mod watcher;
 mod words;
 
@@ -17,4 +18,5 @@ pub use groups::{ChangeCounts, ChangeGroups, ChangedGroup, ChangesOfGroup, MOST_
 pub use numbers::NumberSet;
 pub use regions::Change;
 pub use snapshot::{OpenSnapshot, PageRelation, SharedPages, Snapshot, SnapshotProgress};
+pub use until::Quantifier;
 pub use watcher::{Look, Survival, Watcher};

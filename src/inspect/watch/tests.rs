@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::budget::{Budget, OutOfBudget};
-use crate::inspect::{AddressSpace, Error, Evidence, Filter};
+use crate::inspect::{AddressSpace, Error, Evidence, Filter, Page, ViewedRegion};
 use crate::kernel::{Name, PageFlags};
 use crate::process::Target;
 use crate::process::fake::{EXCLUSIVE, HUGE, PAGE, World, region};
-use crate::report::{EventKind, PageFacts};
+use crate::report::{EventKind, PageFacts, Reason};
 use crate::source::File;
 
 /// One sample; `meanwhile` is run before the first read.
@@ -275,4 +275,33 @@ fn snapshots_are_compared_where_pages_match_now() {
     assert_eq!((brief(&found), found.left_out), (vec![], 4));
     let stopped = all().within(Budget::unlimited().at_most(0)).finish();
     assert!(matches!(stopped.err(), Some(Error::OutOfBudget(OutOfBudget::Steps))));
+}
+
+#[test]
+fn a_filter_holds_for_some_pages_for_all_or_for_none() {
+    let mut world = World::new([region(0x1000, 4)]);
+    world.maps(0x1000, 4, 500);
+    let (_, target) = world.target();
+    let space = AddressSpace::of(&target).expect("a space");
+    let unknown = |_: &Page, _: Option<&ViewedRegion>| Some(Reason::Changed);
+    // A frame from `first` on matches; of those from `known` on nothing is known.
+    let from = |first: u64, known: u64| {
+        let test =
+            move |page: &Page| page.frame().filter(|frame| frame.get() < known).map(|frame| frame.get() >= first);
+        Filter::with_unknown(Evidence::FRAMES | Evidence::EACH, move |page, _| test(page), unknown)
+    };
+    use Quantifier::{All, Any, None};
+    for (first, known, expected) in [
+        (500, 600, [true, true, false]),
+        (502, 600, [true, false, false]),
+        (504, 600, [false, false, true]),
+        (500, 503, [true, false, false]),
+        (503, 503, [false, false, false]),
+    ] {
+        let holds =
+            |of| space.holds_for(of, &space.spans(), &from(first, known), Budget::unlimited()).expect("an answer").0;
+        assert_eq!([Any, All, None].map(holds), expected, "{first}, {known}");
+    }
+    let nothing = |of| space.holds_for(of, &[], &from(500, 600), Budget::unlimited()).expect("an answer").0;
+    assert_eq!([Any, All, None].map(nothing), [false, false, true]);
 }

@@ -14,7 +14,7 @@ use crate::kernel::{AddressRange, State, VirtualAddress};
 pub enum Step<T> {
     /// So much of all is done.
     Visited {
-        /// Pages or processes that were visited.
+        /// Pages, frames, regions or processes that were visited.
         done: u64,
         /// All of them.
         total: u64,

@@ -24,6 +24,8 @@ pub(super) fn key_of_changes(
     let Key::Page(field) = key else {
         return Ok(key);
     };
+    // Samples have frames, which tell the node.
+    let held = held | Evidence::ZONES;
     let message = format!("changes cannot be grouped by `{key}`: it was not sampled");
     let fact = field.fact();
     match fact.need_of_samples().filter(|_| fact.row().is_of_changes) {
@@ -38,7 +40,11 @@ pub(super) fn changing_fact(input: Tokens<'_>) -> Parsed<'_, PageFact> {
     let mut words = changing_facts().map(|fact| Ok((word(fact.row().word)(input)?.0, fact)));
     words.find_map(Result::<_, nom::Err<Failed>>::ok).ok_or_else(|| {
         let typed = input.first().and_then(|token| PageField::from_name(token.text));
-        typed.into_iter().for_each(|field| input.hint(as_they_are(field.fact())));
+        let hint = |fact: PageFact| match fact.row() {
+            row if row.is_of_changes => format!("`by {}` needs no `with`", row.word),
+            _ => as_they_are(fact),
+        };
+        typed.into_iter().for_each(|field| input.hint(hint(field.fact())));
         nom::Err::Error(Failed)
     })
 }
@@ -94,7 +100,7 @@ mod tests {
             key_of_changes(&written, held, |fact| format!("add `with {}`", fact.row().word))
         };
         let none = Evidence::empty();
-        assert!(key(PageFact::State, none).is_ok());
+        assert!(key(PageFact::State, none).is_ok() && key(PageFact::Node, none).is_ok());
         assert!(key(PageFact::MapCount, Evidence::COUNTS).is_ok());
         for (fact, hint) in [
             (PageFact::MapCount, "add `with mapcount`"),
@@ -117,7 +123,7 @@ mod tests {
         for line in ["watch heap by ", "diff a by "] {
             let words = expected(line);
             assert!(
-                ["state", "flags", "mapcount", "present", "dirty"].iter().all(|word| words.contains(word)),
+                ["state", "flags", "mapcount", "node", "present", "dirty"].iter().all(|word| words.contains(word)),
                 "{line}"
             );
             assert!(["order", "soft_dirty", "file"].iter().all(|word| !words.contains(word)), "{line}");

@@ -131,7 +131,7 @@ page_facts! {
     /// The order of the folio, which has 2^order pages; 0 is a single page.
     Order = "order", "order", Integer, yes, yes, no, "flags";
     /// The NUMA node of the frame.
-    Node = "node", "node", Integer, yes, yes, no, "frames";
+    Node = "node", "node", Integer, yes, yes, yes, "frames";
     /// The memory zone of the frame, such as "DMA32" or "Normal".
     Zone = "zone", "zone", Text, yes, yes, no, "frames";
     /// The memory cgroup that the frame is charged to, as its path or "@inode".

@@ -275,6 +275,8 @@ record! {
         map_count: Option<u64>,
         /// Whether the map count may be an average over a large folio.
         [optional] map_count_average: bool,
+        /// NUMA node of its frame, where changes are added up by node.
+        [optional] node: Option<u32>,
         /// Why the state is only the most likely one.
         [flat] why: Why,
     }

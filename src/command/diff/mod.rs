@@ -71,7 +71,8 @@ Compares two snapshots, or one with the present (`now`). Without names, compares
   by region     a row for each region, even if it grew or shrank
   by symbol     a row for each symbol
   by change     a row for each kind of change
-  by KEY        a row for each state, or for each flag or map count that both snapshots have, after the changes
+  by KEY        a row for each state or NUMA node, or for each flag or map count that both snapshots have, after the \
+                changes
   limit N       the first N rows
   top N         the N largest rows
 
@@ -99,6 +100,7 @@ copied page is shown as moved: it was not shared before.",
                 "snapshot before\nsnapshot after\ndiff before after by state",
                 "add up the changes by the state after them",
             ),
+            example("snapshot before\ndiff before by node", "add up the changes by the NUMA node after them"),
             example("capture demo.capture --overwrite\ndiff from demo.capture", "show the changes since a capture"),
         ],
     };
@@ -152,6 +154,8 @@ copied page is shown as moved: it was not shared before.",
         sides.refuse_other(&target)?;
         let space = AddressSpace::within(&target, from.snapshot.spans())?;
         let by = self.by.as_ref().map(|by| key_of_changes(by, sides.extra(), snapshot::how_to_keep)).transpose()?;
+        // Snapshots have all facts but the zones of frames.
+        space.require(by.map(Key::need_of_samples).unwrap_or_default() & Evidence::ZONES)?;
         let asked_for = self.range.as_ref().map(|range| snapshot::spans(range, state)).transpose()?;
         let CommonSpans { ranges, is_part } = from.compared(to, asked_for.as_ref())?;
         if is_part {

@@ -15,9 +15,7 @@ pub(super) const KEYS: TakenKeys = TakenKeys { facts: KeyFacts::OfChanges, other
 /// The key of `by`. Samples with `wanted` hold it, and it can be known here.
 pub(super) fn key(by: &WrittenKey, wanted: Evidence, space: &AddressSpace) -> Result<Key, Error> {
     let key = key_of_changes(by, wanted, |fact| format!("add `with {}`", fact.row().word))?;
-    if let Key::Page(field) = key {
-        space.require(field.fact().need_of_samples().unwrap_or_default())?;
-    }
+    space.require(key.need_of_samples())?;
     Ok(key)
 }
 

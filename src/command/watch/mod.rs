@@ -17,7 +17,7 @@ use super::until::{self, Until};
 use crate::eval::{self, Spans, Value, current_ranges};
 use crate::inspect::fact::changing_facts;
 use crate::inspect::{AddressSpace, Change, ChangeCounts, ChangeGroups, Evidence, FactReader, Survival, Watcher};
-use crate::kernel::{PageFact, PageSize};
+use crate::kernel::{Key, PageFact, PageSize};
 use crate::lang::parser::{
     self, Parsed, Tokens, after, clause, each_once, hint_at_missing_with_of, key, time, watched, word,
 };
@@ -82,7 +82,7 @@ Options:
   until none FILTER     end as soon as no page matches
   until rss(heap) < 1G  end as soon as the comparison holds
   with WORD, …          also changes of flags, mapcount or soft_dirty, which are frequent or need more rights
-  by KEY                the sums for each region, or for each state, flag or map count after the change, at the end
+  by KEY                the sums for each region, or for each state, node, flag or map count after the change, at the end
   as timeline           a picture instead of lines
 
 The first lines name the changes that this kernel or these rights do not show. Changes that are undone between two \
@@ -106,6 +106,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             example("watch demo_busy every 20ms for 500ms as timeline", "draw a column for each sample"),
             example("watch all for 1s by region", "add up the changes of each region"),
             example("watch demo_busy for 500ms by state", "add up the changes by the state after them"),
+            example("watch all for 500ms by node", "add up the changes by the NUMA node after them"),
             example("watch demo_busy until present", "wait until the page is present"),
         ],
     };
@@ -183,7 +184,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
         blind.extend(copies_elsewhere(&space, &ranges, wanted, context.sink)?);
         let hides_writes = blind.iter().any(|blind| blind.kind == EventKind::Written);
         let start = WatchStart { pages: pages.sum(), every: every.as_secs_f64(), blind };
-        let extra = space.obtainable(wanted);
+        let extra = space.obtainable(wanted | by.map(Key::need_of_samples).unwrap_or_default());
         context.sink.emit(&start)?;
         let mut watch = WatchRun {
             target: &target,

@@ -400,6 +400,7 @@ pub(in crate::command) mod samples {
             flags: None,
             map_count: None,
             map_count_average: false,
+            node: None,
             why: Default::default(),
         }
     }

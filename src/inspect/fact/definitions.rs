@@ -203,6 +203,16 @@ const NODE: Definition = Definition {
         let nodes = machine.nodes();
         (!nodes.is_empty()).then(|| nodes.iter().map(u32::to_string).collect())
     },
+    sampled: Some(Sampled {
+        need: Evidence::ZONES,
+        change: None,
+        of: Some(|facts| match (facts.node, facts.pfn, facts.state) {
+            (Some(node), ..) => Answer::Is(node.into()),
+            (None, Some(_), _) => Answer::Unknown(Gap::NoZone),
+            (None, None, State::Present) => Answer::Unknown(Gap::Hidden),
+            (None, None, _) => Answer::None,
+        }),
+    }),
     ..PLAIN
 };
 

@@ -186,6 +186,16 @@ impl PageFact {
     }
 }
 
+impl Key {
+    /// What samples read to hold it; nothing for what does not come from a fact of pages.
+    pub fn need_of_samples(self) -> Evidence {
+        match self {
+            Key::Page(field) => field.fact().need_of_samples().unwrap_or_default(),
+            _ => Evidence::empty(),
+        }
+    }
+}
+
 /// The words and the definitions agree on which facts changes have.
 const _: () = {
     let mut index = 0;

@@ -47,6 +47,8 @@ pub struct Difference<'a> {
     /// The sweep that looks for the pages that match, and those that it has found.
     matching: Option<(KeptPages, Vec<AddressRange>)>,
     groups: Option<ChangeGroups<'a>>,
+    /// [`Evidence::ZONES`], if changes are added up by node.
+    more: Evidence,
     budget: Budget,
     /// What was found, once all was compared.
     found: Option<FoundChanges>,
@@ -79,6 +81,7 @@ impl<'a> Difference<'a> {
             filter: None,
             matching: None,
             groups: None,
+            more: Evidence::empty(),
             budget: Budget::unlimited(),
             found: None,
         }
@@ -103,7 +106,7 @@ impl<'a> Difference<'a> {
             Some(symbol_at) => groups.with_symbols(symbol_at),
             None => groups,
         };
-        Difference { groups: Some(groups), ..self }
+        Difference { groups: Some(groups), more: key.need_of_samples() & Evidence::ZONES, ..self }
     }
 
     /// The same, with what it may take.
@@ -152,7 +155,7 @@ impl<'a> Difference<'a> {
             AddressRange::joined(&ranges)
         });
         let within = matching.as_deref().or(compared);
-        for change in self.before.changes(self.after, within, self.space) {
+        for change in self.before.changes_with(self.more, self.after, within, self.space) {
             self.budget.look()?;
             found.counts.add(&change);
             found.changes.push(change);

@@ -266,6 +266,7 @@ mod tests {
             flags: None,
             map_count,
             map_count_average: false,
+            node: None,
             why: Default::default(),
         };
         let change = |kind, pages, after| Change { after, ..of_region(0x1000, kind, pages) };

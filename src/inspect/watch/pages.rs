@@ -7,7 +7,6 @@ use crate::inspect::address_space::AddressSpace;
 use crate::inspect::classify::{PageObservation, RegionFacts, classify};
 use crate::inspect::frames::is_average;
 use crate::inspect::page::Evidence;
-use crate::kernel::physical::ZoneLookup;
 use crate::kernel::{AddressRange, PageSize, Region, State, VirtualAddress};
 use crate::report::{EventKind, FlagNames, NetEffect, PageFacts};
 use std::ops::Range;
@@ -120,15 +119,16 @@ impl<'a> Pair<'a> {
 
     /// The kind for a page that moved, if its frames are on different nodes.
     fn on_another_node(self, kind: EventKind, then: SampledPage, now: SampledPage) -> Option<EventKind> {
-        let zones = self.space.zones().ok().filter(|_| kind == EventKind::Moved)?;
-        let node = |seen: SampledPage| match zones.span_of(seen.entry.frame()?).spanned {
-            ZoneLookup::In(index) => zones.get(index).map(|zone| zone.node),
-            _ => None,
-        };
-        (node(then)? != node(now)?).then_some(EventKind::ChangedNode)
+        let is_other = kind == EventKind::Moved && self.node(then)? != self.node(now)?;
+        is_other.then_some(EventKind::ChangedNode)
     }
 
-    fn page_facts(self, seen: SampledPage, place: Option<RegionFacts>) -> PageFacts {
+    /// The node of its frame.
+    fn node(self, seen: SampledPage) -> Option<u32> {
+        Some(self.space.zones().ok()?.of(seen.entry.frame()?)?.node)
+    }
+
+    fn page_facts(self, seen: SampledPage, place: Option<RegionFacts>, extra: Evidence) -> PageFacts {
         let states = self.states(seen, place);
         PageFacts {
             why: states.why("state"),
@@ -137,6 +137,7 @@ impl<'a> Pair<'a> {
             flags: seen.flags.map(FlagNames),
             map_count: seen.map_count,
             map_count_average: is_average(&self.space.target().machine, seen.flags, seen.map_count),
+            node: if extra.contains(Evidence::ZONES) { self.node(seen) } else { None },
         }
     }
 
@@ -169,8 +170,8 @@ impl Merger<'_> {
         let place_then = self.pair.before.place(address);
         let place_then = place_then.and_then(|(then, place)| is_same_mapping(then, region).then_some(place));
         let [then, now] = [then, now].map(|seen| SampledPage { is_huge: seen.is_huge && self.tells_huge, ..seen });
-        let before = self.pair.page_facts(then, place_then);
-        let after = self.pair.page_facts(now, Some(place));
+        let before = self.pair.page_facts(then, place_then, self.extra);
+        let after = self.pair.page_facts(now, Some(place), self.extra);
         let (main, others) = event_kinds(then, before.state, now, after.state, self.extra);
         let main = main.map(|kind| self.pair.on_another_node(kind, then, now).unwrap_or(kind));
         let main = main.map(|kind| (kind, effect(before.state, after.state, size.bytes())));
@@ -222,7 +223,11 @@ fn continues_change(growing: &Change, next: &Change, size: PageSize, join: JoinR
     };
     let same = |a: &Option<PageFacts>, b: &Option<PageFacts>, is_anywhere: bool| match (a, b) {
         (Some(a), Some(b)) => {
-            let is_alike = a.state == b.state && a.why == b.why && a.flags == b.flags && a.map_count == b.map_count;
+            let is_alike = a.state == b.state
+                && a.why == b.why
+                && a.flags == b.flags
+                && a.map_count == b.map_count
+                && a.node == b.node;
             is_alike && (join == JoinRule::SameStates || is_anywhere || follows(a, b))
         }
         (a, b) => a.is_none() && b.is_none(),

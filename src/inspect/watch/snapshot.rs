@@ -339,8 +339,19 @@ impl Snapshot {
         within: Option<&'s [AddressRange]>,
         space: &'s AddressSpace,
     ) -> impl Iterator<Item = Change> + use<'s> {
+        self.changes_with(Evidence::empty(), later, within, space)
+    }
+
+    /// The same with [`Evidence::ZONES`], if that is `more`: pages on different nodes are in changes of their own.
+    pub(super) fn changes_with<'s>(
+        &'s self,
+        more: Evidence,
+        later: &'s Snapshot,
+        within: Option<&'s [AddressRange]>,
+        space: &'s AddressSpace,
+    ) -> impl Iterator<Item = Change> + use<'s> {
         let pair = Pair { before: &self.sample, now: &later.sample, space };
-        pair.changes(self.extra & later.extra, JoinRule::SameStates, within)
+        pair.changes(self.extra & later.extra | more, JoinRule::SameStates, within)
     }
 
     /// Compares the pages of `range` with those of `other` from the address `theirs` on, if it has any there. Rows come

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::budget::{Budget, OutOfBudget};
-use crate::inspect::{AddressSpace, Error, Evidence, Filter, Page, ViewedRegion};
-use crate::kernel::{Name, PageFlags};
+use crate::inspect::{AddressSpace, Answer, Error, Evidence, Filter, Gap, Page, ViewedRegion};
+use crate::kernel::{Key, Name, PageFact, PageField, PageFlags};
 use crate::process::Target;
 use crate::process::fake::{EXCLUSIVE, HUGE, PAGE, World, region};
 use crate::report::{EventKind, PageFacts, Reason};
@@ -120,18 +120,20 @@ fn pages_that_move_share_a_row_where_their_frames_follow_each_other() {
     assert_eq!(watched(scattered(), guarded), [(EventKind::GuardInstalled, 0x1000, 4, Some(500), None)]);
 }
 
-/// The kernel gives all pages of a huge mapping bit 56 of the first. The map counts are those of each.
+/// Pages in these frames. Those from 1000 on are on node 1.
+fn two_nodes(frames: &[u64]) -> World {
+    let zones =
+        "Node 0, zone Normal\n spanned 1000\n start_pfn: 0\nNode 1, zone Normal\n spanned 1000\n start_pfn: 1000\n";
+    let mut world = World::new([region(0x1000, 8)]);
+    (0x1000..).zip(frames).for_each(|(page, frame)| world.maps(page, 1, *frame));
+    world.texts.push((File::Zones, zones.to_owned()));
+    world
+}
+
 /// Tiering moves pages between nodes.
 #[test]
 fn a_page_on_another_node_is_told_apart() {
-    let zones =
-        "Node 0, zone Normal\n spanned 1000\n start_pfn: 0\nNode 1, zone Normal\n spanned 1000\n start_pfn: 1000\n";
-    let world = |frames: [u64; 3]| {
-        let mut world = World::new([region(0x1000, 3)]);
-        (0x1000..).zip(frames).for_each(|(page, frame)| world.maps(page, 1, frame));
-        world.texts.push((File::Zones, zones.to_owned()));
-        world.target().1
-    };
+    let world = |frames: [u64; 3]| two_nodes(&frames).target().1;
     let (before, after) = (world([10, 20, 1500]), world([1010, 30, 1600]));
     let mut watcher = Watcher::new(Evidence::empty());
     assert_eq!(sample(&mut watcher, &before, || ()), []);
@@ -141,6 +143,36 @@ fn a_page_on_another_node_is_told_apart() {
     assert_eq!(kinds, [(EventKind::ChangedNode, 1), (EventKind::Moved, 1), (EventKind::Moved, 1)]);
 }
 
+#[test]
+fn changes_are_cut_where_the_node_differs_if_they_are_added_up_by_it() {
+    let worlds = || (two_nodes(&[]), two_nodes(&[10, 20, 1500, 30, 1600, 1700, 2500]));
+    let parts = |changes: &[Change]| {
+        changes
+            .iter()
+            .map(|change| (change.pages, change.after.as_ref().and_then(|after| after.node)))
+            .collect::<Vec<_>>()
+    };
+    let cut = [(2, Some(0)), (1, Some(1)), (1, Some(0)), (2, Some(1)), (1, None)];
+    for (extra, expected) in [(Evidence::ZONES, cut.as_slice()), (Evidence::empty(), &[(7, None)])] {
+        let (before, after) = worlds();
+        let mut watcher = Watcher::new(extra);
+        assert_eq!(sample(&mut watcher, &before.target().1, || ()), []);
+        assert_eq!(parts(&sample(&mut watcher, &after.target().1, || ())), expected);
+    }
+    let (before, after) = worlds();
+    let (before, after, space) = two_snapshots(before, after);
+    let by = |key| Difference::new(&space, &before, &after).by(key, None).finish().expect("changes");
+    let found = by(Key::Page(PageField::Fact(PageFact::Node)));
+    assert_eq!(parts(&found.changes), cut);
+    let groups = found.groups.expect("groups").into_iter();
+    let groups: Vec<_> = groups.map(|of| (of.group, of.counts.pages, of.counts.effect.came / PAGE)).collect();
+    let [first, second, nowhere] =
+        [Answer::Is(0), Answer::Is(1), Answer::Unknown(Gap::NoZone)].map(ChangedGroup::Pages);
+    assert_eq!(groups, [(first, 3, 3), (second, 3, 3), (nowhere, 1, 1)]);
+    assert_eq!(parts(&by(Key::Change).changes), [(7, None)]);
+}
+
+/// The kernel gives all pages of a huge mapping bit 56 of the first. The map counts are those of each.
 #[test]
 fn a_copy_inside_a_huge_page() {
     for scans in [true, false] {

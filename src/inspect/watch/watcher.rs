@@ -29,9 +29,10 @@ pub struct Watcher {
 
 impl Watcher {
     /// [`Evidence::FLAGS`], [`Evidence::COUNTS`] and [`Evidence::SOFT_DIRTY`] in `extra` show also changes of flags,
-    /// map counts and soft-dirty bits. Check them with [`AddressSpace::require`] first.
+    /// map counts and soft-dirty bits, and [`Evidence::ZONES`] has neighbouring pages on different nodes in changes of
+    /// their own. Check them with [`AddressSpace::require`] first.
     pub fn new(extra: Evidence) -> Watcher {
-        let held: Evidence = changing_facts().filter_map(PageFact::need_of_samples).collect();
+        let held: Evidence = PageFact::ALL.iter().filter_map(|fact| fact.need_of_samples()).collect();
         Watcher { extra: extra & held, ..Watcher::default() }
     }
 

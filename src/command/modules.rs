@@ -32,6 +32,10 @@ Lists each program and library, and the vdso, with its range, its number of symb
   image       memory: the vdso
   perf-map    the program's own list of JIT-compiled code, only after `set perf maps on`
 
+A library that is mapped straight out of an archive (.apk, .zip, .jar) is a module named by both: \
+`base.apk!/lib/x86_64/libmain.so`. Without a directory in the archive its name is its place there: `base.apk+0x4000`. \
+`libmain.so!NAME` is a symbol of it, and `base.apk!NAME` one of all that is mapped from the archive.
+
 A module without symbols shows the reason. A mark follows the name of a file that was deleted or replaced since.
 
 pmdb searches for debug files in the root of the process, which may be in a container. It also searches by build ID \

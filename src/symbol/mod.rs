@@ -12,6 +12,7 @@
 //! names       demangle, search        a name that a user types → symbols, with the names that people read
 //! addresses   lookup                  an address → a symbol: the rule, and the index
 //! modules     module                  regions → modules, and where each was loaded
+//!             archive                 modules within an archive
 //!             program                 which of them are programs and libraries
 //!             module_symbols          a module with its files, index and caches, and its symbols in the process
 //!             files                   its files together; the search for its separate debug file
@@ -23,6 +24,7 @@
 //! beside      lines                   lines of the source
 //! ```
 
+mod archive;
 #[cfg(feature = "cli")]
 mod capture;
 mod demangle;

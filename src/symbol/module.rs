@@ -1,13 +1,15 @@
 //! Modules: the regions that map one file; and its load bias: how far its addresses are moved in the process.
 //!
 //! A load segment puts the page of file offset `p_offset` at `bias + p_vaddr`. A region of the file gives the address
-//! of a file offset. Together they give the bias. One page of the file is often mapped twice, at the end of one segment
+//! of a file offset. Together they give the bias. Offsets count from the start of the module's file, which may lie within
+//! an archive. One page of the file is often mapped twice, at the end of one segment
 //! and at the start of the next, so a single region may allow two biases: the one that explains most regions is right.
 
+use super::archive::{FromStart, StoredFile};
 use super::elf::Segment;
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{AddressRange, Device, Name, PageSize, Region, VirtualAddress};
-use crate::process::Target;
+use crate::process::{Modules, OpenedFile, Target};
 use crate::source;
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,12 +21,14 @@ pub(super) const WIDEST_GAP: u64 = 2 << 20;
 /// The regions of one file (or of the vdso), in address order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Module {
-    /// Its name in `maps`: a whole path, or `[vdso]`.
+    /// Its name in `maps`: a whole path, or `[vdso]`. Within an archive both names: `/opt/base.apk!/lib/libmain.so`.
     pub name: Name,
     /// Filesystem of the file.
     pub device: Device,
     /// Inode of the file; 0 for the vdso.
     pub inode: u64,
+    /// Where its file begins in the mapped file, in bytes: 0 unless that is an archive.
+    pub start: u64,
     /// Its regions, never empty. The anonymous memory of `.bss` after them is not included.
     pub regions: Vec<Region>,
 }
@@ -59,13 +63,31 @@ impl Module {
         self.inode == 0
     }
 
-    /// Whether `name` means it: its whole path or file name, raw or as displayed, and `vdso` for `[vdso]`.
+    /// The name of the mapped file in `maps`: that of the archive, if it is within one.
+    pub(super) fn mapped_name(&self) -> &Name {
+        self.regions.first().map_or(&self.name, |region| &region.name)
+    }
+
+    /// Opens its file.
+    ///
+    /// # Errors
+    /// The file is not opened, or there is none.
+    pub(crate) fn open(&self, modules: &Modules) -> OpenedFile {
+        let region = self.regions.first().ok_or_else(|| source::Error::not_available("no region maps it"))?;
+        let file = modules.open(region)?;
+        Ok(if self.start == 0 { file } else { Box::new(FromStart::new(file, self.start)) })
+    }
+
+    /// Whether `name` means it: its whole path or file name, raw or as displayed, and `vdso` for `[vdso]`. The name of
+    /// an archive means all that is within.
     pub fn is_called(&self, name: &[u8]) -> bool {
-        self.name.as_bytes() == name
-            || self.file_name().as_bytes() == name
-            || self.name.escaped().as_bytes() == name
-            || self.name.escaped_file_name().as_bytes() == name
-            || (self.is_vdso() && name == b"vdso")
+        let is_it = |one: &Name| {
+            one.as_bytes() == name
+                || one.file_name().as_bytes() == name
+                || one.escaped().as_bytes() == name
+                || one.escaped_file_name().as_bytes() == name
+        };
+        is_it(&self.name) || is_it(self.mapped_name()) || (self.is_vdso() && name == b"vdso")
     }
 }
 
@@ -115,27 +137,35 @@ pub fn may_have_names(target: &Target, region: &Region) -> bool {
         }
 }
 
-/// The modules among `regions` (which are in address order), in order of their first address.
+/// The modules among `regions` (which are in address order), in order of their first address. Without the files it is
+/// not known which of them are archives.
 pub fn modules(regions: &[Region]) -> Vec<Module> {
-    group(regions).0
+    group(regions, |_, _| None).0
 }
 
-/// The modules, and for each region the index of its module.
-pub(super) fn group<'a>(regions: impl IntoIterator<Item = &'a Region>) -> (Vec<Module>, Vec<Option<usize>>) {
+/// The modules, and for each region the index of its module. `stored` gives the file within an archive that a region
+/// maps, also by its number.
+pub(super) fn group<'a, 's>(
+    regions: impl IntoIterator<Item = &'a Region>,
+    stored: impl Fn(usize, &Region) -> Option<&'s StoredFile>,
+) -> (Vec<Module>, Vec<Option<usize>>) {
     let mut modules: Vec<Module> = Vec::new();
-    let mut numbers: HashMap<(Device, u64, &Name), usize> = HashMap::new();
+    let mut numbers: HashMap<(Device, u64, &Name, u64), usize> = HashMap::new();
     let of_region = regions
         .into_iter()
-        .map(|region| {
+        .enumerate()
+        .map(|(index, region)| {
             if !belongs_to_module(region) {
                 return None;
             }
-            let key = (region.device, region.inode, &region.name);
+            let (name, start) = stored(index, region).map_or((&region.name, 0), |stored| (&stored.name, stored.start));
+            let key = (region.device, region.inode, &region.name, start);
             let number = *numbers.entry(key).or_insert_with(|| {
                 modules.push(Module {
-                    name: region.name.clone(),
+                    name: name.clone(),
                     device: region.device,
                     inode: region.inode,
+                    start,
                     regions: Vec::new(),
                 });
                 modules.len() - 1
@@ -219,7 +249,8 @@ pub(super) fn place(
     let mut all: Vec<Vec<(u64, usize)>> = Vec::new();
     for region in &module.regions {
         budget.spend(segments.len() as u64)?;
-        all.push(candidates(region, segments, page, module.is_vdso()));
+        let offset = region.offset.saturating_sub(module.start);
+        all.push(candidates(region.range, offset, segments, page, module.is_vdso()));
     }
     for (region, biases) in module.regions.iter().zip(&all) {
         for &(bias, number) in biases {
@@ -257,10 +288,16 @@ pub(super) fn place(
     Ok(copies)
 }
 
-/// The biases that would explain `region`, each with the number of its segment. `is_whole`: the kernel maps the whole
-/// image of a vdso, also the part after its last segment.
-fn candidates(region: &Region, segments: &[Segment], page: PageSize, is_whole: bool) -> Vec<(u64, usize)> {
-    let Some(last) = region.offset.checked_add(region.range.len() - 1) else {
+/// The biases that would explain a mapping of the file from `offset` on at `range`, each with the number of its
+/// segment. `is_whole`: the kernel maps the whole image of a vdso, also the part after its last segment.
+fn candidates(
+    range: AddressRange,
+    offset: u64,
+    segments: &[Segment],
+    page: PageSize,
+    is_whole: bool,
+) -> Vec<(u64, usize)> {
+    let Some(last) = offset.checked_add(range.len() - 1) else {
         return Vec::new();
     };
     let moved = |segment: &Segment| segment.address.wrapping_sub(segment.offset);
@@ -270,8 +307,8 @@ fn candidates(region: &Region, segments: &[Segment], page: PageSize, is_whole: b
         // loaded.
         let ends_in_one =
             || segments.iter().any(|other| moved(other) == moved(segment) && pages_hold(other, last, page));
-        if pages_hold(segment, region.offset, page) && (is_whole || ends_in_one()) {
-            let bias = region.range.start().get().wrapping_sub(region.offset).wrapping_sub(moved(segment));
+        if pages_hold(segment, offset, page) && (is_whole || ends_in_one()) {
+            let bias = range.start().get().wrapping_sub(offset).wrapping_sub(moved(segment));
             if found.iter().all(|&(other, _)| other != bias) {
                 found.push((bias, number));
             }

@@ -5,13 +5,12 @@
 //! executable: such a module is known by its ELF header, which is read only if it is in the page cache.
 
 use super::TargetSymbols;
+use super::elf::{PROGRAM_HEADER, is_program_header};
 use super::module::Module;
 use std::sync::atomic::Ordering;
 
 /// Headers of modules without executable memory that one command reads.
 const MOST_HEADERS: usize = 256;
-/// Bytes up to the type of the file.
-const HEADER: usize = 18;
 
 impl TargetSymbols<'_> {
     /// Whether a module is a program or a library: some of it is executable, or it is an ELF file whose segments are
@@ -26,33 +25,26 @@ impl TargetSymbols<'_> {
     }
 
     fn has_program_header(&self, module: &Module) -> bool {
-        let Some(first) = module.regions.iter().find(|region| region.offset == 0) else {
+        let Some(first) = module.regions.iter().find(|region| region.offset == module.start) else {
             return false;
         };
         if self.headers_read().fetch_add(1, Ordering::Relaxed) >= MOST_HEADERS {
             return false;
         }
-        let (modules, mut header) = (&self.target.modules, [0; HEADER]);
+        let (modules, mut header) = (&self.target.modules, [0; PROGRAM_HEADER]);
         let read = if self.target.process.capture_times().is_some() {
-            modules.open(first).ok().and_then(|file| file.read_up_to(0, &mut header).ok())
+            module.open(modules).ok().and_then(|file| file.read_up_to(0, &mut header).ok())
         } else {
             modules.read_cached(first, first.range.start(), &mut header).ok()
         };
-        read == Some(HEADER) && is_program_header(&header)
+        read == Some(PROGRAM_HEADER) && is_program_header(&header)
     }
-}
-
-/// Whether a file that begins so is an ELF program or library.
-fn is_program_header(header: &[u8; HEADER]) -> bool {
-    let kind = [header[16], header[17]];
-    let kind = if header[5] == 2 { u16::from_be_bytes(kind) } else { u16::from_le_bytes(kind) };
-    header.starts_with(b"\x7fELF") && matches!(kind, 2 | 3)
 }
 
 impl Module {
     /// Whether its regions may be the segments of a program, though none is executable: a data file is mostly mapped in
     /// one piece.
     fn may_be_loaded(&self) -> bool {
-        self.inode != 0 && self.regions.len() > 1 && self.regions.iter().any(|region| region.offset == 0)
+        self.inode != 0 && self.regions.len() > 1 && self.regions.iter().any(|region| region.offset == self.start)
     }
 }

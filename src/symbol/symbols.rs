@@ -59,6 +59,8 @@ pub enum ModuleRegions {
 struct FileKey {
     device: Device,
     inode: u64,
+    /// Where it begins in an archive.
+    start: u64,
     name: Name,
     image: Option<(u32, AddressRange)>,
 }
@@ -258,6 +260,7 @@ impl Symbols {
         let key = FileKey {
             device: module.device,
             inode: module.inode,
+            start: module.start,
             name: module.name.clone(),
             image: module.is_vdso().then(|| (target.process.identity().pid, region.range)),
         };
@@ -278,9 +281,9 @@ impl Symbols {
         let mut budget = self.budget();
         budget.look()?;
         // Read without the lock: modules may be loaded in parallel.
-        let bytes = if module.is_vdso() { target.modules.image(region)? } else { target.modules.open(region)? };
+        let bytes = if module.is_vdso() { target.modules.image(region)? } else { module.open(&target.modules)? };
         let image = ElfFile::read(BoundedFile::new(bytes), &mut budget)?;
-        let separate = files::find(&target.modules, &module.name, &image, &self.budget)?;
+        let separate = files::find(&target.modules, module.mapped_name(), &image, &self.budget)?;
         self.make_room(user);
         let sources = Sources::new(image, separate, &self.expanded_memory)?;
         let loaded = Arc::new(ModuleSymbols::new(sources, user));

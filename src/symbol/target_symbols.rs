@@ -1,5 +1,6 @@
 //! The names of one target at one moment.
 
+use super::archive::{MOST_ARCHIVES, StoredFile, may_be_archive, stored_files};
 use super::module::{self, LoadedCopy, MOST_BSS_REGIONS, Module, WIDEST_GAP, in_segment, place};
 use super::module_symbols::LoadedModule;
 use super::perf_map::PerfMapRead;
@@ -8,7 +9,7 @@ use super::{Error, NamesFrom, NoSymbols, SymbolAt, SymbolKind, Symbols};
 use crate::budget::OutOfBudget;
 use crate::kernel::{AddressRange, Name, PageSize, Region, VirtualAddress};
 use crate::process::Target;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -28,7 +29,7 @@ pub struct TargetSymbols<'a> {
 pub struct CodeSegment {
     /// The bytes that the file has of it, where they belong in the process.
     pub range: AddressRange,
-    /// Where they begin in the file.
+    /// Where they begin in the mapped file.
     pub offset: u64,
     /// A region that maps the file.
     pub of_file: Region,
@@ -327,7 +328,7 @@ impl TargetSymbols<'_> {
     pub fn memory_of(&self, name: &Name) -> Result<Vec<AddressRange>, OutOfBudget> {
         let mut found = Vec::new();
         for (number, module) in self.modules().iter().enumerate() {
-            if module.name != *name || !self.is_program(number) {
+            if module.mapped_name() != name || !self.is_program(number) {
                 continue;
             }
             let loaded = match self.loaded_module(number) {
@@ -363,7 +364,8 @@ impl TargetSymbols<'_> {
             found.extend(segments.flat_map(|segment| {
                 loaded.copies.iter().filter_map(move |copy| {
                     let range = AddressRange::of_length(copy.address(segment.address), segment.file_size)?;
-                    Some(CodeSegment { range, offset: segment.offset, of_file: of_file.clone() })
+                    let offset = module.start.checked_add(segment.offset)?;
+                    Some(CodeSegment { range, offset, of_file: of_file.clone() })
                 })
             }));
         }
@@ -382,7 +384,7 @@ impl TargetSymbols<'_> {
 
     fn by_region(&self) -> &ModulesByRegion {
         self.by_region.get_or_init(|| {
-            let (modules, of_region) = module::group(self.regions());
+            let (modules, of_region) = self.group_regions();
             ModulesByRegion {
                 loaded_modules: modules.iter().map(|_| OnceLock::new()).collect(),
                 are_elf: modules.iter().map(|_| OnceLock::new()).collect(),
@@ -390,6 +392,28 @@ impl TargetSymbols<'_> {
                 modules,
                 of_region,
             }
+        })
+    }
+
+    /// The modules, those within archives too, and for each region the index of its module.
+    fn group_regions(&self) -> (Vec<Module>, Vec<Option<usize>>) {
+        let (modules, of_region) = module::group(self.regions(), |_, _| None);
+        let page = self.page();
+        let archives =
+            modules.iter().enumerate().filter(|(_, module)| !module.is_vdso() && may_be_archive(&module.regions, page));
+        let archives = archives.take(MOST_ARCHIVES);
+        let stored: HashMap<usize, Vec<StoredFile>> = archives
+            .map(|(number, module)| {
+                (number, stored_files(&module.regions, &self.target.modules, &mut self.symbols.budget()))
+            })
+            .filter(|(_, files)| !files.is_empty())
+            .collect();
+        if stored.is_empty() {
+            return (modules, of_region);
+        }
+        module::group(self.regions(), |index, region| {
+            let archive = of_region.get(index).copied()??;
+            stored.get(&archive)?.iter().find(|file| file.holds(region))
         })
     }
 
@@ -422,7 +446,11 @@ impl TargetSymbols<'_> {
         let Some(name) = name else {
             return Ok(modules.filter(|(number, _)| self.is_program(*number)).collect());
         };
-        let called: Vec<_> = modules.filter(|(_, one)| one.is_called(name.as_bytes())).collect();
+        let mut called: Vec<_> = modules.filter(|(_, one)| one.is_called(name.as_bytes())).collect();
+        // An archive is mapped as data too.
+        if called.iter().any(|(_, one)| one.start > 0) {
+            called.retain(|(_, one)| one.start > 0);
+        }
         if called.is_empty() { Err(Error::NoSuchModule { module: name.into() }) } else { Ok(called) }
     }
 

@@ -387,9 +387,7 @@ fn keep_symbols(target: &Target, without_names: bool, budget: &mut Budget) -> Re
     let names = symbols.over(target, &regions);
     for survey in names.surveys() {
         let survey = survey?;
-        if let Some(region) = survey.module.regions.first()
-            && let Ok(file) = target.modules.open(region)
-        {
+        if let Ok(file) = survey.module.open(&target.modules) {
             read_tables(file, budget);
         }
         if let Ok(path) = &survey.separate {

@@ -24,6 +24,16 @@ const MOST_SECTION_NAMES: u64 = 1 << 20;
 /// The first bytes of a file, which are read at once: linkers put program headers and notes there.
 const START: usize = 4 << 10;
 
+/// Bytes up to the type of the file.
+pub(in crate::symbol) const PROGRAM_HEADER: usize = 18;
+
+/// Whether a file that begins so is an ELF program or library.
+pub(in crate::symbol) fn is_program_header(header: &[u8; PROGRAM_HEADER]) -> bool {
+    let kind = [header[16], header[17]];
+    let kind = if header[5] == 2 { u16::from_be_bytes(kind) } else { u16::from_le_bytes(kind) };
+    header.starts_with(b"\x7fELF") && matches!(kind, 2 | 3)
+}
+
 /// What the headers say.
 pub(in crate::symbol) struct Elf {
     pub(in crate::symbol) is_64: bool,

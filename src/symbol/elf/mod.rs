@@ -18,4 +18,6 @@ pub(super) use contents::{RelocationPass, old_spelling};
 #[cfg(test)]
 pub(super) use file::BETWEEN_LOOKS;
 pub(super) use file::{BoundedFile, FileRange, LONGEST_NAME, TablePass};
-pub(super) use headers::{Elf, Section, Segment, SymbolTable, VersionTable, build_id_digits};
+pub(super) use headers::{
+    Elf, PROGRAM_HEADER, Section, Segment, SymbolTable, VersionTable, build_id_digits, is_program_header,
+};

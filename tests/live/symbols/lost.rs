@@ -7,11 +7,12 @@ use super::programs::{compile, is_installed};
 use serde_json::Value;
 use std::fs::File;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The records of lines, of one kind, and all that was printed.
-fn records(pid: u32, kind: &str, lines: &[String]) -> (Vec<Value>, String) {
+pub(super) fn records(pid: u32, kind: &str, lines: &[String]) -> (Vec<Value>, String) {
     let said = program(&[], pid, true, lines);
     let all = said.lines().map(|line| serde_json::from_str::<Value>(line).expect("a record"));
     (all.filter(|record| record["type"] == kind).collect(), said)
@@ -171,8 +172,16 @@ pub(super) fn functions_of_a_program_with_debug_information_alone() {
 
 /// Maps the load segments of the program that its argument names as a loader would, without execute rights.
 pub(super) fn unexecutable(arguments: &[String]) {
-    let bytes = std::fs::read(&arguments[0]).expect("the file");
     let file = File::open(&arguments[0]).expect("the file");
+    announce(format!("{:#x}", map_segments(&file, 0, 0)));
+    wait();
+}
+
+/// Maps the load segments of the program that begins at `start` of a file as a loader would: executable only if
+/// `rights` have that. Returns how far its addresses are moved.
+pub(super) fn map_segments(file: &File, start: u64, rights: i32) -> u64 {
+    let mut bytes = vec![0; 4096];
+    file.read_exact_at(&mut bytes, start).expect("its headers");
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
     let short = |at: usize| u16::from_le_bytes(bytes[at..at + 2].try_into().expect("two bytes"));
     let (table, count) = (word(32) as usize, usize::from(short(56)));
@@ -182,7 +191,8 @@ pub(super) fn unexecutable(arguments: &[String]) {
     for at in loaded.filter(|at| word(at + 32) > 0) {
         let (offset, address, size) = (word(at + 8), word(at + 16), word(at + 32));
         let into = address % page;
-        let rights = libc::PROT_READ | if bytes[at + 4] & 2 == 0 { 0 } else { libc::PROT_WRITE };
+        let is = |flag: u8, right: i32| if bytes[at + 4] & flag == 0 { 0 } else { right };
+        let rights = libc::PROT_READ | is(2, libc::PROT_WRITE) | is(1, libc::PROT_EXEC) & rights;
         let fixed = if first.is_none() { 0 } else { libc::MAP_FIXED };
         // All are placed relative to the first, within room that was reserved for all of them.
         let base = *first.get_or_insert_with(|| {
@@ -194,17 +204,16 @@ pub(super) fn unexecutable(arguments: &[String]) {
             assert_ne!(room, libc::MAP_FAILED);
             (room as u64).wrapping_sub(address - into)
         });
-        let start = base.wrapping_add(address - into) as *mut libc::c_void;
+        let place = base.wrapping_add(address - into) as *mut libc::c_void;
         let length = (into + size).next_multiple_of(page) as usize;
         // SAFETY: within the room that was reserved.
         let mapped = unsafe {
-            let place = libc::MAP_PRIVATE | libc::MAP_FIXED | fixed;
-            libc::mmap(start, length, rights, place, file.as_raw_fd(), (offset - into) as i64)
+            let flags = libc::MAP_PRIVATE | libc::MAP_FIXED | fixed;
+            libc::mmap(place, length, rights, flags, file.as_raw_fd(), (start + offset - into) as i64)
         };
-        assert_eq!(mapped, start);
+        assert_eq!(mapped, place);
     }
-    announce(format!("{:#x}", first.expect("a segment")));
-    wait();
+    first.expect("a segment")
 }
 
 const GUEST: &str = r#"

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+mod archive;
 mod lost;
 mod made;
 mod memory;
@@ -57,6 +58,7 @@ pub const TESTS: &[Test] = &[
         lost::functions_of_a_program_with_debug_information_alone,
     ),
     ("symbols::a_program_that_is_not_executable_has_symbols", lost::a_program_that_is_not_executable_has_symbols),
+    ("symbols::libraries_within_an_archive_have_symbols", archive::libraries_within_an_archive_have_symbols),
     ("symbols::stubs_have_the_names_of_what_they_call", stubs::stubs_have_the_names_of_what_they_call),
     (
         "symbols::the_copy_of_a_variable_is_the_one_that_is_used",
@@ -64,8 +66,13 @@ pub const TESTS: &[Test] = &[
     ),
 ];
 
-pub const SCENARIOS: &[Scenario] =
-    &[("statics", statics), ("own file", own_file), ("library", library), ("unexecutable", lost::unexecutable)];
+pub const SCENARIOS: &[Scenario] = &[
+    ("statics", statics),
+    ("own file", own_file),
+    ("library", library),
+    ("unexecutable", lost::unexecutable),
+    ("stored", archive::stored),
+];
 
 /// Larger than what the page that ends the file can hold: most of it lies in anonymous memory.
 static mut ZEROED_BUFFER: [u8; 256 * 1024] = [0; 256 * 1024];
@@ -198,7 +205,12 @@ fn base(name: &str) -> &str {
 /// Compares the symbols of `module` with `nm`: some `count` places in them, or three places in each.
 fn compare_with_nm(test: &str, names: &TargetSymbols<'_>, module: &Module, count: usize) {
     let path = module.name.to_string();
-    let Some(mut all) = nm(&path) else {
+    compare_with_nm_of(test, names, &path, &path, count);
+}
+
+/// The same for the module `path`, whose file is elsewhere.
+fn compare_with_nm_of(test: &str, names: &TargetSymbols<'_>, path: &str, file: &str, count: usize) {
+    let Some(mut all) = nm(file) else {
         return skip(test, "there is no nm here");
     };
     all.retain(|one| !one.thread_local);
@@ -216,7 +228,7 @@ fn compare_with_nm(test: &str, names: &TargetSymbols<'_>, module: &Module, count
         sized.iter().flat_map(|one| [0, one.size - 1, random.below(one.size)].map(|offset| (*one, offset))).collect();
     let group = places.len().div_ceil(count);
     for (one, offset) in sample(places, group) {
-        let place = names.address_in(&path, one.address + offset).expect("an address");
+        let place = names.address_in(path, one.address + offset).expect("an address");
         assert_eq!(place.len(), 1);
         let found = names
             .at(place[0])
@@ -240,7 +252,7 @@ fn compare_with_nm(test: &str, names: &TargetSymbols<'_>, module: &Module, count
     }
     for _ in 0..40 {
         let one = sized[random.below(sized.len() as u64) as usize];
-        let found = names.find(Some(&path), &one.name).expect("a search");
+        let found = names.find(Some(path), &one.name).expect("a search");
         let addresses: Vec<u64> = found.iter().map(|one| one.file_address.get()).collect();
         assert!(addresses.contains(&one.address), "{one:?} is not among {addresses:x?}");
     }

@@ -31,6 +31,8 @@ pub struct CodeSegment {
     pub range: AddressRange,
     /// Where they begin in the mapped file.
     pub offset: u64,
+    /// Where the program begins in the mapped file, as [`Module::start`].
+    pub start: u64,
     /// A region that maps the file.
     pub of_file: Region,
 }
@@ -365,7 +367,7 @@ impl TargetSymbols<'_> {
                 loaded.copies.iter().filter_map(move |copy| {
                     let range = AddressRange::of_length(copy.address(segment.address), segment.file_size)?;
                     let offset = module.start.checked_add(segment.offset)?;
-                    Some(CodeSegment { range, offset, of_file: of_file.clone() })
+                    Some(CodeSegment { range, offset, start: module.start, of_file: of_file.clone() })
                 })
             }));
         }

@@ -94,6 +94,8 @@ pub struct CodeComparison {
     code: Vec<AddressRange>,
     /// Code that other memory has taken the place of, in order.
     replaced: Vec<FilePart>,
+    /// Code of programs within archives, and where each program begins there.
+    archived: Vec<(AddressRange, u64)>,
     pages: KeptPages,
     /// Pages that are to be compared.
     left: Option<AddressRange>,
@@ -145,6 +147,7 @@ impl AddressSpace {
             pages: self.kept_pages(&code, Evidence::ENTRIES)?,
             code,
             replaced,
+            archived: segments.iter().filter(|one| one.start > 0).map(|one| (one.range, one.start)).collect(),
             left: None,
             files: BTreeMap::new(),
             found: VecDeque::new(),
@@ -264,7 +267,10 @@ impl CodeComparison {
         let part = replaced.unwrap_or_else(|| FilePart::mapped(region));
         let (offset, compared) = part.in_page(page).ok_or(Reason::Changed)?;
         let opened = self.files.entry(part.of_file.range.start());
-        let opened = opened.or_insert_with(|| OpenedProgram::open(self.space.target(), &part));
+        let opened = opened.or_insert_with(|| {
+            let archived = self.archived.iter().find(|(code, _)| code.intersection(page).is_some());
+            OpenedProgram::open(self.space.target(), &part, archived.map_or(0, |(_, start)| *start))
+        });
         let opened_file = opened.file.as_ref().map_err(|error| Reason::from(error.clone()))?;
         // What a core has of a file is the memory itself.
         if !opened_file.has_sections() {
@@ -328,13 +334,13 @@ impl CodeComparison {
 }
 
 impl OpenedProgram {
-    /// The file of a part.
-    fn open(target: &Target, part: &FilePart) -> OpenedProgram {
+    /// The file of a part, and the program that begins at `start` of it.
+    fn open(target: &Target, part: &FilePart, start: u64) -> OpenedProgram {
         let file = target.modules.open(&part.of_file);
         let mut header = [0; 20];
         if let Ok(file) = &file {
             // Without an ELF header the machine is unknown, and breakpoints get no names.
-            let is_read = file.read_up_to(0, &mut header).is_ok();
+            let is_read = file.read_up_to(start, &mut header).is_ok();
             if !is_read || !header.starts_with(b"\x7fELF") {
                 header = [0; 20];
             }

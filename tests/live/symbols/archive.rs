@@ -103,11 +103,14 @@ pub(super) fn libraries_within_an_archive_have_symbols() {
     // Changed code is found at its place in the archive.
     let memory = File::options().write(true).open(format!("/proc/{}/mem", target.pid())).expect("its memory");
     let changed = function("second", 1);
-    memory.write_all_at(&[0xff], changed).expect("to write");
+    memory.write_all_at(&[0xcc], changed).expect("to write");
     let (patches, said) = records(target.pid(), "patch", &["patched".to_owned()]);
     let expected = super::nm(libraries[1].to_str().expect("a path")).expect("nm");
     let address = expected.iter().find(|one| one.name == "second").expect("nm lists it").address;
     let patch = patches.iter().find(|one| one["address"].as_str() == Some(&*two)).unwrap_or_else(|| panic!("{said}"));
+    if cfg!(target_arch = "x86_64") {
+        assert_eq!(patch["breakpoint"], "int3", "{said}");
+    }
     assert_eq!(patch["file_offset"], format!("{:#x}", starts[2] + address), "{said}");
 
     // A capture names them too, without the archive.

@@ -209,8 +209,12 @@ fn the_file_appears_whole_and_only_once() {
     assert_eq!(again.status.code(), Some(1));
     assert!(text(&again).contains("already exists"), "{}", text(&again));
     assert_eq!(names(), 1);
-    let option = pmdb(&[&pid, "capture", "--overwrite"]);
-    assert!(text(&option).contains("is an option, not a file"), "{}", text(&option));
+    // An option is no file, whether it is one of pmdb's or not.
+    for (option, said) in [("--overwrite", "`capture FILE --overwrite`"), ("--frames", "is an option, not a file")] {
+        let refused = pmdb(&[&pid, "capture", option]);
+        assert!(text(&refused).contains(said), "{}", text(&refused));
+    }
+    assert_eq!(names(), 1);
     // A link is not followed.
     let link = folder.path().join("link");
     std::os::unix::fs::symlink(folder.path().join("elsewhere"), &link).expect("a link");

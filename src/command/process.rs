@@ -23,8 +23,8 @@ impl Command for InfoProcess {
         group: Group::Target,
         summary: "show the facts that the kernel reports about the process",
         text: "\
-Shows the name, program, command line, parent, threads, user and tracer of the process, and how many mappings it has. \
-One more than vm.max_map_count allows is refused with ENOMEM. Then shows the memory fields of /proc/PID/status, each \
+Shows the name, program, command line, parent, threads, user and tracer of the process, and the number of its mappings. \
+With more of them than vm.max_map_count, mmap(2) and mprotect(2) fail with ENOMEM. Then shows the memory fields of /proc/PID/status, each \
 with its meaning.",
         examples: &[example("info process", "show the attached process")],
     };
@@ -130,7 +130,7 @@ record! {
         memory: Vec<MemoryField>,
         /// Its mappings.
         mappings: u64,
-        /// The most that it may have (`vm.max_map_count`): one more is refused with ENOMEM.
+        /// `vm.max_map_count`: with more mappings than this, mmap(2) and mprotect(2) fail with ENOMEM.
         most_mappings: Fact<u64>,
         /// Whether frame numbers are hidden; `null` in a core file without a page map.
         frames_hidden: Option<bool>,
@@ -184,7 +184,7 @@ fn write_block(lines: &mut Lines, process: &ProcessReport) {
     let line = lines.field("mappings");
     line.push(Role::Plain, count(process.mappings));
     if let Ok(most) = process.most_mappings {
-        line.plain(format!(" of at most {} (vm.max_map_count)", count(most)));
+        line.plain(format!("; vm.max_map_count is {}", count(most)));
     }
     let frames = lines.field("frames");
     match process.frames_hidden {

@@ -130,7 +130,7 @@ fn limited(mut input: Tokens<'_>, of: Summed) -> Parsed<'_, Summary> {
 }
 
 /// Frames up to the end of the last zone.
-fn all_frames(machine: &Machine) -> Result<FrameRange, Error> {
+pub(super) fn all_frames(machine: &Machine) -> Result<FrameRange, Error> {
     let end = machine.zones()?.end().unwrap_or_default();
     FrameRange::new(FrameNumber::default(), end)
         .ok_or_else(|| Error::refused("/proc/zoneinfo lists no memory", "name the frames: `summary pfn:A..pfn:B`"))

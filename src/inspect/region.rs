@@ -287,7 +287,7 @@ mod tests {
             region
         };
         let file = |mode: u64, filesystem| {
-            let words = [mode, 0, 0, 4096, filesystem, 4096, 0, 0, 0, 0, 1, 7, 8];
+            let words = [mode, 0, 0, 4096, filesystem, 4096, 0, 0, 0];
             crate::kernel::mapped_file::MappedFile::from_words(&words)
         };
         let is = |region: &Region, memory: Option<MemoryFiles>, file: Option<MappedFile>| {

@@ -36,8 +36,10 @@ pub struct FilesystemRoom {
 /// The file behind a mapping or a file descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MappedFile {
-    /// The device of its file system, and its inode there.
-    pub identity: (Device, u64),
+    /// The device of its file system, and its inode there, if that was asked for.
+    pub identity: Option<(Device, u64)>,
+    /// Number of directories that have it. A memfd is in none.
+    pub links: u64,
     /// Its type.
     pub file_type: FileType,
     /// The device that it stands for, if it is one.
@@ -54,17 +56,15 @@ pub struct MappedFile {
 
 impl MappedFile {
     /// The number of words that it is read from.
-    pub const WORDS: usize = 13;
+    pub const WORDS: usize = 14;
 
     /// Decodes the words of a probe: mode, major and minor number of the device, size, type of the file system, bytes
     /// of its blocks, its blocks, the free ones, those that any user may take; major and minor number of the device
-    /// that it is on, its inode, and its blocks of 512 bytes. `None` if there are fewer.
+    /// that it is on, its inode, its blocks of 512 bytes, its links. `None` if there are fewer than nine: captures may
+    /// lack the others.
     pub fn from_words(words: &[u64]) -> Option<MappedFile> {
         let (&[mode, major, minor, bytes, filesystem, block, blocks, free, available], rest) =
             words.split_first_chunk()?;
-        let &[on_major, on_minor, inode, allocated, ..] = rest else {
-            return None;
-        };
         let file_type = match mode & 0o170_000 {
             0o100_000 => FileType::Regular,
             0o060_000 => FileType::BlockDevice,
@@ -82,9 +82,14 @@ impl MappedFile {
             is_memory: [TMPFS, HUGETLBFS].contains(&filesystem),
         });
         let device = Device { major: number(major), minor: number(minor) };
-        let identity = (Device { major: number(on_major), minor: number(on_minor) }, inode);
+        let (identity, allocated, links) = match *rest {
+            [major, minor, inode, allocated, links, ..] => {
+                (Some((Device { major: number(major), minor: number(minor) }, inode)), allocated, links)
+            }
+            _ => (None, 0, 0),
+        };
         let allocated = allocated.saturating_mul(STAT_BLOCK);
-        Some(MappedFile { identity, file_type, device, bytes, allocated, filesystem, room })
+        Some(MappedFile { identity, links, file_type, device, bytes, allocated, filesystem, room })
     }
 
     /// The kind of memory that it is in, by its file system alone; `None` if that is none of memory.
@@ -126,21 +131,26 @@ mod tests {
     #[test]
     fn words_of_a_probe() {
         let file = |words: &[u64]| MappedFile::from_words(words);
-        let full = file(&[0o100_600, 0, 0, 16 << 20, 0x0102_1994, 4096, 256, 0, 0, 0, 26, 7, 16]).expect("all words");
+        let full =
+            file(&[0o100_600, 0, 0, 16 << 20, 0x0102_1994, 4096, 256, 0, 0, 0, 26, 7, 16, 1]).expect("all words");
         assert_eq!(full.file_type, FileType::Regular);
-        assert_eq!((full.identity, full.allocated), ((Device { major: 0, minor: 26 }, 7), 16 * 512));
+        assert_eq!(
+            (full.identity, full.allocated, full.links),
+            (Some((Device { major: 0, minor: 26 }, 7)), 16 * 512, 1)
+        );
         assert_eq!(
             full.room,
             Some(FilesystemRoom { bytes: 1 << 20, free: 0, available: 0, block: 4096, is_memory: true })
         );
         // A memfd: its file system has no limit.
-        let memfd = file(&[0o100_777, 0, 0, 4096, 0x0102_1994, 4096, 0, 0, 0, 0, 1, 8, 8]).expect("all words");
+        let memfd = file(&[0o100_777, 0, 0, 4096, 0x0102_1994, 4096, 0, 0, 0, 0, 1, 8, 8, 0]).expect("all words");
         assert_eq!(memfd.room, None);
-        let disk = file(&[0o060_660, 254, 16, 0, 0x0102_1994, 4096, 9, 9, 9, 0, 5, 2, 0]).expect("all words");
+        let disk = file(&[0o060_660, 254, 16, 0, 0x0102_1994, 4096, 9, 9, 9]).expect("all words");
         assert_eq!((disk.file_type, disk.device), (FileType::BlockDevice, Device { major: 254, minor: 16 }));
         let huge = file(&[u64::MAX; MappedFile::WORDS]).expect("all words");
         assert_eq!(huge.room.map(|room| room.bytes), Some(u64::MAX));
         assert!(file(&[0; MappedFile::WORDS]).is_some_and(|file| !file.is_secret()));
-        assert_eq!(file(&[0o100_600; MappedFile::WORDS - 1]), None);
+        assert_eq!(disk.identity, None, "of a capture that lacks it");
+        assert_eq!(file(&[0o100_600; 8]), None);
     }
 }

@@ -3,11 +3,12 @@
 
 use super::{Process, Result};
 use crate::budget::Budget;
-use crate::kernel::descriptors::{MemoryLink, PinningDevice, mount_id, registered_buffers};
+use crate::kernel::descriptors::{MemoryLink, PinningDevice, registered_buffers};
 use crate::kernel::mapped_file::MappedFile;
 use crate::kernel::{AddressRange, Name, maps};
+use crate::source::live::until_interrupted;
 use crate::source::{self, File, List, Probe};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A file descriptor through which a process may have pinned memory.
 #[derive(Clone, PartialEq, Debug)]
@@ -57,6 +58,16 @@ impl ListedDescriptor {
     }
 }
 
+/// The descriptors of objects in memory.
+#[derive(Clone, PartialEq, Debug, Default)]
+#[non_exhaustive]
+pub struct MemoryDescriptors {
+    /// Each of them.
+    pub all: Vec<MemoryDescriptor>,
+    /// Number of descriptors of files on mounts that the process does not see: these may be in memory too.
+    pub unseen: u64,
+}
+
 impl Process {
     /// Its file descriptors through which it may have pinned memory, those of threads with a table of their own too.
     /// Those that are closed meanwhile are left out.
@@ -64,69 +75,81 @@ impl Process {
     /// # Errors
     /// They may not be read, or the source has no list of them.
     pub fn pinning_descriptors(&self) -> Result<Vec<PinningDescriptor>> {
-        let mut found: Vec<PinningDescriptor> = Vec::new();
-        for one in self.descriptors()? {
+        let mut found = Vec::new();
+        for one in self.descriptors(&mut until_interrupted())? {
             let Some(device) = PinningDevice::of_link(&one.link) else {
                 continue;
             };
             let info = (device == PinningDevice::IoUring).then(|| self.source().whole(one.info()).ok()).flatten();
             let buffers = registered_buffers(&info.unwrap_or_default()).collect();
-            let ListedDescriptor { thread, number, .. } = one;
-            let new = PinningDescriptor { thread, number, device, buffers };
-            let what = |one: &PinningDescriptor| (one.number, one.device, one.buffers.clone());
-            if found.iter().all(|known| what(known) != what(&new)) {
-                found.push(new);
-            }
+            found.push(PinningDescriptor { thread: one.thread, number: one.number, device, buffers });
         }
         Ok(found)
     }
 
-    /// Its file descriptors of objects in memory, those of threads with a table of their own too. Nothing is opened,
-    /// and no server is asked: of a file in a directory, the number of its mount tells whether it is in memory. Each
-    /// descriptor is a step.
+    /// Its file descriptors of objects in memory, those of threads with a table of their own too. Those that are closed
+    /// meanwhile are left out. Nothing is opened, and no server is asked: of a file in a directory, the mount shows
+    /// first whether it is in memory. Each descriptor is a step.
     ///
     /// # Errors
     /// They may not be read, the source has no list of them, or the budget is over.
-    pub fn memory_descriptors(&self, budget: &mut Budget) -> Result<Vec<MemoryDescriptor>> {
+    pub fn memory_descriptors(&self, budget: &mut Budget) -> Result<MemoryDescriptors> {
         let mounts = source::mounts(&self.source().whole(File::Mounts)?, budget)?;
-        let in_memory: BTreeMap<u32, bool> =
-            mounts.iter().map(|mount| (mount.id, mount.memory_files().is_some())).collect();
-        let mut found = Vec::new();
-        for one in self.descriptors()? {
+        let in_memory: BTreeMap<u64, bool> =
+            mounts.iter().map(|mount| (mount.id.into(), mount.memory_files().is_some())).collect();
+        let mut found = MemoryDescriptors::default();
+        for ListedDescriptor { thread, number, link } in self.descriptors(budget)? {
             budget.go_on()?;
-            let Some(link) = MemoryLink::of(&one.link) else {
+            let Some(kind) = MemoryLink::of(&link) else {
                 continue;
             };
-            let mount = self.source().whole(one.info()).ok().and_then(|info| mount_id(&info));
-            let is_asked = match mount.and_then(|mount| in_memory.get(&mount)) {
-                Some(&is_in_memory) => is_in_memory,
-                None => link == MemoryLink::Object,
-            };
-            if !is_asked {
-                continue;
+            let mount = self.source().word(Probe::DescriptorMount(thread, number));
+            match (mount.and_then(|mount| in_memory.get(&mount)), kind) {
+                (Some(false), _) => continue,
+                (None, MemoryLink::Path) => {
+                    found.unseen += 1;
+                    continue;
+                }
+                _ => {}
             }
-            let ListedDescriptor { thread, number, link } = one;
             let words = self.source().probe(Probe::Descriptor(thread, number));
-            let Some(file) = words.ok().and_then(|words| MappedFile::from_words(&words)) else {
-                continue;
-            };
-            let (name, deleted) = maps::name(&link);
-            found.push(MemoryDescriptor { thread, number, name, deleted, file });
+            if let Some(file) = words.ok().and_then(|words| MappedFile::from_words(&words)) {
+                let (name, deleted) = maps::name(&link);
+                found.all.push(MemoryDescriptor { thread, number, name, deleted, file });
+            }
         }
         Ok(found)
     }
 
-    /// Those of the process, and then those of threads with a table of their own.
-    fn descriptors(&self) -> Result<Vec<ListedDescriptor>> {
+    /// The IPC namespace that it is in, as its link names it. System V segments have numbers of their own in each.
+    ///
+    /// # Errors
+    /// It may not be read, or the source does not have it.
+    pub fn ipc_namespace(&self) -> Result<Name> {
+        self.source().whole(File::IpcNamespace).map(Name::new)
+    }
+
+    /// Those of the process, and then those of threads with a table of their own. Each thread is a step.
+    fn descriptors(&self, budget: &mut Budget) -> Result<Vec<ListedDescriptor>> {
         let mut found = self.descriptors_in(None)?;
         let own = self.identity().pid;
         // A source without threads has no tables of theirs either.
         for thread in self.threads().unwrap_or_default().into_iter().filter(|thread| !thread.has_ended()) {
-            // Tables that cannot be compared are read: the same descriptors are found again.
-            let is_own = || self.source().word(Probe::CompareFiles(own, thread.id)) == Some(0);
-            if thread.id != own && !is_own() {
-                found.extend(self.descriptors_in(Some(thread.id)).unwrap_or_default());
+            budget.go_on()?;
+            if thread.id == own {
+                continue;
             }
+            let order = self.source().word(Probe::CompareFiles(own, thread.id));
+            if order == Some(0) {
+                continue;
+            }
+            let mut others = self.descriptors_in(Some(thread.id)).unwrap_or_default();
+            if order.is_none() {
+                // Tables that cannot be compared may be one: the same descriptors are found again.
+                let known: BTreeSet<(u32, &[u8])> = found.iter().map(|one| (one.number, &*one.link)).collect();
+                others.retain(|one| !known.contains(&(one.number, &*one.link)));
+            }
+            found.extend(others);
         }
         Ok(found)
     }

@@ -6,6 +6,7 @@
 mod capture;
 mod captured;
 mod cgroups;
+mod counters;
 mod descriptors;
 #[cfg(test)]
 pub(crate) mod fake;
@@ -40,7 +41,8 @@ pub use crate::source::{
 #[cfg(feature = "cli")]
 pub(crate) use crate::source::{PassedOver, parts_in_words};
 pub use cgroups::CgroupMemory;
-pub use descriptors::{MemoryDescriptor, PinningDescriptor};
+pub use counters::MemoryCounters;
+pub use descriptors::{MemoryDescriptor, MemoryDescriptors, PinningDescriptor};
 pub use group_limits::{GroupLimit, GroupLimits};
 pub use handles::{ProcessHandle, ProcessHandles};
 pub use huge::{HugeSettings, HugeSize};

@@ -4,10 +4,10 @@
 //! The kernel reads the command line from the process's memory, and would fault absent pages in. So it is read only
 //! where the page map says that all of it is resident.
 
-use super::{Machine, Process, Result, maps_text};
+use super::{Process, Result, maps_text};
 use crate::kernel::numa::{self, PolicyNodes};
 use crate::kernel::status::{self, Registers, Stat, Status, ThreadState};
-use crate::kernel::text::{BadLine, decimal};
+use crate::kernel::text::BadLine;
 use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress};
 use crate::source::live::until_interrupted;
 use crate::source::{Answer, Error, File, List, Probe, Query, Source, WordFile, as_words};
@@ -66,18 +66,6 @@ pub struct ProcessStatus {
     pub command_line: Option<Name>,
     /// The Vm, Rss and Huge fields of status in the order of the file: name as the kernel spells it, bytes.
     pub memory: Vec<(String, u64)>,
-}
-
-impl Machine {
-    /// The most mappings that a process may have (`vm.max_map_count`): one more is refused with ENOMEM.
-    ///
-    /// # Errors
-    /// The source does not have it.
-    pub fn most_mappings(&self) -> Result<u64> {
-        let text = self.source().whole(File::MostMappings)?;
-        let number = decimal(text.trim_ascii());
-        number.ok_or_else(|| Error::not_available("/proc/sys/vm/max_map_count holds no number"))
-    }
 }
 
 impl Process {

@@ -316,6 +316,43 @@ worded! {
 }
 
 worded! {
+    /// The class that a frame of the machine is counted in, by its flags.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+    #[non_exhaustive]
+    pub enum FrameClass, word {
+        /// Anonymous memory and private copies of file pages.
+        Anonymous = "anonymous",
+        /// Pages merged with equal pages (KSM).
+        Merged = "merged",
+        /// Memfds, tmpfs, System V segments, shared anonymous memory.
+        SharedMemory = "shared_memory",
+        /// Pages of files and of block devices.
+        PageCache = "page_cache",
+        /// Pages of the hugetlb pools, free ones too.
+        Hugetlb = "hugetlb",
+        /// Memory that drivers map into processes.
+        Driver = "driver",
+        /// Small objects of the kernel.
+        Slab = "slab",
+        /// Page tables.
+        PageTables = "page_tables",
+        /// The page of zeros, and the huge one.
+        Zero = "zero",
+        /// Free blocks.
+        Free = "free",
+        /// Memory that was taken away: balloons, offline blocks.
+        Offline = "offline",
+        /// Memory with hardware errors.
+        Poisoned = "poisoned",
+        /// What the kernel reserved when it started.
+        Reserved = "reserved",
+        /// No flag marks them: other memory of the kernel.
+        NoMark = "no_mark",
+    }
+}
+
+worded! {
     /// An object in memory that may have more pages than any mapping shows.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]

@@ -195,6 +195,8 @@ pub enum Probe<'a> {
     /// The same of the file behind the descriptor of this number, in the table of a thread, or of the process. A server
     /// may have to answer: ask only of files in memory.
     Descriptor(Option<u32>, u32),
+    /// The number of the mount that this file is on: no words if it has none.
+    DescriptorMount(Option<u32>, u32),
 }
 
 /// A file behind a region, opened by its identity. It is read by `pread`, not through a mapping, as its owner may
@@ -344,6 +346,8 @@ pub enum File {
     Program,
     /// Where `/proc/PID/ns/user` leads.
     UserNamespace,
+    /// Where `/proc/PID/ns/ipc` leads.
+    IpcNamespace,
     /// Where the link in `/proc/PID/map_files` leads for a mapping of these ends.
     MappedFile(AddressRange),
     /// `/proc/self/maps`
@@ -360,6 +364,8 @@ pub enum File {
     Uptime,
     /// `/proc/sys/vm/max_map_count`
     MostMappings,
+    /// `/proc/meminfo`
+    MemoryCounters,
     /// `/proc/swaps`
     Swaps,
     /// `/proc/zoneinfo`
@@ -453,6 +459,7 @@ impl File {
             File::Auxiliary => ("auxv", "the auxiliary vector of the program"),
             File::Program => ("exe", "the program"),
             File::UserNamespace => ("ns/user", "the user namespace"),
+            File::IpcNamespace => ("ns/ipc", "the IPC namespace"),
             File::MappedFile(_) => ("map_files", "the name of a mapped file"),
             File::OwnMaps => ("/proc/self/maps", "the regions of pmdb itself"),
             File::OwnSmaps => ("/proc/self/smaps", "the kernel's counts for the regions of pmdb itself"),
@@ -460,7 +467,8 @@ impl File {
             File::OwnUserNamespace => ("/proc/self/ns/user", "the user namespace"),
             File::Release => ("/proc/sys/kernel/osrelease", "the release of the kernel"),
             File::Uptime => ("/proc/uptime", "the uptime"),
-            File::MostMappings => ("/proc/sys/vm/max_map_count", "the most mappings of a process"),
+            File::MostMappings => ("/proc/sys/vm/max_map_count", "the limit of mappings of a process"),
+            File::MemoryCounters => ("/proc/meminfo", "the kernel's counters of memory"),
             File::Swaps => ("/proc/swaps", "swap areas"),
             File::Zones => ("/proc/zoneinfo", "zones and nodes of frames"),
             File::FreeBlocks => ("/proc/buddyinfo", "the free blocks of memory"),

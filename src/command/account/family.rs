@@ -1,7 +1,7 @@
 //! `account children`, `account of MEMBER, …`, `account "NAME"`, `account cgroup PATH`.
 
 use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountFamilyGroup, AccountMember};
-use super::objects;
+use super::objects::{self, INTERRUPTED};
 use super::records::{FREES_FILE_PAGES, FREES_KEPT_MEMORY, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
 use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::named_pages::name_among_symbols;
@@ -12,7 +12,9 @@ use crate::inspect;
 use crate::inspect::FactReader;
 use crate::inspect::Step;
 pub(in crate::command) use crate::inspect::account::descendants;
-use crate::inspect::account::{self, ClassSum, Family, FamilyGroupKey, FamilyStep, FamilySums};
+use crate::inspect::account::{
+    self, ClassSum, Family, FamilyGroupKey, FamilyKey, FamilyStep, FamilySums, MemoryObjects,
+};
 use crate::kernel::Key;
 use crate::lang::display::write_quoted;
 use crate::lang::field::FilterSubject;
@@ -145,7 +147,8 @@ impl FamilyOf {
         let (machine, scan) = (Arc::clone(context.state.machine()), context.state.settings.scan);
         let listed = processes.len() as u64;
         let sink = &mut *context.sink;
-        let mut family = Family::new(&machine, processes, scan).within(sink.budget()).grouped(by)?;
+        let mut family =
+            Family::new(&machine, processes, scan).within(sink.budget()).grouped(by.and_then(FamilyKey::of))?;
         let (mut done, mut began) = (0, Instant::now());
         sink.progress(0, listed, "processes")?;
         let progress = |step, sink: &mut dyn Sink| {
@@ -174,25 +177,22 @@ impl FamilyOf {
         {
             return Err(reason.into());
         }
-        let objects = family.objects();
-        let unmapped = sums.hidden.clone().map_or_else(|| objects.unmapped(), Err);
-        let summary = AccountFamily { unmapped, ..summary(&family, &sums, (listed, done), stopped) };
+        let objects = match (&sums.hidden, stopped) {
+            (Some(reason), _) => Err(reason.clone()),
+            (None, Some(_)) => Err(Reason::NotApplicable(INTERRUPTED)),
+            (None, None) => Ok(family.objects()),
+        };
+        let summary = summary(&family, &sums, &objects, (listed, done), stopped);
         if stopped != Some(Stopped::Closed) {
             if let Some(by) = by {
                 groups(&sums, by, cut, &machine, sink)?;
             } else {
                 classes(&sums, sink)?;
                 members(&sums, cut, &machine, sink)?;
-                objects::emit(&objects, sink)?;
+                objects.iter().try_for_each(|objects| objects::emit(objects, listed > 1, sink))?;
             }
             sink.emit(&summary)?;
-            if let Some(cgroup) = cgroup {
-                let charged = cgroup.current.as_ref().ok().copied();
-                sink.emit(&of_cgroup(cgroup))?;
-                if charged.is_some_and(|charged| charged < sums.distinct) {
-                    sink.note(CHARGED_ELSEWHERE)?;
-                }
-            }
+            cgroup.map_or(Ok(()), |cgroup| emit_cgroup(cgroup, sums.distinct, sink))?;
         }
         match stopped {
             Some(stopped) => Err(stopped.into()),
@@ -265,8 +265,18 @@ fn called(name: &str, context: &mut Context) -> Result<Vec<ProcessHandle>, Error
     Ok(called)
 }
 
+/// The memory of the cgroup, beside the bytes that its processes use.
+fn emit_cgroup(cgroup: CgroupMemory, used: u64, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    let charged = cgroup.current.as_ref().ok().copied();
+    sink.emit(&of_cgroup(cgroup))?;
+    match charged {
+        Some(charged) if charged < used => sink.note(CHARGED_ELSEWHERE),
+        _ => Ok(()),
+    }
+}
+
 const CHARGED_ELSEWHERE: &str = "the processes use more than is charged to the cgroup: memory stays charged to the \
-                                 cgroup that first touched it (`account by cgroup` of one process shows which)";
+                                 cgroup that first touched it (`by cgroup` shows which)";
 
 fn classes(sums: &FamilySums, sink: &mut dyn Sink) -> Result<(), Stopped> {
     for &(class, sum) in &sums.classes {
@@ -356,7 +366,13 @@ fn members(sums: &FamilySums, cut: Option<RowLimit>, machine: &Machine, sink: &m
     note_hidden_rows(more, "process", sink)
 }
 
-fn summary(family: &Family, sums: &FamilySums, (listed, done): (u64, u64), stopped: Option<Stopped>) -> AccountFamily {
+fn summary(
+    family: &Family,
+    sums: &FamilySums,
+    objects: &Fact<MemoryObjects>,
+    (listed, done): (u64, u64),
+    stopped: Option<Stopped>,
+) -> AccountFamily {
     let left_out = family.uncounted();
     let again: usize = sums.members.iter().map(|member| member.same_memory.len()).sum();
     AccountFamily {
@@ -366,7 +382,8 @@ fn summary(family: &Family, sums: &FamilySums, (listed, done): (u64, u64), stopp
         lower_bound: sums.is_lower_bound,
         rss: sums.rss,
         outside: sums.outside.clone(),
-        unmapped: Err(Reason::NotApplicable("no object was searched")),
+        unmapped: objects.as_ref().map_err(Clone::clone).and_then(MemoryObjects::unmapped),
+        unmapped_bound: objects.as_ref().ok().and_then(objects::bound),
         hugetlb: sums.members.iter().map(|member| member.hugetlb).sum(),
         hidden: sums.hidden.is_some(),
         refused: left_out.refused,

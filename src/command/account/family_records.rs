@@ -1,6 +1,6 @@
 //! The records of the account of several processes, and how they are written.
 
-use super::records::{bytes, share};
+use super::records::{bytes, share, unmapped};
 use crate::command::ps;
 use crate::kernel::{Name, PageSize};
 use crate::render::Record;
@@ -91,9 +91,11 @@ record! {
         outside: Fact<u64>,
         /// Memory of the hugetlb pool, which is not in `bytes` and not in `rss`; shared pages count for each process.
         hugetlb: u64,
-        /// Bytes of objects in memory (memfds, tmpfs, hugetlb files and the like) that one of the processes maps or has
-        /// a descriptor of, and that are in no page table of them.
+        /// Bytes of objects in memory (memfds, tmpfs and the like) that are in no page table of the processes. They map
+        /// these objects, or have descriptors of them.
         unmapped: Fact<u64>,
+        /// Set if that is not exact: `at least`, `at most` or `about`.
+        [optional] unmapped_bound: Option<&'static str>,
         /// Whether frame numbers are hidden.
         hidden: bool,
         /// Processes that may not be examined.
@@ -306,9 +308,7 @@ fn family(lines: &mut Lines, sums: &AccountFamily) {
     if sums.hugetlb > 0 {
         beside.push(format!("hugetlb {}, as each process maps it", size(sums.hugetlb)));
     }
-    if let Ok(unmapped @ 1..) = sums.unmapped {
-        beside.push(format!("unmapped parts of objects {}", size(unmapped)));
-    }
+    beside.extend(unmapped(&sums.unmapped, sums.unmapped_bound));
     if !beside.is_empty() {
         lines.line().indent(2).plain(format!("not in these sums: {}", beside.join("; ")));
     }
@@ -408,6 +408,7 @@ pub(super) mod samples {
             outside: Ok(2 << 20),
             hugetlb: 6 << 20,
             unmapped: Ok(16 << 20),
+            unmapped_bound: None,
             hidden: false,
             refused: 0,
             ended: 1,

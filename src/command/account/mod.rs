@@ -5,6 +5,7 @@ mod change;
 mod change_records;
 pub(super) mod family;
 pub(super) mod family_records;
+mod machine;
 mod objects;
 pub(super) mod records;
 mod summary;
@@ -24,17 +25,18 @@ use crate::lang::lexer::TokenKind;
 use crate::lang::parser::{
     Parsed, Tokens, clause, cut_or_name, key, range, snapshot_file, split_text, takes_all, word,
 };
-use crate::lang::{self, Expression, KeyFacts, Range, Spanned, TakenKeys, WrittenKey, display};
+use crate::lang::{self, Expression, KeyFacts, Range, Spanned, TakenKeys, WrittenKey, WrittenName, display};
 use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
 use crate::render::text::block::DELETED;
 use crate::report::{AccountClass, AccountMark, Declared, Numbers, Reason, Shape, Stopped, Why};
+use machine::{AccountFrames, AccountMachine};
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
-use objects::AccountObject;
+use objects::{AccountObject, INTERRUPTED};
 use records::{AccountGroup, AccountRow, AccountSummary, freed_by};
 use std::fmt::{self, Formatter};
 
@@ -67,6 +69,8 @@ pub struct AccountFor {
 enum AccountOf {
     Range(Spanned<Range>),
     Family(FamilyOf),
+    /// All frames of the machine.
+    Frames,
 }
 
 /// What may follow the range.
@@ -117,12 +121,14 @@ impl Command for AccountFor {
         AccountMember::SHAPE,
         AccountFamily::SHAPE,
         AccountCgroup::SHAPE,
+        AccountFrames::SHAPE,
+        AccountMachine::SHAPE,
         AccountChange::SHAPE,
         AccountComparison::SHAPE,
     ];
 
     const ABOUT: About = About {
-        name: CommandName::new("account").whole().alone_before(&["cgroup", "of", "\""]),
+        name: CommandName::new("account").whole().alone_before(&["cgroup", "of", "\"", "frames"]),
         group: Group::Look,
         summary: "add up resident memory by class",
         text: "\
@@ -168,10 +174,11 @@ only when the allocator returns it to the kernel: that is a setting of most allo
 Rss does not count hugetlb pages, page tables, swap, pages of zeros, guard pages, bare frames of devices, and data of the \
 kernel ([vvar]). The summary lists them apart. A core does not show which pages are pages of zeros: its sum is `at most`.
 
-Objects in memory may have pages that no mapping shows: a memfd that was filled with write(2), a file of tmpfs, shared \
-memory that only other processes touched. For a whole process, or several, each has a row with the bytes that are in \
-none of their page tables, who holds it and what frees it. Pages in swap count too. Of secret memory and of memory of \
-virtual machines only the size is known: `at most`. No table lists what is on its way through a socket.
+Objects in memory may have pages that no mapping shows: a memfd filled with write(2), a file of tmpfs, shared memory \
+that only others touched. For a whole process, or several, each has a row. `unmapped` is what none of their page tables \
+has: other processes may map it. Pages in swap count too. Of secret memory and memory of virtual machines only the size \
+is known: `at most`. Where an object cannot be examined, the sum is `at least` that. No table lists what is on its way \
+through a socket.
 
 For a whole process, the sums are compared with smaps_rollup, which is read before and after. They are equal if the \
 process is stopped. In a running process they may differ by what changed in between. If smaps_rollup shows that nothing \
@@ -187,13 +194,16 @@ Of several processes, each frame is counted once:
   \"NAME\"         all processes that `ps` shows by this name, or whose executable has it
   cgroup PATH    the processes of a memory cgroup and of those below it
 
-Processes that end, or that you may not examine, are left out; the last lines have their number. It is an error if none is left. Rows show the classes, then the processes. In their place, `by mapping` shows each file and object in memory, and \
+Processes that end, or that you may not examine, are left out; the last lines have their number. It is an error if none is left. Rows show the classes, then the processes. In their place, `by mapping` shows each file and object that Rss counts, and \
 `by node` and other facts of frames each value. `in rss` is the sum of the Rss of all of them. `exclusive` is what no other \
 process maps, and `in one of these` what only one of the counted processes maps (others may map it too). `freed at exit` \
 is the private part of that, which the end of the process frees unless a driver or the \
 kernel holds it. File pages and shared memory stay. Processes that share one address space are one row. For a cgroup, \
 memory.current and memory.stat follow, the limit, the peak, the processes killed by the OOM killer, and what \
 no process maps.
+
+  frames         all frames of the machine, each in one class by its flags, beside the counters of /proc/meminfo. What no \
+flag marks is memory of the kernel, of which some is only counted. No target is needed.
 
 Without frame numbers the sum of Pss is shown: it is exact if no other process maps the same memory, and less than \
 what the processes use otherwise.",
@@ -210,10 +220,16 @@ what the processes use otherwise.",
     #[cfg(test)]
     fn samples() -> Vec<Box<dyn Record>> {
         let of_family = family_records::samples::all();
-        [records::samples::all(), objects::samples::all(), of_family, change_records::samples::all()]
-            .into_iter()
-            .flatten()
-            .collect()
+        [
+            records::samples::all(),
+            objects::samples::all(),
+            of_family,
+            change_records::samples::all(),
+            machine::samples::all(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 
     /// Where no clause follows them, `by`, `with`, `top` and `limit` are names like any other.
@@ -221,6 +237,12 @@ what the processes use otherwise.",
         let (behind, whole) = clauses(input, None)?;
         if behind.rest.len() < input.rest.len() {
             return Ok((behind, whole));
+        }
+        if let Ok((behind, _)) = word("frames")(input)
+            && split_text(behind).0.is_empty()
+        {
+            let of = Some(AccountOf::Frames);
+            return Ok((behind, AccountFor { of, by: None, content: false, file: None, cut: None }));
         }
         let found = of_family(input).ok();
         // `cgroup / 2` could be a division, if all of the line is one.
@@ -233,7 +255,13 @@ what the processes use otherwise.",
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.of {
-            Some(AccountOf::Range(range)) => write!(f, " {}", range.node)?,
+            Some(AccountOf::Range(range)) => match &range.node {
+                Range::Expression(Expression::Name(WrittenName(name))) if name == "frames" => {
+                    f.write_str(" 'frames'")?
+                }
+                range => write!(f, " {range}")?,
+            },
+            Some(AccountOf::Frames) => f.write_str(" frames")?,
             Some(AccountOf::Family(family)) => family.write(f)?,
             None => {}
         }
@@ -248,6 +276,9 @@ what the processes use otherwise.",
 
     fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
+        if matches!(self.of, Some(AccountOf::Frames)) {
+            return machine::run(context);
+        }
         if let Some(AccountOf::Family(family)) = &self.of {
             let by = self.by.as_ref().map(eval::key).transpose()?;
             return family.run(by, cut, context);
@@ -276,25 +307,30 @@ what the processes use otherwise.",
             None => emit_classes(&sums, sink)?,
             Some(by) => emit_groups(&sums, by, cut, &|group| name(&sums, by, group, symbols.as_ref()), sink)?,
         }
-        let is_whole = part.is_none() && stopped.is_none();
-        let objects = if is_whole { Some(sums.objects()?) } else { None };
-        if let Some(objects) = objects.as_ref().filter(|_| by.is_none()) {
-            objects::emit(objects, sink)?;
+        let (objects, stopped) = match (&part, stopped) {
+            (Some(_), stopped) => (Err(Reason::NotApplicable(OF_WHOLE)), stopped),
+            (None, Some(stopped)) => (Err(Reason::NotApplicable(INTERRUPTED)), Some(stopped)),
+            (None, None) => match sums.objects() {
+                Ok(objects) => (Ok(objects), None),
+                Err(error) => (Err(Reason::NotApplicable(INTERRUPTED)), rows::stop_of_sweep(Err(error.into()), sink)?),
+            },
+        };
+        if let Some(objects) = objects.as_ref().ok().filter(|_| by.is_none()) {
+            objects::emit(objects, false, sink)?;
         }
-        let unmapped = objects.map_or(Err(Reason::NotApplicable(OF_WHOLE)), |objects| objects.unmapped());
         let kernel = match before {
-            _ if stopped.is_some() => Err(Reason::NotApplicable("the count was interrupted")),
+            _ if stopped.is_some() => Err(Reason::NotApplicable(INTERRUPTED)),
             None => Err(Reason::NotApplicable("only a whole process is compared")),
             Some(before) => before.and_then(|before| Ok((before, target.process.rollup()?))).map_err(Reason::from),
         };
-        let summary = summary::summary(&sums, &space, (kernel, unmapped), stopped.is_some());
+        let summary = summary::summary(&sums, &space, kernel, &objects, stopped.is_some());
         finish(&summary, stopped, sink)?;
         Ok(Flow::Done)
     }
 }
 
 /// Why the objects of a range are not searched.
-const OF_WHOLE: &str = "only for a whole process objects in memory are searched";
+const OF_WHOLE: &str = "objects in memory are searched only for a whole process";
 
 impl AccountFor {
     /// The part of the process that is asked for; `None` for all of it.

@@ -1,16 +1,18 @@
 //! The rows of `account` for objects in memory that have more pages than mappings show.
 
 use super::records::bytes;
-use crate::inspect::account::{MemoryObject, MemoryObjects};
+use crate::inspect::account::{Bound, MemoryObject, MemoryObjects, ObjectIdentity};
 use crate::kernel::Name;
 use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
 use crate::render::theme::Role;
-use crate::render::units::{counted, size};
+use crate::render::units::{count, counted, size};
 use crate::render::{Record, Sink};
 use crate::report::record::record;
 use crate::report::{ObjectKind, Stopped};
 
+/// Why objects are not searched after Ctrl-C.
+pub(super) const INTERRUPTED: &str = "the count was interrupted";
 /// Rows of objects that are shown; the sum has all.
 const MOST_ROWS: usize = 10;
 /// Holders of an object that are named.
@@ -23,20 +25,24 @@ record! {
         kind: ObjectKind,
         /// Its path, or the name that the kernel gives it.
         name: Name,
-        /// The device of its file system.
-        device: String,
-        /// Its inode there: two objects may have one name.
+        /// The device of its file system; `null` for a System V segment.
+        device: Option<String>,
+        /// Its inode there, or the number of the segment: two objects may have one name.
         inode: u64,
         /// Bytes of its pages, in memory or in swap.
         bytes: u64,
-        /// Whether it may have fewer: its size is known, but not what of it was filled.
+        /// Whether fewer may be outside of page tables.
         at_most: bool,
         /// Of these, bytes that are in a page table of the counted processes.
         mapped: u64,
         /// Bytes that are in none.
         unmapped: u64,
-        /// Who holds it.
+        /// Who holds it, of the counted processes; of many only the first.
         holders: Vec<AccountHolder>,
+        /// Number of all these holders.
+        held: u64,
+        /// Whether several processes were counted.
+        of_several: bool,
         /// The action that frees the memory.
         freed_by: &'static str,
     }
@@ -62,38 +68,38 @@ impl Record for AccountObject {
 static OBJECTS: Table<AccountObject> = Table::of(&[
     bytes("unmapped").cell(|_, row| Cell::size(row.unmapped)),
     bytes("of").cell(|_, row| Cell::size(row.bytes)),
-    Column::word("object", 24, Role::Name).cell(|_, row| Cell::new(format!("{}, inode {}", row.name, row.inode))),
+    Column::word("object", 24, Role::Name).cell(|_, row| Cell::new(object(row))),
     Column::word("held by; freed by", 24, Role::Plain)
-        .cell(|_, row| Cell::new(format!("{}{}; {}", at_most(row), held_by(row), row.freed_by))),
+        .cell(|_, row| Cell::new(format!("{}; {}", held_by(row), row.freed_by))),
 ]);
 
-fn at_most(row: &AccountObject) -> &'static str {
-    if row.at_most { "at most; " } else { "" }
+fn object(row: &AccountObject) -> String {
+    let at_most = if row.at_most { " (at most)" } else { "" };
+    let number = if row.device.is_some() { "inode" } else { "shmid" };
+    format!("{}, {number} {}{at_most}", row.name, row.inode)
 }
 
 /// `fd 3 of 812, mapped by 813 and 2 more`
 fn held_by(row: &AccountObject) -> String {
-    let first = row.holders.first().map(|holder| holder.pid);
-    let is_of_one = row.holders.iter().all(|holder| Some(holder.pid) == first);
     let words = |holder: &AccountHolder| {
         let what = holder.descriptor.map_or_else(|| "mapped".to_owned(), |number| format!("fd {number}"));
         match holder.thread {
             Some(thread) => format!("{what} of thread {thread}"),
-            None if is_of_one => what,
+            None if !row.of_several => what,
             None if holder.descriptor.is_none() => format!("{what} by {}", holder.pid),
             None => format!("{what} of {}", holder.pid),
         }
     };
     let named: Vec<String> = row.holders.iter().take(MOST_HOLDERS).map(words).collect();
-    match row.holders.len().saturating_sub(MOST_HOLDERS) {
+    match row.held.saturating_sub(named.len() as u64) {
         0 => named.join(", "),
-        more => format!("{} and {more} more", named.join(", ")),
+        more => format!("{} and {} more", named.join(", "), count(more)),
     }
 }
 
 /// The rows of the largest objects, and a note of the others.
-pub(super) fn emit(objects: &MemoryObjects, sink: &mut dyn Sink) -> Result<(), Stopped> {
-    objects.all.iter().take(MOST_ROWS).try_for_each(|object| sink.emit(&row(object)))?;
+pub(super) fn emit(objects: &MemoryObjects, of_several: bool, sink: &mut dyn Sink) -> Result<(), Stopped> {
+    objects.all.iter().take(MOST_ROWS).try_for_each(|object| sink.emit(&row(object, of_several)))?;
     let rest = objects.all.get(MOST_ROWS..).unwrap_or_default();
     if rest.is_empty() {
         return Ok(());
@@ -102,13 +108,16 @@ pub(super) fn emit(objects: &MemoryObjects, sink: &mut dyn Sink) -> Result<(), S
     sink.note(format!("{} with {} unmapped", counted(rest.len() as u64, "more object"), size(bytes)))
 }
 
-fn row(object: &MemoryObject) -> AccountObject {
-    let (device, inode) = object.identity;
+fn row(object: &MemoryObject, of_several: bool) -> AccountObject {
+    let (device, inode) = match &object.identity {
+        ObjectIdentity::File(device, inode) => (Some(device.to_string()), *inode),
+        ObjectIdentity::Segment(_, number) => (None, *number),
+    };
     let holders = object.holders.iter();
     AccountObject {
         kind: object.kind,
         name: object.name.clone(),
-        device: device.to_string(),
+        device,
         inode,
         bytes: object.bytes,
         at_most: object.is_at_most,
@@ -117,12 +126,23 @@ fn row(object: &MemoryObject) -> AccountObject {
         holders: holders
             .map(|one| AccountHolder { pid: one.process, thread: one.thread, descriptor: one.descriptor })
             .collect(),
-        freed_by: match object.kind {
-            ObjectKind::SystemV => "ipcrm, and the end of all mappings",
-            _ if object.is_without_path => "the end of all holders",
-            _ => "rm, and the end of all holders",
+        held: object.held,
+        of_several,
+        freed_by: match object.has_path {
+            _ if object.is_segment() => "ipcrm, and the end of all mappings",
+            true => "rm, and the end of all holders",
+            false => "the end of all holders",
         },
     }
+}
+
+/// What a sum of unmapped bytes is, in words.
+pub(super) fn bound(objects: &MemoryObjects) -> Option<&'static str> {
+    Some(match objects.bound()? {
+        Bound::AtLeast => "at least",
+        Bound::AtMost => "at most",
+        _ => "about",
+    })
 }
 
 /// Samples of its records.
@@ -135,13 +155,15 @@ pub(in crate::command) mod samples {
         let ring = AccountObject {
             kind: ObjectKind::Memfd,
             name: Name::from("/memfd:ring"),
-            device: "00:01".to_owned(),
+            device: Some("00:01".to_owned()),
             inode: 1030,
             bytes: 24 << 20,
             at_most: false,
             mapped: 8 << 20,
             unmapped: 16 << 20,
-            holders: vec![held(812, Some(3)), held(812, None)],
+            holders: vec![held(812, None), held(812, Some(3))],
+            held: 2,
+            of_several: false,
             freed_by: "the end of all holders",
         };
         let pool = AccountObject {
@@ -152,6 +174,8 @@ pub(in crate::command) mod samples {
             mapped: 0,
             unmapped: 3 << 30,
             holders: (812..818).map(|pid| held(pid, Some(pid - 800))).collect(),
+            held: 6,
+            of_several: true,
             freed_by: "rm, and the end of all holders",
             ..ring.clone()
         };
@@ -160,8 +184,19 @@ pub(in crate::command) mod samples {
             name: Name::from("/secretmem"),
             at_most: true,
             holders: vec![AccountHolder { pid: 812, thread: Some(815), descriptor: Some(9) }],
+            held: 1,
             ..ring.clone()
         };
-        vec![Box::new(ring), Box::new(pool), Box::new(of_thread)]
+        let segment = AccountObject {
+            kind: ObjectKind::SystemV,
+            name: Name::from("/SYSV00000000"),
+            device: None,
+            inode: 0,
+            holders: vec![held(812, None)],
+            held: 1,
+            freed_by: "ipcrm, and the end of all mappings",
+            ..ring.clone()
+        };
+        vec![Box::new(ring), Box::new(pool), Box::new(of_thread), Box::new(segment)]
     }
 }

@@ -86,9 +86,11 @@ record! {
         beside: Numbers<BesideRss>,
         /// Bytes of page tables, for a whole process.
         page_tables: Fact<u64>,
-        /// Bytes of objects in memory (memfds, tmpfs, hugetlb files and the like) that the process maps or has a
-        /// descriptor of, and that are in none of its page tables, for a whole process.
+        /// Bytes of objects in memory (memfds, tmpfs and the like) that are in no page table of the process, for a
+        /// whole process. It maps these objects, or has descriptors of them.
         unmapped: Fact<u64>,
+        /// Set if that is not exact: `at least`, `at most` or `about`.
+        [optional] unmapped_bound: Option<&'static str>,
         /// Bytes that are marked as freed with MADV_FREE.
         lazily_freed: Fact<u64>,
         /// Of these, bytes that other processes map too: the kernel keeps what one of them has written.
@@ -319,9 +321,7 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
     }
     let amounts = summary.beside.iter().filter(|(_, bytes)| *bytes > 0);
     beside.extend(amounts.map(|(what, bytes)| format!("{} {}", what.word().replace('_', " "), size(*bytes))));
-    if let Ok(unmapped @ 1..) = summary.unmapped {
-        beside.push(format!("unmapped parts of objects {}", size(unmapped)));
-    }
+    beside.extend(unmapped(&summary.unmapped, summary.unmapped_bound));
     if !beside.is_empty() {
         lines.line().indent(2).plain(format!("not in the sum: {}", beside.join(", ")));
     }
@@ -396,6 +396,13 @@ fn difference(one: u64, other: u64) -> String {
     format!("{} {what}", size(one.abs_diff(other)))
 }
 
+/// `unmapped parts of objects: at least 16 MiB`
+pub(super) fn unmapped(bytes: &Fact<u64>, bound: Option<&'static str>) -> Option<String> {
+    let bytes = *bytes.as_ref().ok().filter(|&&bytes| bytes > 0)?;
+    let bound = bound.map_or_else(String::new, |bound| format!("{bound} "));
+    Some(format!("unmapped parts of objects {bound}{}", size(bytes)))
+}
+
 /// Samples of its records.
 #[cfg(test)]
 pub(in crate::command) mod samples {
@@ -453,6 +460,7 @@ pub(in crate::command) mod samples {
             beside: Numbers(vec![(BesideRss::Hugetlb, 0), (BesideRss::Swapped, 3 << 20), (BesideRss::ZeroPages, 4096)]),
             page_tables: Ok(12 << 20),
             unmapped: Ok(16 << 20),
+            unmapped_bound: Some("at least"),
             lazily_freed: Ok(300 << 20),
             lazily_freed_elsewhere: Ok(0),
             lazy_free: Ok(280 << 20),
@@ -481,7 +489,8 @@ pub(in crate::command) mod samples {
             distinct: Err(Reason::FrameHidden),
             beside: Numbers(Vec::new()),
             page_tables: Err(Reason::NotOnThisKernel("/proc/PID/status does not show it".into())),
-            unmapped: Err(Reason::NotApplicable("only for a whole process objects in memory are searched")),
+            unmapped: Err(Reason::NotApplicable("objects in memory are searched only for a whole process")),
+            unmapped_bound: None,
             lazily_freed: Err(Reason::FrameHidden),
             lazily_freed_elsewhere: Err(Reason::FrameHidden),
             lazy_free: Ok(4 << 20),

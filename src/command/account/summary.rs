@@ -1,8 +1,9 @@
 //! The sum of `account`, and its comparison with the kernel's.
 
+use super::objects::bound;
 use super::records::{AccountCheck, AccountProof, AccountSummary};
 use crate::inspect::AddressSpace;
-use crate::inspect::account::{Account, AccountSums, checks};
+use crate::inspect::account::{Account, AccountSums, MemoryObjects, checks};
 use crate::kernel::smaps::Smaps;
 use crate::report::{AccountClass, AccountMark, BesideRss, Fact, Numbers, Reason};
 
@@ -10,7 +11,8 @@ use crate::report::{AccountClass, AccountMark, BesideRss, Fact, Numbers, Reason}
 pub(super) fn summary(
     sums: &AccountSums,
     space: &AddressSpace,
-    (kernel, unmapped): (Fact<(Smaps, Smaps)>, Fact<u64>),
+    kernel: Fact<(Smaps, Smaps)>,
+    objects: &Fact<MemoryObjects>,
     cut_short: bool,
 ) -> AccountSummary {
     let (all, process) = (&sums.all, &space.target().process);
@@ -44,7 +46,8 @@ pub(super) fn summary(
             let told = tables.iter().any(Option::is_some);
             told.then(|| tables.iter().flatten().sum()).ok_or_else(|| missing("/proc/PID/status does not show it"))
         }),
-        unmapped,
+        unmapped: objects.as_ref().map_err(Clone::clone).and_then(MemoryObjects::unmapped),
+        unmapped_bound: objects.as_ref().ok().and_then(bound),
         lazily_freed: sums.all_marked(AccountMark::LazilyFreed),
         lazily_freed_elsewhere: sums.lazily_freed_elsewhere(),
         droppable: sums.all_marked(AccountMark::Droppable),

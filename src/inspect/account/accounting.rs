@@ -110,6 +110,8 @@ impl AddressSpace {
         let hides_frames = self.availability().frames.is_err();
         let first = (!hides_frames && !overlaps.is_empty())
             .then(|| self.pages(&overlaps, self.obtainable(Evidence::FRAMES | Evidence::HUGE | Evidence::ENTRIES)));
+        let mut objects = ObjectCounter::default();
+        objects.enter(self);
         let counter = PageCounter {
             space: self.clone(),
             rules: CountingRules {
@@ -124,7 +126,7 @@ impl AddressSpace {
             zeros: content.then(ZeroPieces::default),
             counted: Vec::new(),
             repeated: RepeatedPages::default(),
-            objects: ObjectCounter::default(),
+            objects,
             is_average: false,
         };
         let question = Question::from(self.obtainable(need) | Evidence::ENTRIES).sparing(spared);
@@ -223,8 +225,8 @@ impl Accounting {
     }
 
     /// The objects in memory that the process maps or has a descriptor of, and that have more pages than it has in its
-    /// page tables. Each is a step of the [budget](Self::within). The ranges must be the whole process. A second call
-    /// counts nothing as mapped.
+    /// page tables: once, after the last step of an account of the whole process. Each is a step of the
+    /// [budget](Self::within).
     ///
     /// # Errors
     /// The budget is over.

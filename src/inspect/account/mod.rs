@@ -40,6 +40,7 @@ mod accounting;
 mod class;
 mod family;
 mod frame_counts;
+mod frames;
 mod grouped;
 mod objects;
 mod overlaps;
@@ -52,11 +53,12 @@ mod zeros;
 
 pub use accounting::{AccountStep, Accounting};
 pub use family::{
-    ClassSum, Family, FamilyGroup, FamilyGroupKey, FamilyMember, FamilyStep, FamilySums, UncountedProcesses, called,
-    descendants, of_cgroup,
+    ClassSum, Family, FamilyGroup, FamilyGroupKey, FamilyKey, FamilyMember, FamilyStep, FamilySums, UncountedProcesses,
+    called, descendants, of_cgroup,
 };
+pub use frames::{FrameAccount, FrameAccountSums, counted_without_mark, counter, frame_account};
 pub use grouped::{AccountSums, GroupedAccounting};
-pub use objects::{MemoryObject, MemoryObjects, ObjectHolder};
+pub use objects::{Bound, MemoryObject, MemoryObjects, ObjectHolder, ObjectIdentity};
 pub use proof::{Check, checks};
 pub use sums::{Account, AccountEntry};
 pub(in crate::inspect) use zeros::ZeroPieces;

@@ -12,15 +12,28 @@ use super::super::page::Page;
 use super::super::region::ViewedRegion;
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::mapped_file::{HUGETLBFS, MappedFile, TMPFS};
-use crate::kernel::{Device, Name, PageSize, State};
-use crate::process;
+use crate::kernel::{AddressRange, Device, Name, PageSize, Region, State};
+use crate::process::{self, Process};
 use crate::report::{Fact, ObjectKind, Reason};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Stretches of an object after which those that touch are joined.
 const JOIN_AFTER: usize = 1 << 12;
+/// Holders of an object that are listed.
+const MOST_HOLDERS: usize = 64;
+
+/// Which object it is. Names do not tell: three memfds may have one.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum ObjectIdentity {
+    /// By the device of its file system, and its inode there.
+    File(Device, u64),
+    /// A System V segment, by its IPC namespace and its number there, which its mappings have in place of an inode: a
+    /// memfd may have the same one.
+    Segment(Name, u64),
+}
 
 /// An object in memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,26 +41,34 @@ const JOIN_AFTER: usize = 1 << 12;
 pub struct MemoryObject {
     /// What it is.
     pub kind: ObjectKind,
-    /// The device of its file system, and its inode there: two objects may have one name.
-    pub identity: (Device, u64),
+    /// Which one.
+    pub identity: ObjectIdentity,
     /// Its path, or the name that the kernel gives it.
     pub name: Name,
-    /// Whether no directory has it: it ends with its last mapping and descriptor.
-    pub is_without_path: bool,
+    /// Whether a directory has it still: it stays when its last mapping and descriptor end.
+    pub has_path: bool,
     /// Bytes of its pages, in memory or in swap.
     pub bytes: u64,
-    /// Whether it may have fewer: its size is known, but not what of it was filled.
+    /// Whether it may have fewer outside of page tables: its size is known, but not what of it was filled, or not what
+    /// of it is mapped.
     pub is_at_most: bool,
     /// Of these, bytes that are in a page table of the counted processes.
     pub mapped: u64,
-    /// Who holds it.
+    /// Who holds it, mappings first in each process; of many only the first.
     pub holders: Vec<ObjectHolder>,
+    /// Number of its holders among the counted processes.
+    pub held: u64,
 }
 
 impl MemoryObject {
     /// Bytes that no counted process has in its page tables.
     pub fn unmapped(&self) -> u64 {
         self.bytes.saturating_sub(self.mapped)
+    }
+
+    /// Whether it is a System V segment, which only `ipcrm` removes.
+    pub fn is_segment(&self) -> bool {
+        matches!(self.identity, ObjectIdentity::Segment(..))
     }
 }
 
@@ -57,19 +78,41 @@ impl MemoryObject {
 pub struct MemoryObjects {
     /// Those with the most bytes elsewhere first.
     pub all: Vec<MemoryObject>,
-    /// Why there may be more: the descriptors of a process are unknown.
+    /// Why there may be more.
     pub unknown: Option<Reason>,
+}
+
+/// What a sum is, if it is not exact.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Bound {
+    /// There may be more.
+    AtLeast,
+    /// There may be less.
+    AtMost,
+    /// Either.
+    About,
 }
 
 impl MemoryObjects {
     /// Bytes that no counted process has in its page tables.
     ///
     /// # Errors
-    /// Descriptors are unknown, and no object was found without them.
+    /// There may be objects, and none was found.
     pub fn unmapped(&self) -> Fact<u64> {
         match (&self.unknown, &*self.all) {
             (Some(reason), []) => Err(reason.clone()),
             (_, all) => Ok(all.iter().map(MemoryObject::unmapped).sum()),
+        }
+    }
+
+    /// What that sum is; `None` if it is exact.
+    pub fn bound(&self) -> Option<Bound> {
+        match (self.unknown.is_some(), self.all.iter().any(|object| object.is_at_most)) {
+            (false, false) => None,
+            (true, false) => Some(Bound::AtLeast),
+            (false, true) => Some(Bound::AtMost),
+            (true, true) => Some(Bound::About),
         }
     }
 }
@@ -89,10 +132,16 @@ pub struct ObjectHolder {
 /// The objects of some processes, and the parts of them that page tables have.
 #[derive(Default)]
 pub(super) struct ObjectCounter {
-    mapped: BTreeMap<(Device, u64), MappedParts>,
-    objects: BTreeMap<(Device, u64), MemoryObject>,
-    /// Why the descriptors of a process are unknown.
+    mapped: BTreeMap<ObjectIdentity, MappedParts>,
+    objects: BTreeMap<ObjectIdentity, MemoryObject>,
+    /// The IPC namespace of the process whose pages are added, once it was asked for.
+    namespace: Option<Name>,
+    /// The mapping that the last page was of, and its object.
+    last: Option<(AddressRange, ObjectIdentity)>,
+    /// Why there may be more objects.
     unknown: Option<Reason>,
+    /// Whether pages of a process were not read to their end.
+    is_partly_read: bool,
 }
 
 /// Parts of an object, from offset to offset.
@@ -136,65 +185,130 @@ impl MappedParts {
 impl ObjectCounter {
     /// Adds a page that a page table has, if it is one of an object. A private copy is not.
     pub fn add_page(&mut self, viewed: &ViewedRegion, page: &Page, size: PageSize) {
+        if !is_of_object(viewed) || page.state() != State::Present || !page.entry.is_file_or_shared() {
+            return;
+        }
         let region = &viewed.region;
-        if is_of_object(viewed) && page.state() == State::Present && page.entry.is_file_or_shared() {
-            let end = |start: u64| Some(start..start.checked_add(page.bytes(size))?);
-            if let Some(part) = region.file_offset(page.address).and_then(end) {
-                self.mapped.entry((region.device, region.inode)).or_default().add(part);
-            }
+        let into = page.address.get().saturating_sub(region.range.start().get());
+        let start = region.offset.saturating_add(into);
+        let part = start..start.saturating_add(page.bytes(size));
+        let identity = match &self.last {
+            Some((range, identity)) if *range == region.range => identity.clone(),
+            _ => self.identity(region),
+        };
+        self.mapped.entry(identity.clone()).or_default().add(part);
+        self.last = Some((region.range, identity));
+    }
+
+    /// The object that a region maps.
+    fn identity(&self, region: &Region) -> ObjectIdentity {
+        match &self.namespace {
+            Some(namespace) if is_segment(region) => ObjectIdentity::Segment(namespace.clone(), region.inode),
+            _ => ObjectIdentity::File(region.device, region.inode),
         }
     }
 
-    /// Adds the objects that a process maps or has a descriptor of. Each is a step.
+    /// Turns to a process: its pages may follow.
+    pub fn enter(&mut self, space: &AddressSpace) {
+        (self.namespace, self.last) = (None, None);
+        if space.regions().iter().any(|viewed| is_segment(&viewed.region)) {
+            let namespace = space.target().process.ipc_namespace();
+            self.namespace = namespace.map_err(|error| self.unknown = Some(error.into())).ok();
+        }
+    }
+
+    /// Adds the objects that a process that was [entered](Self::enter) maps or has a descriptor of. Each is a step.
     pub fn add_process(&mut self, space: &AddressSpace, budget: &mut Budget) -> Result<(), OutOfBudget> {
         let (process, modules) = (&space.target().process, &space.target().modules);
-        let pid = process.identity().pid;
-        match process.memory_descriptors(budget) {
-            Err(process::Error::OutOfBudget(over)) => return Err(over),
-            Err(error) => _ = self.unknown.get_or_insert(error.into()),
-            Ok(descriptors) => {
-                for one in descriptors {
-                    let holder = ObjectHolder { process: pid, thread: one.thread, descriptor: Some(one.number) };
-                    self.add(&one.name, one.deleted, one.file, holder);
+        self.add_descriptors(process, budget)?;
+        let mut seen = BTreeSet::new();
+        let regions = space.regions().iter().filter(|viewed| is_of_object(viewed)).map(|viewed| &viewed.region);
+        for region in regions {
+            budget.go_on()?;
+            let identity = self.identity(region);
+            if !seen.insert(identity.clone()) {
+                continue;
+            }
+            let holder = ObjectHolder { process: process.identity().pid, thread: None, descriptor: None };
+            if let Some(object) = self.objects.get_mut(&identity) {
+                object.add_holder(holder);
+                continue;
+            }
+            match modules.mapped_file(region) {
+                Ok(file) if file.identity.is_some() => {
+                    self.add(identity, (&region.name, region.deleted), &file, holder)
                 }
+                Ok(_) => {
+                    _ = self
+                        .unknown
+                        .get_or_insert(Reason::NotApplicable("this capture does not have the sizes of objects"))
+                }
+                Err(error) => _ = self.unknown.get_or_insert(error.into()),
             }
         }
-        for region in space.regions().iter().filter(|viewed| is_of_object(viewed)).map(|viewed| &viewed.region) {
-            budget.go_on()?;
-            let holder = ObjectHolder { process: pid, thread: None, descriptor: None };
-            match self.objects.get_mut(&(region.device, region.inode)) {
-                Some(object) if object.holders.contains(&holder) => {}
-                Some(object) => object.holders.push(holder),
+        Ok(())
+    }
+
+    /// Adds the objects that a process has a descriptor of. Each is a step.
+    pub fn add_descriptors(&mut self, process: &Process, budget: &mut Budget) -> Result<(), OutOfBudget> {
+        let pid = process.identity().pid;
+        let found = match process.memory_descriptors(budget) {
+            Err(process::Error::OutOfBudget(over)) => return Err(over),
+            Err(error) => {
+                self.unknown.get_or_insert(error.into());
+                return Ok(());
+            }
+            Ok(found) => found,
+        };
+        if found.unseen > 0 {
+            let unseen = "file descriptors of files on mounts that the process does not see are left out";
+            self.unknown.get_or_insert(Reason::NotApplicable(unseen));
+        }
+        for one in found.all {
+            let Some((device, inode)) = one.file.identity else {
+                continue;
+            };
+            let holder = ObjectHolder { process: pid, thread: one.thread, descriptor: Some(one.number) };
+            let identity = ObjectIdentity::File(device, inode);
+            match self.objects.get_mut(&identity) {
+                Some(object) => object.add_holder(holder),
                 None => {
-                    if let Ok(file) = modules.mapped_file(region) {
-                        self.add(&region.name, region.deleted, file, holder);
-                    }
+                    self.add(identity, (&one.name, one.deleted), &one.file, holder);
                 }
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, name: &Name, deleted: bool, file: MappedFile, holder: ObjectHolder) {
-        let Some(kind) = kind(name, deleted, &file) else {
+    /// Adds a new object with its name, and whether the kernel marks that as deleted.
+    fn add(
+        &mut self,
+        identity: ObjectIdentity,
+        (name, deleted): (&Name, bool),
+        file: &MappedFile,
+        holder: ObjectHolder,
+    ) {
+        let Some(kind) = kind(name, deleted, file) else {
             return;
         };
-        let is_at_most = matches!(kind, ObjectKind::Secret | ObjectKind::GuestMemory);
-        let object = self.objects.entry(file.identity).or_insert_with(|| MemoryObject {
+        let is_sized = matches!(kind, ObjectKind::Secret | ObjectKind::GuestMemory);
+        let object = MemoryObject {
             kind,
-            identity: file.identity,
+            identity: identity.clone(),
             name: name.clone(),
-            is_without_path: deleted || !matches!(kind, ObjectKind::Tmpfs | ObjectKind::Hugetlb),
-            bytes: 0,
-            is_at_most,
+            has_path: file.links > 0 && matches!(kind, ObjectKind::Tmpfs | ObjectKind::Hugetlb),
+            bytes: if is_sized || kind == ObjectKind::DmaBuffer { file.bytes } else { file.allocated },
+            is_at_most: is_sized,
             mapped: 0,
-            holders: Vec::new(),
-        });
-        object.bytes = match kind {
-            ObjectKind::Secret | ObjectKind::GuestMemory | ObjectKind::DmaBuffer => file.bytes,
-            _ => file.allocated,
+            holders: vec![holder],
+            held: 1,
         };
-        object.holders.push(holder);
+        self.objects.insert(identity, object);
+    }
+
+    /// Notes that the pages of a process were not read to their end.
+    pub fn end_early(&mut self) {
+        self.is_partly_read = true;
     }
 
     /// The objects of which page tables do not have all.
@@ -202,6 +316,10 @@ impl ObjectCounter {
         let mut objects: Vec<MemoryObject> = std::mem::take(&mut self.objects).into_values().collect();
         for object in &mut objects {
             object.mapped = self.mapped.get_mut(&object.identity).map_or(0, MappedParts::bytes);
+            object.holders.sort_unstable();
+            // The page map shows nothing of a buffer that its driver maps frame by frame (VM_PFNMAP).
+            let is_mapped = object.holders.iter().any(|holder| holder.descriptor.is_none());
+            object.is_at_most |= self.is_partly_read || object.kind == ObjectKind::DmaBuffer && is_mapped;
         }
         objects.retain(|object| object.unmapped() > 0);
         objects.sort_by_key(|object| Reverse(object.unmapped()));
@@ -209,27 +327,53 @@ impl ObjectCounter {
     }
 }
 
+impl MemoryObject {
+    fn add_holder(&mut self, holder: ObjectHolder) {
+        self.held += 1;
+        // Mappings are few, and say more than one descriptor of many.
+        if holder.descriptor.is_none() || self.holders.len() < MOST_HOLDERS {
+            self.holders.push(holder);
+        }
+    }
+}
+
 /// Whether a region maps an object whose memory does not end with the mapping.
 pub(super) fn is_of_object(viewed: &ViewedRegion) -> bool {
-    let name = viewed.region.name.as_bytes();
-    let is_shared_buffer = || viewed.backing == Backing::Driver && name.starts_with(b"/dmabuf:");
-    viewed.region.inode != 0
-        && (matches!(viewed.backing, Backing::Shmem | Backing::Hugetlb | Backing::Secret) || is_shared_buffer())
+    let region = &viewed.region;
+    let name = region.name.as_bytes();
+    match viewed.backing {
+        Backing::Shmem | Backing::Hugetlb | Backing::Secret => true,
+        Backing::Driver => name.starts_with(b"/dmabuf:") || name == GUEST_MEMORY,
+        // The first segment of a namespace has number 0, where other mappings have no file.
+        _ => is_segment(region),
+    }
 }
+
+/// Whether a region maps a System V segment.
+fn is_segment(region: &Region) -> bool {
+    region.deleted && region.name.as_bytes().starts_with(SEGMENT)
+}
+
+/// How the names of System V segments begin (newseg in ipc/shm.c).
+const SEGMENT: &[u8] = b"/SYSV";
+
+/// The name of memory of a virtual machine.
+const GUEST_MEMORY: &[u8] = b"anon_inode:[kvm-gmem]";
 
 /// What a file is, if it is in memory, by its file system; names tell only what the kernel has named.
 fn kind(name: &Name, deleted: bool, file: &MappedFile) -> Option<ObjectKind> {
     let name = name.as_bytes();
     Some(match file.filesystem {
-        TMPFS if deleted && name.starts_with(b"/memfd:") => ObjectKind::Memfd,
-        TMPFS if deleted && name.starts_with(b"/SYSV") => ObjectKind::SystemV,
+        TMPFS if file.links > 0 => ObjectKind::Tmpfs,
+        TMPFS if name.starts_with(b"/memfd:") => ObjectKind::Memfd,
+        TMPFS if deleted && name.starts_with(SEGMENT) => ObjectKind::SystemV,
         // With a name of its own (PR_SET_VMA_ANON_NAME) it has no path: [anon_shmem:NAME].
-        TMPFS if deleted && name == b"/dev/zero" || !name.starts_with(b"/") => ObjectKind::SharedAnonymous,
+        TMPFS if name == b"/dev/zero" || !name.starts_with(b"/") => ObjectKind::SharedAnonymous,
         TMPFS => ObjectKind::Tmpfs,
         HUGETLBFS => ObjectKind::Hugetlb,
         _ if file.is_secret() => ObjectKind::Secret,
         _ if file.is_dma_buffer() => ObjectKind::DmaBuffer,
-        _ if name == b"anon_inode:[kvm-gmem]" => ObjectKind::GuestMemory,
+        _ if name == GUEST_MEMORY => ObjectKind::GuestMemory,
         _ => return None,
     })
 }

@@ -461,7 +461,7 @@ impl Capture {
         _ = (machine.false_flags(), machine.merging(), machine.huge_page_bytes(), machine.has_soft_dirty());
         _ = (machine.has_protection_keys(), machine.has_exact_map_counts(), machine.pools_are_known());
         _ = (machine.huge_settings(), machine.free_blocks(), machine.require_records(RecordParts::empty()));
-        _ = (machine.cgroup_mount(), machine.own_number(), machine.most_mappings());
+        _ = (machine.cgroup_mount(), machine.own_number(), machine.most_mappings(), machine.memory_counters());
         _ = machine.huge_page_bytes().map(|bytes| Self::ask_pool(machine, bytes));
     }
 
@@ -499,6 +499,7 @@ impl Member {
             _ = process.thread_state(thread.id);
         }
         _ = process.may_have_huge_pages();
+        _ = (process.memory_descriptors(budget), process.ipc_namespace());
         let devices: BTreeSet<(u32, u32)> =
             regions.iter().map(|region| (region.device.major, region.device.minor)).collect();
         for (major, minor) in devices {

@@ -4,8 +4,8 @@ use super::leaf;
 use super::{FieldDescription, JsonForm, Words};
 use crate::kernel::huge::HugeChoice;
 use crate::report::{
-    AccessOutcome, AccountClass, BesideRss, CgroupPath, EventKind, FamilyClass, FlagNames, HowMapped, HugeBy, HugePast,
-    HugeRefusal, MapKey, Movable, ObjectKind, Owner, Reason, RecordedOwner,
+    AccessOutcome, AccountClass, BesideRss, CgroupPath, EventKind, FamilyClass, FlagNames, FrameClass, HowMapped,
+    HugeBy, HugePast, HugeRefusal, MapKey, Movable, ObjectKind, Owner, Reason, RecordedOwner,
 };
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -16,6 +16,7 @@ leaf! {
     BesideRss => JsonForm::Text,
     CgroupPath => JsonForm::Text,
     EventKind => JsonForm::Word(Words { name: "event", all: words_of_events }),
+    FrameClass => JsonForm::word::<FrameClass>("frame_class"),
     FlagNames => JsonForm::List(&JsonForm::Text),
     HowMapped => JsonForm::OrNull(&JsonForm::Text),
     HugeBy => JsonForm::word::<HugeBy>("huge_by"),

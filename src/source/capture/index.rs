@@ -334,7 +334,7 @@ impl CapturedRights {
 
 /// Whether a probe or list of this key is about the machine, and not about one process.
 pub(super) fn is_about_machine(key: &str) -> bool {
-    !["Follow(", "IsNamed ", "MappedFile ", "Threads", "Descriptors"]
+    !["Follow(", "IsNamed ", "MappedFile ", "Threads", "Descriptor"]
         .iter()
         .any(|of_process| key.starts_with(of_process))
 }

@@ -5,6 +5,7 @@
 //! `[heap]`, `/dev/zero`.
 
 use crate::budget::Budget;
+use crate::kernel::maps::DELETED;
 use crate::kernel::text::{unescape_newline, unescape_octal};
 use crate::kernel::{AddressRange, Name, Region, TableEntry, VirtualAddress};
 use crate::source::{
@@ -15,13 +16,11 @@ use crate::source::{
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How the kernel marks the path of a file that is deleted.
-const DELETED: &[u8] = b" (deleted)";
-/// Names that the kernel gives to mappings without a file of anybody's.
+/// Names of mappings without a file.
 const OF_THE_KERNEL: [&[u8]; 5] = [b"/dev/zero", b"/dev/mem", b"/anon_hugepage", b"/[aio]", b"/secretmem"];
-/// Beginnings of paths that say what a mapping is.
+/// Paths that show what a mapping is.
 const TELLING: [&[u8]; 5] = [b"/dev/shm/", b"/dev/", b"/sys/devices/", b"/sys/", b"/proc/"];
-/// The options of filesystems that decide what their pages are.
+/// Options that decide what pages are.
 const OPTIONS: [&[u8]; 9] =
     [b"rw", b"ro", b"size", b"nr_inodes", b"inode64", b"inode32", b"huge", b"pagesize", b"memory"];
 
@@ -215,7 +214,7 @@ fn left_out<T>(what: &str) -> Result<T> {
     Err(Error::not_available(format!("{what}: left out of this capture (without names)")))
 }
 
-/// An error without what it is about, which may be a name.
+/// An error without its subject.
 fn without_subject(error: Error, what: &str) -> Error {
     match error {
         Error::Gone { .. } => Error::gone(format!("{what}: the process has exited")),
@@ -301,10 +300,12 @@ impl Source for Nameless {
             | File::SmapsRollup
             | File::Auxiliary
             | File::UserNamespace
+            | File::IpcNamespace
             | File::OwnUserNamespace
             | File::Release
             | File::Uptime
             | File::MostMappings
+            | File::MemoryCounters
             | File::Zones
             | File::FreeBlocks
             | File::Iomem
@@ -384,6 +385,9 @@ impl Source for Nameless {
     }
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
+        if let List::Descriptors | List::DescriptorsOf(_) = which {
+            return left_out("descriptors");
+        }
         let listed = self.source.list(which).map_err(|error| without_subject(error, "the list"))?;
         let mut names = self.names();
         Ok(listed.into_iter().map(|one| names.renamed(one)).collect())

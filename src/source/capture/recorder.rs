@@ -73,7 +73,8 @@ pub(super) fn probe_key(probe: Probe<'_>) -> String {
         // The order is kept with each process, and under this key only why it is unknown.
         Probe::Compare(..) => "Compare".to_owned(),
         Probe::CompareFiles(..) => "CompareFiles".to_owned(),
-        Probe::Descriptor(..) => "Descriptor".to_owned(),
+        Probe::Descriptor(thread, number) => format!("Descriptor {} {number}", thread.unwrap_or(0)),
+        Probe::DescriptorMount(thread, number) => format!("DescriptorMount {} {number}", thread.unwrap_or(0)),
         probe => format!("{probe:?}"),
     }
 }

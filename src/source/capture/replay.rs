@@ -545,10 +545,9 @@ mod tests {
             };
             answers.backing.push(BackingRuns::of(range, &Ok(vec![BackingRun { range, content }])));
             answers.looks.insert(start.get(), (0, 0));
-            answers.probes.insert(
-                format!("MappedFile 0:1 {number}"),
-                Ok(vec![0o100_600, 0, 0, 4096, 1, 4096, 0, 0, 0, 0, 1, number, 8]),
-            );
+            answers
+                .probes
+                .insert(format!("MappedFile 0:1 {number}"), Ok(vec![0o100_600, 0, 0, 4096, 1, 4096, 0, 0, 0]));
             answers.changed.push((number, 1));
         }
         let index = CaptureIndex { processes: vec![answers], ..CaptureIndex::default() };

@@ -5,17 +5,30 @@ use super::directory::{Directory, with_raised_rights};
 use super::module_file::{Refusal, Root, kind_of, numbers};
 use super::modules::{LiveModules, no_file};
 use crate::kernel::Region;
+use crate::kernel::descriptors::mount_id;
 use crate::kernel::mapped_file::MappedFile;
 use crate::source::{Error, Result};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, fstat, fstatfs, major, minor, openat};
 
+/// Below the directory of a process, a descriptor in a folder (`fd`, `fdinfo`) of a thread, or of the process.
+fn of_descriptor(folder: &str, thread: Option<u32>, number: u32) -> String {
+    match thread {
+        Some(thread) => format!("task/{thread}/{folder}/{number}"),
+        None => format!("{folder}/{number}"),
+    }
+}
+
+/// The number of the mount that the file behind a descriptor is on; no words if its fdinfo has none.
+pub(super) fn mount_of_descriptor(process: &Directory, thread: Option<u32>, number: u32) -> Result<Vec<u64>> {
+    let info = process.read(&of_descriptor("fdinfo", thread, number));
+    let info = info.map_err(|error| Error::io(format!("reading fdinfo of descriptor {number}"), error))?;
+    Ok(mount_id(&info).map(u64::from).into_iter().collect())
+}
+
 /// The words of [`MappedFile`] for the file behind a descriptor, by its link below the directory of the process.
 pub(super) fn behind_descriptor(process: &Directory, thread: Option<u32>, number: u32) -> Result<Vec<u64>> {
-    let path = match thread {
-        Some(thread) => format!("task/{thread}/fd/{number}"),
-        None => format!("fd/{number}"),
-    };
+    let path = of_descriptor("fd", thread, number);
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let found = with_raised_rights(|| openat(process.fd(), &path, flags, Mode::empty()));
     let words = found.and_then(|found| status_words(&found));
@@ -25,7 +38,8 @@ pub(super) fn behind_descriptor(process: &Directory, thread: Option<u32>, number
 impl LiveModules {
     /// What `stat` and `statfs` have of the file behind `region`: through its link in `map_files`, or by its path.
     pub(super) fn status(&self, region: &Region) -> Result<[u64; MappedFile::WORDS]> {
-        if region.inode == 0 {
+        // The first System V segment of a namespace has number 0.
+        if region.inode == 0 && !region.is_without_path() {
             return Err(no_file(region));
         }
         if !self.is_distant(region)? {
@@ -52,6 +66,7 @@ impl LiveModules {
 }
 
 /// The words of [`MappedFile`], from a path handle (O_PATH).
+#[allow(clippy::useless_conversion, reason = "the number of links is narrower on some architectures")]
 fn status_words(found: &OwnedFd) -> rustix::io::Result<[u64; MappedFile::WORDS]> {
     let (stat, system) = (fstat(found)?, fstatfs(found)?);
     Ok([
@@ -68,5 +83,6 @@ fn status_words(found: &OwnedFd) -> rustix::io::Result<[u64; MappedFile::WORDS]>
         minor(stat.st_dev).into(),
         stat.st_ino,
         stat.st_blocks as u64,
+        stat.st_nlink.into(),
     ])
 }

@@ -277,6 +277,9 @@ impl Source for Live {
             Probe::Follow(range) => features::follow(self.attached()?.directory(), range).map(|()| Vec::new()),
             Probe::IsNamed(region, path) => Ok(vec![u64::from(self.modules()?.is_named(region, path))]),
             Probe::MappedFile(region) => self.modules()?.status(region).map(Vec::from),
+            Probe::DescriptorMount(thread, number) => {
+                mapped_file::mount_of_descriptor(self.attached()?.directory(), thread, number)
+            }
             Probe::Descriptor(thread, number) => {
                 mapped_file::behind_descriptor(self.attached()?.directory(), thread, number)
             }
@@ -296,11 +299,15 @@ impl Attached {
         let handle = self.handle();
         let directory = handle.directory();
         let path = match file {
-            File::MainStatus | File::ThreadSyscall(_) | File::MappedFile(_) | File::UserNamespace => name.to_owned(),
+            File::MainStatus
+            | File::ThreadSyscall(_)
+            | File::MappedFile(_)
+            | File::UserNamespace
+            | File::IpcNamespace => name.to_owned(),
             _ => memory.path(name),
         };
         let read = match file {
-            File::Program | File::UserNamespace | File::MappedFile(_) => directory.link(&path),
+            File::Program | File::UserNamespace | File::IpcNamespace | File::MappedFile(_) => directory.link(&path),
             _ => directory.read_within(&path, budget),
         };
         // The file is of the program that runs now. That is the known one if its address space is still alive
@@ -436,7 +443,11 @@ impl LiveMachine {
                 let own = own.map_err(|error| Error::io("opening /proc/self", error))?;
                 return features::follow(&own, range).map(|()| Vec::new());
             }
-            Probe::Follow(_) | Probe::IsNamed(..) | Probe::MappedFile(_) | Probe::Descriptor(..) => None,
+            Probe::Follow(_)
+            | Probe::IsNamed(..)
+            | Probe::MappedFile(_)
+            | Probe::Descriptor(..)
+            | Probe::DescriptorMount(..) => None,
         };
         words.ok_or_else(|| Error::not_available("the kernel does not report it"))
     }

@@ -51,6 +51,9 @@ pub const TESTS: &[Test] = &[
     ("account::sums_over_time_are_of_the_last_sample", fork_cost::sums_over_time_are_of_the_last_sample),
     ("account::what_mappings_do_not_show", objects::what_mappings_do_not_show),
     ("account::what_mappings_do_not_show_of_the_pool", objects::what_mappings_do_not_show_of_the_pool),
+    ("account::a_segment_that_a_child_has_filled", objects::a_segment_that_a_child_has_filled),
+    ("account::a_file_with_two_names_is_one_object", objects::a_file_with_two_names_is_one_object),
+    ("account::frames_add_up_beside_the_counters", objects::frames_add_up_beside_the_counters),
     ("account::a_cgroup_with_page_cache", family::a_cgroup_with_page_cache),
     ("account::a_cgroup_that_is_charged_less", family::a_cgroup_that_is_charged_less),
 ];

@@ -11,8 +11,14 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
 
-pub const SCENARIOS: &[Scenario] = &[("objects", |_| objects()), ("pool-object", |_| pool_object())];
+pub const SCENARIOS: &[Scenario] = &[
+    ("objects", |_| objects()),
+    ("pool-object", |_| pool_object()),
+    ("segment-object", |_| segment_object()),
+    ("linked-object", |folder| linked_object(Path::new(&folder[0]))),
+];
 
 /// Pages of the three memfds of one name.
 const PAGES: [usize; 3] = [12, 5, 4];
@@ -73,6 +79,44 @@ fn pool_object() {
     };
     writes(usize::try_from(mapped(start)).expect("memory"), 1);
     announce(number);
+    wait();
+}
+
+/// A System V segment of six pages, of which the parent has two and a child the others, and a memfd; the number of the
+/// segment, and of the descriptor.
+fn segment_object() {
+    let (page, pages) = (page_bytes() as usize, 6);
+    // SAFETY: a new segment of our own.
+    let segment = unsafe { libc::shmget(libc::IPC_PRIVATE, pages * page, libc::IPC_CREAT | 0o600) };
+    if segment < 0 {
+        return announce("");
+    }
+    // SAFETY: its memory, of which nobody else knows. It ends with the last mapping.
+    let start = unsafe {
+        let start = libc::shmat(segment, std::ptr::null(), 0);
+        libc::shmctl(segment, libc::IPC_RMID, std::ptr::null_mut());
+        start
+    };
+    let start = usize::try_from(mapped(start)).expect("memory");
+    writes(start, 2);
+    fork(start + 2 * page, 4);
+    let file = filled(3);
+    announce(format!("{segment} {}", file.as_raw_fd()));
+    wait();
+}
+
+/// A file of four pages with two names, each mapped by one of two processes; the child, or nothing where the folder is
+/// not in memory.
+fn linked_object(folder: &Path) {
+    let page = page_bytes() as usize;
+    let [one, other] = ["one", "other"].map(|name| folder.join(name));
+    std::fs::write(&one, vec![1; 4 * page]).expect("room in memory");
+    std::fs::hard_link(&one, &other).expect("a second name");
+    let open = |path| File::options().read(true).write(true).open(path).expect("a file of our own");
+    let first = maps(&open(&one), 0, 4);
+    writes(first, 3);
+    let second = maps(&open(&other), 0, 4);
+    announce(fork(second, 4));
     wait();
 }
 
@@ -182,4 +226,71 @@ pub fn what_mappings_do_not_show_of_the_pool() {
     assert_eq!(row["kind"], "hugetlb");
     assert_eq!([&row["bytes"], &row["mapped"]], [&Value::from(2 * size), &Value::from(size)]);
     drop((target, pool));
+}
+
+/// A segment has a number in place of an inode, and only `ipcrm` removes it.
+pub fn a_segment_that_a_child_has_filled() {
+    let name = "account::a_segment_that_a_child_has_filled";
+    let mut target = Target::start("segment-object", &[]);
+    let &[segment, descriptor] = &target.numbers()[..] else {
+        return support::skip(name, "the kernel gives no System V segment");
+    };
+    let (pid, page) = (target.pid(), page_bytes());
+    let found = records(pid, "account");
+    let objects = of_type(&found, "account-object");
+    let row = objects.iter().find(|row| row["device"].is_null() && row["inode"] == segment).expect("its row");
+    assert_eq!(row["kind"], "system_v");
+    // A child that reads a page brings its neighbours into its own tables, not into those of its parent.
+    assert_eq!([&row["bytes"], &row["mapped"]], [&Value::from(6 * page), &Value::from(2 * page)]);
+    assert!(row["freed_by"].as_str().is_some_and(|action| action.contains("ipcrm")), "{row}");
+    let inode = std::fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).expect("its file").ino();
+    let memfd = objects.iter().find(|row| row["device"] == "00:01" && row["inode"] == inode).expect("the memfd");
+    assert_eq!([&memfd["bytes"], &memfd["mapped"]], [&Value::from(3 * page), &Value::from(0)]);
+}
+
+/// One file with two names is one row.
+pub fn a_file_with_two_names_is_one_object() {
+    let name = "account::a_file_with_two_names_is_one_object";
+    if !support::shows_frames() {
+        return support::skip(name, "families need frame numbers");
+    }
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
+    let mut target = Target::start("linked-object", &[folder.path().to_str().expect("UTF-8")]);
+    target.line();
+    let inode = std::fs::metadata(folder.path().join("one")).expect("the file").ino();
+    let groups = records(target.pid(), "account children by mapping");
+    let of_file = of_type(&groups, "account-family-group").into_iter().filter(|row| row["inode"] == inode);
+    let rows: Vec<(u64, &Value)> = of_file.map(|row| (super::command::bytes(row), &row["processes"])).collect();
+    assert_eq!(rows, [(4 * page_bytes(), &Value::from(2))]);
+}
+
+/// Every frame is in one class, and the classes agree with the counters as well as both stand still.
+pub fn frames_add_up_beside_the_counters() {
+    let name = "account::frames_add_up_beside_the_counters";
+    if !support::is_root() {
+        return support::skip(name, "only root may read /proc/kpageflags");
+    }
+    let counters = || {
+        let text = std::fs::read_to_string("/proc/meminfo").expect("the counters");
+        let fields = plain_fields(&format!("0-0 r\n{text}"));
+        fields.into_values().next().expect("fields")
+    };
+    let before = counters();
+    let found = records(std::process::id(), "account frames");
+    let after = counters();
+    let rows = of_type(&found, "account-frames");
+    let sum = of_type(&found, "account-machine")[0];
+    let bytes = super::command::bytes;
+    assert_eq!(rows.iter().map(|row| bytes(row)).sum::<u64>(), bytes(sum));
+    assert_eq!(sum["total"], before["MemTotal"]);
+    assert!(bytes(sum) >= before["MemTotal"], "the kernel counts what it has not reserved");
+    // Frames wait in lists of processors between two uses, and other tests go on.
+    let slack = before["MemTotal"] / 20;
+    for (class, field) in
+        [("free", "MemFree"), ("anonymous", "AnonPages"), ("shared_memory", "Shmem"), ("slab", "Slab")]
+    {
+        let found = rows.iter().find(|row| row["class"] == class).map_or(0, |row| bytes(row));
+        let (low, high) = (before[field].min(after[field]), before[field].max(after[field]));
+        assert!(found + slack >= low && found <= high + slack, "{class}: {found}, {field} from {low} to {high}");
+    }
 }

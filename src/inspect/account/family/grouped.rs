@@ -2,11 +2,11 @@
 
 use super::owners::{MappedFrames, OwnedFrame};
 use crate::inspect::Result;
-use crate::inspect::fact::FactReader;
+use crate::inspect::fact::{Answer, FactReader, Gap};
 use crate::inspect::frames::{FrameRow, read_rows};
 use crate::inspect::page::Evidence;
 use crate::inspect::rows::Group;
-use crate::kernel::{Device, FrameNumber, Key, Name, Region};
+use crate::kernel::{Device, FrameNumber, Key, Name, PageField, Region};
 use crate::process::Machine;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -40,9 +40,9 @@ impl ClassSum {
 pub enum FamilyGroupKey {
     /// An object or a file that regions map, or the name of regions without one.
     Mapping {
-        /// The device and the inode, where there are such: two objects may have one name.
+        /// The device and the inode, where there are such: two objects may have one name, and one may have two.
         object: Option<(Device, u64)>,
-        /// Its path, or the name of the regions.
+        /// The path by which it was found first, or the name of the regions.
         name: Name,
         /// Whether the file was deleted.
         is_deleted: bool,
@@ -65,6 +65,27 @@ pub struct FamilyGroup {
     pub members: Option<u64>,
 }
 
+/// What the memory of several processes can be grouped by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum FamilyKey {
+    /// The file or the object that regions map.
+    Mapping,
+    /// A fact of frames.
+    Frames(PageField),
+}
+
+impl FamilyKey {
+    /// The same as a key; `None` for those that only one process can be grouped by.
+    pub fn of(key: Key) -> Option<Self> {
+        match key {
+            Key::Mapping => Some(FamilyKey::Mapping),
+            Key::Page(field) => Some(FamilyKey::Frames(field)),
+            _ => None,
+        }
+    }
+}
+
 /// How frames are put into groups.
 pub(super) enum Grouping {
     /// By what the region maps that a frame was found in first.
@@ -73,27 +94,30 @@ pub(super) enum Grouping {
     ByFact { key: Key, reader: FactReader, need: Evidence },
 }
 
+/// The device and inode of a file or an object, and its name where these do not tell.
+type MappingKey = (Option<(Device, u64)>, Option<Name>);
+
 /// The groups by mapping.
 #[derive(Default)]
 pub(super) struct Mappings {
-    numbers: HashMap<FamilyGroupKey, u32>,
-    members: Vec<BTreeSet<usize>>,
+    /// By device and inode, or by name where there are none. The inode of a System V segment is its number, which a
+    /// memfd may have too.
+    numbers: HashMap<MappingKey, u32>,
+    found: Vec<(FamilyGroupKey, BTreeSet<usize>)>,
 }
 
 impl Mappings {
     /// The number of the group of a region, which a member maps.
     pub fn number(&mut self, region: &Region, member: usize) -> u32 {
-        let key = FamilyGroupKey::Mapping {
-            object: (region.inode != 0).then_some((region.device, region.inode)),
-            name: region.name.clone(),
-            is_deleted: region.is_deleted_file(),
-        };
-        let next = self.members.len() as u32;
-        let number = *self.numbers.entry(key).or_insert(next);
+        let object = (region.inode != 0).then_some((region.device, region.inode));
+        let is_named = object.is_none() || region.name.as_bytes().starts_with(b"/SYSV");
+        let next = self.found.len() as u32;
+        let number = *self.numbers.entry((object, is_named.then(|| region.name.clone()))).or_insert(next);
         if number == next {
-            self.members.push(BTreeSet::new());
+            let (name, is_deleted) = (region.name.clone(), region.is_deleted_file());
+            self.found.push((FamilyGroupKey::Mapping { object, name, is_deleted }, BTreeSet::new()));
         }
-        if let Some(members) = self.members.get_mut(number as usize) {
+        if let Some((_, members)) = self.found.get_mut(number as usize) {
             members.insert(member);
         }
         number
@@ -105,10 +129,11 @@ impl Grouping {
     ///
     /// # Errors
     /// The fact cannot be known of frames here.
-    pub fn by(key: Key, machine: &Arc<Machine>) -> Result<Self> {
-        let Key::Page(field) = key else {
+    pub fn by(key: FamilyKey, machine: &Arc<Machine>) -> Result<Self> {
+        let FamilyKey::Frames(field) = key else {
             return Ok(Grouping::ByMapping(Mappings::default()));
         };
+        let key = Key::Page(field);
         let reader = FactReader::of_frames(machine);
         let need = reader.require(field)?.unwrap_or_default();
         Ok(Grouping::ByFact { key, reader, need })
@@ -135,7 +160,7 @@ pub(super) struct GroupSums<'a> {
 impl<'a> GroupSums<'a> {
     pub fn new(grouping: &'a Grouping, machine: &'a Arc<Machine>) -> Self {
         let numbers = match grouping {
-            Grouping::ByMapping(mappings) => mappings.members.len(),
+            Grouping::ByMapping(mappings) => mappings.found.len(),
             Grouping::ByFact { .. } => 0,
         };
         GroupSums { grouping, machine, sums: BTreeMap::new(), by_number: vec![Default::default(); numbers] }
@@ -160,14 +185,13 @@ impl<'a> GroupSums<'a> {
         let mut last: Option<(FrameNumber, Group)> = None;
         for &(number, frame, count) in &read.mapped {
             while rows.next_if(|row| end(row) <= number).is_some() {}
-            let Some(row) = rows.peek() else {
-                continue;
+            // Memory may have been taken offline since.
+            let group = match (rows.peek(), last) {
+                (Some(row), Some((first, group))) if first == row.first => group,
+                (Some(row), _) => reader.group(*key, &row.as_page(self.machine), None, None),
+                (None, _) => Group::Known(Answer::Unknown(Gap::Hidden)),
             };
-            let group = match last {
-                Some((first, group)) if first == row.first => group,
-                _ => reader.group(*key, &row.as_page(self.machine), None, None),
-            };
-            last = Some((row.first, group));
+            last = rows.peek().map(|row| (row.first, group));
             add(self.sums.entry(FamilyGroupKey::Fact(group)).or_default(), frame, count);
         }
         Ok(())
@@ -180,11 +204,8 @@ impl<'a> GroupSums<'a> {
             groups.push(FamilyGroup { key, sum, in_one, members: None });
         }
         if let Grouping::ByMapping(mappings) = self.grouping {
-            for (key, &number) in &mappings.numbers {
-                let of = (self.by_number.get(number as usize), mappings.members.get(number as usize));
-                if let (Some(&(sum, in_one)), Some(members)) = of {
-                    groups.push(FamilyGroup { key: key.clone(), sum, in_one, members: Some(members.len() as u64) });
-                }
+            for ((key, members), (sum, in_one)) in mappings.found.iter().zip(self.by_number) {
+                groups.push(FamilyGroup { key: key.clone(), sum, in_one, members: Some(members.len() as u64) });
             }
         }
         groups.retain(|group| group.sum.bytes > 0);

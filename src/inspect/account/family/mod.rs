@@ -26,7 +26,7 @@ mod members;
 mod owners;
 mod sums;
 
-pub use grouped::{ClassSum, FamilyGroup, FamilyGroupKey};
+pub use grouped::{ClassSum, FamilyGroup, FamilyGroupKey, FamilyKey};
 pub use members::{called, descendants, of_cgroup};
 pub use sums::FamilySums;
 
@@ -38,7 +38,7 @@ use super::super::{Error, Result};
 use super::objects::{MemoryObjects, ObjectCounter, is_of_object};
 use crate::budget::Budget;
 use crate::kernel::smaps::Smaps;
-use crate::kernel::{FrameNumber, Key, PageFlags, PageSize, State};
+use crate::kernel::{FrameNumber, PageFlags, PageSize, State};
 use crate::process::{self, Machine, OpenedProcess, ProcessHandle, Target};
 use crate::report::Fact;
 use crate::source::Identity;
@@ -156,11 +156,11 @@ impl Family {
         Family { budget, ..self }
     }
 
-    /// The same with [groups](FamilySums::groups) `by` a key, if there is one: [`Key::Mapping`], or a fact of frames.
+    /// The same with [groups](FamilySums::groups) `by` a key, if there is one.
     ///
     /// # Errors
     /// The fact cannot be known of frames here.
-    pub fn grouped(self, by: Option<Key>) -> Result<Self> {
+    pub fn grouped(self, by: Option<FamilyKey>) -> Result<Self> {
         let grouping = by.map(|by| Grouping::by(by, &self.machine)).transpose()?;
         Ok(Family { grouping, ..self })
     }
@@ -186,6 +186,7 @@ impl Family {
             Ok(false) => self.flush()?,
             Err(error) => {
                 self.flush()?;
+                self.objects.end_early();
                 self.leave_out(error)?;
             }
         }
@@ -198,11 +199,7 @@ impl Family {
         let others: Vec<u32> = self.by_memory.iter().map(|(pid, _)| *pid).collect();
         let place = match self.machine.find_memory(&others, process.pid) {
             Some(Ok(same)) => {
-                let member = self.by_memory.get(same).and_then(|(_, member)| self.members.get_mut(*member));
-                if let Some(member) = member {
-                    member.same_memory.push(process.pid);
-                }
-                return Ok(());
+                return self.add_to(same, process);
             }
             Some(Err(place)) => place,
             None => {
@@ -243,6 +240,7 @@ impl Family {
             member.counts_shared = field(&rollup, &["Shared_Clean", "Shared_Dirty"]) > 0;
         } else if self.members.len() < MOST_MEMBERS {
             let space = AddressSpace::of(&target)?;
+            self.objects.enter(&space);
             self.objects.add_process(&space, &mut self.budget)?;
             let spans = space.spans();
             self.looked_at = (0, spans.iter().map(|span| span.pages(space.page())).sum());
@@ -251,6 +249,19 @@ impl Family {
         }
         self.by_memory.insert(place.min(self.by_memory.len()), (process.pid, self.members.len()));
         self.members.push(member);
+        Ok(())
+    }
+
+    /// Adds a process that shares the address space of another one.
+    fn add_to(&mut self, same: usize, process: &ProcessHandle) -> Result<()> {
+        let member = self.by_memory.get(same).and_then(|(_, member)| self.members.get_mut(*member));
+        if let Some(member) = member {
+            member.same_memory.push(process.pid);
+        }
+        // It may have a table of descriptors of its own.
+        if let Ok(opened) = self.machine.open(process) {
+            self.objects.add_descriptors(&opened.process, &mut self.budget)?;
+        }
         Ok(())
     }
 
@@ -346,7 +357,7 @@ impl Family {
     }
 
     /// The objects in memory that the processes map or have a descriptor of, and that have more pages than these
-    /// processes have in their page tables. They are known where frames are not hidden, and a second call gives none.
+    /// processes have in their page tables: once, after the last step. Where frames are hidden, none is known.
     pub fn objects(&mut self) -> MemoryObjects {
         std::mem::take(&mut self.objects).finish()
     }

@@ -3,7 +3,7 @@
 use super::grouped::{ClassSum, FamilyGroup, GroupSums};
 use super::owners::{FrameKind, OwnedFrame};
 use super::{Family, FamilyMember};
-use crate::inspect::Result;
+use crate::inspect::{Error, Result};
 use crate::kernel::FrameNumber;
 use crate::report::{Fact, FamilyClass, Reason};
 
@@ -38,6 +38,9 @@ impl Family {
         self.flush()?;
         let mut members = self.members.clone();
         let rss = members.iter().map(|member| member.rss).sum();
+        if self.hides_frames && self.grouping.is_some() {
+            return Err(Error::Unknown { what: "the frames of several processes", reason: Reason::FrameHidden });
+        }
         if self.hides_frames {
             let shares = members.iter().any(|member| member.counts_shared);
             return Ok(FamilySums {

@@ -1,0 +1,193 @@
+//! `account frames`: every frame of the machine in one class, beside the kernel's counters.
+
+use super::records::{bytes, share};
+use crate::command::floor::{Context, Error, Flow, Outcome};
+use crate::command::rows::{finish, pull};
+use crate::command::summary::all_frames;
+use crate::inspect::account::{FrameAccountSums, counted_without_mark, counter, frame_account};
+use crate::process::MemoryCounters;
+use crate::render::Record;
+use crate::render::columns::{Cell, Column, Table};
+use crate::render::text::Text;
+use crate::render::text::lines::Lines;
+use crate::render::theme::Role;
+use crate::render::units::{count, size};
+use crate::report::record::record;
+use crate::report::{Fact, FrameClass, Reason};
+
+record! {
+    /// A row of `account frames`: frames of one class.
+    pub struct AccountFrames as "account-frames" {
+        /// The class.
+        class: FrameClass,
+        /// Bytes of its frames.
+        bytes: u64,
+        /// Bytes of all frames, for the share of this class.
+        of: u64,
+        /// Bytes of the class by the counters of the kernel.
+        counted: Option<u64>,
+        /// The fields of /proc/meminfo for it.
+        counter: Option<&'static str>,
+    }
+
+    /// The sum of `account frames`.
+    pub struct AccountMachine as "account-machine" with why {
+        /// Bytes of all frames.
+        bytes: u64,
+        /// MemTotal: without what the kernel reserved when it started.
+        total: Fact<u64>,
+        /// Frame numbers that are no system memory: holes, and memory of devices.
+        holes: u64,
+        /// Counters of memory whose frames have no mark.
+        without_mark: Vec<MemoryCounter>,
+        /// Whether the command was interrupted: the account is then of the first part.
+        cut_short: bool,
+    }
+
+    /// A field of /proc/meminfo.
+    #[derive(Eq)]
+    pub struct MemoryCounter {
+        /// As the kernel spells it.
+        name: &'static str,
+        /// Bytes.
+        bytes: u64,
+    }
+}
+
+impl Record for AccountFrames {
+    fn write(&self, text: &mut Text) {
+        text.row(&FRAMES, self);
+    }
+}
+
+static FRAMES: Table<AccountFrames> = Table::of(&[
+    bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
+    Column::number("share", 6, Role::Plain).cell(|_, row| share(row.bytes, row.of)),
+    Column::word("class", 26, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
+    bytes("counted").cell(|_, row| row.counted.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::size)),
+    Column::word("in /proc/meminfo", 24, Role::Plain).cell(|_, row| Cell::new(row.counter.unwrap_or_default())),
+]);
+
+impl Record for AccountMachine {
+    fn write(&self, text: &mut Text) {
+        text.line(sum, self);
+        text.notes();
+    }
+}
+
+fn sum(lines: &mut Lines, machine: &AccountMachine) {
+    let line = lines.line();
+    line.indent(2).plain(format!("all frames: {}", size(machine.bytes)));
+    if let Ok(total) = machine.total {
+        line.plain(format!("; MemTotal is {}", size(total)));
+        let missing = machine.bytes.saturating_sub(total);
+        if missing > 0 && !machine.cut_short {
+            line.plain(format!(": the kernel reserved {} when it started", size(missing)));
+        }
+    }
+    if !machine.without_mark.is_empty() {
+        let known = machine.without_mark.iter().map(|counter| format!("{} {}", counter.name, size(counter.bytes)));
+        let known = known.collect::<Vec<_>>().join(", ");
+        lines.line().indent(2).plain(format!("counters of memory without a mark: {known}"));
+    }
+    if machine.holes > 0 {
+        lines
+            .line()
+            .indent(2)
+            .plain(format!("{} more frame numbers are holes or memory of devices", count(machine.holes)));
+    }
+    if machine.cut_short {
+        lines.line().indent(2).word("", Role::Warn, "interrupted: the rest was not counted");
+    }
+}
+
+/// A class in a few words.
+fn words(class: FrameClass) -> &'static str {
+    match class {
+        FrameClass::Anonymous => "anonymous memory",
+        FrameClass::Merged => "merged (KSM)",
+        FrameClass::SharedMemory => "shared memory",
+        FrameClass::PageCache => "page cache",
+        FrameClass::Hugetlb => "hugetlb pools",
+        FrameClass::Driver => "mapped by drivers",
+        FrameClass::Slab => "slab objects",
+        FrameClass::PageTables => "page tables",
+        FrameClass::Zero => "zero page",
+        FrameClass::Free => "free",
+        FrameClass::Offline => "offline",
+        FrameClass::Poisoned => "hardware errors",
+        FrameClass::Reserved => "reserved at start",
+        FrameClass::NoMark => "without a mark",
+    }
+}
+
+pub(super) fn run(context: &mut Context) -> Outcome {
+    let machine = context.state.machine().clone();
+    let range = all_frames(&machine)?;
+    let sink = &mut *context.sink;
+    let mut account = frame_account(&machine, range).within(sink.budget());
+    let stopped = pull(sink, "frames", || account.next(), |(), _| Ok(()))?;
+    let counters = machine.memory_counters().map_err(Reason::from);
+    let FrameAccountSums { classes, holes, .. } = account.finish();
+    let in_bytes = |frames: u64| frames << machine.page().shift();
+    let all = in_bytes(classes.values().sum());
+    let mut rows: Vec<AccountFrames> =
+        classes.into_iter().map(|(class, frames)| row(class, in_bytes(frames), all, &counters)).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.bytes));
+    rows.iter().try_for_each(|row| sink.emit(row)).map_err(Error::from)?;
+    let last = AccountMachine {
+        bytes: all,
+        holes,
+        without_mark: counters.as_ref().map(without_mark).unwrap_or_default(),
+        total: counters.map(|counters| counters.total),
+        cut_short: stopped.is_some(),
+    };
+    finish(&last, stopped, sink)?;
+    Ok(Flow::Done)
+}
+
+fn row(class: FrameClass, bytes: u64, of: u64, counters: &Fact<MemoryCounters>) -> AccountFrames {
+    let counted = counters.as_ref().ok().and_then(|counters| counter(class, counters));
+    let (counter, counted) = counted.unzip();
+    AccountFrames { class, bytes, of, counted, counter }
+}
+
+fn without_mark(counters: &MemoryCounters) -> Vec<MemoryCounter> {
+    counted_without_mark(counters).into_iter().map(|(name, bytes)| MemoryCounter { name, bytes }).collect()
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(in crate::command) mod samples {
+    use super::*;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        let machine = AccountMachine {
+            bytes: 24 << 30,
+            total: Ok(23 << 30),
+            holes: 32_768,
+            without_mark: vec![
+                MemoryCounter { name: "KernelStack", bytes: 12 << 20 },
+                MemoryCounter { name: "Percpu", bytes: 3 << 20 },
+            ],
+            cut_short: false,
+        };
+        let unknown = AccountMachine {
+            total: Err(Reason::NotApplicable("this capture does not have it")),
+            without_mark: Vec::new(),
+            holes: 0,
+            cut_short: true,
+            ..machine.clone()
+        };
+        let cache = AccountFrames {
+            class: FrameClass::PageCache,
+            bytes: 17 << 30,
+            of: 24 << 30,
+            counted: Some(17_300 << 20),
+            counter: Some("Buffers + Cached - Shmem"),
+        };
+        let without =
+            AccountFrames { class: FrameClass::NoMark, bytes: 1 << 30, counted: None, counter: None, ..cache.clone() };
+        vec![Box::new(cache), Box::new(without), Box::new(machine), Box::new(unknown)]
+    }
+}

@@ -1,0 +1,182 @@
+//! The account of the machine: every frame in one class, by its flags, beside the counters of the kernel.
+//!
+//! ```
+//! use pmdb::inspect::account::frame_account;
+//! use pmdb::kernel::FrameRange;
+//! use pmdb::{FrameNumber, Target};
+//!
+//! let machine = Target::attach(std::process::id())?.machine;
+//! let range = FrameRange::new(FrameNumber::new(0x1000), FrameNumber::new(0x2000)).ok_or("no frames")?;
+//! let mut account = frame_account(&machine, range);
+//! // Only root may read the flags of frames.
+//! while let Ok(Some(_)) = account.next() {}
+//! for (class, frames) in account.finish().classes {
+//!     println!("{frames} frames {}", class.word());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use super::super::Result;
+use super::super::frames::{FrameRow, FrameSweep, machine_frames};
+use super::super::hidden_words::offline_frames;
+use super::super::kept::Step;
+use super::super::page::Evidence;
+use crate::budget::Budget;
+use crate::kernel::{FrameRange, PageFlags};
+use crate::process::{Machine, MemoryCounters};
+use crate::report::FrameClass;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Puts frames into classes. Dropping it ends what is under way.
+#[must_use]
+pub struct FrameAccount {
+    machine: Arc<Machine>,
+    frames: FrameSweep,
+    false_flags: PageFlags,
+    sums: FrameAccountSums,
+    /// The class of the last frame that is no tail of a large folio: on older kernels, tails have no flags of their
+    /// own.
+    head: FrameClass,
+}
+
+/// The frames in each class.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct FrameAccountSums {
+    /// Those that have any.
+    pub classes: BTreeMap<FrameClass, u64>,
+    /// Frame numbers that are no system memory: the kernel shows no flags of holes and of memory of devices.
+    pub holes: u64,
+}
+
+/// The account of these frames.
+pub fn frame_account(machine: &Arc<Machine>, range: FrameRange) -> FrameAccount {
+    FrameAccount {
+        machine: Arc::clone(machine),
+        frames: machine_frames(machine, range, Evidence::FLAGS),
+        false_flags: machine.false_flags().unwrap_or_default(),
+        sums: FrameAccountSums::default(),
+        head: FrameClass::NoMark,
+    }
+}
+
+impl FrameAccount {
+    /// The same, with what it may take.
+    pub fn within(self, budget: Budget) -> Self {
+        FrameAccount { frames: self.frames.within(budget), ..self }
+    }
+
+    /// Goes on. Returns how many frames were looked at; `None` after the last one.
+    ///
+    /// # Errors
+    /// Those of [`FrameSweep::next`].
+    pub fn next(&mut self) -> Result<Option<Step<()>>> {
+        Ok(match self.frames.next()? {
+            None => None,
+            Some(Step::Visited { done, total }) => Some(Step::Visited { done, total }),
+            Some(Step::Found(row)) => {
+                self.add(&row);
+                Some(Step::Found(()))
+            }
+        })
+    }
+
+    fn add(&mut self, row: &FrameRow) {
+        let Some(flags) = row.flags.filter(|flags| !flags.contains(PageFlags::NOPAGE)) else {
+            let offline = offline_frames(&self.machine, row.first, row.frames);
+            if offline > 0 {
+                *self.sums.classes.entry(FrameClass::Offline).or_default() += offline;
+            }
+            self.sums.holes += row.frames - offline;
+            return;
+        };
+        let flags = flags - self.false_flags;
+        let is_bare_tail = flags == PageFlags::COMPOUND_TAIL || flags == THP_TAIL;
+        let class = if is_bare_tail { self.head } else { class(flags) };
+        self.head = class;
+        *self.sums.classes.entry(class).or_default() += row.frames;
+    }
+
+    /// What was counted.
+    pub fn finish(self) -> FrameAccountSums {
+        self.sums
+    }
+}
+
+/// All flags that a tail of a large folio has before Linux 6.10.
+const THP_TAIL: PageFlags = PageFlags::COMPOUND_TAIL.union(PageFlags::THP);
+
+/// The class of a frame with these flags: the first that applies.
+fn class(flags: PageFlags) -> FrameClass {
+    use PageFlags as F;
+    let cached = F::LRU | F::UPTODATE | F::DIRTY | F::WRITEBACK;
+    let classes = [
+        (F::HWPOISON, FrameClass::Poisoned),
+        (F::OFFLINE, FrameClass::Offline),
+        (F::BUDDY, FrameClass::Free),
+        (F::PGTABLE, FrameClass::PageTables),
+        (F::SLAB, FrameClass::Slab),
+        (F::ZERO_PAGE, FrameClass::Zero),
+        (F::HUGE, FrameClass::Hugetlb),
+        (F::KSM, FrameClass::Merged),
+        (F::ANON, FrameClass::Anonymous),
+        (F::SWAPBACKED, FrameClass::SharedMemory),
+        (cached, FrameClass::PageCache),
+        (F::RESERVED, FrameClass::Reserved),
+        (F::MMAP, FrameClass::Driver),
+    ];
+    let found = classes.into_iter().find(|(flag, _)| flags.intersects(*flag));
+    found.map_or(FrameClass::NoMark, |(_, class)| class)
+}
+
+/// What the kernel counts of a class, in bytes, and the fields of `/proc/meminfo` for it; `None` where it counts
+/// nothing.
+pub fn counter(class: FrameClass, counters: &MemoryCounters) -> Option<(&'static str, u64)> {
+    let known = |name, bytes: Option<u64>| bytes.map(|bytes| (name, bytes));
+    match class {
+        FrameClass::Anonymous => known("AnonPages", counters.anonymous),
+        FrameClass::SharedMemory => known("Shmem", counters.shared),
+        FrameClass::PageCache => {
+            known("Buffers + Cached - Shmem", counters.shared.map(|shared| counters.cache.saturating_sub(shared)))
+        }
+        FrameClass::Hugetlb => known("Hugetlb", counters.hugetlb),
+        FrameClass::Slab => Some(("Slab", counters.slab)),
+        FrameClass::PageTables => known("PageTables", counters.page_tables),
+        FrameClass::Free => Some(("MemFree", counters.free)),
+        FrameClass::Poisoned => known("HardwareCorrupted", counters.poisoned),
+        _ => None,
+    }
+}
+
+/// What only counters know of the frames without a mark: a name and bytes each.
+pub fn counted_without_mark(counters: &MemoryCounters) -> Vec<(&'static str, u64)> {
+    let counted = [
+        ("KernelStack", counters.kernel_stacks),
+        ("Percpu", counters.per_processor),
+        ("VmallocUsed", Some(counters.vmalloc)),
+        ("SecPageTables", counters.second_page_tables),
+    ];
+    counted.into_iter().filter_map(|(name, bytes)| Some((name, bytes.filter(|&bytes| bytes > 0)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_by_flags() {
+        let class_of = |names: &[&str]| {
+            let flags = names.iter().filter_map(|name| PageFlags::from_flag_name(name));
+            class(flags.fold(PageFlags::empty(), PageFlags::union))
+        };
+        assert_eq!(class_of(&["anon", "swapbacked", "lru", "uptodate"]), FrameClass::Anonymous);
+        assert_eq!(class_of(&["swapbacked", "lru", "uptodate"]), FrameClass::SharedMemory);
+        assert_eq!(class_of(&["referenced", "uptodate", "lru"]), FrameClass::PageCache);
+        assert_eq!(class_of(&["zero_page", "reserved"]), FrameClass::Zero);
+        assert_eq!(class_of(&["reserved"]), FrameClass::Reserved);
+        assert_eq!(class_of(&["mmap"]), FrameClass::Driver);
+        assert_eq!(class_of(&["buddy"]), FrameClass::Free);
+        assert_eq!(class_of(&[]), FrameClass::NoMark);
+    }
+}

@@ -65,7 +65,10 @@ impl<'a> Evaluator<'a> {
             within = Some(self.matching_ranges(asked, filter, &space, spans, &call)?);
         }
         let mut counted = ChangeCollector { function, space: &space, pages: Vec::new(), gone: 0, uncertain: None };
-        from.snapshot.changes(&to.snapshot, within.as_deref(), &space).for_each(|change| counted.add(&change));
+        let mut budget = self.scope.budget();
+        let changes = from.snapshot.changes(&to.snapshot, within.as_deref(), &space, &mut budget);
+        changes.for_each(|change| counted.add(&change));
+        budget.check().map_err(|why| failed(why.into()))?;
         if let Some(reason) = counted.uncertain {
             return Err(call.unknown(": the state of some pages is not certain", &reason));
         }

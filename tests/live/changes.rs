@@ -63,7 +63,7 @@ impl Observer {
         let watched = self.watched();
         let now = snapshot(&self.target, &self.spans);
         let space = AddressSpace::of(&self.target).expect("a space");
-        let changes: Vec<Change> = self.last.changes(&now, None, &space).collect();
+        let changes: Vec<Change> = self.last.changes(&now, None, &space, &mut Budget::unlimited()).collect();
         let (before, after) = (self.plain, plain(puppet, &self.spans));
         let sum = sum(&changes);
         assert_eq!(sum, self::sum(&watched), "{changes:?}, {watched:?}");

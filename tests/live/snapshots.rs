@@ -7,6 +7,7 @@ use super::answers::program;
 use super::puppet::Puppet;
 use super::support::{self, page_bytes, skip};
 use super::target::Target as TestProcess;
+use pmdb::budget::Budget;
 use pmdb::command::Assert;
 use pmdb::command::LANGUAGE;
 use pmdb::eval::{self, Keep, NamedSnapshot, Origin, Spans};
@@ -49,7 +50,7 @@ fn changes(
 ) -> Vec<(EventKind, u64, u64)> {
     let space = AddressSpace::of(target).expect("a space");
     let brief = |change: Change| (change.kind, change.address.map_or(0, |address| address.get()), change.pages);
-    let mut changes: Vec<_> = before.changes(after, within, &space).map(brief).collect();
+    let mut changes: Vec<_> = before.changes(after, within, &space, &mut Budget::unlimited()).map(brief).collect();
     changes.sort_by_key(|(_, address, _)| *address);
     changes
 }

@@ -5,6 +5,7 @@ use super::answers::program;
 use super::puppet::Puppet;
 use super::snapshots::value;
 use super::support::{has_scan, is_root, page_bytes, range, skip};
+use pmdb::budget::Budget;
 use pmdb::eval::{Keep, NamedSnapshot, Origin, Spans};
 use pmdb::inspect::{AddressSpace, Change};
 use pmdb::report::EventKind;
@@ -180,7 +181,8 @@ fn only_writes_are_changes() {
     let after = taken("after");
     let space = AddressSpace::of(&target).expect("a space");
     let brief = |change: Change| (change.kind, change.address.map_or(0, |address| address.get()), change.pages);
-    let mut rows: Vec<_> = before.snapshot.changes(&after.snapshot, None, &space).map(brief).collect();
+    let mut rows: Vec<_> =
+        before.snapshot.changes(&after.snapshot, None, &space, &mut Budget::unlimited()).map(brief).collect();
     rows.sort_by_key(|&(_, address, _)| address);
     assert_eq!(
         rows,

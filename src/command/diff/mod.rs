@@ -180,7 +180,7 @@ copied page is shown as moved: it was not shared before.",
             (Some(groups), Some(names)) => show(summary, group_rows(groups, &names), cut, net, sink)?,
             _ => {
                 let names = names_in(&space, &state.symbols);
-                let rows = found.changes.into_iter().map(|change| row(change, &names, &space));
+                let rows = found.changes.into_iter().filter_map(|change| row(change, &names, &space));
                 show(summary, rows.collect(), cut, |row| row.pages, sink)?
             }
         }
@@ -227,7 +227,7 @@ struct Sides<'a> {
 }
 
 impl<'a> Sides<'a> {
-    /// Those that were asked for, where they are neither the one of a file nor the present.
+    /// Finds both states: `read` is that of a file, and `now` the present. The others are snapshots.
     fn find(
         asked: &Diff,
         state: &'a DebugState,
@@ -378,13 +378,14 @@ fn present(context: &mut Context, asked: &Diff, read: Option<&NamedSnapshot>) ->
     or_say(now, NOTHING_COMPARED, sink)
 }
 
-fn row(change: Change, names: &TargetSymbols, space: &AddressSpace) -> ChangeRow {
+/// The row of a change; `None` for one of the whole process.
+fn row(change: Change, names: &TargetSymbols, space: &AddressSpace) -> Option<ChangeRow> {
     let [symbol, last_symbol] = symbols_at_ends(&change, names, space.page());
-    let addresses = change.addresses(space.page());
-    ChangeRow {
+    let start = change.address?;
+    Some(ChangeRow {
         change: change.kind,
-        start: addresses.map(AddressRange::start).unwrap_or_default(),
-        end: addresses.map(AddressRange::end).unwrap_or_default(),
+        start,
+        end: change.addresses(space.page()).map_or(start, AddressRange::end),
         pages: change.pages,
         detail: detail(&change, space.target()),
         before: change.before,
@@ -392,7 +393,7 @@ fn row(change: Change, names: &TargetSymbols, space: &AddressSpace) -> ChangeRow
         region: change.region.map(|region| region.name),
         symbol,
         last_symbol,
-    }
+    })
 }
 
 /// The rows of the groups, the largest net effect first.

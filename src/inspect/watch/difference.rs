@@ -123,9 +123,9 @@ impl<'a> Difference<'a> {
         if self.found.is_some() {
             return Ok(None);
         }
-        if let Some(filter) = self.filter.take() {
+        if let (Some(filter), None) = (&self.filter, &self.matching) {
             let ranges = self.ranges.as_deref().unwrap_or(self.after.spans());
-            let pages = self.space.kept_pages(ranges, filter)?.within(self.budget.clone());
+            let pages = self.space.kept_pages(ranges, filter.clone())?.within(self.budget.clone());
             self.matching = Some((pages, Vec::new()));
         }
         let size = self.space.page();
@@ -148,26 +148,26 @@ impl<'a> Difference<'a> {
     }
 
     fn compare(&mut self) -> Result<()> {
-        let mut found = FoundChanges::default();
         let compared = self.ranges.as_deref();
-        let matching = self.matching.take().map(|(pages, ranges)| {
-            found.undecided = pages.finish().selection.undecided;
-            AddressRange::joined(&ranges)
-        });
+        let matching = self.matching.as_ref().map(|(_, ranges)| AddressRange::joined(ranges));
         let within = matching.as_deref().or(compared);
-        for change in self.before.changes_with(self.more, self.after, within, self.space) {
-            self.budget.look()?;
+        let mut found = FoundChanges::default();
+        for change in self.before.changes_with(self.more, self.after, within, self.space, &mut self.budget) {
             found.counts.add(&change);
             found.changes.push(change);
         }
+        if found.changes.is_empty() && matching.is_some() {
+            let others = self.before.changes(self.after, compared, self.space, &mut self.budget);
+            found.left_out = others.map(|change| change.pages).sum();
+        }
+        self.budget.check()?;
         found.changes.sort_by_key(|change| change.address);
+        if let Some((pages, _)) = self.matching.take() {
+            found.undecided = pages.finish().selection.undecided;
+        }
         if let Some(mut groups) = self.groups.take() {
             found.changes.iter().for_each(|change| groups.add(change, 0));
             found.groups = Some(groups.finish());
-        }
-        if found.changes.is_empty() && matching.is_some() {
-            let others = self.before.changes(self.after, compared, self.space);
-            found.left_out = others.map(|change| change.pages).sum();
         }
         self.found = Some(found);
         Ok(())

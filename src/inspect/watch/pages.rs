@@ -29,13 +29,15 @@ pub(super) struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// What changed, of the addresses `within` if they are given: regions first, then pages in address order.
+    /// What changed, of the addresses `within` if they are given: regions first, then pages in address order. It ends
+    /// early once `goes_on`, which is asked often, is false.
     pub fn changes(
         self,
         extra: Evidence,
         join: JoinRule,
         within: Option<&'a [AddressRange]>,
-    ) -> impl Iterator<Item = Change> + use<'a> {
+        goes_on: impl FnMut() -> bool + 'a,
+    ) -> impl Iterator<Item = Change> + 'a {
         let (regions, new) = self.region_changes(within);
         let size = self.space.page();
         let is_within = move |page: u64| {
@@ -44,7 +46,7 @@ impl<'a> Pair<'a> {
         };
         // Only a watch looks at frames, and compares neighbouring samples.
         let is_next = join == JoinRule::NextFrames;
-        let differing = self.now.words.differences(&self.before.words, &new.into(), is_next);
+        let differing = self.now.words.differences(&self.before.words, new.into(), is_next, goes_on);
         let tells_huge = self.before.tells_huge && self.now.tells_huge;
         let mut merger = Merger { pair: self, extra, join, tells_huge, growing: Vec::new() };
         let differing = differing.filter(move |(page, ..)| is_within(*page)).map(Some).chain([None]);

@@ -332,14 +332,15 @@ impl Snapshot {
     }
 
     /// What changed from `self` to `later`: regions first, then pages in address order. `space` shows the same process,
-    /// or another process of the same machine.
+    /// or another process of the same machine. Once `budget` is over, the rest is missing: [`Budget::check`] tests it.
     pub fn changes<'s>(
         &'s self,
         later: &'s Snapshot,
         within: Option<&'s [AddressRange]>,
         space: &'s AddressSpace,
-    ) -> impl Iterator<Item = Change> + use<'s> {
-        self.changes_with(Evidence::empty(), later, within, space)
+        budget: &'s mut Budget,
+    ) -> impl Iterator<Item = Change> + 's {
+        self.changes_with(Evidence::empty(), later, within, space, budget)
     }
 
     /// The same with [`Evidence::ZONES`], if that is `more`: pages on different nodes are in changes of their own.
@@ -349,9 +350,10 @@ impl Snapshot {
         later: &'s Snapshot,
         within: Option<&'s [AddressRange]>,
         space: &'s AddressSpace,
-    ) -> impl Iterator<Item = Change> + use<'s> {
+        budget: &'s mut Budget,
+    ) -> impl Iterator<Item = Change> + 's {
         let pair = Pair { before: &self.sample, now: &later.sample, space };
-        pair.changes(self.extra & later.extra | more, JoinRule::SameStates, within)
+        pair.changes(self.extra & later.extra | more, JoinRule::SameStates, within, || budget.go_on().is_ok())
     }
 
     /// Compares the pages of `range` with those of `other` from the address `theirs` on, if it has any there. Rows come

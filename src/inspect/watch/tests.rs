@@ -1,13 +1,14 @@
 //! Samples of a fake process.
 
 use super::*;
+use crate::budget::tests::whole_or_given_up;
 use crate::budget::{Budget, OutOfBudget};
 use crate::inspect::{AddressSpace, Answer, Error, Evidence, Filter, Gap, Page, ViewedRegion};
 use crate::kernel::{Key, Name, PageFact, PageField, PageFlags};
 use crate::process::Target;
 use crate::process::fake::{EXCLUSIVE, HUGE, PAGE, World, region};
 use crate::report::{EventKind, PageFacts, Reason};
-use crate::source::File;
+use crate::source::{File, WordFile};
 
 /// One sample; `meanwhile` is run before the first read.
 fn sample(watcher: &mut Watcher, target: &Target, meanwhile: impl FnOnce()) -> Vec<Change> {
@@ -307,6 +308,34 @@ fn snapshots_are_compared_where_pages_match_now() {
     assert_eq!((brief(&found), found.left_out), (vec![], 4));
     let stopped = all().within(Budget::unlimited().at_most(0)).finish();
     assert!(matches!(stopped.err(), Some(Error::OutOfBudget(OutOfBudget::Steps))));
+}
+
+#[test]
+fn a_comparison_without_changes_can_be_stopped() {
+    let world = || {
+        let mut world = World::new([region(0x1000, 4), region(0x3000, 4)]);
+        [0x1000, 0x3000].into_iter().for_each(|page| world.maps(page, 4, 500));
+        world
+    };
+    let (before, after, space) = two_snapshots(world(), world());
+    let given_up = whole_or_given_up(|budget| match Difference::new(&space, &before, &after).within(budget).finish() {
+        Ok(found) => Ok(found.changes),
+        Err(Error::OutOfBudget(why)) => Err(why),
+        Err(error) => panic!("{error}"),
+    });
+    assert!(given_up > 1, "{given_up}");
+}
+
+#[test]
+fn a_comparison_that_failed_never_goes_on_without_its_filter() {
+    let (before, after, _) = two_snapshots(World::new([]), World::new([region(0x1000, 4)]));
+    let (_, target) = World { refused: vec![WordFile::PageMap], ..World::new([region(0x1000, 4)]) }.target();
+    let space = AddressSpace::of(&target).expect("a space");
+    let none = Filter::new(Evidence::empty(), |_, _| false);
+    let mut difference = Difference::new(&space, &before, &after).matching(Some(&none));
+    for _ in 0..2 {
+        assert!(matches!(difference.next(), Err(Error::Target(_))));
+    }
 }
 
 #[test]

@@ -292,7 +292,7 @@ impl Look<'_> {
         let extra = self.watcher.extra;
         let compared = self.compared.iter().flat_map(move |(before, now, space)| {
             let pair = Pair { before, now, space };
-            pair.changes(extra, JoinRule::NextFrames, None)
+            pair.changes(extra, JoinRule::NextFrames, None, || true)
         });
         compared.chain(self.of_process.iter().cloned())
     }

@@ -238,21 +238,22 @@ impl PageWords {
 
     /// The pages that differ from `before`, with their words then and now. The pages in the ranges of indices `new` are
     /// mapped anew: there was nothing then. If this sample was taken after `before`, what was the same then is passed
-    /// over.
+    /// over. It ends early once `goes_on`, which is asked often, is false.
     pub fn differences<'w>(
         &'w self,
         before: &'w PageWords,
-        new: &Rc<[Range<u64>]>,
+        new: Rc<[Range<u64>]>,
         is_next: bool,
-    ) -> impl Iterator<Item = (u64, SampledPage, SampledPage)> + use<'w> {
-        let [in_old, in_new] = [new, new].map(Rc::clone);
+        goes_on: impl FnMut() -> bool + 'w,
+    ) -> impl Iterator<Item = (u64, SampledPage, SampledPage)> + 'w {
+        let [in_old, in_new] = [&new, &new].map(Rc::clone);
         let old = before.extents.iter().enumerate().filter(move |(index, extent)| {
             let is_same = is_next && self.same.get(*index) == Some(&true);
             !is_same || touches(&extent.words, &in_old)
         });
         let now =
             self.extents.iter().filter(move |extent| !is_next || extent.is_fresh || touches(&extent.words, &in_new));
-        differences(old.map(|(_, extent)| &*extent.words), now.map(|extent| &*extent.words), Rc::clone(new))
+        differences(old.map(|(_, extent)| &*extent.words), now.map(|extent| &*extent.words), new, goes_on)
     }
 
     fn words(&self) -> impl Iterator<Item = &ExtentWords> {
@@ -325,12 +326,13 @@ fn differences<'a>(
     old: impl Iterator<Item = &'a ExtentWords>,
     new: impl Iterator<Item = &'a ExtentWords>,
     unmapped: Rc<[Range<u64>]>,
+    mut goes_on: impl FnMut() -> bool,
 ) -> impl Iterator<Item = (u64, SampledPage, SampledPage)> {
     let (mut old, mut new) = (old.peekable(), new.peekable());
     let mut next_unmapped = 0;
     let mut page = 0;
     std::iter::from_fn(move || {
-        loop {
+        while goes_on() {
             while old.next_if(|words| words.end() <= page).is_some() {}
             while new.next_if(|words| words.end() <= page).is_some() {}
             let starts = [old.peek(), new.peek()].map(|one| one.map(|words| words.first));
@@ -360,6 +362,7 @@ fn differences<'a>(
                 return Some(differing);
             }
         }
+        None
     })
 }
 

@@ -252,6 +252,10 @@ impl Source for FakeSource {
         Ok(read.len())
     }
 
+    fn has_page_map(&self) -> bool {
+        !self.0.refused.contains(&WordFile::PageMap)
+    }
+
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
         let world = &*self.0;
         if world.refused.contains(&file) {

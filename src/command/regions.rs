@@ -174,7 +174,7 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
             Some(filter) if is_named(viewed) => filter.holds(viewed, stats),
             _ => Some(is_named(viewed)),
         });
-        let question = question.ranked(order.and_then(RegionOrder::amount)).full(self.is_full);
+        let question = question.ranked(order.and_then(RegionOrder::amount)).swapped_by_smaps(self.is_full);
         let mut regions = space.kept_regions(question, region::SHOWN)?.within(context.sink.budget());
         let fields = filter.as_ref().map_or(&[][..], RegionFilter::fields);
         refuse_unknown_sharing(fields, &space)?;

@@ -21,17 +21,17 @@ pub struct RegionQuestion<'q> {
     keeps: Box<Keeps<'q>>,
     asked: Vec<RegionAmount>,
     rank: Option<RegionAmount>,
-    is_full: bool,
+    swapped_by_smaps: bool,
 }
 
 impl<'q> RegionQuestion<'q> {
-    /// The regions for which `keeps` is true. It is `None` where it has no answer, and asks for these amounts. At first
-    /// it is called without them: a region for which it is false then is not counted.
+    /// The regions for which `keeps` is true; those for which it is `None` are undecided. It uses the amounts `asked`.
+    /// It is called without them first, and a region for which it is false then is not looked at.
     pub fn new(
         asked: &[RegionAmount],
         keeps: impl Fn(&ViewedRegion, Option<&RegionStats>) -> Option<bool> + 'q,
     ) -> Self {
-        RegionQuestion { keeps: Box::new(keeps), asked: asked.to_vec(), rank: None, is_full: false }
+        RegionQuestion { keeps: Box::new(keeps), asked: asked.to_vec(), rank: None, swapped_by_smaps: false }
     }
 
     /// The same, to be sorted by an amount: it is asked for too.
@@ -39,9 +39,9 @@ impl<'q> RegionQuestion<'q> {
         RegionQuestion { rank: by, ..self }
     }
 
-    /// The same, whose sum of swapped bytes has what only smaps shows.
-    pub fn full(self, is_full: bool) -> Self {
-        RegionQuestion { is_full, ..self }
+    /// The same. Whether the sum of swapped bytes has those of smaps where they cannot be counted, if it can be read.
+    pub fn swapped_by_smaps(self, swapped_by_smaps: bool) -> Self {
+        RegionQuestion { swapped_by_smaps, ..self }
     }
 
     /// Whether smaps may have an amount that is asked for and could not be counted. It does not need further rights.
@@ -82,7 +82,7 @@ pub struct RegionSums {
     pub of_kernel: u64,
     /// Kept regions whose rank is unknown.
     pub unranked: u64,
-    /// Whether regions changed meanwhile.
+    /// Whether regions changed during the read.
     pub changed: bool,
 }
 
@@ -92,7 +92,14 @@ impl RegionSums {
             (Some(reason), _) => self.of_uncertain_states.get_or_insert((0, reason.of("states are"))),
             (None, Some(_)) if viewed.backing == Backing::Kernel => return self.of_kernel += 1,
             (None, Some(reason)) => self.undecided.get_or_insert((0, reason)),
-            (None, None) => return,
+            (None, None) => {
+                let reason = if viewed.region.permissions.is_unknown {
+                    Reason::NotInFile("their rights are not in this core".to_owned())
+                } else {
+                    Reason::NotApplicable("the question has no answer for them")
+                };
+                self.undecided.get_or_insert((0, reason))
+            }
         };
         count.0 += 1;
     }
@@ -142,23 +149,13 @@ impl AddressSpace {
     /// The question asks for amounts, and the target is a core, which has no page map.
     pub fn kept_regions<'q>(&'q self, question: RegionQuestion<'q>, need: Evidence) -> Result<KeptRegions<'q>> {
         let process = &self.target().process;
-        let is_plain = question.asked.is_empty();
-        if !is_plain || question.rank.is_some() {
+        if !question.asked.is_empty() || question.rank.is_some() {
             process.require_page_map()?;
         }
         let known = process.has_page_map().then_some(0);
-        let mut sums = RegionSums { present: known, swapped: known, ..RegionSums::default() };
-        let mut wanted: Vec<AddressRange> = Vec::new();
-        for viewed in self.regions() {
-            let answer = (question.keeps)(viewed, None);
-            if answer.unwrap_or(!is_plain) {
-                wanted.push(viewed.range());
-            }
-            if answer.is_none() && viewed.region.permissions.is_unknown {
-                let reason = Reason::NotInFile("their rights are not in this core".to_owned());
-                sums.undecided.get_or_insert((0, reason)).0 += 1;
-            }
-        }
+        let sums = RegionSums { present: known, swapped: known, ..RegionSums::default() };
+        let wanted = self.regions().iter().filter(|viewed| (question.keeps)(viewed, None) != Some(false));
+        let wanted: Vec<AddressRange> = wanted.map(ViewedRegion::range).collect();
         Ok(KeptRegions {
             space: self,
             question,
@@ -209,17 +206,22 @@ impl<'q> KeptRegions<'q> {
         }
         let answer = (self.question.keeps)(viewed, Some(&stats));
         match answer {
-            Some(true) => self.add(viewed, &stats),
+            Some(true) => self.add(viewed, &stats)?,
             Some(false) => {}
             None => self.sums.add_undecided(viewed, &stats, &self.question),
         }
         Ok(Some(stats).filter(|_| answer == Some(true)))
     }
 
-    fn add(&mut self, viewed: &ViewedRegion, stats: &RegionStats) {
-        let smaps = if self.question.is_full { self.space.smaps_within(&mut self.budget) } else { None };
-        let by_smaps = || Smaps::of_region(smaps?, viewed.range())?.field("Swap");
-        let swapped = stats.swapped.clone().ok().or_else(by_smaps);
+    fn add(&mut self, viewed: &ViewedRegion, stats: &RegionStats) -> Result<()> {
+        let swapped = match stats.swapped {
+            Ok(bytes) => Some(bytes),
+            Err(_) if self.question.swapped_by_smaps => {
+                let smaps = self.space.smaps_if_readable(&mut self.budget)?;
+                Smaps::of_region(smaps, viewed.range()).and_then(|one| one.field("Swap"))
+            }
+            Err(_) => None,
+        };
         let present = stats.missing.is_none().then_some(stats.present);
         let sums = &mut self.sums;
         sums.regions += 1;
@@ -229,6 +231,7 @@ impl<'q> KeptRegions<'q> {
         sums.uncertain = sums.uncertain.or(stats.uncertainly_swapped());
         let is_unranked = self.question.rank.is_some_and(|amount| stats.amount(amount).is_err());
         sums.unranked += u64::from(is_unranked && stats.why_hidden().is_none() && viewed.is_in_rss().is_ok());
+        Ok(())
     }
 }
 
@@ -271,6 +274,31 @@ mod tests {
             let question = RegionQuestion::new(&[], all).ranked(Some(RegionAmount::Pss));
             let (shares, _, sums) = kept(world(smaps), question);
             assert_eq!((shares, sums.unranked), (vec![share, Some(0)], unranked));
+        }
+    }
+
+    #[test]
+    fn a_question_that_names_no_amounts_may_use_them() {
+        let resident = |_: &ViewedRegion, stats: Option<&RegionStats>| Some(stats?.present > 0);
+        let (_, counted, sums) = kept(world(None), RegionQuestion::new(&[], resident));
+        assert_eq!((counted, sums.regions, sums.undecided), (2, 1, None));
+        let (_, _, sums) = kept(world(None), RegionQuestion::new(&[], |_, _| None));
+        assert_eq!((sums.regions, sums.undecided.map(|(regions, _)| regions)), (0, Some(2)));
+    }
+
+    #[test]
+    fn smaps_has_the_swapped_bytes_that_cannot_be_counted() {
+        let mut shared = region(0x100, 4);
+        (shared.inode, shared.permissions.shared) = (7, true);
+        let row = Smaps { fields: vec![("Swap".into(), PAGE)], ..Smaps::of(shared.range) };
+        for (by_smaps, rows, swapped) in
+            [(false, vec![row.clone()], None), (true, vec![row], Some(PAGE)), (true, Vec::new(), None)]
+        {
+            let world = World::new([shared.clone()]);
+            let world = World { tmpfs: Some(shared.device), swaps: true, smaps: rows, ..world };
+            let question = RegionQuestion::new(&[], |_, _| Some(true)).swapped_by_smaps(by_smaps);
+            let (_, _, sums) = kept(world, question);
+            assert_eq!((sums.regions, sums.swapped), (1, swapped));
         }
     }
 

@@ -136,11 +136,15 @@ impl MemorySearch {
                 self.found.matches += 1;
                 return Ok(Some(Step::Found(found)));
             }
-            let Some((part, source)) = self.parts.pop_front() else {
-                return self.next_parts();
-            };
-            self.budget.look()?;
-            self.read(part, source)?;
+            if let Some((part, source)) = self.parts.pop_front() {
+                self.budget.look()?;
+                self.read(part, source)?;
+                continue;
+            }
+            let step = self.next_parts()?;
+            if step.is_some() || self.parts.is_empty() {
+                return Ok(step);
+            }
         }
         Ok(None)
     }
@@ -185,29 +189,24 @@ impl MemorySearch {
         }
     }
 
-    /// Goes on to the next resident and cached pages.
+    /// Adds the next resident and cached pages to the parts; `None` after the last.
     fn next_parts(&mut self) -> Result<Option<Step<FoundBytes>>> {
         let MemorySearch { space, ranges, pages: Some(pages), parts, found, .. } = self else {
             return Ok(None);
         };
-        let is_next = pages.advance()?;
-        let (done, total) = pages.progress();
-        let Some(kept) = pages.pages().filter(|_| is_next) else {
-            return Ok(None);
-        };
-        let viewed = kept.region.and_then(|index| space.regions().get(index));
-        for page in kept.pages {
-            kept.totals.add(&page);
-            if let Some(reason) = why_unsearched(&page, viewed) {
+        pages.find_map(|page, region, totals| {
+            totals.add(page);
+            let viewed = region.and_then(|index| space.regions().get(index));
+            if let Some(reason) = why_unsearched(page, viewed) {
                 found.cache_unread.add(page.pages, reason);
             }
-            if let Some(source) = source_of(&page) {
+            if let Some(source) = source_of(page) {
                 let pages = page.range(space.page());
                 let within = pages.into_iter().flat_map(|pages| pages.within(ranges));
                 within.for_each(|part| add_part(parts, part, source));
             }
-        }
-        Ok(Some(Step::Visited { done, total }))
+            None
+        })
     }
 
     /// Reads the first bytes of a part that was just resident or in the page cache. The others go back to the parts.

@@ -12,9 +12,9 @@ use crate::kernel::{AddressRange, State, VirtualAddress};
 /// What a question gives that is pulled.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Step<T> {
-    /// So much of all is done.
+    /// So much of all is done: pages, frames, regions or processes were visited.
     Visited {
-        /// Pages, frames, regions or processes that were visited.
+        /// Those that were visited.
         done: u64,
         /// All of them.
         total: u64,
@@ -43,23 +43,13 @@ pub struct KeptPages {
     hides_swapped: bool,
 }
 
-/// Pages of one region or hole.
-pub(super) struct RegionPages<'s, Pages> {
-    /// The index of the region among [`AddressSpace::regions`].
-    pub region: Option<usize>,
-    /// The pages.
-    pub pages: Pages,
-    /// To which the caller adds what it takes.
-    pub totals: &'s mut Totals,
-}
-
 /// What a sweep counted.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PageSums {
     /// The counts of the pages.
     pub totals: Totals,
-    /// Whether regions changed meanwhile.
+    /// Whether regions changed during the sweep.
     pub changed: bool,
     /// What is uncertain about the pages that the filter keeps and leaves out.
     pub selection: Selection,
@@ -98,21 +88,8 @@ impl KeptPages {
         KeptPages { sweep: self.sweep.within(budget), ..self }
     }
 
-    /// How many pages came before the last ones, and how many there are, those that are not kept included.
-    pub fn progress(&self) -> (u64, u64) {
-        (self.done, self.total)
-    }
-
-    /// The pages that [`advance`](Self::advance) came to.
-    pub(super) fn pages<'s>(&'s mut self) -> Option<RegionPages<'s, impl Iterator<Item = Page> + use<'s>>> {
-        self.place = None;
-        let chunk = self.sweep.chunk()?;
-        let pages = self.selection.matching_pages(chunk, &self.question);
-        Some(RegionPages { region: chunk.region_index, pages, totals: &mut self.totals })
-    }
-
-    /// Goes on to the next pages. False after the last. Those that were not taken of the pages before are lost.
-    pub(super) fn advance(&mut self) -> Result<bool> {
+    /// Goes on to the next pages. False after the last.
+    fn advance(&mut self) -> Result<bool> {
         self.end_chunk();
         let Some(chunk) = self.sweep.next()? else {
             self.selection.require_known()?;

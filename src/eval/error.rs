@@ -85,9 +85,10 @@ impl Error {
                 let what = format!("{what} needs {fact}, which cannot be determined");
                 Error::unknown(at, what, &reason)
             }
-            inspect::Error::UnknownField { field, at, reason } => {
-                let what = format!("'{}' cannot be determined", field.word());
-                Error::unknown(Span::new(at.start, at.end), what, &reason)
+            inspect::Error::UnknownField { field, at: place, reason } => {
+                let what = format!("`{}` cannot be determined", field.word());
+                let at = place.map_or(at, |place| Span::new(place.start, place.end));
+                Error::unknown(at, what, &reason)
             }
             inspect::Error::Exited | inspect::Error::Executed => {
                 let what = cause.to_string();

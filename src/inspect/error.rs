@@ -29,12 +29,12 @@ pub enum Error {
         reason: Reason,
     },
     /// A filter keeps no page, and a field that it asks is unknown of all pages that have it.
-    #[error("'{}' cannot be determined here: {reason}", field.word())]
+    #[error("`{}` cannot be determined here: {reason}", field.word())]
     UnknownField {
         /// The field.
         field: PageField,
         /// Where the text of the filter asks for it, in bytes of its line.
-        at: Range<usize>,
+        at: Option<Range<usize>>,
         /// Why it is not known.
         reason: Reason,
     },

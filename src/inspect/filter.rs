@@ -20,8 +20,14 @@ type Test = dyn Fn(&Page, Option<&ViewedRegion>) -> Option<bool> + Send + Sync;
 type WhyUnknown = dyn Fn(&Page, Option<&ViewedRegion>) -> Option<Reason> + Send + Sync;
 type IsKnown = dyn Fn(PageField, &Page, Option<&ViewedRegion>) -> Option<bool> + Send + Sync;
 
-/// A field that the text of a filter asks for, and the bytes of its line there: errors about the field repeat them.
-pub type AskedField = (PageField, Range<usize>);
+/// A field that a filter asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AskedField {
+    /// The field.
+    pub field: PageField,
+    /// Where its text asks for it, in bytes of its line: errors about the field repeat them. `None` without a text.
+    pub at: Option<Range<usize>>,
+}
 
 /// A predicate over pages, and what has to be read to answer it. Check
 /// [`AddressSpace::require`](super::AddressSpace::require) with [`Filter::need`] before a walk.
@@ -117,9 +123,9 @@ impl FieldsSeen {
         if let Some((fields, is_known)) = &filter.fields
             && (!has_answer || self.known.len() < fields.len())
         {
-            for asked @ (field, _) in fields.iter() {
-                match is_known(*field, page, region) {
-                    Some(true) if !self.known.contains(field) => self.known.push(*field),
+            for asked in fields.iter() {
+                match is_known(asked.field, page, region) {
+                    Some(true) if !self.known.contains(&asked.field) => self.known.push(asked.field),
                     Some(false) if !has_answer && !self.unknown.contains(asked) => self.unknown.push(asked.clone()),
                     _ => {}
                 }
@@ -129,7 +135,7 @@ impl FieldsSeen {
 
     /// A field that some pages have, and that is known of none.
     pub fn never_known(&self) -> Option<&AskedField> {
-        self.unknown.iter().find(|(field, _)| !self.known.contains(field))
+        self.unknown.iter().find(|asked| !self.known.contains(&asked.field))
     }
 }
 

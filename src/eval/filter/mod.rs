@@ -45,7 +45,7 @@ pub fn page_filter(
 ) -> Result<inspect::Filter> {
     let mut fields = PageFields::of(FactReader::of_pages(space));
     let predicate = predicate(filter, &mut fields, scope)?;
-    let is_used = |field: &PageField| fields.used.iter().any(|(used, _)| used == field);
+    let is_used = |field: &PageField| fields.used.iter().any(|used| used.field == *field);
     for (_, _, note) in EASILY_MISTAKEN.iter().filter(|(field, other, _)| is_used(field) && !is_used(other)) {
         scope.note((*note).to_owned());
     }
@@ -174,14 +174,14 @@ impl PageFields {
 
 impl Fields<PageField> for PageFields {
     fn ask(&mut self, field: PageField, at: Span) -> Result<()> {
-        self.require(field, at, format_args!("'{}'", field.name()))?;
-        self.used.push((field, at.start..at.end));
+        self.require(field, at, format_args!("`{}`", field.name()))?;
+        self.used.push(AskedField { field, at: Some(at.start..at.end) });
         Ok(())
     }
 
     fn ask_flag(&mut self, flag: PageFlags, at: Span) -> Result<()> {
         self.require(PageField::Flag(flag), at, "flags()")?;
-        self.used.push((PageField::Flag(flag), at.start..at.end));
+        self.used.push(AskedField { field: PageField::Flag(flag), at: Some(at.start..at.end) });
         Ok(())
     }
 

@@ -126,7 +126,7 @@ fn a_field_that_cannot_be_known_here_is_an_error_that_names_it() {
     let mut fake = process();
     fake.counts = None;
     let error = holds(fake.clone(), "present and mapcount > 1", &present()).unwrap_err();
-    assert!(error.message.contains("'mapcount'") && error.message.contains("kpagecount"), "{error}");
+    assert!(error.message.contains("`mapcount`") && error.message.contains("kpagecount"), "{error}");
     let line = "walk all where present and mapcount > 1";
     assert_eq!(line.get(error.at.start..error.at.end), Some("mapcount"));
     for (text, unknown) in [("refcount > 1", "references of frames"), ("not pinned", "pins of frames")] {
@@ -324,7 +324,7 @@ fn a_fact_that_is_known_of_no_page_is_an_error_at_its_word() {
     ] {
         let (part, error) = world.error(text);
         assert_eq!(part, word, "{text}: {error}");
-        assert!(error.message.starts_with("'exclusive' cannot be determined: "), "{text}: {error}");
+        assert!(error.message.starts_with("`exclusive` cannot be determined: "), "{text}: {error}");
     }
 }
 
@@ -359,6 +359,6 @@ fn filters_on_cgroups_that_cannot_be_read_are_errors() {
     let refusals = [keeps(text, 1).map(drop), holds(process(), text, &present()).map(drop)];
     for refusal in refusals {
         let error = refusal.expect_err("refused");
-        assert!(error.message.contains("'cgroup'"), "{error}");
+        assert!(error.message.contains("`cgroup`"), "{error}");
     }
 }

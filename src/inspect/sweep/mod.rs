@@ -325,7 +325,9 @@ impl Selection {
             return Ok(());
         }
         match (self.fields.never_known(), self.undecided.reason()) {
-            (Some((field, at)), Some(reason)) => Err(Error::UnknownField { field: *field, at: at.clone(), reason }),
+            (Some(asked), Some(reason)) => {
+                Err(Error::UnknownField { field: asked.field, at: asked.at.clone(), reason })
+            }
             _ => Ok(()),
         }
     }

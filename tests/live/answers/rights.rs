@@ -265,7 +265,10 @@ fn huge_pages_of_an_ordinary_user() {
             let output = as_user(&line.replace("RANGE", &range).replace("FILTER", filter));
             let error = String::from_utf8_lossy(&output.stderr);
             let error = format!("{error}{}", String::from_utf8_lossy(&output.stdout));
-            assert!(!output.status.success() && error.contains("needs exclusive"), "{filter}: {output:?}");
+            assert!(
+                !output.status.success() && error.contains("`exclusive` cannot be determined"),
+                "{filter}: {output:?}"
+            );
         }
     }
     let groups = as_user(&format!("walk {range} by exclusive"));

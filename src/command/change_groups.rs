@@ -63,22 +63,19 @@ pub(super) fn as_they_are(fact: PageFact) -> String {
 pub(super) struct GroupNames<'a> {
     pub by: Key,
     pub reader: FactReader,
-    pub symbols: Option<PagesOfSymbols<'a>>,
+    pub symbols: PagesOfSymbols<'a>,
 }
 
 impl GroupNames<'_> {
-    /// Tells the numbers of the symbols that pages begin in.
-    pub fn symbol_at(&mut self) -> Option<SymbolAt<'_>> {
-        let symbols = self.symbols.as_mut()?;
-        Some(Box::new(|address| symbols.at(address)))
+    /// The numbers of the symbols that pages begin in.
+    pub fn symbol_at(&mut self) -> SymbolAt<'_> {
+        Box::new(|address| self.symbols.at(address))
     }
 
     pub fn name(&self, of: &ChangesOfGroup) -> String {
         match (self.by, &of.group) {
             (Key::Page(field), ChangedGroup::Pages(answer)) => self.reader.shown(field, *answer).0,
-            (_, ChangedGroup::Symbol(symbol)) => {
-                self.symbols.as_ref().map_or_else(String::new, |symbols| symbols.name(*symbol))
-            }
+            (_, ChangedGroup::Symbol(symbol)) => self.symbols.name(*symbol),
             (_, ChangedGroup::NoSymbol(region)) => name_among_symbols(region),
             (_, ChangedGroup::Kind(kind)) => kind.words().to_owned(),
             _ => match &of.region {
@@ -91,7 +88,42 @@ impl GroupNames<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::named_pages::names_in;
     use super::*;
+    use crate::inspect::{AddressSpace, Answer, Change, ChangeGroups};
+    use crate::kernel::State;
+    use crate::process::fake::{World, region};
+    use crate::report::EventKind;
+    use crate::symbol::Symbols;
+
+    #[test]
+    fn groups_have_the_names_of_what_their_changes_have_in_common() {
+        let (_, target) = World::new([region(0x1000, 4)]).target();
+        let space = AddressSpace::of(&target).expect("a space");
+        let symbols = Symbols::default();
+        let name = |by, group, region| {
+            let symbols = PagesOfSymbols::new(names_in(&space, &symbols), space.page());
+            let names = GroupNames { by, reader: FactReader::of_pages(&space), symbols };
+            let mut groups = ChangeGroups::new(by, space.page());
+            groups.add(&Change { region: Some(self::region(0x1000, 4)), ..Change::of_process(EventKind::Came) }, 0);
+            let of = groups.finish().remove(0);
+            names.name(&ChangesOfGroup { group, region, ..of })
+        };
+        let by = |fact| Key::Page(PageField::Fact(fact));
+        let pages = |answer| ChangedGroup::Pages(answer);
+        let one = self::region(0x1000, 4);
+        for (by, group, region, expected) in [
+            (by(PageFact::State), pages(Answer::Is(State::Swapped as u64)), None, "swapped"),
+            (by(PageFact::MapCount), pages(Answer::Is(2)), None, "2"),
+            (by(PageFact::MapCount), pages(Answer::None), None, "no frame"),
+            (by(PageFact::MapCount), ChangedGroup::Kind(EventKind::RegionWent), None, "region went"),
+            (Key::Symbol, ChangedGroup::NoSymbol("[heap]".into()), None, "[heap]"),
+            (Key::Region, ChangedGroup::Region(Some(0)), Some(one), "0x1000000..0x1004000 rw-p"),
+            (Key::Region, ChangedGroup::Region(None), None, "all regions after the first 65536 new ones"),
+        ] {
+            assert_eq!(name(by, group, region), expected);
+        }
+    }
 
     #[test]
     fn what_samples_do_not_hold_is_refused_with_what_to_type() {

@@ -492,15 +492,18 @@ impl EventKind {
 
     /// Whether it is about pages, rather than a region or the process.
     pub const fn is_of_pages(self) -> bool {
-        !matches!(
+        !self.is_of_regions() && !matches!(self, EventKind::Executed | EventKind::Exited)
+    }
+
+    /// Whether it is about a region.
+    pub const fn is_of_regions(self) -> bool {
+        matches!(
             self,
             EventKind::RegionAppeared
                 | EventKind::RegionGrew
                 | EventKind::RegionShrank
                 | EventKind::RegionWent
                 | EventKind::RegionChanged
-                | EventKind::Executed
-                | EventKind::Exited
         )
     }
 }

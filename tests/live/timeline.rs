@@ -5,31 +5,57 @@ use super::puppet::Puppet;
 use super::support::page_bytes;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
-pub const TESTS: &[Test] = &[("timeline::cells_follow_the_pages", cells_follow_the_pages)];
+pub const TESTS: &[Test] = &[
+    ("timeline::cells_follow_the_pages", cells_follow_the_pages),
+    ("timeline::the_row_that_reaches_the_count_ends_it", the_row_that_reaches_the_count_ends_it),
+];
 
 const MADV_DONTNEED: i32 = 4;
+
+/// The program with a line, and what it prints.
+fn watched(puppet: &Puppet, line: &str) -> (Child, impl Iterator<Item = Value> + use<>) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pmdb"))
+        .args(["-nx", "--json", "-batch", "-p", &puppet.0.pid().to_string(), "-ex", line])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("pmdb starts");
+    let out = BufReader::new(child.stdout.take().expect("its output"));
+    let objects = out.lines().map(|line| {
+        let line = line.expect("a line");
+        serde_json::from_str::<Value>(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    });
+    (child, objects)
+}
+
+/// A row of more pages than are left is counted as a whole.
+fn the_row_that_reaches_the_count_ends_it() {
+    let mut puppet = Puppet::start();
+    let size = page_bytes();
+    // In one page table, so that the pages go between two samples.
+    let pages = puppet.maps("anonymous", 16).next_multiple_of(8 * size);
+    puppet.writes(pages, 6);
+    let (mut child, mut objects) =
+        watched(&puppet, &format!("watch {pages:#x}, +{} every 1ms count 4 as timeline", 8 * size));
+    objects.find(|object| object["type"] == "timeline-sample").expect("the first sample");
+    puppet.advises(pages, 5, MADV_DONTNEED).expect("the pages go");
+    let summary = objects.last().expect("a summary");
+    let went = [&summary["events"]["went"], &summary["rows"]["went"], &summary["went"]];
+    assert_eq!(went, [&Value::from(5), &1.into(), &(5 * size).into()], "{summary}");
+    assert_eq!(summary["ended"], "count");
+    assert!(child.wait().expect("it ends").success());
+}
 
 /// A row for each page; a page comes, goes, and comes again, which ends the watch.
 fn cells_follow_the_pages() {
     const PAGES: u64 = 4;
     let mut puppet = Puppet::start();
     let memory = puppet.maps("anonymous", PAGES);
-    let pid = puppet.0.pid().to_string();
     let bytes = PAGES * page_bytes();
     let line = format!("watch {memory:#x}, +{bytes} every 1ms count 3 as timeline");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_pmdb"))
-        .args(["-nx", "--json", "-batch", "-p", &pid, "-ex", &line])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("pmdb starts");
-    let out = BufReader::new(child.stdout.take().expect("its output"));
-    let mut objects = out.lines().map(|line| {
-        let line = line.expect("a line");
-        serde_json::from_str::<Value>(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
-    });
+    let (mut child, mut objects) = watched(&puppet, &line);
     let mut rows = Vec::new();
     // The next sample that differs from the one before: for each row the mark, and whether it changed.
     let mut next = |objects: &mut dyn Iterator<Item = Value>, before: &[(String, bool)]| loop {

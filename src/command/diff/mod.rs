@@ -30,6 +30,7 @@ use nom::combinator::{map, opt};
 use records::{ChangeGroup, ChangeRow, DiffSummary};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::{self, Formatter};
 
 /// `diff [A | from FILE] [B] [in RANGE] [where FILTER] [by KEY] [top N | limit N]`
@@ -164,11 +165,11 @@ copied page is shown as moved: it was not shared before.",
         let filter = self.filter.as_ref().map(|filter| self.page_filter(filter, &space, state)).transpose()?;
         let symbols = || PagesOfSymbols::new(names_in(&space, &state.symbols), space.page());
         let reader = || FactReader::of_pages(&space);
-        let mut names = by.map(|by| GroupNames { by, reader: reader(), symbols: Some(symbols()) });
+        let mut names = by.map(|by| GroupNames { by, reader: reader(), symbols: symbols() });
         let difference = Difference::new(&space, &from.snapshot, &to.snapshot);
         let difference = difference.only(ranges.as_deref()).matching(filter.as_ref());
         let difference = match &mut names {
-            Some(names) => difference.by(names.by, names.symbol_at()),
+            Some(names) => difference.by(names.by, Some(names.symbol_at())),
             None => difference,
         };
         let found = compared(difference, sink)?;
@@ -398,8 +399,7 @@ fn row(change: Change, names: &TargetSymbols, space: &AddressSpace) -> Option<Ch
 
 /// The rows of the groups, the largest net effect first.
 fn group_rows(groups: Vec<ChangesOfGroup>, names: &GroupNames) -> Vec<ChangeGroup> {
-    let groups = ChangesOfGroup::named(groups, |of| names.name(of)).into_iter();
-    let rows = groups.map(|(key, of)| ChangeGroup {
+    let rows = by_name(groups, names).into_iter().map(|(key, of)| ChangeGroup {
         by: names.by.to_string(),
         key,
         region: of.region.map(|region| region.name),
@@ -411,6 +411,18 @@ fn group_rows(groups: Vec<ChangesOfGroup>, names: &GroupNames) -> Vec<ChangeGrou
     let mut rows: Vec<ChangeGroup> = rows.collect();
     rows.sort_by_key(|row| Reverse((net(row), row.effect.swap_came.abs_diff(row.effect.swap_went), row.pages)));
     rows
+}
+
+/// The groups by their names: those of one name are one.
+fn by_name(groups: Vec<ChangesOfGroup>, names: &GroupNames) -> BTreeMap<String, ChangesOfGroup> {
+    let mut named: BTreeMap<String, ChangesOfGroup> = BTreeMap::new();
+    for group in groups {
+        match named.entry(names.name(&group)) {
+            Entry::Occupied(mut first) => first.get_mut().counts += group.counts,
+            Entry::Vacant(place) => _ = place.insert(group),
+        }
+    }
+    named
 }
 
 fn net(group: &ChangeGroup) -> u64 {

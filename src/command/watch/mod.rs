@@ -5,6 +5,7 @@ pub(super) mod records;
 
 use super::change_groups::{GroupNames, changing_fact};
 use super::floor::{About, Command, CommandName, Context, Error, Group, Nature, Outcome, example};
+use super::named_pages::{PagesOfSymbols, names_in};
 use super::pointers::note_value;
 use super::region::unmapped;
 use super::rows::say_undecided;
@@ -205,7 +206,8 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             watcher = watcher.within(ranges);
         }
         let ended = watch.follow(context.sink, watcher, duration)?;
-        let names = by.map(|by| GroupNames { by, reader: FactReader::of_pages(&space), symbols: None });
+        let symbols = || PagesOfSymbols::new(names_in(&space, &context.state.symbols), space.page());
+        let names = by.map(|by| GroupNames { by, reader: FactReader::of_pages(&space), symbols: symbols() });
         watch.close(began, ended, hides_writes, names, context.sink)?;
         ended.outcome(self.until.is_some())
     }

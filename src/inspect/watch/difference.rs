@@ -97,7 +97,7 @@ impl<'a> Difference<'a> {
         Difference { filter: filter.map(|filter| Question::of_kept(filter, Evidence::empty())), ..self }
     }
 
-    /// The same, which adds the changes up by a key too. By symbol, `symbol_at` tells the symbols.
+    /// The same, which adds the changes up by a key too. By symbol, `symbol_at` gives the symbols.
     pub fn by(self, key: Key, symbol_at: Option<SymbolAt<'a>>) -> Self {
         let mut groups = ChangeGroups::new(key, self.space.page());
         groups.see(self.before.regions());

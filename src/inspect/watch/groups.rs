@@ -6,6 +6,7 @@ use crate::inspect::fact::{Answer, answer_of_change};
 use crate::kernel::{Key, Name, PageSize, Region};
 use crate::report::{EventKind, NetEffect};
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 /// The most regions that came after the first sample and have groups of their own: a watch may last for days.
 pub const MOST_LATER_REGIONS: usize = 1 << 16;
@@ -47,12 +48,14 @@ impl ChangeCounts {
 
     /// Changes of regions.
     pub fn regions(&self) -> u64 {
-        self.rows.iter().filter(|(kind, _)| !kind.is_of_pages()).map(|(_, rows)| rows).sum()
+        self.rows.iter().filter(|(kind, _)| kind.is_of_regions()).map(|(_, rows)| rows).sum()
     }
+}
 
-    fn merge(&mut self, other: &ChangeCounts) {
-        for (sums, others) in [(&mut self.kinds, &other.kinds), (&mut self.rows, &other.rows)] {
-            others.iter().for_each(|(kind, number)| *sums.entry(*kind).or_default() += number);
+impl AddAssign for ChangeCounts {
+    fn add_assign(&mut self, other: ChangeCounts) {
+        for (sums, others) in [(&mut self.kinds, other.kinds), (&mut self.rows, other.rows)] {
+            others.into_iter().for_each(|(kind, number)| *sums.entry(kind).or_default() += number);
         }
         self.pages += other.pages;
         self.effect += other.effect;
@@ -89,24 +92,6 @@ pub struct ChangesOfGroup {
     pub samples: u64,
 }
 
-impl ChangesOfGroup {
-    /// Groups by their names; those of one name are one.
-    pub fn named(groups: Vec<Self>, name: impl Fn(&Self) -> String) -> BTreeMap<String, Self> {
-        let mut named: BTreeMap<String, Self> = BTreeMap::new();
-        for group in groups {
-            let name = name(&group);
-            match named.get_mut(&name) {
-                Some(first) => {
-                    first.counts.merge(&group.counts);
-                    first.samples = first.samples.max(group.samples);
-                }
-                None => _ = named.insert(name, group),
-            }
-        }
-        named
-    }
-}
-
 /// Adds changes up by a key.
 pub struct ChangeGroups<'a> {
     by: Key,
@@ -131,7 +116,7 @@ impl<'a> ChangeGroups<'a> {
         ChangeGroups { by, size, symbol_at: None, regions, groups: BTreeMap::new() }
     }
 
-    /// The same; by symbol, that tells the numbers of symbols. Without it no page begins in one.
+    /// The same, with the symbols that pages begin in, for groups by symbol. Without them no page begins in one.
     #[must_use]
     pub fn with_symbols(self, symbol_at: SymbolAt<'a>) -> Self {
         ChangeGroups { symbol_at: Some(symbol_at), ..self }
@@ -227,7 +212,11 @@ mod tests {
         // What an executed program has is no number of pages.
         let effect = NetEffect { came: 5, ..NetEffect::default() };
         counts.add(&Change { effect, ..Change::of_process(EventKind::Executed) });
-        assert_eq!(counts.effect.came, 16 + 5);
+        assert_eq!((counts.effect.came, counts.regions()), (16 + 5, 2));
+        let once = counts.clone();
+        counts += once;
+        assert_eq!((counts.kinds[&EventKind::Went], counts.regions(), counts.pages), (18, 4, 32));
+        assert_eq!(counts.effect.came, 2 * (16 + 5));
     }
 
     #[test]
@@ -300,14 +289,11 @@ mod tests {
         let address = Some(VirtualAddress::new(0x1000_0000));
         groups.add(&Change { address, ..of_region(0x1_0000, EventKind::Came, 5) }, 1);
         groups.add(&of_region(0x1_0000, EventKind::RegionWent, 1), 1);
-        let name = |group: &ChangesOfGroup| match group.group {
-            ChangedGroup::Symbol(_) => "a symbol".to_owned(),
-            _ => "none".to_owned(),
-        };
-        let named = ChangesOfGroup::named(groups.finish(), name);
-        let found = named.iter().map(|(name, group)| (name.as_str(), group.counts.pages, group.counts.effect.came));
-        assert_eq!(found.collect::<Vec<_>>(), [("a symbol", 2, 2), ("none", 4, 4)]);
+        let groups = groups.finish();
+        let found = groups.iter().map(|of| (of.group.clone(), of.counts.pages, of.counts.effect.came));
+        let no_symbol = ChangedGroup::NoSymbol(Name::default());
+        assert_eq!(found.collect::<Vec<_>>(), [(ChangedGroup::Symbol(7), 2, 2), (no_symbol, 4, 4)]);
         let kinds = [(EventKind::Came, 3), (EventKind::Went, 1), (EventKind::RegionWent, 1)];
-        assert_eq!(named["none"].counts.kinds, kinds.into());
+        assert_eq!(groups[1].counts.kinds, kinds.into());
     }
 }

@@ -20,31 +20,18 @@ use crate::render::{Record, Sink};
 use crate::report::record::record;
 use crate::report::{Declared, RegionReport, Shape, Stopped};
 use nom::Parser;
-use nom::combinator::opt;
+use nom::branch::alt;
+use nom::combinator::{map, opt};
 use std::fmt::{self, Formatter};
 
 worded! {
-    /// The order of the rows of `regions`.
+    /// What a region is, as a column to sort by.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum RegionOrder, word {
+    pub enum RegionColumn, word {
         /// Largest first.
         Size = "size",
-        /// Most resident first.
-        Rss = "rss",
         /// By the name of the mapping.
         Name = "name",
-        /// Largest proportional share first.
-        Pss = "pss",
-        /// Most in swap first.
-        Swapped = "swapped",
-        /// Most mapped as huge pages first.
-        Huge = "huge",
-        /// Most present first, the hugetlb pool included.
-        Present = "present",
-        /// Most bytes that are also mapped elsewhere first.
-        Shared = "shared",
-        /// Most bytes of exclusive pages first.
-        Exclusive = "exclusive",
         /// By first address.
         Start = "start",
         /// By the address after the last.
@@ -54,27 +41,42 @@ worded! {
     }
 }
 
+/// The order of the rows of `regions`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegionOrder {
+    /// Largest amount of memory first.
+    Amount(RegionAmount),
+    /// By another column.
+    Column(RegionColumn),
+}
+
 impl RegionOrder {
     /// The amount of memory that is sorted by, if it is one.
     fn amount(self) -> Option<RegionAmount> {
-        Some(match self {
-            RegionOrder::Rss => RegionAmount::Rss,
-            RegionOrder::Pss => RegionAmount::Pss,
-            RegionOrder::Swapped => RegionAmount::Swapped,
-            RegionOrder::Huge => RegionAmount::Huge,
-            RegionOrder::Present => RegionAmount::Present,
-            RegionOrder::Shared => RegionAmount::Shared,
-            RegionOrder::Exclusive => RegionAmount::Exclusive,
-            _ => return None,
-        })
+        match self {
+            RegionOrder::Amount(amount) => Some(amount),
+            RegionOrder::Column(_) => None,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            RegionOrder::Amount(amount) => amount.word(),
+            RegionOrder::Column(column) => column.word(),
+        }
+    }
+
+    /// Whether the largest comes first.
+    fn is_by_size(self) -> bool {
+        matches!(self, RegionOrder::Amount(_) | RegionOrder::Column(RegionColumn::Size))
     }
 }
 
 /// A column to sort by; `private` is another spelling of `exclusive`.
 fn order_word(input: Tokens<'_>) -> Parsed<'_, RegionOrder> {
     match silent_word("private")(input) {
-        Ok((behind, _)) => Ok((behind, RegionOrder::Exclusive)),
-        Err(_) => one_of(input),
+        Ok((behind, _)) => Ok((behind, RegionOrder::Amount(RegionAmount::Exclusive))),
+        Err(_) => alt((map(one_of, RegionOrder::Amount), map(one_of, RegionOrder::Column))).parse(input),
     }
 }
 
@@ -182,7 +184,8 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
         let columns: Vec<_> = fields.iter().map(|field| field.name()).chain(order.map(RegionOrder::word)).collect();
         context.sink.name_columns(&columns);
         let smaps = self.is_full.then(|| space.read_smaps(&mut context.sink.budget())).transpose()?;
-        let has_pss = order == Some(RegionOrder::Pss) || fields.contains(&RegionField::Pss);
+        let has_pss =
+            order.and_then(RegionOrder::amount) == Some(RegionAmount::Pss) || fields.contains(&RegionField::Pss);
         let left = RowLimit::limit(cut).unwrap_or(u64::MAX);
         let mut rows = RegionRows { order, has_pss, smaps, left, sorted: Vec::new() };
         let next = || regions.next();
@@ -218,7 +221,7 @@ impl Regions {
     fn say_unnamed(&self, part: &str, context: &mut Context) -> Result<(), Error> {
         let message = format!("no region has `{part}` in its name");
         if names_sorting(part) {
-            let order = self.by.unwrap_or(RegionOrder::Rss).word();
+            let order = self.by.unwrap_or(RegionOrder::Amount(RegionAmount::Rss)).word();
             return Err(Error::refused(message, format!("to sort: `regions by {order}`")));
         }
         let parses = |filter: &&String| context.commands.language.parse_line(filter).is_ok();
@@ -271,7 +274,7 @@ struct RegionRows<'a> {
     order: Option<RegionOrder>,
     /// Whether rows have the proportional share.
     has_pss: bool,
-    /// What smaps says, if that is asked for.
+    /// The smaps of all regions, if that is asked for.
     smaps: Option<&'a [Smaps]>,
     /// How many rows may still be emitted at once.
     left: u64,
@@ -294,17 +297,17 @@ impl RegionRows<'_> {
                 self.left -= 1;
                 sink.emit(&report)?;
             }
-            Some(order) => self.sorted.push((amount(order, stats, &report), Box::new(report))),
+            Some(order) => self.sorted.push((sorted_by(order, viewed, stats), Box::new(report))),
         }
         Ok(())
     }
 
     fn emit_sorted(mut self, cut: Option<RowLimit>, sink: &mut dyn Sink) -> Result<(), Stopped> {
         self.sorted.sort_by(|(amount, a), (other, b)| match self.order {
-            Some(RegionOrder::Name) => a.name.cmp(&b.name),
-            Some(RegionOrder::Start) => a.start.cmp(&b.start),
-            Some(RegionOrder::End) => a.end.cmp(&b.end),
-            Some(RegionOrder::Perms) => a.perms.to_string().cmp(&b.perms.to_string()),
+            Some(RegionOrder::Column(RegionColumn::Name)) => a.name.cmp(&b.name),
+            Some(RegionOrder::Column(RegionColumn::Start)) => a.start.cmp(&b.start),
+            Some(RegionOrder::Column(RegionColumn::End)) => a.end.cmp(&b.end),
+            Some(RegionOrder::Column(RegionColumn::Perms)) => a.perms.to_string().cmp(&b.perms.to_string()),
             _ => other.cmp(amount),
         });
         let most = cut.map_or(usize::MAX, RowLimit::rows);
@@ -325,7 +328,7 @@ fn say_unknown(sums: &RegionSums, order: Option<RegionOrder>, context: &mut Cont
     for (regions, why) in undecided.clone() {
         say_left_out(*regions, "region", &why.to_string(), context.sink)?;
     }
-    if sums.of_kernel > 0 && context.state.noted.insert(OF_KERNEL) {
+    if sums.of_kernel > 0 && context.state.noted.insert(OF_KERNEL.to_owned()) {
         context.sink.note(OF_KERNEL)?;
     }
     if let Some(reason) = sums.uncertain.and_then(StateSet::uncertainty) {
@@ -337,33 +340,22 @@ fn say_unknown(sums: &RegionSums, order: Option<RegionOrder>, context: &mut Cont
 /// The order that rows are sorted by: `top` alone is by size.
 fn order(by: Option<RegionOrder>, cut: Option<RowLimit>) -> Result<Option<RegionOrder>, Error> {
     match (by, RowLimit::top(cut)) {
-        (Some(order), Some(_)) if !is_amount(order) => {
+        (Some(order), Some(_)) if !order.is_by_size() => {
             let word = order.word();
             let hint = format!("for the first N: `regions by {word} limit N`");
             Err(Error::refused(format!("`top` shows the largest, and `{word}` has no size"), hint))
         }
-        (None, Some(_)) => Ok(Some(RegionOrder::Size)),
+        (None, Some(_)) => Ok(Some(RegionOrder::Column(RegionColumn::Size))),
         (order, _) => Ok(order),
     }
 }
 
-/// Whether the largest comes first.
-fn is_amount(order: RegionOrder) -> bool {
-    !matches!(order, RegionOrder::Name | RegionOrder::Start | RegionOrder::End | RegionOrder::Perms)
-}
-
 /// The number that a row is sorted by; `None` for an unknown one, and in orders that begin with the lowest.
-fn amount(order: RegionOrder, stats: &RegionStats, report: &RegionReport) -> Option<u64> {
+fn sorted_by(order: RegionOrder, viewed: &ViewedRegion, stats: &RegionStats) -> Option<u64> {
     match order {
-        RegionOrder::Size => Some(report.size),
-        RegionOrder::Rss => stats.rss.clone().ok(),
-        RegionOrder::Pss => report.pss,
-        RegionOrder::Swapped => report.swapped,
-        RegionOrder::Huge => report.huge,
-        RegionOrder::Present => report.present,
-        RegionOrder::Shared => report.shared,
-        RegionOrder::Exclusive => report.private,
-        RegionOrder::Name | RegionOrder::Start | RegionOrder::End | RegionOrder::Perms => None,
+        RegionOrder::Amount(amount) if stats.why_hidden().is_none() => stats.amount(amount).ok(),
+        RegionOrder::Column(RegionColumn::Size) => Some(viewed.range().len()),
+        _ => None,
     }
 }
 

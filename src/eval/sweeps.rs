@@ -5,13 +5,13 @@ use super::evaluator::Evaluator;
 use super::filter::{frame_filter, page_filter};
 use super::{Integer, Origin, Scope, Spans, Value};
 use crate::inspect::{
-    AddressSpace, Evidence, FrameSums, Page, Question, RegionAmount, Selection, Step, Sweep, Totals, ViewedRegion,
-    kind_unknown, machine_frames,
+    self, AddressSpace, Evidence, FrameSums, Page, Question, RegionAmount, Selection, Step, Sweep, Totals,
+    ViewedRegion, kind_unknown, machine_frames,
 };
 use crate::kernel::smaps::Smaps;
+use crate::kernel::words::Worded as _;
 use crate::kernel::{AddressRange, FrameRange, PageFact, State, VirtualAddress};
 use crate::lang::{FilterExpression, FilterField, Function, PageField, Span, Spanned};
-use crate::process;
 use crate::render::units::counted;
 use crate::report::Fact;
 
@@ -195,9 +195,9 @@ impl<'a> Evaluator<'a> {
         if !spans.ranges().iter().all(is_whole) {
             return Ok(None);
         }
-        let smaps = match space.target().process.smaps(&mut self.scope.budget()) {
+        let smaps = match space.read_smaps(&mut self.scope.budget()) {
             Ok(smaps) => smaps,
-            Err(process::Error::OutOfBudget(why)) => return Err(Error::inspection(Span::default(), "", why.into())),
+            Err(over @ inspect::Error::OutOfBudget(_)) => return Err(Error::inspection(Span::default(), "", over)),
             Err(_) => return Ok(None),
         };
         let counted = smaps.iter().filter(|one| spans.ranges().iter().any(|span| span.contains(one.range.start())));
@@ -334,14 +334,8 @@ fn is_counted(function: Function, viewed: &ViewedRegion) -> Fact<()> {
 
 /// The amount that a function returns.
 fn amount(function: Function) -> RegionAmount {
-    match function {
-        Function::Rss => RegionAmount::Rss,
-        Function::Pss => RegionAmount::Pss,
-        Function::Uss => RegionAmount::Exclusive,
-        Function::Huge => RegionAmount::Huge,
-        Function::Swapped => RegionAmount::Swapped,
-        _ => RegionAmount::Present,
-    }
+    // The others are called as their amounts.
+    RegionAmount::from_word(function.name()).unwrap_or(RegionAmount::Exclusive)
 }
 
 impl Evaluator<'_> {

@@ -1,28 +1,31 @@
-//! The amounts of memory of a region, by name, and what smaps says of those that cannot be counted here.
+//! The amounts of memory of a region, by name, and the numbers of smaps for those that cannot be counted here.
 
 use super::states::StateSet;
 use super::stats::RegionStats;
 use crate::kernel::smaps::Smaps;
+use crate::kernel::words::worded;
 use crate::report::Fact;
 
-/// An amount of memory that is counted of a region: a number of [`RegionStats`]. Of several that are unknown, the first
-/// gives the reason.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum RegionAmount {
-    /// Bytes of present pages.
-    Present,
-    /// Bytes in swap.
-    Swapped,
-    /// Bytes that the kernel counts as Rss.
-    Rss,
-    /// The proportional share.
-    Pss,
-    /// Bytes of frames that are mapped more than once.
-    Shared,
-    /// Bytes of frames that are mapped once.
-    Exclusive,
-    /// Bytes of huge pages.
-    Huge,
+worded! {
+    /// An amount of memory that is counted of a region: a number of [`RegionStats`]. Of several that are unknown, the
+    /// first gives the reason.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub enum RegionAmount, word {
+        /// Bytes of present pages.
+        Present = "present",
+        /// Bytes in swap.
+        Swapped = "swapped",
+        /// Bytes that the kernel counts as Rss.
+        Rss = "rss",
+        /// The proportional share.
+        Pss = "pss",
+        /// Bytes of frames that are mapped more than once.
+        Shared = "shared",
+        /// Bytes of frames that are mapped once.
+        Exclusive = "exclusive",
+        /// Bytes of huge pages.
+        Huge = "huge",
+    }
 }
 
 impl RegionStats {

@@ -16,7 +16,6 @@ use crate::source::own_file::{self, Links};
 use crate::state::{DebugState, ProgressListener, TargetChange};
 use crate::symbol::Symbols;
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -71,8 +70,6 @@ pub struct Session {
     pub(super) foreach_depth: usize,
     /// Whether the running line was typed at the prompt.
     pub(super) is_line_typed: bool,
-    /// The notes about lines meant for gdb. Each is printed once, also in a loop or to a program.
-    pub(super) printed_notes: HashSet<String>,
     /// The form of a text answer to the running request, if it wants text.
     pub(super) text_reply: Option<TextReply>,
     /// The last command typed, if an empty line repeats it.
@@ -138,7 +135,6 @@ impl Session {
             assertions: Assertions::default(),
             foreach_depth: 0,
             is_line_typed: false,
-            printed_notes: HashSet::new(),
             text_reply: None,
             repeatable: None,
             remarks: RemarksMade::default(),

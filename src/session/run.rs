@@ -173,7 +173,7 @@ impl Session {
         }
         if input.file.is_none()
             && let Some(note) = self.meant_otherwise(input.text)
-            && self.printed_notes.insert(note.clone())
+            && self.state.noted.insert(note.clone())
         {
             self.note(note);
         }

@@ -62,8 +62,8 @@ pub struct DebugState {
     pub is_serving: bool,
     /// The thread of the current turn of `foreach … in threads`.
     pub thread: Option<u32>,
-    /// Notes that appear once a session, and have appeared.
-    pub noted: BTreeSet<&'static str>,
+    /// Notes that appear once a session, also in a loop or to a program, and have appeared.
+    pub noted: BTreeSet<String>,
     /// The lines that were typed.
     pub lines: LineHistory,
     /// Whether Ctrl-C was typed, for evaluations that take long.

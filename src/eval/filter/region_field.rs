@@ -2,7 +2,8 @@
 
 use crate::inspect::{Backing, RegionAmount, RegionStats, ViewedRegion};
 use crate::kernel::Name;
-use crate::lang::RegionField;
+use crate::kernel::words::Worded as _;
+use crate::lang::{FilterField as _, RegionField};
 
 /// What a field is for one region.
 pub enum RegionValue {
@@ -20,16 +21,8 @@ pub enum RegionValue {
 
 /// The amount of memory that a field is, if it is one: it has to be counted.
 pub fn amount(field: RegionField) -> Option<RegionAmount> {
-    Some(match field {
-        RegionField::Rss => RegionAmount::Rss,
-        RegionField::Present => RegionAmount::Present,
-        RegionField::Pss => RegionAmount::Pss,
-        RegionField::Swapped => RegionAmount::Swapped,
-        RegionField::SharedBytes => RegionAmount::Shared,
-        RegionField::ExclusiveBytes => RegionAmount::Exclusive,
-        RegionField::Huge => RegionAmount::Huge,
-        _ => return None,
-    })
+    // `shared` is a condition too.
+    RegionAmount::from_word(field.name()).filter(|_| field.is_integer())
 }
 
 /// The value of a field. What is populated is unknown without `stats`, and where these rest on states that are

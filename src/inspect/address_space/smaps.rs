@@ -1,4 +1,4 @@
-//! What smaps says of the regions: read once, when a fact needs it, as the kernel walks all page tables for it.
+//! The smaps of the regions: read once, when a fact needs it, as the kernel walks all page tables for it.
 
 use super::super::{Error, Result};
 use super::AddressSpace;
@@ -23,7 +23,7 @@ impl AddressSpace {
         self.read_smaps(budget).ok()
     }
 
-    /// What smaps says of all regions, read once. The kernel walks all page tables for it, which takes long for many
+    /// The smaps of all regions, read once. The kernel walks all page tables for it, which takes long for many
     /// regions and much memory.
     ///
     /// # Errors

@@ -7,9 +7,10 @@
 //!
 //! All that takes long is pulled (pages, regions, frames, mappers, samples), ends when it is dropped, and takes no more
 //! than its [`Budget`](crate::budget::Budget). Larger questions are pulled step by step ([`Step`]): where bytes stand
-//! ([`find`]), what memory holds ([`examine`]), who has pinned pages ([`pins`]), who maps a frame ([`who`]), what
-//! changed between two snapshots ([`Difference`]), and what code is not as in its file (`patches`, with the feature
-//! `symbols`).
+//! ([`find`]), what memory holds ([`examine`]), who has pinned pages ([`pins`]), who maps a frame ([`who`]), how much
+//! memory regions have ([`AddressSpace::kept_regions`]), which pages and frames match ([`AddressSpace::kept_pages`],
+//! [`AddressSpace::rows`], [`machine_frames`]), what changed between two snapshots ([`Difference`], and by what changes
+//! add up, [`ChangeGroups`]), and what code is not as in its file (`patches`, with the feature `symbols`).
 //!
 //! # Which facts answer which question
 //!
@@ -71,6 +72,7 @@ mod frames;
 pub mod heap;
 mod hidden_words;
 mod holders;
+mod holds_for;
 pub mod huge;
 mod kept;
 mod kept_regions;
@@ -127,6 +129,7 @@ pub use frames::{
 #[doc(hidden)]
 pub use hidden_words::why_hidden;
 pub use holders::{FrameHolders, Pins};
+pub use holds_for::Quantifier;
 pub use kept::{KeptPages, PageSums, RowSweep, Step};
 pub use kept_regions::{KeptRegions, RegionQuestion, RegionSums};
 #[cfg(feature = "cli")]
@@ -156,6 +159,6 @@ pub use stats::{RegionStats, RegionSweep};
 pub use sweep::{Chunk, ChunkPages, Selection, Sweep};
 pub use watch::{
     Change, ChangeCounts, ChangeGroups, ChangedGroup, ChangesOfGroup, Difference, FoundChanges, Look,
-    MOST_LATER_REGIONS, NumberSet, OpenSnapshot, PageRelation, Quantifier, SharedPages, Snapshot, SnapshotProgress,
-    Survival, Watcher,
+    MOST_LATER_REGIONS, NumberSet, OpenSnapshot, PageRelation, SharedPages, Snapshot, SnapshotProgress, Survival,
+    Watcher,
 };

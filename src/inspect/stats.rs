@@ -160,11 +160,12 @@ impl AddressSpace {
         RegionSweep { space: self.clone(), need, wanted, pages, chosen, current: None, done: None, missing }
     }
 
-    /// The memory of one region, and whether it changed meanwhile.
+    /// The memory of one region, and whether it changed during the read. There is none if no page of it was read.
     ///
     /// # Errors
     /// Those of [`Sweep::next`].
-    pub fn stats_of(
+    #[cfg(feature = "cli")]
+    pub(crate) fn stats_of(
         &self,
         viewed: &ViewedRegion,
         need: Evidence,

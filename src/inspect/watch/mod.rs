@@ -9,7 +9,6 @@ mod regions;
 mod snapshot;
 #[cfg(test)]
 mod tests;
-mod until;
 mod watcher;
 mod words;
 
@@ -18,5 +17,4 @@ pub use groups::{ChangeCounts, ChangeGroups, ChangedGroup, ChangesOfGroup, MOST_
 pub use numbers::NumberSet;
 pub use regions::Change;
 pub use snapshot::{OpenSnapshot, PageRelation, SharedPages, Snapshot, SnapshotProgress};
-pub use until::Quantifier;
 pub use watcher::{Look, Survival, Watcher};

@@ -3,11 +3,11 @@
 use super::*;
 use crate::budget::tests::whole_or_given_up;
 use crate::budget::{Budget, OutOfBudget};
-use crate::inspect::{AddressSpace, Answer, Error, Evidence, Filter, Gap, Page, ViewedRegion};
+use crate::inspect::{AddressSpace, Answer, Error, Evidence, Filter, Gap};
 use crate::kernel::{Key, Name, PageFact, PageField, PageFlags};
 use crate::process::Target;
 use crate::process::fake::{EXCLUSIVE, HUGE, PAGE, World, region};
-use crate::report::{EventKind, PageFacts, Reason};
+use crate::report::{EventKind, PageFacts};
 use crate::source::{File, WordFile};
 
 /// One sample; `meanwhile` is run before the first read.
@@ -336,33 +336,4 @@ fn a_comparison_that_failed_never_goes_on_without_its_filter() {
     for _ in 0..2 {
         assert!(matches!(difference.next(), Err(Error::Target(_))));
     }
-}
-
-#[test]
-fn a_filter_holds_for_some_pages_for_all_or_for_none() {
-    let mut world = World::new([region(0x1000, 4)]);
-    world.maps(0x1000, 4, 500);
-    let (_, target) = world.target();
-    let space = AddressSpace::of(&target).expect("a space");
-    let unknown = |_: &Page, _: Option<&ViewedRegion>| Some(Reason::Changed);
-    // A frame from `first` on matches; of those from `known` on nothing is known.
-    let from = |first: u64, known: u64| {
-        let test =
-            move |page: &Page| page.frame().filter(|frame| frame.get() < known).map(|frame| frame.get() >= first);
-        Filter::with_unknown(Evidence::FRAMES | Evidence::EACH, move |page, _| test(page), unknown)
-    };
-    use Quantifier::{All, Any, None};
-    for (first, known, expected) in [
-        (500, 600, [true, true, false]),
-        (502, 600, [true, false, false]),
-        (504, 600, [false, false, true]),
-        (500, 503, [true, false, false]),
-        (503, 503, [false, false, false]),
-    ] {
-        let holds =
-            |of| space.holds_for(of, &space.spans(), &from(first, known), Budget::unlimited()).expect("an answer").0;
-        assert_eq!([Any, All, None].map(holds), expected, "{first}, {known}");
-    }
-    let nothing = |of| space.holds_for(of, &[], &from(500, 600), Budget::unlimited()).expect("an answer").0;
-    assert_eq!([Any, All, None].map(nothing), [false, false, true]);
 }

@@ -1,11 +1,10 @@
 //! Whether pages match: some, all or none of those in ranges.
 
+use super::filter::{Filter, Question};
+use super::page::Evidence;
+use super::sweep::Selection;
+use super::{AddressSpace, Result};
 use crate::budget::Budget;
-use crate::inspect::Result;
-use crate::inspect::address_space::AddressSpace;
-use crate::inspect::filter::{Filter, Question};
-use crate::inspect::page::Evidence;
-use crate::inspect::sweep::Selection;
 use crate::kernel::AddressRange;
 use crate::report::PagesByReason;
 
@@ -21,8 +20,8 @@ pub enum Quantifier {
 }
 
 impl AddressSpace {
-    /// Whether it is certain that a filter holds for so many pages of `ranges` (in order, disjoint), and the pages for
-    /// which that was unknown. No page is read after those that decide it.
+    /// Whether it is certain that a filter holds for some, all or none of the pages of `ranges` (in order, disjoint),
+    /// and the pages for which that was unknown. No page is read after those that decide it.
     ///
     /// ```
     /// use pmdb::budget::Budget;
@@ -78,5 +77,43 @@ impl AddressSpace {
             Quantifier::None => is_certain,
         };
         Ok((holds, selection.undecided))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inspect::{Page, ViewedRegion};
+    use crate::process::fake::{World, region};
+    use crate::report::Reason;
+
+    #[test]
+    fn a_filter_holds_for_some_pages_for_all_or_for_none() {
+        let mut world = World::new([region(0x1000, 4)]);
+        world.maps(0x1000, 4, 500);
+        let (_, target) = world.target();
+        let space = AddressSpace::of(&target).expect("a space");
+        let unknown = |_: &Page, _: Option<&ViewedRegion>| Some(Reason::Changed);
+        // A frame from `first` on matches; of those from `known` on nothing is known.
+        let from = |first: u64, known: u64| {
+            let test =
+                move |page: &Page| page.frame().filter(|frame| frame.get() < known).map(|frame| frame.get() >= first);
+            Filter::with_unknown(Evidence::FRAMES | Evidence::EACH, move |page, _| test(page), unknown)
+        };
+        use Quantifier::{All, Any, None};
+        for (first, known, expected) in [
+            (500, 600, [true, true, false]),
+            (502, 600, [true, false, false]),
+            (504, 600, [false, false, true]),
+            (500, 503, [true, false, false]),
+            (503, 503, [false, false, false]),
+        ] {
+            let holds = |of| {
+                space.holds_for(of, &space.spans(), &from(first, known), Budget::unlimited()).expect("an answer").0
+            };
+            assert_eq!([Any, All, None].map(holds), expected, "{first}, {known}");
+        }
+        let nothing = |of| space.holds_for(of, &[], &from(500, 600), Budget::unlimited()).expect("an answer").0;
+        assert_eq!([Any, All, None].map(nothing), [false, false, true]);
     }
 }

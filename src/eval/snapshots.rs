@@ -149,7 +149,7 @@ impl NamedSnapshot {
         let is_of_core = self.is_of_file && !self.process.has_start_time() || is_file && !attached.has_start_time();
         let is_same_vector = || target.process.auxiliary_vector().ok() == self.vector;
         // What reads the process next reports its exit.
-        let has_exited = || matches!(target.process.liveness(), Ok(Liveness::Exited));
+        let has_exited = || matches!(target.process.liveness(), Ok(Liveness::Exited(_)));
         if is_of_core && *pid == attached.pid {
             let is_same = self.vector.is_some() && is_same_vector() || has_exited();
             return if is_same { Ok(()) } else { Err(self.of_other_program(*pid)) };

@@ -132,11 +132,6 @@ impl Process {
         Ok(liveness)
     }
 
-    /// How it ended, as `wait` gives it; `None` while it lives, and where that is not known.
-    pub fn exit_code(&self) -> Option<i32> {
-        self.source.exit_code()
-    }
-
     /// When it was captured (begun and ended, in seconds since 1970); `None` if it is no capture.
     #[doc(hidden)]
     pub fn capture_times(&self) -> Option<[u64; 2]> {

@@ -34,6 +34,7 @@ pub enum Liveness {
     Alive,
     /// The same process now runs another program: reopened, and everything known before is void.
     Executed,
-    /// It has exited (or is a zombie): nothing is left to inspect.
-    Exited,
+    /// It has exited (or is a zombie): nothing is left to inspect. How it ended, as `wait` gives it; `None` where that
+    /// is not known.
+    Exited(Option<i32>),
 }

@@ -112,10 +112,6 @@ macro_rules! passed_on {
             self.source.liveness()
         }
 
-        fn exit_code(&self) -> Option<i32> {
-            self.source.exit_code()
-        }
-
         fn capture_times(&self) -> Option<[u64; 2]> {
             self.source.capture_times()
         }
@@ -177,11 +173,6 @@ pub trait Source: Send + Sync {
     /// reopened.
     fn liveness(&self) -> Result<Liveness> {
         Ok(Liveness::Alive)
-    }
-
-    /// How the process ended, as `wait` gives it; `None` where that is not known.
-    fn exit_code(&self) -> Option<i32> {
-        None
     }
 
     /// When it was begun and ended, in seconds since 1970, if this is a capture.

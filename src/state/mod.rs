@@ -245,10 +245,10 @@ impl DebugState {
                 self.forget_program();
                 Ok(Some(TargetChange::Executed))
             }
-            Liveness::Exited if self.is_exit_reported => Ok(None),
-            Liveness::Exited => {
+            Liveness::Exited(_) if self.is_exit_reported => Ok(None),
+            Liveness::Exited(code) => {
                 self.is_exit_reported = true;
-                self.set_exit_variables(target.process.exit_code());
+                self.set_exit_variables(code);
                 Ok(Some(TargetChange::Exited))
             }
         }
@@ -347,9 +347,11 @@ mod tests {
     fn an_exit_is_reported_once_and_the_target_stays() {
         let fake = Fake::new();
         let mut state = state(&fake);
-        becomes(&fake, Liveness::Exited);
+        becomes(&fake, Liveness::Exited(Some(9)));
         assert_eq!(state.notice().unwrap(), Some(TargetChange::Exited));
         assert_eq!(state.notice().unwrap(), None);
+        let signal = Value::Integer(Integer::from(9u64));
+        assert_eq!(state.variables.get("_exitsignal"), Some(&signal));
         assert!(state.target().is_some());
         // Another target's exit is another exit.
         state.attach(fake.clone().target());
@@ -364,7 +366,7 @@ mod tests {
         assert!(state.detach().is_none());
         assert_eq!(state.last_address, None);
         assert!(Scope::target(&state).is_none());
-        becomes(&fake, Liveness::Exited);
+        becomes(&fake, Liveness::Exited(None));
         assert_eq!(state.notice().unwrap(), None);
         assert_eq!(state.page_size().bytes(), 4096);
     }

@@ -221,7 +221,7 @@ impl RegionChanges {
         match process.liveness()? {
             Liveness::Alive => {}
             Liveness::Executed => return Err(Error::Executed),
-            Liveness::Exited => return Err(Error::Exited),
+            Liveness::Exited(_) => return Err(Error::Exited),
         }
         let mut text = *self.text.lock().unwrap_or_else(PoisonError::into_inner);
         while let MapsComparison::Same(bytes) = text {

@@ -466,7 +466,7 @@ fn changes_are_said() {
     let mut again = space.pages(&space.spans(), Evidence::ENTRIES);
     while again.next().expect("a sweep").is_some() {}
     assert_eq!(again.changed_ranges(), [region(0x2000, 10).range]);
-    for (now, error) in [(Liveness::Exited, "exited"), (Liveness::Executed, "executed")] {
+    for (now, error) in [(Liveness::Exited(None), "exited"), (Liveness::Executed, "executed")] {
         *world.watched.liveness.lock().expect("a lock") = Some(now);
         let mut gone = space.pages(&space.spans(), Evidence::ENTRIES);
         let gone = loop {

@@ -219,7 +219,7 @@ impl Look<'_> {
         loop {
             match std::mem::replace(&mut self.stage, Stage::Ended) {
                 Stage::Begin => self.stage = Stage::Program(self.target.process.liveness()?),
-                Stage::Program(liveness) if self.programs == PROGRAMS || liveness == Liveness::Exited => {
+                Stage::Program(liveness) if self.programs == PROGRAMS || matches!(liveness, Liveness::Exited(_)) => {
                     self.finish(liveness);
                 }
                 Stage::Program(liveness) => {
@@ -334,7 +334,7 @@ impl Look<'_> {
             effect += NetEffect { came, swap_came, ..NetEffect::default() };
             self.of_process.push(Change { effect, ..Change::of_process(EventKind::Executed) });
         }
-        if liveness == Liveness::Exited {
+        if let Liveness::Exited(_) = liveness {
             let effect = self.watcher.forget_last();
             self.of_process.push(Change { effect, ..Change::of_process(EventKind::Exited) });
             self.survival = Survival::Exited;

@@ -90,7 +90,7 @@ impl Member {
     fn find_end(&self) -> Option<String> {
         match self.process.process.liveness() {
             Ok(Liveness::Alive) => None,
-            Ok(Liveness::Exited) => Some("ended".to_owned()),
+            Ok(Liveness::Exited(_)) => Some("ended".to_owned()),
             Ok(Liveness::Executed) => Some("executed another program".to_owned()),
             Err(error) => Some(format!("could not be read ({error})")),
         }

@@ -3,7 +3,7 @@
 use super::{MapperPages, PAGE, World, region};
 use crate::budget::Budget;
 use crate::kernel::VirtualAddress;
-use crate::source::{Error, Identity, Liveness, Meanwhile, RecordedMapper, RecordedPage, Result};
+use crate::source::{Error, Identity, Meanwhile, RecordedMapper, RecordedPage, Result};
 
 /// Those that `machine` has.
 pub(super) fn read(
@@ -36,8 +36,7 @@ pub(super) fn read(
     let mut mappers: Vec<RecordedMapper> = mappers.iter().map(mapper).collect::<Result<_>>()?;
     if meanwhile(&mappers) {
         let world = |pid| machine.processes.iter().find(|(one, _)| one.pid == pid).and_then(|one| one.1.as_ref());
-        let has_exited = |world: &World| *world.watched.liveness.lock().expect("a lock") == Some(Liveness::Exited);
-        mappers.retain(|mapper| world(mapper.process.pid).is_some_and(|world| !has_exited(world)));
+        mappers.retain(|mapper| world(mapper.process.pid).is_some_and(|world| !world.is_exited()));
     }
     Ok(mappers)
 }

@@ -57,15 +57,15 @@ impl World {
         (world, target)
     }
 
-    fn is_exited(&self) -> bool {
-        *self.watched.liveness.lock().expect("a lock") == Some(Liveness::Exited)
+    pub(super) fn is_exited(&self) -> bool {
+        matches!(*self.watched.liveness.lock().expect("a lock"), Some(Liveness::Exited(_)))
     }
 
     /// Counts an answer about the process, after the last of which it ends.
     fn answer(&self) -> Result<()> {
         match self.watched.answers_left.lock().expect("a lock").as_mut() {
             Some(0) => {
-                *self.watched.liveness.lock().expect("a lock") = Some(Liveness::Exited);
+                *self.watched.liveness.lock().expect("a lock") = Some(Liveness::Exited(None));
                 return gone();
             }
             Some(left) => *left -= 1,

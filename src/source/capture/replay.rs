@@ -167,10 +167,6 @@ impl Source for Replay {
         Ok(Liveness::Alive)
     }
 
-    fn exit_code(&self) -> Option<i32> {
-        None
-    }
-
     fn capture_times(&self) -> Option<[u64; 2]> {
         Some(self.capture.index.times)
     }

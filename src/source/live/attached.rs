@@ -95,8 +95,9 @@ impl Attached {
 
     /// Whether it is still the same program; opens the address space of the new one if not.
     pub(super) fn liveness(&self) -> Result<Liveness> {
+        let exited = || Ok(Liveness::Exited(self.handle.exit_code()));
         if self.handle.has_exited() {
-            return Ok(Liveness::Exited);
+            return exited();
         }
         if self.memory().is_alive() {
             return Ok(Liveness::Alive);
@@ -111,9 +112,9 @@ impl Attached {
                 *self.memory.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(memory);
                 Ok(Liveness::Executed)
             }
-            Err(Error::Gone { .. }) => Ok(Liveness::Exited),
+            Err(Error::Gone { .. }) => exited(),
             // The files of a process without memory belong to root: the refusal may mean that it has exited.
-            Err(_) if self.handle.is_exiting() => Ok(Liveness::Exited),
+            Err(_) if self.handle.is_exiting() => exited(),
             Err(error) => Err(error),
         }
     }

@@ -93,10 +93,6 @@ impl Source for Live {
         self.attached()?.liveness()
     }
 
-    fn exit_code(&self) -> Option<i32> {
-        self.attached().ok()?.handle().exit_code()
-    }
-
     fn capture_times(&self) -> Option<[u64; 2]> {
         None
     }

@@ -264,7 +264,7 @@ fn an_unreadable_process_leaves_the_search_unfinished() {
 #[test]
 fn a_process_may_exit_during_its_visit() {
     let gone = process(11, vec![file_region(200, 4, 9, 4)], &[(201, FRAME)]);
-    *gone.watched.liveness.lock().expect("a lock") = Some(Liveness::Exited);
+    *gone.watched.liveness.lock().expect("a lock") = Some(Liveness::Exited(None));
     let town =
         Town::new(CACHED, 2).with(process(10, vec![file_region(100, 4, 9, 4)], &[(101, FRAME)]), 1).with(gone, 1);
     let (found, answer) = town.who(Some((10, 101)));
@@ -410,7 +410,7 @@ fn a_reported_mapping_that_has_left_is_not_counted() {
             Town::new(ANONYMOUS, 2).with(child, 10).with(parent, 1).with(here(11, FRAME), 1).with(here(12, FRAME), 1);
         let ends = |found| {
             if found == 11 {
-                *town.world(9).watched.liveness.lock().expect("a lock") = Some(Liveness::Exited);
+                *town.world(9).watched.liveness.lock().expect("a lock") = Some(Liveness::Exited(None));
             }
         };
         let (found, answer) = town.who_while(Some((9, 101)), usize::MAX, &ends);

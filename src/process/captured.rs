@@ -6,7 +6,7 @@ use crate::source::{Probe, live, when_capturing};
 impl Machine {
     /// Whether it is the machine of a capture, which has the words of frames that were asked for, and of few others.
     pub(crate) fn is_captured(&self) -> bool {
-        self.source().capture_times().is_some()
+        self.source().origin().times().is_some()
     }
 
     /// How the user can give pmdb these rights. In a capture those of the pmdb that wrote it count.

@@ -22,7 +22,11 @@ pub(super) fn of_process(source: &dyn Source, budget: &mut Budget) -> Result<Vec
     Ok(vec![
         by_trying(
             Feature::PageMap,
-            if source.has_page_map() { Ok(()) } else { source.words(WordFile::PageMap, 0, &mut [0]).map(drop) },
+            if source.origin().has_page_map() {
+                Ok(())
+            } else {
+                source.words(WordFile::PageMap, 0, &mut [0]).map(drop)
+            },
             &relation(source, &who),
         ),
         map_files(&regions, &who, |range| source.probe(Probe::Follow(range))),

@@ -104,7 +104,7 @@ impl Modules {
                 return Ok(Box::new(image));
             }
         }
-        Err(Error::not_available(if self.source.capture_times().is_some() {
+        Err(Error::not_available(if self.source.origin().times().is_some() {
             format!("memory of {} is not in this file", region.name)
         } else {
             format!("{} is not resident, and reading it would change that", region.name)
@@ -117,7 +117,7 @@ impl Modules {
         let (source, page, start) = (&*self.source, layout.page, region.range.start());
         let count = region.range.pages(page) as usize;
         let present = || -> Result<Vec<bool>> {
-            if source.capture_times().is_some() {
+            if source.origin().times().is_some() {
                 return Ok(vec![true; count]);
             }
             let mut entries = vec![PageMapEntry::default(); count];

@@ -215,7 +215,7 @@ const MOST_REGIONS: u64 = 1 << 17;
 
 /// The text of `cmdline`; `None` if it may not be read. `arguments` are the addresses from `stat`.
 pub(super) fn read_command_line(source: &dyn Source, arguments: Option<AddressRange>) -> Option<Name> {
-    if source.is_core() {
+    if source.origin().is_core() {
         return source.whole(File::CommandLine).ok().map(|bytes| joined_by_blanks(&bytes));
     }
     let page = source.page_size();

@@ -135,29 +135,29 @@ impl Process {
     /// When it was captured (begun and ended, in seconds since 1970); `None` if it is no capture.
     #[doc(hidden)]
     pub fn capture_times(&self) -> Option<[u64; 2]> {
-        self.source.capture_times()
+        self.source.origin().times()
     }
 
     /// Whether it is an ELF core file.
     #[cfg(feature = "cli")]
     pub(crate) fn is_core(&self) -> bool {
-        self.source.is_core()
+        self.source.origin().is_core()
     }
 
     /// Whether there is a page map: a core file of the kernel has none.
     pub(crate) fn has_page_map(&self) -> bool {
-        self.source.has_page_map()
+        self.source.origin().has_page_map()
     }
 
     /// The parts of a capture that are passed over.
     #[cfg(feature = "cli")]
     pub(crate) fn passed_over(&self) -> crate::source::PassedOver {
-        self.source.passed_over()
+        self.source.origin().passed_over()
     }
 
     /// The only ranges that a capture has entries of, or a core without entries has memory of; empty if it has all.
     pub(crate) fn captured_parts(&self) -> Vec<AddressRange> {
-        self.source.captured_parts()
+        self.source.origin().parts().to_vec()
     }
 
     /// The parts of `range` that a capture has entries of, or a core without entries has memory of.
@@ -169,7 +169,7 @@ impl Process {
     /// The processes of a captured family that the capture does not have, or has only in part.
     #[cfg(feature = "cli")]
     pub(crate) fn missing_processes(&self) -> Vec<crate::source::MissingProcess> {
-        self.source.missing_processes()
+        self.source.origin().missing_processes().to_vec()
     }
 
     /// Refuses a target without a page map.
@@ -181,7 +181,7 @@ impl Process {
     pub(crate) fn require_entries(&self, range: AddressRange) -> Result<()> {
         let page = self.layout().page;
         let first = page.index(range.start());
-        self.source.require_entries(first, first.saturating_add(range.pages(page)))
+        self.source.origin().require_entries(first, first.saturating_add(range.pages(page)))
     }
 
     /// The `e_machine` of the programs of the machine.
@@ -204,13 +204,13 @@ impl Process {
 
     /// Whether a page changed while its entry and its frame were captured.
     pub(crate) fn is_unsettled(&self, page: u64) -> bool {
-        self.source.is_unsettled(page)
+        self.source.origin().is_unsettled(page)
     }
 
     /// The address space that it has now; `None` if it never gets another one.
     #[doc(hidden)]
     pub fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
-        self.source.memory_lifetime()
+        self.source.origin().memory_lifetime()
     }
 
     /// All its regions in address order (`/proc/PID/maps`), read anew at each call.

@@ -1,9 +1,7 @@
 //! Errors of fetching bytes: what was tried, why it failed, and the remedy.
 
 use crate::budget::OutOfBudget;
-#[cfg(feature = "cli")]
-use crate::kernel::AddressRange;
-use crate::kernel::Name;
+use crate::kernel::{AddressRange, Name};
 use thiserror::Error as ThisError;
 
 /// `Result` with this room's error.
@@ -69,7 +67,6 @@ pub fn words(error: impl std::fmt::Display) -> String {
 }
 
 /// The parts that a capture was limited to; `None` if it has all.
-#[cfg(feature = "cli")]
 pub(crate) fn parts_in_words(parts: &[AddressRange]) -> Option<String> {
     let (first, more) = parts.split_first()?;
     Some(if more.is_empty() { first.to_string() } else { format!("{first} and {} more ranges", more.len()) })
@@ -102,7 +99,6 @@ impl Error {
     }
 
     /// `file`, which is read in place of a process, does not have this.
-    #[cfg(feature = "cli")]
     pub(crate) fn not_in(file: &str, what: &str) -> Self {
         Error::not_available(format!("{what} {} not in {file}", if is_plural(what) { "are" } else { "is" }))
     }
@@ -130,7 +126,6 @@ impl Error {
 }
 
 /// Whether a noun, with what follows it, is a plural.
-#[cfg(feature = "cli")]
 fn is_plural(what: &str) -> bool {
     let ends = [" of ", " for ", " that ", " in ", " from ", " at ", " on ", " ("];
     let end = ends.iter().filter_map(|end| what.find(end)).min();

@@ -22,6 +22,7 @@ pub mod memory;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod new_file;
+mod origin;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod outlet;
@@ -34,7 +35,6 @@ pub mod recorded;
 mod records;
 mod sys;
 
-#[cfg(feature = "cli")]
 pub(crate) use error::parts_in_words;
 pub(crate) use error::when_capturing;
 pub use error::{Error, ProcessEntry, Result, words};
@@ -42,6 +42,7 @@ pub use feature::{Credentials, Feature, Finding, SourceAccess};
 pub(crate) use feature::{available, by_trying, unavailable, undetermined};
 pub use group_file::{Cgroup, CgroupQuery, GroupFile};
 pub use identity::{Identity, Liveness};
+pub use origin::{CaptureOrigin, CoreOrigin, MemoryLifetime, MissingProcess, Origin, PassedOver};
 pub(crate) use partial_image::PartialImage;
 pub use question::{
     Answer, BackingContent, BackingRun, Categories, ConfigPlace, File, FileLocation, Held, InMemory, KernelSetting,
@@ -55,46 +56,8 @@ pub use sys::{Word, as_words};
 
 use crate::budget::Budget;
 use crate::kernel::mounts::{self, Mount};
-use crate::kernel::{AddressRange, Name, PageSize, Region, TableEntry, VirtualAddress};
+use crate::kernel::{AddressRange, PageSize, Region, TableEntry, VirtualAddress};
 use std::sync::Arc;
-
-/// The names of the parts of a capture that are passed over.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct PassedOver {
-    /// Parts that this version of pmdb does not know.
-    pub unknown: Vec<String>,
-    /// Parts with a damaged header. The index still locates them.
-    pub damaged: Vec<String>,
-}
-
-/// A process of a family that its capture does not have, or has only in part.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct MissingProcess {
-    /// Process id.
-    pub pid: u32,
-    /// Its short name; empty if it was never opened.
-    pub name: Name,
-    /// What it did, as a verb: `ended`.
-    pub why: String,
-    /// Whether its pages are in the capture, and only later answers are not.
-    pub is_in_part: bool,
-}
-
-#[cfg(feature = "cli")]
-impl MissingProcess {
-    /// A process that is not in the capture at all.
-    pub(crate) fn new(pid: u32, name: Name, why: impl Into<String>) -> Self {
-        MissingProcess { pid, name, why: why.into(), is_in_part: false }
-    }
-}
-
-/// How long the address space that a process had at some time exists.
-pub trait MemoryLifetime: Send + Sync {
-    /// Whether it is still there: the process has neither exited nor executed another program since.
-    fn is_alive(&self) -> bool;
-}
 
 /// Adds the piece of a text from `offset` on that there is room for, at least a byte of it. Returns its length.
 #[cfg(feature = "cli")]
@@ -112,40 +75,8 @@ macro_rules! passed_on {
             self.source.liveness()
         }
 
-        fn capture_times(&self) -> Option<[u64; 2]> {
-            self.source.capture_times()
-        }
-
-        fn passed_over(&self) -> $crate::source::PassedOver {
-            self.source.passed_over()
-        }
-
-        fn captured_parts(&self) -> Vec<$crate::kernel::AddressRange> {
-            self.source.captured_parts()
-        }
-
-        fn missing_processes(&self) -> Vec<$crate::source::MissingProcess> {
-            self.source.missing_processes()
-        }
-
-        fn has_page_map(&self) -> bool {
-            self.source.has_page_map()
-        }
-
-        fn is_core(&self) -> bool {
-            self.source.is_core()
-        }
-
-        fn require_entries(&self, first: u64, end: u64) -> $crate::source::Result<()> {
-            self.source.require_entries(first, end)
-        }
-
-        fn is_unsettled(&self, page: u64) -> bool {
-            self.source.is_unsettled(page)
-        }
-
-        fn memory_lifetime(&self) -> Option<std::sync::Arc<dyn $crate::source::MemoryLifetime>> {
-            self.source.memory_lifetime()
+        fn origin(&self) -> $crate::source::Origin {
+            self.source.origin()
         }
 
         fn require_table_entries(&self) -> $crate::source::Result<()> {
@@ -175,50 +106,9 @@ pub trait Source: Send + Sync {
         Ok(Liveness::Alive)
     }
 
-    /// When it was begun and ended, in seconds since 1970, if this is a capture.
-    fn capture_times(&self) -> Option<[u64; 2]> {
-        None
-    }
-
-    /// Whether it is an ELF core file.
-    fn is_core(&self) -> bool {
-        false
-    }
-
-    /// The parts of a capture that are passed over.
-    fn passed_over(&self) -> PassedOver {
-        PassedOver::default()
-    }
-
-    /// The only ranges that a capture has entries of, or a core without entries has memory of; empty if it has all.
-    fn captured_parts(&self) -> Vec<AddressRange> {
-        Vec::new()
-    }
-
-    /// The processes of a captured family that the capture does not have, or has only in part.
-    fn missing_processes(&self) -> Vec<MissingProcess> {
-        Vec::new()
-    }
-
-    /// Whether there is a page map. Without one memory can be read as it is: nothing runs, and no page is faulted in.
-    fn has_page_map(&self) -> bool {
-        true
-    }
-
-    /// Refuses pages of which it has no entries: a capture may have been limited to some ranges.
-    fn require_entries(&self, _first: u64, _end: u64) -> Result<()> {
-        Ok(())
-    }
-
-    /// Whether this page had another frame when the words of frames were read: what is known of the two does not belong
-    /// together.
-    fn is_unsettled(&self, _page: u64) -> bool {
-        false
-    }
-
-    /// The address space that the process has now; `None` if it never gets another one.
-    fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
-        None
+    /// What it reads: something that runs, a core file, or a capture.
+    fn origin(&self) -> Origin {
+        Origin::Live(None)
     }
 
     /// The contents of a file, or where a link leads. Each part of a long file is a step.

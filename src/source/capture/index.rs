@@ -356,17 +356,10 @@ impl ProcessAnswers {
         Name::new(self.name.clone())
     }
 
-    /// The only ranges whose entries it has; empty if it has all.
-    pub(super) fn captured_parts(&self) -> Vec<AddressRange> {
-        let range =
-            |&(start, end): &(u64, u64)| AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end));
-        self.parts.iter().filter_map(range).collect()
-    }
-
-    /// The first of these pages whose entry was left out.
-    pub(super) fn first_left_out(&self, first: u64, end: u64) -> Option<u64> {
-        let after = self.left_out.partition_point(|(_, last)| *last <= first);
-        self.left_out.get(after).map(|(start, _)| first.max(*start)).filter(|page| *page < end)
+    /// Takes the only ranges whose entries it has; empty if it has all.
+    pub(super) fn take_parts(&mut self) -> Vec<AddressRange> {
+        let range = |(start, end)| AddressRange::new(VirtualAddress::new(start), VirtualAddress::new(end));
+        std::mem::take(&mut self.parts).into_iter().filter_map(range).collect()
     }
 
     /// Whether the process could not answer a question, because it was gone.

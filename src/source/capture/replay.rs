@@ -6,13 +6,12 @@ use super::index::{CaptureIndex, FileParts, OneMissing, ProcessAnswers, group, i
 use super::recorder::{PIECE, group_file_key, groups_key, place, probe_key, text_key};
 use super::words::BlockReader;
 use crate::budget::{Budget, OutOfBudget};
-use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
+use crate::kernel::{AddressRange, PageSize, Region, TableEntry, VirtualAddress};
 use crate::source::live::{installed_debug_file, until_interrupted};
 use crate::source::{
-    Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
-    Listed, Liveness, Mapping, Meanwhile, MemoryLifetime, MissingProcess, OwnerDetail, PageRegion, PassedOver, Probe,
-    Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile,
-    parts_in_words,
+    Answer, BackingRun, CaptureOrigin, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held,
+    Identity, List, Listed, Liveness, Mapping, Meanwhile, MissingProcess, Origin, OwnerDetail, PageRegion, PassedOver,
+    Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile,
 };
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -23,26 +22,28 @@ use std::sync::{Arc, OnceLock};
 /// It cannot be read, it is none, or it is damaged.
 pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
     let (contents, index) = ArchiveReader::open(file)?;
-    let index = read_index(&index)?;
+    let mut index = read_index(&index)?;
     let words = [&index.flags, &index.counts, &index.cgroups];
-    let page = page_bytes(&index).ok_or_else(|| damaged("the size of a page"))?;
+    let page = page_size(&index).ok_or_else(|| damaged("the size of a page"))?;
     let [begun, ended] = index.times;
     if begun > ended || ended > LAST_TIME {
         return Err(damaged("its time"));
     }
     let are_sound = words.into_iter().all(|words| words.is_in_order());
-    if !are_sound || !index.processes.iter().all(|one| one.is_sound(page)) {
+    if !are_sound || !index.processes.iter().all(|one| one.is_sound(page.bytes())) {
         return Err(damaged("its index"));
     }
     let little = match index.processes.first().and_then(|one| one.probes.get(&probe_key(Probe::LittleEndian))) {
         Some(Ok(words)) => words.first() == Some(&1),
         _ => return Err(damaged("the byte order")),
     };
+    let origins = take_origins(&mut index, page, contents.passed_over());
+    let origin = origins.first().map(Arc::clone).ok_or_else(|| damaged("its index"))?;
     let contents = Arc::new(contents);
     let blocks = BlockReader::new(Arc::clone(&contents), little != cfg!(target_endian = "little"));
     let populated = index.processes.iter().map(|_| OnceLock::new()).collect();
-    let capture = Arc::new(ReplayedCapture { contents, index, blocks, populated });
-    Ok(Arc::new(Replay { capture, process: 0 }))
+    let capture = Arc::new(ReplayedCapture { contents, index, origins, blocks, populated });
+    Ok(Arc::new(Replay { capture, process: 0, origin }))
 }
 
 /// The last second of the year 9999: later ones are no dates.
@@ -64,17 +65,36 @@ fn read_index(json: &[u8]) -> Result<CaptureIndex> {
     }
 }
 
+/// What is known of each process. The runs of pages are taken out of the index: there may be many.
+fn take_origins(index: &mut CaptureIndex, page: PageSize, passed_over: PassedOver) -> Vec<Arc<CaptureOrigin>> {
+    let (times, passed_over) = (index.times, Arc::new(passed_over));
+    let missing: Arc<[MissingProcess]> = index.missing.iter().map(OneMissing::process).collect();
+    let origin = |one: &mut ProcessAnswers| CaptureOrigin {
+        times,
+        page,
+        parts: one.take_parts(),
+        left_out: std::mem::take(&mut one.left_out),
+        changed: std::mem::take(&mut one.changed),
+        passed_over: Arc::clone(&passed_over),
+        missing: Arc::clone(&missing),
+    };
+    index.processes.iter_mut().map(|one| Arc::new(origin(one))).collect()
+}
+
 /// The sizes of base pages that Linux has on any architecture.
 const PAGES: [u64; 7] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
 
-fn page_bytes(index: &CaptureIndex) -> Option<u64> {
+fn page_size(index: &CaptureIndex) -> Option<PageSize> {
     let kept = index.processes.first()?.probes.get(&probe_key(Probe::PageBytes))?;
-    kept.as_ref().ok()?.first().copied().filter(|bytes| PAGES.contains(bytes))
+    let bytes = kept.as_ref().ok()?.first().filter(|bytes| PAGES.contains(bytes))?;
+    PageSize::from_bytes(*bytes)
 }
 
 struct ReplayedCapture {
     contents: Arc<ArchiveReader>,
     index: CaptureIndex,
+    /// What is known of each process.
+    origins: Vec<Arc<CaptureOrigin>>,
     blocks: BlockReader,
     /// What is populated in each process, read when it is first needed.
     populated: Vec<OnceLock<Result<Vec<PageRegion>>>>,
@@ -84,6 +104,7 @@ struct ReplayedCapture {
 struct Replay {
     capture: Arc<ReplayedCapture>,
     process: usize,
+    origin: Arc<CaptureOrigin>,
 }
 
 fn lacks<T>(what: &str) -> Result<T> {
@@ -135,11 +156,6 @@ impl Replay {
         self.capture.index.processes.first().unwrap_or_else(|| self.answers())
     }
 
-    /// Bytes of a page: checked when the file was opened.
-    fn page(&self) -> u64 {
-        page_bytes(&self.capture.index).unwrap_or(PAGES[0])
-    }
-
     fn populated_regions(&self) -> Result<&[PageRegion]> {
         let read = || {
             let bytes = self.capture.contents.text(&self.answers().populated)?;
@@ -167,51 +183,8 @@ impl Source for Replay {
         Ok(Liveness::Alive)
     }
 
-    fn capture_times(&self) -> Option<[u64; 2]> {
-        Some(self.capture.index.times)
-    }
-
-    fn is_core(&self) -> bool {
-        false
-    }
-
-    fn passed_over(&self) -> PassedOver {
-        self.capture.contents.passed_over()
-    }
-
-    fn missing_processes(&self) -> Vec<MissingProcess> {
-        self.capture.index.missing.iter().map(OneMissing::process).collect()
-    }
-
-    fn has_page_map(&self) -> bool {
-        true
-    }
-
-    fn captured_parts(&self) -> Vec<AddressRange> {
-        self.answers().captured_parts()
-    }
-
-    fn require_entries(&self, first: u64, end: u64) -> Result<()> {
-        match self.answers().first_left_out(first, end) {
-            Some(page) => {
-                let what = format!("the page map from {} on", VirtualAddress::new(page.saturating_mul(self.page())));
-                Err(match parts_in_words(&self.captured_parts()) {
-                    Some(parts) => Error::not_in(&format!("this capture, which has {parts} only"), &what),
-                    None => Error::not_in("this capture", &what),
-                })
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn is_unsettled(&self, page: u64) -> bool {
-        let changed = &self.answers().changed;
-        let below = changed.get(..changed.partition_point(|(first, _)| *first <= page)).and_then(<[_]>::last);
-        below.is_some_and(|(first, count)| page - first < *count)
-    }
-
-    fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
-        None
+    fn origin(&self) -> Origin {
+        Origin::Capture(Arc::clone(&self.origin))
     }
 
     fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
@@ -245,7 +218,7 @@ impl Source for Replay {
             WordFile::FrameCgroups => &index.cgroups,
         };
         if file == WordFile::PageMap {
-            self.require_entries(first, first.saturating_add(into.len() as u64))?;
+            self.origin.require_entries(first, first.saturating_add(into.len() as u64))?;
         }
         into.fill(0);
         let blocks = &self.capture.blocks;
@@ -345,10 +318,10 @@ impl Source for Replay {
             };
         }
         // A scan ends before the first page that was left out, and does not begin there.
-        let page = self.page();
+        let page = self.origin.page.bytes();
         let first = question.start / page;
-        self.require_entries(first, first.saturating_add(1))?;
-        let left_out = self.answers().first_left_out(first, question.end.div_ceil(page));
+        self.origin.require_entries(first, first.saturating_add(1))?;
+        let left_out = self.origin.first_left_out(first, question.end.div_ceil(page));
         let end = left_out.map_or(question.end, |page_index| page_index.saturating_mul(page).min(question.end));
         scan(self.populated_regions()?, Scan { end, ..question }, into)
     }
@@ -400,8 +373,11 @@ impl Source for Replay {
     }
 
     fn open(&self, pid: u32, _: &Held) -> Result<Arc<dyn Source>> {
-        match self.capture.index.processes.iter().position(|one| one.pid == pid) {
-            Some(process) => Ok(Arc::new(Replay { capture: Arc::clone(&self.capture), process })),
+        let processes = self.capture.index.processes.iter().zip(&self.capture.origins).enumerate();
+        match processes.into_iter().find(|(_, (one, _))| one.pid == pid) {
+            Some((process, (_, origin))) => {
+                Ok(Arc::new(Replay { capture: Arc::clone(&self.capture), process, origin: Arc::clone(origin) }))
+            }
             None => match self.capture.index.missing.iter().find(|one| one.pid == pid) {
                 Some(OneMissing { why, .. }) => {
                     Err(Error::not_in(&format!("this capture, because it {why}"), &format!("process {pid}")))

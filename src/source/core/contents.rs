@@ -34,7 +34,6 @@ struct CoreSegment {
 /// What a core file has.
 pub(super) struct Core {
     file: Box<dyn ReadAt>,
-    pub time: u64,
     pub machine: u16,
     pub form: ElfForm,
     pub page: u64,
@@ -70,13 +69,6 @@ pub(super) fn lacks<T>(what: &str) -> Result<T> {
     Err(Error::not_in("this core", what))
 }
 
-/// Only pmdb writes a page map into a core file.
-pub(super) fn lacks_pages<T>() -> Result<T> {
-    lacks("states and frames of pages").map_err(|error: Error| {
-        Error::not_available(format!("{error} (the kernel and gdb write no page map into core files)"))
-    })
-}
-
 fn part(file: &dyn ReadAt, offset: u64, size: u64, what: &str) -> Result<Vec<u8>> {
     let is_within = offset.checked_add(size).is_some_and(|end| end <= file.len());
     let mut bytes = if is_within { memory::zeroed(size).map_err(|_| bad(what))? } else { return Err(bad(what)) };
@@ -87,7 +79,7 @@ fn part(file: &dyn ReadAt, offset: u64, size: u64, what: &str) -> Result<Vec<u8>
 }
 
 impl Core {
-    pub fn read(file: Box<dyn ReadAt>, time: u64, budget: &mut Budget) -> Result<Self> {
+    pub fn read(file: Box<dyn ReadAt>, budget: &mut Budget) -> Result<Self> {
         let what = "its header";
         let head = part(&*file, 0, 52, what)?;
         let form = ElfForm { is_64: head.get(4) == Some(&2), is_little: head.get(5) == Some(&1) };
@@ -133,7 +125,6 @@ impl Core {
         }
         let mut core = Core {
             file,
-            time,
             machine,
             form,
             page: 4096,

@@ -8,11 +8,15 @@ mod image;
 mod machine;
 
 use super::live::{installed_debug_file, until_interrupted};
-use super::{Error, File, FileLocation, Identity, List, Listed, Probe, ReadAt, Result, Source, WordFile, add_piece};
+use super::origin::no_page_map;
+use super::{
+    CoreOrigin, Error, File, FileLocation, Identity, List, Listed, Origin, Probe, ReadAt, Result, Source, WordFile,
+    add_piece,
+};
 use crate::budget::Budget;
 use crate::kernel::core_file::{CoreThread, ElfForm};
-use crate::kernel::{AddressRange, Name, VirtualAddress};
-use contents::{CORE, Core, lacks, lacks_pages};
+use crate::kernel::{Name, VirtualAddress};
+use contents::{CORE, Core, lacks};
 use image::CoreImage;
 use std::sync::Arc;
 
@@ -30,37 +34,29 @@ pub fn is_core(file: &dyn ReadAt) -> bool {
 /// # Errors
 /// It is none, or it is damaged; or Ctrl-C.
 pub fn open(file: Box<dyn ReadAt>, time: u64) -> Result<Arc<dyn Source>> {
-    Ok(Arc::new(CoreSource(Arc::new(Core::read(file, time, &mut until_interrupted())?))))
+    let core = Core::read(file, &mut until_interrupted())?;
+    let stored = core.pages.is_none().then(|| core.stored());
+    Ok(Arc::new(CoreSource { core: Arc::new(core), origin: Arc::new(CoreOrigin { time, stored }) }))
 }
 
 /// A core file as a source.
-struct CoreSource(Arc<Core>);
+struct CoreSource {
+    core: Arc<Core>,
+    origin: Arc<CoreOrigin>,
+}
 
 impl Source for CoreSource {
     fn identity(&self) -> Identity {
-        let process = &self.0.process;
+        let process = &self.core.process;
         Identity { pid: process.id, start_time: 0, name: Name::new(process.name.clone()) }
     }
 
-    fn capture_times(&self) -> Option<[u64; 2]> {
-        Some([self.0.time; 2])
-    }
-
-    /// A core without a page map has the memory that it has: pages that were never written are in no segment.
-    fn captured_parts(&self) -> Vec<AddressRange> {
-        if self.has_page_map() { Vec::new() } else { self.0.stored() }
-    }
-
-    fn has_page_map(&self) -> bool {
-        self.0.pages.is_some()
-    }
-
-    fn require_entries(&self, _: u64, _: u64) -> Result<()> {
-        self.0.pages.as_ref().map_or_else(lacks_pages, |_| Ok(()))
+    fn origin(&self) -> Origin {
+        Origin::Core(Arc::clone(&self.origin))
     }
 
     fn read(&self, file: File, _: &mut Budget) -> Result<Vec<u8>> {
-        let core = &self.0;
+        let core = &self.core;
         match file {
             File::Auxiliary => core.vector.clone().map_or_else(|| lacks(file.what()), Ok),
             File::Stat => Ok(core.stat(core.process.id, core.process.parent)),
@@ -74,23 +70,23 @@ impl Source for CoreSource {
     }
 
     fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
-        Ok(add_piece(&self.0.maps, offset, into))
+        Ok(add_piece(&self.core.maps, offset, into))
     }
 
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
-        match (&self.0.pages, file) {
+        match (&self.core.pages, file) {
             (Some(pages), WordFile::PageMap) => {
                 into.fill(0);
-                pages.read(self.0.form, first, into);
+                pages.read(self.core.form, first, into);
                 Ok(into.len())
             }
-            (None, WordFile::PageMap) => lacks_pages(),
+            (None, WordFile::PageMap) => no_page_map(),
             _ => lacks(file.name()),
         }
     }
 
     fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        match self.0.memory(address.get(), into)? {
+        match self.core.memory(address.get(), into)? {
             0 if !into.is_empty() => lacks(&format!("memory at {address}")),
             read => Ok(read),
         }
@@ -104,10 +100,10 @@ impl Source for CoreSource {
         match which {
             List::Threads => {
                 let listed = |thread: &CoreThread| {
-                    let stat = self.0.stat(thread.id, thread.parent);
+                    let stat = self.core.stat(thread.id, thread.parent);
                     Listed { pid: thread.id, stat, ..Listed::default() }
                 };
-                Ok(self.0.threads.iter().map(listed).collect())
+                Ok(self.core.threads.iter().map(listed).collect())
             }
             _ => lacks(which.what()),
         }
@@ -115,7 +111,7 @@ impl Source for CoreSource {
 
     fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
         match place {
-            FileLocation::Region(region) => match CoreImage::of(&self.0, region) {
+            FileLocation::Region(region) => match CoreImage::of(&self.core, region) {
                 Some(image) => Ok(Some(Box::new(image))),
                 None => lacks(&region.name.to_string()),
             },
@@ -126,20 +122,16 @@ impl Source for CoreSource {
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
         match probe {
-            Probe::PageBytes => Ok(vec![self.0.page]),
-            Probe::LittleEndian => Ok(vec![self.0.form.is_little.into()]),
-            Probe::Machine => Ok(vec![self.0.machine.into()]),
+            Probe::PageBytes => Ok(vec![self.core.page]),
+            Probe::LittleEndian => Ok(vec![self.core.form.is_little.into()]),
+            Probe::Machine => Ok(vec![self.core.machine.into()]),
             Probe::FrameRight => {
-                Ok(vec![self.0.pages.as_ref().is_some_and(|pages| pages.has_frames(self.0.form)).into()])
+                Ok(vec![self.core.pages.as_ref().is_some_and(|pages| pages.has_frames(self.core.form)).into()])
             }
             Probe::OwnEntry => lacks("whether the kernel tracks soft-dirty pages"),
-            Probe::Pools => machine::pools(self.0.of_machine.as_ref()),
-            Probe::IsNamed(region, path) => self.0.is_named(region, path),
+            Probe::Pools => machine::pools(self.core.of_machine.as_ref()),
+            Probe::IsNamed(region, path) => self.core.is_named(region, path),
             _ => lacks("this probe of the kernel"),
         }
-    }
-
-    fn is_core(&self) -> bool {
-        true
     }
 }

@@ -53,7 +53,7 @@ fn it_is_read_whole_or_given_up_within_a_budget() {
         CoreNote { name: core::PMDB, kind: core::PAGE_MAP, bytes: &pages },
     ];
     let bytes = core(&[2, 3, 4, 200], &notes);
-    let read = |mut budget| match Core::read(Box::new(InMemory::file(bytes.clone())), 0, &mut budget) {
+    let read = |mut budget| match Core::read(Box::new(InMemory::file(bytes.clone())), &mut budget) {
         Ok(core) => Ok((core.maps, core.pages.map(|pages| pages.runs))),
         Err(Error::OutOfBudget(why)) => Err(why),
         Err(other) => panic!("{other}"),
@@ -94,7 +94,7 @@ fn rights_of_what_is_left_out_are_those_that_its_file_asks_for_there() {
     let mapped = mapped.map(|(page, offset)| CoreMapping { offset: offset << 12, ..mapping(page, "/drv") });
     let files = core::mapping_bytes(ElfForm { is_64: true, is_little: true }, 1 << 12, &mapped);
     let bytes = core_with_memory(&[0x10], &program, &[CoreNote { name: core::CORE, kind: core::FILE, bytes: &files }]);
-    let core = Core::read(Box::new(InMemory::file(bytes)), 0, &mut Budget::unlimited()).expect("a core");
+    let core = Core::read(Box::new(InMemory::file(bytes)), &mut Budget::unlimited()).expect("a core");
     let text = String::from_utf8_lossy(&core.maps);
     let rights: Vec<&str> = text.lines().filter_map(|line| line.split(' ').nth(1)).collect();
     assert_eq!(rights, ["r--?", "r--?", "????", "rw-?", "????", "????"], "{text}");
@@ -109,7 +109,7 @@ fn a_core_of_a_large_process_is_read_in_time() {
     let note = CoreNote { name: core::CORE, kind: core::FILE, bytes: &files };
     let segments: Vec<u64> = (0..60_000).map(|page| 2 * page + 1).collect();
     let bytes = core(&segments, &[note]);
-    let core = Core::read(Box::new(InMemory::file(bytes)), 0, &mut Budget::unlimited()).expect("a core");
+    let core = Core::read(Box::new(InMemory::file(bytes)), &mut Budget::unlimited()).expect("a core");
     assert_eq!(core.maps.iter().filter(|&&byte| byte == b'\n').count(), segments.len());
 }
 
@@ -133,7 +133,7 @@ fn a_core_whose_notes_have_no_unit_is_damaged() {
     let form = ElfForm { is_64: true, is_little: true };
     let read = |note: CoreNote<'_>| {
         let bytes = core(&[2], &[note]);
-        let read = Core::read(Box::new(InMemory::file(bytes)), 0, &mut Budget::unlimited());
+        let read = Core::read(Box::new(InMemory::file(bytes)), &mut Budget::unlimited());
         read.map(|core| (core.page, core.mappings.len())).map_err(|error| error.to_string())
     };
     let files = |unit: u64| {
@@ -165,7 +165,7 @@ fn a_core_that_is_cut_short_has_the_memory_that_is_left() {
     let memory = [7; 0x1000];
     let whole = core_with_memory(&[0x10], &memory, &[]);
     let stored = |bytes: &[u8]| {
-        let core = Core::read(Box::new(InMemory::file(bytes.to_vec())), 0, &mut Budget::unlimited()).expect("a core");
+        let core = Core::read(Box::new(InMemory::file(bytes.to_vec())), &mut Budget::unlimited()).expect("a core");
         core.stored().iter().map(|range| range.len()).sum::<u64>()
     };
     assert_eq!(stored(&whole), 0x1000);

@@ -22,9 +22,8 @@ use super::feature::by_trying;
 use super::question::ConfigPlace;
 use super::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, Feature, File, FileLocation, Finding, FrameRecord, GroupFile, Held,
-    Identity, List, Listed, Liveness, Mapping, Meanwhile, MemoryLifetime, MissingProcess, OwnerDetail, PageRegion,
-    PassedOver, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange,
-    WordFile, sys,
+    Identity, List, Listed, Liveness, Mapping, Meanwhile, MemoryLifetime, Origin, OwnerDetail, PageRegion, Probe,
+    Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile, sys,
 };
 use crate::budget::Budget;
 use crate::kernel::mounts::Controller;
@@ -93,40 +92,8 @@ impl Source for Live {
         self.attached()?.liveness()
     }
 
-    fn capture_times(&self) -> Option<[u64; 2]> {
-        None
-    }
-
-    fn is_core(&self) -> bool {
-        false
-    }
-
-    fn passed_over(&self) -> PassedOver {
-        PassedOver::default()
-    }
-
-    fn captured_parts(&self) -> Vec<AddressRange> {
-        Vec::new()
-    }
-
-    fn missing_processes(&self) -> Vec<MissingProcess> {
-        Vec::new()
-    }
-
-    fn has_page_map(&self) -> bool {
-        true
-    }
-
-    fn require_entries(&self, _: u64, _: u64) -> Result<()> {
-        Ok(())
-    }
-
-    fn is_unsettled(&self, _: u64) -> bool {
-        false
-    }
-
-    fn memory_lifetime(&self) -> Option<Arc<dyn MemoryLifetime>> {
-        Some(self.attached().ok()?.memory())
+    fn origin(&self) -> Origin {
+        Origin::Live(self.attached.as_ref().map(|attached| attached.memory() as Arc<dyn MemoryLifetime>))
     }
 
     fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {

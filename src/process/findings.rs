@@ -5,7 +5,7 @@ use crate::budget::Budget;
 use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, Region, VirtualAddress, maps};
 use crate::source::{
-    Feature, File, Finding, Probe, RecordParts, Result, Source, WordFile, available, by_trying, unavailable,
+    Feature, File, Finding, Place, Probe, RecordParts, Result, Source, WordFile, available, by_trying, unavailable,
     undetermined,
 };
 
@@ -32,7 +32,7 @@ pub(super) fn of_process(source: &dyn Source, budget: &mut Budget) -> Result<Vec
         map_files(&regions, &who, |range| source.probe(Probe::Follow(range))),
         by_trying(
             Feature::Memory,
-            source.memory(VirtualAddress::default(), &mut []),
+            source.bytes(Place::Memory, VirtualAddress::default(), &mut []),
             &format!("the memory of {who} can be opened"),
         ),
     ])

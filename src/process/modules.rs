@@ -4,8 +4,8 @@ use crate::kernel::mapped_file::MappedFile;
 use crate::kernel::status::{self, Status};
 use crate::kernel::{AddressRange, Name, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::source::{
-    BackingRun, Error, File, FileLocation, Held, InMemory, PartialImage, Probe, ReadAt, Result, Source, WordFile,
-    as_words,
+    BackingRun, Error, File, FileLocation, Held, InMemory, PartialImage, Place, Probe, ReadAt, Result, Source,
+    WordFile, as_words,
 };
 use std::ffi::c_char;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl Modules {
     /// right before the read it checks which pages are cached. Returns the number of bytes before the first page that
     /// is not cached, or before the end of the object.
     pub fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        self.source.read_cached(region, address, into)
+        self.source.bytes(Place::PageCache(region), address, into)
     }
 
     /// Bytes of the vdso or another mapping that only memory holds, as far as they can be read without a page fault.
@@ -131,7 +131,7 @@ impl Modules {
                 continue;
             };
             let mut bytes = vec![0; page.bytes() as usize];
-            *place = match source.memory(at, &mut bytes) {
+            *place = match source.bytes(Place::Memory, at, &mut bytes) {
                 Ok(read) => (read == bytes.len()).then_some(bytes),
                 Err(Error::NotAvailable { .. }) => None,
                 Err(error) => return Err(error),

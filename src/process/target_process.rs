@@ -8,7 +8,7 @@ use crate::budget::Budget;
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, TableEntry, VirtualAddress};
 use crate::source::{
-    Answer, Categories, Error, File, Finding, Identity, Liveness, MemoryLifetime, Probe, Query, Result, Source,
+    Answer, Categories, Error, File, Finding, Identity, Liveness, MemoryLifetime, Place, Probe, Query, Result, Source,
     WordFile, as_words,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -373,7 +373,7 @@ impl Process {
     /// Reads memory at `address` through `/proc/PID/mem`, and returns how much was read. This faults pages in: call it
     /// only for pages that were found resident just before.
     pub fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        self.source.memory(address, into)
+        self.source.bytes(Place::Memory, address, into)
     }
 
     /// Whether frame numbers are hidden from this opener.

@@ -30,6 +30,7 @@ pub mod outlet;
 #[doc(hidden)]
 pub mod own_file;
 mod partial_image;
+mod place;
 mod question;
 pub mod recorded;
 mod records;
@@ -44,6 +45,7 @@ pub use group_file::{Cgroup, CgroupQuery, GroupFile};
 pub use identity::{Identity, Liveness};
 pub use origin::{CaptureOrigin, CoreOrigin, MemoryLifetime, MissingProcess, Origin, PassedOver};
 pub(crate) use partial_image::PartialImage;
+pub use place::Place;
 pub use question::{
     Answer, BackingContent, BackingRun, Categories, ConfigPlace, File, FileLocation, Held, InMemory, KernelSetting,
     List, Listed, Mapping, PageRegion, Probe, Query, ReadAt, Scan, WordFile, covered_pages,
@@ -68,193 +70,172 @@ fn add_piece(text: &[u8], offset: u64, into: &mut Vec<u8>) -> usize {
     length
 }
 
-/// The answers that every wrapper of a source, kept in its field `source`, passes on as they are.
-macro_rules! passed_on {
-    () => {
-        fn liveness(&self) -> $crate::source::Result<$crate::source::Liveness> {
-            self.source.liveness()
-        }
-
-        fn origin(&self) -> $crate::source::Origin {
-            self.source.origin()
-        }
-
-        fn require_table_entries(&self) -> $crate::source::Result<()> {
-            self.source.require_table_entries()
-        }
-
-        fn require_slots(&self) -> $crate::source::Result<()> {
-            self.source.require_slots()
-        }
-    };
-}
-use passed_on;
-
 /// Gives the bytes of one process, of the machine that it runs on, and of the files behind its regions; or of a machine
 /// alone.
 ///
 /// Each answer is what the kernel gave. If a source lacks something, that is an error ([`Error::NotAvailable`]), and
 /// not an empty answer.
 pub trait Source: Send + Sync {
+    /// The source that this one is around, if it is around one. That answers whatever is not answered here: a wrapper
+    /// has a method only where it changes, records or refuses an answer.
+    fn inner(&self) -> Option<&dyn Source> {
+        None
+    }
+
     /// The identity of its process. The name changes when the process runs another program. A source of a machine alone
     /// has the number 0.
-    fn identity(&self) -> Identity;
+    fn identity(&self) -> Identity {
+        self.inner().map_or_else(Identity::default, |inner| inner.identity())
+    }
 
     /// Whether the process is still there and still the same. After [`Liveness::Executed`] its files have been
     /// reopened.
     fn liveness(&self) -> Result<Liveness> {
-        Ok(Liveness::Alive)
+        self.inner().map_or(Ok(Liveness::Alive), |inner| inner.liveness())
     }
 
     /// What it reads: something that runs, a core file, or a capture.
     fn origin(&self) -> Origin {
-        Origin::Live(None)
+        self.inner().map_or(Origin::Live(None), |inner| inner.origin())
     }
 
     /// The contents of a file, or where a link leads. Each part of a long file is a step.
-    fn read(&self, file: File, _budget: &mut Budget) -> Result<Vec<u8>> {
-        lacks(file.what())
+    fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
+        inner_or_lacks(self.inner(), file.what())?.read(file, budget)
     }
 
     /// Appends bytes of `/proc/PID/maps` from `offset` on, as many as one read gives and as `into` has room for. 0: the
     /// file ends there.
-    fn maps(&self, _offset: u64, _into: &mut Vec<u8>) -> Result<usize> {
-        lacks("the regions of a process")
+    fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
+        inner_or_lacks(self.inner(), "the regions of a process")?.maps(offset, into)
     }
 
     /// Reads words from word `first` on. Fewer than asked for: the file ends there. A process that is gone is an error,
     /// not an end.
-    fn words(&self, file: WordFile, _first: u64, _into: &mut [u64]) -> Result<usize> {
-        lacks(file.name())
+    fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
+        inner_or_lacks(self.inner(), file.name())?.words(file, first, into)
     }
 
     /// Whether these parts of the kernel's own records of frames can be read here, and are proved to be right.
-    fn require_records(&self, _parts: RecordParts) -> Result<()> {
-        lacks("the kernel's own records of frames")
+    fn require_records(&self, parts: RecordParts) -> Result<()> {
+        inner_or_lacks(self.inner(), "the kernel's own records of frames")?.require_records(parts)
     }
 
     /// The kernel's own records of the frames from `first` on, with those of `parts` that are proved. Records of frames
     /// that are no memory are empty.
-    fn records(&self, _first: u64, _parts: RecordParts, _into: &mut [FrameRecord]) -> Result<()> {
-        lacks("the kernel's own records of frames")
+    fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
+        inner_or_lacks(self.inner(), "the kernel's own records of frames")?.records(first, parts, into)
     }
 
     /// The processes that may map a frame, by the kernel's own records. Nothing is locked: they are no proof. Each
     /// mapping looked at is a step.
-    fn mappers(&self, _frame: u64, _meanwhile: Meanwhile<'_>, _budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
-        lacks("the kernel's own records of frames")
+    fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+        inner_or_lacks(self.inner(), "the kernel's own records of frames")?.mappers(frame, meanwhile, budget)
     }
 
     /// What the kernel's own records lead to from a frame: the file, the free block, the slab cache, or a page pool;
     /// `None` if they lead to none of these.
-    fn owner_detail(&self, _frame: u64) -> Result<Option<OwnerDetail>> {
-        lacks("the kernel's own records of frames")
+    fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
+        inner_or_lacks(self.inner(), "the kernel's own records of frames")?.owner_detail(frame)
     }
 
     /// Whether the page tables of the process can be read here, and are proved to be its own.
     fn require_table_entries(&self) -> Result<()> {
-        lacks("the page tables of a process")
+        inner_or_lacks(self.inner(), "the page tables of a process")?.require_table_entries()
     }
 
     /// The entries of page tables that map the pages of the process from page index `first` on; `None` where nothing is
     /// mapped. Nothing is locked: an entry counts only if the page map has the same frame.
-    fn table_entries(&self, _first: u64, _into: &mut [Option<TableEntry>]) -> Result<()> {
-        lacks("the page tables of a process")
+    fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
+        inner_or_lacks(self.inner(), "the page tables of a process")?.table_entries(first, into)
     }
 
     /// Whether the slots of shared memory in swap can be read here, and the way to them is proved.
     fn require_slots(&self) -> Result<()> {
-        lacks("the slots of shared memory in swap")
+        inner_or_lacks(self.inner(), "the slots of shared memory in swap")?.require_slots()
     }
 
     /// The pages of `range`, a part of `region`, that the shared memory of the region has in swap, in address order.
     /// The page map has nothing for them, so they are only those among the pages that it shows as empty. Each part of
     /// the page cache is a step.
-    fn slots(&self, _region: &Region, _range: AddressRange, _budget: &mut Budget) -> Result<Vec<SwappedRange>> {
-        lacks("the slots of shared memory in swap")
+    fn slots(&self, region: &Region, range: AddressRange, budget: &mut Budget) -> Result<Vec<SwappedRange>> {
+        inner_or_lacks(self.inner(), "the slots of shared memory in swap")?.slots(region, range, budget)
     }
 
-    /// Reads memory of the process, and returns how much was read. The live source faults pages in: call it only for
-    /// pages that were found resident just before.
-    fn memory(&self, _address: VirtualAddress, _into: &mut [u8]) -> Result<usize> {
-        lacks("memory")
+    /// Reads bytes from the place of `address`, and returns how many there are before the first that cannot be read.
+    fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        inner_or_lacks(self.inner(), &place.what())?.bytes(place, address, into)
     }
 
     /// Clears the soft-dirty bits of the process (`/proc/PID/clear_refs`). This changes how it runs, and is the one
     /// operation that writes.
     fn clear_soft_dirty(&self) -> Result<()> {
-        lacks("soft-dirty bits that can be cleared")
+        inner_or_lacks(self.inner(), "soft-dirty bits that can be cleared")?.clear_soft_dirty()
     }
 
     /// PAGEMAP_SCAN (Linux 6.7). Returns the number of stretches in `into`, and the address where the scan stopped: its
     /// start where no scan reaches.
-    fn scan(&self, _question: Scan, _into: &mut [PageRegion]) -> Result<(usize, u64)> {
-        lacks("a scan of the page map")
+    fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
+        inner_or_lacks(self.inner(), "a scan of the page map")?.scan(question, into)
     }
 
     /// PROCMAP_QUERY (Linux 6.11) for one mapping.
-    fn query(&self, _question: Query) -> Result<Answer> {
-        Ok(Answer::Unavailable)
+    fn query(&self, question: Query) -> Result<Answer> {
+        self.inner().map_or(Ok(Answer::Unavailable), |inner| inner.query(question))
     }
 
     /// The mappings of files in address order, without a walk over the text of all; `None` if that list cannot be had,
     /// or has changed meanwhile. Each is a step.
-    fn file_mappings(&self, _budget: &mut Budget) -> Result<Option<Vec<Mapping>>> {
-        Ok(None)
+    fn file_mappings(&self, budget: &mut Budget) -> Result<Option<Vec<Mapping>>> {
+        self.inner().map_or(Ok(None), |inner| inner.file_mappings(budget))
     }
 
     /// The processes of the machine, in no order.
-    fn list(&self, _which: List) -> Result<Vec<Listed>> {
-        lacks("a list of processes")
+    fn list(&self, which: List) -> Result<Vec<Listed>> {
+        inner_or_lacks(self.inner(), "a list of processes")?.list(which)
     }
 
     /// Directories of the hierarchy of memory cgroups. One that is gone or closed to this user is left out.
-    fn cgroups(&self, _which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
-        lacks("the hierarchy of cgroups")
+    fn cgroups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
+        inner_or_lacks(self.inner(), "the hierarchy of cgroups")?.cgroups(which)
     }
 
     /// A file of the memory cgroup with this path below the mount.
-    fn cgroup_file(&self, _path: &[u8], _file: GroupFile) -> Result<Vec<u8>> {
-        lacks("the files of cgroups")
+    fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
+        inner_or_lacks(self.inner(), "the files of cgroups")?.cgroup_file(path, file)
     }
 
     /// A source of another process of the same machine. Refused if its page map may not be opened.
-    fn open(&self, pid: u32, _held: &Held) -> Result<Arc<dyn Source>> {
-        lacks(&format!("process {pid}"))
+    fn open(&self, pid: u32, held: &Held) -> Result<Arc<dyn Source>> {
+        inner_or_lacks(self.inner(), &format!("process {pid}"))?.open(pid, held)
     }
 
     /// Opens a file that the process uses; `None` if nothing is there.
-    fn file(&self, _place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
-        Ok(None)
+    fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+        self.inner().map_or(Ok(None), |inner| inner.file(place))
     }
 
     /// Keeps the file behind `region` open while the result lives: what is asked about it meanwhile does not open it
     /// again.
-    fn hold(&self, _region: &Region) -> Held {
-        Held::default()
+    fn hold(&self, region: &Region) -> Held {
+        self.inner().map_or_else(Held::default, |inner| inner.hold(region))
     }
 
     /// The backing content of the pages of `range`, which lies in `region`: runs in address order, without gaps. The
     /// object is not read, and nothing is brought into memory. The number of system calls follows the number of runs,
     /// not of pages.
-    fn backing_content(&self, region: &Region, _range: AddressRange) -> Result<Vec<BackingRun>> {
-        lacks(&format!("the page cache of {}", region.range))
-    }
-
-    /// Reads the page cache of the object behind `region` at `address`, without filling it. Returns the number of bytes
-    /// before the first page that is not cached.
-    fn read_cached(&self, region: &Region, _address: VirtualAddress, _into: &mut [u8]) -> Result<usize> {
-        lacks(&format!("the page cache of {}", region.range))
+    fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
+        inner_or_lacks(self.inner(), &format!("the page cache of {}", region.range))?.backing_content(region, range)
     }
 
     /// Tries something, and returns the resulting words.
-    fn probe(&self, _probe: Probe<'_>) -> Result<Vec<u64>> {
-        lacks("this probe of the kernel")
+    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
+        inner_or_lacks(self.inner(), "this probe of the kernel")?.probe(probe)
     }
 
     /// What this source may read, found out by trying; `None` where rights do not matter.
     fn access(&self) -> Option<SourceAccess> {
-        None
+        self.inner()?.access()
     }
 }
 
@@ -285,6 +266,6 @@ impl dyn Source + '_ {
     }
 }
 
-fn lacks<T>(what: &str) -> Result<T> {
-    Err(Error::not_available(format!("this target does not hold {what}")))
+fn inner_or_lacks<'s>(inner: Option<&'s dyn Source>, what: &str) -> Result<&'s dyn Source> {
+    inner.ok_or_else(|| Error::not_available(format!("this target does not hold {what}")))
 }

@@ -6,7 +6,8 @@ use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, SwapEnt
 use crate::process::{ProcessHandle, Target};
 use crate::source::{
     Answer, ConfigPlace, File, FileLocation, FrameRecord, GroupFile, Held, InMemory, KernelSetting, List, Listed,
-    Mapping, Meanwhile, OwnerDetail, PageRegion, Probe, Query, RecordParts, RecordedMapper, Scan, Source, WordFile,
+    Mapping, Meanwhile, OwnerDetail, PageRegion, Place, Probe, Query, RecordParts, RecordedMapper, Scan, Source,
+    WordFile,
 };
 use crate::source::{BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result, SwappedRange};
 use std::sync::Arc;
@@ -161,6 +162,39 @@ fn stat(pid: u32, parent: u32, start_time: u64) -> Vec<u8> {
     let zeros = "0 ".repeat(17);
     let rest = "0 ".repeat(30);
     format!("{pid} (fake) S {parent} {zeros}{start_time} {rest}\n").into_bytes()
+}
+
+impl World {
+    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let Some(pages) = &self.memory else {
+            return none();
+        };
+        self.watched.memory_reads.fetch_add(1, Ordering::Relaxed);
+        let mut read = 0;
+        for byte in into {
+            let at = address.get() + read as u64;
+            let page = pages.get(&(at / PAGE));
+            match page.and_then(|page| page.get((at % PAGE) as usize)) {
+                Some(value) => *byte = *value,
+                None => break,
+            }
+            read += 1;
+        }
+        Ok(read)
+    }
+
+    fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let world = self;
+        let bytes = world.files.get(&region.name).cloned().unwrap_or_default();
+        let offset = region.file_offset(address).unwrap_or(u64::MAX);
+        let first = address.get() / PAGE;
+        let pages = (first..).take_while(|page| world.cached.contains(page));
+        let end = (first + pages.count() as u64) * PAGE;
+        let most = (end.saturating_sub(address.get()) as usize).min(into.len());
+        let into = into.get_mut(..most).unwrap_or_default();
+        let read = InMemory::file(bytes).read_at(offset, into);
+        read.map_err(|_| refused("the page cache"))
+    }
 }
 
 impl Source for FakeSource {
@@ -352,22 +386,11 @@ impl Source for FakeSource {
         Ok(found)
     }
 
-    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        let Some(pages) = &self.0.memory else {
-            return none();
-        };
-        self.0.watched.memory_reads.fetch_add(1, Ordering::Relaxed);
-        let mut read = 0;
-        for byte in into {
-            let at = address.get() + read as u64;
-            let page = pages.get(&(at / PAGE));
-            match page.and_then(|page| page.get((at % PAGE) as usize)) {
-                Some(value) => *byte = *value,
-                None => break,
-            }
-            read += 1;
+    fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        match place {
+            Place::Memory => self.0.memory(address, into),
+            Place::PageCache(region) => self.0.read_cached(region, address, into),
         }
-        Ok(read)
     }
 
     fn clear_soft_dirty(&self) -> Result<()> {
@@ -535,19 +558,6 @@ impl Source for FakeSource {
             }
         }
         Ok(runs)
-    }
-
-    fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        let world = &*self.0;
-        let bytes = world.files.get(&region.name).cloned().unwrap_or_default();
-        let offset = region.file_offset(address).unwrap_or(u64::MAX);
-        let first = address.get() / PAGE;
-        let pages = (first..).take_while(|page| world.cached.contains(page));
-        let end = (first + pages.count() as u64) * PAGE;
-        let most = (end.saturating_sub(address.get()) as usize).min(into.len());
-        let into = into.get_mut(..most).unwrap_or_default();
-        let read = InMemory::file(bytes).read_at(offset, into);
-        read.map_err(|_| refused("the page cache"))
     }
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {

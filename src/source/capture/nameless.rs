@@ -7,11 +7,11 @@
 use crate::budget::Budget;
 use crate::kernel::maps::DELETED;
 use crate::kernel::text::{unescape_newline, unescape_octal};
-use crate::kernel::{AddressRange, Name, Region, TableEntry, VirtualAddress};
+use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
 use crate::source::{
-    Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List,
-    Listed, Mapping, Meanwhile, NamedFile, OwnerDetail, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper,
-    Result, Scan, Source, SourceAccess, SwappedRange, WordFile, add_piece, passed_on,
+    Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, GroupFile, Held, Identity, List, Listed,
+    Mapping, Meanwhile, NamedFile, OwnerDetail, Place, Probe, Query, ReadAt, RecordedMapper, Result, Source,
+    SwappedRange, add_piece,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -267,9 +267,10 @@ fn policies(text: &[u8]) -> Vec<u8> {
     first_two.flat_map(|line| [line, b"\n".to_vec()].concat()).collect()
 }
 
-#[deny(clippy::missing_trait_methods)]
 impl Source for Nameless {
-    passed_on!();
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&*self.source)
+    }
 
     fn identity(&self) -> Identity {
         self.numbered(self.source.identity())
@@ -324,18 +325,6 @@ impl Source for Nameless {
         Ok(add_piece(&text, offset, into))
     }
 
-    fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
-        self.source.words(file, first, into)
-    }
-
-    fn require_records(&self, parts: RecordParts) -> Result<()> {
-        self.source.require_records(parts)
-    }
-
-    fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
-        self.source.records(first, parts, into)
-    }
-
     fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
         let numbered = |mappers: &[RecordedMapper]| {
             let mut mappers = mappers.to_vec();
@@ -358,22 +347,6 @@ impl Source for Nameless {
             // What the kernel itself has named.
             detail @ (OwnerDetail::Free(_) | OwnerDetail::Slab(_) | OwnerDetail::PagePool) => detail,
         }))
-    }
-
-    fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
-        self.source.table_entries(first, into)
-    }
-
-    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        self.source.memory(address, into)
-    }
-
-    fn clear_soft_dirty(&self) -> Result<()> {
-        self.source.clear_soft_dirty()
-    }
-
-    fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
-        self.source.scan(question, into)
     }
 
     fn query(&self, _: Query) -> Result<Answer> {
@@ -443,9 +416,12 @@ impl Source for Nameless {
         self.source.slots(&self.original(region), range, budget)
     }
 
-    fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        let what = "the page cache of this region";
-        self.source.read_cached(&self.original(region), address, into).map_err(|error| without_subject(error, what))
+    fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let Place::PageCache(region) = place else {
+            return self.source.bytes(place, address, into);
+        };
+        let cache = self.source.bytes(Place::PageCache(&self.original(region)), address, into);
+        cache.map_err(|error| without_subject(error, "the page cache of this region"))
     }
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
@@ -464,10 +440,6 @@ impl Source for Nameless {
             }
             probe => self.source.probe(probe).map_err(|error| without_subject(error, "this probe of the kernel")),
         }
-    }
-
-    fn access(&self) -> Option<SourceAccess> {
-        self.source.access()
     }
 }
 

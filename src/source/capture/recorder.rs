@@ -6,11 +6,10 @@ use super::index::{
 };
 use crate::budget::Budget;
 use crate::kernel::mounts::Controller;
-use crate::kernel::{AddressRange, Region, TableEntry, VirtualAddress};
+use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::source::{
-    Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List, Listed,
-    Mapping, Meanwhile, OwnerDetail, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan,
-    Source, SourceAccess, SwappedRange, WordFile, passed_on,
+    Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, GroupFile, Identity, List, Listed, Mapping,
+    PageRegion, Place, Probe, Query, ReadAt, RecordParts, Result, Scan, Source, SourceAccess,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -184,13 +183,9 @@ impl SharedCapture {
     }
 }
 
-// Forward every method: a trait default would answer differently from the source.
-#[deny(clippy::missing_trait_methods)]
 impl Source for Recorder {
-    passed_on!();
-
-    fn identity(&self) -> Identity {
-        self.source.identity()
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&*self.source)
     }
 
     fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
@@ -204,29 +199,17 @@ impl Source for Recorder {
         answer
     }
 
-    fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
-        self.source.maps(offset, into)
-    }
-
-    fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
-        self.source.words(file, first, into)
-    }
-
-    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        let answer = self.source.memory(address, into);
-        match &answer {
-            Ok(0) => {}
-            Ok(read) => {
+    fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let answer = self.source.bytes(place, address, into);
+        match (place, &answer) {
+            (Place::PageCache(_), _) | (_, Ok(0)) => {}
+            (Place::Memory, Ok(read)) => {
                 let bytes = into.get(..*read).unwrap_or_default();
                 self.keep_memory(address, bytes);
             }
-            Err(error) => self.answers().memory_failure = Some(RecordedFailure::of(error)),
+            (Place::Memory, Err(error)) => self.answers().memory_failure = Some(RecordedFailure::of(error)),
         }
         answer
-    }
-
-    fn clear_soft_dirty(&self) -> Result<()> {
-        self.source.clear_soft_dirty()
     }
 
     fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
@@ -274,10 +257,6 @@ impl Source for Recorder {
         answer
     }
 
-    fn open(&self, pid: u32, held: &Held) -> Result<Arc<dyn Source>> {
-        self.source.open(pid, held)
-    }
-
     fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
         let key = self::place(place);
         let answer = self.source.file(place);
@@ -289,10 +268,6 @@ impl Source for Recorder {
             self.shared.files.lock().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_insert(parts);
             Box::new(RecordedFile { file, key, shared: Arc::clone(&self.shared) }) as Box<dyn ReadAt>
         }))
-    }
-
-    fn hold(&self, region: &Region) -> Held {
-        self.source.hold(region)
     }
 
     fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
@@ -307,35 +282,6 @@ impl Source for Recorder {
             self.answers().records.insert(format!("{parts:?}"), RecordedFailure::of(error));
         }
         answer
-    }
-
-    // They are not kept: a capture may be given to somebody else.
-    fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
-        self.source.records(first, parts, into)
-    }
-
-    // Not kept, as records are not.
-    fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
-        self.source.mappers(frame, meanwhile, budget)
-    }
-
-    // Not kept, as records are not.
-    fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
-        self.source.owner_detail(frame)
-    }
-
-    // Not kept, as records are not.
-    fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
-        self.source.table_entries(first, into)
-    }
-
-    // Not kept, as records are not.
-    fn slots(&self, region: &Region, range: AddressRange, budget: &mut Budget) -> Result<Vec<SwappedRange>> {
-        self.source.slots(region, range, budget)
-    }
-
-    fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        self.source.read_cached(region, address, into)
     }
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {

@@ -6,12 +6,12 @@ use super::index::{CaptureIndex, FileParts, OneMissing, ProcessAnswers, group, i
 use super::recorder::{PIECE, group_file_key, groups_key, place, probe_key, text_key};
 use super::words::BlockReader;
 use crate::budget::{Budget, OutOfBudget};
-use crate::kernel::{AddressRange, PageSize, Region, TableEntry, VirtualAddress};
+use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use crate::source::live::{installed_debug_file, until_interrupted};
 use crate::source::{
-    Answer, BackingRun, CaptureOrigin, Cgroup, CgroupQuery, Error, File, FileLocation, FrameRecord, GroupFile, Held,
-    Identity, List, Listed, Liveness, Mapping, Meanwhile, MissingProcess, Origin, OwnerDetail, PageRegion, PassedOver,
-    Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile,
+    BackingRun, CaptureOrigin, Cgroup, CgroupQuery, Error, File, FileLocation, GroupFile, Held, Identity, List, Listed,
+    MissingProcess, Origin, PageRegion, PassedOver, Place, Probe, ReadAt, RecordParts, Result, Scan, Source,
+    SourceAccess, WordFile,
 };
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -172,15 +172,10 @@ impl Replay {
     }
 }
 
-#[deny(clippy::missing_trait_methods)]
 impl Source for Replay {
     fn identity(&self) -> Identity {
         let answers = self.answers();
         Identity { pid: answers.pid, start_time: answers.start_time, name: answers.name() }
-    }
-
-    fn liveness(&self) -> Result<Liveness> {
-        Ok(Liveness::Alive)
     }
 
     fn origin(&self) -> Origin {
@@ -245,23 +240,7 @@ impl Source for Replay {
         }
     }
 
-    fn records(&self, _: u64, _: RecordParts, _: &mut [FrameRecord]) -> Result<()> {
-        lacks("the kernel's own records of frames")
-    }
-
-    fn mappers(&self, _: u64, _: Meanwhile<'_>, _: &mut Budget) -> Result<Vec<RecordedMapper>> {
-        lacks("the kernel's own records of frames")
-    }
-
-    fn owner_detail(&self, _: u64) -> Result<Option<OwnerDetail>> {
-        lacks("the kernel's own records of frames")
-    }
-
     fn require_table_entries(&self) -> Result<()> {
-        lacks("page tables")
-    }
-
-    fn table_entries(&self, _: u64, _: &mut [Option<TableEntry>]) -> Result<()> {
         lacks("page tables")
     }
 
@@ -269,11 +248,10 @@ impl Source for Replay {
         lacks("the slots of shared memory in swap")
     }
 
-    fn slots(&self, _: &Region, _: AddressRange, _: &mut Budget) -> Result<Vec<SwappedRange>> {
-        lacks("the slots of shared memory in swap")
-    }
-
-    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+    fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        if let Place::PageCache(_) = place {
+            return lacks(&place.what());
+        }
         let answers = self.answers();
         if into.is_empty() {
             return answers.memory_failure.as_ref().map_or(Ok(0), |failure| Err(failure.error()));
@@ -324,14 +302,6 @@ impl Source for Replay {
         let left_out = self.origin.first_left_out(first, question.end.div_ceil(page));
         let end = left_out.map_or(question.end, |page_index| page_index.saturating_mul(page).min(question.end));
         scan(self.populated_regions()?, Scan { end, ..question }, into)
-    }
-
-    fn query(&self, _: Query) -> Result<Answer> {
-        Ok(Answer::Unavailable)
-    }
-
-    fn file_mappings(&self, _: &mut Budget) -> Result<Option<Vec<Mapping>>> {
-        Ok(None)
     }
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
@@ -403,10 +373,6 @@ impl Source for Replay {
         }
     }
 
-    fn hold(&self, _: &Region) -> Held {
-        Held::default()
-    }
-
     fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
         let mut all = self.answers().backing.iter();
         let holds = |start: u64, end: u64| start <= range.start().get() && range.end().get() <= end;
@@ -414,10 +380,6 @@ impl Source for Replay {
             Some(backing) => backing.within(range),
             None => lacks(&format!("the page cache of {}", region.range)),
         }
-    }
-
-    fn read_cached(&self, region: &Region, _: VirtualAddress, _: &mut [u8]) -> Result<usize> {
-        lacks(&format!("the page cache of {}", region.range))
     }
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {

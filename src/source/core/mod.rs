@@ -10,8 +10,8 @@ mod machine;
 use super::live::{installed_debug_file, until_interrupted};
 use super::origin::no_page_map;
 use super::{
-    CoreOrigin, Error, File, FileLocation, Identity, List, Listed, Origin, Probe, ReadAt, Result, Source, WordFile,
-    add_piece,
+    CoreOrigin, Error, File, FileLocation, Identity, List, Listed, Origin, Place, Probe, ReadAt, Result, Source,
+    WordFile, add_piece,
 };
 use crate::budget::Budget;
 use crate::kernel::core_file::{CoreThread, ElfForm};
@@ -85,7 +85,10 @@ impl Source for CoreSource {
         }
     }
 
-    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+    fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        if let Place::PageCache(_) = place {
+            return lacks(&place.what());
+        }
         match self.core.memory(address.get(), into)? {
             0 if !into.is_empty() => lacks(&format!("memory at {address}")),
             read => Ok(read),

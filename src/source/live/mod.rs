@@ -22,8 +22,8 @@ use super::feature::by_trying;
 use super::question::ConfigPlace;
 use super::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, Feature, File, FileLocation, Finding, FrameRecord, GroupFile, Held,
-    Identity, List, Listed, Liveness, Mapping, Meanwhile, MemoryLifetime, Origin, OwnerDetail, PageRegion, Probe,
-    Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile, sys,
+    Identity, List, Listed, Liveness, Mapping, Meanwhile, MemoryLifetime, Origin, OwnerDetail, PageRegion, Place,
+    Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile, sys,
 };
 use crate::budget::Budget;
 use crate::kernel::mounts::Controller;
@@ -79,7 +79,6 @@ impl Live {
     }
 }
 
-#[deny(clippy::missing_trait_methods)]
 impl Source for Live {
     fn identity(&self) -> Identity {
         match &self.attached {
@@ -153,8 +152,11 @@ impl Source for Live {
         kernel_records::records()?.slots(&tables, region, range, budget)
     }
 
-    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        self.attached()?.read_memory(address, into)
+    fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        match place {
+            Place::Memory => self.attached()?.read_memory(address, into),
+            Place::PageCache(region) => self.modules()?.read_cached(region, address, into),
+        }
     }
 
     fn clear_soft_dirty(&self) -> Result<()> {
@@ -229,10 +231,6 @@ impl Source for Live {
 
     fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
         self.modules()?.backing_content(region, range)
-    }
-
-    fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        self.modules()?.read_cached(region, address, into)
     }
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {

@@ -8,9 +8,9 @@ mod log;
 pub use log::{Log, LoggedRead, Reads, dump_of_any};
 
 use super::{
-    Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, FrameRecord, GroupFile, Held, Identity, List, Listed,
-    Mapping, Meanwhile, OwnerDetail, PageRegion, Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan,
-    Source, SourceAccess, SwappedRange, WordFile, passed_on,
+    Answer, BackingRun, Cgroup, CgroupQuery, File, FrameRecord, GroupFile, Held, List, Listed, Mapping, Meanwhile,
+    OwnerDetail, PageRegion, Place, Probe, Query, RecordParts, RecordedMapper, Result, Scan, Source, SwappedRange,
+    WordFile,
 };
 use crate::budget::Budget;
 use crate::kernel::mounts::{self, Controller};
@@ -61,13 +61,9 @@ impl RecordedSource {
     }
 }
 
-// Forward every method: a trait default would answer differently from the wrapped source.
-#[deny(clippy::missing_trait_methods)]
 impl Source for RecordedSource {
-    passed_on!();
-
-    fn identity(&self) -> Identity {
-        self.source.identity()
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&*self.source)
     }
 
     fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
@@ -134,10 +130,6 @@ impl Source for RecordedSource {
         answer
     }
 
-    fn require_records(&self, parts: RecordParts) -> Result<()> {
-        self.source.require_records(parts)
-    }
-
     fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
         let answer = self.source.records(first, parts, into);
         self.log.add("kcore", log::records(first, parts, &answer, into));
@@ -169,21 +161,35 @@ impl Source for RecordedSource {
         answer
     }
 
-    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        let answer = self.source.memory(address, into);
-        let (file, length) = (self.file("mem"), into.len());
-        self.log.add(
-            "mem",
-            LoggedRead {
-                repeat: Some(format!("xxd -s {address} -l {length} {file}")),
-                file,
-                offset: Some(address.get()),
-                length: Some(length as u64),
-                what: format!("memory at {address}"),
-                found: Some(result_words(&answer, |&read| log::bytes(into.get(..read).unwrap_or_default()))),
-                ..LoggedRead::default()
-            },
-        );
+    fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let answer = self.source.bytes(place, address, into);
+        let length = into.len() as u64;
+        match place {
+            Place::Memory => {
+                let file = self.file("mem");
+                self.log.add(
+                    "mem",
+                    LoggedRead {
+                        repeat: Some(format!("xxd -s {address} -l {length} {file}")),
+                        file,
+                        offset: Some(address.get()),
+                        length: Some(length),
+                        what: format!("memory at {address}"),
+                        found: Some(result_words(&answer, |&read| log::bytes(into.get(..read).unwrap_or_default()))),
+                        ..LoggedRead::default()
+                    },
+                );
+            }
+            Place::PageCache(region) => {
+                let read = LoggedRead {
+                    length: Some(length),
+                    what: format!("bytes of the page cache at {address}"),
+                    found: Some(result_words(&answer, |read| format!("{read} bytes"))),
+                    ..LoggedRead::default()
+                };
+                self.behind_region(region, address, read);
+            }
+        }
         answer
     }
 
@@ -327,14 +333,6 @@ impl Source for RecordedSource {
         Ok(source(&self.source.open(pid, held)?, &self.log))
     }
 
-    fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
-        self.source.file(place)
-    }
-
-    fn hold(&self, region: &Region) -> Held {
-        self.source.hold(region)
-    }
-
     fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
         let answer = self.source.backing_content(region, range);
         let read = LoggedRead {
@@ -344,18 +342,6 @@ impl Source for RecordedSource {
             ..LoggedRead::default()
         };
         self.behind_region(region, range.start(), read);
-        answer
-    }
-
-    fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        let answer = self.source.read_cached(region, address, into);
-        let read = LoggedRead {
-            length: Some(into.len() as u64),
-            what: format!("bytes of the page cache at {address}"),
-            found: Some(result_words(&answer, |read| format!("{read} bytes"))),
-            ..LoggedRead::default()
-        };
-        self.behind_region(region, address, read);
         answer
     }
 
@@ -371,9 +357,5 @@ impl Source for RecordedSource {
             self.log.add("probe", read);
         }
         answer
-    }
-
-    fn access(&self) -> Option<SourceAccess> {
-        self.source.access()
     }
 }

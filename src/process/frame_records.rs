@@ -4,7 +4,7 @@ use super::machine::Machine;
 use super::target_process::Process;
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, FrameNumber, Region};
-use crate::source::{OwnerDetail, RecordParts, RecordedMapper, Result, SwappedRange};
+use crate::source::{OwnerDetail, RecordParts, RecordedMapper, RecordsOf, Result, SwappedRange};
 
 impl Machine {
     /// The processes that may map a frame, each address space once, by the kernel's own records. They are no proof: a
@@ -21,7 +21,7 @@ impl Machine {
         budget: &mut Budget,
     ) -> Result<Vec<RecordedMapper>> {
         self.require_records(RecordParts::OWNER)?;
-        self.source().mappers(frame.get(), meanwhile, budget)
+        self.source().kernel_records()?.mappers(frame.get(), meanwhile, budget)
     }
 
     /// What the kernel's own records lead to from a frame: the file that it is a page of, the free block that it is in,
@@ -31,7 +31,7 @@ impl Machine {
     /// As [`require_records`](Self::require_records); what they lead to was not proved, or changed during the read.
     pub fn owner_detail(&self, frame: FrameNumber) -> Result<Option<OwnerDetail>> {
         self.require_records(RecordParts::FOLIO)?;
-        self.source().owner_detail(frame.get())
+        self.source().kernel_records()?.owner_detail(frame.get())
     }
 }
 
@@ -42,7 +42,7 @@ impl Process {
     /// They cannot, or the way to them was not proved.
     #[doc(hidden)]
     pub fn require_slots(&self) -> Result<()> {
-        self.source().require_slots()
+        self.source().require_records(RecordsOf::Slots)
     }
 
     /// The pages of `range`, a part of `region`, that the shared memory of the region has in swap, in address order.
@@ -52,6 +52,6 @@ impl Process {
     /// As [`require_slots`](Self::require_slots); the region has changed; the budget is over.
     #[doc(hidden)]
     pub fn slots(&self, region: &Region, range: AddressRange) -> Result<Vec<SwappedRange>> {
-        self.source().slots(region, range, &mut self.budget())
+        self.source().kernel_records()?.slots(region, range, &mut self.budget())
     }
 }

@@ -16,7 +16,7 @@ use crate::kernel::text::lossy;
 use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageMapEntry, PageSize};
 use crate::source::{
     self, ConfigPlace, Credentials, Error, File, Finding, FrameRecord, Held, KernelSetting, List, Listed, Probe,
-    ProcessEntry, RecordParts, Result, Source, WordFile, as_words, recorded,
+    ProcessEntry, RecordParts, RecordsOf, Result, Source, WordFile, as_words, recorded,
 };
 use flate2::read::GzDecoder;
 use rustix::io::Errno;
@@ -139,7 +139,7 @@ impl Machine {
         if !self.records.load(Ordering::Relaxed) {
             return Err(Error::not_available("the kernel's own records are not used (set kernel-records off)"));
         }
-        self.source.require_records(parts)
+        self.source.require_records(RecordsOf::Frames(parts))
     }
 
     /// The kernel's own records of the frames from `first` on.
@@ -148,7 +148,7 @@ impl Machine {
     /// As [`require_records`](Self::require_records).
     pub fn frame_records(&self, first: FrameNumber, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
         self.require_records(RecordParts::empty())?;
-        self.source.records(first.get(), parts, into)
+        self.source.kernel_records()?.frames(first.get(), parts, into)
     }
 
     /// Whether the kernel's own records may be used.

@@ -8,8 +8,8 @@ use crate::budget::Budget;
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, TableEntry, VirtualAddress};
 use crate::source::{
-    Answer, Categories, Error, File, Finding, Identity, Liveness, MemoryLifetime, Place, Probe, Query, Result, Source,
-    WordFile, as_words,
+    Answer, Categories, Error, File, Finding, Identity, Liveness, MemoryLifetime, Place, Probe, Query, RecordsOf,
+    Result, Source, WordFile, as_words,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -299,14 +299,14 @@ impl Process {
     /// They cannot, or were not proved to be those of its page map.
     #[doc(hidden)]
     pub fn require_table_entries(&self) -> Result<()> {
-        self.source.require_table_entries()
+        self.source.require_records(RecordsOf::PageTables)
     }
 
     /// The entries of its page tables that map the pages from page index `first` on; `None` where nothing is mapped. An
     /// entry counts only if the page map has the same frame.
     #[doc(hidden)]
     pub fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
-        self.source.table_entries(first, into)
+        self.source.kernel_records()?.table_entries(first, into)
     }
 
     /// Which categories [`Process::populated`] can tell here.

@@ -17,6 +17,7 @@ mod error;
 mod feature;
 mod group_file;
 mod identity;
+mod kernel_records;
 pub mod live;
 pub mod memory;
 #[cfg(feature = "cli")]
@@ -43,6 +44,7 @@ pub use feature::{Credentials, Feature, Finding, SourceAccess};
 pub(crate) use feature::{available, by_trying, unavailable, undetermined};
 pub use group_file::{Cgroup, CgroupQuery, GroupFile};
 pub use identity::{Identity, Liveness};
+pub use kernel_records::{KernelRecords, RecordsOf};
 pub use origin::{CaptureOrigin, CoreOrigin, MemoryLifetime, MissingProcess, Origin, PassedOver};
 pub(crate) use partial_image::PartialImage;
 pub use place::Place;
@@ -58,7 +60,7 @@ pub use sys::{Word, as_words};
 
 use crate::budget::Budget;
 use crate::kernel::mounts::{self, Mount};
-use crate::kernel::{AddressRange, PageSize, Region, TableEntry, VirtualAddress};
+use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use std::sync::Arc;
 
 /// Adds the piece of a text from `offset` on that there is room for, at least a byte of it. Returns its length.
@@ -116,50 +118,14 @@ pub trait Source: Send + Sync {
         inner_or_lacks(self.inner(), file.name())?.words(file, first, into)
     }
 
-    /// Whether these parts of the kernel's own records of frames can be read here, and are proved to be right.
-    fn require_records(&self, parts: RecordParts) -> Result<()> {
-        inner_or_lacks(self.inner(), "the kernel's own records of frames")?.require_records(parts)
+    /// Whether these records of the kernel can be read here, and are proved to be right.
+    fn require_records(&self, of: RecordsOf) -> Result<()> {
+        inner_or_lacks(self.inner(), of.what())?.require_records(of)
     }
 
-    /// The kernel's own records of the frames from `first` on, with those of `parts` that are proved. Records of frames
-    /// that are no memory are empty.
-    fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
-        inner_or_lacks(self.inner(), "the kernel's own records of frames")?.records(first, parts, into)
-    }
-
-    /// The processes that may map a frame, by the kernel's own records. Nothing is locked: they are no proof. Each
-    /// mapping looked at is a step.
-    fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
-        inner_or_lacks(self.inner(), "the kernel's own records of frames")?.mappers(frame, meanwhile, budget)
-    }
-
-    /// What the kernel's own records lead to from a frame: the file, the free block, the slab cache, or a page pool;
-    /// `None` if they lead to none of these.
-    fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
-        inner_or_lacks(self.inner(), "the kernel's own records of frames")?.owner_detail(frame)
-    }
-
-    /// Whether the page tables of the process can be read here, and are proved to be its own.
-    fn require_table_entries(&self) -> Result<()> {
-        inner_or_lacks(self.inner(), "the page tables of a process")?.require_table_entries()
-    }
-
-    /// The entries of page tables that map the pages of the process from page index `first` on; `None` where nothing is
-    /// mapped. Nothing is locked: an entry counts only if the page map has the same frame.
-    fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
-        inner_or_lacks(self.inner(), "the page tables of a process")?.table_entries(first, into)
-    }
-
-    /// Whether the slots of shared memory in swap can be read here, and the way to them is proved.
-    fn require_slots(&self) -> Result<()> {
-        inner_or_lacks(self.inner(), "the slots of shared memory in swap")?.require_slots()
-    }
-
-    /// The pages of `range`, a part of `region`, that the shared memory of the region has in swap, in address order.
-    /// The page map has nothing for them, so they are only those among the pages that it shows as empty. Each part of
-    /// the page cache is a step.
-    fn slots(&self, region: &Region, range: AddressRange, budget: &mut Budget) -> Result<Vec<SwappedRange>> {
-        inner_or_lacks(self.inner(), "the slots of shared memory in swap")?.slots(region, range, budget)
+    /// The kernel's own records, if they can be read here.
+    fn kernel_records(&self) -> Result<&dyn KernelRecords> {
+        inner_or_lacks(self.inner(), "the kernel's own records")?.kernel_records()
     }
 
     /// Reads bytes from the place of `address`, and returns how many there are before the first that cannot be read.

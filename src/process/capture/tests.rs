@@ -5,7 +5,8 @@ use crate::kernel::{AddressRange, PageFlags, PageMapEntry};
 use crate::kernel::{FrameNumber, VirtualAddress};
 use crate::process::fake::{PAGE, World, region};
 use crate::sample::{self, sample};
-use crate::source::InMemory;
+use crate::source::{InMemory, NamedFile, OwnerDetail, PageOfFile};
+use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Mutex;
 
@@ -83,6 +84,18 @@ fn a_capture_answers_as_its_target_did() {
         assert_eq!(answers(&capture), answers(&target), "scans: {scans}");
         assert!(capture.process.capture_times().is_some() && target.process.capture_times().is_none());
     }
+}
+
+#[test]
+fn what_the_kernel_s_records_lead_to_is_left_out_with_the_names() {
+    let file = PageOfFile { device: Device::default(), inode: 7, index: 0 };
+    let (path, filesystem) = (Some(b"/secret/a".to_vec()), b"secret".to_vec());
+    let detail = OwnerDetail::File(NamedFile { file, path, filesystem, is_deleted: false });
+    let owners = [(5, detail.clone())].into();
+    let (_, target) = World { records: Some(HashMap::new()), owners, ..world() }.target();
+    assert_eq!(target.machine.owner_detail(FrameNumber::new(5)).expect("a file"), Some(detail));
+    let refused = target.without_names().machine.owner_detail(FrameNumber::new(5)).expect_err("it has a name");
+    assert_eq!(refused.to_string(), "the kernel's own records: left out of this capture (without names)");
 }
 
 /// The bytes of a capture of a family of three, of which one ends after so many answers, and what is missing.

@@ -2,7 +2,7 @@
 //! read.
 
 mod builder;
-mod mappers;
+mod records;
 mod source;
 
 pub(crate) use builder::Fake;

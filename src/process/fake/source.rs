@@ -1,15 +1,14 @@
 //! The bytes and words of a world.
 
-use super::{HUGE, PAGE, PRESENT, World, mappers, region};
+use super::{HUGE, PAGE, PRESENT, World, region};
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, SwapEntry, TableEntry, VirtualAddress};
+use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, VirtualAddress};
 use crate::process::{ProcessHandle, Target};
 use crate::source::{
-    Answer, ConfigPlace, File, FileLocation, FrameRecord, GroupFile, Held, InMemory, KernelSetting, List, Listed,
-    Mapping, Meanwhile, OwnerDetail, PageRegion, Place, Probe, Query, RecordParts, RecordedMapper, Scan, Source,
-    WordFile,
+    Answer, ConfigPlace, File, FileLocation, GroupFile, Held, InMemory, KernelRecords, KernelSetting, List, Listed,
+    Mapping, PageRegion, Place, Probe, Query, RecordsOf, Scan, Source, WordFile,
 };
-use crate::source::{BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result, SwappedRange};
+use crate::source::{BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -20,9 +19,9 @@ const EM_AARCH64: u64 = 183;
 const END: u64 = (1 << 47) / PAGE;
 
 #[derive(Clone)]
-struct FakeSource(Arc<World>);
+pub(super) struct FakeSource(pub(super) Arc<World>);
 
-fn none<T>() -> Result<T> {
+pub(super) fn none<T>() -> Result<T> {
     Err(Error::not_available("not in this world"))
 }
 
@@ -325,65 +324,18 @@ impl Source for FakeSource {
         Ok(into.len())
     }
 
-    fn require_records(&self, _: RecordParts) -> Result<()> {
-        if self.0.records.is_some() { Ok(()) } else { Err(refused("/proc/kcore")) }
+    fn require_records(&self, of: RecordsOf) -> Result<()> {
+        let is_there = match of {
+            RecordsOf::Frames(_) if self.0.records.is_none() => return Err(refused("/proc/kcore")),
+            RecordsOf::Frames(_) => true,
+            RecordsOf::PageTables => self.0.tables.is_some(),
+            RecordsOf::Slots => self.0.slots.is_some(),
+        };
+        if is_there { Ok(()) } else { none() }
     }
 
-    fn records(&self, first: u64, _: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
-        self.require_records(RecordParts::all())?;
-        for (frame, record) in (first..).zip(into) {
-            let known = self.0.records.as_ref().and_then(|records| records.get(&frame));
-            *record = known.copied().unwrap_or_default();
-        }
-        Ok(())
-    }
-
-    fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
-        mappers::read(&self.0, frame, meanwhile, budget)
-    }
-
-    fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
-        Ok(self.0.owners.get(&frame).cloned())
-    }
-
-    fn require_table_entries(&self) -> Result<()> {
-        if self.0.tables.is_some() { Ok(()) } else { none() }
-    }
-
-    fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
-        self.require_table_entries()?;
-        for (page, entry) in (first..).zip(into) {
-            *entry = self.0.tables.as_ref().and_then(|tables| tables.get(&page)).copied();
-        }
-        Ok(())
-    }
-
-    fn require_slots(&self) -> Result<()> {
-        if self.0.slots.is_some() { Ok(()) } else { none() }
-    }
-
-    fn slots(&self, region: &Region, range: AddressRange, _: &mut Budget) -> Result<Vec<SwappedRange>> {
-        self.require_slots()?;
-        if self.0.slots_fail {
-            return none();
-        }
-        assert_eq!(region.range.intersection(range), Some(range));
-        let pages = range.start().get() / PAGE..range.end().get() / PAGE;
-        let slots = self.0.slots.iter().flat_map(|slots| slots.range(pages.clone()));
-        let mut found: Vec<SwappedRange> = Vec::new();
-        for (&page, &slot) in slots {
-            let [start, end] = [page, page + 1].map(|page| VirtualAddress::new(page * PAGE));
-            let follows = |last: &SwappedRange| {
-                let next = SwapEntry { offset: last.slot.offset + last.range.len() / PAGE, ..last.slot };
-                last.range.end() == start && next == slot
-            };
-            let (start, slot) = match found.pop_if(|last| follows(last)) {
-                Some(last) => (last.range.start(), last.slot),
-                None => (start, slot),
-            };
-            found.push(SwappedRange::new(AddressRange::new(start, end).expect("pages"), slot));
-        }
-        Ok(found)
+    fn kernel_records(&self) -> Result<&dyn KernelRecords> {
+        Ok(self)
     }
 
     fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

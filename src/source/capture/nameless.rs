@@ -9,9 +9,8 @@ use crate::kernel::maps::DELETED;
 use crate::kernel::text::{unescape_newline, unescape_octal};
 use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
 use crate::source::{
-    Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, GroupFile, Held, Identity, List, Listed,
-    Mapping, Meanwhile, NamedFile, OwnerDetail, Place, Probe, Query, ReadAt, RecordedMapper, Result, Source,
-    SwappedRange, add_piece,
+    Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, GroupFile, Held, Identity, KernelRecords, List,
+    Listed, Mapping, Place, Probe, Query, ReadAt, Result, Source, add_piece,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -325,28 +324,9 @@ impl Source for Nameless {
         Ok(add_piece(&text, offset, into))
     }
 
-    fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
-        let numbered = |mappers: &[RecordedMapper]| {
-            let mut mappers = mappers.to_vec();
-            mappers.iter_mut().for_each(|mapper| mapper.process = self.numbered(std::mem::take(&mut mapper.process)));
-            mappers
-        };
-        let mappers = self.source.mappers(frame, &mut |found| meanwhile(&numbered(found)), budget)?;
-        Ok(numbered(&mappers))
-    }
-
-    fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
-        let detail = self.source.owner_detail(frame)?;
-        let mut names = self.names();
-        Ok(detail.map(|detail| match detail {
-            OwnerDetail::File(file) => OwnerDetail::File(NamedFile {
-                path: file.path.map(|path| names.path(&path)),
-                filesystem: names.path(&file.filesystem),
-                ..file
-            }),
-            // What the kernel itself has named.
-            detail @ (OwnerDetail::Free(_) | OwnerDetail::Slab(_) | OwnerDetail::PagePool) => detail,
-        }))
+    // They lead to names of files and of processes.
+    fn kernel_records(&self) -> Result<&dyn KernelRecords> {
+        left_out("the kernel's own records")
     }
 
     fn query(&self, _: Query) -> Result<Answer> {
@@ -410,10 +390,6 @@ impl Source for Nameless {
         let scrub =
             |run: BackingRun| BackingRun { content: run.content.map_err(|error| without_subject(error, what)), ..run };
         runs.map(|runs| runs.into_iter().map(scrub).collect()).map_err(|error| without_subject(error, what))
-    }
-
-    fn slots(&self, region: &Region, range: AddressRange, budget: &mut Budget) -> Result<Vec<SwappedRange>> {
-        self.source.slots(&self.original(region), range, budget)
     }
 
     fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
@@ -492,29 +468,5 @@ mod tests {
         assert_eq!(names.mounts(mounts), b"36 35 98:0 /3 /4 rw shared:1 - overlay 5 rw,size=4k\n");
         let swaps = b"Filename Type\n/a/b                 file  100 0 -2\n";
         assert_eq!(names.swaps(swaps), b"Filename Type\n/3/4                 file  100 0 -2\n");
-    }
-
-    /// A source that knows the file of one frame.
-    struct OneFile(NamedFile);
-
-    impl Source for OneFile {
-        fn identity(&self) -> Identity {
-            Identity { pid: 1, start_time: 0, name: Name::default() }
-        }
-
-        fn owner_detail(&self, _: u64) -> Result<Option<OwnerDetail>> {
-            Ok(Some(OwnerDetail::File(self.0.clone())))
-        }
-    }
-
-    #[test]
-    fn names_of_files_from_the_kernel_s_records_are_numbers() {
-        let file = crate::source::PageOfFile { device: Default::default(), inode: 7, index: 0 };
-        let (path, filesystem) = (Some(b"/secret/a".to_vec()), b"secret".to_vec());
-        let named = NamedFile { file, path, filesystem, is_deleted: false };
-        let source = Nameless::over(Arc::new(OneFile(named.clone())));
-        let (path, filesystem) = (Some(b"/1/2".to_vec()), b"1".to_vec());
-        let expected = OwnerDetail::File(NamedFile { path, filesystem, ..named });
-        assert_eq!(source.owner_detail(5).expect("an answer"), Some(expected));
     }
 }

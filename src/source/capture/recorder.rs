@@ -9,7 +9,7 @@ use crate::kernel::mounts::Controller;
 use crate::kernel::{AddressRange, Region, VirtualAddress};
 use crate::source::{
     Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, GroupFile, Identity, List, Listed, Mapping,
-    PageRegion, Place, Probe, Query, ReadAt, RecordParts, Result, Scan, Source, SourceAccess,
+    PageRegion, Place, Probe, Query, ReadAt, RecordsOf, Result, Scan, Source, SourceAccess,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -276,9 +276,9 @@ impl Source for Recorder {
         answer
     }
 
-    fn require_records(&self, parts: RecordParts) -> Result<()> {
-        let answer = self.source.require_records(parts);
-        if let Err(error) = &answer {
+    fn require_records(&self, of: RecordsOf) -> Result<()> {
+        let answer = self.source.require_records(of);
+        if let (RecordsOf::Frames(parts), Err(error)) = (of, &answer) {
             self.answers().records.insert(format!("{parts:?}"), RecordedFailure::of(error));
         }
         answer

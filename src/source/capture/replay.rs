@@ -10,7 +10,7 @@ use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use crate::source::live::{installed_debug_file, until_interrupted};
 use crate::source::{
     BackingRun, CaptureOrigin, Cgroup, CgroupQuery, Error, File, FileLocation, GroupFile, Held, Identity, List, Listed,
-    MissingProcess, Origin, PageRegion, PassedOver, Place, Probe, ReadAt, RecordParts, Result, Scan, Source,
+    MissingProcess, Origin, PageRegion, PassedOver, Place, Probe, ReadAt, RecordParts, RecordsOf, Result, Scan, Source,
     SourceAccess, WordFile,
 };
 use std::cmp::Ordering;
@@ -230,22 +230,17 @@ impl Source for Replay {
         Ok(read)
     }
 
-    fn require_records(&self, parts: RecordParts) -> Result<()> {
+    fn require_records(&self, of: RecordsOf) -> Result<()> {
+        let RecordsOf::Frames(parts) = of else {
+            return lacks(of.what());
+        };
         let failures = &self.first().records;
         let failure = |parts: RecordParts| failures.get(&format!("{parts:?}"));
         // Where none could be read, that holds for all parts.
         match failure(parts).or_else(|| failure(RecordParts::empty())) {
             Some(failure) => Err(failure.error()),
-            None => lacks("the kernel's own records of frames"),
+            None => lacks(of.what()),
         }
-    }
-
-    fn require_table_entries(&self) -> Result<()> {
-        lacks("page tables")
-    }
-
-    fn require_slots(&self) -> Result<()> {
-        lacks("the slots of shared memory in swap")
     }
 
     fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

@@ -22,8 +22,9 @@ use super::feature::by_trying;
 use super::question::ConfigPlace;
 use super::{
     Answer, BackingRun, Cgroup, CgroupQuery, Error, Feature, File, FileLocation, Finding, FrameRecord, GroupFile, Held,
-    Identity, List, Listed, Liveness, Mapping, Meanwhile, MemoryLifetime, Origin, OwnerDetail, PageRegion, Place,
-    Probe, Query, ReadAt, RecordParts, RecordedMapper, Result, Scan, Source, SourceAccess, SwappedRange, WordFile, sys,
+    Identity, KernelRecords, List, Listed, Liveness, Mapping, Meanwhile, MemoryLifetime, Origin, OwnerDetail,
+    PageRegion, Place, Probe, Query, ReadAt, RecordParts, RecordedMapper, RecordsOf, Result, Scan, Source,
+    SourceAccess, SwappedRange, WordFile, sys,
 };
 use crate::budget::Budget;
 use crate::kernel::mounts::Controller;
@@ -115,41 +116,20 @@ impl Source for Live {
         }
     }
 
-    fn require_records(&self, parts: RecordParts) -> Result<()> {
-        kernel_records::records()?.require(parts)
+    fn require_records(&self, of: RecordsOf) -> Result<()> {
+        match of {
+            RecordsOf::Frames(parts) => kernel_records::records()?.require(parts),
+            RecordsOf::PageTables => self.attached()?.page_tables().map(drop),
+            RecordsOf::Slots => {
+                kernel_records::records()?.require_slots()?;
+                self.attached()?.page_tables().map(drop)
+            }
+        }
     }
 
-    fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
-        kernel_records::records()?.read(first, parts, into);
-        Ok(())
-    }
-
-    fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
-        kernel_records::records()?.mappers(frame, meanwhile, budget)
-    }
-
-    fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
-        kernel_records::records()?.owner_detail(frame)
-    }
-
-    fn require_table_entries(&self) -> Result<()> {
-        self.attached()?.page_tables().map(drop)
-    }
-
-    fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
-        let tables = self.attached()?.page_tables()?;
-        kernel_records::records()?.table_entries(&tables, first, into);
-        Ok(())
-    }
-
-    fn require_slots(&self) -> Result<()> {
-        kernel_records::records()?.require_slots()?;
-        self.attached()?.page_tables().map(drop)
-    }
-
-    fn slots(&self, region: &Region, range: AddressRange, budget: &mut Budget) -> Result<Vec<SwappedRange>> {
-        let tables = self.attached()?.page_tables()?;
-        kernel_records::records()?.slots(&tables, region, range, budget)
+    fn kernel_records(&self) -> Result<&dyn KernelRecords> {
+        kernel_records::records()?;
+        Ok(self)
     }
 
     fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
@@ -250,6 +230,32 @@ impl Source for Live {
 
     fn access(&self) -> Option<SourceAccess> {
         Some(SourceAccess { findings: self.machine.findings(), credentials: directory::credentials() })
+    }
+}
+
+impl KernelRecords for Live {
+    fn frames(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
+        kernel_records::records()?.read(first, parts, into);
+        Ok(())
+    }
+
+    fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+        kernel_records::records()?.mappers(frame, meanwhile, budget)
+    }
+
+    fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
+        kernel_records::records()?.owner_detail(frame)
+    }
+
+    fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
+        let tables = self.attached()?.page_tables()?;
+        kernel_records::records()?.table_entries(&tables, first, into);
+        Ok(())
+    }
+
+    fn slots(&self, region: &Region, range: AddressRange, budget: &mut Budget) -> Result<Vec<SwappedRange>> {
+        let tables = self.attached()?.page_tables()?;
+        kernel_records::records()?.slots(&tables, region, range, budget)
     }
 }
 

@@ -8,9 +8,9 @@ mod log;
 pub use log::{Log, LoggedRead, Reads, dump_of_any};
 
 use super::{
-    Answer, BackingRun, Cgroup, CgroupQuery, File, FrameRecord, GroupFile, Held, List, Listed, Mapping, Meanwhile,
-    OwnerDetail, PageRegion, Place, Probe, Query, RecordParts, RecordedMapper, Result, Scan, Source, SwappedRange,
-    WordFile,
+    Answer, BackingRun, Cgroup, CgroupQuery, File, FrameRecord, GroupFile, Held, KernelRecords, List, Listed, Mapping,
+    Meanwhile, OwnerDetail, PageRegion, Place, Probe, Query, RecordParts, RecordedMapper, Result, Scan, Source,
+    SwappedRange, WordFile,
 };
 use crate::budget::Budget;
 use crate::kernel::mounts::{self, Controller};
@@ -130,35 +130,8 @@ impl Source for RecordedSource {
         answer
     }
 
-    fn records(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
-        let answer = self.source.records(first, parts, into);
-        self.log.add("kcore", log::records(first, parts, &answer, into));
-        answer
-    }
-
-    fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
-        let answer = self.source.mappers(frame, meanwhile, budget);
-        self.log.add("kcore", log::mappers(frame, &answer));
-        answer
-    }
-
-    fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
-        let answer = self.source.owner_detail(frame);
-        self.log.add("kcore", log::owner_detail(frame, &answer));
-        answer
-    }
-
-    fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
-        let answer = self.source.table_entries(first, into);
-        let start = VirtualAddress::new(first.saturating_mul(self.page.bytes()));
-        self.log.add("kcore", log::table_entries(start, &answer, into));
-        answer
-    }
-
-    fn slots(&self, region: &Region, range: AddressRange, budget: &mut Budget) -> Result<Vec<SwappedRange>> {
-        let answer = self.source.slots(region, range, budget);
-        self.log.add("kcore", log::slots(range, &answer));
-        answer
+    fn kernel_records(&self) -> Result<&dyn KernelRecords> {
+        self.source.kernel_records().map(|_| self as &dyn KernelRecords)
     }
 
     fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
@@ -356,6 +329,39 @@ impl Source for RecordedSource {
             };
             self.log.add("probe", read);
         }
+        answer
+    }
+}
+
+impl KernelRecords for RecordedSource {
+    fn frames(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
+        let answer = self.source.kernel_records()?.frames(first, parts, into);
+        self.log.add("kcore", log::records(first, parts, &answer, into));
+        answer
+    }
+
+    fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
+        let answer = self.source.kernel_records()?.mappers(frame, meanwhile, budget);
+        self.log.add("kcore", log::mappers(frame, &answer));
+        answer
+    }
+
+    fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
+        let answer = self.source.kernel_records()?.owner_detail(frame);
+        self.log.add("kcore", log::owner_detail(frame, &answer));
+        answer
+    }
+
+    fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
+        let answer = self.source.kernel_records()?.table_entries(first, into);
+        let start = VirtualAddress::new(first.saturating_mul(self.page.bytes()));
+        self.log.add("kcore", log::table_entries(start, &answer, into));
+        answer
+    }
+
+    fn slots(&self, region: &Region, range: AddressRange, budget: &mut Budget) -> Result<Vec<SwappedRange>> {
+        let answer = self.source.kernel_records()?.slots(region, range, budget);
+        self.log.add("kcore", log::slots(range, &answer));
         answer
     }
 }

@@ -1,0 +1,50 @@
+//! What the kernel's own records lead to, of a source that can read them.
+
+use super::{FrameRecord, Meanwhile, OwnerDetail, RecordParts, RecordedMapper, Result, SwappedRange};
+use crate::budget::Budget;
+use crate::kernel::{AddressRange, Region, TableEntry};
+
+/// Records of the kernel that have to be proved before they are believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecordsOf {
+    /// These parts of the records of frames.
+    Frames(RecordParts),
+    /// The page tables of the process.
+    PageTables,
+    /// The slots of shared memory in swap.
+    Slots,
+}
+
+impl RecordsOf {
+    /// What a source that lacks them lacks.
+    pub(super) fn what(self) -> &'static str {
+        match self {
+            RecordsOf::Frames(_) => "the kernel's own records of frames",
+            RecordsOf::PageTables => "the page tables of a process",
+            RecordsOf::Slots => "the slots of shared memory in swap",
+        }
+    }
+}
+
+/// Reads the kernel's own records. Nothing is locked meanwhile: what they lead to may have changed.
+pub trait KernelRecords {
+    /// The records of the frames from `first` on, with those of `parts` that are proved. Records of frames that are no
+    /// memory are empty.
+    fn frames(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()>;
+
+    /// The processes that may map a frame: they are no proof. Each mapping looked at is a step.
+    fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>>;
+
+    /// What they lead to from a frame: the file, the free block, the slab cache, or a page pool; `None` if they lead to
+    /// none of these.
+    fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>>;
+
+    /// The entries of page tables that map the pages of the process from page index `first` on; `None` where nothing is
+    /// mapped. An entry counts only if the page map has the same frame.
+    fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()>;
+
+    /// The pages of `range`, a part of `region`, that the shared memory of the region has in swap, in address order.
+    /// The page map has nothing for them, so they are only those among the pages that it shows as empty. Each part of
+    /// the page cache is a step.
+    fn slots(&self, region: &Region, range: AddressRange, budget: &mut Budget) -> Result<Vec<SwappedRange>>;
+}

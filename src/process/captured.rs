@@ -16,7 +16,7 @@ impl Machine {
 
     /// Why it is unknown whether soft-dirty bits mean something.
     pub(crate) fn why_no_soft_dirty(&self) -> String {
-        match self.source().probe(Probe::OwnEntry) {
+        match self.source().fetch(Probe::OwnEntry) {
             Err(Error::NotAvailable { what }) if self.is_captured() => what,
             _ => "pmdb cannot determine whether this kernel tracks soft-dirty pages".to_owned(),
         }

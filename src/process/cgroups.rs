@@ -3,7 +3,7 @@
 use crate::kernel::mounts::{self, Controller, Mount};
 use crate::kernel::{self, Name};
 use crate::source::live::until_interrupted;
-use crate::source::{self, CgroupQuery, Error, File, GroupFile, Result, Source};
+use crate::source::{self, CgroupQuery, Error, File, GroupFile, GroupText, Result, Source};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -61,15 +61,15 @@ impl CgroupMemory {
             below.insert(0, b'/');
         }
         if below.split(|&byte| byte == b'/').any(|part| matches!(part, b"." | b".."))
-            || source.cgroups(CgroupQuery::At(&below))?.is_empty()
+            || source.fetch(CgroupQuery::At(&below))?.is_empty()
         {
             let what = format!("there is no memory cgroup {} in {}", Name::copied(path), hierarchy.mount.point);
             return Err(Error::not_available(what));
         }
         let is_in = |path: &[u8]| path.strip_prefix(below.as_slice()).is_some_and(is_below);
         let mut processes = Vec::new();
-        for group in source.cgroups(CgroupQuery::All)?.iter().filter(|group| is_in(&group.path)) {
-            let text = match source.cgroup_file(&group.path, GroupFile::Processes) {
+        for group in source.fetch(CgroupQuery::All)?.iter().filter(|group| is_in(&group.path)) {
+            let text = match source.fetch(GroupText { path: &group.path, file: GroupFile::Processes }) {
                 // A capture does not have it.
                 Err(error @ Error::NotAvailable { .. }) => return Err(error),
                 // One that is gone meanwhile has no processes.
@@ -79,14 +79,14 @@ impl CgroupMemory {
             processes.extend(numbers.lines().filter_map(|line| line.parse::<u32>().ok()).filter(|&pid| pid > 0));
         }
         let number = |file: GroupFile| -> Result<u64> {
-            let text = source.cgroup_file(&below, file)?;
+            let text = source.fetch(GroupText { path: &below, file })?;
             kernel::text::decimal(text.trim_ascii()).ok_or_else(|| no_number(file))
         };
         let either = |new, old| number(new).or_else(|_| number(old));
         let is_root = below.is_empty() || *below == *b"/";
-        let limit = |file| source.cgroup_file(&below, file).map(|text| Some((text, file)));
-        let killed = |file| source.cgroup_file(&below, file).and_then(|text| count_of_kills(&text));
-        let mut stat = source.cgroup_file(&below, GroupFile::Stat).map(|text| stat(&text));
+        let limit = |file| source.fetch(GroupText { path: &below, file }).map(|text| Some((text, file)));
+        let killed = |file| source.fetch(GroupText { path: &below, file }).and_then(|text| count_of_kills(&text));
+        let mut stat = source.fetch(GroupText { path: &below, file: GroupFile::Stat }).map(|text| stat(&text));
         if let (Ok(stat), Ok(bytes)) = (&mut stat, number(GroupFile::KernelUsage)) {
             stat.entry("kernel").or_insert(bytes);
         }
@@ -154,7 +154,7 @@ impl Cgroups {
     /// The mount point of the hierarchy.
     pub(super) fn mount(source: &dyn Source) -> Result<Name> {
         let point = Hierarchy::of(source, Controller::Memory)?.mount.point;
-        source.cgroups(CgroupQuery::At(b"")).map(|_| point)
+        source.fetch(CgroupQuery::At(b"")).map(|_| point)
     }
 
     /// The path of the group with that inode; `None` if no directory has it. Mostly it is a group of the target itself
@@ -162,7 +162,7 @@ impl Cgroups {
     pub(super) fn path(&self, inode: u64, source: &dyn Source) -> Result<Option<Name>> {
         let hierarchy = Hierarchy::of(source, Controller::Memory)?;
         let is_at = |path: &[u8]| -> Result<bool> {
-            let groups = source.cgroups(CgroupQuery::At(path))?;
+            let groups = source.fetch(CgroupQuery::At(path))?;
             Ok(groups.iter().any(|group| group.inode == inode))
         };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -175,7 +175,7 @@ impl Cgroups {
             }
             _ => {}
         }
-        let of_process = source.whole(File::Cgroup).ok();
+        let of_process = source.fetch(File::Cgroup).ok();
         if let Some(path) = of_process.and_then(|text| hierarchy.mount.group_in(&text, Controller::Memory))
             && is_at(&path)?
         {
@@ -184,7 +184,7 @@ impl Cgroups {
             return Ok(Some(name));
         }
         known.retain(|_, path| path.is_none());
-        let groups = source.cgroups(CgroupQuery::All)?.into_iter();
+        let groups = source.fetch(CgroupQuery::All)?.into_iter();
         known.extend(groups.map(|group| (group.inode, Some(group.path))));
         let found = known.entry(inode).or_insert(None);
         Ok(found.as_ref().map(|path| hierarchy.full_path(path)))
@@ -198,7 +198,7 @@ pub(super) struct Hierarchy {
 
 impl Hierarchy {
     pub(super) fn of(source: &dyn Source, controller: Controller) -> Result<Self> {
-        let mounts = source::mounts(&source.whole(File::OwnMounts)?, &mut until_interrupted())?;
+        let mounts = source::mounts(&source.fetch(File::OwnMounts)?, &mut until_interrupted())?;
         let mount = mounts::hierarchy(&mounts, controller).cloned();
         let name = controller.name();
         let none = || Error::not_available(format!("{name} cgroups are not mounted here: their paths are unknown"));

@@ -44,7 +44,7 @@ impl Machine {
     /// # Errors
     /// The source does not have it.
     pub fn most_mappings(&self) -> Result<u64> {
-        let text = self.source().whole(File::MostMappings)?;
+        let text = self.source().fetch(File::MostMappings)?;
         let number = decimal(text.trim_ascii());
         number.ok_or_else(|| Error::not_available("/proc/sys/vm/max_map_count holds no number"))
     }
@@ -54,7 +54,7 @@ impl Machine {
     /// # Errors
     /// The source does not have them.
     pub fn memory_counters(&self) -> Result<MemoryCounters> {
-        let text = self.source().whole(File::MemoryCounters)?;
+        let text = self.source().fetch(File::MemoryCounters)?;
         let read = procfs::Meminfo::from_buf_read(&text[..]);
         let read = read.map_err(|_| Error::not_available("/proc/meminfo lacks a counter that all kernels have"))?;
         Ok(MemoryCounters {

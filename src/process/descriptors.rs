@@ -80,7 +80,7 @@ impl Process {
             let Some(device) = PinningDevice::of_link(&one.link) else {
                 continue;
             };
-            let info = (device == PinningDevice::IoUring).then(|| self.source().whole(one.info()).ok()).flatten();
+            let info = (device == PinningDevice::IoUring).then(|| self.source().fetch(one.info()).ok()).flatten();
             let buffers = registered_buffers(&info.unwrap_or_default()).collect();
             found.push(PinningDescriptor { thread: one.thread, number: one.number, device, buffers });
         }
@@ -94,7 +94,7 @@ impl Process {
     /// # Errors
     /// They may not be read, the source has no list of them, or the budget is over.
     pub fn memory_descriptors(&self, budget: &mut Budget) -> Result<MemoryDescriptors> {
-        let mounts = source::mounts(&self.source().whole(File::Mounts)?, budget)?;
+        let mounts = source::mounts(&self.source().fetch(File::Mounts)?, budget)?;
         let in_memory: BTreeMap<u64, bool> =
             mounts.iter().map(|mount| (mount.id.into(), mount.memory_files().is_some())).collect();
         let mut found = MemoryDescriptors::default();
@@ -112,7 +112,7 @@ impl Process {
                 }
                 _ => {}
             }
-            let words = self.source().probe(Probe::Descriptor(thread, number));
+            let words = self.source().fetch(Probe::Descriptor(thread, number));
             if let Some(file) = words.ok().and_then(|words| MappedFile::from_words(&words)) {
                 let (name, deleted) = maps::name(&link);
                 found.all.push(MemoryDescriptor { thread, number, name, deleted, file });
@@ -126,7 +126,7 @@ impl Process {
     /// # Errors
     /// It may not be read, or the source does not have it.
     pub fn ipc_namespace(&self) -> Result<Name> {
-        self.source().whole(File::IpcNamespace).map(Name::new)
+        self.source().fetch(File::IpcNamespace).map(Name::new)
     }
 
     /// Those of the process, and then those of threads with a table of their own. Each thread is a step.

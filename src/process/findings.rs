@@ -5,8 +5,8 @@ use crate::budget::Budget;
 use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, Region, VirtualAddress, maps};
 use crate::source::{
-    Feature, File, Finding, Place, Probe, RecordParts, Result, Source, WordFile, available, by_trying, unavailable,
-    undetermined,
+    Feature, File, Finding, Place, Probe, RecordParts, Result, Rights, Source, WordFile, available, by_trying,
+    unavailable, undetermined,
 };
 
 /// The findings that differ from process to process.
@@ -29,7 +29,7 @@ pub(super) fn of_process(source: &dyn Source, budget: &mut Budget) -> Result<Vec
             },
             &relation(source, &who),
         ),
-        map_files(&regions, &who, |range| source.probe(Probe::Follow(range))),
+        map_files(&regions, &who, |range| source.fetch(Probe::Follow(range))),
         by_trying(
             Feature::Memory,
             source.bytes(Place::Memory, VirtualAddress::default(), &mut []),
@@ -50,14 +50,14 @@ pub(super) struct MachineFacts {
 
 /// The findings about a machine: those that its source found by trying, and those that its files give.
 pub(super) fn of_machine(source: &dyn Source, facts: MachineFacts) -> Vec<Finding> {
-    let Some(access) = source.access() else {
+    let Ok(Some(access)) = source.fetch(Rights) else {
         return Vec::new();
     };
     let mut findings = access.findings;
-    let own_maps = source.whole(File::OwnMaps);
+    let own_maps = source.fetch(File::OwnMaps);
     findings.extend(own_maps.ok().map(|text| {
         let regions = maps::parse(&text).unwrap_or_default();
-        let follow = |range| source.probe(Probe::FollowOwn(range));
+        let follow = |range| source.fetch(Probe::FollowOwn(range));
         map_files(&regions, "pmdb itself", follow)
     }));
     findings.extend([
@@ -73,7 +73,7 @@ pub(super) fn of_machine(source: &dyn Source, facts: MachineFacts) -> Vec<Findin
 
 /// That the page map of a process is open, and whose process it is.
 fn relation(source: &dyn Source, who: &str) -> String {
-    let read = |file| source.whole(file).ok();
+    let read = |file| source.fetch(file).ok();
     let status = read(File::Status).and_then(|text| Status::parse(&text).ok());
     let user = match (status, source.word(Probe::User)) {
         (Some(status), Some(us)) if u64::from(status.user) != us => {

@@ -42,7 +42,7 @@ impl Process {
     /// They cannot, or the way to them was not proved.
     #[doc(hidden)]
     pub fn require_slots(&self) -> Result<()> {
-        self.source().require_records(RecordsOf::Slots)
+        self.source().fetch(RecordsOf::Slots)
     }
 
     /// The pages of `range`, a part of `region`, that the shared memory of the region has in swap, in address order.

@@ -5,7 +5,7 @@ use super::cgroups::{Hierarchy, number_or_no_limit};
 use crate::kernel::mounts::{self, Controller};
 use crate::kernel::swaps::SwapAreas;
 use crate::kernel::{self, Name};
-use crate::source::{Error, File, GroupFile, Result, Source};
+use crate::source::{Error, File, GroupFile, GroupText, Result, Source};
 use rustix::io::Errno;
 
 /// A cgroup with a limit, and what is charged to it.
@@ -89,7 +89,7 @@ impl Levels<'_> {
 
     fn find(source: &dyn Source, limited: Limited, limits: &mut GroupLimits) -> Result<()> {
         let controller = limited.controller();
-        let text = source.whole(File::Cgroup)?;
+        let text = source.fetch(File::Cgroup)?;
         let hierarchy = match Hierarchy::of(source, controller) {
             // The kernel has no cgroups.
             _ if text.is_empty() => return Ok(()),
@@ -147,8 +147,8 @@ impl Levels<'_> {
         let Some((limit, used)) = found else {
             return Ok(None);
         };
-        let stat = || self.source.cgroup_file(path, GroupFile::Stat).ok();
-        let control = || self.source.cgroup_file(path, GroupFile::OomControl).ok();
+        let stat = || self.source.fetch(GroupText { path, file: GroupFile::Stat }).ok();
+        let control = || self.source.fetch(GroupText { path, file: GroupFile::OomControl }).ok();
         let is_off = |text: Vec<u8>| String::from_utf8_lossy(&text).lines().any(|line| line == "oom_kill_disable 1");
         Ok(Some(GroupLimit {
             path: name,
@@ -161,7 +161,7 @@ impl Levels<'_> {
 
     /// A number of a group; `None` if it is not limited, or does not have the file.
     fn number(&self, path: &[u8], file: GroupFile) -> Result<Option<u64>> {
-        let text = match self.source.cgroup_file(path, file) {
+        let text = match self.source.fetch(GroupText { path, file }) {
             Err(Error::Io { error: Errno::NOENT, .. }) => return Ok(None),
             text => text?,
         };
@@ -174,7 +174,7 @@ impl Levels<'_> {
         let controller = self.limited.controller();
         let kind = if self.is_second_version { GroupFile::Type } else { GroupFile::ReleaseAgent };
         let file = kind(controller);
-        match self.source.cgroup_file(b"", file) {
+        match self.source.fetch(GroupText { path: b"", file }) {
             Ok(_) => Ok(!self.is_second_version),
             Err(Error::Io { error: Errno::NOENT, .. }) => Ok(self.is_second_version),
             Err(error) => Err(error),
@@ -183,7 +183,7 @@ impl Levels<'_> {
 
     /// Whether a swap area has room, or that is unknown.
     fn is_swap_free(&self) -> bool {
-        let areas = self.source.whole(File::Swaps).ok().and_then(|text| SwapAreas::parse(&text).ok());
+        let areas = self.source.fetch(File::Swaps).ok().and_then(|text| SwapAreas::parse(&text).ok());
         areas.is_none_or(|areas| areas.0.iter().any(|area| area.used < area.size))
     }
 }

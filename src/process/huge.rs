@@ -93,11 +93,11 @@ impl Machine {
     /// # Errors
     /// The file cannot be read.
     pub fn free_blocks(&self) -> Result<FreeBlocks> {
-        Ok(FreeBlocks::parse(&self.source().whole(File::FreeBlocks)?)?)
+        Ok(FreeBlocks::parse(&self.source().fetch(File::FreeBlocks)?)?)
     }
 
     fn huge_choice(&self, setting: KernelSetting) -> Result<HugeChoice> {
-        let text = self.source().whole(File::Setting(setting))?;
+        let text = self.source().fetch(File::Setting(setting))?;
         let unknown = || Error::not_available("unknown setting of huge pages on this kernel");
         HugeChoice::parse(&text).ok_or_else(unknown)
     }

@@ -16,7 +16,7 @@ use crate::kernel::text::lossy;
 use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageMapEntry, PageSize};
 use crate::source::{
     self, ConfigPlace, Credentials, Error, File, Finding, FrameRecord, Held, KernelSetting, List, Listed, Probe,
-    ProcessEntry, RecordParts, RecordsOf, Result, Source, WordFile, as_words, recorded,
+    ProcessEntry, RecordParts, RecordsOf, Result, Rights, Source, WordFile, as_words, recorded,
 };
 use flate2::read::GzDecoder;
 use rustix::io::Errno;
@@ -93,7 +93,7 @@ impl Machine {
 
     fn version(&self) -> &KernelVersion {
         self.cache.kernel.get_or_init(|| {
-            let release = self.source.whole(File::Release).unwrap_or_default();
+            let release = self.source.fetch(File::Release).unwrap_or_default();
             let release = lossy(release.trim_ascii_end());
             let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
             let number = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
@@ -139,7 +139,7 @@ impl Machine {
         if !self.records.load(Ordering::Relaxed) {
             return Err(Error::not_available("the kernel's own records are not used (set kernel-records off)"));
         }
-        self.source.require_records(RecordsOf::Frames(parts))
+        self.source.fetch(RecordsOf::Frames(parts))
     }
 
     /// The kernel's own records of the frames from `first` on.
@@ -199,7 +199,7 @@ impl Machine {
     /// Zone and node of frames (`/proc/zoneinfo`).
     pub fn zones(&self) -> Result<Arc<Zones>> {
         let read = || {
-            let zones = Zones::parse(&self.source.whole(File::Zones)?)?;
+            let zones = Zones::parse(&self.source.fetch(File::Zones)?)?;
             let is_empty = zones.iter().next().is_none();
             if !is_empty {
                 Ok(Arc::new(zones))
@@ -213,7 +213,7 @@ impl Machine {
     /// What lies at which physical address (`/proc/iomem`).
     pub fn iomem(&self) -> Result<Arc<Resources>> {
         let read = || {
-            let resources = match self.source.whole(File::Iomem) {
+            let resources = match self.source.fetch(File::Iomem) {
                 Err(Error::Io { error: Errno::NOENT, .. }) => {
                     return Err(Error::not_available("there is no /proc/iomem (this /proc shows processes only)"));
                 }
@@ -256,7 +256,7 @@ impl Machine {
 
     /// Swap areas (`/proc/swaps`), read anew.
     pub fn swaps(&self) -> Result<SwapAreas> {
-        Ok(SwapAreas::parse(&self.source.whole(File::Swaps)?)?)
+        Ok(SwapAreas::parse(&self.source.fetch(File::Swaps)?)?)
     }
 
     /// How this kernel numbers its pseudo swap types (from its configuration, when that can be read).
@@ -273,7 +273,7 @@ impl Machine {
     /// The configuration of the kernel that runs, from itself or from where distributions leave it.
     fn config(&self) -> Option<&(Config, Name)> {
         let at = |place: ConfigPlace| {
-            let bytes = self.source.whole(File::Config(place)).ok()?;
+            let bytes = self.source.fetch(File::Config(place)).ok()?;
             let text = match place {
                 ConfigPlace::Kernel => decompress(&bytes)?,
                 ConfigPlace::Boot | ConfigPlace::Modules => bytes,
@@ -322,7 +322,7 @@ impl Machine {
     /// The rights of pmdb; `None` where they do not matter.
     #[doc(hidden)]
     pub fn credentials(&self) -> Option<Credentials> {
-        Some(self.source.access()?.credentials)
+        Some(self.source.fetch(Rights).ok()??.credentials)
     }
 
     /// Bytes that one PMD maps (`/sys/kernel/mm/transparent_hugepage/hpage_pmd_size`); `None` when that cannot be read.
@@ -348,7 +348,7 @@ impl Machine {
     /// of each process or for none, so the first of pmdb's own regions is enough.
     pub fn has_protection_keys(&self) -> Option<bool> {
         let look = || {
-            let text = self.source.whole(File::OwnSmaps).ok()?;
+            let text = self.source.fetch(File::OwnSmaps).ok()?;
             let first = smaps::regions(&text).next()?.ok()?;
             Some(first.protection_key.is_some())
         };
@@ -385,14 +385,14 @@ impl Machine {
     }
 
     fn unmounted(&self) -> Option<Device> {
-        let ask = || devices(&self.source.probe(Probe::SharedMemory).ok()?).pop();
+        let ask = || devices(&self.source.fetch(Probe::SharedMemory).ok()?).pop();
         *self.cache.unmounted.get_or_init(ask)
     }
 
     /// The devices of the hugetlb pools; `None` where the kernel does not tell (memfd_create knows MFD_HUGETLB since
     /// Linux 4.14).
     fn pools(&self) -> Option<&[Device]> {
-        let ask = || Some(devices(&self.source.probe(Probe::Pools).ok()?));
+        let ask = || Some(devices(&self.source.fetch(Probe::Pools).ok()?));
         self.cache.pools.get_or_init(ask).as_deref()
     }
 
@@ -405,7 +405,7 @@ impl Machine {
     ) -> std::result::Result<Option<T>, OutOfBudget> {
         // The mounts of a container are not in pmdb's own list.
         for list in [File::OwnMounts, File::Mounts] {
-            let read = self.source.read(list, budget).and_then(|text| source::mounts(&text, budget));
+            let read = self.source.get(list, budget).and_then(|text| source::mounts(&text, budget));
             budget.check()?;
             let mut on_device = read.iter().flatten().filter(|mount| mount.device == device);
             if let Some(found) = on_device.find_map(&wanted) {
@@ -484,7 +484,7 @@ impl Machine {
     /// # Errors
     /// `/proc` does not show it.
     pub fn own_number(&self) -> Result<Option<u32>> {
-        match self.source.probe(Probe::OwnNumber) {
+        match self.source.fetch(Probe::OwnNumber) {
             Err(Error::NotAvailable { .. }) => Ok(None),
             number => Ok(number?.first().and_then(|&number| u32::try_from(number).ok())),
         }
@@ -527,7 +527,7 @@ impl Machine {
 
     /// The value of a setting.
     pub(super) fn setting(&self, setting: KernelSetting) -> Option<u64> {
-        let text = self.source.whole(File::Setting(setting)).ok()?;
+        let text = self.source.fetch(File::Setting(setting)).ok()?;
         std::str::from_utf8(&text).ok()?.trim().parse().ok()
     }
 }

@@ -229,9 +229,9 @@ fn name_and_mark(region: &Region) -> (Name, bool) {
 /// The name as PROCMAP_QUERY (Linux 6.11) has it, or the link in `map_files`, which takes rights: there a newline
 /// stands for itself. `None` if neither is available, or something else is mapped there by now.
 fn find_raw_name(source: &dyn Source, region: &Region) -> Option<(Name, bool)> {
-    let name = match source.query(Query::At(region.range.start())) {
+    let name = match source.fetch(Query::At(region.range.start())) {
         Ok(Answer::Found(mapping)) => mapping.name,
-        _ => source.whole(File::MappedFile(region.range)).ok()?,
+        _ => source.fetch(File::MappedFile(region.range)).ok()?,
     };
     let is_it = maps::name(&text::unescape_newline(&name)) == name_and_mark(region);
     is_it.then(|| maps::name(&name))
@@ -243,7 +243,7 @@ fn settle_mark(source: &dyn Source, region: &mut Region) {
         return;
     }
     let whole = [region.name.as_bytes(), maps::DELETED].concat();
-    let is_named = source.probe(Probe::IsNamed(region, &whole));
+    let is_named = source.fetch(Probe::IsNamed(region, &whole));
     if is_named.is_ok_and(|words| words == [1]) {
         (region.name, region.deleted) = (Name::new(whole), false);
     }

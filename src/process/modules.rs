@@ -4,7 +4,7 @@ use crate::kernel::mapped_file::MappedFile;
 use crate::kernel::status::{self, Status};
 use crate::kernel::{AddressRange, Name, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::source::{
-    BackingRun, Error, File, FileLocation, Held, InMemory, PartialImage, Place, Probe, ReadAt, Result, Source,
+    Backing, BackingRun, Error, File, FileLocation, Held, InMemory, PartialImage, Place, Probe, ReadAt, Result, Source,
     WordFile, as_words,
 };
 use std::ffi::c_char;
@@ -50,7 +50,7 @@ impl Modules {
     /// Only a regular file of the target's user, or of root, is believed: anything else there is an error. `None` if
     /// there is none.
     pub fn perf_map(&self) -> Result<Option<(Name, OpenedFile)>> {
-        let status = self.source.whole(File::MainStatus)?;
+        let status = self.source.fetch(File::MainStatus)?;
         let status = Status::parse(&status)?;
         let path = format!("/tmp/perf-{}.map", status.own_number);
         let file = self.source.file(FileLocation::Trusted(path.as_bytes(), status.user));
@@ -62,7 +62,7 @@ impl Modules {
     /// # Errors
     /// Nothing leads to it, or only a server could tell, which may not answer.
     pub fn mapped_file(&self, region: &Region) -> Result<MappedFile> {
-        let words = self.source.probe(Probe::MappedFile(region))?;
+        let words = self.source.fetch(Probe::MappedFile(region))?;
         MappedFile::from_words(&words).ok_or_else(|| Error::not_available(format!("the file of {}", region.range)))
     }
 
@@ -75,7 +75,7 @@ impl Modules {
     /// object is not read, and nothing is brought into memory. The number of system calls follows the number of runs,
     /// not of pages.
     pub fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
-        self.source.backing_content(region, range)
+        self.source.fetch(Backing { region, range })
     }
 
     /// Reads the page cache of the object behind `region` (a file or shared memory) at `address`, without filling it:
@@ -207,7 +207,7 @@ impl WordLayout {
     /// The layout that the auxiliary vector gives, or pmdb's own if that may not be read. The program file gives the
     /// same, but a watch on that file (inotify) would notice the read.
     pub(super) fn of(source: &dyn Source) -> Self {
-        let vector = source.whole(File::Auxiliary).ok();
+        let vector = source.fetch(File::Auxiliary).ok();
         let pointer_bytes = vector.and_then(|bytes| status::pointer_bytes(&bytes));
         let order = source.word(Probe::LittleEndian);
         let machine = source.word(Probe::Machine).and_then(|machine| u16::try_from(machine).ok());

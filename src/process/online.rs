@@ -56,7 +56,7 @@ impl Machine {
     /// Whether the block of `frame` is online, `None` if there is no such block, and the first frame of the next one.
     fn block_of(&self, frame: FrameNumber) -> Result<(Option<bool>, FrameNumber)> {
         let bytes = self.cache.block_bytes.get_or_init(|| {
-            let text = self.source().whole(File::Setting(KernelSetting::MemoryBlockBytes))?;
+            let text = self.source().fetch(File::Setting(KernelSetting::MemoryBlockBytes))?;
             let bytes = text::hexadecimal(text.trim_ascii()).filter(|&bytes: &u64| bytes >= self.page().bytes());
             bytes.ok_or_else(|| Error::not_available("the size of blocks of memory is no number"))
         });
@@ -66,7 +66,7 @@ impl Machine {
         let is_online = match known.get(&block) {
             Some(is_online) => *is_online,
             None => {
-                let state = self.source().whole(File::Setting(KernelSetting::MemoryBlock(block)));
+                let state = self.source().fetch(File::Setting(KernelSetting::MemoryBlock(block)));
                 let is_online = match state {
                     Ok(state) => Some(state.trim_ascii() == b"online"),
                     Err(Error::Io { error: Errno::NOENT, .. }) => None,

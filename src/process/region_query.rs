@@ -65,7 +65,7 @@ impl Process {
     /// there are none.
     #[doc(hidden)]
     pub fn query_regions_called(&self, name: &str) -> Result<Option<Vec<Region>>> {
-        let stat = self.source.whole(File::Stat).ok().and_then(|text| Stat::parse(&text).ok());
+        let stat = self.source.fetch(File::Stat).ok().and_then(|text| Stat::parse(&text).ok());
         let Some(start) = stat.and_then(|stat| match name {
             "[heap]" => stat.heap,
             "[stack]" => stat.stack,

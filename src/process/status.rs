@@ -71,13 +71,13 @@ pub struct ProcessStatus {
 impl Process {
     /// Where `/proc/PID/exe` leads, if that may be known.
     pub fn executable(&self) -> Option<Name> {
-        self.source().whole(File::Program).ok().map(Name::new)
+        self.source().fetch(File::Program).ok().map(Name::new)
     }
 
     /// `/proc/PID/status` and `stat`, decoded, for `info process`.
     pub fn status(&self) -> Result<ProcessStatus> {
-        let stat = Stat::parse(&self.source().whole(File::Stat)?)?;
-        let status = Status::parse(&self.source().whole(File::Status)?)?;
+        let stat = Stat::parse(&self.source().fetch(File::Stat)?)?;
+        let status = Status::parse(&self.source().fetch(File::Status)?)?;
         Ok(ProcessStatus {
             pid: self.identity().pid,
             parent: stat.parent,
@@ -96,8 +96,8 @@ impl Process {
     /// Whether memory of the region that begins at `start` may be on `node`, by its cpuset and its memory policy;
     /// `None` if that is unknown.
     pub fn may_use_node(&self, start: VirtualAddress, node: u32) -> Option<bool> {
-        let status = Status::parse(&self.source().whole(File::Status).ok()?).ok()?;
-        let policy = numa::policy(&self.source().whole(File::NumaMaps).ok()?, start)?;
+        let status = Status::parse(&self.source().fetch(File::Status).ok()?).ok()?;
+        let policy = numa::policy(&self.source().fetch(File::NumaMaps).ok()?, start)?;
         let by_policy = match policy {
             PolicyNodes::Any => true,
             PolicyNodes::Only(nodes) => nodes.contains(node),
@@ -107,12 +107,12 @@ impl Process {
 
     /// Whether transparent huge pages are not switched off for it (PR_SET_THP_DISABLE); `None` before Linux 5.0.
     pub fn may_have_huge_pages(&self) -> Result<Option<bool>> {
-        Ok(Status::parse(&self.source().whole(File::Status)?)?.may_be_huge)
+        Ok(Status::parse(&self.source().fetch(File::Status)?)?.may_be_huge)
     }
 
     /// How large its stack may grow (RLIMIT_STACK, of `/proc/PID/limits`), in bytes; `None` without a limit.
     pub fn stack_limit(&self) -> Result<Option<u64>> {
-        let limits = self.source().whole(File::Limits)?;
+        let limits = self.source().fetch(File::Limits)?;
         status::stack_limit(&limits).ok_or_else(|| Error::not_available("/proc/PID/limits holds no stack limit"))
     }
 
@@ -200,7 +200,7 @@ impl Process {
     }
 
     fn read_state(&self, file: File) -> Result<ThreadState> {
-        let text = self.source().whole(file)?;
+        let text = self.source().fetch(file)?;
         let bad_line = || BadLine { file: "syscall", line: 1, text: Name::new(text.trim_ascii()) };
         Ok(ThreadState::parse(&text).ok_or_else(bad_line)?)
     }
@@ -216,7 +216,7 @@ const MOST_REGIONS: u64 = 1 << 17;
 /// The text of `cmdline`; `None` if it may not be read. `arguments` are the addresses from `stat`.
 pub(super) fn read_command_line(source: &dyn Source, arguments: Option<AddressRange>) -> Option<Name> {
     if source.origin().is_core() {
-        return source.whole(File::CommandLine).ok().map(|bytes| joined_by_blanks(&bytes));
+        return source.fetch(File::CommandLine).ok().map(|bytes| joined_by_blanks(&bytes));
     }
     let page = source.page_size();
     let arguments = arguments.filter(|arguments| arguments.pages(page) <= MOST_PAGES)?;
@@ -229,7 +229,7 @@ pub(super) fn read_command_line(source: &dyn Source, arguments: Option<AddressRa
     let read = source.words(WordFile::PageMap, first, as_words(&mut entries));
     entries.truncate(read.ok()?);
     let last = page.floor(VirtualAddress::new(title_end.get() - 1));
-    let is_mapped = || match source.query(Query::At(last)) {
+    let is_mapped = || match source.fetch(Query::At(last)) {
         Ok(Answer::Found(_)) => true,
         Ok(Answer::Nothing) => false,
         // Before Linux 6.11 only the text tells.
@@ -237,7 +237,7 @@ pub(super) fn read_command_line(source: &dyn Source, arguments: Option<AddressRa
             .map_or(true, |(regions, _)| regions.iter().any(|one| one.range.contains(last))),
     };
     let may = may_be_read(&entries, own, is_mapped);
-    let bytes = may.then(|| source.whole(File::CommandLine).ok())??;
+    let bytes = may.then(|| source.fetch(File::CommandLine).ok())??;
     Some(joined_by_blanks(&bytes))
 }
 
@@ -266,7 +266,7 @@ fn joined_by_blanks(bytes: &[u8]) -> Name {
 
 /// Seconds since a process started, from its start in clock ticks since boot.
 pub(super) fn age(source: &dyn Source, start_time: u64) -> Option<f64> {
-    let uptime = source.whole(File::Uptime).ok()?;
+    let uptime = source.fetch(File::Uptime).ok()?;
     let uptime = procfs::Uptime::from_read(&uptime[..]).ok()?.uptime;
     let ticks = source.word(Probe::TicksPerSecond)?;
     Some(uptime - start_time as f64 / ticks as f64)

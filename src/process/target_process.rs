@@ -199,7 +199,7 @@ impl Process {
     /// The auxiliary vector, in words of the process.
     #[cfg(feature = "cli")]
     pub(crate) fn auxiliary_vector(&self) -> Result<Vec<u8>> {
-        self.source.whole(File::Auxiliary)
+        self.source.fetch(File::Auxiliary)
     }
 
     /// Whether a page changed while its entry and its frame were captured.
@@ -240,12 +240,12 @@ impl Process {
     #[cfg(feature = "symbols")]
     pub(crate) fn module_regions(&self, budget: &mut Budget) -> Result<Option<Vec<Region>>> {
         let may_ask = self.cache.scan.load(Ordering::Relaxed);
-        let mappings = if may_ask { self.source.file_mappings(budget)? } else { None };
+        let mappings = if may_ask { self.source.get(crate::source::FileMappings, budget)? } else { None };
         let regions = mappings.and_then(|found| found.into_iter().map(|one| self.with_true_name(one)).collect());
         let Some::<Vec<Region>>(mut regions) = regions else {
             return Ok(None);
         };
-        let vector = self.source.whole(File::Auxiliary)?;
+        let vector = self.source.fetch(File::Auxiliary)?;
         if let Some(vdso) = crate::kernel::status::vdso(&vector, self.layout().pointer_bytes) {
             match self.query_region_at(VirtualAddress::new(vdso))? {
                 Some(Some(region)) if region.name.as_bytes() == b"[vdso]" => regions.push(region),
@@ -277,7 +277,7 @@ impl Process {
     }
 
     pub(super) fn query(&self, question: Query) -> Result<Answer> {
-        if self.cache.scan.load(Ordering::Relaxed) { self.source.query(question) } else { Ok(Answer::Unavailable) }
+        if self.cache.scan.load(Ordering::Relaxed) { self.source.fetch(question) } else { Ok(Answer::Unavailable) }
     }
 
     /// Page-map entries from page index `first` on; how many were read is returned. Fewer than asked for means that the
@@ -299,7 +299,7 @@ impl Process {
     /// They cannot, or were not proved to be those of its page map.
     #[doc(hidden)]
     pub fn require_table_entries(&self) -> Result<()> {
-        self.source.require_records(RecordsOf::PageTables)
+        self.source.fetch(RecordsOf::PageTables)
     }
 
     /// The entries of its page tables that map the pages from page index `first` on; `None` where nothing is mapped. An
@@ -396,7 +396,7 @@ impl Process {
     /// What the kernel counts in each region (`/proc/PID/smaps`). The kernel walks all page tables for it, which takes
     /// long for many regions and much memory.
     pub fn smaps(&self, budget: &mut Budget) -> Result<Vec<Smaps>> {
-        let text = self.source.read(File::Smaps, budget)?;
+        let text = self.source.get(File::Smaps, budget)?;
         let counted = smaps::regions(&text).map(|region| {
             budget.go_on()?;
             Ok(region?)
@@ -413,7 +413,7 @@ impl Process {
     /// What the kernel counts of all its memory (`/proc/PID/smaps_rollup`, since Linux 4.14). It walks all page tables
     /// for it.
     pub fn rollup(&self) -> Result<Smaps> {
-        let text = self.source.whole(File::SmapsRollup)?;
+        let text = self.source.fetch(File::SmapsRollup)?;
         let nothing = || Error::not_available(format!("process {} has no memory", self.identity().pid));
         Ok(smaps::regions(&text).next().ok_or_else(nothing)??)
     }

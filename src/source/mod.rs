@@ -4,6 +4,7 @@
 //! `/sys`, and the files behind regions. It never ptraces, and never makes the target fault. One operation changes how
 //! the target runs, [`Source::clear_soft_dirty`], and one command calls it.
 
+mod asked;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod capture;
@@ -37,6 +38,7 @@ pub mod recorded;
 mod records;
 mod sys;
 
+pub use asked::{Asked, Backing, FileMappings, GroupText, Question, Reply, Rights};
 pub(crate) use error::parts_in_words;
 pub(crate) use error::when_capturing;
 pub use error::{Error, ProcessEntry, Result, words};
@@ -60,7 +62,7 @@ pub use sys::{Word, as_words};
 
 use crate::budget::Budget;
 use crate::kernel::mounts::{self, Mount};
-use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
+use crate::kernel::{PageSize, Region, VirtualAddress};
 use std::sync::Arc;
 
 /// Adds the piece of a text from `offset` on that there is room for, at least a byte of it. Returns its length.
@@ -101,9 +103,12 @@ pub trait Source: Send + Sync {
         self.inner().map_or(Origin::Live(None), |inner| inner.origin())
     }
 
-    /// The contents of a file, or where a link leads. Each part of a long file is a step.
-    fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
-        inner_or_lacks(self.inner(), file.what())?.read(file, budget)
+    /// Answers a question of the closed table. `get` asks it with the type of its answer.
+    fn ask(&self, question: Question<'_>, budget: &mut Budget) -> Result<Reply> {
+        match self.inner() {
+            Some(inner) => inner.ask(question, budget),
+            None => question.unanswered(),
+        }
     }
 
     /// Appends bytes of `/proc/PID/maps` from `offset` on, as many as one read gives and as `into` has room for. 0: the
@@ -116,11 +121,6 @@ pub trait Source: Send + Sync {
     /// not an end.
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
         inner_or_lacks(self.inner(), file.name())?.words(file, first, into)
-    }
-
-    /// Whether these records of the kernel can be read here, and are proved to be right.
-    fn require_records(&self, of: RecordsOf) -> Result<()> {
-        inner_or_lacks(self.inner(), of.what())?.require_records(of)
     }
 
     /// The kernel's own records, if they can be read here.
@@ -145,30 +145,9 @@ pub trait Source: Send + Sync {
         inner_or_lacks(self.inner(), "a scan of the page map")?.scan(question, into)
     }
 
-    /// PROCMAP_QUERY (Linux 6.11) for one mapping.
-    fn query(&self, question: Query) -> Result<Answer> {
-        self.inner().map_or(Ok(Answer::Unavailable), |inner| inner.query(question))
-    }
-
-    /// The mappings of files in address order, without a walk over the text of all; `None` if that list cannot be had,
-    /// or has changed meanwhile. Each is a step.
-    fn file_mappings(&self, budget: &mut Budget) -> Result<Option<Vec<Mapping>>> {
-        self.inner().map_or(Ok(None), |inner| inner.file_mappings(budget))
-    }
-
     /// The processes of the machine, in no order.
     fn list(&self, which: List) -> Result<Vec<Listed>> {
         inner_or_lacks(self.inner(), "a list of processes")?.list(which)
-    }
-
-    /// Directories of the hierarchy of memory cgroups. One that is gone or closed to this user is left out.
-    fn cgroups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
-        inner_or_lacks(self.inner(), "the hierarchy of cgroups")?.cgroups(which)
-    }
-
-    /// A file of the memory cgroup with this path below the mount.
-    fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
-        inner_or_lacks(self.inner(), "the files of cgroups")?.cgroup_file(path, file)
     }
 
     /// A source of another process of the same machine. Refused if its page map may not be opened.
@@ -186,23 +165,6 @@ pub trait Source: Send + Sync {
     fn hold(&self, region: &Region) -> Held {
         self.inner().map_or_else(Held::default, |inner| inner.hold(region))
     }
-
-    /// The backing content of the pages of `range`, which lies in `region`: runs in address order, without gaps. The
-    /// object is not read, and nothing is brought into memory. The number of system calls follows the number of runs,
-    /// not of pages.
-    fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
-        inner_or_lacks(self.inner(), &format!("the page cache of {}", region.range))?.backing_content(region, range)
-    }
-
-    /// Tries something, and returns the resulting words.
-    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
-        inner_or_lacks(self.inner(), "this probe of the kernel")?.probe(probe)
-    }
-
-    /// What this source may read, found out by trying; `None` where rights do not matter.
-    fn access(&self) -> Option<SourceAccess> {
-        self.inner()?.access()
-    }
 }
 
 /// The mounts in the text of mountinfo. Each is a step.
@@ -215,14 +177,20 @@ pub(crate) fn mounts(text: &[u8], budget: &mut Budget) -> Result<Vec<Mount>> {
 }
 
 impl dyn Source + '_ {
-    /// The whole of a file, or where a link leads. Ctrl-C ends it.
-    pub(crate) fn whole(&self, file: File) -> Result<Vec<u8>> {
-        self.read(file, &mut live::until_interrupted())
+    /// The answer to a question.
+    pub(crate) fn get<'a, Q: Asked<'a>>(&self, asked: Q, budget: &mut Budget) -> Result<Q::Answer> {
+        let reply = self.ask(asked.into(), budget)?;
+        Q::answer(reply).ok_or_else(|| Error::not_available("this target answers another question"))
+    }
+
+    /// The answer to a question. Only Ctrl-C ends it.
+    pub(crate) fn fetch<'a, Q: Asked<'a>>(&self, asked: Q) -> Result<Q::Answer> {
+        self.get(asked, &mut live::until_interrupted())
     }
 
     /// The first word that a probe gives; `None` if it fails.
     pub(crate) fn word(&self, probe: Probe<'_>) -> Option<u64> {
-        self.probe(probe).ok()?.first().copied()
+        self.fetch(probe).ok()?.first().copied()
     }
 
     /// The size of the pages of the machine.

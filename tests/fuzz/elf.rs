@@ -4,7 +4,7 @@ use crate::program::{self, TEXT};
 use pmdb::budget::Budget;
 use pmdb::kernel::{AddressRange, Device, Name, Permissions, Region, VirtualAddress};
 use pmdb::process::{Error, Identity, InMemory, Modules, ReadAt, Result, Target};
-use pmdb::source::{File, FileLocation, Source, WordFile};
+use pmdb::source::{Asked, File, FileLocation, Question, Reply, Source, WordFile};
 use pmdb::symbol::{MatchStep, Symbols, TargetSymbols};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -26,10 +26,10 @@ impl Source for OneFile {
     fn identity(&self) -> Identity {
         Identity::default()
     }
-    fn read(&self, file: File, _: &mut Budget) -> Result<Vec<u8>> {
-        match file {
-            File::MainStatus => Ok(STATUS.to_vec()),
-            file => Err(Error::NotAvailable { what: format!("no {file:?}") }),
+    fn ask(&self, question: Question<'_>, _: &mut Budget) -> Result<Reply> {
+        match question {
+            Question::Text(file @ File::MainStatus) => file.reply(Ok(STATUS.to_vec())),
+            question => Err(Error::NotAvailable { what: format!("no {question:?}") }),
         }
     }
     /// Nothing is resident.

@@ -6,7 +6,7 @@ use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, SwapEntry, TableEntry, VirtualAddress};
 use crate::source::{
     Error, FrameRecord, Identity, KernelRecords, Meanwhile, OwnerDetail, RecordParts, RecordedMapper, RecordedPage,
-    RecordsOf, Result, Source, SwappedRange,
+    RecordsOf, Result, SwappedRange,
 };
 
 impl KernelRecords for FakeSource {

@@ -5,8 +5,8 @@ use crate::budget::Budget;
 use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, VirtualAddress};
 use crate::process::{ProcessHandle, Target};
 use crate::source::{
-    Answer, ConfigPlace, File, FileLocation, GroupFile, Held, InMemory, KernelRecords, KernelSetting, List, Listed,
-    Mapping, PageRegion, Place, Probe, Query, RecordsOf, Scan, Source, WordFile,
+    Answer, Asked, Backing, ConfigPlace, File, FileLocation, GroupText, Held, InMemory, KernelRecords, KernelSetting,
+    List, Listed, Mapping, PageRegion, Place, Probe, Query, Question, RecordsOf, Reply, Scan, Source, WordFile,
 };
 use crate::source::{BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result};
 use std::sync::Arc;
@@ -196,21 +196,8 @@ impl World {
     }
 }
 
-impl Source for FakeSource {
-    fn identity(&self) -> Identity {
-        Identity { pid: self.0.pid, start_time: self.0.start_time, name: "fake".into() }
-    }
-
-    fn liveness(&self) -> Result<Liveness> {
-        let mut liveness = self.0.watched.liveness.lock().expect("a lock");
-        // A new program is reported once.
-        Ok(match *liveness {
-            Some(Liveness::Executed) => liveness.take().unwrap_or(Liveness::Alive),
-            other => other.unwrap_or(Liveness::Alive),
-        })
-    }
-
-    fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
+impl FakeSource {
+    fn text_of(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
         let world = &*self.0;
         if let File::Stat | File::Status | File::MainStatus | File::Syscall | File::Smaps | File::Auxiliary = file {
             world.answer()?;
@@ -267,134 +254,17 @@ impl Source for FakeSource {
         Ok(text.into_bytes())
     }
 
-    fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
-        /// A comparison reads little at a time.
-        const LITTLE: usize = 8 << 10;
-        if self.0.is_exited() {
-            return gone();
-        }
-        self.0.answer()?;
-        let room = into.capacity() - into.len();
-        if offset == 0 && room > LITTLE {
-            self.0.watched.region_reads.fetch_add(1, Ordering::Relaxed);
-        }
-        let text = self.0.text();
-        let rest = text.get(offset as usize..).unwrap_or_default();
-        let read = rest.get(..room).unwrap_or(rest);
-        into.extend_from_slice(read);
-        Ok(read.len())
-    }
-
-    fn has_page_map(&self) -> bool {
-        !self.0.refused.contains(&WordFile::PageMap)
-    }
-
-    fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
+    fn group_text(&self, GroupText { path, file }: GroupText<'_>) -> Result<Vec<u8>> {
         let world = &*self.0;
-        if world.refused.contains(&file) {
-            return Err(refused(match file {
-                WordFile::PageMap => "/proc/4321/pagemap",
-                WordFile::FrameFlags => "/proc/kpageflags",
-                WordFile::FrameCounts => "/proc/kpagecount",
-                WordFile::FrameCgroups => "/proc/kpagecgroup",
-            }));
-        }
-        let (table, read) = match file {
-            WordFile::PageMap => {
-                world.answer()?;
-                let count = END.saturating_sub(first).min(into.len() as u64);
-                let into = into.get_mut(..count as usize).unwrap_or_default();
-                into.fill(world.hole());
-                for (&page, _) in world.entries.range(first..first + count) {
-                    into[(page - first) as usize] = world.entry(page);
-                }
-                world.entries_read.fetch_add(count, Ordering::Relaxed);
-                if let Some(then) = world.then.lock().expect("a lock").take() {
-                    *world.regions.lock().expect("a lock") = then;
-                }
-                return Ok(count as usize);
-            }
-            WordFile::FrameFlags => (&world.flags, &world.flags_read),
-            _ => (&world.counts, &world.counts_read),
-        };
-        read.fetch_add(into.len() as u64, Ordering::Relaxed);
-        for (frame, word) in (first..).zip(into.iter_mut()) {
-            *word = table.get(&frame).copied().unwrap_or_default();
-        }
-        Ok(into.len())
-    }
-
-    fn require_records(&self, of: RecordsOf) -> Result<()> {
-        let is_there = match of {
-            RecordsOf::Frames(_) if self.0.records.is_none() => return Err(refused("/proc/kcore")),
-            RecordsOf::Frames(_) => true,
-            RecordsOf::PageTables => self.0.tables.is_some(),
-            RecordsOf::Slots => self.0.slots.is_some(),
-        };
-        if is_there { Ok(()) } else { none() }
-    }
-
-    fn kernel_records(&self) -> Result<&dyn KernelRecords> {
-        Ok(self)
-    }
-
-    fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        match place {
-            Place::Memory => self.0.memory(address, into),
-            Place::PageCache(region) => self.0.read_cached(region, address, into),
+        let name = format!("{}/{}", String::from_utf8_lossy(path), file.name());
+        match world.group_files.get(&name) {
+            Some(text) => Ok(text.clone().into_bytes()),
+            None if world.group_files.is_empty() => none(),
+            None => Err(Error::io(name, rustix::io::Errno::NOENT)),
         }
     }
 
-    fn clear_soft_dirty(&self) -> Result<()> {
-        let cleared = &self.0.watched.soft_dirty_cleared;
-        cleared.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
-        let world = &*self.0;
-        if !world.scans {
-            return none();
-        }
-        let (first, end) = (question.start / PAGE, question.end.div_ceil(PAGE));
-        let returned = Categories::from_bits_retain(question.returned);
-        let any_of = Categories::from_bits_retain(question.any_of);
-        if any_of.is_empty() {
-            // Every page of a region that is no driver's.
-            let at = VirtualAddress::new(question.start);
-            let regions = world.regions.lock().expect("a lock");
-            let mut regions = regions.iter();
-            let is_there = regions.any(|one| one.range.contains(at) && !is_of_driver(one));
-            return Ok((usize::from(is_there && !into.is_empty()), question.end));
-        }
-        let (mut count, most) = (0usize, into.len());
-        let mut stopped = question.end;
-        for (&page, _) in world.entries.range(first..end) {
-            let categories = world.categories(page);
-            if !categories.intersects(any_of) {
-                continue;
-            }
-            let (start, told) = (page * PAGE, (categories & returned).bits());
-            let last = count.checked_sub(1);
-            match last.and_then(|last| into.get_mut(last)) {
-                Some(last) if last.end == start && last.categories == told => {
-                    last.end = start + PAGE;
-                }
-                _ if count == most => return Ok((count, start)),
-                _ => {
-                    if count > 0 && count.is_multiple_of(world.scan_buffer) {
-                        stopped = start;
-                    }
-                    into[count] = PageRegion { start, end: start + PAGE, categories: told };
-                    count += 1;
-                }
-            }
-            world.scanned.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok((count, stopped))
-    }
-
-    fn query(&self, question: Query) -> Result<Answer> {
+    fn mapping(&self, question: Query) -> Result<Answer> {
         if !self.0.queries {
             return Ok(Answer::Unavailable);
         }
@@ -422,65 +292,7 @@ impl Source for FakeSource {
         }))
     }
 
-    fn list(&self, which: List) -> Result<Vec<Listed>> {
-        if which == List::Descriptors {
-            let links = (0..).zip(&self.0.descriptors);
-            let listed = links.map(|(number, (link, _))| Listed {
-                pid: number,
-                program: Some(link.as_bytes().to_vec()),
-                ..Listed::default()
-            });
-            return Ok(listed.collect());
-        }
-        let listed = |(one, _): &(ProcessHandle, _)| Listed {
-            pid: one.pid,
-            stat: stat(one.pid, one.parent, 0),
-            status: Vec::new(),
-            program: None,
-            held: Held::default(),
-        };
-        Ok(self.0.processes.iter().map(listed).collect())
-    }
-
-    fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
-        let world = &*self.0;
-        let name = format!("{}/{}", String::from_utf8_lossy(path), file.name());
-        match world.group_files.get(&name) {
-            Some(text) => Ok(text.clone().into_bytes()),
-            None if world.group_files.is_empty() => none(),
-            None => Err(Error::io(name, rustix::io::Errno::NOENT)),
-        }
-    }
-
-    fn open(&self, pid: u32, _: &Held) -> Result<Arc<dyn Source>> {
-        let mut all = self.0.processes.iter();
-        match all.find(|(one, _)| one.pid == pid) {
-            Some((_, Some(world))) if world.is_exited() => gone(),
-            Some((_, Some(world))) => Ok(Arc::new(FakeSource(world.clone()))),
-            Some((_, None)) => Err(Error::not_permitted("refused", "")),
-            None => gone(),
-        }
-    }
-
-    fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
-        let path = match place {
-            FileLocation::Region(region) => region.name.as_bytes(),
-            FileLocation::Path(path) | FileLocation::Trusted(path, _) => path,
-            FileLocation::OwnPath(_) | FileLocation::OwnVdso(_) => return Ok(None),
-        };
-        let file = self.0.files.get(&Name::new(path));
-        let file = file.map(|bytes| Box::new(InMemory::file(bytes.clone())) as Box<dyn ReadAt>);
-        if let FileLocation::Region(region) = place {
-            self.0.watched.files_opened.fetch_add(1, Ordering::Relaxed);
-            return match file {
-                Some(file) => Ok(Some(file)),
-                None => Err(refused(&region.name.to_string())),
-            };
-        }
-        Ok(file)
-    }
-
-    fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
+    fn backing(&self, Backing { region, range }: Backing<'_>) -> Result<Vec<BackingRun>> {
         let world = &*self.0;
         world.behind_asked.fetch_add(1, Ordering::Relaxed);
         match world.asks_files {
@@ -545,6 +357,204 @@ impl Source for FakeSource {
             },
             _ => none(),
         }
+    }
+
+    pub(super) fn require_records(&self, of: RecordsOf) -> Result<()> {
+        let is_there = match of {
+            RecordsOf::Frames(_) if self.0.records.is_none() => return Err(refused("/proc/kcore")),
+            RecordsOf::Frames(_) => true,
+            RecordsOf::PageTables => self.0.tables.is_some(),
+            RecordsOf::Slots => self.0.slots.is_some(),
+        };
+        if is_there { Ok(()) } else { none() }
+    }
+}
+
+impl Source for FakeSource {
+    fn identity(&self) -> Identity {
+        Identity { pid: self.0.pid, start_time: self.0.start_time, name: "fake".into() }
+    }
+
+    fn liveness(&self) -> Result<Liveness> {
+        let mut liveness = self.0.watched.liveness.lock().expect("a lock");
+        // A new program is reported once.
+        Ok(match *liveness {
+            Some(Liveness::Executed) => liveness.take().unwrap_or(Liveness::Alive),
+            other => other.unwrap_or(Liveness::Alive),
+        })
+    }
+
+    fn ask(&self, question: Question<'_>, budget: &mut Budget) -> Result<Reply> {
+        match question {
+            Question::Text(file) => file.reply(self.text_of(file, budget)),
+            Question::GroupText(asked) => asked.reply(self.group_text(asked)),
+            Question::Mapping(query) => query.reply(self.mapping(query)),
+            Question::Backing(asked) => asked.reply(self.backing(asked)),
+            Question::Probe(probe) => probe.reply(self.probe(probe)),
+            Question::Records(of) => of.reply(self.require_records(of)),
+            Question::Groups(_) | Question::FileMappings(_) | Question::Rights(_) => question.unanswered(),
+        }
+    }
+
+    fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
+        /// A comparison reads little at a time.
+        const LITTLE: usize = 8 << 10;
+        if self.0.is_exited() {
+            return gone();
+        }
+        self.0.answer()?;
+        let room = into.capacity() - into.len();
+        if offset == 0 && room > LITTLE {
+            self.0.watched.region_reads.fetch_add(1, Ordering::Relaxed);
+        }
+        let text = self.0.text();
+        let rest = text.get(offset as usize..).unwrap_or_default();
+        let read = rest.get(..room).unwrap_or(rest);
+        into.extend_from_slice(read);
+        Ok(read.len())
+    }
+
+    fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
+        let world = &*self.0;
+        if world.refused.contains(&file) {
+            return Err(refused(match file {
+                WordFile::PageMap => "/proc/4321/pagemap",
+                WordFile::FrameFlags => "/proc/kpageflags",
+                WordFile::FrameCounts => "/proc/kpagecount",
+                WordFile::FrameCgroups => "/proc/kpagecgroup",
+            }));
+        }
+        let (table, read) = match file {
+            WordFile::PageMap => {
+                world.answer()?;
+                let count = END.saturating_sub(first).min(into.len() as u64);
+                let into = into.get_mut(..count as usize).unwrap_or_default();
+                into.fill(world.hole());
+                for (&page, _) in world.entries.range(first..first + count) {
+                    into[(page - first) as usize] = world.entry(page);
+                }
+                world.entries_read.fetch_add(count, Ordering::Relaxed);
+                if let Some(then) = world.then.lock().expect("a lock").take() {
+                    *world.regions.lock().expect("a lock") = then;
+                }
+                return Ok(count as usize);
+            }
+            WordFile::FrameFlags => (&world.flags, &world.flags_read),
+            _ => (&world.counts, &world.counts_read),
+        };
+        read.fetch_add(into.len() as u64, Ordering::Relaxed);
+        for (frame, word) in (first..).zip(into.iter_mut()) {
+            *word = table.get(&frame).copied().unwrap_or_default();
+        }
+        Ok(into.len())
+    }
+
+    fn kernel_records(&self) -> Result<&dyn KernelRecords> {
+        Ok(self)
+    }
+
+    fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        match place {
+            Place::Memory => self.0.memory(address, into),
+            Place::PageCache(region) => self.0.read_cached(region, address, into),
+        }
+    }
+
+    fn clear_soft_dirty(&self) -> Result<()> {
+        let cleared = &self.0.watched.soft_dirty_cleared;
+        cleared.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn scan(&self, question: Scan, into: &mut [PageRegion]) -> Result<(usize, u64)> {
+        let world = &*self.0;
+        if !world.scans {
+            return none();
+        }
+        let (first, end) = (question.start / PAGE, question.end.div_ceil(PAGE));
+        let returned = Categories::from_bits_retain(question.returned);
+        let any_of = Categories::from_bits_retain(question.any_of);
+        if any_of.is_empty() {
+            // Every page of a region that is no driver's.
+            let at = VirtualAddress::new(question.start);
+            let regions = world.regions.lock().expect("a lock");
+            let mut regions = regions.iter();
+            let is_there = regions.any(|one| one.range.contains(at) && !is_of_driver(one));
+            return Ok((usize::from(is_there && !into.is_empty()), question.end));
+        }
+        let (mut count, most) = (0usize, into.len());
+        let mut stopped = question.end;
+        for (&page, _) in world.entries.range(first..end) {
+            let categories = world.categories(page);
+            if !categories.intersects(any_of) {
+                continue;
+            }
+            let (start, told) = (page * PAGE, (categories & returned).bits());
+            let last = count.checked_sub(1);
+            match last.and_then(|last| into.get_mut(last)) {
+                Some(last) if last.end == start && last.categories == told => {
+                    last.end = start + PAGE;
+                }
+                _ if count == most => return Ok((count, start)),
+                _ => {
+                    if count > 0 && count.is_multiple_of(world.scan_buffer) {
+                        stopped = start;
+                    }
+                    into[count] = PageRegion { start, end: start + PAGE, categories: told };
+                    count += 1;
+                }
+            }
+            world.scanned.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok((count, stopped))
+    }
+
+    fn list(&self, which: List) -> Result<Vec<Listed>> {
+        if which == List::Descriptors {
+            let links = (0..).zip(&self.0.descriptors);
+            let listed = links.map(|(number, (link, _))| Listed {
+                pid: number,
+                program: Some(link.as_bytes().to_vec()),
+                ..Listed::default()
+            });
+            return Ok(listed.collect());
+        }
+        let listed = |(one, _): &(ProcessHandle, _)| Listed {
+            pid: one.pid,
+            stat: stat(one.pid, one.parent, 0),
+            status: Vec::new(),
+            program: None,
+            held: Held::default(),
+        };
+        Ok(self.0.processes.iter().map(listed).collect())
+    }
+
+    fn open(&self, pid: u32, _: &Held) -> Result<Arc<dyn Source>> {
+        let mut all = self.0.processes.iter();
+        match all.find(|(one, _)| one.pid == pid) {
+            Some((_, Some(world))) if world.is_exited() => gone(),
+            Some((_, Some(world))) => Ok(Arc::new(FakeSource(world.clone()))),
+            Some((_, None)) => Err(Error::not_permitted("refused", "")),
+            None => gone(),
+        }
+    }
+
+    fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+        let path = match place {
+            FileLocation::Region(region) => region.name.as_bytes(),
+            FileLocation::Path(path) | FileLocation::Trusted(path, _) => path,
+            FileLocation::OwnPath(_) | FileLocation::OwnVdso(_) => return Ok(None),
+        };
+        let file = self.0.files.get(&Name::new(path));
+        let file = file.map(|bytes| Box::new(InMemory::file(bytes.clone())) as Box<dyn ReadAt>);
+        if let FileLocation::Region(region) = place {
+            self.0.watched.files_opened.fetch_add(1, Ordering::Relaxed);
+            return match file {
+                Some(file) => Ok(Some(file)),
+                None => Err(refused(&region.name.to_string())),
+            };
+        }
+        Ok(file)
     }
 }
 

@@ -7,10 +7,10 @@
 use crate::budget::Budget;
 use crate::kernel::maps::DELETED;
 use crate::kernel::text::{unescape_newline, unescape_octal};
-use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
+use crate::kernel::{Name, Region, VirtualAddress};
 use crate::source::{
-    Answer, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, GroupFile, Held, Identity, KernelRecords, List,
-    Listed, Mapping, Place, Probe, Query, ReadAt, Result, Source, add_piece,
+    Asked, Backing, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, GroupText, Held, Identity,
+    KernelRecords, List, Listed, Place, Probe, Question, ReadAt, Reply, Result, Source, add_piece,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -257,29 +257,12 @@ impl Nameless {
             }
         }
     }
-}
 
-/// The addresses and policies of numa_maps, without the names of files and what is mapped of them.
-fn policies(text: &[u8]) -> Vec<u8> {
-    let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-    let first_two = lines.map(|line| line.splitn(3, |&byte| byte == b' ').take(2).collect::<Vec<_>>().join(&b' '));
-    first_two.flat_map(|line| [line, b"\n".to_vec()].concat()).collect()
-}
-
-impl Source for Nameless {
-    fn inner(&self) -> Option<&dyn Source> {
-        Some(&*self.source)
-    }
-
-    fn identity(&self) -> Identity {
-        self.numbered(self.source.identity())
-    }
-
-    fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
+    fn text(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
         if matches!(file, File::CommandLine | File::DescriptorInfo(_) | File::ThreadDescriptorInfo(..)) {
             return left_out(file.what());
         }
-        let text = self.source.read(file, budget).map_err(|error| match error {
+        let text = self.source.get(file, budget).map_err(|error| match error {
             Error::Gone { .. } | Error::Malformed(_) => without_subject(error, file.what()),
             error => error,
         })?;
@@ -314,6 +297,82 @@ impl Source for Nameless {
         })
     }
 
+    fn group_text(&self, asked: GroupText<'_>, budget: &mut Budget) -> Result<Vec<u8>> {
+        let path = self.names().original_path(asked.path);
+        let text = self.source.get(GroupText { path: &path, ..asked }, budget);
+        text.map_err(|error| without_subject(error, "this file of a cgroup"))
+    }
+
+    fn groups(&self, which: CgroupQuery<'_>, budget: &mut Budget) -> Result<Vec<Cgroup>> {
+        let what = "the hierarchy of cgroups";
+        let found = match which {
+            CgroupQuery::All => self.source.get(CgroupQuery::All, budget),
+            CgroupQuery::At(path) => {
+                let path = self.names().original_path(path);
+                self.source.get(CgroupQuery::At(&path), budget)
+            }
+        };
+        let mut names = self.names();
+        let numbered = |group: Cgroup| Cgroup { path: names.path(&group.path), ..group };
+        Ok(found.map_err(|error| without_subject(error, what))?.into_iter().map(numbered).collect())
+    }
+
+    fn backing(&self, asked: Backing<'_>, budget: &mut Budget) -> Result<Vec<BackingRun>> {
+        let what = "the page cache of this region";
+        let runs = self.source.get(Backing { region: &self.original(asked.region), ..asked }, budget);
+        let scrub =
+            |run: BackingRun| BackingRun { content: run.content.map_err(|error| without_subject(error, what)), ..run };
+        runs.map(|runs| runs.into_iter().map(scrub).collect()).map_err(|error| without_subject(error, what))
+    }
+
+    fn probe(&self, probe: Probe<'_>, budget: &mut Budget) -> Result<Vec<u64>> {
+        match probe {
+            // Its path is one of numbers here. Only the mark after the true path is ever asked about.
+            Probe::IsNamed(region, path) if path == [region.name.as_bytes(), DELETED].concat() => {
+                let original = self.original(region);
+                let path = [original.name.as_bytes(), DELETED].concat();
+                let answer = self.source.get(Probe::IsNamed(&original, &path), budget);
+                answer.map_err(|error| without_subject(error, "whether this file was deleted"))
+            }
+            Probe::IsNamed(..) => left_out("the path of this file"),
+            Probe::MappedFile(region) => {
+                let answer = self.source.get(Probe::MappedFile(&self.original(region)), budget);
+                answer.map_err(|error| without_subject(error, "the file of this region"))
+            }
+            probe => self.source.get(probe, budget).map_err(|error| without_subject(error, "this probe of the kernel")),
+        }
+    }
+}
+
+/// The addresses and policies of numa_maps, without the names of files and what is mapped of them.
+fn policies(text: &[u8]) -> Vec<u8> {
+    let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    let first_two = lines.map(|line| line.splitn(3, |&byte| byte == b' ').take(2).collect::<Vec<_>>().join(&b' '));
+    first_two.flat_map(|line| [line, b"\n".to_vec()].concat()).collect()
+}
+
+impl Source for Nameless {
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&*self.source)
+    }
+
+    fn identity(&self) -> Identity {
+        self.numbered(self.source.identity())
+    }
+
+    fn ask(&self, question: Question<'_>, budget: &mut Budget) -> Result<Reply> {
+        match question {
+            Question::Text(file) => file.reply(self.text(file, budget)),
+            Question::GroupText(asked) => asked.reply(self.group_text(asked, budget)),
+            Question::Groups(which) => which.reply(self.groups(which, budget)),
+            // Names are replaced in the text.
+            Question::Mapping(_) | Question::FileMappings(_) => question.unanswered(),
+            Question::Backing(asked) => asked.reply(self.backing(asked, budget)),
+            Question::Probe(probe) => probe.reply(self.probe(probe, budget)),
+            Question::Rights(_) | Question::Records(_) => self.source.ask(question, budget),
+        }
+    }
+
     fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
         if offset == 0 {
             let text = self.whole_maps()?;
@@ -329,14 +388,6 @@ impl Source for Nameless {
         left_out("the kernel's own records")
     }
 
-    fn query(&self, _: Query) -> Result<Answer> {
-        Ok(Answer::Unavailable)
-    }
-
-    fn file_mappings(&self, _: &mut Budget) -> Result<Option<Vec<Mapping>>> {
-        Ok(None)
-    }
-
     fn list(&self, which: List) -> Result<Vec<Listed>> {
         if let List::Descriptors | List::DescriptorsOf(_) = which {
             return left_out("descriptors");
@@ -344,25 +395,6 @@ impl Source for Nameless {
         let listed = self.source.list(which).map_err(|error| without_subject(error, "the list"))?;
         let mut names = self.names();
         Ok(listed.into_iter().map(|one| names.renamed(one)).collect())
-    }
-
-    fn cgroups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
-        let what = "the hierarchy of cgroups";
-        let found = match which {
-            CgroupQuery::All => self.source.cgroups(CgroupQuery::All),
-            CgroupQuery::At(path) => {
-                let path = self.names().original_path(path);
-                self.source.cgroups(CgroupQuery::At(&path))
-            }
-        };
-        let mut names = self.names();
-        let numbered = |group: Cgroup| Cgroup { path: names.path(&group.path), ..group };
-        Ok(found.map_err(|error| without_subject(error, what))?.into_iter().map(numbered).collect())
-    }
-
-    fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
-        let path = self.names().original_path(path);
-        self.source.cgroup_file(&path, file).map_err(|error| without_subject(error, "this file of a cgroup"))
     }
 
     fn open(&self, pid: u32, held: &Held) -> Result<Arc<dyn Source>> {
@@ -384,38 +416,12 @@ impl Source for Nameless {
         self.source.hold(&self.original(region))
     }
 
-    fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
-        let what = "the page cache of this region";
-        let runs = self.source.backing_content(&self.original(region), range);
-        let scrub =
-            |run: BackingRun| BackingRun { content: run.content.map_err(|error| without_subject(error, what)), ..run };
-        runs.map(|runs| runs.into_iter().map(scrub).collect()).map_err(|error| without_subject(error, what))
-    }
-
     fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         let Place::PageCache(region) = place else {
             return self.source.bytes(place, address, into);
         };
         let cache = self.source.bytes(Place::PageCache(&self.original(region)), address, into);
         cache.map_err(|error| without_subject(error, "the page cache of this region"))
-    }
-
-    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
-        match probe {
-            // Its path is one of numbers here. Only the mark after the true path is ever asked about.
-            Probe::IsNamed(region, path) if path == [region.name.as_bytes(), DELETED].concat() => {
-                let original = self.original(region);
-                let path = [original.name.as_bytes(), DELETED].concat();
-                let answer = self.source.probe(Probe::IsNamed(&original, &path));
-                answer.map_err(|error| without_subject(error, "whether this file was deleted"))
-            }
-            Probe::IsNamed(..) => left_out("the path of this file"),
-            Probe::MappedFile(region) => {
-                let answer = self.source.probe(Probe::MappedFile(&self.original(region)));
-                answer.map_err(|error| without_subject(error, "the file of this region"))
-            }
-            probe => self.source.probe(probe).map_err(|error| without_subject(error, "this probe of the kernel")),
-        }
     }
 }
 

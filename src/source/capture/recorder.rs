@@ -6,10 +6,10 @@ use super::index::{
 };
 use crate::budget::Budget;
 use crate::kernel::mounts::Controller;
-use crate::kernel::{AddressRange, Region, VirtualAddress};
+use crate::kernel::{AddressRange, VirtualAddress};
 use crate::source::{
-    Answer, BackingRun, Cgroup, CgroupQuery, File, FileLocation, GroupFile, Identity, List, Listed, Mapping,
-    PageRegion, Place, Probe, Query, ReadAt, RecordsOf, Result, Scan, Source, SourceAccess,
+    Asked, CgroupQuery, File, FileLocation, GroupText, Identity, List, Listed, PageRegion, Place, Probe, Question,
+    ReadAt, RecordsOf, Reply, Result, Scan, Source,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,7 +91,7 @@ pub(super) fn groups_key(which: CgroupQuery<'_>) -> String {
 }
 
 /// How a file of a cgroup is found again.
-pub(super) fn group_file_key(path: &[u8], file: GroupFile) -> String {
+pub(super) fn group_file_key(GroupText { path, file }: GroupText<'_>) -> String {
     let hierarchy = match file.controller() {
         Controller::Memory => "cgroup",
         other => other.name(),
@@ -109,6 +109,15 @@ impl Recorder {
 
     fn answers(&self) -> std::sync::MutexGuard<'_, ProcessAnswers> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a text the first time that it is asked for. `name` names it by the number of texts before it.
+    fn keep_text(&self, key: String, name: impl FnOnce(usize) -> String, answer: &Result<Vec<u8>>) {
+        let texts = self.answers().texts.len();
+        if !self.answers().texts.contains_key(&key) {
+            let stored = record_answer(answer, |text| self.shared.store(&self.member(&name(texts)), text));
+            self.answers().texts.insert(key, stored);
+        }
     }
 
     fn member(&self, name: &str) -> String {
@@ -188,15 +197,56 @@ impl Source for Recorder {
         Some(&*self.source)
     }
 
-    fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
-        let answer = self.source.read(file, budget);
-        let key = text_key(file, self.identity().pid);
-        if !self.answers().texts.contains_key(&key) {
-            let name = key.trim_start_matches('/').replace('/', "_");
-            let stored = record_answer(&answer, |text| self.shared.store(&self.member(&name), text));
-            self.answers().texts.insert(key, stored);
+    fn ask(&self, question: Question<'_>, budget: &mut Budget) -> Result<Reply> {
+        let source = &*self.source;
+        match question {
+            Question::Text(file) => {
+                let answer = source.get(file, budget);
+                let key = text_key(file, self.identity().pid);
+                let name = key.trim_start_matches('/').replace('/', "_");
+                self.keep_text(key, |_| name, &answer);
+                file.reply(answer)
+            }
+            Question::GroupText(asked) => {
+                let answer = source.get(asked, budget);
+                let name = |number| format!("cgroup-{number}-{}", asked.file.name());
+                self.keep_text(group_file_key(asked), name, &answer);
+                asked.reply(answer)
+            }
+            Question::Groups(which) => {
+                let answer = source.get(which, budget);
+                let groups =
+                    record_answer(&answer, |all| all.iter().map(|one| (one.inode, one.path.clone())).collect());
+                self.answers().groups.insert(groups_key(which), groups);
+                which.reply(answer)
+            }
+            // A capture has the text alone, so what depends on the difference is asked as it will be there.
+            Question::Mapping(_) | Question::FileMappings(_) => question.unanswered(),
+            Question::Backing(asked) => {
+                let answer = source.get(asked, budget);
+                self.answers().backing.push(BackingRuns::of(asked.range, &answer));
+                asked.reply(answer)
+            }
+            Question::Probe(probe) => {
+                let answer = source.get(probe, budget);
+                if !matches!((probe, &answer), (Probe::Compare(..), Ok(_))) {
+                    self.answers().probes.insert(probe_key(probe), record_answer(&answer, Clone::clone));
+                }
+                probe.reply(answer)
+            }
+            Question::Rights(asked) => {
+                let answer = source.get(asked, budget);
+                self.answers().access = answer.iter().flatten().next().map(CapturedRights::of);
+                asked.reply(answer)
+            }
+            Question::Records(of) => {
+                let answer = source.get(of, budget);
+                if let (RecordsOf::Frames(parts), Err(error)) = (of, &answer) {
+                    self.answers().records.insert(format!("{parts:?}"), RecordedFailure::of(error));
+                }
+                of.reply(answer)
+            }
         }
-        answer
     }
 
     fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
@@ -223,37 +273,10 @@ impl Source for Recorder {
         answer
     }
 
-    // A capture has the text alone, so what depends on the difference is asked as it will be there.
-    fn query(&self, _: Query) -> Result<Answer> {
-        Ok(Answer::Unavailable)
-    }
-
-    fn file_mappings(&self, _: &mut Budget) -> Result<Option<Vec<Mapping>>> {
-        Ok(None)
-    }
-
     fn list(&self, which: List) -> Result<Vec<Listed>> {
         let answer = self.source.list(which);
         let listed = record_answer(&answer, |all| all.iter().map(OneListed::of).collect());
         self.answers().lists.insert(format!("{which:?}"), listed);
-        answer
-    }
-
-    fn cgroups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
-        let answer = self.source.cgroups(which);
-        let groups = record_answer(&answer, |all| all.iter().map(|one| (one.inode, one.path.clone())).collect());
-        self.answers().groups.insert(groups_key(which), groups);
-        answer
-    }
-
-    fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
-        let answer = self.source.cgroup_file(path, file);
-        let key = group_file_key(path, file);
-        if !self.answers().texts.contains_key(&key) {
-            let name = self.member(&format!("cgroup-{}-{}", self.answers().texts.len(), file.name()));
-            let stored = record_answer(&answer, |text| self.shared.store(&name, text));
-            self.answers().texts.insert(key, stored);
-        }
         answer
     }
 
@@ -268,34 +291,6 @@ impl Source for Recorder {
             self.shared.files.lock().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_insert(parts);
             Box::new(RecordedFile { file, key, shared: Arc::clone(&self.shared) }) as Box<dyn ReadAt>
         }))
-    }
-
-    fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
-        let answer = self.source.backing_content(region, range);
-        self.answers().backing.push(BackingRuns::of(range, &answer));
-        answer
-    }
-
-    fn require_records(&self, of: RecordsOf) -> Result<()> {
-        let answer = self.source.require_records(of);
-        if let (RecordsOf::Frames(parts), Err(error)) = (of, &answer) {
-            self.answers().records.insert(format!("{parts:?}"), RecordedFailure::of(error));
-        }
-        answer
-    }
-
-    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
-        let answer = self.source.probe(probe);
-        if !matches!((probe, &answer), (Probe::Compare(..), Ok(_))) {
-            self.answers().probes.insert(probe_key(probe), record_answer(&answer, Clone::clone));
-        }
-        answer
-    }
-
-    fn access(&self) -> Option<SourceAccess> {
-        let access = self.source.access();
-        self.answers().access = access.as_ref().map(CapturedRights::of);
-        access
     }
 }
 

@@ -2,16 +2,18 @@
 
 use super::archive::{ArchiveReader, StoredText, damaged};
 use super::budgeted;
-use super::index::{CaptureIndex, FileParts, OneMissing, ProcessAnswers, group, is_about_machine, replay_answer};
+use super::index::{
+    CaptureIndex, CapturedRights, FileParts, OneMissing, ProcessAnswers, group, is_about_machine, replay_answer,
+};
 use super::recorder::{PIECE, group_file_key, groups_key, place, probe_key, text_key};
 use super::words::BlockReader;
 use crate::budget::{Budget, OutOfBudget};
-use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
+use crate::kernel::{PageSize, VirtualAddress};
 use crate::source::live::{installed_debug_file, until_interrupted};
 use crate::source::{
-    BackingRun, CaptureOrigin, Cgroup, CgroupQuery, Error, File, FileLocation, GroupFile, Held, Identity, List, Listed,
-    MissingProcess, Origin, PageRegion, PassedOver, Place, Probe, ReadAt, RecordParts, RecordsOf, Result, Scan, Source,
-    SourceAccess, WordFile,
+    Asked, Backing, BackingRun, CaptureOrigin, Cgroup, CgroupQuery, Error, File, FileLocation, GroupText, Held,
+    Identity, List, Listed, MissingProcess, Origin, PageRegion, PassedOver, Place, Probe, Question, ReadAt,
+    RecordParts, RecordsOf, Reply, Result, Scan, Source, WordFile,
 };
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -170,6 +172,69 @@ impl Replay {
         let kept = self.capture.populated.get(self.process).ok_or_else(|| damaged("its index"))?;
         kept.get_or_init(read).as_deref().map_err(Clone::clone)
     }
+
+    fn text(&self, file: File) -> Result<Vec<u8>> {
+        let key = text_key(file, self.answers().pid);
+        let kept = self.answers().texts.get(&key).or_else(|| self.first().texts.get(&key));
+        match kept {
+            Some(kept) => {
+                let stored = replay_answer(kept, |stored| self.capture.contents.text(stored));
+                self.of_process(stored, file.what())?
+            }
+            None => self.lacks(file.what()),
+        }
+    }
+
+    fn group_text(&self, asked: GroupText<'_>) -> Result<Vec<u8>> {
+        let key = group_file_key(asked);
+        match self.answers().texts.get(&key).or_else(|| self.first().texts.get(&key)) {
+            Some(kept) => replay_answer(kept, |stored| self.capture.contents.text(stored))?,
+            None => lacks("this file of a cgroup"),
+        }
+    }
+
+    fn groups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
+        match self.first().groups.get(&groups_key(which)) {
+            Some(kept) => replay_answer(kept, |all| all.iter().map(group).collect()),
+            None => lacks("the hierarchy of cgroups"),
+        }
+    }
+
+    fn backing(&self, Backing { region, range }: Backing<'_>) -> Result<Vec<BackingRun>> {
+        let mut all = self.answers().backing.iter();
+        let holds = |start: u64, end: u64| start <= range.start().get() && range.end().get() <= end;
+        match all.find(|one| holds(one.start, one.end)) {
+            Some(backing) => backing.within(range),
+            None => lacks(&format!("the page cache of {}", region.range)),
+        }
+    }
+
+    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
+        if let Probe::Compare(one, other) = probe
+            && let Some(order) = self.compare(one, other)
+        {
+            return Ok(vec![order]);
+        }
+        let key = probe_key(probe);
+        let of_machine = || self.first().probes.get(&key).filter(|_| is_about_machine(&key));
+        match self.answers().probes.get(&key).or_else(of_machine) {
+            Some(kept) => replay_answer(kept, Clone::clone),
+            None => lacks("this probe of the kernel"),
+        }
+    }
+
+    fn require_records(&self, of: RecordsOf) -> Result<()> {
+        let RecordsOf::Frames(parts) = of else {
+            return lacks(of.what());
+        };
+        let failures = &self.first().records;
+        let failure = |parts: RecordParts| failures.get(&format!("{parts:?}"));
+        // Where none could be read, that holds for all parts.
+        match failure(parts).or_else(|| failure(RecordParts::empty())) {
+            Some(failure) => Err(failure.error()),
+            None => lacks(of.what()),
+        }
+    }
 }
 
 impl Source for Replay {
@@ -182,16 +247,17 @@ impl Source for Replay {
         Origin::Capture(Arc::clone(&self.origin))
     }
 
-    fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
+    fn ask(&self, question: Question<'_>, budget: &mut Budget) -> Result<Reply> {
         budget.go_on()?;
-        let key = text_key(file, self.answers().pid);
-        let kept = self.answers().texts.get(&key).or_else(|| self.first().texts.get(&key));
-        match kept {
-            Some(kept) => {
-                let stored = replay_answer(kept, |stored| self.capture.contents.text(stored));
-                self.of_process(stored, file.what())?
-            }
-            None => self.lacks(file.what()),
+        match question {
+            Question::Text(file) => file.reply(self.text(file)),
+            Question::GroupText(asked) => asked.reply(self.group_text(asked)),
+            Question::Groups(which) => which.reply(self.groups(which)),
+            Question::Backing(asked) => asked.reply(self.backing(asked)),
+            Question::Probe(probe) => probe.reply(self.probe(probe)),
+            Question::Rights(asked) => asked.reply(Ok(self.first().access.as_ref().map(CapturedRights::access))),
+            Question::Records(of) => of.reply(self.require_records(of)),
+            Question::Mapping(_) | Question::FileMappings(_) => question.unanswered(),
         }
     }
 
@@ -228,19 +294,6 @@ impl Source for Replay {
             return lacks(&format!("{} from frame {first}", file.name()));
         }
         Ok(read)
-    }
-
-    fn require_records(&self, of: RecordsOf) -> Result<()> {
-        let RecordsOf::Frames(parts) = of else {
-            return lacks(of.what());
-        };
-        let failures = &self.first().records;
-        let failure = |parts: RecordParts| failures.get(&format!("{parts:?}"));
-        // Where none could be read, that holds for all parts.
-        match failure(parts).or_else(|| failure(RecordParts::empty())) {
-            Some(failure) => Err(failure.error()),
-            None => lacks(of.what()),
-        }
     }
 
     fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
@@ -322,21 +375,6 @@ impl Source for Replay {
         Ok(listed.flatten().map(|one| one.listed()).collect())
     }
 
-    fn cgroups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
-        match self.first().groups.get(&groups_key(which)) {
-            Some(kept) => replay_answer(kept, |all| all.iter().map(group).collect()),
-            None => lacks("the hierarchy of cgroups"),
-        }
-    }
-
-    fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
-        let key = group_file_key(path, file);
-        match self.answers().texts.get(&key).or_else(|| self.first().texts.get(&key)) {
-            Some(kept) => replay_answer(kept, |stored| self.capture.contents.text(stored))?,
-            None => lacks("this file of a cgroup"),
-        }
-    }
-
     fn open(&self, pid: u32, _: &Held) -> Result<Arc<dyn Source>> {
         let processes = self.capture.index.processes.iter().zip(&self.capture.origins).enumerate();
         match processes.into_iter().find(|(_, (one, _))| one.pid == pid) {
@@ -366,33 +404,6 @@ impl Source for Replay {
             (None, FileLocation::OwnPath(path)) => installed_debug_file(path),
             (None, _) => Ok(None),
         }
-    }
-
-    fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
-        let mut all = self.answers().backing.iter();
-        let holds = |start: u64, end: u64| start <= range.start().get() && range.end().get() <= end;
-        match all.find(|one| holds(one.start, one.end)) {
-            Some(backing) => backing.within(range),
-            None => lacks(&format!("the page cache of {}", region.range)),
-        }
-    }
-
-    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
-        if let Probe::Compare(one, other) = probe
-            && let Some(order) = self.compare(one, other)
-        {
-            return Ok(vec![order]);
-        }
-        let key = probe_key(probe);
-        let of_machine = || self.first().probes.get(&key).filter(|_| is_about_machine(&key));
-        match self.answers().probes.get(&key).or_else(of_machine) {
-            Some(kept) => replay_answer(kept, Clone::clone),
-            None => lacks("this probe of the kernel"),
-        }
-    }
-
-    fn access(&self) -> Option<SourceAccess> {
-        self.first().access.as_ref().map(|rights| rights.access())
     }
 }
 
@@ -457,6 +468,7 @@ impl ReadAt for CapturedFile {
 mod tests {
     use super::super::index::{BackingRuns, ProcessAnswers};
     use super::*;
+    use crate::kernel::AddressRange;
     use crate::source::{BackingContent, Error};
 
     /// As many mappings as Linux permits (vm.max_map_count), each of a page of a file of its own: an index with the

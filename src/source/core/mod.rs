@@ -10,8 +10,8 @@ mod machine;
 use super::live::{installed_debug_file, until_interrupted};
 use super::origin::no_page_map;
 use super::{
-    CoreOrigin, Error, File, FileLocation, Identity, List, Listed, Origin, Place, Probe, ReadAt, Result, Source,
-    WordFile, add_piece,
+    Asked, CoreOrigin, Error, File, FileLocation, Identity, List, Listed, Origin, Place, Probe, Question, ReadAt,
+    Reply, Result, Source, WordFile, add_piece,
 };
 use crate::budget::Budget;
 use crate::kernel::core_file::{CoreThread, ElfForm};
@@ -45,17 +45,8 @@ struct CoreSource {
     origin: Arc<CoreOrigin>,
 }
 
-impl Source for CoreSource {
-    fn identity(&self) -> Identity {
-        let process = &self.core.process;
-        Identity { pid: process.id, start_time: 0, name: Name::new(process.name.clone()) }
-    }
-
-    fn origin(&self) -> Origin {
-        Origin::Core(Arc::clone(&self.origin))
-    }
-
-    fn read(&self, file: File, _: &mut Budget) -> Result<Vec<u8>> {
+impl CoreSource {
+    fn text(&self, file: File) -> Result<Vec<u8>> {
         let core = &self.core;
         match file {
             File::Auxiliary => core.vector.clone().map_or_else(|| lacks(file.what()), Ok),
@@ -66,6 +57,40 @@ impl Source for CoreSource {
             File::Syscall => core.thread(core.process.id),
             File::ThreadSyscall(id) => core.thread(id),
             file => machine::text(core.of_machine.as_ref(), file),
+        }
+    }
+
+    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
+        match probe {
+            Probe::PageBytes => Ok(vec![self.core.page]),
+            Probe::LittleEndian => Ok(vec![self.core.form.is_little.into()]),
+            Probe::Machine => Ok(vec![self.core.machine.into()]),
+            Probe::FrameRight => {
+                Ok(vec![self.core.pages.as_ref().is_some_and(|pages| pages.has_frames(self.core.form)).into()])
+            }
+            Probe::OwnEntry => lacks("whether the kernel tracks soft-dirty pages"),
+            Probe::Pools => machine::pools(self.core.of_machine.as_ref()),
+            Probe::IsNamed(region, path) => self.core.is_named(region, path),
+            _ => lacks("this probe of the kernel"),
+        }
+    }
+}
+
+impl Source for CoreSource {
+    fn identity(&self) -> Identity {
+        let process = &self.core.process;
+        Identity { pid: process.id, start_time: 0, name: Name::new(process.name.clone()) }
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::Core(Arc::clone(&self.origin))
+    }
+
+    fn ask(&self, question: Question<'_>, _: &mut Budget) -> Result<Reply> {
+        match question {
+            Question::Text(file) => file.reply(self.text(file)),
+            Question::Probe(probe) => probe.reply(self.probe(probe)),
+            question => question.unanswered(),
         }
     }
 
@@ -120,21 +145,6 @@ impl Source for CoreSource {
             },
             FileLocation::OwnPath(path) => installed_debug_file(path),
             _ => Ok(None),
-        }
-    }
-
-    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
-        match probe {
-            Probe::PageBytes => Ok(vec![self.core.page]),
-            Probe::LittleEndian => Ok(vec![self.core.form.is_little.into()]),
-            Probe::Machine => Ok(vec![self.core.machine.into()]),
-            Probe::FrameRight => {
-                Ok(vec![self.core.pages.as_ref().is_some_and(|pages| pages.has_frames(self.core.form)).into()])
-            }
-            Probe::OwnEntry => lacks("whether the kernel tracks soft-dirty pages"),
-            Probe::Pools => machine::pools(self.core.of_machine.as_ref()),
-            Probe::IsNamed(region, path) => self.core.is_named(region, path),
-            _ => lacks("this probe of the kernel"),
         }
     }
 }

@@ -1,16 +1,32 @@
 //! Memory cgroups: from an inode number, as `/proc/kpagecgroup` gives it, to the path of a directory.
 
 use super::apart;
-use super::directory::{read_all, until_interrupted};
+use super::directory::read_all;
 use super::module_file::numbers;
+use crate::budget::Budget;
 use crate::kernel::Name;
 use crate::kernel::mounts::{self, Controller, Mount};
-use crate::source::{self, Cgroup, Error, GroupFile, Result};
+use crate::source::{self, Cgroup, CgroupQuery, Error, GroupFile, GroupText, Result};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
+
+/// Directories of the hierarchy of memory cgroups.
+pub(super) fn groups(which: CgroupQuery<'_>, budget: &mut Budget) -> Result<Vec<Cgroup>> {
+    let hierarchy = CgroupMount::open(Controller::Memory, budget)?;
+    hierarchy.require_controller()?;
+    match which {
+        CgroupQuery::All => hierarchy.groups(budget),
+        CgroupQuery::At(path) => Ok(hierarchy.group(path).into_iter().collect()),
+    }
+}
+
+/// A file of a cgroup.
+pub(super) fn text(asked: GroupText<'_>, budget: &mut Budget) -> Result<Vec<u8>> {
+    CgroupMount::open(asked.file.controller(), budget)?.file(asked.path, asked.file)
+}
 
 /// The mounted hierarchy with a controller. It is not held open, so that it can be unmounted.
 pub(super) struct CgroupMount {
@@ -20,9 +36,9 @@ pub(super) struct CgroupMount {
 }
 
 impl CgroupMount {
-    pub(super) fn open(controller: Controller) -> Result<Self> {
+    pub(super) fn open(controller: Controller, budget: &mut Budget) -> Result<Self> {
         let text = apart::own_text().map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
-        let mounts = source::mounts(&text, &mut until_interrupted())?;
+        let mounts = source::mounts(&text, budget)?;
         let mount = mounts::hierarchy(&mounts, controller).cloned().ok_or_else(|| none(controller))?;
         let failed = |error| Error::io(format!("looking at the cgroups in {}", mount.point), error);
         let point = OsStr::from_bytes(mount.point.as_bytes());
@@ -48,29 +64,28 @@ impl CgroupMount {
     }
 
     /// The group at a path below the mount, if there is one.
-    pub(super) fn group(&self, path: &[u8]) -> Option<Cgroup> {
+    fn group(&self, path: &[u8]) -> Option<Cgroup> {
         let name = OsStr::from_bytes(below(path));
         let stat = statat(&self.top, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(group(stat.st_ino, path.to_vec()))
     }
 
     /// A file of the group at a path below the mount.
-    pub(super) fn file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
+    fn file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = directory(&self.top, below(path));
         let text = directory.and_then(|group| openat(group, &*file.name(), flags, Mode::empty())).and_then(read_all);
         text.map_err(|error| Error::io(format!("reading {} of the cgroup {}/", file.name(), Name::copied(path)), error))
     }
 
-    /// All groups. There may be many thousands: Ctrl-C ends the listing.
-    pub(super) fn groups(&self) -> Result<Vec<Cgroup>> {
+    /// All groups. There may be many thousands: each is a step.
+    fn groups(&self, budget: &mut Budget) -> Result<Vec<Cgroup>> {
         let failed = |error| {
             let point = &self.mount.point;
             Error::io(format!("reading the cgroups in {point}"), error)
         };
         let top = fstat(&self.top).map_err(failed)?.st_ino;
         let mut groups = vec![group(top, Vec::new())];
-        let mut budget = until_interrupted();
         let mut next = 0;
         while let Some(parent) = groups.get(next) {
             budget.look()?;

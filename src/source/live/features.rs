@@ -63,7 +63,7 @@ pub(super) fn frame_file(feature: Feature, name: &str, file: &FrameFile) -> Find
 /// Whether cgroups have paths here.
 pub(super) fn cgroup_paths() -> Finding {
     let feature = Feature::CgroupPaths;
-    let opened = CgroupMount::open(Controller::Memory);
+    let opened = CgroupMount::open(Controller::Memory, &mut directory::until_interrupted());
     match opened.and_then(|hierarchy| hierarchy.require_controller().map(|()| hierarchy)) {
         Ok(hierarchy) => available(feature, format!("mounted at {}", hierarchy.point())),
         error => by_trying(feature, error, ""),

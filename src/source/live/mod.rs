@@ -21,13 +21,12 @@ pub(crate) use modules::installed_debug_file;
 use super::feature::by_trying;
 use super::question::ConfigPlace;
 use super::{
-    Answer, BackingRun, Cgroup, CgroupQuery, Error, Feature, File, FileLocation, Finding, FrameRecord, GroupFile, Held,
-    Identity, KernelRecords, List, Listed, Liveness, Mapping, Meanwhile, MemoryLifetime, Origin, OwnerDetail,
-    PageRegion, Place, Probe, Query, ReadAt, RecordParts, RecordedMapper, RecordsOf, Result, Scan, Source,
-    SourceAccess, SwappedRange, WordFile, sys,
+    Answer, Asked, Error, Feature, File, FileLocation, FrameRecord, Held, Identity, KernelRecords, List, Listed,
+    Liveness, Mapping, Meanwhile, MemoryLifetime, Origin, OwnerDetail, PageRegion, Place, Probe, Query, Question,
+    ReadAt, RecordParts, RecordedMapper, RecordsOf, Reply, Result, Scan, Source, SourceAccess, SwappedRange, WordFile,
+    sys,
 };
 use crate::budget::Budget;
-use crate::kernel::mounts::Controller;
 use crate::kernel::{AddressRange, PageMapEntry, Region, TableEntry, VirtualAddress};
 use attached::Attached;
 use directory::{Directory, read_all};
@@ -96,10 +95,17 @@ impl Source for Live {
         Origin::Live(self.attached.as_ref().map(|attached| attached.memory() as Arc<dyn MemoryLifetime>))
     }
 
-    fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
-        match file.of_process() {
-            Some(name) => self.attached()?.read(file, &name, budget),
-            None => self.machine.read(file),
+    fn ask(&self, question: Question<'_>, budget: &mut Budget) -> Result<Reply> {
+        match question {
+            Question::Text(file) => file.reply(self.text(file, budget)),
+            Question::GroupText(asked) => asked.reply(cgroups::text(asked, budget)),
+            Question::Groups(which) => which.reply(cgroups::groups(which, budget)),
+            Question::Mapping(query) => query.reply(self.attached()?.query(query)),
+            Question::FileMappings(asked) => asked.reply(self.attached()?.file_mappings(budget)),
+            Question::Backing(asked) => asked.reply(self.modules()?.backing_content(asked.region, asked.range)),
+            Question::Probe(probe) => probe.reply(self.probe(probe)),
+            Question::Rights(asked) => asked.reply(Ok(Some(self.machine.access()))),
+            Question::Records(of) => of.reply(self.require_records(of)),
         }
     }
 
@@ -113,17 +119,6 @@ impl Source for Live {
             WordFile::FrameFlags => self.machine.flags.read(first, into),
             WordFile::FrameCounts => self.machine.counts.read(first, into),
             WordFile::FrameCgroups => self.machine.cgroups.read(first, into),
-        }
-    }
-
-    fn require_records(&self, of: RecordsOf) -> Result<()> {
-        match of {
-            RecordsOf::Frames(parts) => kernel_records::records()?.require(parts),
-            RecordsOf::PageTables => self.attached()?.page_tables().map(drop),
-            RecordsOf::Slots => {
-                kernel_records::records()?.require_slots()?;
-                self.attached()?.page_tables().map(drop)
-            }
         }
     }
 
@@ -147,14 +142,6 @@ impl Source for Live {
         self.attached()?.scan(question, into)
     }
 
-    fn query(&self, question: Query) -> Result<Answer> {
-        self.attached()?.query(question)
-    }
-
-    fn file_mappings(&self, budget: &mut Budget) -> Result<Option<Vec<Mapping>>> {
-        self.attached()?.file_mappings(budget)
-    }
-
     fn list(&self, which: List) -> Result<Vec<Listed>> {
         match which {
             List::Held => handle::held_processes(),
@@ -166,19 +153,6 @@ impl Source for Live {
                 handle::descriptors(self.attached()?.directory(), &format!("task/{thread}/fd"))
             }
         }
-    }
-
-    fn cgroups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
-        let hierarchy = cgroups::CgroupMount::open(Controller::Memory)?;
-        hierarchy.require_controller()?;
-        match which {
-            CgroupQuery::All => hierarchy.groups(),
-            CgroupQuery::At(path) => Ok(hierarchy.group(path).into_iter().collect()),
-        }
-    }
-
-    fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
-        cgroups::CgroupMount::open(file.controller())?.file(path, file)
     }
 
     fn open(&self, pid: u32, held: &Held) -> Result<Arc<dyn Source>> {
@@ -208,9 +182,15 @@ impl Source for Live {
         let held = self.modules().ok().and_then(|modules| modules.hold(region));
         Held(held.map(|file| file as Arc<dyn Any + Send + Sync>))
     }
+}
 
-    fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
-        self.modules()?.backing_content(region, range)
+impl Live {
+    /// Files of the machine are short, and what they tell is kept: Ctrl-C leaves no gap in that.
+    fn text(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
+        match file.of_process() {
+            Some(name) => self.attached()?.read(file, &name, budget),
+            None => self.machine.read(file),
+        }
     }
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
@@ -228,8 +208,15 @@ impl Source for Live {
         }
     }
 
-    fn access(&self) -> Option<SourceAccess> {
-        Some(SourceAccess { findings: self.machine.findings(), credentials: directory::credentials() })
+    fn require_records(&self, of: RecordsOf) -> Result<()> {
+        match of {
+            RecordsOf::Frames(parts) => kernel_records::records()?.require(parts),
+            RecordsOf::PageTables => self.attached()?.page_tables().map(drop),
+            RecordsOf::Slots => {
+                kernel_records::records()?.require_slots()?;
+                self.attached()?.page_tables().map(drop)
+            }
+        }
     }
 }
 
@@ -425,8 +412,8 @@ impl LiveMachine {
         self.own_entry.get().copied().or_else(read)
     }
 
-    /// The findings that take no decoding.
-    fn findings(&self) -> Vec<Finding> {
+    /// What may be read here, as far as that takes no decoding.
+    fn access(&self) -> SourceAccess {
         let mut findings = vec![
             by_trying(Feature::PageMap, features::open_own_file("pagemap"), "pmdb's own page map can be opened"),
             features::other_users(),
@@ -441,7 +428,7 @@ impl LiveMachine {
             features::ksm_flag(&self.flags),
         ];
         findings.extend(features::calls());
-        findings
+        SourceAccess { findings, credentials: directory::credentials() }
     }
 }
 

@@ -8,9 +8,9 @@ mod log;
 pub use log::{Log, LoggedRead, Reads, dump_of_any};
 
 use super::{
-    Answer, BackingRun, Cgroup, CgroupQuery, File, FrameRecord, GroupFile, Held, KernelRecords, List, Listed, Mapping,
-    Meanwhile, OwnerDetail, PageRegion, Place, Probe, Query, RecordParts, RecordedMapper, Result, Scan, Source,
-    SwappedRange, WordFile,
+    Answer, Asked, Backing, BackingRun, Cgroup, CgroupQuery, File, FileMappings, FrameRecord, GroupText, Held,
+    KernelRecords, List, Listed, Mapping, Meanwhile, OwnerDetail, PageRegion, Place, Probe, Query, Question,
+    RecordParts, RecordedMapper, Reply, Result, Scan, Source, SwappedRange, WordFile,
 };
 use crate::budget::Budget;
 use crate::kernel::mounts::{self, Controller};
@@ -54,20 +54,14 @@ impl RecordedSource {
 
     /// The mount point of the hierarchy with a controller: inodes of other cgroup hierarchies may coincide.
     fn cgroup_mount(&self, controller: Controller) -> String {
-        let mounts = self.source.whole(File::OwnMounts).ok();
+        let mounts = self.source.fetch(File::OwnMounts).ok();
         let mounts = mounts.and_then(|text| super::mounts(&text, &mut super::live::until_interrupted()).ok());
         let mount = mounts.as_deref().and_then(|mounts| mounts::hierarchy(mounts, controller));
         mount.map_or("/sys/fs/cgroup".to_owned(), |mount| mount.point.to_string())
     }
-}
 
-impl Source for RecordedSource {
-    fn inner(&self) -> Option<&dyn Source> {
-        Some(&*self.source)
-    }
-
-    fn read(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
-        let answer = self.source.read(file, budget);
+    fn text(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
+        let answer = self.source.get(file, budget);
         // Files that identify the process or the kernel are read once, and not for one answer.
         let is_written =
             !matches!(file, File::Release | File::Auxiliary | File::Uptime | File::OwnMaps | File::OwnSmaps);
@@ -77,6 +71,123 @@ impl Source for RecordedSource {
             self.log.add_file(log::kind(file), path, file.what(), found);
         }
         answer
+    }
+
+    fn group_text(&self, asked: GroupText<'_>, budget: &mut Budget) -> Result<Vec<u8>> {
+        let answer = self.source.get(asked, budget);
+        let GroupText { path, file } = asked;
+        let file =
+            format!("{}{}/{}", self.cgroup_mount(file.controller()), crate::kernel::Name::copied(path), file.name());
+        let found = result_words(&answer, |text| format!("{} bytes", text.len()));
+        let repeat = Some(log::cat(&file));
+        let read = LoggedRead {
+            what: "a file of a cgroup".to_owned(),
+            found: Some(found),
+            repeat,
+            file,
+            ..LoggedRead::default()
+        };
+        self.log.add("cgroup", read);
+        answer
+    }
+
+    fn groups(&self, which: CgroupQuery<'_>, budget: &mut Budget) -> Result<Vec<Cgroup>> {
+        let answer = self.source.get(which, budget);
+        let file = self.cgroup_mount(Controller::Memory);
+        self.log.add("cgroup", log::cgroups(which, &answer, file));
+        answer
+    }
+
+    fn mapping(&self, question: Query, budget: &mut Budget) -> Result<Answer> {
+        let answer = self.source.get(question, budget);
+        // Without this query nothing was read.
+        if !matches!(answer, Ok(Answer::Unavailable)) {
+            let file = self.file("maps");
+            self.log.add(
+                "maps",
+                LoggedRead {
+                    what: match question {
+                        Query::At(address) => format!("the region at {address} (PROCMAP_QUERY)"),
+                        Query::From(address) => {
+                            format!("the region at {address} or next above (PROCMAP_QUERY)")
+                        }
+                    },
+                    repeat: Some(match &answer {
+                        Ok(Answer::Found(mapping)) => {
+                            format!("grep ^{:08x}-{:08x} {file}", mapping.start, mapping.end)
+                        }
+                        _ => format!("cat {file}"),
+                    }),
+                    found: Some(result_words(&answer, log::mapping)),
+                    file,
+                    ..LoggedRead::default()
+                },
+            );
+        }
+        answer
+    }
+
+    fn file_mappings(&self, budget: &mut Budget) -> Result<Option<Vec<Mapping>>> {
+        let answer = self.source.get(FileMappings, budget);
+        let found = result_words(&answer, |all| count_of(all.iter().flatten().count(), "region", "regions"));
+        let file = self.file("map_files");
+        self.log.add(
+            "map_files",
+            LoggedRead {
+                what: "the regions that map files".to_owned(),
+                repeat: Some(format!("ls {file}")),
+                found: Some(found),
+                file,
+                ..LoggedRead::default()
+            },
+        );
+        answer
+    }
+
+    fn backing(&self, asked: Backing<'_>, budget: &mut Budget) -> Result<Vec<BackingRun>> {
+        let answer = self.source.get(asked, budget);
+        let Backing { region, range } = asked;
+        let read = LoggedRead {
+            length: Some(range.len()),
+            what: format!("the page cache of {range} (SEEK_DATA, cachestat)"),
+            found: Some(result_words(&answer, |runs| log::runs(runs))),
+            ..LoggedRead::default()
+        };
+        self.behind_region(region, range.start(), read);
+        answer
+    }
+
+    fn probe(&self, probe: Probe<'_>, budget: &mut Budget) -> Result<Vec<u64>> {
+        let answer = self.source.get(probe, budget);
+        if let Some(what) = log::probe(probe) {
+            let read = LoggedRead {
+                file: "memfd_create".to_owned(),
+                what: what.to_owned(),
+                found: Some(result_words(&answer, |words| log::devices(words))),
+                ..LoggedRead::default()
+            };
+            self.log.add("probe", read);
+        }
+        answer
+    }
+}
+
+impl Source for RecordedSource {
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&*self.source)
+    }
+
+    fn ask(&self, question: Question<'_>, budget: &mut Budget) -> Result<Reply> {
+        match question {
+            Question::Text(file) => file.reply(self.text(file, budget)),
+            Question::GroupText(asked) => asked.reply(self.group_text(asked, budget)),
+            Question::Groups(which) => which.reply(self.groups(which, budget)),
+            Question::Mapping(query) => query.reply(self.mapping(query, budget)),
+            Question::FileMappings(asked) => asked.reply(self.file_mappings(budget)),
+            Question::Backing(asked) => asked.reply(self.backing(asked, budget)),
+            Question::Probe(probe) => probe.reply(self.probe(probe, budget)),
+            Question::Rights(_) | Question::Records(_) => self.source.ask(question, budget),
+        }
     }
 
     fn maps(&self, offset: u64, into: &mut Vec<u8>) -> Result<usize> {
@@ -207,52 +318,6 @@ impl Source for RecordedSource {
         answer
     }
 
-    fn query(&self, question: Query) -> Result<Answer> {
-        let answer = self.source.query(question);
-        // Without this query nothing was read.
-        if !matches!(answer, Ok(Answer::Unavailable)) {
-            let file = self.file("maps");
-            self.log.add(
-                "maps",
-                LoggedRead {
-                    what: match question {
-                        Query::At(address) => format!("the region at {address} (PROCMAP_QUERY)"),
-                        Query::From(address) => {
-                            format!("the region at {address} or next above (PROCMAP_QUERY)")
-                        }
-                    },
-                    repeat: Some(match &answer {
-                        Ok(Answer::Found(mapping)) => {
-                            format!("grep ^{:08x}-{:08x} {file}", mapping.start, mapping.end)
-                        }
-                        _ => format!("cat {file}"),
-                    }),
-                    found: Some(result_words(&answer, log::mapping)),
-                    file,
-                    ..LoggedRead::default()
-                },
-            );
-        }
-        answer
-    }
-
-    fn file_mappings(&self, budget: &mut Budget) -> Result<Option<Vec<Mapping>>> {
-        let answer = self.source.file_mappings(budget);
-        let found = result_words(&answer, |all| count_of(all.iter().flatten().count(), "region", "regions"));
-        let file = self.file("map_files");
-        self.log.add(
-            "map_files",
-            LoggedRead {
-                what: "the regions that map files".to_owned(),
-                repeat: Some(format!("ls {file}")),
-                found: Some(found),
-                file,
-                ..LoggedRead::default()
-            },
-        );
-        answer
-    }
-
     fn list(&self, which: List) -> Result<Vec<Listed>> {
         let answer = self.source.list(which);
         let (file, what, one) = match which {
@@ -278,58 +343,8 @@ impl Source for RecordedSource {
         answer
     }
 
-    fn cgroups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
-        let answer = self.source.cgroups(which);
-        let file = self.cgroup_mount(Controller::Memory);
-        self.log.add("cgroup", log::cgroups(which, &answer, file));
-        answer
-    }
-
-    fn cgroup_file(&self, path: &[u8], file: GroupFile) -> Result<Vec<u8>> {
-        let answer = self.source.cgroup_file(path, file);
-        let file =
-            format!("{}{}/{}", self.cgroup_mount(file.controller()), crate::kernel::Name::copied(path), file.name());
-        let found = result_words(&answer, |text| format!("{} bytes", text.len()));
-        let repeat = Some(log::cat(&file));
-        let read = LoggedRead {
-            what: "a file of a cgroup".to_owned(),
-            found: Some(found),
-            repeat,
-            file,
-            ..LoggedRead::default()
-        };
-        self.log.add("cgroup", read);
-        answer
-    }
-
     fn open(&self, pid: u32, held: &Held) -> Result<Arc<dyn Source>> {
         Ok(source(&self.source.open(pid, held)?, &self.log))
-    }
-
-    fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
-        let answer = self.source.backing_content(region, range);
-        let read = LoggedRead {
-            length: Some(range.len()),
-            what: format!("the page cache of {range} (SEEK_DATA, cachestat)"),
-            found: Some(result_words(&answer, |runs| log::runs(runs))),
-            ..LoggedRead::default()
-        };
-        self.behind_region(region, range.start(), read);
-        answer
-    }
-
-    fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
-        let answer = self.source.probe(probe);
-        if let Some(what) = log::probe(probe) {
-            let read = LoggedRead {
-                file: "memfd_create".to_owned(),
-                what: what.to_owned(),
-                found: Some(result_words(&answer, |words| log::devices(words))),
-                ..LoggedRead::default()
-            };
-            self.log.add("probe", read);
-        }
-        answer
     }
 }
 

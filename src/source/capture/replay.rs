@@ -3,7 +3,8 @@
 use super::archive::{ArchiveReader, StoredText, damaged};
 use super::budgeted;
 use super::index::{
-    CaptureIndex, CapturedRights, FileParts, OneMissing, ProcessAnswers, group, is_about_machine, replay_answer,
+    CaptureIndex, CapturedRights, FileParts, OneListed, OneMissing, ProcessAnswers, RecordedResult, group,
+    is_about_machine, replay_answer,
 };
 use super::recorder::{PIECE, group_file_key, groups_key, place, probe_key, text_key};
 use super::words::BlockReader;
@@ -235,6 +236,39 @@ impl Replay {
             None => lacks(of.what()),
         }
     }
+
+    fn memory(&self, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
+        let answers = self.answers();
+        if into.is_empty() {
+            return answers.memory_failure.as_ref().map_or(Ok(0), |failure| Err(failure.error()));
+        }
+        let mut done = 0;
+        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let at = address.get().saturating_add(done as u64);
+            let below = answers.memory.range(..=at).next_back();
+            let read = match below {
+                Some((start, stored)) => self.capture.contents.read_text(stored, at - start, rest)?,
+                None => 0,
+            };
+            match (read, done) {
+                (0, 0) if self.end().is_none() => {
+                    let kept = "`capture FILE with memory` keeps it";
+                    return Err(Error::not_available(format!("memory at {address} is not in this capture: {kept}")));
+                }
+                (0, 0) => return self.lacks(&format!("memory at {address}")),
+                (0, _) => break,
+                _ => done += read,
+            }
+        }
+        Ok(done)
+    }
+
+    /// A list as it was kept of the process, or of its machine.
+    fn kept_list(&self, which: List) -> Option<&RecordedResult<Vec<OneListed>>> {
+        let key = format!("{which:?}");
+        let of_machine = || self.first().lists.get(&key).filter(|_| is_about_machine(&key));
+        self.answers().lists.get(&key).or_else(of_machine)
+    }
 }
 
 impl Source for Replay {
@@ -297,32 +331,10 @@ impl Source for Replay {
     }
 
     fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
-        if let Place::PageCache(_) = place {
-            return lacks(&place.what());
+        match place {
+            Place::Memory => self.memory(address, into),
+            Place::PageCache(_) => lacks(&place.what()),
         }
-        let answers = self.answers();
-        if into.is_empty() {
-            return answers.memory_failure.as_ref().map_or(Ok(0), |failure| Err(failure.error()));
-        }
-        let mut done = 0;
-        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            let at = address.get().saturating_add(done as u64);
-            let below = answers.memory.range(..=at).next_back();
-            let read = match below {
-                Some((start, stored)) => self.capture.contents.read_text(stored, at - start, rest)?,
-                None => 0,
-            };
-            match (read, done) {
-                (0, 0) if self.end().is_none() => {
-                    let kept = "`capture FILE with memory` keeps it";
-                    return Err(Error::not_available(format!("memory at {address} is not in this capture: {kept}")));
-                }
-                (0, 0) => return self.lacks(&format!("memory at {address}")),
-                (0, _) => break,
-                _ => done += read,
-            }
-        }
-        Ok(done)
     }
 
     fn clear_soft_dirty(&self) -> Result<()> {
@@ -353,11 +365,7 @@ impl Source for Replay {
     }
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
-        let one = |which: &str| {
-            let of_machine = || self.first().lists.get(which).filter(|_| is_about_machine(which));
-            self.answers().lists.get(which).or_else(of_machine)
-        };
-        if let Some(kept) = one(&format!("{which:?}")) {
+        if let Some(kept) = self.kept_list(which) {
             let listed = replay_answer(kept, |all| all.iter().map(|one| one.listed()).collect());
             return self.of_process(listed, which.what());
         }
@@ -371,7 +379,7 @@ impl Source for Replay {
         }
         // Those of a family, each as it was listed alone.
         let members = index.processes.iter().take(index.family);
-        let listed = members.filter_map(|member| one(&format!("{:?}", List::One(member.pid)))?.as_ref().ok());
+        let listed = members.filter_map(|member| self.kept_list(List::One(member.pid))?.as_ref().ok());
         Ok(listed.flatten().map(|one| one.listed()).collect())
     }
 

@@ -4,8 +4,10 @@
 //! files.
 
 mod log;
+mod reads;
 
-pub use log::{Log, LoggedRead, Reads, dump_of_any};
+pub use log::{Log, LoggedRead, Reads};
+pub use reads::dump_of_any;
 
 use super::{
     Answer, Asked, Backing, BackingRun, Cgroup, CgroupQuery, File, FileMappings, FrameRecord, GroupText, Held,
@@ -14,8 +16,8 @@ use super::{
 };
 use crate::budget::Budget;
 use crate::kernel::mounts::{self, Controller};
-use crate::kernel::{AddressRange, PageSize, Region, TableEntry, VirtualAddress};
-use log::{WORD, count_of, dump, result_words};
+use crate::kernel::{AddressRange, Name, PageSize, Region, TableEntry, VirtualAddress};
+use reads::{count_of, result_words};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -66,9 +68,9 @@ impl RecordedSource {
         let is_written =
             !matches!(file, File::Release | File::Auxiliary | File::Uptime | File::OwnMaps | File::OwnSmaps);
         if is_written {
-            let found = result_words(&answer, |bytes| log::contents(file, bytes));
+            let found = result_words(&answer, |bytes| reads::contents(file, bytes));
             let path = file.path(self.pid);
-            self.log.add_file(log::kind(file), path, file.what(), found);
+            self.log.add_file(reads::kind(file), path, file.what(), found);
         }
         answer
     }
@@ -76,25 +78,15 @@ impl RecordedSource {
     fn group_text(&self, asked: GroupText<'_>, budget: &mut Budget) -> Result<Vec<u8>> {
         let answer = self.source.get(asked, budget);
         let GroupText { path, file } = asked;
-        let file =
-            format!("{}{}/{}", self.cgroup_mount(file.controller()), crate::kernel::Name::copied(path), file.name());
-        let found = result_words(&answer, |text| format!("{} bytes", text.len()));
-        let repeat = Some(log::cat(&file));
-        let read = LoggedRead {
-            what: "a file of a cgroup".to_owned(),
-            found: Some(found),
-            repeat,
-            file,
-            ..LoggedRead::default()
-        };
-        self.log.add("cgroup", read);
+        let file = format!("{}{}/{}", self.cgroup_mount(file.controller()), Name::copied(path), file.name());
+        self.log.add("cgroup", reads::group_text(file, &answer));
         answer
     }
 
     fn groups(&self, which: CgroupQuery<'_>, budget: &mut Budget) -> Result<Vec<Cgroup>> {
         let answer = self.source.get(which, budget);
         let file = self.cgroup_mount(Controller::Memory);
-        self.log.add("cgroup", log::cgroups(which, &answer, file));
+        self.log.add("cgroup", reads::cgroups(which, &answer, file));
         answer
     }
 
@@ -102,45 +94,14 @@ impl RecordedSource {
         let answer = self.source.get(question, budget);
         // Without this query nothing was read.
         if !matches!(answer, Ok(Answer::Unavailable)) {
-            let file = self.file("maps");
-            self.log.add(
-                "maps",
-                LoggedRead {
-                    what: match question {
-                        Query::At(address) => format!("the region at {address} (PROCMAP_QUERY)"),
-                        Query::From(address) => {
-                            format!("the region at {address} or next above (PROCMAP_QUERY)")
-                        }
-                    },
-                    repeat: Some(match &answer {
-                        Ok(Answer::Found(mapping)) => {
-                            format!("grep ^{:08x}-{:08x} {file}", mapping.start, mapping.end)
-                        }
-                        _ => format!("cat {file}"),
-                    }),
-                    found: Some(result_words(&answer, log::mapping)),
-                    file,
-                    ..LoggedRead::default()
-                },
-            );
+            self.log.add("maps", reads::query(question, self.file("maps"), &answer));
         }
         answer
     }
 
     fn file_mappings(&self, budget: &mut Budget) -> Result<Option<Vec<Mapping>>> {
         let answer = self.source.get(FileMappings, budget);
-        let found = result_words(&answer, |all| count_of(all.iter().flatten().count(), "region", "regions"));
-        let file = self.file("map_files");
-        self.log.add(
-            "map_files",
-            LoggedRead {
-                what: "the regions that map files".to_owned(),
-                repeat: Some(format!("ls {file}")),
-                found: Some(found),
-                file,
-                ..LoggedRead::default()
-            },
-        );
+        self.log.add("map_files", reads::file_mappings(self.file("map_files"), &answer));
         answer
     }
 
@@ -150,7 +111,7 @@ impl RecordedSource {
         let read = LoggedRead {
             length: Some(range.len()),
             what: format!("the page cache of {range} (SEEK_DATA, cachestat)"),
-            found: Some(result_words(&answer, |runs| log::runs(runs))),
+            found: Some(result_words(&answer, |runs| reads::runs(runs))),
             ..LoggedRead::default()
         };
         self.behind_region(region, range.start(), read);
@@ -159,11 +120,11 @@ impl RecordedSource {
 
     fn probe(&self, probe: Probe<'_>, budget: &mut Budget) -> Result<Vec<u64>> {
         let answer = self.source.get(probe, budget);
-        if let Some(what) = log::probe(probe) {
+        if let Some(what) = reads::probe(probe) {
             let read = LoggedRead {
                 file: "memfd_create".to_owned(),
                 what: what.to_owned(),
-                found: Some(result_words(&answer, |words| log::devices(words))),
+                found: Some(result_words(&answer, |words| reads::devices(words))),
                 ..LoggedRead::default()
             };
             self.log.add("probe", read);
@@ -210,34 +171,11 @@ impl Source for RecordedSource {
 
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
         let answer = self.source.words(file, first, into);
-        let asked = into.len();
-        let (words, found) = match &answer {
-            Ok(read) if *read < asked => {
-                let ends = format!("it ends after {read} of {asked} words");
-                (into.get(..*read), Some(ends))
-            }
-            Ok(_) => (Some(&*into), None),
-            Err(error) => (None, Some(error.to_string())),
-        };
-        let words = words.unwrap_or_default().to_vec();
         let path = match file {
             WordFile::PageMap => self.file(file.name()),
-            _ => format!("/proc/{}", file.name()),
+            WordFile::FrameFlags | WordFile::FrameCounts | WordFile::FrameCgroups => format!("/proc/{}", file.name()),
         };
-        let offset = first.saturating_mul(WORD);
-        self.log.add(
-            file.name(),
-            LoggedRead {
-                repeat: Some(dump(&path, offset, words.len())),
-                file: path,
-                offset: Some(offset),
-                length: Some(asked as u64 * WORD),
-                words,
-                what: log::words(file, first, asked, self.page),
-                found,
-                ..LoggedRead::default()
-            },
-        );
+        self.log.add(file.name(), reads::words(file, path, first, &answer, into, self.page));
         answer
     }
 
@@ -247,26 +185,11 @@ impl Source for RecordedSource {
 
     fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         let answer = self.source.bytes(place, address, into);
-        let length = into.len() as u64;
         match place {
-            Place::Memory => {
-                let file = self.file("mem");
-                self.log.add(
-                    "mem",
-                    LoggedRead {
-                        repeat: Some(format!("xxd -s {address} -l {length} {file}")),
-                        file,
-                        offset: Some(address.get()),
-                        length: Some(length),
-                        what: format!("memory at {address}"),
-                        found: Some(result_words(&answer, |&read| log::bytes(into.get(..read).unwrap_or_default()))),
-                        ..LoggedRead::default()
-                    },
-                );
-            }
+            Place::Memory => self.log.add("mem", reads::memory(self.file("mem"), address, &answer, into)),
             Place::PageCache(region) => {
                 let read = LoggedRead {
-                    length: Some(length),
+                    length: Some(into.len() as u64),
                     what: format!("bytes of the page cache at {address}"),
                     found: Some(result_words(&answer, |read| format!("{read} bytes"))),
                     ..LoggedRead::default()
@@ -279,17 +202,7 @@ impl Source for RecordedSource {
 
     fn clear_soft_dirty(&self) -> Result<()> {
         let answer = self.source.clear_soft_dirty();
-        let file = self.file("clear_refs");
-        self.log.add(
-            "clear_refs",
-            LoggedRead {
-                what: "written to: clears the soft-dirty bits of all pages".to_owned(),
-                found: Some(result_words(&answer, |()| "done".to_owned())),
-                repeat: Some(format!("echo 4 > {file}")),
-                file,
-                ..LoggedRead::default()
-            },
-        );
+        self.log.add("clear_refs", reads::clear_soft_dirty(self.file("clear_refs"), &answer));
         answer
     }
 
@@ -297,49 +210,20 @@ impl Source for RecordedSource {
         let answer = self.source.scan(question, into);
         // A scan of an empty range only finds out which categories the kernel knows.
         if question.start < question.end {
-            let (start, end) = (VirtualAddress::new(question.start), VirtualAddress::new(question.end));
-            let (offset, bytes) = (self.page.index(start) * 8, end.get() - start.get());
-            let found = result_words(&answer, |&(found, _)| log::stretches(into.get(..found).unwrap_or_default()));
-            self.log.add(
-                "scan",
-                LoggedRead {
-                    file: self.file("pagemap"),
-                    offset: Some(offset),
-                    length: Some(bytes.div_ceil(self.page.bytes()) * 8),
-                    what: match question.any_of {
-                        0 => format!("PAGEMAP_SCAN: whether the region at {start} is passed over"),
-                        _ => format!("PAGEMAP_SCAN: the populated pages of {start}..{end}"),
-                    },
-                    found: Some(found),
-                    ..LoggedRead::default()
-                },
-            );
+            self.log.add("scan", reads::scan(self.file("pagemap"), question, &answer, into, self.page));
         }
         answer
     }
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
         let answer = self.source.list(which);
-        let (file, what, one) = match which {
-            List::Threads => (self.file("task"), "the threads", ("thread", "threads")),
-            List::Descriptors => (self.file("fd"), "the file descriptors", ("descriptor", "descriptors")),
-            List::DescriptorsOf(thread) => {
-                let table = self.file(&format!("task/{thread}/fd"));
-                (table, "the file descriptors of a thread", ("descriptor", "descriptors"))
-            }
-            _ => ("/proc".to_owned(), "the processes", ("process", "processes")),
+        let file = match which {
+            List::Threads => self.file("task"),
+            List::Descriptors => self.file("fd"),
+            List::DescriptorsOf(thread) => self.file(&format!("task/{thread}/fd")),
+            List::Held | List::All | List::One(_) => "/proc".to_owned(),
         };
-        let found = result_words(&answer, |all| count_of(all.len(), one.0, one.1));
-        self.log.add(
-            "proc",
-            LoggedRead {
-                what: what.to_owned(),
-                found: Some(found),
-                repeat: Some(format!("ls {file}")),
-                file,
-                ..LoggedRead::default()
-            },
-        );
+        self.log.add("proc", reads::list(which, file, &answer));
         answer
     }
 
@@ -351,32 +235,32 @@ impl Source for RecordedSource {
 impl KernelRecords for RecordedSource {
     fn frames(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) -> Result<()> {
         let answer = self.source.kernel_records()?.frames(first, parts, into);
-        self.log.add("kcore", log::records(first, parts, &answer, into));
+        self.log.add("kcore", reads::records(first, parts, &answer, into));
         answer
     }
 
     fn mappers(&self, frame: u64, meanwhile: Meanwhile<'_>, budget: &mut Budget) -> Result<Vec<RecordedMapper>> {
         let answer = self.source.kernel_records()?.mappers(frame, meanwhile, budget);
-        self.log.add("kcore", log::mappers(frame, &answer));
+        self.log.add("kcore", reads::mappers(frame, &answer));
         answer
     }
 
     fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
         let answer = self.source.kernel_records()?.owner_detail(frame);
-        self.log.add("kcore", log::owner_detail(frame, &answer));
+        self.log.add("kcore", reads::owner_detail(frame, &answer));
         answer
     }
 
     fn table_entries(&self, first: u64, into: &mut [Option<TableEntry>]) -> Result<()> {
         let answer = self.source.kernel_records()?.table_entries(first, into);
         let start = VirtualAddress::new(first.saturating_mul(self.page.bytes()));
-        self.log.add("kcore", log::table_entries(start, &answer, into));
+        self.log.add("kcore", reads::table_entries(start, &answer, into));
         answer
     }
 
     fn slots(&self, region: &Region, range: AddressRange, budget: &mut Budget) -> Result<Vec<SwappedRange>> {
         let answer = self.source.kernel_records()?.slots(region, range, budget);
-        self.log.add("kcore", log::slots(range, &answer));
+        self.log.add("kcore", reads::slots(range, &answer));
         answer
     }
 }

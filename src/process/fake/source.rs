@@ -8,7 +8,9 @@ use crate::source::{
     Answer, Asked, Backing, ConfigPlace, File, FileLocation, GroupText, Held, InMemory, KernelRecords, KernelSetting,
     List, Listed, Mapping, PageRegion, Place, Probe, Query, Question, RecordsOf, Reply, Scan, Source, WordFile,
 };
-use crate::source::{BackingContent, BackingRun, Categories, Error, Identity, Liveness, ReadAt, Result};
+use crate::source::{
+    BackingContent, BackingRun, Categories, CoreOrigin, Error, Identity, Liveness, Origin, ReadAt, Result,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -382,6 +384,14 @@ impl Source for FakeSource {
             Some(Liveness::Executed) => liveness.take().unwrap_or(Liveness::Alive),
             other => other.unwrap_or(Liveness::Alive),
         })
+    }
+
+    fn origin(&self) -> Origin {
+        if self.0.refused.contains(&WordFile::PageMap) {
+            Origin::Core(Arc::new(CoreOrigin { time: 0, stored: Some(Vec::new()) }))
+        } else {
+            Origin::Live(None)
+        }
     }
 
     fn ask(&self, question: Question<'_>, budget: &mut Budget) -> Result<Reply> {

@@ -235,9 +235,12 @@ fn a_file_names_the_lists_that_it_lacks() {
     let folder = tempfile::tempdir().expect("a directory");
     let memory = puppet.maps("anonymous", 4);
     let [_, core, nameless] = written(&puppet, folder.path());
-    for (subject, name) in [(core, "this core"), (nameless, "this capture")] {
+    let of_nameless = "the links of /proc/PID/fd: left out of this capture (without names)";
+    for (subject, name, links) in
+        [(core, "this core", "the links of /proc/PID/fd are not in this core"), (nameless, "this capture", of_nameless)]
+    {
         let said = done(&on(&subject, &format!("pins {memory:#x}, +4p")));
-        assert!(said.contains(&format!("the links of /proc/PID/fd are not in {name}")), "{said}");
+        assert!(said.contains(links), "{said}");
         let said = text(&pmdb(&on(&subject, "ps")));
         assert!(said.contains(&format!("the processes of the machine are not in {name}")), "{said}");
     }

@@ -390,7 +390,7 @@ impl Source for Nameless {
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
         if let List::Descriptors | List::DescriptorsOf(_) = which {
-            return left_out("descriptors");
+            return left_out(which.what());
         }
         let listed = self.source.list(which).map_err(|error| without_subject(error, "the list"))?;
         let mut names = self.names();

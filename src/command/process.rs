@@ -69,11 +69,14 @@ with its meaning.",
     }
 }
 
-/// Its mappings, as `vm.max_map_count` counts them: the page that the kernel gives every process outside of its memory
-/// is none (gate_vma in arch/x86/entry/vsyscall/vsyscall_64.c).
+/// The names of pages that are in the list of regions, and are no mappings.
+const GATES: [&[u8]; 2] = [b"[vsyscall]", b"[vectors]"];
+
+/// Its mappings, as `vm.max_map_count` counts them: the page that x86 and 32-bit ARM kernels give every process outside
+/// of its memory is none (`get_gate_vma` in arch/).
 fn mappings(target: &Target, sink: &mut dyn Sink) -> Result<u64, Error> {
     let regions = target.process.regions_within(&mut sink.budget())?;
-    Ok(regions.iter().filter(|region| region.name.as_bytes() != b"[vsyscall]").count() as u64)
+    Ok(regions.iter().filter(|region| !GATES.contains(&region.name.as_bytes())).count() as u64)
 }
 
 /// What a memory field of `/proc/PID/status` says (proc_pid_status(5), fs/proc/task_mmu.c).

@@ -21,12 +21,13 @@ use crate::report::PagesByReason;
 /// use pmdb::{AddressRange, AddressSpace, Evidence, Target};
 ///
 /// let target = Target::attach(std::process::id())?;
-/// let mut buffer = vec![0; 1 << 20];
+/// // So much memory is mapped anew, and nothing is there before it is written.
+/// let mut buffer = vec![0; 64 << 20];
 /// let range = AddressRange::of(&buffer[..]).ok_or("an empty buffer")?;
 /// let space = AddressSpace::within(&target, &[range])?;
 /// let snapshot = || Snapshot::begin(&space, vec![range], Evidence::empty(), false).finish();
 /// let before = snapshot()?;
-/// buffer.fill(1);
+/// buffer[..1 << 20].fill(1);
 /// let after = snapshot()?;
 /// let found = Difference::new(&space, &before, &after).by(Key::Change, None).finish()?;
 /// for change in &found.changes {

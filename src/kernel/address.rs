@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::num::ParseIntError;
+use std::ops::Range;
 use std::str::FromStr;
 
 macro_rules! number {
@@ -133,6 +134,19 @@ impl PhysicalAddress {
     }
 }
 
+/// Ranges in any order as ranges in order: those that overlap or touch become one.
+pub(crate) fn joined<T: Copy + Ord>(mut ranges: Vec<Range<T>>) -> Vec<Range<T>> {
+    ranges.sort_unstable_by_key(|range| (range.start, range.end));
+    ranges.dedup_by(|next, last| {
+        let touches = next.start <= last.end;
+        if touches {
+            last.end = last.end.max(next.end);
+        }
+        touches
+    });
+    ranges
+}
+
 /// A span of virtual addresses, `end` not included. Never empty, never reversed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct AddressRange {
@@ -179,16 +193,8 @@ impl AddressRange {
     }
     /// Ranges in any order as ranges in order: those that overlap or touch become one.
     pub fn joined(ranges: &[AddressRange]) -> Vec<AddressRange> {
-        let mut given = ranges.to_vec();
-        given.sort_unstable();
-        let mut joined: Vec<AddressRange> = Vec::with_capacity(given.len());
-        for range in given {
-            match joined.last_mut() {
-                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-                _ => joined.push(range),
-            }
-        }
-        joined
+        let joined = joined(ranges.iter().map(|range| range.start..range.end).collect());
+        joined.into_iter().map(|Range { start, end }| AddressRange { start, end }).collect()
     }
     /// The parts of it that lie in `sorted`: ranges in order, of which none overlap.
     pub fn within(self, sorted: &[AddressRange]) -> impl Iterator<Item = AddressRange> + '_ {

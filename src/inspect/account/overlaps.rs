@@ -47,18 +47,7 @@ pub(super) fn overlaps(regions: &[ViewedRegion]) -> Vec<AddressRange> {
             widest = Some(part);
         }
     }
-    found.sort_unstable_by_key(|range| (range.start(), range.end()));
-    let mut joined: Vec<AddressRange> = Vec::new();
-    for range in found {
-        match joined.last_mut() {
-            Some(last) if range.start() <= last.end() => {
-                let end = last.end().max(range.end());
-                *last = AddressRange::new(last.start(), end).unwrap_or(*last);
-            }
-            _ => joined.push(range),
-        }
-    }
-    joined
+    AddressRange::joined(&found)
 }
 
 impl Part {

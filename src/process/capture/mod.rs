@@ -168,14 +168,9 @@ impl Capture {
             let end = range.end().get().div_ceil(bytes).saturating_mul(bytes);
             AddressRange::new(VirtualAddress::new(range.start().get() / bytes * bytes), VirtualAddress::new(end))
         };
-        let mut joined: Vec<AddressRange> = Vec::new();
-        for range in ranges.into_iter().flatten().filter_map(rounded) {
-            match joined.last_mut().filter(|last| range.start() <= last.end()) {
-                Some(last) => *last = AddressRange::new(last.start(), last.end().max(range.end())).unwrap_or(*last),
-                None => joined.push(range),
-            }
-        }
-        Capture { ranges: ranges.map(|_| joined), ..self }
+        let joined =
+            |ranges: &[AddressRange]| AddressRange::joined(&ranges.iter().filter_map(rounded).collect::<Vec<_>>());
+        Capture { ranges: ranges.map(joined), ..self }
     }
 
     /// Writes everything. Calls `look` with the number of words of frames that were read so far, and with the number of

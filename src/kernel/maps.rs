@@ -7,6 +7,9 @@ use std::fmt;
 /// How the kernel marks the path of a file that is deleted.
 pub const DELETED: &[u8] = b" (deleted)";
 
+/// How the names of System V segments begin (newseg in ipc/shm.c).
+pub const SEGMENT: &[u8] = b"/SYSV";
+
 /// Bytes of the shortest lines that the kernel writes for 64-bit addresses.
 const SHORT_LINE: usize = 50;
 
@@ -210,6 +213,14 @@ impl fmt::Display for Device {
     }
 }
 
+/// Whether the kernel calls memory so that never had a directory entry. A file may have such a path too.
+pub fn is_of_kernel(name: &[u8]) -> bool {
+    let begins = |prefix: &&[u8]| name.starts_with(prefix);
+    let named: [&[u8]; 2] = [b"/memfd:", SEGMENT];
+    let whole: [&[u8]; 3] = [b"/dev/zero", b"/anon_hugepage", b"/secretmem"];
+    named.iter().any(begins) || whole.contains(&name)
+}
+
 /// One mapped region of the target (a VMA).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Region {
@@ -243,11 +254,12 @@ impl Region {
     /// shared anonymous memory (shmem_zero_setup in mm/shmem.c), memfd_create(2), System V segments, memfd_secret(2),
     /// MAP_HUGETLB.
     pub fn is_without_path(&self) -> bool {
-        let name = self.name.as_bytes();
-        let begins = |prefix: &&[u8]| name.starts_with(prefix);
-        let named: [&[u8]; 2] = [b"/memfd:", b"/SYSV"];
-        let whole: [&[u8]; 3] = [b"/dev/zero", b"/anon_hugepage", b"/secretmem"];
-        self.deleted && (named.iter().any(begins) || whole.contains(&name))
+        self.deleted && is_of_kernel(self.name.as_bytes())
+    }
+
+    /// Whether it maps a System V segment: its inode is the number of that, from 0 on.
+    pub fn is_segment(&self) -> bool {
+        self.deleted && self.name.as_bytes().starts_with(SEGMENT)
     }
 
     /// Whether it maps a file that was deleted.

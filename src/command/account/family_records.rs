@@ -2,7 +2,7 @@
 
 use super::records::{bytes, share, unmapped};
 use crate::command::ps;
-use crate::kernel::{Name, PageSize};
+use crate::kernel::{Name, PageSize, maps};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, MakeCell, Table};
 use crate::render::text::Text;
@@ -175,15 +175,11 @@ static GROUPS: Table<AccountFamilyGroup> = Table::of(&[
 /// The name, with the inode of an object that may share it with others.
 fn group_name(row: &AccountFamilyGroup) -> String {
     match row.inode {
-        Some(inode) if is_perhaps_shared(&row.key) => format!("{}, inode {inode}", row.key),
+        Some(inode) if row.key.ends_with(DELETED) || maps::is_of_kernel(row.key.as_bytes()) => {
+            format!("{}, inode {inode}", row.key)
+        }
         _ => row.key.clone(),
     }
-}
-
-/// Whether the name is one that the kernel gives to objects without a path, or that of a deleted file.
-fn is_perhaps_shared(name: &str) -> bool {
-    let begins = |with: &&str| name.starts_with(with);
-    name.ends_with(DELETED) || ["/memfd:", "/SYSV", "/dev/zero", "/anon_hugepage"].iter().any(begins)
 }
 
 fn words(class: FamilyClass) -> &'static str {

@@ -110,7 +110,7 @@ impl Mappings {
     /// The number of the group of a region, which a member maps.
     pub fn number(&mut self, region: &Region, member: usize) -> u32 {
         let object = (region.inode != 0).then_some((region.device, region.inode));
-        let is_named = object.is_none() || region.name.as_bytes().starts_with(b"/SYSV");
+        let is_named = object.is_none() || region.is_segment();
         let next = self.found.len() as u32;
         let number = *self.numbers.entry((object, is_named.then(|| region.name.clone()))).or_insert(next);
         if number == next {

@@ -2,13 +2,18 @@
 
 use crate::inspect::{AddressSpace, Page, parts_by_symbol};
 use crate::kernel::{Name, PageSize, VirtualAddress};
-use crate::render::text::block::region_name;
+use crate::render::text::block::{DELETED, region_name};
 use crate::symbol::{self, Symbols};
 use std::collections::HashMap;
 
 /// The key for pages that begin in no symbol: the name of their region.
 pub(super) fn name_among_symbols(region: &Name) -> String {
     region_name(region).1.into_owned()
+}
+
+/// The name of a file or an object that regions map, with a mark if it was deleted.
+pub(super) fn name_of_mapping(name: &Name, is_deleted: bool) -> String {
+    name_among_symbols(name) + if is_deleted { DELETED } else { "" }
 }
 
 /// The names of addresses in the space. If it has only some regions, the others are read when a name needs them.

@@ -31,6 +31,7 @@ pub mod text;
 #[doc(hidden)]
 pub mod words;
 
+pub(crate) use address::joined;
 pub use address::{AddressRange, FrameNumber, FrameRange, PageSize, PhysicalAddress, VirtualAddress};
 pub use maps::{Device, Permissions, Region};
 pub use page::{Kind, PageMapEntry, State, SwapEntry};

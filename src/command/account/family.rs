@@ -4,17 +4,15 @@ use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, Ac
 use super::objects::{self, INTERRUPTED};
 use super::records::{FREES_FILE_PAGES, FREES_KEPT_MEMORY, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
 use crate::command::floor::{Context, Error, Flow, Outcome};
-use crate::command::named_pages::name_among_symbols;
+use crate::command::named_pages::name_of_mapping;
 use crate::command::rows::{self, RowLimit, note_hidden_rows, pull};
 use crate::command::{attach, who};
 use crate::eval::{self, Value};
-use crate::inspect;
-use crate::inspect::FactReader;
-use crate::inspect::Step;
 pub(in crate::command) use crate::inspect::account::descendants;
 use crate::inspect::account::{
-    self, ClassSum, Family, FamilyGroupKey, FamilyKey, FamilyStep, FamilySums, MemoryObjects,
+    self, ClassSum, Family, FamilyGroup, FamilyGroupKey, FamilyKey, FamilyStep, FamilySums, MemoryObjects,
 };
+use crate::inspect::{self, FactReader, Step};
 use crate::kernel::Key;
 use crate::lang::display::write_quoted;
 use crate::lang::field::FilterSubject;
@@ -22,7 +20,6 @@ use crate::lang::parser::{Parsed, Tokens, part_to_comma, pattern, place, text, w
 use crate::lang::{self, Expected, Expression, Span, Spanned};
 use crate::process::{self, CgroupMemory, Machine, ProcessHandle};
 use crate::render::Sink;
-use crate::render::text::block::DELETED;
 use crate::render::units::counted;
 use crate::report::{Fact, FamilyClass, Reason, Stopped, Why};
 use nom::Parser;
@@ -301,14 +298,11 @@ fn groups(
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
     let reader = FactReader::of_frames(machine);
-    let cut = cut.or_else(|| rows::usual_cut(by));
-    let shown = cut.map_or(sums.groups.len(), RowLimit::rows);
-    for group in sums.groups.iter().take(shown) {
+    let mut shown: Vec<&FamilyGroup> = sums.groups.iter().collect();
+    let more = rows::keep_shown(&mut shown, cut.or_else(|| rows::usual_cut(by)), |group| group.sum.bytes);
+    for group in shown {
         let (key, object) = match &group.key {
-            FamilyGroupKey::Mapping { object, name, is_deleted } => {
-                let mark = if *is_deleted { DELETED } else { "" };
-                (name_among_symbols(name) + mark, *object)
-            }
+            FamilyGroupKey::Mapping { object, name, is_deleted } => (name_of_mapping(name, *is_deleted), *object),
             FamilyGroupKey::Fact(of) => (rows::name_of_group(&reader, by, *of, &mut Why::default()), None),
         };
         sink.emit(&AccountFamilyGroup {
@@ -324,7 +318,7 @@ fn groups(
             processes: group.members,
         })?;
     }
-    note_hidden_rows(sums.groups.len().saturating_sub(shown), "group", sink)
+    note_hidden_rows(more, "group", sink)
 }
 
 /// Bytes of the frames of a sum that other processes map too.

@@ -15,12 +15,12 @@ use family::FamilyOf;
 use family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountFamilyGroup, AccountMember};
 
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
-use super::named_pages::{PagesOfSymbols, name_among_symbols, names_in};
+use super::named_pages::{PagesOfSymbols, name_among_symbols, name_of_mapping, names_in};
 use super::rows::{self, RowLimit, finish, note_hidden_rows, pull};
 use crate::eval::{self, Origin, Spans};
 use crate::inspect::account::{AccountSums, Accounting};
 use crate::inspect::{AddressSpace, Evidence, Group as PageGroup};
-use crate::kernel::{Key, PageFact, PageField, Region};
+use crate::kernel::{Key, PageFact, PageField};
 use crate::lang::lexer::TokenKind;
 use crate::lang::parser::{
     Parsed, Tokens, clause, cut_or_name, key, range, snapshot_file, split_text, takes_all, word,
@@ -30,7 +30,6 @@ use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
-use crate::render::text::block::DELETED;
 use crate::report::{AccountClass, AccountMark, Declared, Numbers, Reason, Shape, Stopped, Why};
 use machine::{AccountFrames, AccountMachine};
 use nom::Parser;
@@ -438,7 +437,7 @@ fn name(sums: &AccountSums, by: Key, group: PageGroup, symbols: Option<&PagesOfS
             let viewed = index.and_then(|index| sums.accounting().space().regions().get(index));
             viewed.map(|viewed| match by {
                 Key::Region => rows::name_of_region(&viewed.region),
-                Key::Mapping => mapping(&viewed.region),
+                Key::Mapping => name_of_mapping(&viewed.region.name, viewed.region.is_deleted_file()),
                 _ => name_among_symbols(&viewed.region.name),
             })
         }
@@ -446,13 +445,4 @@ fn name(sums: &AccountSums, by: Key, group: PageGroup, symbols: Option<&PagesOfS
         known => Some(rows::name_of_group(sums.reader(), by, known, &mut Why::default())),
     };
     named.unwrap_or_default()
-}
-
-/// The name of what a region maps: all regions of it are a group.
-fn mapping(region: &Region) -> String {
-    let mut name = name_among_symbols(&region.name);
-    if region.is_deleted_file() {
-        name.push_str(DELETED);
-    }
-    name
 }

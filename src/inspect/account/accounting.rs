@@ -8,7 +8,7 @@ use super::super::region::ViewedRegion;
 use super::super::sweep::Sweep;
 use super::class::{CountingRules, MapTimes};
 use super::frame_counts::FrameCounts;
-use super::objects::{MemoryObjects, ObjectCounter};
+use super::objects::{MemoryObjects, ObjectCounter, is_of_object};
 use super::overlaps::overlaps;
 use super::settle::{settle, settle_droppable, settle_locked};
 use super::sums::{Account, AccountEntry, Amount};
@@ -183,7 +183,11 @@ impl Accounting {
         };
         self.done = self.current.take_if(|(last, _)| *last != index);
         let (_, account) = self.current.get_or_insert_with(|| (index, Account::default()));
+        let maps_object = is_of_object(viewed);
         for page in chunk.pages() {
+            if maps_object {
+                self.counter.objects.add_page(&viewed.region, &page, self.counter.space.page());
+            }
             self.counter.add(&page, viewed, self.times.as_ref(), account)?;
         }
         self.settle_done()?;
@@ -292,7 +296,6 @@ impl PageCounter {
     ) -> Result<()> {
         self.is_average |= page.count_is_average;
         let size = self.space.page();
-        self.objects.add_page(viewed, page, size);
         let is_object = matches!(page.kind, Some(Kind::File | Kind::Shmem | Kind::DriverMemory | Kind::Secret));
         let is_repeated = is_object && may_be_repeated(page);
         match (times, page.frame()) {

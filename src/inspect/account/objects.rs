@@ -2,9 +2,9 @@
 //!
 //! An object is a memfd, a file of tmpfs or of a hugetlb pool, shared anonymous memory, a System V segment, secret
 //! memory, a buffer that drivers share, memory of a virtual machine. Its size is what `stat` says is allocated, pages in
-//! swap included. Rss counts its pages only where a page table has them: after write(2), or where another process
-//! touched them, it has fewer. Pages are told apart by their offset in the object, so that no frame number is needed,
-//! and a page that several processes map counts once.
+//! swap included. Rss counts a page only where a page table has it: not after write(2), nor where only another process
+//! touched it. A page is known by its offset in the object. This needs no frame numbers, and a page that several
+//! processes map counts once.
 
 use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
@@ -12,7 +12,8 @@ use super::super::page::Page;
 use super::super::region::ViewedRegion;
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::mapped_file::{HUGETLBFS, MappedFile, TMPFS};
-use crate::kernel::{AddressRange, Device, Name, PageSize, Region, State};
+use crate::kernel::maps;
+use crate::kernel::{Device, Name, PageSize, Region, State, joined};
 use crate::process::{self, Process};
 use crate::report::{Fact, ObjectKind, Reason};
 use std::cmp::Reverse;
@@ -136,8 +137,6 @@ pub(super) struct ObjectCounter {
     objects: BTreeMap<ObjectIdentity, MemoryObject>,
     /// The IPC namespace of the process whose pages are added, once it was asked for.
     namespace: Option<Name>,
-    /// The mapping that the last page was of, and its object.
-    last: Option<(AddressRange, ObjectIdentity)>,
     /// Why there may be more objects.
     unknown: Option<Reason>,
     /// Whether pages of a process were not read to their end.
@@ -165,15 +164,7 @@ impl MappedParts {
     }
 
     fn join(&mut self) {
-        self.parts.sort_unstable_by_key(|part| part.start);
-        let mut joined: Vec<Range<u64>> = Vec::new();
-        for part in self.parts.drain(..) {
-            match joined.last_mut() {
-                Some(last) if part.start <= last.end => last.end = last.end.max(part.end),
-                _ => joined.push(part),
-            }
-        }
-        self.parts = joined;
+        self.parts = joined(std::mem::take(&mut self.parts));
     }
 
     fn bytes(&mut self) -> u64 {
@@ -183,38 +174,40 @@ impl MappedParts {
 }
 
 impl ObjectCounter {
-    /// Adds a page that a page table has, if it is one of an object. A private copy is not.
-    pub fn add_page(&mut self, viewed: &ViewedRegion, page: &Page, size: PageSize) {
-        if !is_of_object(viewed) || page.state() != State::Present || !page.entry.is_file_or_shared() {
+    /// Adds a page of a region that [maps an object](is_of_object), if a page table has it. A private copy is not of
+    /// the object.
+    pub fn add_page(&mut self, region: &Region, page: &Page, size: PageSize) {
+        if page.state() != State::Present || !page.entry.is_file_or_shared() {
             return;
         }
-        let region = &viewed.region;
         let into = page.address.get().saturating_sub(region.range.start().get());
         let start = region.offset.saturating_add(into);
         let part = start..start.saturating_add(page.bytes(size));
-        let identity = match &self.last {
-            Some((range, identity)) if *range == region.range => identity.clone(),
-            _ => self.identity(region),
-        };
-        self.mapped.entry(identity.clone()).or_default().add(part);
-        self.last = Some((region.range, identity));
+        self.mapped.entry(self.identity(region)).or_default().add(part);
     }
 
     /// The object that a region maps.
     fn identity(&self, region: &Region) -> ObjectIdentity {
         match &self.namespace {
-            Some(namespace) if is_segment(region) => ObjectIdentity::Segment(namespace.clone(), region.inode),
+            Some(namespace) if region.is_segment() => ObjectIdentity::Segment(namespace.clone(), region.inode),
             _ => ObjectIdentity::File(region.device, region.inode),
         }
     }
 
     /// Turns to a process: its pages may follow.
     pub fn enter(&mut self, space: &AddressSpace) {
-        (self.namespace, self.last) = (None, None);
-        if space.regions().iter().any(|viewed| is_segment(&viewed.region)) {
-            let namespace = space.target().process.ipc_namespace();
-            self.namespace = namespace.map_err(|error| self.unknown = Some(error.into())).ok();
+        self.namespace = None;
+        if space.regions().iter().any(|viewed| viewed.region.is_segment()) {
+            match space.target().process.ipc_namespace() {
+                Ok(namespace) => self.namespace = Some(namespace),
+                Err(error) => self.may_lack(error),
+            }
         }
+    }
+
+    /// There may be more objects, for this reason. The first one counts.
+    fn may_lack(&mut self, reason: impl Into<Reason>) {
+        self.unknown.get_or_insert_with(|| reason.into());
     }
 
     /// Adds the objects that a process that was [entered](Self::enter) maps or has a descriptor of. Each is a step.
@@ -230,20 +223,15 @@ impl ObjectCounter {
                 continue;
             }
             let holder = ObjectHolder { process: process.identity().pid, thread: None, descriptor: None };
-            if let Some(object) = self.objects.get_mut(&identity) {
-                object.add_holder(holder);
+            if self.add_holder(&identity, holder) {
                 continue;
             }
             match modules.mapped_file(region) {
                 Ok(file) if file.identity.is_some() => {
                     self.add(identity, (&region.name, region.deleted), &file, holder)
                 }
-                Ok(_) => {
-                    _ = self
-                        .unknown
-                        .get_or_insert(Reason::NotApplicable("this capture does not have the sizes of objects"))
-                }
-                Err(error) => _ = self.unknown.get_or_insert(error.into()),
+                Ok(_) => self.may_lack(Reason::NotApplicable("this capture does not have the sizes of objects")),
+                Err(error) => self.may_lack(error),
             }
         }
         Ok(())
@@ -255,14 +243,14 @@ impl ObjectCounter {
         let found = match process.memory_descriptors(budget) {
             Err(process::Error::OutOfBudget(over)) => return Err(over),
             Err(error) => {
-                self.unknown.get_or_insert(error.into());
+                self.may_lack(error);
                 return Ok(());
             }
             Ok(found) => found,
         };
         if found.unseen > 0 {
             let unseen = "file descriptors of files on mounts that the process does not see are left out";
-            self.unknown.get_or_insert(Reason::NotApplicable(unseen));
+            self.may_lack(Reason::NotApplicable(unseen));
         }
         for one in found.all {
             let Some((device, inode)) = one.file.identity else {
@@ -270,14 +258,24 @@ impl ObjectCounter {
             };
             let holder = ObjectHolder { process: pid, thread: one.thread, descriptor: Some(one.number) };
             let identity = ObjectIdentity::File(device, inode);
-            match self.objects.get_mut(&identity) {
-                Some(object) => object.add_holder(holder),
-                None => {
-                    self.add(identity, (&one.name, one.deleted), &one.file, holder);
-                }
+            if !self.add_holder(&identity, holder) {
+                self.add(identity, (&one.name, one.deleted), &one.file, holder);
             }
         }
         Ok(())
+    }
+
+    /// Adds who holds an object. False if it is not known yet.
+    fn add_holder(&mut self, identity: &ObjectIdentity, holder: ObjectHolder) -> bool {
+        let Some(object) = self.objects.get_mut(identity) else {
+            return false;
+        };
+        object.held += 1;
+        // Mappings are few, and say more than one descriptor of many.
+        if holder.descriptor.is_none() || object.holders.len() < MOST_HOLDERS {
+            object.holders.push(holder);
+        }
+        true
     }
 
     /// Adds a new object with its name, and whether the kernel marks that as deleted.
@@ -327,16 +325,6 @@ impl ObjectCounter {
     }
 }
 
-impl MemoryObject {
-    fn add_holder(&mut self, holder: ObjectHolder) {
-        self.held += 1;
-        // Mappings are few, and say more than one descriptor of many.
-        if holder.descriptor.is_none() || self.holders.len() < MOST_HOLDERS {
-            self.holders.push(holder);
-        }
-    }
-}
-
 /// Whether a region maps an object whose memory does not end with the mapping.
 pub(super) fn is_of_object(viewed: &ViewedRegion) -> bool {
     let region = &viewed.region;
@@ -345,17 +333,9 @@ pub(super) fn is_of_object(viewed: &ViewedRegion) -> bool {
         Backing::Shmem | Backing::Hugetlb | Backing::Secret => true,
         Backing::Driver => name.starts_with(b"/dmabuf:") || name == GUEST_MEMORY,
         // The first segment of a namespace has number 0, where other mappings have no file.
-        _ => is_segment(region),
+        _ => region.is_segment(),
     }
 }
-
-/// Whether a region maps a System V segment.
-fn is_segment(region: &Region) -> bool {
-    region.deleted && region.name.as_bytes().starts_with(SEGMENT)
-}
-
-/// How the names of System V segments begin (newseg in ipc/shm.c).
-const SEGMENT: &[u8] = b"/SYSV";
 
 /// The name of memory of a virtual machine.
 const GUEST_MEMORY: &[u8] = b"anon_inode:[kvm-gmem]";
@@ -366,7 +346,7 @@ fn kind(name: &Name, deleted: bool, file: &MappedFile) -> Option<ObjectKind> {
     Some(match file.filesystem {
         TMPFS if file.links > 0 => ObjectKind::Tmpfs,
         TMPFS if name.starts_with(b"/memfd:") => ObjectKind::Memfd,
-        TMPFS if deleted && name.starts_with(SEGMENT) => ObjectKind::SystemV,
+        TMPFS if deleted && name.starts_with(maps::SEGMENT) => ObjectKind::SystemV,
         // With a name of its own (PR_SET_VMA_ANON_NAME) it has no path: [anon_shmem:NAME].
         TMPFS if name == b"/dev/zero" || !name.starts_with(b"/") => ObjectKind::SharedAnonymous,
         TMPFS => ObjectKind::Tmpfs,

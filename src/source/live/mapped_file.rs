@@ -66,9 +66,11 @@ impl LiveModules {
 }
 
 /// The words of [`MappedFile`], from a path handle (O_PATH).
-#[allow(clippy::useless_conversion, reason = "the number of links is narrower on some architectures")]
 fn status_words(found: &OwnedFd) -> rustix::io::Result<[u64; MappedFile::WORDS]> {
     let (stat, system) = (fstat(found)?, fstatfs(found)?);
+    let (device, inode) = numbers(&stat);
+    #[allow(clippy::useless_conversion, reason = "the number is narrower on some architectures")]
+    let links = stat.st_nlink.into();
     Ok([
         stat.st_mode.into(),
         major(stat.st_rdev).into(),
@@ -79,10 +81,10 @@ fn status_words(found: &OwnedFd) -> rustix::io::Result<[u64; MappedFile::WORDS]>
         system.f_blocks,
         system.f_bfree,
         system.f_bavail,
-        major(stat.st_dev).into(),
-        minor(stat.st_dev).into(),
-        stat.st_ino,
+        device.major.into(),
+        device.minor.into(),
+        inode,
         stat.st_blocks as u64,
-        stat.st_nlink.into(),
+        links,
     ])
 }

@@ -272,9 +272,6 @@ impl Family {
         };
         self.looked_at.0 += chunk.pages;
         let size = space.page();
-        if let Some(viewed) = chunk.region.filter(|viewed| is_of_object(viewed)) {
-            chunk.pages().for_each(|page| self.objects.add_page(viewed, &page, size));
-        }
         let backing = chunk.region.map(|viewed| viewed.backing);
         let is_kernel = backing == Some(Backing::Kernel);
         // Flags show what other frames are. Those of the kernel have the flags of a page of a file, or none.
@@ -284,39 +281,42 @@ impl Family {
             Some(Backing::Secret) => Some(FrameKind::Secret),
             _ => None,
         };
-        if backing == Some(Backing::Hugetlb) {
-            let present = chunk.pages().filter(|page| page.state() == State::Present);
-            let bytes: u64 = present.map(|page| page.bytes(size)).sum();
-            if let Some(member) = self.members.last_mut() {
-                member.hugetlb += bytes;
+        let object = chunk.region.filter(|viewed| is_of_object(viewed)).map(|viewed| &viewed.region);
+        let index = self.members.len().saturating_sub(1);
+        let mut of_region: Option<Option<u32>> = None;
+        for page in chunk.pages() {
+            if let Some(region) = object {
+                self.objects.add_page(region, &page, size);
             }
-        } else {
-            let member = self.members.len().saturating_sub(1);
-            let mut of_region: Option<Option<u32>> = None;
-            for page in chunk.pages() {
-                let frame = match (page.state(), page.frame(), own_kind) {
-                    // The page map shows an ordinary page of the kernel as it shows one of a file.
-                    (State::Present, Some(frame), Some(kind)) if page.entry.is_file_or_shared() => {
-                        self.frames.set_kind(frame, page.pages, kind);
-                        frame
+            let frame = match (page.state(), page.frame(), own_kind) {
+                (State::Present, ..) if backing == Some(Backing::Hugetlb) => {
+                    if let Some(member) = self.members.last_mut() {
+                        member.hugetlb += page.bytes(size);
                     }
-                    (State::Present, Some(_), _) if is_kernel => continue,
-                    (State::Present, Some(frame), _) => frame,
-                    (State::Migrating | State::Device, ..) => {
-                        if let Some(member) = self.members.last_mut() {
-                            member.elsewhere += page.bytes(size);
-                            member.rss += page.bytes(size);
-                        }
-                        continue;
-                    }
-                    _ => continue,
-                };
-                self.push(frame, page.pages);
-                let grouping = self.grouping.as_mut().zip(chunk.region);
-                let number = || grouping.and_then(|(by, viewed)| by.number(&viewed.region, member));
-                if let Some(group) = *of_region.get_or_insert_with(number) {
-                    self.frames.set_group(frame, page.pages, group);
+                    continue;
                 }
+                _ if backing == Some(Backing::Hugetlb) => continue,
+                // The page map shows an ordinary page of the kernel as it shows one of a file.
+                (State::Present, Some(frame), Some(kind)) if page.entry.is_file_or_shared() => {
+                    self.frames.set_kind(frame, page.pages, kind);
+                    frame
+                }
+                (State::Present, Some(_), _) if is_kernel => continue,
+                (State::Present, Some(frame), _) => frame,
+                (State::Migrating | State::Device, ..) => {
+                    if let Some(member) = self.members.last_mut() {
+                        member.elsewhere += page.bytes(size);
+                        member.rss += page.bytes(size);
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            self.push(frame, page.pages);
+            let grouping = self.grouping.as_mut().zip(chunk.region);
+            let number = || grouping.and_then(|(by, viewed)| by.number(&viewed.region, index));
+            if let Some(group) = *of_region.get_or_insert_with(number) {
+                self.frames.set_group(frame, page.pages, group);
             }
         }
         if self.pages >= TOGETHER {

@@ -3,13 +3,28 @@
 //! Files that others wrote may hold any amount of anything. Each loop over what is in them calls [`Budget::go_on`]
 //! with every step, and passes its error on: an answer that was cut short is never taken for a whole one.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// Steps between two looks at the clock and at Ctrl-C.
 const STEPS_BETWEEN_LOOKS: u64 = 256;
+
+/// Becomes true with Ctrl-C.
+static INTERRUPTS: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Makes waits for storage, and the look through a long list of leases, end when `interrupts` becomes true: Ctrl-C.
+/// Only the first call counts.
+#[doc(hidden)]
+pub fn heed(interrupts: Arc<AtomicBool>) {
+    _ = INTERRUPTS.set(interrupts);
+}
+
+/// A budget that ends with Ctrl-C, for what is read without one.
+pub(crate) fn until_interrupted() -> Budget {
+    INTERRUPTS.get().map_or_else(Budget::unlimited, |interrupts| Budget::until(Arc::clone(interrupts)))
+}
 
 /// Why work was given up before its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]

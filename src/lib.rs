@@ -224,8 +224,8 @@
 // - **`process`**: the decoded target: a process, its machine, the files behind its regions. Only this room gets
 //   bytes from a source and decodes them with `kernel`.
 // - **`source`**: where bytes come from: one trait, one table of questions whose answers are data (`asked.rs`), and
-//   what a source is (`origin.rs`). The live source reads `/proc`; a recorded one logs each read (`--how`). The only
-//   `unsafe` outside `demo` is in `source/sys`.
+//   what a source is (`origin.rs`). The live source reads `/proc`; a recorded one logs each read (`--how`). Nothing
+//   above `process` knows a source. The only `unsafe` outside `demo` is in `source/sys`.
 // - **`render`**: writes records as text, as JSON and in pictures, and colours them. The trait `Record` says what a
 //   record is, and `Sink` what takes records. In `text/` are the sentences and tables of records that several commands
 //   emit, and those of `explain`.
@@ -236,6 +236,12 @@
 // - **`lang`**: the command language: tokens, expressions (a filter is one), ranges, clauses, and errors with a place.
 //   Pure. It knows no command: `Language` is made of the list of them, and names none but the words of its own rules.
 //   What it accepts is written down in `grammar/language.ebnf`, beside `src/`.
+// - **`records`**: the kernel's own records of page frames, of bytes of its memory and the layout that it describes
+//   (BTF): closed answers, each of a layout that is proved. It knows no source: `source/live` gives it the bytes.
+// - **`own`**: what pmdb takes of the machine that it runs on, for itself: memory, rights, the files that it reads and
+//   writes, and what it does before a signal ends it.
+// - **`access`**: what everybody who reads foreign bytes speaks of: why they cannot be had (the error), which process
+//   they are of and how long its memory lives, files that are read at places (`read_at.rs`), the log of reads.
 // - **`kernel`**: bytes become types: maps, page-map entries (`page.rs`), page flags (`page_flags.rs`), zones, swaps,
 //   and the layout of the kernel's own structures (`btf`). Pure. The state that a page is in follows from them in
 //   `inspect::classify`.
@@ -295,6 +301,7 @@
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod access;
 pub mod budget;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
@@ -313,7 +320,10 @@ pub mod kernel;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod lang;
+#[doc(hidden)]
+pub mod own;
 pub mod process;
+pub mod records;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod render;

@@ -9,11 +9,11 @@ use pmdb::command::TargetName;
 use pmdb::demo::{self, Demonstration};
 use pmdb::eval::{self, Spans, Value};
 use pmdb::kernel::text::escape;
+use pmdb::own::new_file;
 use pmdb::report::{ErrorCode, ErrorReport, RequestId};
 use pmdb::session::{self, Assertions, Input, LineOutcome, LineTally, Session, SessionOptions, ShellIo};
-use pmdb::source::new_file;
 use pmdb::state::{self, DebugState};
-use pmdb::{process, render, repl, source};
+use pmdb::{access, own, process, render, repl};
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -28,8 +28,8 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == demo::CHILD_ARGUMENT) {
         demo::become_child();
     }
-    source::live::hold_back_rights();
-    source::live::allow_open_files();
+    own::rights::hold_back();
+    own::rights::allow_open_files();
     if let Some(offers) = args::complete::completions(std::env::args_os()) {
         return print(&offers);
     }
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Err(EarlyEnd::Unstartable(error)) => {
-            eprintln!("pmdb: {}", source::words(error));
+            eprintln!("pmdb: {}", access::words(error));
             ExitCode::FAILURE
         }
     }

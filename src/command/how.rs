@@ -1,6 +1,7 @@
 //! Runs a command; with `--how` it shows the reads behind the answer, after it.
 
 use super::floor::{Context, Error, Outcome};
+use crate::access::log::{LoggedRead, Reads, dump_of_any};
 use crate::lang::{How, ParsedCommand};
 use crate::render::columns::{Cell, Column, Table, none};
 use crate::render::text::Text;
@@ -10,7 +11,6 @@ use crate::render::units::{count, counted};
 use crate::render::{Record, Sink};
 use crate::report::record::record;
 use crate::report::{Declared, Hex, Shape, Stopped};
-use crate::source::recorded::{LoggedRead, Reads, dump_of_any};
 use std::sync::Arc;
 
 /// Runs a command, with its reads after `--how`.

@@ -1,11 +1,11 @@
 //! Snapshots of a session: how they are taken, which two can be compared, and where.
 
 use super::{Origin, Spans};
+use crate::access::{Identity, MemoryLifetime};
 use crate::budget::Budget;
 use crate::inspect::{self, AddressSpace, Evidence, OpenSnapshot, Snapshot, SnapshotProgress};
 use crate::kernel::{AddressRange, Name, Region};
 use crate::process::{Liveness, Target};
-use crate::source::{Identity, MemoryLifetime};
 use crate::symbol::Symbols;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

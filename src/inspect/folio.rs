@@ -3,8 +3,8 @@
 
 use super::hidden_words::known_words;
 use super::page::Page;
-use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize};
-use crate::process::{self, Machine, WordFile};
+use crate::kernel::{FrameNumber, Kind, PageFlags, PageSize, WordFile};
+use crate::process::{self, Machine};
 use crate::report::{FolioReport, HowMapped, LargeFolios};
 use std::collections::BTreeMap;
 use std::ops::Range;

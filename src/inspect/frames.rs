@@ -12,8 +12,10 @@ use super::page::{Evidence, InZone, Page};
 use super::sweep::Selection;
 use crate::budget::Budget;
 use crate::kernel::physical::{Zone, ZoneLookup, Zones};
-use crate::kernel::{FrameNumber, FrameRange, Name, PageFlags, PageMapEntry, PhysicalAddress, State, VirtualAddress};
-use crate::process::{self, Machine, WordFile};
+use crate::kernel::{
+    FrameNumber, FrameRange, Name, PageFlags, PageMapEntry, PhysicalAddress, State, VirtualAddress, WordFile,
+};
+use crate::process::{self, Machine};
 use crate::report::{CgroupPath, Fact, FramePlace, FrameWords, KernelRecord, PagesByReason, Reason};
 use std::collections::VecDeque;
 use std::ops::Range;

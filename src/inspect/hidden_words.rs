@@ -1,8 +1,8 @@
 //! Frames whose words the kernel does not show. It gives 0 for the flags, the map count and the cgroup of every frame that
 //! is not online system memory, mapped or not: memory of devices, persistent memory (DAX), offline blocks, holes.
 
-use crate::kernel::FrameNumber;
-use crate::process::{self, Machine, MemoryAt, WordFile};
+use crate::kernel::{FrameNumber, WordFile};
+use crate::process::{self, Machine, MemoryAt};
 use crate::report::Reason;
 
 /// Stands where there is no frame, or where the kernel does not show its word.
@@ -108,8 +108,8 @@ mod tests {
     use crate::inspect::{AddressSpace, Evidence};
     use crate::kernel::FrameRange;
     use crate::process::Target;
+    use crate::process::fake::{File, KernelSetting};
     use crate::process::fake::{World, region};
-    use crate::source::{File, KernelSetting};
 
     const IOMEM: &str = "00100000-3fffffff : System RAM\n40000000-7fffffff : Persistent Memory\n";
     /// Blocks of 128 MiB; the second is offline.

@@ -141,9 +141,9 @@ mod tests {
     use super::*;
     use crate::budget::Budget;
     use crate::kernel::VirtualAddress;
+    use crate::process::fake::File;
     use crate::process::fake::{PAGE, World, region};
     use crate::report::Effect;
-    use crate::source::File;
 
     /// What the first write to anonymous memory may do, with these files of the process's cgroup.
     fn effects(files: &[(&str, &str)]) -> Vec<Effect> {

@@ -10,6 +10,7 @@ pub mod core_file;
 #[doc(hidden)]
 pub mod core_machine;
 pub mod descriptors;
+pub mod group_file;
 pub mod huge;
 pub mod mapped_file;
 pub mod maps;
@@ -28,6 +29,7 @@ pub mod smaps;
 pub mod status;
 pub mod swaps;
 pub mod text;
+mod word_file;
 #[doc(hidden)]
 pub mod words;
 
@@ -41,6 +43,7 @@ pub use page_flags::PageFlags;
 pub use page_table::{TableBits, TableEntry};
 pub use status::Registers;
 pub use text::Name;
+pub use word_file::WordFile;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,9 @@
 //! The machine of a capture or of a core file.
 
 use super::{Error, Machine};
-use crate::source::{Probe, live, when_capturing};
+use crate::access::when_capturing;
+use crate::own::rights;
+use crate::source::Probe;
 
 impl Machine {
     /// Whether it is the machine of a capture, which has the words of frames that were asked for, and of few others.
@@ -11,7 +13,7 @@ impl Machine {
 
     /// How the user can give pmdb these rights. In a capture those of the pmdb that wrote it count.
     pub(crate) fn way_to(&self, needed: &str) -> String {
-        if self.is_captured() { when_capturing(&format!("run pmdb with {needed}")) } else { live::way_to(needed) }
+        if self.is_captured() { when_capturing(&format!("run pmdb with {needed}")) } else { rights::way_to(needed) }
     }
 
     /// Why it is unknown whether soft-dirty bits mean something.

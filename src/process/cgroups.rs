@@ -1,9 +1,11 @@
 //! Memory cgroups: from an inode number, as `/proc/kpagecgroup` gives it, to the path of a directory.
 
+use crate::access::{self, Error, Result};
+use crate::budget::until_interrupted;
+use crate::kernel::group_file::GroupFile;
 use crate::kernel::mounts::{self, Controller, Mount};
 use crate::kernel::{self, Name};
-use crate::source::live::until_interrupted;
-use crate::source::{self, CgroupQuery, Error, File, GroupFile, GroupText, Result, Source};
+use crate::source::{CgroupQuery, File, GroupText, Source};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -198,7 +200,7 @@ pub(super) struct Hierarchy {
 
 impl Hierarchy {
     pub(super) fn of(source: &dyn Source, controller: Controller) -> Result<Self> {
-        let mounts = source::mounts(&source.fetch(File::OwnMounts)?, &mut until_interrupted())?;
+        let mounts = access::mounts(&source.fetch(File::OwnMounts)?, &mut until_interrupted())?;
         let mount = mounts::hierarchy(&mounts, controller).cloned();
         let name = controller.name();
         let none = || Error::not_available(format!("{name} cgroups are not mounted here: their paths are unknown"));

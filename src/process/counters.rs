@@ -1,8 +1,9 @@
 //! Counters and limits of memory of the machine.
 
 use super::{Machine, Result};
+use crate::access::Error;
 use crate::kernel::text::decimal;
-use crate::source::{Error, File};
+use crate::source::File;
 use procfs::FromBufRead;
 
 /// What the kernel counts of its memory, in bytes; `None` for what an older kernel does not count.

@@ -2,12 +2,12 @@
 //! pinned memory, and what is in memory itself.
 
 use super::{Process, Result};
-use crate::budget::Budget;
+use crate::access;
+use crate::budget::{Budget, until_interrupted};
 use crate::kernel::descriptors::{MemoryLink, PinningDevice, registered_buffers};
 use crate::kernel::mapped_file::MappedFile;
 use crate::kernel::{AddressRange, Name, maps};
-use crate::source::live::until_interrupted;
-use crate::source::{self, File, List, Probe};
+use crate::source::{File, List, Probe};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A file descriptor through which a process may have pinned memory.
@@ -94,7 +94,7 @@ impl Process {
     /// # Errors
     /// They may not be read, the source has no list of them, or the budget is over.
     pub fn memory_descriptors(&self, budget: &mut Budget) -> Result<MemoryDescriptors> {
-        let mounts = source::mounts(&self.source().fetch(File::Mounts)?, budget)?;
+        let mounts = access::mounts(&self.source().fetch(File::Mounts)?, budget)?;
         let in_memory: BTreeMap<u64, bool> =
             mounts.iter().map(|mount| (mount.id.into(), mount.memory_files().is_some())).collect();
         let mut found = MemoryDescriptors::default();

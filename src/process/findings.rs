@@ -1,12 +1,13 @@
 //! Which facts are available of a process and of its machine.
 
 use super::maps_text;
+use crate::access::Result;
 use crate::budget::Budget;
 use crate::kernel::status::Status;
-use crate::kernel::{AddressRange, Name, Region, VirtualAddress, maps};
+use crate::kernel::{AddressRange, Name, Region, VirtualAddress, WordFile, maps};
+use crate::records::RecordParts;
 use crate::source::{
-    Feature, File, Finding, Place, Probe, RecordParts, Result, Rights, Source, WordFile, available, by_trying,
-    unavailable, undetermined,
+    Feature, File, Finding, Place, Probe, Rights, Source, available, by_trying, unavailable, undetermined,
 };
 
 /// The findings that differ from process to process.

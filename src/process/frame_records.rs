@@ -2,9 +2,11 @@
 
 use super::machine::Machine;
 use super::target_process::Process;
+use crate::access::Result;
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, FrameNumber, Region};
-use crate::source::{OwnerDetail, RecordParts, RecordedMapper, RecordsOf, Result, SwappedRange};
+use crate::records::{OwnerDetail, RecordParts, RecordedMapper, SwappedRange};
+use crate::source::RecordsOf;
 
 impl Machine {
     /// The processes that may map a frame, each address space once, by the kernel's own records. They are no proof: a

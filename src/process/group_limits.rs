@@ -2,10 +2,12 @@
 
 use super::Process;
 use super::cgroups::{Hierarchy, number_or_no_limit};
+use crate::access::{Error, Result};
+use crate::kernel::group_file::GroupFile;
 use crate::kernel::mounts::{self, Controller};
 use crate::kernel::swaps::SwapAreas;
 use crate::kernel::{self, Name};
-use crate::source::{Error, File, GroupFile, GroupText, Result, Source};
+use crate::source::{File, GroupText, Source};
 use rustix::io::Errno;
 
 /// A cgroup with a limit, and what is charged to it.

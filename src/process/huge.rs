@@ -1,11 +1,11 @@
 //! The settings of transparent huge pages, and the memory that is free for them.
 
 use super::{Error, Machine, Result};
+use crate::budget::until_interrupted;
 use crate::kernel::Device;
 use crate::kernel::huge::{FreeBlocks, HugeChoice};
 use crate::kernel::mounts::{MemoryFiles, Mount};
 use crate::kernel::words::Worded as _;
-use crate::source::live::until_interrupted;
 use crate::source::{File, KernelSetting};
 
 /// The settings of transparent huge pages.

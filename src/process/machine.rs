@@ -6,6 +6,8 @@ use super::handles::{ProcessHandle, ProcessHandles};
 use super::modules::Modules;
 use super::status::{age, read_command_line};
 use super::target_process::{Abilities, Process};
+use crate::access::log::Log;
+use crate::access::{self, Error, ProcessEntry, Result};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::mounts::{FilesOn, MemoryFiles, Mount};
 use crate::kernel::physical::{Resources, Zones};
@@ -13,10 +15,11 @@ use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::status::{Stat, Status};
 use crate::kernel::swaps::{Config, SwapAreas, SwapLayout};
 use crate::kernel::text::lossy;
-use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageMapEntry, PageSize};
+use crate::kernel::{Device, FrameNumber, Name, PageFlags, PageMapEntry, PageSize, WordFile};
+use crate::records::{FrameRecord, RecordParts};
 use crate::source::{
-    self, ConfigPlace, Credentials, Error, File, Finding, FrameRecord, Held, KernelSetting, List, Listed, Probe,
-    ProcessEntry, RecordParts, RecordsOf, Result, Rights, Source, WordFile, as_words, recorded,
+    ConfigPlace, Credentials, File, Finding, Held, KernelSetting, List, Listed, Probe, RecordsOf, Rights, Source,
+    as_words, recorded,
 };
 use flate2::read::GzDecoder;
 use rustix::io::Errno;
@@ -82,7 +85,7 @@ impl Machine {
 
     /// The same machine; `log` records what is read of it, and of the processes that it opens.
     #[doc(hidden)]
-    pub fn recorded(&self, log: &Arc<recorded::Log>) -> Arc<Self> {
+    pub fn recorded(&self, log: &Arc<Log>) -> Arc<Self> {
         Arc::new(self.over(recorded::source(&self.source, log)))
     }
 
@@ -405,7 +408,7 @@ impl Machine {
     ) -> std::result::Result<Option<T>, OutOfBudget> {
         // The mounts of a container are not in pmdb's own list.
         for list in [File::OwnMounts, File::Mounts] {
-            let read = self.source.get(list, budget).and_then(|text| source::mounts(&text, budget));
+            let read = self.source.get(list, budget).and_then(|text| access::mounts(&text, budget));
             budget.check()?;
             let mut on_device = read.iter().flatten().filter(|mount| mount.device == device);
             if let Some(found) = on_device.find_map(&wanted) {

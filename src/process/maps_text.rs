@@ -4,11 +4,12 @@
 //! Where the text is ambiguous, the true names of mapped files are found out: a name may itself end in the kernel's
 //! mark for deleted files, or hold the `\012` that stands for a newline.
 
+use crate::access::{Error, Result};
 use crate::budget::Budget;
 use crate::kernel::maps::{self, RegionDecoder};
-use crate::kernel::text;
-use crate::kernel::{Name, Region, VirtualAddress};
-use crate::source::{Answer, Error, File, Probe, Query, Result, Source, memory};
+use crate::kernel::{Name, Region, VirtualAddress, text};
+use crate::own::memory;
+use crate::source::{Answer, File, Probe, Query, Source};
 use rustix::io::Errno;
 use std::sync::mpsc::sync_channel;
 use std::thread::Builder;

@@ -31,15 +31,16 @@ mod tests;
 #[doc(hidden)]
 pub use capture::{Capture, CaptureContent, Member, unopened};
 
-#[cfg(feature = "symbols")]
-pub(crate) use crate::source::words;
-pub use crate::source::{
-    BackingContent, BackingRun, Categories, Credentials, Error, Feature, Finding, FrameOwner, FrameRecord, FreeBlock,
-    Held, Identity, InMemory, Liveness, MissingProcess, NamedFile, OwnerDetail, PageOfFile, ProcessEntry, ReadAt,
-    RecordParts, RecordedMapper, RecordedPage, Result, SlabCache, SwappedRange, WordFile, covered_pages,
+pub use crate::access::{Error, Identity, InMemory, Liveness, ProcessEntry, ReadAt, Result};
+pub use crate::records::{
+    FrameOwner, FrameRecord, FreeBlock, NamedFile, OwnerDetail, PageOfFile, RecordParts, RecordedMapper, RecordedPage,
+    SlabCache, SwappedRange,
 };
 #[cfg(feature = "cli")]
-pub(crate) use crate::source::{PassedOver, parts_in_words};
+pub(crate) use crate::source::PassedOver;
+pub use crate::source::{
+    BackingContent, BackingRun, Categories, Credentials, Feature, Finding, Held, MissingProcess, covered_pages,
+};
 pub use cgroups::CgroupMemory;
 pub use counters::MemoryCounters;
 pub use descriptors::{MemoryDescriptor, MemoryDescriptors, PinningDescriptor};
@@ -57,6 +58,7 @@ pub use region_query::FEW_REGIONS;
 pub use status::{ProcessStatus, Thread};
 pub use target_process::Process;
 
+use crate::access::log::Log;
 use crate::budget::Budget;
 use crate::kernel::status::Stat;
 use crate::kernel::{Name, maps};
@@ -143,7 +145,7 @@ impl Target {
     /// The same target; `log` records what is read of it.
     #[doc(hidden)]
     #[must_use]
-    pub fn recorded(&self, log: &Arc<recorded::Log>) -> Self {
+    pub fn recorded(&self, log: &Arc<Log>) -> Self {
         let source = recorded::source(self.process.source(), log);
         Target {
             process: self.process.over(Arc::clone(&source)),

@@ -1,12 +1,10 @@
 //! The files behind the regions of a process, and the shape of the words of its program.
 
+use crate::access::{Error, InMemory, ReadAt, Result};
 use crate::kernel::mapped_file::MappedFile;
 use crate::kernel::status::{self, Status};
-use crate::kernel::{AddressRange, Name, PageMapEntry, PageSize, Region, VirtualAddress};
-use crate::source::{
-    Backing, BackingRun, Error, File, FileLocation, Held, InMemory, PartialImage, Place, Probe, ReadAt, Result, Source,
-    WordFile, as_words,
-};
+use crate::kernel::{AddressRange, Name, PageMapEntry, PageSize, Region, VirtualAddress, WordFile};
+use crate::source::{Backing, BackingRun, File, FileLocation, Held, PartialImage, Place, Probe, Source, as_words};
 use std::ffi::c_char;
 use std::sync::Arc;
 

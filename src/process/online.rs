@@ -2,9 +2,9 @@
 //! words in `/proc/kpageflags` and its kin are 0 (`pfn_to_online_page` in fs/proc/page.c).
 
 use super::Machine;
-use crate::kernel::FrameNumber;
-use crate::kernel::text;
-use crate::source::{Error, File, KernelSetting, Result};
+use crate::access::{Error, Result};
+use crate::kernel::{FrameNumber, text};
+use crate::source::{File, KernelSetting};
 use rustix::io::Errno;
 use std::sync::PoisonError;
 

@@ -1,9 +1,10 @@
 //! Finding what is populated: by PAGEMAP_SCAN, or by reading every entry. Both give the same answer.
 
 use super::maps_text;
+use crate::access::Result;
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
-use crate::source::{Categories, PageRegion, Result, Scan, Source, WordFile, as_words};
+use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress, WordFile};
+use crate::source::{Categories, PageRegion, Scan, Source, as_words};
 
 /// A stretch of pages with something in their entries, all of the same categories.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -263,8 +264,8 @@ pub(super) fn is_passed_over(source: &dyn Source, start: VirtualAddress, page: P
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Identity;
     use crate::process::Process;
-    use crate::source::Identity;
     use crate::source::live;
     use std::sync::atomic::{AtomicU32, Ordering};
 

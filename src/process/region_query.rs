@@ -2,9 +2,10 @@
 
 use super::maps_text;
 use super::target_process::Process;
+use crate::access::Result;
 use crate::kernel::status::Stat;
 use crate::kernel::{AddressRange, Device, Permissions, Region, VirtualAddress, maps};
-use crate::source::{Answer, File, Mapping, Query, Result};
+use crate::source::{Answer, File, Mapping, Query};
 
 /// So many regions are asked for one by one, with a system call each. All of an ordinary process take about as long.
 pub const FEW_REGIONS: usize = 32;

@@ -5,12 +5,13 @@
 //! where the page map says that all of it is resident.
 
 use super::{Process, Result, maps_text};
+use crate::access::Error;
+use crate::budget::until_interrupted;
 use crate::kernel::numa::{self, PolicyNodes};
 use crate::kernel::status::{self, Registers, Stat, Status, ThreadState};
 use crate::kernel::text::BadLine;
-use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress};
-use crate::source::live::until_interrupted;
-use crate::source::{Answer, Error, File, List, Probe, Query, Source, WordFile, as_words};
+use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress, WordFile};
+use crate::source::{Answer, File, List, Probe, Query, Source, as_words};
 use procfs::FromRead;
 use std::time::{Duration, Instant};
 

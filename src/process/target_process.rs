@@ -4,13 +4,11 @@ use super::findings;
 use super::maps_text::{self, MapsText};
 use super::modules::WordLayout;
 use super::populated::{self, IN_ENTRIES, PopulatedRanges};
+use crate::access::{Error, Identity, Liveness, MemoryLifetime, Result};
 use crate::budget::Budget;
 use crate::kernel::smaps::{self, Smaps};
-use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, TableEntry, VirtualAddress};
-use crate::source::{
-    Answer, Categories, Error, File, Finding, Identity, Liveness, MemoryLifetime, Place, Probe, Query, RecordsOf,
-    Result, Source, WordFile, as_words,
-};
+use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, TableEntry, VirtualAddress, WordFile};
+use crate::source::{Answer, Categories, File, Finding, Place, Probe, Query, RecordsOf, Source, as_words};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 

@@ -1,14 +1,14 @@
 //! A recorded source gives the answers of the source that it wraps, and the log has them.
 
 use super::{Error, Target};
+use crate::access;
+use crate::access::log::{Log, Reads};
 use crate::budget::OutOfBudget;
 use crate::budget::tests::whole_or_given_up;
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{AddressRange, Device, FrameNumber, PageFlags, PageMapEntry, Registers, VirtualAddress};
 use crate::process::Categories;
 use crate::process::fake::{Fake, World, region};
-use crate::source;
-use crate::source::recorded::{Log, Reads};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -209,7 +209,7 @@ fn mounts_and_smaps_are_read_whole_or_not_at_all_within_a_budget() {
         assert!(given_up > 0, "{given_up}");
     }
     let mounts = "25 1 0:30 / /mnt rw - tmpfs none rw\n".repeat(300);
-    let given_up = whole_or_given_up(|mut budget| source::mounts(mounts.as_bytes(), &mut budget).map_err(why));
+    let given_up = whole_or_given_up(|mut budget| access::mounts(mounts.as_bytes(), &mut budget).map_err(why));
     assert!(given_up > 50, "{given_up}");
     let smaps = (0..300).map(|number| Smaps::of(region(2 * number, 1).range)).collect();
     let (_, target) = World { smaps, ..World::new([]) }.target();

@@ -3,13 +3,13 @@
 mod assistant;
 mod terminal;
 
+use crate::access::words;
 use crate::command::LANGUAGE;
 use crate::lang::{self, Editing, script};
+use crate::own::ending::BeforeEnd;
+use crate::own::own_file::{self, Links};
 use crate::report::{ErrorCode, ErrorReport};
 use crate::session::{LineOutcome, PROMPT, Session};
-use crate::source::ending::BeforeEnd;
-use crate::source::own_file::{self, Links};
-use crate::source::words;
 use assistant::{Assistant, SharedSession};
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;

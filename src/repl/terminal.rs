@@ -2,8 +2,8 @@
 //! xterm introduced), and leaves it to the program that pmdb was started from, in its old mode, and without input that
 //! was meant for pmdb.
 
+use crate::own::ending::BeforeEnd;
 use crate::render::Background;
-use crate::source::ending::BeforeEnd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::getpgrp;

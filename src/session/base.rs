@@ -4,15 +4,15 @@ use super::interrupt::Interrupts;
 use super::outcome::{Assertions, LineOutcome};
 use super::printer::{Destination, OutputEnd, Printer, Progress, SharedDestination};
 use super::shell::{OpenLog, ShellIo, ShellPermit};
+use crate::budget;
 use crate::budget::Budget;
 use crate::command::Resume;
 use crate::eval::{Integer, Value};
 use crate::kernel::Name;
 use crate::lang::{ParsedCommand, Spanned};
+use crate::own::own_file::{self, Links};
 use crate::render::{Background, Record, RemarksMade, Renderer, Sink};
 use crate::report::{EchoedText, ErrorPlace, ErrorReport, Note, TargetReport};
-use crate::source;
-use crate::source::own_file::{self, Links};
 use crate::state::{DebugState, ProgressListener, TargetChange};
 use crate::symbol::Symbols;
 use std::cell::RefCell;
@@ -114,7 +114,7 @@ impl Session {
     pub fn new(mut state: DebugState, options: SessionOptions) -> io::Result<Self> {
         let interrupts = Interrupts::listen()?;
         state.symbols = Symbols::within(Budget::until(interrupts.flag()));
-        source::live::heed(interrupts.flag());
+        budget::heed(interrupts.flag());
         state.interrupted = interrupts.flag();
         state.variables.insert("_failed".to_owned(), Value::Integer(Integer::from(0_u64)));
         state.set_demonstration(false);

@@ -58,7 +58,7 @@ impl LineTally {
     }
 }
 
-pub(super) use crate::source::words;
+pub(super) use crate::access::words;
 
 /// A line of input, and where it comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,9 @@
 //! The questions whose answers are data: one closed table, with the arguments and the answer of each.
 
 use super::question::{Answer, BackingRun, File, Mapping, Probe, Query};
-use super::{Cgroup, CgroupQuery, Error, GroupFile, RecordsOf, Result, SourceAccess};
+use super::{RecordsOf, SourceAccess};
+use crate::access::{Error, Result};
+use crate::kernel::group_file::GroupFile;
 use crate::kernel::{AddressRange, Region};
 
 /// The arguments of a question, which decide what type its answer has: no source can reply with another one.
@@ -80,6 +82,24 @@ questions! {
     Rights(Rights) -> Option<SourceAccess>;
     /// Whether these records of the kernel can be read, and are proved to be right. If not, that is an error.
     Records(RecordsOf) -> ();
+}
+
+/// Which directories of the hierarchy of memory cgroups are listed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CgroupQuery<'a> {
+    /// All of them.
+    All,
+    /// The one with this path below the mount.
+    At(&'a [u8]),
+}
+
+/// A memory cgroup.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cgroup {
+    /// The inode of its directory.
+    pub inode: u64,
+    /// Its path below the mount of the hierarchy.
+    pub path: Vec<u8>,
 }
 
 /// A file of the memory cgroup with this path below the mount.

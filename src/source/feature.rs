@@ -1,6 +1,6 @@
 //! The features that a kernel and pmdb's rights make available, and how that was found out.
 
-use super::Result;
+use crate::access::Result;
 
 /// A feature that pmdb uses if it is available. Listings have them in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -1,8 +1,9 @@
 //! What the kernel's own records lead to, of a source that can read them.
 
-use super::{FrameRecord, Meanwhile, OwnerDetail, RecordParts, RecordedMapper, Result, SwappedRange};
+use crate::access::Result;
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, TableEntry};
+use crate::records::{FrameRecord, Meanwhile, OwnerDetail, RecordParts, RecordedMapper, SwappedRange};
 
 /// Records of the kernel that have to be proved before they are believed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,58 +11,32 @@ pub mod capture;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod core;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod ending;
-mod error;
 mod feature;
-mod group_file;
-mod identity;
 mod kernel_records;
 pub mod live;
-pub mod memory;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod new_file;
 mod origin;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod outlet;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod own_file;
 mod partial_image;
 mod place;
 mod question;
 pub mod recorded;
-mod records;
 mod sys;
 
-pub use asked::{Asked, Backing, FileMappings, GroupText, Question, Reply, Rights};
-pub(crate) use error::parts_in_words;
-pub(crate) use error::when_capturing;
-pub use error::{Error, ProcessEntry, Result, words};
+pub use asked::{Asked, Backing, Cgroup, CgroupQuery, FileMappings, GroupText, Question, Reply, Rights};
 pub use feature::{Credentials, Feature, Finding, SourceAccess};
 pub(crate) use feature::{available, by_trying, unavailable, undetermined};
-pub use group_file::{Cgroup, CgroupQuery, GroupFile};
-pub use identity::{Identity, Liveness};
 pub use kernel_records::{KernelRecords, RecordsOf};
-pub use origin::{CaptureOrigin, CoreOrigin, MemoryLifetime, MissingProcess, Origin, PassedOver};
+pub use origin::{CaptureOrigin, CoreOrigin, MissingProcess, Origin, PassedOver};
 pub(crate) use partial_image::PartialImage;
 pub use place::Place;
 pub use question::{
-    Answer, BackingContent, BackingRun, Categories, ConfigPlace, File, FileLocation, Held, InMemory, KernelSetting,
-    List, Listed, Mapping, PageRegion, Probe, Query, ReadAt, Scan, WordFile, covered_pages,
-};
-pub use records::{
-    FrameOwner, FrameRecord, FreeBlock, Meanwhile, NamedFile, OwnerDetail, PageOfFile, RecordParts, RecordedMapper,
-    RecordedPage, SlabCache, SwappedRange,
+    Answer, BackingContent, BackingRun, Categories, ConfigPlace, File, FileLocation, Held, KernelSetting, List, Listed,
+    Mapping, PageRegion, Probe, Query, Scan, covered_pages,
 };
 pub use sys::{Word, as_words};
 
-use crate::budget::Budget;
-use crate::kernel::mounts::{self, Mount};
-use crate::kernel::{PageSize, Region, VirtualAddress};
+use crate::access::{Error, Identity, Liveness, ReadAt, Result};
+use crate::budget::{Budget, until_interrupted};
+use crate::kernel::{PageSize, Region, VirtualAddress, WordFile};
 use std::sync::Arc;
 
 /// Adds the piece of a text from `offset` on that there is room for, at least a byte of it. Returns its length.
@@ -167,15 +141,6 @@ pub trait Source: Send + Sync {
     }
 }
 
-/// The mounts in the text of mountinfo. Each is a step.
-pub(crate) fn mounts(text: &[u8], budget: &mut Budget) -> Result<Vec<Mount>> {
-    let rows = mounts::mounts(text).map(|row| {
-        budget.go_on()?;
-        Ok(row?)
-    });
-    rows.collect()
-}
-
 impl dyn Source + '_ {
     /// The answer to a question.
     pub(crate) fn get<'a, Q: Asked<'a>>(&self, asked: Q, budget: &mut Budget) -> Result<Q::Answer> {
@@ -185,7 +150,7 @@ impl dyn Source + '_ {
 
     /// The answer to a question. Only Ctrl-C ends it.
     pub(crate) fn fetch<'a, Q: Asked<'a>>(&self, asked: Q) -> Result<Q::Answer> {
-        self.get(asked, &mut live::until_interrupted())
+        self.get(asked, &mut until_interrupted())
     }
 
     /// The first word that a probe gives; `None` if it fails.

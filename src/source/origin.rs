@@ -1,6 +1,6 @@
 //! What a source reads: something that runs, an ELF core file, or a capture; and what each of these has.
 
-use super::{Error, Result, parts_in_words};
+use crate::access::{Error, MemoryLifetime, Result, parts_in_words};
 use crate::kernel::{AddressRange, Name, PageSize, VirtualAddress};
 use std::sync::Arc;
 
@@ -75,12 +75,6 @@ impl MissingProcess {
     pub(crate) fn new(pid: u32, name: Name, why: impl Into<String>) -> Self {
         MissingProcess { pid, name, why: why.into(), is_in_part: false }
     }
-}
-
-/// How long the address space that a process had at some time exists.
-pub trait MemoryLifetime: Send + Sync {
-    /// Whether it is still there: the process has neither exited nor executed another program since.
-    fn is_alive(&self) -> bool;
 }
 
 impl Origin {

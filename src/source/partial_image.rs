@@ -1,6 +1,6 @@
 //! An ELF file of which memory has only some pages.
 
-use super::ReadAt;
+use crate::access::ReadAt;
 use crate::kernel::VirtualAddress;
 use std::io;
 

@@ -10,13 +10,13 @@ pub use definitions::{
     DemoVariable, DisplayEntry, Displays, ExamineState, LineHistory, Remarks, Snapshots, UserCommand, ValueHistory,
 };
 
+use crate::access::Identity;
+use crate::access::log::Log;
 use crate::budget::Budget;
 use crate::eval::{Integer, Remark, Scope, Value};
 use crate::kernel::{PageSize, VirtualAddress};
 use crate::lang::{HistoryReference, Settings};
 use crate::process::{self, Liveness, Machine, Target};
-use crate::source::Identity;
-use crate::source::recorded::Log;
 use crate::symbol::Symbols;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

@@ -8,8 +8,8 @@
 use super::elf::{PROGRAM_HEADER, is_program_header};
 use crate::budget::Budget;
 use crate::kernel::{Name, PageSize, Region};
+use crate::own::memory;
 use crate::process::{Modules, ReadAt};
-use crate::source::memory;
 use std::collections::BTreeMap;
 
 /// The most archives of one process that are opened, and mappings of one of them that are looked at.

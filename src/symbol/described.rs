@@ -7,8 +7,8 @@ use super::expanded::{ExpandedBytes, ExpandedMemory};
 use super::lines::{DescribedFunction, described_functions};
 use super::{NoLines, NoSymbols};
 use crate::budget::Budget;
+use crate::own::memory;
 use crate::process::InMemory;
-use crate::source::memory;
 use object::elf::{self as format, SHF_ALLOC};
 
 /// Files with more sections number those of symbols in another way.

@@ -16,7 +16,7 @@ use super::demangle::split_version;
 use super::files::Sources;
 use super::table::{self, NO_NAME, NameBeginning, Rank, Spot, StringTables, Symbol, SymbolKind, SymbolPass};
 use crate::budget::{Budget, OutOfBudget};
-use crate::source::memory;
+use crate::own::memory;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;

@@ -7,10 +7,10 @@
 
 use super::archive::{FromStart, StoredFile};
 use super::elf::Segment;
+use crate::access;
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{AddressRange, Device, Name, PageSize, Region, VirtualAddress};
 use crate::process::{Modules, OpenedFile, Target};
-use crate::source;
 use std::collections::{BTreeMap, HashMap};
 
 /// The most anonymous regions between a module and the end of its `.bss`.
@@ -73,7 +73,7 @@ impl Module {
     /// # Errors
     /// The file is not opened, or there is none.
     pub(crate) fn open(&self, modules: &Modules) -> OpenedFile {
-        let region = self.regions.first().ok_or_else(|| source::Error::not_available("no region maps it"))?;
+        let region = self.regions.first().ok_or_else(|| access::Error::not_available("no region maps it"))?;
         let file = modules.open(region)?;
         Ok(if self.start == 0 { file } else { Box::new(FromStart::new(file, self.start)) })
     }
@@ -107,12 +107,12 @@ pub fn bss<'a>(
 
 /// The regions before `region`, down to the nearest of a module, whose `.bss` it may be; `None` if only the list of all
 /// has them.
-pub(super) fn regions_before(target: &Target, region: &Region) -> source::Result<Option<Vec<Region>>> {
+pub(super) fn regions_before(target: &Target, region: &Region) -> access::Result<Option<Vec<Region>>> {
     target.process.nearest_below(region.range.start(), WIDEST_GAP, MOST_BSS_REGIONS, belongs_to_module)
 }
 
 /// The anonymous regions after those of `modules` that may be their `.bss`; `None` if only the list of all has them.
-pub(super) fn regions_after(target: &Target, modules: &[Region]) -> source::Result<Option<Vec<Region>>> {
+pub(super) fn regions_after(target: &Target, modules: &[Region]) -> access::Result<Option<Vec<Region>>> {
     let mut found = Vec::new();
     for (index, region) in modules.iter().enumerate() {
         let end = region.range.end();

@@ -7,8 +7,8 @@ use super::elf::{BoundedFile, LONGEST_NAME};
 use super::{NoSymbols, SymbolAt, SymbolKind};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{Name, Region, VirtualAddress, text};
+use crate::own::memory;
 use crate::process::Target;
-use crate::source::memory;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 

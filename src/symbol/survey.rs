@@ -9,7 +9,7 @@ use super::target_symbols::TargetSymbols;
 use super::{Module, NoBuildId, NoSeparate, NoSymbols, SymbolAt, table};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::{AddressRange, Name};
-use crate::source::memory;
+use crate::own::memory;
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};

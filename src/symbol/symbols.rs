@@ -9,10 +9,10 @@ use super::module::{self, Module};
 use super::module_symbols::ModuleSymbols;
 use super::perf_map::{PerfMap, PerfMapRead, is_jit_region};
 use super::reason::NoSymbols;
+use crate::access::{self, Identity};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress};
 use crate::process::{FEW_REGIONS, Target};
-use crate::source::{self, Identity};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -96,7 +96,7 @@ impl Symbols {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn regions(&self, target: &Target) -> source::Result<Arc<[Region]>> {
+    pub fn regions(&self, target: &Target) -> access::Result<Arc<[Region]>> {
         let mut regions = self.lock_regions();
         let identity = target.process.identity();
         if let Some((of, read)) = &regions.read
@@ -114,7 +114,7 @@ impl Symbols {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn module_regions(&self, target: &Target) -> source::Result<ModuleRegions> {
+    pub fn module_regions(&self, target: &Target) -> access::Result<ModuleRegions> {
         if self.uses_perf_maps() {
             return self.regions(target).map(ModuleRegions::All);
         }
@@ -141,7 +141,7 @@ impl Symbols {
     }
 
     /// The same, read now.
-    fn module_regions_now(&self, target: &Target) -> source::Result<ModuleRegions> {
+    fn module_regions_now(&self, target: &Target) -> access::Result<ModuleRegions> {
         let process = &target.process;
         if !self.uses_perf_maps() {
             if let Some(few) = process.few_regions(&mut self.budget())? {
@@ -159,7 +159,7 @@ impl Symbols {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn naming_regions(&self, target: &Target) -> source::Result<Arc<[Region]>> {
+    pub fn naming_regions(&self, target: &Target) -> access::Result<Arc<[Region]>> {
         let modules = match self.module_regions_now(target)? {
             ModuleRegions::All(all) => return Ok(all),
             ModuleRegions::Some(some) => some,
@@ -182,7 +182,7 @@ impl Symbols {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn regions_at(&self, target: &Target, address: VirtualAddress) -> source::Result<Arc<[Region]>> {
+    pub fn regions_at(&self, target: &Target, address: VirtualAddress) -> access::Result<Arc<[Region]>> {
         match target.process.query_region_at(address)? {
             None => self.regions(target),
             Some(Some(region)) if self.may_name(target, &region) => self.regions_for(target, &region),
@@ -194,7 +194,7 @@ impl Symbols {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn regions_for(&self, target: &Target, region: &Region) -> source::Result<Arc<[Region]>> {
+    pub fn regions_for(&self, target: &Target, region: &Region) -> access::Result<Arc<[Region]>> {
         let known = match self.module_regions(target)? {
             ModuleRegions::All(all) => return Ok(all),
             ModuleRegions::Some(some) => some,
@@ -324,7 +324,7 @@ impl Symbols {
 /// The regions of a target. As long as all addresses lie in memory that can have no name, the list is not read.
 #[derive(Default)]
 pub(super) struct RegionsOnDemand {
-    all: OnceLock<source::Result<Arc<[Region]>>>,
+    all: OnceLock<access::Result<Arc<[Region]>>>,
     queries: Mutex<RegionQueries>,
 }
 

@@ -2,9 +2,10 @@
 
 use crate::program::{self, TEXT};
 use pmdb::budget::Budget;
+use pmdb::kernel::WordFile;
 use pmdb::kernel::{AddressRange, Device, Name, Permissions, Region, VirtualAddress};
 use pmdb::process::{Error, Identity, InMemory, Modules, ReadAt, Result, Target};
-use pmdb::source::{Asked, File, FileLocation, Question, Reply, Source, WordFile};
+use pmdb::source::{Asked, File, FileLocation, Question, Reply, Source};
 use pmdb::symbol::{MatchStep, Symbols, TargetSymbols};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

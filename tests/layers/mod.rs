@@ -15,10 +15,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms from the top. One may use those below it. `main.rs` stands above, as a crate of its own.
-const FLOORS: [&str; 17] = [
+const FLOORS: [&str; 20] = [
     "args", "repl", "session", "demo", "command", "state", "eval", "inspect", "symbol", "process", "source", "render",
-    "report", "hint", "lang", "kernel", "budget",
+    "report", "hint", "lang", "records", "own", "access", "kernel", "budget",
 ];
+
+/// The rooms above this one know no source of bytes: it decodes for them what sources give.
+const DECODES_SOURCES: &str = "process";
 
 /// The demonstration stands beside the house: of what is below it, it may use this and what is below this.
 const DEMO_USES_FROM: &str = "process";
@@ -27,13 +30,13 @@ const DEMO_USES_FROM: &str = "process";
 const UNSAFE_FILES: [&str; 3] = ["source/sys/mod.rs", "source/sys/own.rs", "demo/"];
 
 /// The rooms that read and decode foreign bytes.
-const READERS: [&str; 4] = ["symbol", "process", "source", "kernel"];
+const READERS: [&str; 7] = ["symbol", "process", "source", "records", "own", "access", "kernel"];
 
 /// Folders of their tests.
 const TESTS: [&str; 2] = ["tests", "fake"];
 
-/// What has no limit until its user gives one: a target of the library, and Ctrl-C before anybody listens to it.
-const UNLIMITED_FILES: [&str; 2] = ["process/target_process.rs", "source/live/directory.rs"];
+/// What has no limit until its user gives one: a target of the library.
+const UNLIMITED_FILES: [&str; 1] = ["process/target_process.rs"];
 
 /// Without symbols it has one function less to ask.
 const WITHOUT_A_FEATURE: &str = "inspect/who/visit.rs";
@@ -101,21 +104,29 @@ impl Source {
 
     fn layer_faults(&self) -> Vec<String> {
         let module = self.module();
-        let Some(&room) = module.first() else {
-            // The root only names the modules.
-            return Vec::new();
+        // The root only names the modules. What is above it uses the library by name.
+        let room = match module.first() {
+            Some(&room) => room,
+            None if self.path == "main.rs" => "args",
+            None => return Vec::new(),
         };
         let Some(floor) = floor_of(room) else {
             return vec![format!("{}: '{room}' has no floor", self.path)];
         };
         let mut used = Vec::new();
         uses_of_rooms(&self.tokens(), module.len(), &mut used);
+        if floor_of(room) == Some(0) {
+            used.extend(uses_of_library(&self.tokens()));
+        }
         used.into_iter()
             // The skips and samples of tests.
             .filter(|used| used != room && !["sample", "skips"].contains(&used.as_str()))
             .filter_map(|used| match floor_of(&used) {
                 None => Some(format!("{}: uses '{used}', which is no room", self.path)),
                 Some(below) if below <= floor => Some(format!("{}: uses '{used}' from a floor above", self.path)),
+                Some(_) if used == "source" && Some(floor) < floor_of(DECODES_SOURCES) => {
+                    Some(format!("{}: uses a source of bytes past '{DECODES_SOURCES}'", self.path))
+                }
                 Some(below) if room == "demo" && Some(below) < floor_of(DEMO_USES_FROM) => {
                     Some(format!("{}: uses '{used}', which is not beside it", self.path))
                 }
@@ -209,6 +220,21 @@ fn unlimited_budgets(tokens: &[TokenTree]) -> usize {
         }
     }
     count
+}
+
+/// The rooms that `pmdb::…` paths name.
+fn uses_of_library(tokens: &[TokenTree]) -> Vec<String> {
+    let mut used = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            TokenTree::Group(group) => used.extend(uses_of_library(&Vec::from_iter(group.stream()))),
+            token if is_word(Some(token), "pmdb") && is_colons(&tokens[at + 1..]) => {
+                rooms_after_root(&tokens[at + 3..], &mut used);
+            }
+            _ => {}
+        }
+    }
+    used
 }
 
 /// Finds the rooms that `crate::…` paths name, and `super::…` paths that climb to the root. `depth` is how many modules
@@ -359,6 +385,19 @@ fn a_floor_above_is_a_fault() {
 }
 
 #[test]
+fn a_source_above_the_room_that_decodes_it_is_a_fault() {
+    faulty("inspect/find.rs", "use crate::source::Source;");
+    faulty("symbol/elf/file.rs", "fn f() -> crate::source::File { file() }");
+    faulty("session/mod.rs", "mod tests { use super::super::source; }");
+    faulty("main.rs", "use pmdb::{process, source};");
+    faulty("args/mod.rs", "fn f() { pmdb::source::live::machine() }");
+    sound("process/mod.rs", "use crate::source::Source;");
+    sound("source/live/mod.rs", "use crate::source::Source;");
+    sound("inspect/find.rs", "use crate::access::ReadAt;");
+    sound("args/mod.rs", "use pmdb::own::new_file; use crate::args::tree;");
+}
+
+#[test]
 fn a_floor_below_is_not() {
     sound("command/watch.rs", "use crate::{inspect::{watch, Event}, kernel::Region};");
     sound("command/watch.rs", "use crate::command::Context; use super::Flow;");
@@ -409,7 +448,7 @@ fn code_that_a_feature_leaves_out_is_a_fault() {
 
 #[test]
 fn the_demonstration_stands_beside() {
-    sound("demo/mod.rs", "use crate::source::Error; use crate::kernel::Region;");
+    sound("demo/mod.rs", "use crate::access::Error; use crate::kernel::Region;");
     faulty("demo/mod.rs", "use crate::symbol::Table;");
     faulty("demo/mod.rs", "use crate::command::Flow;");
     faulty("demo/mod.rs", "use crate::session::Session;");

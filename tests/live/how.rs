@@ -3,11 +3,11 @@
 use super::Test;
 use super::puppet::Puppet;
 use super::support::{is_root, page_bytes, plain_entry, pool_is_hidden, pool_page_bytes, shows_frames, skip};
+use pmdb::access::log::Log;
 use pmdb::command::{self, LANGUAGE};
 use pmdb::lang::ParsedLine;
 use pmdb::render::{Record, Sink};
 use pmdb::report::Stopped;
-use pmdb::source::recorded::Log;
 use pmdb::state::DebugState;
 use serde_json::Value;
 use std::collections::BTreeSet;

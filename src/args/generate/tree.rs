@@ -2,8 +2,8 @@
 
 use super::{GeneratedFile, text};
 use clap::Command;
+use pmdb::own::new_file;
 use pmdb::session;
-use pmdb::source::new_file;
 use std::path::Path;
 use std::{fs, io};
 

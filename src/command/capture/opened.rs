@@ -4,10 +4,11 @@ use super::super::floor::{About, Command, CommandName, Context, Error, Flow, Gro
 use super::super::source::expand_home;
 use super::lost::LostProcess;
 use super::output;
+use crate::access::parts_in_words;
 use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, number, pattern};
 use crate::lang::{Expected, Spanned};
-use crate::process::{PassedOver, Target, parts_in_words};
+use crate::process::{PassedOver, Target};
 use crate::render::units::counted;
 use crate::report::TargetReport;
 use nom::Parser;

@@ -1,12 +1,12 @@
 //! The file of a capture: it appears whole or not at all, and only its owner can read it.
 
 use super::super::floor::Error;
+use crate::access::words;
 use crate::budget::Budget;
+use crate::own::new_file::{Allowed, NewFile, NewFileError};
+use crate::own::outlet::Outlet;
 use crate::process;
 use crate::render::Sink;
-use crate::source::new_file::{Allowed, NewFile, NewFileError};
-use crate::source::outlet::Outlet;
-use crate::source::words;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::fs::File;

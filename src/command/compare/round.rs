@@ -1,6 +1,7 @@
 //! One comparison of the attached process with others.
 
 use super::records::{self, ComparisonGroup, ComparisonSummary, ComparisonTotal};
+use crate::access::Identity;
 use crate::command::floor::Error;
 use crate::command::named_pages::{PagesOfSymbols, name_among_symbols};
 use crate::command::ps::ProcessMemory;
@@ -14,7 +15,6 @@ use crate::kernel::{AddressRange, Key, PageSize};
 use crate::process::Target;
 use crate::render::Sink;
 use crate::report::{SharedCounts, Stopped};
-use crate::source::Identity;
 use crate::state::DebugState;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -4,11 +4,10 @@
 use super::World as Known;
 use crate::eval;
 use crate::inspect::{AddressSpace, Answer, FactReader, Group, GroupCounts, Groups, Question, Selection};
-use crate::kernel::{Key, PageFact, PageField, PageFlags, State, ValueType};
+use crate::kernel::{Key, PageFact, PageField, PageFlags, State, ValueType, WordFile};
 use crate::lang::{FilterExpression, FilterField, Span, Spanned};
 use crate::process::fake::{FILE, HUGE, PRESENT, World, region};
 use crate::report::Reason;
-use crate::source::WordFile;
 use std::collections::BTreeSet;
 
 /// Small pages of its own, shared pages, a page of a file in the middle, a huge page, and untouched memory.

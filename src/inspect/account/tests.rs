@@ -3,10 +3,9 @@
 use super::{Account, Accounting, Check, checks};
 use crate::inspect::{AddressSpace, Evidence};
 use crate::kernel::smaps::Smaps;
-use crate::kernel::{Device, PageFlags, Region};
-use crate::process::fake::{EXCLUSIVE, FILE, HUGE, PAGE, PRESENT, World, region};
+use crate::kernel::{Device, PageFlags, Region, WordFile};
+use crate::process::fake::{EXCLUSIVE, FILE, File, HUGE, PAGE, PRESENT, World, region};
 use crate::report::{AccountClass::*, AccountMark, BesideRss, Reason};
-use crate::source::{File, WordFile};
 use std::sync::atomic::Ordering;
 
 fn account(world: World) -> (Account, Accounting) {

@@ -3,8 +3,8 @@
 pub(in crate::inspect) use super::super::hidden_words::UNREAD;
 use super::super::holders::FrameHolders;
 use super::super::page::{Evidence, Page};
-use crate::kernel::{FrameNumber, PageFlags, TableBits};
-use crate::process::{self, Machine, WordFile};
+use crate::kernel::{FrameNumber, PageFlags, TableBits, WordFile};
+use crate::process::{self, Machine};
 use std::ops::Range;
 
 /// A column of words.

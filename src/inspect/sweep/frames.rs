@@ -14,8 +14,8 @@ use super::columns::{Column, Columns, UNREAD};
 use super::huge;
 use super::plan::PlanStep;
 use super::wanted::{EntryChoice, WantedFrames};
-use crate::kernel::{FrameNumber, PageFlags, PageMapEntry};
-use crate::process::{self, Categories, Machine, Process, WordFile};
+use crate::kernel::{FrameNumber, PageFlags, PageMapEntry, WordFile};
+use crate::process::{self, Categories, Machine, Process};
 use std::ops::Range;
 
 /// Looks up what the filter needs, then the rest for the pages that it keeps.

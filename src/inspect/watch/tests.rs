@@ -4,11 +4,10 @@ use super::*;
 use crate::budget::tests::whole_or_given_up;
 use crate::budget::{Budget, OutOfBudget};
 use crate::inspect::{AddressSpace, Answer, Error, Evidence, Filter, Gap};
-use crate::kernel::{Key, Name, PageFact, PageField, PageFlags};
+use crate::kernel::{Key, Name, PageFact, PageField, PageFlags, WordFile};
 use crate::process::Target;
-use crate::process::fake::{EXCLUSIVE, HUGE, PAGE, World, region};
+use crate::process::fake::{EXCLUSIVE, File, HUGE, PAGE, World, region};
 use crate::report::{EventKind, PageFacts};
-use crate::source::{File, WordFile};
 
 /// One sample; `meanwhile` is run before the first read.
 fn sample(watcher: &mut Watcher, target: &Target, meanwhile: impl FnOnce()) -> Vec<Change> {

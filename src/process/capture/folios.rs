@@ -2,10 +2,10 @@
 
 use super::pages::{FirstAndCount, RunReader};
 use crate::budget::Budget;
-use crate::kernel::PageFlags;
+use crate::kernel::{PageFlags, WordFile};
 use crate::process::Result;
+use crate::source::Source;
 use crate::source::capture::{SharedCapture, WordWriter};
-use crate::source::{Source, WordFile};
 
 /// Gaps of so many frames are read along. A sweep passes over gaps too, and those must be no larger.
 const GAP: u64 = 8;

@@ -6,12 +6,14 @@ mod pages;
 use super::handles::ProcessHandle;
 use super::machine::{Machine, OpenedProcess};
 use super::{Process, Result, Target};
+use crate::access::Liveness;
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, Device, FrameNumber, Name, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Device, FrameNumber, Name, Region, VirtualAddress, WordFile};
+use crate::records::RecordParts;
 use crate::source::capture::{
     Archive, ArchiveWriter, CaptureIndex, OneMissing, ProcessAnswers, Recorder, SharedCapture, WordIndex, WordWriter,
 };
-use crate::source::{Held, Liveness, MissingProcess, RecordParts, Source, WordFile, covered_pages};
+use crate::source::{Held, MissingProcess, Source, covered_pages};
 use folios::{Folios, join_frames};
 use pages::{FirstAndCount, LeftOutPages, PageReader, RunReader};
 use std::collections::BTreeSet;

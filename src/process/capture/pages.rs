@@ -1,10 +1,10 @@
 //! The page map of a process, where it is populated.
 
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, PageSize};
+use crate::kernel::{AddressRange, FrameNumber, PageMapEntry, PageSize, WordFile};
 use crate::process::{Error, PopulatedRange, Process, Result};
 use crate::source::capture::{Recorder, SharedCapture, WordIndex, WordWriter};
-use crate::source::{PageRegion, Source, WordFile, covered_pages};
+use crate::source::{PageRegion, Source, covered_pages};
 
 /// Words of one read: 64 KiB.
 const READ: usize = 8192;

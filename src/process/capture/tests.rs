@@ -1,11 +1,11 @@
 //! Captures of a made world, sound and damaged.
 
 use super::*;
-use crate::kernel::{AddressRange, PageFlags, PageMapEntry};
-use crate::kernel::{FrameNumber, VirtualAddress};
+use crate::access::InMemory;
+use crate::kernel::{AddressRange, FrameNumber, PageFlags, PageMapEntry, VirtualAddress};
 use crate::process::fake::{PAGE, World, region};
+use crate::records::{NamedFile, OwnerDetail, PageOfFile};
 use crate::sample::{self, sample};
-use crate::source::{InMemory, NamedFile, OwnerDetail, PageOfFile};
 use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Mutex;

@@ -3,11 +3,11 @@
 use super::{PAGE, PRESENT, WatchedAnswers, World};
 use crate::kernel::{
     AddressRange, Device, Name, PageFlags, PageMapEntry, PageSize, Permissions, Region, Registers, VirtualAddress,
+    WordFile,
 };
 #[cfg(feature = "symbols")]
 use crate::process::Modules;
 use crate::process::{Target, WordLayout};
-use crate::source::WordFile;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 

@@ -6,13 +6,15 @@ mod records;
 mod source;
 
 pub(crate) use builder::Fake;
+pub(crate) use source::Everywhere;
 
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{
     AddressRange, Device, Name, PageFlags, PageSize, Permissions, Region, SwapEntry, TableEntry, VirtualAddress,
+    WordFile,
 };
 use crate::process::{BackingContent, FrameRecord, Liveness, OwnerDetail, ProcessHandle, WordLayout};
-use crate::source::{File, WordFile};
+pub(crate) use crate::source::{File, KernelSetting};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};

@@ -2,12 +2,11 @@
 
 use super::source::{FakeSource, none};
 use super::{MapperPages, PAGE, World, region};
+use crate::access::{Error, Identity, Result};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, SwapEntry, TableEntry, VirtualAddress};
-use crate::source::{
-    Error, FrameRecord, Identity, KernelRecords, Meanwhile, OwnerDetail, RecordParts, RecordedMapper, RecordedPage,
-    RecordsOf, Result, SwappedRange,
-};
+use crate::records::{FrameRecord, Meanwhile, OwnerDetail, RecordParts, RecordedMapper, RecordedPage, SwappedRange};
+use crate::source::{KernelRecords, RecordsOf};
 
 impl KernelRecords for FakeSource {
     fn frames(&self, first: u64, _: RecordParts, into: &mut [FrameRecord]) -> Result<()> {

@@ -1,16 +1,15 @@
 //! The bytes and words of a world.
 
 use super::{HUGE, PAGE, PRESENT, World, region};
+use crate::access::{Error, Identity, InMemory, Liveness, ReadAt, Result};
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, VirtualAddress};
+use crate::kernel::{AddressRange, Name, PageFlags, PageMapEntry, Region, VirtualAddress, WordFile};
 use crate::process::{ProcessHandle, Target};
 use crate::source::{
-    Answer, Asked, Backing, ConfigPlace, File, FileLocation, GroupText, Held, InMemory, KernelRecords, KernelSetting,
-    List, Listed, Mapping, PageRegion, Place, Probe, Query, Question, RecordsOf, Reply, Scan, Source, WordFile,
+    Answer, Asked, Backing, ConfigPlace, File, FileLocation, GroupText, Held, KernelRecords, KernelSetting, List,
+    Listed, Mapping, PageRegion, Place, Probe, Query, Question, RecordsOf, Reply, Scan, Source,
 };
-use crate::source::{
-    BackingContent, BackingRun, Categories, CoreOrigin, Error, Identity, Liveness, Origin, ReadAt, Result,
-};
+use crate::source::{BackingContent, BackingRun, Categories, CoreOrigin, Origin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -571,4 +570,13 @@ impl Source for FakeSource {
 fn is_of_driver(region: &Region) -> bool {
     let name = region.name.as_bytes();
     name == b"/dev/mem" || name.starts_with(b"/sys/")
+}
+
+/// A source that has this file at every path.
+pub(crate) struct Everywhere<F>(pub(crate) F);
+
+impl<F: Fn() -> Box<dyn ReadAt> + Send + Sync> Source for Everywhere<F> {
+    fn file(&self, _: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
+        Ok(Some((self.0)()))
+    }
 }

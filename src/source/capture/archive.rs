@@ -1,7 +1,9 @@
 //! The file: a tar of regular files with relative names. Each is a sequence of gzip members, so that `zcat` prints it
 //! and a part of it can be read in place.
 
-use crate::source::{Error, PassedOver, ReadAt, Result, memory};
+use crate::access::{Error, ReadAt, Result};
+use crate::own::memory;
+use crate::source::PassedOver;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;

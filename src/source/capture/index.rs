@@ -1,11 +1,11 @@
 //! The index: the answers that are short, and where the long ones are.
 
 use super::archive::{CompressedBlock, StoredText};
+use crate::access::{Error, Result, when_capturing};
 use crate::kernel::text::one_line;
 use crate::kernel::{AddressRange, Name, VirtualAddress};
 use crate::source::{
-    BackingContent, BackingRun, Cgroup, Credentials, Error, Feature, Finding, List, Listed, MissingProcess, Result,
-    SourceAccess, when_capturing,
+    BackingContent, BackingRun, Cgroup, Credentials, Feature, Finding, List, Listed, MissingProcess, SourceAccess,
 };
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};

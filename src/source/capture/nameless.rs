@@ -4,13 +4,14 @@
 //! Everything above it decodes the numbers as names, and asks with them. What the kernel itself has named stays:
 //! `[heap]`, `/dev/zero`.
 
+use crate::access::{Error, Identity, ReadAt, Result};
 use crate::budget::Budget;
 use crate::kernel::maps::DELETED;
 use crate::kernel::text::{unescape_newline, unescape_octal};
 use crate::kernel::{Name, Region, VirtualAddress};
 use crate::source::{
-    Asked, Backing, BackingRun, Cgroup, CgroupQuery, Error, File, FileLocation, GroupText, Held, Identity,
-    KernelRecords, List, Listed, Place, Probe, Question, ReadAt, Reply, Result, Source, add_piece,
+    Asked, Backing, BackingRun, Cgroup, CgroupQuery, File, FileLocation, GroupText, Held, KernelRecords, List, Listed,
+    Place, Probe, Question, Reply, Source, add_piece,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

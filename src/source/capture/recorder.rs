@@ -4,12 +4,13 @@ use super::archive::{Archive, StoredText};
 use super::index::{
     BackingRuns, CaptureIndex, CapturedRights, FileParts, OneListed, ProcessAnswers, RecordedFailure, record_answer,
 };
+use crate::access::{Identity, ReadAt, Result};
 use crate::budget::Budget;
 use crate::kernel::mounts::Controller;
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::source::{
-    Asked, CgroupQuery, File, FileLocation, GroupText, Identity, List, Listed, PageRegion, Place, Probe, Question,
-    ReadAt, RecordsOf, Reply, Result, Scan, Source,
+    Asked, CgroupQuery, File, FileLocation, GroupText, List, Listed, PageRegion, Place, Probe, Question, RecordsOf,
+    Reply, Scan, Source,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct SharedCapture {
     /// Where it is written.
     pub archive: Mutex<Archive>,
-    failure: Mutex<Option<crate::source::Error>>,
+    failure: Mutex<Option<crate::access::Error>>,
     /// Files that were read, each in its parts.
     files: Mutex<BTreeMap<String, FileParts>>,
 }
@@ -187,7 +188,7 @@ impl SharedCapture {
         }
         let text = serde_json::to_vec(index).unwrap_or_default();
         let shared = Arc::into_inner(self);
-        let shared = shared.ok_or_else(|| crate::source::Error::not_available("the capture is still being written"))?;
+        let shared = shared.ok_or_else(|| crate::access::Error::not_available("the capture is still being written"))?;
         shared.archive.into_inner().unwrap_or_else(PoisonError::into_inner).finish(&text)
     }
 }

@@ -8,13 +8,14 @@ use super::index::{
 };
 use super::recorder::{PIECE, group_file_key, groups_key, place, probe_key, text_key};
 use super::words::BlockReader;
-use crate::budget::{Budget, OutOfBudget};
-use crate::kernel::{PageSize, VirtualAddress};
-use crate::source::live::{installed_debug_file, until_interrupted};
+use crate::access::{Error, Identity, ReadAt, Result};
+use crate::budget::{Budget, OutOfBudget, until_interrupted};
+use crate::kernel::{PageSize, VirtualAddress, WordFile};
+use crate::records::RecordParts;
+use crate::source::live::installed_debug_file;
 use crate::source::{
-    Asked, Backing, BackingRun, CaptureOrigin, Cgroup, CgroupQuery, Error, File, FileLocation, GroupText, Held,
-    Identity, List, Listed, MissingProcess, Origin, PageRegion, PassedOver, Place, Probe, Question, ReadAt,
-    RecordParts, RecordsOf, Reply, Result, Scan, Source, WordFile,
+    Asked, Backing, BackingRun, CaptureOrigin, Cgroup, CgroupQuery, File, FileLocation, GroupText, Held, List, Listed,
+    MissingProcess, Origin, PageRegion, PassedOver, Place, Probe, Question, RecordsOf, Reply, Scan, Source,
 };
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -476,8 +477,9 @@ impl ReadAt for CapturedFile {
 mod tests {
     use super::super::index::{BackingRuns, ProcessAnswers};
     use super::*;
+    use crate::access::Error;
     use crate::kernel::AddressRange;
-    use crate::source::{BackingContent, Error};
+    use crate::source::BackingContent;
 
     /// As many mappings as Linux permits (vm.max_map_count), each of a page of a file of its own: an index with the
     /// most answers for its length.

@@ -7,7 +7,7 @@
 
 use super::archive::{Archive, ArchiveReader, BLOCK, CompressedBlock, damaged, pack};
 use super::index::{RecordedFailure, WordIndex};
-use crate::source::{Error, Result};
+use crate::access::{Error, Result};
 use rustix::io::Errno;
 use std::sync::{Arc, Mutex, PoisonError};
 

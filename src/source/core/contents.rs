@@ -1,10 +1,12 @@
 //! What an ELF core file has: memory, regions, threads, and the words of the page map.
 
+use crate::access::{Error, ReadAt, Result};
 use crate::budget::Budget;
 use crate::kernel::core_file::{self as core, CoreMapping, CoreNote, CoreProcess, CoreThread, ElfForm};
 use crate::kernel::core_machine::CoreMachine;
 use crate::kernel::{AddressRange, PageMapEntry, Region, VirtualAddress};
-use crate::source::{Error, File, ReadAt, Result, memory};
+use crate::own::memory;
+use crate::source::File;
 use std::collections::HashMap;
 
 /// More program headers are not read: each resident run of a process has one.

@@ -1,9 +1,9 @@
 //! Mapped files in a core file.
 
 use super::contents::Core;
+use crate::access::ReadAt;
 use crate::kernel::Region;
 use crate::kernel::core_file::CoreMapping;
-use crate::source::ReadAt;
 use crate::source::partial_image::hide_section_headers;
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
 //! What a core file has of the machine, as the answers of a source.
 
 use super::contents::lacks;
+use crate::access::Result;
 use crate::kernel::core_machine::CoreMachine;
-use crate::source::{File, KernelSetting, Result};
+use crate::source::{File, KernelSetting};
 
 /// A file of the machine.
 pub(super) fn text(machine: Option<&CoreMachine>, file: File) -> Result<Vec<u8>> {

@@ -7,15 +7,15 @@ mod contents;
 mod image;
 mod machine;
 
-use super::live::{installed_debug_file, until_interrupted};
+use super::live::installed_debug_file;
 use super::origin::no_page_map;
 use super::{
-    Asked, CoreOrigin, Error, File, FileLocation, Identity, List, Listed, Origin, Place, Probe, Question, ReadAt,
-    Reply, Result, Source, WordFile, add_piece,
+    Asked, CoreOrigin, File, FileLocation, List, Listed, Origin, Place, Probe, Question, Reply, Source, add_piece,
 };
-use crate::budget::Budget;
+use crate::access::{Error, Identity, ReadAt, Result};
+use crate::budget::{Budget, until_interrupted};
 use crate::kernel::core_file::{CoreThread, ElfForm};
-use crate::kernel::{Name, VirtualAddress};
+use crate::kernel::{Name, VirtualAddress, WordFile};
 use contents::{CORE, Core, lacks};
 use image::CoreImage;
 use std::sync::Arc;

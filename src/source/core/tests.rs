@@ -1,9 +1,9 @@
 //! Core files of many parts.
 
 use super::*;
+use crate::access::InMemory;
 use crate::budget::tests::whole_or_given_up;
 use crate::kernel::AddressRange;
-use crate::source::InMemory;
 
 /// A 64-bit core without memory: segments of a page each at these pages, and notes.
 fn core(segments: &[u64], notes: &[CoreNote<'_>]) -> Vec<u8> {

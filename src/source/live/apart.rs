@@ -6,13 +6,14 @@
 //! this program hold such a file open: the kernel asks the storage once more when it is closed (`fuse_flush`). So a
 //! child process opens, reads and closes the file for each part of it.
 
-use super::directory::{self, Directory, own_file, read_to_end};
+use super::directory::{Directory, own_file, read_to_end};
 use super::memory::Memory;
 use super::module_file::ModuleFile;
-use crate::budget::{Budget, OutOfBudget};
+use crate::access::{self, Error, ReadAt, Result};
+use crate::budget::{Budget, OutOfBudget, until_interrupted};
 use crate::kernel::mounts::Mount;
 use crate::kernel::{Device, Name, Region};
-use crate::source::{Error, ReadAt, Result, mounts, sys};
+use crate::source::sys;
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsRawFd, OwnedFd, RawFd};
@@ -118,7 +119,7 @@ fn read_fully(from: &OwnedFd, into: &mut [u8]) -> rustix::io::Result<()> {
     let mut done = 0;
     let mut end = Instant::now() + PATIENCE;
     while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        let is_interrupted = || directory::until_interrupted().look().is_err();
+        let is_interrupted = || until_interrupted().look().is_err();
         let mut fds = [PollFd::new(from, PollFlags::IN)];
         match poll(&mut fds, Some(&BETWEEN_LOOKS)) {
             Ok(1..) => match read(from, rest)? {
@@ -306,12 +307,12 @@ impl Storage {
             return Storage::own();
         }
         let text = directory.read(&memory.path("mountinfo"));
-        Storage::new(&text.unwrap_or_default(), &mut directory::until_interrupted())
+        Storage::new(&text.unwrap_or_default(), &mut until_interrupted())
     }
 
     /// Those in this text, none if it cannot be decoded. Each is a step.
     fn new(text: &[u8], budget: &mut Budget) -> Result<Arc<Storage>> {
-        let mounts = mounts(text, budget).unwrap_or_default();
+        let mounts = access::mounts(text, budget).unwrap_or_default();
         budget.check()?;
         Ok(Arc::new(Storage(mounts)))
     }
@@ -397,7 +398,7 @@ impl OwnMounts {
     fn read() -> rustix::io::Result<OwnMounts> {
         let mountinfo = own_file("mountinfo")?;
         let text = read_to_end(|bytes, from| pread(&mountinfo, spare_capacity(bytes), from))?;
-        let storage = Storage::new(&text, &mut directory::until_interrupted()).map_err(|_| Errno::CANCELED)?;
+        let storage = Storage::new(&text, &mut until_interrupted()).map_err(|_| Errno::CANCELED)?;
         Ok(OwnMounts { mountinfo, text, storage })
     }
 

@@ -5,9 +5,10 @@
 
 use super::apart::error_from_bytes;
 use super::module_file::ModuleFile;
+use crate::access::{Error, Result};
 use crate::kernel::mapped_file::{HUGETLBFS, TMPFS};
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
-use crate::source::{BackingContent, BackingRun, Error, Result, sys};
+use crate::source::{BackingContent, BackingRun, sys};
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::fs::{Access, AtFlags, CWD, MemfdFlags, SeekFrom, accessat, fstat, major, memfd_create, minor, seek};
 use rustix::io::Errno;

@@ -3,10 +3,12 @@
 use super::apart;
 use super::directory::read_all;
 use super::module_file::numbers;
+use crate::access::{self, Error, Result};
 use crate::budget::Budget;
 use crate::kernel::Name;
+use crate::kernel::group_file::GroupFile;
 use crate::kernel::mounts::{self, Controller, Mount};
-use crate::source::{self, Cgroup, CgroupQuery, Error, GroupFile, GroupText, Result};
+use crate::source::{Cgroup, CgroupQuery, GroupText};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
@@ -38,7 +40,7 @@ pub(super) struct CgroupMount {
 impl CgroupMount {
     pub(super) fn open(controller: Controller, budget: &mut Budget) -> Result<Self> {
         let text = apart::own_text().map_err(|error| Error::io("reading /proc/self/mountinfo", error))?;
-        let mounts = source::mounts(&text, budget)?;
+        let mounts = access::mounts(&text, budget)?;
         let mount = mounts::hierarchy(&mounts, controller).cloned().ok_or_else(|| none(controller))?;
         let failed = |error| Error::io(format!("looking at the cgroups in {}", mount.point), error);
         let point = OsStr::from_bytes(mount.point.as_bytes());

@@ -1,14 +1,16 @@
 //! Which features this kernel and pmdb's rights make available, found out by trying each on pmdb itself.
 
 use super::cgroups::CgroupMount;
-use super::directory;
 use super::directory::{Directory, own_file};
 use super::memory::{self, FrameFile};
+use crate::access::{Error, Result};
+use crate::budget::until_interrupted;
 use crate::kernel::mounts::Controller;
 use crate::kernel::{AddressRange, PageFlags, VirtualAddress};
+use crate::own::rights;
 use crate::source::feature::{available, by_trying, unavailable, undetermined};
 use crate::source::question::mapped_file;
-use crate::source::{Categories, Error, Feature, Finding, Query, Result, sys};
+use crate::source::{Categories, Feature, Finding, Query, sys};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -22,15 +24,15 @@ pub(super) fn frame_numbers() -> Finding {
         Some(entry) if entry.is_frame_hidden() => unavailable(
             feature,
             "the page map does not show the frame of pmdb's own resident page",
-            directory::way_to(SYS_ADMIN),
+            rights::way_to(SYS_ADMIN),
         ),
         Some(_) => available(feature, "the page map shows the frame of pmdb's own resident page"),
         None => {
             let found = "pmdb's own page map could not be read; judged by its rights";
-            if directory::has_sys_admin() {
+            if rights::has_sys_admin() {
                 available(feature, found)
             } else {
-                unavailable(feature, found, directory::way_to(SYS_ADMIN))
+                unavailable(feature, found, rights::way_to(SYS_ADMIN))
             }
         }
     }
@@ -39,12 +41,12 @@ pub(super) fn frame_numbers() -> Finding {
 /// Processes of other users, by the rights that they take.
 pub(super) fn other_users() -> Finding {
     let feature = Feature::OtherUsers;
-    let missing = directory::missing_for_other_users();
+    let missing = rights::missing_for_other_users();
     if !missing.is_empty() {
-        let remedy = directory::way_to(&missing.join(" and "));
+        let remedy = rights::way_to(&missing.join(" and "));
         return unavailable(feature, format!("{} not held", missing.join(", ")), remedy);
     }
-    match directory::in_first_user_namespace() {
+    match rights::in_first_user_namespace() {
         Some(false) => unavailable(
             feature,
             "the rights are held, but only over processes of this user namespace",
@@ -63,7 +65,7 @@ pub(super) fn frame_file(feature: Feature, name: &str, file: &FrameFile) -> Find
 /// Whether cgroups have paths here.
 pub(super) fn cgroup_paths() -> Finding {
     let feature = Feature::CgroupPaths;
-    let opened = CgroupMount::open(Controller::Memory, &mut directory::until_interrupted());
+    let opened = CgroupMount::open(Controller::Memory, &mut until_interrupted());
     match opened.and_then(|hierarchy| hierarchy.require_controller().map(|()| hierarchy)) {
         Ok(hierarchy) => available(feature, format!("mounted at {}", hierarchy.point())),
         error => by_trying(feature, error, ""),
@@ -172,7 +174,7 @@ pub(super) fn idle_bitmap() -> Finding {
             unavailable(feature, format!("there is no {path}"), "a kernel built with CONFIG_IDLE_PAGE_TRACKING")
         }
         Err(error) => {
-            unavailable(feature, format!("{path} cannot be opened: {error}"), directory::way_to("CAP_DAC_READ_SEARCH"))
+            unavailable(feature, format!("{path} cannot be opened: {error}"), rights::way_to("CAP_DAC_READ_SEARCH"))
         }
     }
 }
@@ -181,11 +183,11 @@ pub(super) fn idle_bitmap() -> Finding {
 pub(super) fn follow(directory: &Directory, range: AddressRange) -> Result<()> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let link = mapped_file(range);
-    let followed = directory::with_raised_rights(|| openat(directory.fd(), link, flags, Mode::empty()));
+    let followed = rights::with_raised_rights(|| openat(directory.fd(), link, flags, Mode::empty()));
     followed.map(drop).map_err(|error| {
         let remedy = match error {
             Errno::NOENT => "a kernel whose /proc/PID/map_files is not hidden".to_owned(),
-            _ => directory::way_to(SYS_ADMIN),
+            _ => rights::way_to(SYS_ADMIN),
         };
         Error::not_permitted(error.to_string(), remedy)
     })

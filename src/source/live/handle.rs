@@ -1,11 +1,12 @@
 //! The identity of a process: a pidfd, a handle on its directory and its start time, as its number may be reused; and
 //! lists of processes.
 
-use super::directory;
 use super::directory::Directory;
+use crate::access::{Error, Result};
 use crate::kernel::Name;
 use crate::kernel::status::{Stat, Status};
-use crate::source::{Error, Held, Listed, Result, sys};
+use crate::own::rights;
+use crate::source::{Held, Listed, sys};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
@@ -268,7 +269,7 @@ pub(super) fn held_processes() -> Result<Vec<Listed>> {
     const MOST: usize = 4;
     let numbers = process_ids()?;
     // A handle is an open file: half of those allowed are left for everything else.
-    let may_hold = numbers.len() <= directory::open_files() / 2;
+    let may_hold = numbers.len() <= rights::open_files() / 2;
     if may_hold {
         make_room(numbers.len())?;
     }
@@ -283,7 +284,7 @@ pub(super) fn held_processes() -> Result<Vec<Listed>> {
         Some(Ok(Listed { pid, stat, held: Held(handle), ..Listed::default() }))
     };
     let all_of = |share: &[u32]| -> Result<Vec<Listed>> {
-        directory::with_raised_rights(|| share.iter().filter_map(held).collect())
+        rights::with_raised_rights(|| share.iter().filter_map(held).collect())
     };
     let cores = available_parallelism().map_or(1, |cores| cores.get().min(MOST));
     let share = numbers.len().div_ceil(cores).max(FEW);

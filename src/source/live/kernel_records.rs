@@ -1,13 +1,14 @@
 //! Opens `/proc/kcore` for the kernel's own records of pages, and proves their layout on pages of pmdb's own.
 
-use super::directory::{self, Directory};
+use super::directory::Directory;
 use super::memory::{self, FrameFile};
+use crate::access::{Error, Result};
 use crate::budget::Budget;
 use crate::kernel::btf::Layout;
-use crate::kernel::{Device, FrameNumber, PageFlags};
-use crate::source::records::{Ground, Image, OWN_FILE, OwnFile, READERS, RandomBytes, ReadCore, Records};
+use crate::kernel::{Device, FrameNumber, PageFlags, WordFile};
+use crate::own::rights;
+use crate::records::{Ground, Image, OWN_FILE, OwnFile, READERS, RandomBytes, ReadCore, Records};
 use crate::source::sys::own::{self, OwnMemory, Sharer};
-use crate::source::{Error, Result, WordFile};
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, fstat, fstatfs, ftruncate, major, memfd_create, minor};
 use rustix::io::{Errno, pread, retry_on_intr};
@@ -60,7 +61,7 @@ const CORE: &str = "/proc/kcore";
 fn open_core() -> Result<OwnedFd> {
     /// `PROC_SUPER_MAGIC`
     const PROC: u64 = 0x9fa0;
-    let opened = directory::with_raw_memory(|| Directory::proc().and_then(|proc| proc.file("kcore")));
+    let opened = rights::with_raw_memory(|| Directory::proc().and_then(|proc| proc.file("kcore")));
     let file = opened.map_err(|error| match error {
         Errno::NOENT => Error::not_available(format!(
             "there is no {CORE} (no CONFIG_PROC_KCORE, or this /proc shows processes only)"
@@ -69,7 +70,7 @@ fn open_core() -> Result<OwnedFd> {
             Error::not_available(format!("kernel lockdown (confidentiality) forbids reads of {CORE}"))
         }
         Errno::ACCESS | Errno::PERM => {
-            Error::not_permitted(format!("may not open {CORE}: permission denied"), directory::way_to_raw_memory())
+            Error::not_permitted(format!("may not open {CORE}: permission denied"), rights::way_to_raw_memory())
         }
         error => Error::io(format!("opening {CORE}"), error),
     })?;
@@ -275,8 +276,8 @@ impl Ground for LiveGround {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::RecordParts;
-    use crate::source::records::tests::tape::{Recording, Tape};
+    use crate::records::RecordParts;
+    use crate::records::tests::tape::{Recording, Tape};
 
     /// With PMDB_TAPE, writes what was read to that file: such are the tapes of the tests of `records`.
     #[test]

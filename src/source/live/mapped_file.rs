@@ -1,13 +1,14 @@
 //! What is behind a mapping or a file descriptor, found without opening it.
 
 use super::apart::{answer, words};
-use super::directory::{Directory, with_raised_rights};
+use super::directory::Directory;
 use super::module_file::{Refusal, Root, kind_of, numbers};
 use super::modules::{LiveModules, no_file};
+use crate::access::{Error, Result};
 use crate::kernel::Region;
 use crate::kernel::descriptors::mount_id;
 use crate::kernel::mapped_file::MappedFile;
-use crate::source::{Error, Result};
+use crate::own::rights::with_raised_rights;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, fstat, fstatfs, major, minor, openat};
 

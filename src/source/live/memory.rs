@@ -6,10 +6,12 @@
 
 use super::directory::{self, Directory, own_file};
 use super::handle::{Handle, process_title};
+use crate::access::{Error, MemoryLifetime, Result};
 use crate::kernel::status::{Stat, Status};
 use crate::kernel::{Device, Name, PageFlags, PageMapEntry, PageSize};
-use crate::source::records::PageTables;
-use crate::source::{Error, MemoryLifetime, PageRegion, Result, Scan, covered_pages, sys};
+use crate::own::rights;
+use crate::records::PageTables;
+use crate::source::{PageRegion, Scan, covered_pages, sys};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use std::convert::Infallible;
@@ -196,13 +198,13 @@ pub(super) fn open_error(handle: &Handle, name: &Name, file: &str, error: Errno)
     }
     let what = format!("may not open {path} of {who}");
     let may_be_yama = is_for_tracers(file) && handle.directory().file(&beside(file, "pagemap")).is_ok();
-    if may_be_yama && let Some((why, remedy)) = yama(directory::has_sys_ptrace()) {
+    if may_be_yama && let Some((why, remedy)) = yama(rights::has_sys_ptrace()) {
         return Error::not_permitted(format!("{what}: {why}"), remedy);
     }
-    let is_one_namespace = directory::in_first_user_namespace() != Some(false);
-    let has_rights = directory::holds(TO_LOOK);
+    let is_one_namespace = rights::in_first_user_namespace() != Some(false);
+    let has_rights = rights::holds(TO_LOOK);
     let why = why_refused(own_status().as_ref(), handle.status().as_ref(), has_rights, is_one_namespace);
-    Error::not_permitted(format!("{what}: {why}"), directory::way_to(TO_LOOK))
+    Error::not_permitted(format!("{what}: {why}"), rights::way_to(TO_LOOK))
 }
 
 /// What overrides each refusal to look at a process in the same user namespace, but that of a security module.
@@ -262,7 +264,7 @@ fn yama_at(scope: u32, has_right: bool) -> Option<(String, String)> {
         _ => return None,
     };
     let why = format!("Yama allows it {who_may} (ptrace_scope {scope})");
-    Some((why, format!("{}, or set /proc/{YAMA} to 0 as root", directory::way_to("CAP_SYS_PTRACE"))))
+    Some((why, format!("{}, or set /proc/{YAMA} to 0 as root", rights::way_to("CAP_SYS_PTRACE"))))
 }
 
 /// Reads words from `first` on. Fewer than asked for: the file ends there.
@@ -312,7 +314,7 @@ impl FrameFile {
         let file = opened.map_err(|error| match error {
             Errno::ACCESS | Errno::PERM => Error::not_permitted(
                 format!("cannot open /proc/{name}: permission denied"),
-                directory::way_to("CAP_DAC_READ_SEARCH"),
+                rights::way_to("CAP_DAC_READ_SEARCH"),
             ),
             Errno::NOENT => Error::not_available(format!(
                 "there is no /proc/{name} (no {}, or this /proc shows processes only)",

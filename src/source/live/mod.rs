@@ -13,21 +13,20 @@ mod memory;
 mod module_file;
 mod modules;
 
-pub(crate) use directory::until_interrupted;
-pub use directory::{allow_open_files, heed, hold_back as hold_back_rights, way_to};
 #[cfg(feature = "cli")]
 pub(crate) use modules::installed_debug_file;
 
 use super::feature::by_trying;
 use super::question::ConfigPlace;
 use super::{
-    Answer, Asked, Error, Feature, File, FileLocation, FrameRecord, Held, Identity, KernelRecords, List, Listed,
-    Liveness, Mapping, Meanwhile, MemoryLifetime, Origin, OwnerDetail, PageRegion, Place, Probe, Query, Question,
-    ReadAt, RecordParts, RecordedMapper, RecordsOf, Reply, Result, Scan, Source, SourceAccess, SwappedRange, WordFile,
-    sys,
+    Answer, Asked, Feature, File, FileLocation, Held, KernelRecords, List, Listed, Mapping, Origin, PageRegion, Place,
+    Probe, Query, Question, RecordsOf, Reply, Scan, Source, SourceAccess, sys,
 };
+use crate::access::{Error, Identity, Liveness, MemoryLifetime, ReadAt, Result};
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, PageMapEntry, Region, TableEntry, VirtualAddress};
+use crate::kernel::{AddressRange, PageMapEntry, Region, TableEntry, VirtualAddress, WordFile};
+use crate::own::rights;
+use crate::records::{FrameRecord, Meanwhile, OwnerDetail, RecordParts, RecordedMapper, SwappedRange};
 use attached::Attached;
 use directory::{Directory, read_all};
 use handle::{Handle, process_title};
@@ -385,7 +384,7 @@ impl LiveMachine {
             Probe::TicksPerSecond => Some(vec![procfs::ticks_per_second()]),
             Probe::OwnEntry => self.own_entry().map(|entry| vec![entry.raw()]),
             Probe::OwnFlags => memory::own_flags(&self.flags).map(|flags| vec![flags.bits()]),
-            Probe::FrameRight => Some(vec![u64::from(directory::has_sys_admin())]),
+            Probe::FrameRight => Some(vec![u64::from(rights::has_sys_admin())]),
             Probe::OwnNumber => return own_number().map(|number| vec![number.into()]),
             Probe::User => Some(vec![rustix::process::geteuid().as_raw().into()]),
             Probe::SharedMemory => backing::shared_memory().map(Vec::from),
@@ -466,7 +465,7 @@ fn beside(path: &str) -> rustix::io::Result<Vec<u8>> {
 
 /// As `kcmp` numbers it.
 fn compare(what: sys::Compared, one: u32, other: u32) -> Option<u64> {
-    let order = directory::with_raised_rights(|| sys::compare(what, one, other))?;
+    let order = rights::with_raised_rights(|| sys::compare(what, one, other))?;
     Some(match order {
         Ordering::Equal => 0,
         Ordering::Less => 1,

@@ -6,13 +6,16 @@
 //! that is taken between reading the list and the open, and one whose holder is in a pid namespace that the mounted
 //! `/proc` does not show.
 
-use super::directory::{self, Directory, own_file, read_all, read_to_end, with_raised_rights};
+use super::directory::{Directory, own_file, read_all, read_to_end};
 use super::memory::Memory;
+use crate::access::ReadAt;
+use crate::budget::until_interrupted;
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::mapped_file::{HUGETLBFS, SECRETMEM, TMPFS};
 use crate::kernel::mounts::{self, Lease};
 use crate::kernel::{Device, Region, VirtualAddress, maps};
-use crate::source::{Query, ReadAt, sys};
+use crate::own::rights::with_raised_rights;
+use crate::source::{Query, sys};
 use rustix::buffer::spare_capacity;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
@@ -260,7 +263,7 @@ pub(super) fn on(inodes: [u64; 2]) -> Result<Option<Lease>> {
             }
         }
     };
-    let mut budget = directory::until_interrupted();
+    let mut budget = until_interrupted();
     let text = read_to_end(|bytes, from| {
         budget.look().map_err(|_| Errno::CANCELED)?;
         pread(file, spare_capacity(bytes), from)

@@ -5,12 +5,13 @@
 use super::apart::{DistantFile, Storage, answer, is_kernels_own};
 use super::attached::Attached;
 use super::backing::{self, from_bytes, in_bytes};
-use super::directory::{self, SETCAP, with_raised_rights};
 use super::module_file::{FoundBy, ModuleFile, Refusal, Root};
+use crate::access::{Error, InMemory, ReadAt, Result};
 use crate::kernel::mapped_file::TMPFS;
 use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress, maps};
+use crate::own::rights::{self, SETCAP, with_raised_rights};
 use crate::source::question::mapped_file;
-use crate::source::{BackingContent, BackingRun, Error, InMemory, ReadAt, Result, sys};
+use crate::source::{BackingContent, BackingRun, sys};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::{Errno, pread, retry_on_intr};
@@ -461,7 +462,7 @@ impl ReadAt for KeptFile {
 
 /// Half of the files that this program may have open: the rest is for everything else.
 fn most() -> usize {
-    (directory::open_files() / 2).clamp(LEAST, MOST)
+    (rights::open_files() / 2).clamp(LEAST, MOST)
 }
 
 /// Counts the file at `place`, which has just been opened, and closes others if there are more than `most`.

@@ -3,20 +3,18 @@
 //! It does not record how the kernel was built and set up (`info capabilities` tells that), nor the contents of mapped
 //! files.
 
-mod log;
 mod reads;
 
-pub use log::{Log, LoggedRead, Reads};
-pub use reads::dump_of_any;
-
 use super::{
-    Answer, Asked, Backing, BackingRun, Cgroup, CgroupQuery, File, FileMappings, FrameRecord, GroupText, Held,
-    KernelRecords, List, Listed, Mapping, Meanwhile, OwnerDetail, PageRegion, Place, Probe, Query, Question,
-    RecordParts, RecordedMapper, Reply, Result, Scan, Source, SwappedRange, WordFile,
+    Answer, Asked, Backing, BackingRun, Cgroup, CgroupQuery, File, FileMappings, GroupText, Held, KernelRecords, List,
+    Listed, Mapping, PageRegion, Place, Probe, Query, Question, Reply, Scan, Source,
 };
-use crate::budget::Budget;
+use crate::access::log::{Log, LoggedRead};
+use crate::access::{self, Result};
+use crate::budget::{Budget, until_interrupted};
 use crate::kernel::mounts::{self, Controller};
-use crate::kernel::{AddressRange, Name, PageSize, Region, TableEntry, VirtualAddress};
+use crate::kernel::{AddressRange, Name, PageSize, Region, TableEntry, VirtualAddress, WordFile};
+use crate::records::{FrameRecord, Meanwhile, OwnerDetail, RecordParts, RecordedMapper, SwappedRange};
 use reads::{count_of, result_words};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,7 +55,7 @@ impl RecordedSource {
     /// The mount point of the hierarchy with a controller: inodes of other cgroup hierarchies may coincide.
     fn cgroup_mount(&self, controller: Controller) -> String {
         let mounts = self.source.fetch(File::OwnMounts).ok();
-        let mounts = mounts.and_then(|text| super::mounts(&text, &mut super::live::until_interrupted()).ok());
+        let mounts = mounts.and_then(|text| access::mounts(&text, &mut until_interrupted()).ok());
         let mount = mounts.as_deref().and_then(|mounts| mounts::hierarchy(mounts, controller));
         mount.map_or("/sys/fs/cgroup".to_owned(), |mount| mount.point.to_string())
     }

@@ -1,11 +1,13 @@
 //! What is logged of each operation: the file, what was asked, what was found, and a command that reads the same.
 
-use super::log::{LoggedRead, MOST};
+use crate::access::Result;
+use crate::access::log::{LoggedRead, MOST, dump_command};
 use crate::kernel::status::ThreadState;
-use crate::kernel::{AddressRange, Name, PageSize, TableEntry, VirtualAddress};
+use crate::kernel::{AddressRange, Name, PageSize, TableEntry, VirtualAddress, WordFile};
+use crate::records::{FrameRecord, OwnerDetail, RecordParts, RecordedMapper, SwappedRange};
 use crate::source::{
-    Answer, BackingContent, BackingRun, Categories, Cgroup, CgroupQuery, File, FrameRecord, List, Listed, Mapping,
-    OwnerDetail, PageRegion, Probe, Query, RecordParts, RecordedMapper, Result, Scan, SwappedRange, WordFile,
+    Answer, BackingContent, BackingRun, Categories, Cgroup, CgroupQuery, File, List, Listed, Mapping, PageRegion,
+    Probe, Query, Scan,
 };
 
 /// Bytes in a word of the files that have one for each page.
@@ -14,17 +16,7 @@ const WORD: u64 = 8;
 /// The command that shows the first of `words` words of a file from `offset` on, one a line.
 fn dump(file: &str, offset: u64, words: usize) -> String {
     let length = words.clamp(1, MOST) as u64 * WORD;
-    command(file, &format!("{offset:#x}"), &length.to_string())
-}
-
-/// The command that shows any one word.
-pub fn dump_of_any() -> String {
-    command("FILE", "OFFSET", "8")
-}
-
-fn command(file: &str, offset: &str, length: &str) -> String {
-    let order = if cfg!(target_endian = "little") { " -e" } else { "" };
-    format!("xxd -s {offset} -l {length} -c 8 -g 8{order} {file}")
+    dump_command(file, &format!("{offset:#x}"), &length.to_string())
 }
 
 /// Prints a file.

@@ -5,7 +5,7 @@
 use super::file::{BETWEEN_LOOKS, BoundedFile, TablePass};
 use super::headers::{Elf, Section};
 use crate::budget::Budget;
-use crate::source::memory;
+use crate::own::memory;
 use crate::symbol::NoSymbols;
 use flate2::read::ZlibDecoder;
 use lzma_rust2::XzReader;

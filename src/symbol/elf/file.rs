@@ -4,8 +4,8 @@
 //! `object` decodes in place. So each part that it reads is read into memory, and kept as long as its reader.
 
 use crate::budget::{Budget, OutOfBudget};
+use crate::own::memory;
 use crate::process::ReadAt;
-use crate::source::memory;
 use crate::symbol::NoSymbols;
 use elsa::FrozenVec;
 use object::ReadRef;

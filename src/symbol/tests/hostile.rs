@@ -8,9 +8,8 @@ use super::Counting;
 use super::builder::*;
 use crate::budget::Budget;
 use crate::kernel::Name;
-use crate::process::fake::Fake;
-use crate::process::{self, Identity, InMemory, Modules, ReadAt};
-use crate::source::{self, FileLocation};
+use crate::process::fake::{Everywhere, Fake};
+use crate::process::{InMemory, Modules, ReadAt};
 use proptest::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -220,18 +219,6 @@ fn checksums_of_huge_files_are_not_computed() {
     let found = files::find(&everywhere, &Name::from("/p"), &image, &Arc::default());
     let refusal = found.unwrap().find_separate().err();
     assert!(matches!(refusal, Some(NoSeparate::TooLarge { .. })), "{refusal:?}");
-}
-
-/// This file is found at every path.
-struct Everywhere<F>(F);
-
-impl<F: Fn() -> Box<dyn ReadAt> + Send + Sync> source::Source for Everywhere<F> {
-    fn identity(&self) -> Identity {
-        Identity::default()
-    }
-    fn file(&self, _: FileLocation<'_>) -> process::Result<Option<Box<dyn ReadAt>>> {
-        Ok(Some((self.0)()))
-    }
 }
 
 /// The same relocations listed a thousand times, or more of them than any program has.

@@ -3,8 +3,8 @@
 
 use crate::inspect::Result;
 use crate::inspect::hidden_words::{UNREAD, hide};
-use crate::kernel::{FrameNumber, PageFlags};
-use crate::process::{Machine, WordFile};
+use crate::kernel::{FrameNumber, PageFlags, WordFile};
+use crate::process::Machine;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -7,10 +7,10 @@
 
 use super::layout::member_list;
 use super::pages::{PageRecords, RawPage, unproved};
+use crate::access::Result;
 use crate::budget::Budget;
 use crate::kernel::btf::Layout;
 use crate::kernel::page_table::TableShape;
-use crate::source::Result;
 use std::collections::BTreeMap;
 use std::hash::RandomState;
 

@@ -1,8 +1,8 @@
 //! The closed list of what is read of the kernel's structures, with the names that they have had.
 
+use crate::access::{Error, Result};
 use crate::kernel::PageFlags;
 use crate::kernel::btf::Layout;
-use crate::source::{Error, Result};
 
 /// Declares the members, each with the places that it has had: structure, member, and after how many records of a page
 /// that structure begins.

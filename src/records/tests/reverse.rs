@@ -5,9 +5,9 @@ use super::super::reverse::{ReverseLayout, ReverseMap, ReverseMember, ReverseMem
 use super::super::{RecordedMapper, RecordedPage};
 use super::kernel::{Changes, Kernel, MEMORY, PAGE, RECORDS, X86_64};
 use super::tapes;
+use crate::access::Identity;
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, PageFlags, VirtualAddress};
-use crate::source::Identity;
 use ReverseMember::*;
 
 const COUNT: usize = ReverseMember::ALL.len();
@@ -123,7 +123,7 @@ impl Page {
         (node, last)
     }
 
-    fn mappers_within(&self, offsets: [u64; COUNT], mut budget: Budget) -> crate::source::Result<Vec<RecordedMapper>> {
+    fn mappers_within(&self, offsets: [u64; COUNT], mut budget: Budget) -> crate::access::Result<Vec<RecordedMapper>> {
         let pages = self.kernel.pages();
         let shape = Some(self.kernel.shape(4));
         let layout = layout(offsets, self.given_name);
@@ -328,7 +328,7 @@ fn a_tree_without_end_is_left() {
         let error = page.mappers_within(OFFSETS, Budget::unlimited()).expect_err("a tree without end");
         assert!(error.to_string().contains("too many"), "{error}");
         let error = page.mappers_within(OFFSETS, Budget::unlimited().at_most(10)).expect_err("few steps");
-        assert!(matches!(error, crate::source::Error::OutOfBudget(_)), "{error}");
+        assert!(matches!(error, crate::access::Error::OutOfBudget(_)), "{error}");
     }
 }
 

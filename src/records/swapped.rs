@@ -5,10 +5,10 @@ use super::ground::{Ground, OwnFile};
 use super::layout::member_list;
 use super::mapping::{MappingLayout, Mappings, TreeLayout};
 use super::pages::{PageRecords, unproved};
+use crate::access::{Error, Result};
 use crate::budget::Budget;
 use crate::kernel::btf::Layout;
 use crate::kernel::{AddressRange, Region, SwapEntry, VirtualAddress};
-use crate::source::{Error, Result};
 use std::ops::Range;
 
 member_list! {

@@ -1,6 +1,6 @@
 //! The memory of a kernel as `/proc/kcore` shows it: an ELF file whose segments say which address is where in it.
 
-use crate::source::{Error, Result};
+use crate::access::{Error, Result};
 
 /// Reads at an offset of the file, all of `into` or nothing.
 pub(crate) type ReadCore = Box<dyn Fn(u64, &mut [u8]) -> bool + Send + Sync>;

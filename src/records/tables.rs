@@ -9,9 +9,9 @@
 use super::ground::Ground;
 use super::pages::PageRecords;
 use super::way::{TableLayout, Way};
+use crate::access::{Error, Result};
 use crate::kernel::page_table::{AddressBits, TableShape, TableStep};
 use crate::kernel::{FrameNumber, PageMapEntry, PageSize, Region, TableEntry};
-use crate::source::{Error, Result};
 
 /// What `/proc` says of the address space of a process.
 pub(crate) trait AddressView {

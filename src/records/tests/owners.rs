@@ -10,8 +10,8 @@ use super::super::slab::{SlabCaches, SlabLayout, SlabMember};
 use super::super::{FreeBlock, NamedFile, PageOfFile, SlabCache};
 use super::kernel::{Kernel, MEMORY, PAGE, RECORDS, X86_64};
 use super::tapes;
-use crate::kernel::{Device, PageFlags};
-use crate::source::{Error, WordFile};
+use crate::access::Error;
+use crate::kernel::{Device, PageFlags, WordFile};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -149,11 +149,11 @@ impl OneFile {
         self.kernel.words[&(self.inode + at(NameMember::First))] - at(NameMember::Alias)
     }
 
-    fn found_in(pages: &PageRecords, offsets: [u64; NAMES.len()]) -> crate::source::Result<NamedFile> {
+    fn found_in(pages: &PageRecords, offsets: [u64; NAMES.len()]) -> crate::access::Result<NamedFile> {
         FileNames { pages, layout: &NameLayout(offsets) }.of_frame(FRAME)
     }
 
-    fn found(&self) -> crate::source::Result<NamedFile> {
+    fn found(&self) -> crate::access::Result<NamedFile> {
         Self::found_in(&self.kernel.pages(), NAMES)
     }
 
@@ -351,7 +351,7 @@ impl FreeMemory {
         self.kernel.put(in_record(frame, Member::Maps), &mark.to_le_bytes());
     }
 
-    fn found_at(&self, frame: u64, private: u64) -> crate::source::Result<FreeBlock> {
+    fn found_at(&self, frame: u64, private: u64) -> crate::access::Result<FreeBlock> {
         let (pages, layout) = (self.kernel.pages(), FreeLayout([private]));
         FreeBlocks { pages: &pages, layout: &layout, ground: &self.known }.of_frame(frame)
     }
@@ -435,7 +435,7 @@ impl Slab {
         Slab { kernel, cache, name }
     }
 
-    fn found_at(&self, frame: u64, offsets: [u64; SLAB.len()]) -> crate::source::Result<SlabCache> {
+    fn found_at(&self, frame: u64, offsets: [u64; SLAB.len()]) -> crate::access::Result<SlabCache> {
         SlabCaches { pages: &self.kernel.pages(), layout: &SlabLayout(offsets) }.of_frame(frame)
     }
 }

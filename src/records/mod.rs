@@ -1,11 +1,16 @@
-//! The kernel's own records of page frames: `struct page` and what it leads to, read from `/proc/kcore` with the layout
-//! that the kernel describes in `/sys/kernel/btf/vmlinux`.
+//! The kernel's own records of page frames: `struct page` and what it leads to, in the kernel's memory (`image`), with the
+//! layout that the kernel describes (BTF). Who has both is not its concern: the live source gives `/proc/kcore` and
+//! `/sys/kernel/btf/vmlinux`, and the tests give tapes.
 //!
 //! This room answers closed questions. What it reads stays in it: no address of the kernel and no byte of its memory is
 //! in an answer, an error or the reads of `--how`. It reads only the structures listed in `layout`.
 //!
 //! The layout is believed where it is proved. `proof` compares each field with what `/proc` says of the same frames, or
-//! with what pmdb does to pages of its own; a field that differs is unknown.
+//! with what pmdb does to pages of its own (`ground`); a field that differs is unknown.
+//!
+//! `record` has the answers, `pages` the records of frames, and `tables` the page tables of a process. `reverse` finds
+//! who maps a frame, `swapped` what shared memory has in swap, and `names`, `free`, `slab` and `pool` tell more of an
+//! owner.
 
 mod bases;
 mod free;
@@ -24,12 +29,12 @@ mod slab;
 mod swapped;
 mod tables;
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;
 mod way;
 
-pub(super) use ground::{Ground, OWN_FILE, OwnFile, RandomBytes};
-pub(super) use image::{Image, READERS, ReadCore};
-pub(super) use tables::{AddressView, PageTables};
+pub(crate) use ground::{Ground, OWN_FILE, OwnFile, RandomBytes};
+pub(crate) use image::{Image, READERS, ReadCore};
+pub(crate) use tables::{AddressView, PageTables};
 
 pub use record::{
     FrameOwner, FrameRecord, FreeBlock, Meanwhile, NamedFile, OwnerDetail, PageOfFile, RecordParts, RecordedMapper,
@@ -37,11 +42,11 @@ pub use record::{
 };
 pub use swapped::SwappedRange;
 
-use super::{Error, Result, WordFile};
+use crate::access::{Error, Result};
 use crate::budget::Budget;
 use crate::kernel::btf::Layout;
 use crate::kernel::page_table::TableShape;
-use crate::kernel::{AddressRange, PageFlags, Region, TableEntry};
+use crate::kernel::{AddressRange, PageFlags, Region, TableEntry, WordFile};
 use free::{FreeBlocks, FreeLayout};
 use layout::PageLayout;
 use names::{FileNames, NameLayout};
@@ -54,7 +59,7 @@ use swapped::SlotLayout;
 use way::TableLayout;
 
 /// The records of a machine whose layout was proved.
-pub(super) struct Records {
+pub(crate) struct Records {
     pages: PageRecords,
     /// `None` if this kernel has another way to page tables.
     tables: Option<TableLayout>,
@@ -87,7 +92,7 @@ struct OwnerLayouts {
 
 impl Records {
     /// Proves the layout that `layout` describes of the kernel whose memory `image` is.
-    pub(super) fn prove(image: Image, layout: &Layout, ground: Box<dyn Ground>) -> Result<Records> {
+    pub(crate) fn prove(image: Image, layout: &Layout, ground: Box<dyn Ground>) -> Result<Records> {
         let pages = PageRecords::find(image, PageLayout::of(layout)?, &*ground)?;
         let proved = proof::prove(&pages, &*ground)?;
         Ok(Records {
@@ -112,7 +117,7 @@ impl Records {
     }
 
     /// Whether these parts can be believed here.
-    pub(super) fn require(&self, parts: RecordParts) -> Result<()> {
+    pub(crate) fn require(&self, parts: RecordParts) -> Result<()> {
         let unproved = parts - self.proved - RecordParts::PINS;
         if !unproved.is_empty() {
             return Err(unknown_layout(unproved));
@@ -130,14 +135,14 @@ impl Records {
     }
 
     /// The records of the frames from `first` on, with those of `parts` that were proved.
-    pub(super) fn read(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) {
+    pub(crate) fn read(&self, first: u64, parts: RecordParts, into: &mut [FrameRecord]) {
         let mut proved = self.proved;
         proved.set(RecordParts::PINS, parts.contains(RecordParts::PINS) && self.require(RecordParts::PINS).is_ok());
         self.pages.read(first, parts & proved, into);
     }
 
     /// The processes that may map a frame.
-    pub(super) fn mappers(
+    pub(crate) fn mappers(
         &self,
         frame: u64,
         meanwhile: Meanwhile<'_>,
@@ -150,7 +155,7 @@ impl Records {
     }
 
     /// What the records of a frame lead to, if they lead to more than its owner.
-    pub(super) fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
+    pub(crate) fn owner_detail(&self, frame: u64) -> Result<Option<OwnerDetail>> {
         let (pages, ground) = (&self.pages, &*self.ground);
         let unknown = |what| move || Error::not_available(format!("this kernel's layout of {what} is unknown to pmdb"));
         let mut word = [0];
@@ -184,7 +189,7 @@ impl Records {
     }
 
     /// Whether the slots of shared memory in swap can be believed here.
-    pub(super) fn require_slots(&self) -> Result<()> {
+    pub(crate) fn require_slots(&self) -> Result<()> {
         self.proved_slots().map(drop)
     }
 
@@ -197,7 +202,7 @@ impl Records {
     }
 
     /// The pages of `range`, a part of a region of the process with these tables, that its shared memory has in swap.
-    pub(super) fn slots(
+    pub(crate) fn slots(
         &self,
         tables: &PageTables,
         region: &Region,
@@ -208,12 +213,12 @@ impl Records {
     }
 
     /// The page tables of a process, proved by its page map.
-    pub(super) fn tables(&self, space: &dyn AddressView) -> Result<PageTables> {
+    pub(crate) fn tables(&self, space: &dyn AddressView) -> Result<PageTables> {
         PageTables::find(&self.pages, self.tables.as_ref(), space, &*self.ground)
     }
 
     /// The entries that map the pages from `first` on in these tables.
-    pub(super) fn table_entries(&self, tables: &PageTables, first: u64, into: &mut [Option<TableEntry>]) {
+    pub(crate) fn table_entries(&self, tables: &PageTables, first: u64, into: &mut [Option<TableEntry>]) {
         tables.read(&self.pages, first, into);
     }
 }

@@ -1,7 +1,6 @@
 //! What pmdb knows without the kernel's memory: what `/proc` says, and what pmdb does to pages of its own.
 
-use crate::kernel::Device;
-use crate::source::WordFile;
+use crate::kernel::{Device, WordFile};
 use std::any::Any;
 
 /// What pmdb's own files are called.

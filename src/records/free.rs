@@ -7,8 +7,8 @@ use super::ground::Ground;
 use super::layout::{Member, member_list};
 use super::pages::PageRecords;
 use super::record::FreeBlock;
-use crate::kernel::{FrameNumber, PageFlags};
-use crate::source::{Error, Result, WordFile};
+use crate::access::{Error, Result};
+use crate::kernel::{FrameNumber, PageFlags, WordFile};
 
 member_list! {
     /// A member of the first record of a free block.

@@ -38,3 +38,9 @@ pub enum Liveness {
     /// is not known.
     Exited(Option<i32>),
 }
+
+/// How long the address space that a process had at some time exists.
+pub trait MemoryLifetime: Send + Sync {
+    /// Whether it is still there: the process has neither exited nor executed another program since.
+    fn is_alive(&self) -> bool;
+}

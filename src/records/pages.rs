@@ -5,8 +5,8 @@ use super::ground::Ground;
 use super::image::Image;
 use super::layout::{Member, PageLayout};
 use super::record::{FrameOwner, FrameRecord, PageOfFile, RecordParts};
+use crate::access::{Error, Result};
 use crate::kernel::{Device, FrameNumber, PageFlags};
-use crate::source::{Error, Result};
 use std::ops::Range;
 
 /// The kernel's records of pages, and how to read them.

@@ -6,7 +6,7 @@ mod pool;
 mod reverse;
 mod swapped;
 mod tables;
-pub(in crate::source) mod tape;
+pub(crate) mod tape;
 
 use super::layout::{Member, PageLayout};
 use super::pages::PageRecords;

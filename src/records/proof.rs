@@ -5,8 +5,8 @@ use super::ground::{Ground, OwnFile};
 use super::layout::Member;
 use super::pages::{FolioNumbers, PageRecords, unproved};
 use super::record::{FrameOwner, FrameRecord, PageOfFile, RecordParts};
-use crate::kernel::PageFlags;
-use crate::source::{Result, WordFile};
+use crate::access::Result;
+use crate::kernel::{PageFlags, WordFile};
 use std::collections::BTreeMap;
 
 /// What comparing gave.

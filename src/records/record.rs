@@ -1,9 +1,9 @@
 //! What is recorded of a frame.
 
+use crate::access::Identity;
 #[cfg(test)]
 use crate::kernel::Region;
 use crate::kernel::{AddressRange, Device, FrameNumber, PageFlags, Permissions, VirtualAddress};
-use crate::source::Identity;
 use bitflags::bitflags;
 use std::fmt;
 
@@ -204,7 +204,7 @@ impl RecordParts {
     }
 
     /// The members of structures that they are read from.
-    pub(in crate::source) fn members(self) -> String {
+    pub(crate) fn members(self) -> String {
         self.joined(|row| row.2)
     }
 

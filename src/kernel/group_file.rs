@@ -1,25 +1,7 @@
-//! Cgroups: which directories of a hierarchy are listed, and which files of a group are read.
+//! The files of a cgroup that are read.
 
-use crate::kernel::mounts::Controller;
+use super::mounts::Controller;
 use std::borrow::Cow;
-
-/// Which directories of the hierarchy of memory cgroups are listed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CgroupQuery<'a> {
-    /// All of them.
-    All,
-    /// The one with this path below the mount.
-    At(&'a [u8]),
-}
-
-/// A memory cgroup.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Cgroup {
-    /// The inode of its directory.
-    pub inode: u64,
-    /// Its path below the mount of the hierarchy.
-    pub path: Vec<u8>,
-}
 
 /// A file of a cgroup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 /// For each kind of file, the values of so many pages are kept, and as many reads without values.
-pub(super) const MOST: usize = 64;
+pub(crate) const MOST: usize = 64;
 
 /// One read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -57,7 +57,7 @@ impl Log {
     }
 
     /// Records a read of a file of the kind `kind`.
-    pub(super) fn add(&self, kind: &'static str, mut read: LoggedRead) {
+    pub(crate) fn add(&self, kind: &'static str, mut read: LoggedRead) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let LogState { reads, by_kind } = &mut *kept;
         let again = reads.kept.iter_mut().find(|before| {
@@ -84,7 +84,7 @@ impl Log {
     }
 
     /// Records that a file was read whole: what was searched for in it, and what was found.
-    pub(super) fn add_file(&self, kind: &'static str, file: String, what: &str, found: String) {
+    pub(crate) fn add_file(&self, kind: &'static str, file: String, what: &str, found: String) {
         self.add(
             kind,
             LoggedRead {
@@ -96,4 +96,15 @@ impl Log {
             },
         );
     }
+}
+
+/// The command that shows any one word.
+pub fn dump_of_any() -> String {
+    dump_command("FILE", "OFFSET", "8")
+}
+
+/// The command that shows these words of a file, one a line.
+pub(crate) fn dump_command(file: &str, offset: &str, length: &str) -> String {
+    let order = if cfg!(target_endian = "little") { " -e" } else { "" };
+    format!("xxd -s {offset} -l {length} -c 8 -g 8{order} {file}")
 }

@@ -5,9 +5,8 @@
 
 use super::super::layout::{Member, PageLayout};
 use super::super::{Ground, OwnFile, RandomBytes, Records};
-use crate::kernel::{Device, PageFlags};
-use crate::source::WordFile;
-use crate::source::records::image::ReadCore;
+use crate::kernel::{Device, PageFlags, WordFile};
+use crate::records::image::ReadCore;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -19,7 +18,7 @@ use std::sync::{Arc, Mutex};
 const BLOCK: u64 = 64;
 
 #[derive(Clone, Default)]
-pub(in crate::source) struct Tape(Arc<Mutex<Recorded>>);
+pub(crate) struct Tape(Arc<Mutex<Recorded>>);
 
 #[derive(Default)]
 struct Recorded {
@@ -53,7 +52,7 @@ impl Tape {
     }
 
     /// Keeps what is read through the result.
-    pub(in crate::source) fn recording(&self, core: ReadCore) -> ReadCore {
+    pub(crate) fn recording(&self, core: ReadCore) -> ReadCore {
         let tape = self.clone();
         Box::new(move |offset, into| {
             let read = core(offset, into);
@@ -100,7 +99,7 @@ impl Tape {
     }
 
     /// Keeps the layout that was proved.
-    pub(in crate::source) fn keep_layout(&self, records: &Records) {
+    pub(crate) fn keep_layout(&self, records: &Records) {
         self.with(|tape| tape.layout = Some(records.pages.layout.clone()));
     }
 
@@ -114,7 +113,7 @@ impl Tape {
     }
 
     /// As text, packed.
-    pub(in crate::source) fn pack(&self) -> Vec<u8> {
+    pub(crate) fn pack(&self) -> Vec<u8> {
         let mut text = String::new();
         self.with(|tape| {
             let layout = tape.layout.as_ref().expect("a layout");
@@ -212,9 +211,9 @@ impl Tape {
 }
 
 /// Records what another ground says.
-pub(in crate::source) struct Recording<G> {
-    pub(in crate::source) tape: Tape,
-    pub(in crate::source) ground: G,
+pub(crate) struct Recording<G> {
+    pub(crate) tape: Tape,
+    pub(crate) ground: G,
 }
 
 impl<G> Recording<G> {

@@ -133,7 +133,7 @@ impl Family {
         Family { kernel, shape, members, listed }
     }
 
-    fn find(&self, member: usize, offsets: [u64; TableMember::ALL.len()]) -> crate::source::Result<PageTables> {
+    fn find(&self, member: usize, offsets: [u64; TableMember::ALL.len()]) -> crate::access::Result<PageTables> {
         self.find_by(member, offsets, OWNER)
     }
 
@@ -142,7 +142,7 @@ impl Family {
         member: usize,
         offsets: [u64; TableMember::ALL.len()],
         owner: [u64; OwnerMember::ALL.len()],
-    ) -> crate::source::Result<PageTables> {
+    ) -> crate::access::Result<PageTables> {
         let layout = TableLayout { members: TableMembers(offsets), owner: Some(OwnerLayout(owner)) };
         let ground = Known { own_page: Some(SHARED), ..Known::default() };
         PageTables::find(&self.kernel.pages(), Some(&layout), &self.members[member], &ground)

@@ -84,7 +84,7 @@ impl Cache {
         }
     }
 
-    fn swapped_within(&self, wanted: Range<u64>, mut budget: Budget) -> crate::source::Result<Vec<SwappedRun>> {
+    fn swapped_within(&self, wanted: Range<u64>, mut budget: Budget) -> crate::access::Result<Vec<SwappedRun>> {
         let (pages, layout) = (self.kernel.pages(), Self::layout());
         PageCache { pages: &pages, layout: &layout, cache: self.cache }.swapped(wanted, &mut budget)
     }
@@ -160,7 +160,7 @@ fn nodes_of_other_trees_are_not_believed() {
     endless.kernel.words.insert(root + 40, root + 2);
     assert_eq!(endless.swapped(0..u64::MAX), []);
     let stopped = mixed().swapped_within(0..u64::MAX, Budget::unlimited().at_most(2));
-    assert!(matches!(stopped, Err(crate::source::Error::OutOfBudget(_))));
+    assert!(matches!(stopped, Err(crate::access::Error::OutOfBudget(_))));
 }
 
 /// In the order of [`MappingMember::ALL`], and of [`RedBlackMember::ALL`].

@@ -1,7 +1,7 @@
 //! Files that pmdb reads because of where they are: the init file, the history, the user's settings of the editor. Nobody
 //! named them, so somebody else must not be able to choose what is in them.
 
-use super::words;
+use crate::access::words;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, stat};
 use rustix::io::Errno;
 use rustix::process::geteuid;

@@ -3,8 +3,8 @@
 
 use super::ending::BeforeEnd;
 use super::outlet::Outlet;
-use super::words;
-use crate::source::live::until_interrupted;
+use crate::access::words;
+use crate::budget::until_interrupted;
 use rustix::fs::{
     AtFlags, CWD, FileType, FlockOperation, Gid, Mode, OFlags, Stat, Uid, fchown, flock, fstat, linkat, lstat, openat,
     renameat, unlinkat,

@@ -1,7 +1,9 @@
 //! Allocations in pmdb whose size a file or the target determines. They are refused if memory is short: a failed
 //! allocation would end pmdb, and one that the machine cannot spare may end another program.
 
-use super::{GroupFile, live};
+use crate::access;
+use crate::budget::until_interrupted;
+use crate::kernel::group_file::GroupFile;
 use crate::kernel::mounts::{self, Controller, Mount};
 use std::ffi::OsStr;
 use std::fs;
@@ -105,9 +107,9 @@ pub(super) fn room() -> Option<u64> {
     /// The hierarchy. A later mount of it is not noticed.
     static MOUNT: OnceLock<Option<Mount>> = OnceLock::new();
     if MOUNT.get().is_none() {
-        let mut budget = live::until_interrupted();
+        let mut budget = until_interrupted();
         let text = fs::read("/proc/self/mountinfo").ok()?;
-        let mounts = super::mounts(&text, &mut budget).ok();
+        let mounts = access::mounts(&text, &mut budget).ok();
         budget.check().ok()?;
         _ = MOUNT.set(mounts.and_then(|mounts| mounts::hierarchy(&mounts, Controller::Memory).cloned()));
     }

@@ -4,7 +4,7 @@
 use super::layout::member_list;
 use super::pages::PageRecords;
 use super::record::SlabCache;
-use crate::source::{Error, Result};
+use crate::access::{Error, Result};
 
 member_list! {
     /// A member on the way from a frame to its cache.

@@ -8,7 +8,7 @@ use super::ground::{Ground, OWN_FILE};
 use super::layout::{Member, member_list};
 use super::pages::PageRecords;
 use super::record::NamedFile;
-use crate::source::{Error, Result};
+use crate::access::{Error, Result};
 
 member_list! {
     /// A member on the way from a file to its name.

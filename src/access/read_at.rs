@@ -1,0 +1,73 @@
+//! Files that are read at places.
+
+use crate::kernel::VirtualAddress;
+
+/// A file behind a region, opened by its identity. It is read by `pread`, not through a mapping, as its owner may
+/// truncate it.
+pub trait ReadAt: Send + Sync {
+    /// Reads at `offset`; 0 at the end of the file.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize>;
+    /// Reads at `offset` until `into` is full or the file ends, and returns how much was read.
+    fn read_up_to(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        let mut done = 0;
+        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let Some(at) = offset.checked_add(done as u64) else {
+                break;
+            };
+            match self.read_at(at, rest) {
+                Ok(0) => break,
+                Ok(read) => done += read.min(rest.len()),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+    /// Its size in bytes when it was opened.
+    fn len(&self) -> u64;
+    /// Whether it was empty when it was opened.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Whether its section headers can be read: only memory has no more than what is loaded.
+    fn has_sections(&self) -> bool {
+        true
+    }
+    /// Device, inode, size and modification time as they are now: they change if the contents may have changed.
+    fn fingerprint(&self) -> [u64; 4];
+}
+
+/// Contents that were already read: expanded from another file, or a mapping without a file.
+#[derive(Clone, Debug)]
+pub struct InMemory {
+    bytes: Vec<u8>,
+    /// Where the target has them, if they are its memory.
+    address: u64,
+}
+
+impl InMemory {
+    /// A file with these bytes. Its fingerprint never changes: the file that they come from is checked instead.
+    pub fn file(bytes: Vec<u8>) -> Self {
+        InMemory { bytes, address: 0 }
+    }
+
+    /// The contents of a mapping of the target without a file, such as the vdso.
+    pub fn mapping(bytes: Vec<u8>, start: VirtualAddress) -> Self {
+        let address = start.get();
+        InMemory { bytes, address }
+    }
+}
+
+impl ReadAt for InMemory {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        let at = usize::try_from(offset).unwrap_or(usize::MAX);
+        let mut rest = self.bytes.get(at..).unwrap_or_default();
+        std::io::Read::read(&mut rest, into)
+    }
+    fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+    fn fingerprint(&self) -> [u64; 4] {
+        [0, self.address, self.len(), 0]
+    }
+}

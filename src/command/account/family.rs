@@ -11,6 +11,7 @@ use crate::eval::{self, Value};
 pub(in crate::command) use crate::inspect::account::descendants;
 use crate::inspect::account::{
     self, ClassSum, Family, FamilyGroup, FamilyGroupKey, FamilyKey, FamilyStep, FamilySums, MemoryObjects,
+    ObjectIdentity,
 };
 use crate::inspect::{self, FactReader, Step};
 use crate::kernel::Key;
@@ -302,13 +303,15 @@ fn groups(
     let more = rows::keep_shown(&mut shown, cut.or_else(|| rows::usual_cut(by)), |group| group.sum.bytes);
     for group in shown {
         let (key, object) = match &group.key {
-            FamilyGroupKey::Mapping { object, name, is_deleted } => (name_of_mapping(name, *is_deleted), *object),
+            FamilyGroupKey::Mapping { object, name, is_deleted } => {
+                (name_of_mapping(name, *is_deleted), object.as_ref().map(ObjectIdentity::numbers))
+            }
             FamilyGroupKey::Fact(of) => (rows::name_of_group(&reader, by, *of, &mut Why::default()), None),
         };
         sink.emit(&AccountFamilyGroup {
             by: by.to_string(),
             key,
-            device: object.map(|(device, _)| device.to_string()),
+            device: object.and_then(|(device, _)| device).map(|device| device.to_string()),
             inode: object.map(|(_, inode)| inode),
             bytes: group.sum.bytes,
             of: sums.distinct,
@@ -460,7 +463,7 @@ fn clause_meant(word: &str) -> Option<&'static str> {
     Some(match word {
         "by" => "add what to group by: `account by region`",
         "from" => "add a capture: `account from before.capture`",
-        "with" => "the clause is `with content`: `account with content`",
+        "with" => "add what to find in memory: `account with heap` or `account with content`",
         "top" | "limit" => "add what to group by, and a number: `account by region top 5`",
         "children" => {
             "`account children by mapping` is of several processes, and `regions by shared top 10` lists the shared regions"

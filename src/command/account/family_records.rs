@@ -1,5 +1,6 @@
 //! The records of the account of several processes, and how they are written.
 
+use super::objects::number_of;
 use super::records::{bytes, share, unmapped};
 use crate::command::ps;
 use crate::kernel::{Name, PageSize, maps};
@@ -37,9 +38,9 @@ record! {
         by: String,
         /// Its value for this group.
         key: String,
-        /// The device of the file or object.
+        /// The device of the file or object; absent for a System V segment.
         [optional] device: Option<String>,
-        /// Its inode there: two objects may have one name.
+        /// Its inode there, or the number of the segment: two objects may have one name.
         [optional] inode: Option<u64>,
         /// Bytes of different frames.
         bytes: u64,
@@ -176,7 +177,7 @@ static GROUPS: Table<AccountFamilyGroup> = Table::of(&[
 fn group_name(row: &AccountFamilyGroup) -> String {
     match row.inode {
         Some(inode) if row.key.ends_with(DELETED) || maps::is_of_kernel(row.key.as_bytes()) => {
-            format!("{}, inode {inode}", row.key)
+            format!("{}, {} {inode}", row.key, number_of(row.device.as_deref()))
         }
         _ => row.key.clone(),
     }

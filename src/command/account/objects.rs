@@ -1,7 +1,7 @@
 //! The rows of `account` for objects in memory that have more pages than mappings show.
 
-use super::records::bytes;
-use crate::inspect::account::{Bound, MemoryObject, MemoryObjects, ObjectIdentity};
+use super::records::{FREES_KEPT_MEMORY, bytes};
+use crate::inspect::account::{Bound, MemoryObject, MemoryObjects};
 use crate::kernel::Name;
 use crate::render::columns::{Cell, Column, Table};
 use crate::render::text::Text;
@@ -75,8 +75,12 @@ static OBJECTS: Table<AccountObject> = Table::of(&[
 
 fn object(row: &AccountObject) -> String {
     let at_most = if row.at_most { " (at most)" } else { "" };
-    let number = if row.device.is_some() { "inode" } else { "shmid" };
-    format!("{}, {number} {}{at_most}", row.name, row.inode)
+    format!("{}, {} {}{at_most}", row.name, number_of(row.device.as_deref()), row.inode)
+}
+
+/// The word for the number of an object on this device.
+pub(super) fn number_of(device: Option<&str>) -> &'static str {
+    if device.is_some() { "inode" } else { "shmid" }
 }
 
 /// `fd 3 of 812, mapped by 813 and 2 more`
@@ -108,16 +112,18 @@ pub(super) fn emit(objects: &MemoryObjects, of_several: bool, sink: &mut dyn Sin
     sink.note(format!("{} with {} unmapped", counted(rest.len() as u64, "more object"), size(bytes)))
 }
 
+/// What frees a file that a directory has.
+const FREES_NAMED_FILE: &str = "rm, and the end of all mappings and descriptors";
+/// What frees a System V segment, whose mappings do not show whether it was removed.
+const FREES_SEGMENT: &str = "ipcrm unless removed, and the end of all mappings";
+
 fn row(object: &MemoryObject, of_several: bool) -> AccountObject {
-    let (device, inode) = match &object.identity {
-        ObjectIdentity::File(device, inode) => (Some(device.to_string()), *inode),
-        ObjectIdentity::Segment(_, number) => (None, *number),
-    };
+    let (device, inode) = object.identity.numbers();
     let holders = object.holders.iter();
     AccountObject {
         kind: object.kind,
         name: object.name.clone(),
-        device,
+        device: device.map(|device| device.to_string()),
         inode,
         bytes: object.bytes,
         at_most: object.is_at_most,
@@ -129,9 +135,9 @@ fn row(object: &MemoryObject, of_several: bool) -> AccountObject {
         held: object.held,
         of_several,
         freed_by: match object.has_path {
-            _ if object.is_segment() => "ipcrm, and the end of all mappings",
-            true => "rm, and the end of all holders",
-            false => "the end of all holders",
+            _ if object.is_segment() => FREES_SEGMENT,
+            true => FREES_NAMED_FILE,
+            false => FREES_KEPT_MEMORY,
         },
     }
 }
@@ -164,7 +170,7 @@ pub(in crate::command) mod samples {
             holders: vec![held(812, None), held(812, Some(3))],
             held: 2,
             of_several: false,
-            freed_by: "the end of all holders",
+            freed_by: FREES_KEPT_MEMORY,
         };
         let pool = AccountObject {
             kind: ObjectKind::Tmpfs,
@@ -176,7 +182,7 @@ pub(in crate::command) mod samples {
             holders: (812..818).map(|pid| held(pid, Some(pid - 800))).collect(),
             held: 6,
             of_several: true,
-            freed_by: "rm, and the end of all holders",
+            freed_by: FREES_NAMED_FILE,
             ..ring.clone()
         };
         let of_thread = AccountObject {
@@ -194,7 +200,7 @@ pub(in crate::command) mod samples {
             inode: 0,
             holders: vec![held(812, None)],
             held: 1,
-            freed_by: "ipcrm, and the end of all mappings",
+            freed_by: FREES_SEGMENT,
             ..ring.clone()
         };
         vec![Box::new(ring), Box::new(pool), Box::new(of_thread), Box::new(segment)]

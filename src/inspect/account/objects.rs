@@ -61,6 +61,16 @@ pub struct MemoryObject {
     pub held: u64,
 }
 
+impl ObjectIdentity {
+    /// The device, unless it is a segment, and the inode or the number of the segment.
+    pub fn numbers(&self) -> (Option<Device>, u64) {
+        match *self {
+            ObjectIdentity::File(device, inode) => (Some(device), inode),
+            ObjectIdentity::Segment(_, number) => (None, number),
+        }
+    }
+}
+
 impl MemoryObject {
     /// Bytes that no counted process has in its page tables.
     pub fn unmapped(&self) -> u64 {
@@ -186,7 +196,12 @@ impl ObjectCounter {
         self.mapped.entry(self.identity(region)).or_default().add(part);
     }
 
-    /// The object that a region maps.
+    /// The file or object that a region of the process maps.
+    pub fn mapped_by(&self, region: &Region) -> Option<ObjectIdentity> {
+        (region.inode != 0 || region.is_segment()).then(|| self.identity(region))
+    }
+
+    /// The same of a region that is known to map one.
     fn identity(&self, region: &Region) -> ObjectIdentity {
         match &self.namespace {
             Some(namespace) if region.is_segment() => ObjectIdentity::Segment(namespace.clone(), region.inode),

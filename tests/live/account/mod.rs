@@ -51,6 +51,7 @@ pub const TESTS: &[Test] = &[
     ("account::sums_over_time_are_of_the_last_sample", fork_cost::sums_over_time_are_of_the_last_sample),
     ("account::what_mappings_do_not_show", objects::what_mappings_do_not_show),
     ("account::what_mappings_do_not_show_of_the_pool", objects::what_mappings_do_not_show_of_the_pool),
+    ("account::segments_of_two_namespaces_are_two_groups", objects::segments_of_two_namespaces_are_two_groups),
     ("account::a_segment_that_a_child_has_filled", objects::a_segment_that_a_child_has_filled),
     ("account::a_file_with_two_names_is_one_object", objects::a_file_with_two_names_is_one_object),
     ("account::frames_add_up_beside_the_counters", objects::frames_add_up_beside_the_counters),

@@ -17,6 +17,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("objects", |_| objects()),
     ("pool-object", |_| pool_object()),
     ("segment-object", |_| segment_object()),
+    ("namesake-segments", |_| namesake_segments()),
     ("linked-object", |folder| linked_object(Path::new(&folder[0]))),
 ];
 
@@ -102,6 +103,36 @@ fn segment_object() {
     fork(start + 2 * page, 4);
     let file = filled(3);
     announce(format!("{segment} {}", file.as_raw_fd()));
+    wait();
+}
+
+/// Two segments of one number and one name, each in an IPC namespace of its own: a child maps three pages of one, its
+/// parent two of the other. Announces the child, or nothing where no namespace can be made.
+fn namesake_segments() {
+    let page = page_bytes() as usize;
+    let segment = |pages: usize| {
+        // SAFETY: a namespace of this program alone, and a new segment, which ends with its last mapping.
+        let start = unsafe {
+            if libc::unshare(libc::CLONE_NEWIPC) != 0 {
+                return None;
+            }
+            let segment = libc::shmget(libc::IPC_PRIVATE, pages * page, libc::IPC_CREAT | 0o600);
+            let start = libc::shmat(segment, std::ptr::null(), 0);
+            libc::shmctl(segment, libc::IPC_RMID, std::ptr::null_mut());
+            start
+        };
+        let start = usize::try_from(mapped(start)).expect("memory");
+        writes(start, pages);
+        Some(start)
+    };
+    let Some(first) = segment(3) else {
+        return announce("");
+    };
+    let child = fork(first, 3);
+    // SAFETY: the child has it still.
+    assert_eq!(unsafe { libc::shmdt(first as *const _) }, 0);
+    segment(2).expect("a second namespace");
+    announce(child);
     wait();
 }
 
@@ -258,6 +289,26 @@ pub fn a_segment_that_a_child_has_filled() {
     let inode = std::fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).expect("its file").ino();
     let memfd = objects.iter().find(|row| row["device"] == "00:01" && row["inode"] == inode).expect("the memfd");
     assert_eq!([&memfd["bytes"], &memfd["mapped"]], [&Value::from(3 * page), &Value::from(0)]);
+}
+
+/// Segments are counted apart from those of other namespaces that have their number.
+pub fn segments_of_two_namespaces_are_two_groups() {
+    let name = "account::segments_of_two_namespaces_are_two_groups";
+    if !support::shows_frames() {
+        return support::skip(name, "families need frame numbers");
+    }
+    let mut target = Target::start("namesake-segments", &[]);
+    if target.numbers().is_empty() {
+        return support::skip(name, "no IPC namespace can be made here");
+    }
+    let groups = records(target.pid(), "account children by mapping");
+    let groups = of_type(&groups, "account-family-group").into_iter();
+    let segments = groups.filter(|row| row["key"].as_str().is_some_and(|name| name.starts_with("/SYSV")));
+    let found: BTreeSet<(u64, u64)> = segments
+        .inspect(|row| assert!(row["device"].is_null() && row["processes"] == 1, "{row}"))
+        .map(|row| (row["inode"].as_u64().expect("a number"), super::command::bytes(row) / page_bytes()))
+        .collect();
+    assert_eq!(found, BTreeSet::from([(0, 2), (0, 3)]));
 }
 
 /// One file with two names is one row.

@@ -1,12 +1,13 @@
 //! The memory of a family in groups: by what regions map, or by a fact of frames.
 
+use super::super::objects::{ObjectCounter, ObjectIdentity};
 use super::owners::{MappedFrames, OwnedFrame};
 use crate::inspect::Result;
 use crate::inspect::fact::{Answer, FactReader, Gap};
 use crate::inspect::frames::{FrameRow, read_rows};
 use crate::inspect::page::Evidence;
 use crate::inspect::rows::Group;
-use crate::kernel::{Device, FrameNumber, Key, Name, PageField, Region};
+use crate::kernel::{FrameNumber, Key, Name, PageField, Region};
 use crate::process::Machine;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -40,8 +41,8 @@ impl ClassSum {
 pub enum FamilyGroupKey {
     /// An object or a file that regions map, or the name of regions without one.
     Mapping {
-        /// The device and the inode, where there are such: two objects may have one name, and one may have two.
-        object: Option<(Device, u64)>,
+        /// Which one, where it is known: two objects may have one name, and one may have two.
+        object: Option<ObjectIdentity>,
         /// The path by which it was found first, or the name of the regions.
         name: Name,
         /// Whether the file was deleted.
@@ -94,25 +95,26 @@ pub(super) enum Grouping {
     ByFact { key: Key, reader: FactReader, need: Evidence },
 }
 
-/// The device and inode of a file or an object, and its name where these do not tell.
-type MappingKey = (Option<(Device, u64)>, Option<Name>);
+/// Which object it is, and its name where that does not tell.
+type MappingKey = (Option<ObjectIdentity>, Option<Name>);
 
 /// The groups by mapping.
 #[derive(Default)]
 pub(super) struct Mappings {
-    /// By device and inode, or by name where there are none. The inode of a System V segment is its number, which a
-    /// memfd may have too.
+    /// By object, or by name where there is none. Where the namespace of a System V segment is unknown, its number is
+    /// taken for an inode, which a memfd may have too.
     numbers: HashMap<MappingKey, u32>,
     found: Vec<(FamilyGroupKey, BTreeSet<usize>)>,
 }
 
 impl Mappings {
     /// The number of the group of a region, which a member maps.
-    pub fn number(&mut self, region: &Region, member: usize) -> u32 {
-        let object = (region.inode != 0).then_some((region.device, region.inode));
+    pub fn number(&mut self, region: &Region, objects: &ObjectCounter, member: usize) -> u32 {
+        let object = objects.mapped_by(region);
         let is_named = object.is_none() || region.is_segment();
         let next = self.found.len() as u32;
-        let number = *self.numbers.entry((object, is_named.then(|| region.name.clone()))).or_insert(next);
+        let key = (object.clone(), is_named.then(|| region.name.clone()));
+        let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
             let (name, is_deleted) = (region.name.clone(), region.is_deleted_file());
             self.found.push((FamilyGroupKey::Mapping { object, name, is_deleted }, BTreeSet::new()));
@@ -140,9 +142,9 @@ impl Grouping {
     }
 
     /// The group of what a member maps in a region; `None` if the frames tell.
-    pub fn number(&mut self, region: &Region, member: usize) -> Option<u32> {
+    pub fn number(&mut self, region: &Region, objects: &ObjectCounter, member: usize) -> Option<u32> {
         match self {
-            Grouping::ByMapping(mappings) => Some(mappings.number(region, member)),
+            Grouping::ByMapping(mappings) => Some(mappings.number(region, objects, member)),
             Grouping::ByFact { .. } => None,
         }
     }

@@ -314,7 +314,8 @@ impl Family {
             };
             self.push(frame, page.pages);
             let grouping = self.grouping.as_mut().zip(chunk.region);
-            let number = || grouping.and_then(|(by, viewed)| by.number(&viewed.region, index));
+            let objects = &self.objects;
+            let number = || grouping.and_then(|(by, viewed)| by.number(&viewed.region, objects, index));
             if let Some(group) = *of_region.get_or_insert_with(number) {
                 self.frames.set_group(frame, page.pages, group);
             }

@@ -219,6 +219,12 @@ worded! {
     pub enum AccountClass, word {
         /// Anonymous memory that is mapped only here.
         Anonymous = "anonymous",
+        /// The part of it in glibc's heaps in which a chunk is in use, if heaps were looked at.
+        HeapInUse = "heap_in_use",
+        /// The part of it in glibc's heaps in which no chunk is in use, if heaps were looked at.
+        HeapFree = "heap_free",
+        /// The part of it that may belong to a heap that was not walked to its end, if heaps were looked at.
+        HeapUnclear = "heap_unclear",
         /// Private copies of file pages, mapped only here.
         PrivateCopies = "private_copies",
         /// Anonymous memory and private copies that are shared with other processes since a fork.

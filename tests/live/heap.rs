@@ -126,6 +126,7 @@ fn pages_and_chunks_of_known_blocks() {
         at(first + 5 * CHUNK + 7),
         at(free + 4 * page),
         "account by heap".to_owned(),
+        "account with heap".to_owned(),
     ];
     let said = program(&[], target.pid(), true, &lines);
     let records: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
@@ -148,8 +149,26 @@ fn pages_and_chunks_of_known_blocks() {
     for (side, bytes) in [("before", "before_bytes"), ("after", "after_bytes")] {
         assert_eq!((&unused[side], &unused[bytes]), (&"in use".into(), &CHUNK.into()), "{unused}");
     }
-    let rows: u64 = of("account-group").map(|row| row["bytes"].as_u64().expect("bytes")).sum();
+    let bytes = |row: &Value| row["bytes"].as_u64().expect("bytes");
+    let rows: u64 = of("account-group").map(bytes).sum();
     assert_eq!(of("account-summary").next().expect("a summary")["bytes"], rows, "{said}");
+    // Classes: the same pages, as far as no other process has them.
+    let class = |word: &str| of("account").filter(|row| row["class"] == word).map(bytes).sum::<u64>();
+    let exclusive = |words: &[&str]| -> u64 {
+        let groups = of("account-group").filter(|row| words.contains(&row["key"].as_str().expect("a key")));
+        groups
+            .map(|row| row["classes"].as_object().expect("classes"))
+            .flat_map(|classes| classes.iter())
+            .filter(|(class, _)| class.starts_with("heap"))
+            .map(|(_, bytes)| bytes.as_u64().expect("bytes"))
+            .sum()
+    };
+    assert_eq!(class("heap_in_use"), exclusive(&["live", "both"]), "{said}");
+    assert_eq!(class("heap_free"), exclusive(&["free", "top"]), "{said}");
+    assert!(class("heap_free") >= count(HeapUse::Free) as u64 * page, "{said}");
+    assert!(class("heap_in_use") >= (count(HeapUse::Both) + count(HeapUse::Live)) as u64 * page, "{said}");
+    let sum: u64 = of("account").map(bytes).sum();
+    assert_eq!(of("account-summary").nth(1).expect("a summary")["bytes"], sum, "{said}");
 }
 
 /// Blocks that are kept grow what is in use, in their class of sizes.

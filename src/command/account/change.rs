@@ -3,12 +3,12 @@
 
 use super::change_records::{AccountChange, AccountComparison};
 use super::records::words;
-use super::{AccountFor, add_all, name};
+use super::{AccountFor, AccountPart, add_all, name};
 use crate::command::capture;
 use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::named_pages::{PagesOfSymbols, names_in};
 use crate::command::rows::{self, RowLimit, note_hidden_rows};
-use crate::inspect::{AddressSpace, Evidence};
+use crate::inspect::AddressSpace;
 use crate::kernel::Key;
 use crate::lang::Spanned;
 use crate::process::Target;
@@ -62,11 +62,11 @@ impl AccountFor {
     fn sums(&self, target: &Target, context: &mut Context) -> Result<Sums, Error> {
         let space = AddressSpace::of(target)?;
         let by = self.key()?;
-        let more = by.map_or(Ok(Evidence::empty()), |by| space.need_of_group(by))?;
+        let more = self.evidence(by, &space)?;
         let state = &*context.state;
         let mut symbols =
             (by == Some(Key::Symbol)).then(|| PagesOfSymbols::new(names_in(&space, &state.symbols), space.page()));
-        let accounting = space.account(&space.spans(), more, self.content);
+        let accounting = space.account(&space.spans(), more, self.finds(AccountPart::Content));
         let (sums, stopped) = add_all(accounting, by, symbols.as_mut(), context.sink)?;
         if let Some(stopped) = stopped {
             return Err(stopped.into());

@@ -1,4 +1,4 @@
-//! `account [RANGE] [by KEY] [with content]`: where the memory is that Rss counts. `account children` and the like:
+//! `account [RANGE] [by KEY] [with PART]`: where the memory is that Rss counts. `account children` and the like:
 //! that of several processes, each frame once. `account from FILE`: how it changed since a capture.
 
 mod change;
@@ -20,10 +20,11 @@ use super::rows::{self, RowLimit, finish, note_hidden_rows, pull};
 use crate::eval::{self, Origin, Spans};
 use crate::inspect::account::{AccountSums, Accounting};
 use crate::inspect::{AddressSpace, Evidence, Group as PageGroup};
+use crate::kernel::words::worded;
 use crate::kernel::{Key, PageFact, PageField};
 use crate::lang::lexer::TokenKind;
 use crate::lang::parser::{
-    Parsed, Tokens, clause, cut_or_name, key, range, snapshot_file, split_text, takes_all, word,
+    Parsed, Tokens, after, clause, cut_or_name, key, list_once, range, snapshot_file, split_text, takes_all, word,
 };
 use crate::lang::{self, Expression, KeyFacts, Range, Spanned, TakenKeys, WrittenKey, WrittenName, display};
 use crate::process::Target;
@@ -48,20 +49,34 @@ const KEYS: TakenKeys = TakenKeys {
 /// The keys of the account of several processes.
 const FAMILY_KEYS: TakenKeys = TakenKeys { facts: KeyFacts::OfFrames, others: &[Key::Mapping] };
 
-/// `account [RANGE] [by KEY] [with content] [from FILE] [top N | limit N]`
+/// `account [RANGE] [by KEY] [with PART, …] [from FILE] [top N | limit N]`
 #[derive(Debug)]
 pub struct AccountFor {
     /// Of what; the whole process if absent.
     of: Option<AccountOf>,
     /// Group by this; by class if absent.
     by: Option<WrittenKey>,
-    /// Whether huge pages are read, for all-zero pieces.
-    content: bool,
+    /// What is found in memory.
+    with: Vec<AccountPart>,
     /// The capture to compare with; a leading `~/` is still as typed.
     file: Option<Spanned<String>>,
     /// Which rows.
     cut: Option<lang::LimitClause>,
 }
+
+worded! {
+    /// What an account finds in memory, and not in page tables.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AccountPart, word {
+        /// The all-zero pieces of huge pages.
+        Content = "content",
+        /// What is in use of glibc's heaps, and what is free.
+        Heap = "heap",
+    }
+}
+
+/// What [`AccountPart::Heap`] splits off.
+const OF_HEAPS: &[AccountClass] = &[AccountClass::HeapInUse, AccountClass::HeapFree, AccountClass::HeapUnclear];
 
 /// What an account is of.
 #[derive(Debug)]
@@ -74,14 +89,14 @@ enum AccountOf {
 
 /// What may follow the range.
 fn clauses(mut input: Tokens<'_>, range: Option<Spanned<Range>>) -> Parsed<'_, AccountFor> {
-    let (mut by, mut content, mut file, mut cut) = (None, None, None, None);
+    let (mut by, mut with, mut file, mut cut) = (None, None, None, None);
     while clause(&mut input, &mut by, |input| preceded(word("by"), key(KEYS)).parse(input))?
-        || clause(&mut input, &mut content, |input| preceded(word("with"), word("content")).parse(input))?
+        || clause(&mut input, &mut with, after("with", list_once::<AccountPart>))?
         || clause(&mut input, &mut file, |input| preceded(word("from"), snapshot_file).parse(input))?
         || clause(&mut input, &mut cut, cut_or_name)?
     {}
     let of = range.map(AccountOf::Range);
-    Ok((input, AccountFor { of, by, content: content.is_some(), file, cut }))
+    Ok((input, AccountFor { of, by, with: with.unwrap_or_default(), file, cut }))
 }
 
 fn of_range(input: Tokens<'_>) -> Parsed<'_, AccountFor> {
@@ -95,7 +110,7 @@ fn of_family(input: Tokens<'_>) -> Parsed<'_, AccountFor> {
     while clause(&mut input, &mut by, |input| preceded(word("by"), key(FAMILY_KEYS)).parse(input))?
         || clause(&mut input, &mut cut, cut_or_name)?
     {}
-    Ok((input, AccountFor { of: Some(AccountOf::Family(family)), by, content: false, file: None, cut }))
+    Ok((input, AccountFor { of: Some(AccountOf::Family(family)), by, with: Vec::new(), file: None, cut }))
 }
 
 /// Whether a name follows the slash of `cgroup /NAME` without a blank: nobody writes a division so.
@@ -104,6 +119,16 @@ fn begins_path(input: Tokens<'_>) -> bool {
 }
 
 impl AccountFor {
+    fn finds(&self, part: AccountPart) -> bool {
+        self.with.contains(&part)
+    }
+
+    /// What is read of each page beside what classes need.
+    fn evidence(&self, by: Option<Key>, space: &AddressSpace) -> Result<Evidence, Error> {
+        let grouped = by.map_or(Ok(Evidence::empty()), |by| space.need_of_group(by))?;
+        Ok(if self.finds(AccountPart::Heap) { grouped | Evidence::HEAP } else { grouped })
+    }
+
     fn is_of_path(&self) -> bool {
         matches!(&self.of, Some(AccountOf::Family(of)) if of.is_of_path())
     }
@@ -157,12 +182,15 @@ of all mappings and descriptors, and the deletion of the file, free shared memor
   by heap       a row for pages of glibc's heaps that are in use (`live`), free and kept (`free`, `top`), or `both`
   by KEY        a row for each value of another fact of frames: mapcount, order, flags(NAME) … (`help language`)
   with content  read huge pages, and count their all-zero pieces
+  with heap     split exclusive anonymous memory by what glibc's heaps have of it (see below)
   from FILE     compare with a capture, also of another process or machine: before and after a deployment
   top N         the N largest groups: regions, without `by`
   limit N       the first N groups
 
 In the rows of `by`, `own` is exclusive anonymous memory and copies of files, and `forked` is what is shared since a fork. \
 `other` is merged pages, pages of the kernel, pages without memory here, and what cannot be split.
+
+With `with heap`, pages of glibc's heaps that hold a chunk in use are `heap, in use`, and all others `heap, free`. What may belong to a heap that was not walked to its end is `anonymous, heap or not`. The command `heap` lists chunks and other allocators.
 
 Amounts under `of which` overlap: huge pages may also be locked. `locked` counts regions that this process has locked \
 itself: a child does not inherit locks. `lazily freed` is the mark of MADV_FREE. It stays if memory \
@@ -210,6 +238,7 @@ what the processes use otherwise.",
             example("account", "add up the memory of the whole process"),
             example("account by mapping top 5", "list the files and names with the most memory"),
             example("account [heap] with content", "find all-zero pieces of huge pages in the heap"),
+            example("account with heap", "show how much of the sum is freed memory that glibc keeps"),
             example("capture demo.capture --overwrite\naccount by mapping from demo.capture", "compare with a capture"),
             example("account children", "count the memory of a process and its descendants once"),
             example("account children by mapping", "list which files and objects in memory they share"),
@@ -241,7 +270,7 @@ what the processes use otherwise.",
             && split_text(behind).0.is_empty()
         {
             let of = Some(AccountOf::Frames);
-            return Ok((behind, AccountFor { of, by: None, content: false, file: None, cut: None }));
+            return Ok((behind, AccountFor { of, by: None, with: Vec::new(), file: None, cut: None }));
         }
         let found = of_family(input).ok();
         // `cgroup / 2` could be a division, if all of the line is one.
@@ -265,7 +294,8 @@ what the processes use otherwise.",
             None => {}
         }
         display::clause(f, "by", self.by.as_ref())?;
-        display::word_if(f, self.content, "with content")?;
+        let with: Vec<&str> = self.with.iter().map(|part| part.word()).collect();
+        display::clause(f, "with", (!with.is_empty()).then(|| with.join(", ")))?;
         if let Some(file) = &self.file {
             f.write_str(" from")?;
             display::write_quoted(f, Some(&file.node))?;
@@ -292,18 +322,23 @@ what the processes use otherwise.",
             None => AddressSpace::of(&target)?,
         };
         let by = self.key()?;
-        let more = by.map_or(Ok(Evidence::empty()), |by| space.need_of_group(by))?;
+        let more = self.evidence(by, &space)?;
         let ranges = part.as_ref().map_or_else(|| space.spans(), |spans| spans.ranges().to_vec());
         let before = part.is_none().then(|| target.process.rollup());
         let rollup = before.as_ref().and_then(|before| before.as_ref().ok());
-        let accounting = space.account_beside(rollup, &ranges, more, self.content);
+        let accounting = space.account_beside(rollup, &ranges, more, self.finds(AccountPart::Content));
         let mut symbols = (by == Some(Key::Symbol))
             .then(|| PagesOfSymbols::new(names_in(&space, &context.state.symbols), space.page()));
         let sink = &mut *context.sink;
         let (mut sums, stopped) = add_all(accounting, by, symbols.as_mut(), sink)?;
         match by {
             _ if stopped == Some(Stopped::Closed) => {}
-            None => emit_classes(&sums, sink)?,
+            None => {
+                emit_classes(&sums, sink)?;
+                if self.finds(AccountPart::Heap) && sums.all.of_all(OF_HEAPS) == 0 {
+                    sink.note("no page of it is in a heap of glibc: try `heap`, which names other allocators")?;
+                }
+            }
             Some(by) => emit_groups(&sums, by, cut, &|group| name(&sums, by, group, symbols.as_ref()), sink)?,
         }
         let (objects, stopped) = match (&part, stopped) {

@@ -9,8 +9,8 @@ use crate::render::text::{Text, pages};
 use crate::render::theme::Role;
 use crate::render::units::{percent, size};
 use crate::report::AccountClass::{
-    Anonymous, Driver, Elsewhere, FileHere, FileOthers, FileUnclear, Forked, Kernel, Merged, PrivateCopies,
-    PrivateUnclear, Secret, ShmemHere, ShmemOthers, ShmemUnclear, Unclear,
+    Anonymous, Driver, Elsewhere, FileHere, FileOthers, FileUnclear, Forked, HeapFree, HeapInUse, HeapUnclear, Kernel,
+    Merged, PrivateCopies, PrivateUnclear, Secret, ShmemHere, ShmemOthers, ShmemUnclear, Unclear,
 };
 use crate::report::record::record;
 use crate::report::{AccountClass, BesideRss, Fact, Numbers, Reason};
@@ -185,7 +185,7 @@ static GROUPS: Table<AccountGroup> = Table::of(&[
 ]);
 
 /// The classes of each column.
-const OWN: &[AccountClass] = &[Anonymous, PrivateCopies];
+const OWN: &[AccountClass] = &[Anonymous, HeapInUse, HeapFree, HeapUnclear, PrivateCopies];
 const FORKED: &[AccountClass] = &[Forked];
 const SHMEM: &[AccountClass] = &[ShmemHere, ShmemOthers, ShmemUnclear];
 const FILE: &[AccountClass] = &[FileHere, FileOthers, FileUnclear];
@@ -218,6 +218,9 @@ fn sum(group: &AccountGroup, classes: &[AccountClass]) -> Cell<'static> {
 pub(super) fn words(class: AccountClass) -> &'static str {
     match class {
         Anonymous => "anonymous, exclusive",
+        HeapInUse => "heap, in use",
+        HeapFree => "heap, free",
+        HeapUnclear => "anonymous, heap or not",
         PrivateCopies => "copies of files, exclusive",
         Forked => "shared since a fork",
         Merged => "merged (KSM)",
@@ -239,7 +242,9 @@ pub(super) fn words(class: AccountClass) -> &'static str {
 /// What gives the memory of a class back.
 pub(super) fn freed_by(class: AccountClass) -> &'static str {
     match class {
-        Anonymous => "free or munmap",
+        Anonymous | HeapUnclear => "free or munmap",
+        HeapInUse => "free, then malloc_trim",
+        HeapFree => "malloc_trim",
         PrivateCopies => "munmap",
         Forked => "free or munmap by all that share it",
         Merged => "munmap by all that share it",

@@ -4,6 +4,7 @@
 //! here, then the kernel's own pages, merged pages, private ones, shared memory and files.
 
 use super::super::classify::Backing;
+use super::super::heap::HeapUse;
 use super::super::page::Page;
 use super::super::region::ViewedRegion;
 use super::sums::{AccountEntry, Amount, Marks, Place};
@@ -94,6 +95,12 @@ impl CountingRules {
             _ => AccountClass::Unclear,
         };
         let (has, may_have) = self.marks(page, viewed, class, several);
+        let class = match (class, page.heap) {
+            (AccountClass::Anonymous, Some(HeapUse::Live | HeapUse::Both)) => AccountClass::HeapInUse,
+            (AccountClass::Anonymous, Some(HeapUse::Free | HeapUse::Top)) => AccountClass::HeapFree,
+            (AccountClass::Anonymous, Some(HeapUse::Unknown)) => AccountClass::HeapUnclear,
+            _ => class,
+        };
         AccountEntry { place: Place::Class(class), has, may_have, is_private, zeros: Amount::default() }
     }
 

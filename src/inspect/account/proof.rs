@@ -1,5 +1,6 @@
 //! Compares an account with what the kernel says of the same memory.
 
+use super::settle::PRIVATE;
 use super::sums::Account;
 use crate::kernel::smaps::Smaps;
 use crate::report::{AccountClass, AccountMark, BesideRss};
@@ -20,11 +21,11 @@ pub struct Check {
 /// is unknown are left out. If merged pages of zeros (`use_zero_pages`) may count as `KSM`, that is left out too,
 /// unless it is 0 or the process has no pages of zeros.
 pub fn checks(account: &Account, rollup: &Smaps, zeros_count_as_merged: bool) -> Vec<Check> {
-    use AccountClass::{Anonymous, Forked, Merged, PrivateCopies, PrivateUnclear, Unclear};
+    use AccountClass::{Merged, PrivateUnclear, Unclear};
     let kernel = |fields: &[&str]| fields.iter().map(|field| rollup.field(field)).sum::<Option<u64>>();
     let known = |is: bool, bytes: u64| is.then_some(bytes);
     let is_clear = account.of(Unclear) == 0;
-    let anonymous = account.of_all(&[Anonymous, PrivateCopies, Forked, Merged, PrivateUnclear]);
+    let anonymous = account.of_all(&PRIVATE);
     let has_no_zeros = account.beside(BesideRss::ZeroPages) == 0;
     let is_merged_alone = !zeros_count_as_merged || has_no_zeros || rollup.field("KSM") == Some(0);
     let no_merged_open = is_clear && account.of(PrivateUnclear) == 0 && is_merged_alone;

@@ -10,12 +10,13 @@ use crate::kernel::smaps::Smaps;
 use crate::report::{AccountClass, AccountMark, BesideRss};
 
 use AccountClass::{
-    Anonymous, Driver, Elsewhere, FileHere, FileOthers, FileUnclear, Forked, Kernel, Merged, PrivateCopies,
-    PrivateUnclear, Secret, ShmemHere, ShmemOthers, ShmemUnclear, Unclear,
+    Anonymous, Driver, Elsewhere, FileHere, FileOthers, FileUnclear, Forked, HeapFree, HeapInUse, HeapUnclear, Kernel,
+    Merged, PrivateCopies, PrivateUnclear, Secret, ShmemHere, ShmemOthers, ShmemUnclear, Unclear,
 };
 
 /// The classes of anonymous memory, which smaps sums up as `Anonymous`.
-const PRIVATE: [AccountClass; 5] = [Anonymous, PrivateCopies, Forked, Merged, PrivateUnclear];
+pub(super) const PRIVATE: [AccountClass; 8] =
+    [Anonymous, HeapInUse, HeapFree, HeapUnclear, PrivateCopies, Forked, Merged, PrivateUnclear];
 
 /// Settles `account`, which is of a whole region.
 pub(super) fn settle(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion, zeros_count_as_merged: bool) {
@@ -87,7 +88,7 @@ fn settle_sharing(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
     let (Some(shmem), Some(file)) = (several(ShmemHere), several(FileHere)) else {
         return;
     };
-    let here = account.of_all(&[Anonymous, PrivateCopies, ShmemHere, FileHere]);
+    let here = account.of_all(&[Anonymous, HeapInUse, HeapFree, HeapUnclear, PrivateCopies, ShmemHere, FileHere]);
     let (missing_private, missing_shared) = (
         private.checked_sub(here.saturating_sub(shmem + file)),
         shared.checked_sub(account.of_all(&[Forked, ShmemOthers, FileOthers]) + shmem + file),

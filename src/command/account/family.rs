@@ -466,7 +466,7 @@ fn clause_meant(word: &str) -> Option<&'static str> {
         "with" => "add what to find in memory: `account with heap` or `account with content`",
         "top" | "limit" => "add what to group by, and a number: `account by region top 5`",
         "children" => {
-            "`account children by mapping` is of several processes, and `regions by shared top 10` lists the shared regions"
+            "write `account children by mapping` or `account children top 5`, and `heap children` for their heaps"
         }
         "cgroup" => "add a path: `account cgroup /system.slice`",
         _ => return None,

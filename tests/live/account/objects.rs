@@ -107,7 +107,7 @@ fn segment_object() {
 }
 
 /// Two segments of one number and one name, each in an IPC namespace of its own: a child maps three pages of one, its
-/// parent two of the other. Announces the child, or nothing where no namespace can be made.
+/// parent two of the other. Announces the child, or nothing where that cannot be made.
 fn namesake_segments() {
     let page = page_bytes() as usize;
     let segment = |pages: usize| {
@@ -117,6 +117,9 @@ fn namesake_segments() {
                 return None;
             }
             let segment = libc::shmget(libc::IPC_PRIVATE, pages * page, libc::IPC_CREAT | 0o600);
+            if segment < 0 {
+                return None;
+            }
             let start = libc::shmat(segment, std::ptr::null(), 0);
             libc::shmctl(segment, libc::IPC_RMID, std::ptr::null_mut());
             start
@@ -299,7 +302,7 @@ pub fn segments_of_two_namespaces_are_two_groups() {
     }
     let mut target = Target::start("namesake-segments", &[]);
     if target.numbers().is_empty() {
-        return support::skip(name, "no IPC namespace can be made here");
+        return support::skip(name, "the kernel gives no System V segment of a namespace");
     }
     let groups = records(target.pid(), "account children by mapping");
     let groups = of_type(&groups, "account-family-group").into_iter();

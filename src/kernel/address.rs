@@ -74,6 +74,12 @@ impl PageSize {
         (bytes.is_power_of_two() && (512..=1 << 30).contains(&bytes))
             .then(|| PageSize { shift: bytes.trailing_zeros() as u8 })
     }
+
+    /// From the number of bytes in a base page; `None` unless Linux has pages of this size on some architecture.
+    pub fn of_base(bytes: u64) -> Option<Self> {
+        PageSize::from_bytes(bytes).filter(|_| (4 << 10..=256 << 10).contains(&bytes))
+    }
+
     /// Bytes in a page.
     pub const fn bytes(self) -> u64 {
         1 << self.shift

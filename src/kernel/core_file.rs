@@ -3,6 +3,7 @@
 //! `struct elf_prstatus` and `struct elf_prpsinfo` are those of include/linux/elfcore.h, and of compat.h for programs of
 //! 32 bits.
 
+use super::elf::ElfForm;
 use super::{AddressRange, Registers, VirtualAddress};
 use crate::budget::{Budget, OutOfBudget};
 
@@ -26,58 +27,6 @@ pub const MAPS: u32 = 0x504d_4402;
 pub const PAGE_MAP: u32 = 0x504d_4403;
 /// A text: [what decides what the pages are](super::core_machine::CoreMachine).
 pub const MACHINE: u32 = 0x504d_4404;
-
-/// How an ELF file writes numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ElfForm {
-    /// Whether addresses have 64 bits.
-    pub is_64: bool,
-    /// Whether the least significant byte comes first.
-    pub is_little: bool,
-}
-
-impl ElfForm {
-    /// Bytes of an address.
-    pub fn word_bytes(self) -> usize {
-        if self.is_64 { 8 } else { 4 }
-    }
-
-    /// The number of `size` bytes at an offset; `None` behind the end.
-    fn number(self, bytes: &[u8], at: usize, size: usize) -> Option<u64> {
-        let bytes = bytes.get(at..at.checked_add(size)?)?;
-        let join = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-        Some(if self.is_little { bytes.iter().rev().fold(0, join) } else { bytes.iter().fold(0, join) })
-    }
-
-    /// A number of 16 bits.
-    pub fn short(self, bytes: &[u8], at: usize) -> Option<u16> {
-        self.number(bytes, at, 2).map(|number| number as u16)
-    }
-
-    /// A number of 32 bits.
-    pub fn int(self, bytes: &[u8], at: usize) -> Option<u32> {
-        self.number(bytes, at, 4).map(|number| number as u32)
-    }
-
-    /// An address, or a number of its size.
-    pub fn word(self, bytes: &[u8], at: usize) -> Option<u64> {
-        self.number(bytes, at, self.word_bytes())
-    }
-
-    /// A number of 64 bits.
-    pub fn long(self, bytes: &[u8], at: usize) -> Option<u64> {
-        self.number(bytes, at, 8)
-    }
-
-    /// The low `size` bytes of a number.
-    pub fn bytes(self, number: u64, size: usize) -> Vec<u8> {
-        let mut bytes: Vec<u8> = number.to_le_bytes().into_iter().take(size).collect();
-        if !self.is_little {
-            bytes.reverse();
-        }
-        bytes
-    }
-}
 
 /// One note.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,6 +10,8 @@ pub mod core_file;
 #[doc(hidden)]
 pub mod core_machine;
 pub mod descriptors;
+#[doc(hidden)]
+pub mod elf;
 pub mod group_file;
 pub mod huge;
 pub mod mapped_file;

@@ -585,9 +585,7 @@ fn devices(words: &[u64]) -> Vec<Device> {
 
 /// Unpacks gzip.
 fn decompress(packed: &[u8]) -> Option<Vec<u8>> {
-    // A generous bound for a text of some 300 KiB.
-    const MOST: u64 = 8 << 20;
     let mut text = Vec::new();
-    GzDecoder::new(packed).take(MOST).read_to_end(&mut text).ok()?;
+    GzDecoder::new(packed).take(ConfigPlace::MOST_BYTES).read_to_end(&mut text).ok()?;
     Some(text)
 }

@@ -1,6 +1,7 @@
 //! The memory of a kernel as `/proc/kcore` shows it: an ELF file whose segments say which address is where in it.
 
 use crate::access::{Error, Result};
+use crate::kernel::elf::{ElfHeader, ProgramHeader};
 
 /// Reads at an offset of the file, all of `into` or nothing.
 pub(crate) type ReadCore = Box<dyn Fn(u64, &mut [u8]) -> bool + Send + Sync>;
@@ -12,9 +13,6 @@ pub(crate) const READERS: usize = 4;
 const MOST_SEGMENTS: u16 = 16_384;
 /// The most bytes of notes.
 const MOST_NOTES: u64 = 1 << 20;
-
-const HEADER: usize = 64;
-const PROGRAM_HEADER: usize = 56;
 
 /// The bytes of a kernel, and where they are.
 pub(crate) struct Image {
@@ -54,50 +52,43 @@ impl Image {
     /// It is not that of a 64-bit kernel.
     pub(crate) fn open(core: ReadCore) -> Result<Image> {
         let damaged = || Error::not_available("/proc/kcore does not begin with the headers of an ELF file");
-        let mut header = [0; HEADER];
-        if !core(0, &mut header) || !header.starts_with(b"\x7fELF") {
-            return Err(damaged());
-        }
-        if header[4] != 2 {
+        let mut header = [0; ElfHeader::BYTES];
+        let header = core(0, &mut header).then(|| ElfHeader::parse(&header)).flatten().ok_or_else(damaged)?;
+        let form = header.start.form;
+        if !form.is_64 {
             return Err(Error::not_available("the kernel has 32 bits: /proc/kcore does not show its records of pages"));
         }
-        let is_little_endian = header[5] == 1;
-        let mut image = Image { core, is_little_endian, machine: 0, segments: Vec::new(), info: Vec::new() };
-        image.machine = image.number(&header, 18, 2).and_then(|machine| machine.try_into().ok()).ok_or_else(damaged)?;
-        let table = image.number(&header, 32, 8).ok_or_else(damaged)?;
-        let (size, count) = (image.number(&header, 54, 2), image.number(&header, 56, 2));
-        let count = count.filter(|&count| size == Some(PROGRAM_HEADER as u64) && count <= u64::from(MOST_SEGMENTS));
+        let bytes_of_one = ProgramHeader::bytes(form);
+        let count =
+            header.program_count.filter(|&count| header.program_bytes == bytes_of_one && count <= MOST_SEGMENTS);
         let count = count.ok_or_else(damaged)?;
-        let mut bytes = vec![0; count as usize * PROGRAM_HEADER];
-        if !(image.core)(table, &mut bytes) {
+        let (is_little_endian, machine) = (form.is_little, header.start.machine);
+        let mut image = Image { core, is_little_endian, machine, segments: Vec::new(), info: Vec::new() };
+        let mut bytes = vec![0; usize::from(count) * usize::from(bytes_of_one)];
+        if !(image.core)(header.programs, &mut bytes) {
             return Err(damaged());
         }
-        for header in bytes.chunks_exact(PROGRAM_HEADER) {
-            image.add(header).ok_or_else(damaged)?;
+        for one in bytes.chunks_exact(bytes_of_one.into()) {
+            image.add(ProgramHeader::parse(form, one).ok_or_else(damaged)?);
         }
         Ok(image)
     }
 
-    fn add(&mut self, header: &[u8]) -> Option<()> {
-        const LOAD: u64 = 1;
-        const NOTE: u64 = 4;
-        let number = |at: usize| self.number(header, at, 8);
-        let (offset, start, physical, in_file, length) =
-            (number(8)?, number(16)?, number(24)?, number(32)?, number(40)?);
-        match self.number(header, 0, 4)? {
-            LOAD => {
+    fn add(&mut self, header: ProgramHeader) {
+        let ProgramHeader { offset, start, physical, size: length, .. } = header;
+        match header.kind {
+            ProgramHeader::LOAD => {
                 let physical = Some(physical).filter(|&physical| physical != u64::MAX);
                 self.segments.push(ImageSegment { start, length, offset, physical });
             }
-            NOTE => {
-                let mut notes = vec![0; usize::try_from(in_file.min(MOST_NOTES)).ok()?];
+            ProgramHeader::NOTE => {
+                let mut notes = vec![0; header.stored.min(MOST_NOTES) as usize];
                 if (self.core)(offset, &mut notes) {
                     self.info = self.find_info(&notes).unwrap_or_default().to_vec();
                 }
             }
             _ => {}
         }
-        Some(())
     }
 
     /// The contents of the note VMCOREINFO.

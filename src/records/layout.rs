@@ -145,7 +145,7 @@ impl PageLayout {
     /// The layout that the kernel describes.
     pub(super) fn of(layout: &Layout) -> Result<PageLayout> {
         let page = layout.size_of("page").filter(|&size| (32..=LARGEST_PAGE).contains(&size));
-        let page = page.ok_or_else(|| lacks("struct page"))?;
+        let page = page.ok_or_else(|| unknown_form("struct page"))?;
         let offset = |member: &Member| {
             member.places().iter().find_map(|&(structure, name, pages)| {
                 let offset = layout.member(structure, name)?.byte_offset()? + pages * page;
@@ -165,7 +165,7 @@ impl PageLayout {
         };
         for member in [Member::Flags, Member::References, Member::Maps, Member::Mapping, Member::Compound] {
             let fits = made.at(member).is_some_and(|offset| offset + 8 <= page);
-            fits.then_some(()).ok_or_else(|| lacks("a member of struct page"))?;
+            fits.then_some(()).ok_or_else(|| unknown_form("a member of struct page"))?;
         }
         Ok(made)
     }
@@ -199,6 +199,6 @@ impl PageLayout {
     }
 }
 
-fn lacks(what: &str) -> Error {
+fn unknown_form(what: &str) -> Error {
     Error::not_available(format!("/sys/kernel/btf/vmlinux describes {what} in a form that is unknown to pmdb"))
 }

@@ -432,6 +432,9 @@ impl ConfigPlace {
     /// From the likeliest to have it.
     pub const ALL: [ConfigPlace; 3] = [ConfigPlace::Kernel, ConfigPlace::Boot, ConfigPlace::Modules];
 
+    /// More bytes are no configuration: a text has some 300 KiB.
+    pub(crate) const MOST_BYTES: u64 = 8 << 20;
+
     /// The path of the configuration of a release.
     pub fn path(self, release: &str) -> String {
         match self {

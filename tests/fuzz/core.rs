@@ -2,7 +2,8 @@
 
 use crate::capture::{ask, is_sound};
 use crate::made::BASE;
-use pmdb::kernel::core_file::{self, CoreMapping, CoreNote, CoreProcess, CoreThread, ElfForm};
+use pmdb::kernel::core_file::{self, CoreMapping, CoreNote, CoreProcess, CoreThread};
+use pmdb::kernel::elf::ElfForm;
 use pmdb::kernel::{AddressRange, Registers, VirtualAddress};
 
 const PAGE: u64 = 0x1000;

@@ -1,5 +1,7 @@
 //! The instructions of a machine, as far as modified code is described by them.
 
+use crate::kernel::elf::ElfStart;
+
 /// The bytes of a breakpoint instruction, which of their bits count, and its name.
 type Breakpoint = (&'static [u8], &'static [u8], &'static str);
 
@@ -15,13 +17,10 @@ pub(super) struct InstructionSet {
 }
 
 impl InstructionSet {
-    /// Of the program whose ELF header this is.
-    pub(super) fn of(header: [u8; 20]) -> InstructionSet {
-        let little_endian = header[5] != 2;
-        let number = [header[18], header[19]];
-        let number = if little_endian { u16::from_le_bytes(number) } else { u16::from_be_bytes(number) };
+    /// Of the program that begins so, if it is known.
+    pub(super) fn of(program: Option<ElfStart>) -> InstructionSet {
         const ALL: &[u8] = &[0xff; 4];
-        let (unit, breakpoints): (usize, &'static [Breakpoint]) = match number {
+        let (unit, breakpoints): (usize, &'static [Breakpoint]) = match program.map_or(0, |program| program.machine) {
             // i386 and x86-64
             3 | 62 => (1, &[(&[0xcc], ALL, "int3")]),
             // AArch64: the 16-bit operand does not count.
@@ -46,7 +45,7 @@ impl InstructionSet {
             258 => (4, &[(&[0, 0, 0x2a, 0], &[0, 0x80, 0xff, 0xff], "break")]),
             _ => (1, &[]),
         };
-        InstructionSet { unit, breakpoints, is_little_endian: little_endian }
+        InstructionSet { unit, breakpoints, is_little_endian: program.is_none_or(|program| program.form.is_little) }
     }
 
     /// The name of the breakpoint instruction, if the bytes are nothing else.
@@ -70,13 +69,11 @@ impl InstructionSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::elf::ElfForm;
 
     fn machine(number: u16, big_endian: bool) -> InstructionSet {
-        let mut header = [0; 20];
-        header[5] = 1 + u8::from(big_endian);
-        let bytes = if big_endian { number.to_be_bytes() } else { number.to_le_bytes() };
-        header[18..].copy_from_slice(&bytes);
-        InstructionSet::of(header)
+        let form = ElfForm { is_64: true, is_little: !big_endian };
+        InstructionSet::of(Some(ElfStart { form, kind: 2, machine: number }))
     }
 
     #[test]

@@ -29,6 +29,7 @@ use super::page::{Evidence, Page};
 use super::{AddressSpace, Error, Result};
 use crate::access::words;
 use crate::budget::Budget;
+use crate::kernel::elf::ElfStart;
 use crate::kernel::{AddressRange, Kind, State, VirtualAddress};
 use crate::process::{self, OpenedFile, Target};
 use crate::report::{Fact, PagesByReason, Reason};
@@ -338,15 +339,11 @@ impl OpenedProgram {
     /// The file of a part, and the program that begins at `start` of it.
     fn open(target: &Target, part: &FilePart, start: u64) -> OpenedProgram {
         let file = target.modules.open(&part.of_file);
-        let mut header = [0; 20];
-        if let Ok(file) = &file {
-            // Without an ELF header the machine is unknown, and breakpoints get no names.
-            let is_read = file.read_up_to(start, &mut header).is_ok();
-            if !is_read || !header.starts_with(b"\x7fELF") {
-                header = [0; 20];
-            }
-        }
-        OpenedProgram { file, machine: InstructionSet::of(header) }
+        let mut first = [0; ElfStart::BYTES];
+        let is_read = file.as_ref().is_ok_and(|file| file.read_up_to(start, &mut first).is_ok());
+        // Without an ELF header the machine is unknown, and breakpoints get no names.
+        let program = is_read.then(|| ElfStart::parse(&first)).flatten();
+        OpenedProgram { file, machine: InstructionSet::of(program) }
     }
 }
 

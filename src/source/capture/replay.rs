@@ -85,13 +85,9 @@ fn take_origins(index: &mut CaptureIndex, page: PageSize, passed_over: PassedOve
     index.processes.iter_mut().map(|one| Arc::new(origin(one))).collect()
 }
 
-/// The sizes of base pages that Linux has on any architecture.
-const PAGES: [u64; 7] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
-
 fn page_size(index: &CaptureIndex) -> Option<PageSize> {
     let kept = index.processes.first()?.probes.get(&probe_key(Probe::PageBytes))?;
-    let bytes = kept.as_ref().ok()?.first().filter(|bytes| PAGES.contains(bytes))?;
-    PageSize::from_bytes(*bytes)
+    PageSize::of_base(*kept.as_ref().ok()?.first()?)
 }
 
 struct ReplayedCapture {
@@ -111,7 +107,7 @@ struct Replay {
     origin: Arc<CaptureOrigin>,
 }
 
-fn lacks<T>(what: &str) -> Result<T> {
+fn not_captured<T>(what: &str) -> Result<T> {
     Err(Error::not_in("this capture", what))
 }
 
@@ -128,12 +124,12 @@ impl Replay {
     }
 
     /// Something about the process that is not known.
-    fn lacks<T>(&self, what: &str) -> Result<T> {
+    fn no_answer<T>(&self, what: &str) -> Result<T> {
         match self.end() {
             Some(OneMissing { pid, why, .. }) => {
                 Err(Error::not_in(&format!("this capture, because process {pid} {why}"), what))
             }
-            None => lacks(what),
+            None => not_captured(what),
         }
     }
 
@@ -150,7 +146,7 @@ impl Replay {
     /// An answer about the process, which does not say that the process is gone.
     fn of_process<T>(&self, answer: Result<T>, what: &str) -> Result<T> {
         match answer {
-            Err(Error::Gone { .. }) => self.lacks(what),
+            Err(Error::Gone { .. }) => self.no_answer(what),
             answer => answer,
         }
     }
@@ -183,7 +179,7 @@ impl Replay {
                 let stored = replay_answer(kept, |stored| self.capture.contents.text(stored));
                 self.of_process(stored, file.what())?
             }
-            None => self.lacks(file.what()),
+            None => self.no_answer(file.what()),
         }
     }
 
@@ -191,14 +187,14 @@ impl Replay {
         let key = group_file_key(asked);
         match self.answers().texts.get(&key).or_else(|| self.first().texts.get(&key)) {
             Some(kept) => replay_answer(kept, |stored| self.capture.contents.text(stored))?,
-            None => lacks("this file of a cgroup"),
+            None => not_captured("this file of a cgroup"),
         }
     }
 
     fn groups(&self, which: CgroupQuery<'_>) -> Result<Vec<Cgroup>> {
         match self.first().groups.get(&groups_key(which)) {
             Some(kept) => replay_answer(kept, |all| all.iter().map(group).collect()),
-            None => lacks("the hierarchy of cgroups"),
+            None => not_captured("the hierarchy of cgroups"),
         }
     }
 
@@ -207,7 +203,7 @@ impl Replay {
         let holds = |start: u64, end: u64| start <= range.start().get() && range.end().get() <= end;
         match all.find(|one| holds(one.start, one.end)) {
             Some(backing) => backing.within(range),
-            None => lacks(&format!("the page cache of {}", region.range)),
+            None => not_captured(&format!("the page cache of {}", region.range)),
         }
     }
 
@@ -221,20 +217,20 @@ impl Replay {
         let of_machine = || self.first().probes.get(&key).filter(|_| is_about_machine(&key));
         match self.answers().probes.get(&key).or_else(of_machine) {
             Some(kept) => replay_answer(kept, Clone::clone),
-            None => lacks("this probe of the kernel"),
+            None => not_captured("this probe of the kernel"),
         }
     }
 
     fn require_records(&self, of: RecordsOf) -> Result<()> {
         let RecordsOf::Frames(parts) = of else {
-            return lacks(of.what());
+            return not_captured(of.what());
         };
         let failures = &self.first().records;
         let failure = |parts: RecordParts| failures.get(&format!("{parts:?}"));
         // Where none could be read, that holds for all parts.
         match failure(parts).or_else(|| failure(RecordParts::empty())) {
             Some(failure) => Err(failure.error()),
-            None => lacks(of.what()),
+            None => not_captured(of.what()),
         }
     }
 
@@ -256,7 +252,7 @@ impl Replay {
                     let kept = "`capture FILE with memory` keeps it";
                     return Err(Error::not_available(format!("memory at {address} is not in this capture: {kept}")));
                 }
-                (0, 0) => return self.lacks(&format!("memory at {address}")),
+                (0, 0) => return self.no_answer(&format!("memory at {address}")),
                 (0, _) => break,
                 _ => done += read,
             }
@@ -326,7 +322,7 @@ impl Source for Replay {
         };
         // Where a page map has nothing, its words are zero. A frame may have anything.
         if file != WordFile::PageMap && known < read as u64 {
-            return lacks(&format!("{} from frame {first}", file.name()));
+            return not_captured(&format!("{} from frame {first}", file.name()));
         }
         Ok(read)
     }
@@ -334,7 +330,7 @@ impl Source for Replay {
     fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         match place {
             Place::Memory => self.memory(address, into),
-            Place::PageCache(_) => lacks(&place.what()),
+            Place::PageCache(_) => not_captured(&place.what()),
         }
     }
 
@@ -346,7 +342,7 @@ impl Source for Replay {
         let answers = self.answers();
         let is_known = answers.scannable != 0 && question.returned & !answers.scannable == 0;
         if !is_known {
-            return lacks("a scan of the page map");
+            return not_captured("a scan of the page map");
         }
         if question.any_of == 0 {
             let found = answers.looks.get(&question.start);
@@ -371,7 +367,7 @@ impl Source for Replay {
             return self.of_process(listed, which.what());
         }
         if matches!(which, List::Threads | List::Descriptors | List::DescriptorsOf(_)) {
-            return self.lacks(which.what());
+            return self.no_answer(which.what());
         }
         let index = &self.capture.index;
         if matches!(which, List::One(_)) || index.family == 0 {
@@ -394,7 +390,7 @@ impl Source for Replay {
                 Some(OneMissing { why, .. }) => {
                     Err(Error::not_in(&format!("this capture, because it {why}"), &format!("process {pid}")))
                 }
-                None => lacks(&format!("process {pid}")),
+                None => not_captured(&format!("process {pid}")),
             },
         }
     }
@@ -404,7 +400,7 @@ impl Source for Replay {
         let file = match self.answers().files.get(&key).or_else(|| self.first().files.get(&key)) {
             Some(kept) => replay_answer(kept, Clone::clone)?,
             None => match location {
-                FileLocation::Region(region) => return lacks(&region.name.to_string()),
+                FileLocation::Region(region) => return not_captured(&region.name.to_string()),
                 _ => None,
             },
         };

@@ -2,9 +2,10 @@
 
 use crate::access::{Error, ReadAt, Result};
 use crate::budget::Budget;
-use crate::kernel::core_file::{self as core, CoreMapping, CoreNote, CoreProcess, CoreThread, ElfForm};
+use crate::kernel::core_file::{self as core, CoreMapping, CoreNote, CoreProcess, CoreThread};
 use crate::kernel::core_machine::CoreMachine;
-use crate::kernel::{AddressRange, PageMapEntry, Region, VirtualAddress};
+use crate::kernel::elf::{ElfForm, ElfHeader, ProgramHeader};
+use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::own::memory;
 use crate::source::File;
 use std::collections::HashMap;
@@ -13,13 +14,6 @@ use std::collections::HashMap;
 const MOST_SEGMENTS: u64 = 1 << 22;
 /// Larger notes are not read: those of pmdb have 8 bytes for each page.
 const MOST_NOTES: u64 = 512 << 20;
-/// `ET_CORE`, `PT_LOAD`, `PT_NOTE`, and the count of program headers that stands in the first section header instead.
-pub(super) const CORE: u16 = 4;
-const LOAD: u32 = 1;
-const NOTE: u32 = 4;
-/// What is read-only once the program has started: `PT_GNU_RELRO`.
-const RELRO: u32 = 0x6474_e552;
-const MANY: u16 = 0xffff;
 
 /// A part of memory.
 #[derive(Clone, Copy)]
@@ -67,7 +61,7 @@ fn bad(what: &str) -> Error {
     Error::not_available(format!("this core file is damaged: {what} cannot be read"))
 }
 
-pub(super) fn lacks<T>(what: &str) -> Result<T> {
+pub(super) fn not_in_core<T>(what: &str) -> Result<T> {
     Err(Error::not_in("this core", what))
 }
 
@@ -83,39 +77,32 @@ fn part(file: &dyn ReadAt, offset: u64, size: u64, what: &str) -> Result<Vec<u8>
 impl Core {
     pub fn read(file: Box<dyn ReadAt>, budget: &mut Budget) -> Result<Self> {
         let what = "its header";
-        let head = part(&*file, 0, 52, what)?;
-        let form = ElfForm { is_64: head.get(4) == Some(&2), is_little: head.get(5) == Some(&1) };
-        let head = if form.is_64 { part(&*file, 0, 64, what)? } else { head };
-        let machine = form.short(&head, 18).ok_or_else(|| bad(what))?;
-        let word = form.word_bytes();
-        let table = form.word(&head, 24 + word).ok_or_else(|| bad(what))?;
-        let sections = form.word(&head, 24 + 2 * word).ok_or_else(|| bad(what))?;
-        let sizes = 24 + 3 * word + 4;
-        let short = |index: usize| form.short(&head, sizes + 2 * index).ok_or_else(|| bad(what));
-        let (size, count) = (u64::from(short(1)?), short(2)?);
-        let count = if count == MANY {
-            // `sh_info` of the first section header.
-            let (at, bytes) = if form.is_64 { (44, 64) } else { (28, 40) };
-            let first = part(&*file, sections, bytes, "its first section header")?;
-            form.int(&first, at).map_or(0, u64::from)
-        } else {
-            count.into()
+        let head = part(&*file, 0, (ElfHeader::BYTES as u64).min(file.len()), what)?;
+        let header = ElfHeader::parse(&head).ok_or_else(|| bad(what))?;
+        let (form, machine, size) = (header.start.form, header.start.machine, u64::from(header.program_bytes));
+        let count = match header.program_count {
+            Some(count) => u64::from(count),
+            None => {
+                let first = part(&*file, header.sections, header.section_bytes(), "its first section header")?;
+                header.count_in_section(&first).map_or(0, u64::from)
+            }
         };
-        if count > MOST_SEGMENTS || size < if form.is_64 { 56 } else { 32 } {
+        if count > MOST_SEGMENTS || size < ProgramHeader::bytes(form).into() {
             return Err(bad("its program headers"));
         }
-        let table = part(&*file, table, count.saturating_mul(size), "its program headers")?;
+        let table = part(&*file, header.programs, count.saturating_mul(size), "its program headers")?;
         let (mut segments, mut notes) = (Vec::new(), Vec::new());
         for header in table.chunks_exact(size as usize) {
             budget.go_on()?;
-            let (kind, segment) = segment(form, header).ok_or_else(|| bad("a program header"))?;
-            match kind {
+            let header = ProgramHeader::parse(form, header).ok_or_else(|| bad("a program header"))?;
+            let segment = CoreSegment::of(&header).ok_or_else(|| bad("a program header"))?;
+            match header.kind {
                 // Of a file that is cut short, a segment has what is left.
-                LOAD if segment.start < segment.end => {
+                ProgramHeader::LOAD if segment.start < segment.end => {
                     let left = file.len().saturating_sub(segment.offset);
                     segments.push(CoreSegment { stored_bytes: segment.stored_bytes.min(left), ..segment });
                 }
-                NOTE if notes.len() as u64 + segment.stored_bytes <= MOST_NOTES => {
+                ProgramHeader::NOTE if notes.len() as u64 + segment.stored_bytes <= MOST_NOTES => {
                     notes.extend(part(&*file, segment.offset, segment.stored_bytes, "its notes")?);
                 }
                 _ => {}
@@ -129,7 +116,7 @@ impl Core {
             file,
             machine,
             form,
-            page: 4096,
+            page: PageSize::FOUR_KIB.bytes(),
             segments,
             threads: Vec::new(),
             places: HashMap::new(),
@@ -175,8 +162,8 @@ impl Core {
                 let entry = |pair: &[u8]| Some((form.word(pair, 0)?, form.word(pair, word)?));
                 let size = note.bytes.chunks_exact(2 * word).filter_map(entry).find(|(name, _)| *name == AT_PAGESZ);
                 if let Some((_, bytes)) = size {
-                    let is_page = bytes.is_power_of_two() && PAGES.contains(&bytes);
-                    self.page = is_page.then_some(bytes).ok_or_else(|| bad("the size of a page"))?;
+                    let page = PageSize::of_base(bytes).ok_or_else(|| bad("the size of a page"))?;
+                    self.page = page.bytes();
                 }
                 self.vector = Some(note.bytes.to_vec());
             }
@@ -234,18 +221,22 @@ impl Core {
     /// The flags of the segment of its file that a mapping is of, if the header of the file is in memory, where `start`
     /// maps it.
     fn flags_in_file(&self, mapping: &CoreMapping, start: &CoreMapping, budget: &mut Budget) -> Option<u32> {
-        let mut head = vec![0; PAGES.start().to_owned() as usize];
+        let mut head = vec![0; PageSize::FOUR_KIB.bytes() as usize];
         let read = self.memory(start.range.start().get(), &mut head).ok()?;
         head.truncate(read);
-        let word = self.form.word_bytes();
-        let table = usize::try_from(self.form.word(&head, 24 + word)?).ok()?;
-        let [size, count] = [6, 8].map(|at| self.form.short(&head, 24 + 3 * word + at));
-        let headers = head.get(table..)?.chunks_exact(size.filter(|&size| size > 0)?.into()).take(count?.into());
+        let header = ElfHeader::parse(&head)?;
+        let (table, size) = (usize::try_from(header.programs).ok()?, usize::from(header.program_bytes));
+        let headers = head.get(table..)?.chunks_exact(Some(size).filter(|&size| size > 0)?);
+        let headers = headers.take(header.program_count?.into());
         budget.spend(headers.len() as u64).ok()?;
-        let of_file: Vec<_> = headers.filter_map(|header| segment(self.form, header)).collect();
+        let read = |bytes| {
+            let header = ProgramHeader::parse(self.form, bytes)?;
+            Some((header.kind, CoreSegment::of(&header)?))
+        };
+        let of_file: Vec<_> = headers.filter_map(read).collect();
         // Two of them may share a page of the file, and each then has the page at an address of its own.
         let floor = |address: u64| address - address % self.page;
-        let loaded = || of_file.iter().filter(|(kind, _)| *kind == LOAD).map(|(_, segment)| segment);
+        let loaded = || of_file.iter().filter(|(kind, _)| *kind == ProgramHeader::LOAD).map(|(_, segment)| segment);
         let first = floor(loaded().find(|segment| floor(segment.offset) == 0)?.start);
         let into = mapping.range.start().get().checked_sub(start.range.start().get())?;
         let address = into.checked_add(first)?;
@@ -255,7 +246,7 @@ impl Core {
             return None;
         };
         let is_there = address - floor(one.start) == mapping.offset.checked_sub(floor(one.offset))?;
-        let may_have_changed = of_file.iter().any(|(kind, segment)| *kind == RELRO && is_in(&segment));
+        let may_have_changed = of_file.iter().any(|(kind, segment)| *kind == ProgramHeader::RELRO && is_in(&segment));
         one.flags.filter(|_| is_there && !may_have_changed)
     }
 
@@ -307,7 +298,7 @@ impl Core {
         let mapping = mapping.filter(|one| one.range == region.range);
         match mapping.filter(|_| self.pages.is_some()) {
             Some(mapping) => Ok(vec![(mapping.path == path).into()]),
-            None => lacks("whether the file of this region was deleted"),
+            None => not_in_core("whether the file of this region was deleted"),
         }
     }
 
@@ -359,7 +350,7 @@ impl Core {
     pub fn program(&self) -> Result<Vec<u8>> {
         let entry = self.auxiliary(AT_ENTRY).map(VirtualAddress::new);
         let mapping = entry.and_then(|entry| self.mappings.iter().find(|mapping| mapping.range.contains(entry)));
-        mapping.map_or_else(|| lacks(File::Program.what()), |mapping| Ok(mapping.path.clone()))
+        mapping.map_or_else(|| not_in_core(File::Program.what()), |mapping| Ok(mapping.path.clone()))
     }
 
     /// The line of `stat` of a thread: what is known is its number, its parent, and that it does not run.
@@ -379,8 +370,8 @@ impl Core {
         let thread = self.places.get(&id).and_then(|place| self.threads.get(*place));
         match thread.map(|thread| thread.registers) {
             Some(Some(found)) => Ok(format!("-1 {} {}\n", found.stack_pointer, found.program_counter).into_bytes()),
-            Some(None) => lacks(&format!("the registers of thread {id}")),
-            None => lacks(&format!("thread {id}")),
+            Some(None) => not_in_core(&format!("the registers of thread {id}")),
+            None => not_in_core(&format!("thread {id}")),
         }
     }
 }
@@ -389,19 +380,14 @@ const AT_PAGESZ: u64 = 6;
 const AT_ENTRY: u64 = 9;
 const AT_EXECFN: u64 = 31;
 const AT_SYSINFO_EHDR: u64 = 33;
-/// The sizes of base pages that Linux has on any architecture.
-const PAGES: std::ops::RangeInclusive<u64> = 4 << 10..=256 << 10;
 
-fn segment(form: ElfForm, header: &[u8]) -> Option<(u32, CoreSegment)> {
-    let kind = form.int(header, 0)?;
-    let (flags, offset, start, stored, size) = if form.is_64 { (4, 8, 16, 32, 40) } else { (24, 4, 8, 16, 20) };
-    let word = |at| form.word(header, at);
-    let (start, size, stored) = (word(start)?, word(size)?, word(stored)?);
-    let end = start.checked_add(size)?;
-    Some((
-        kind,
-        CoreSegment { start, end, offset: word(offset)?, stored_bytes: stored, flags: Some(form.int(header, flags)?) },
-    ))
+impl CoreSegment {
+    /// `None` if its end is no address.
+    fn of(header: &ProgramHeader) -> Option<Self> {
+        let &ProgramHeader { start, offset, stored, flags, .. } = header;
+        let end = start.checked_add(header.size)?;
+        Some(CoreSegment { start, end, offset, stored_bytes: stored, flags: Some(flags) })
+    }
 }
 
 impl PageMapWords {

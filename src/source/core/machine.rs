@@ -1,6 +1,6 @@
 //! What a core file has of the machine, as the answers of a source.
 
-use super::contents::lacks;
+use super::contents::not_in_core;
 use crate::access::Result;
 use crate::kernel::core_machine::CoreMachine;
 use crate::source::{File, KernelSetting};
@@ -15,7 +15,7 @@ pub(super) fn text(machine: Option<&CoreMachine>, file: File) -> Result<Vec<u8>>
         File::Setting(KernelSetting::MergedPages) => number(machine.merged_pages),
         _ => None,
     });
-    text.map_or_else(|| lacks(file.what()), |text| Ok(text.into_bytes()))
+    text.map_or_else(|| not_in_core(file.what()), |text| Ok(text.into_bytes()))
 }
 
 /// A mount for each device of shared memory: that is how one of many devices is found to be such memory.
@@ -29,6 +29,6 @@ fn mounts(machine: &CoreMachine) -> String {
 pub(super) fn pools(machine: Option<&CoreMachine>) -> Result<Vec<u64>> {
     match machine {
         Some(machine) => Ok(machine.pools.iter().flat_map(|pool| [pool.major.into(), pool.minor.into()]).collect()),
-        None => lacks("the devices of the hugetlb pools"),
+        None => not_in_core("the devices of the hugetlb pools"),
     }
 }

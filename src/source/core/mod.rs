@@ -1,6 +1,6 @@
 //! ELF core files as a source: those that pmdb writes, and those of the kernel. Nothing that one names is opened.
 //!
-//! A core has memory, and what the kernel knew of the process when it was written. What it lacks is reported so: unlike
+//! A core has memory, and what the kernel knew of the process when it was written. What it not_in_core is reported so: unlike
 //! a page that is not present, a page that is not in the file may have had anything in it.
 
 mod contents;
@@ -14,19 +14,19 @@ use super::{
 };
 use crate::access::{Error, Identity, ReadAt, Result};
 use crate::budget::{Budget, until_interrupted};
-use crate::kernel::core_file::{CoreThread, ElfForm};
+use crate::kernel::core_file::CoreThread;
+use crate::kernel::elf::ElfStart;
 use crate::kernel::{Name, VirtualAddress, WordFile};
-use contents::{CORE, Core, lacks};
+use contents::{Core, not_in_core};
 use image::CoreImage;
 use std::sync::Arc;
 
 /// Whether a file begins as an ELF core file does.
 pub fn is_core(file: &dyn ReadAt) -> bool {
-    let mut start = [0; 18];
-    let form = |start: &[u8]| ElfForm { is_64: start.get(4) == Some(&2), is_little: start.get(5) == Some(&1) };
-    matches!(file.read_up_to(0, &mut start), Ok(18))
-        && start.starts_with(b"\x7fELF")
-        && form(&start).short(&start, 16) == Some(CORE)
+    let mut start = [0; ElfStart::BYTES];
+    let read = file.read_up_to(0, &mut start).unwrap_or(0);
+    let start = start.get(..read).and_then(ElfStart::parse);
+    start.is_some_and(|start| start.kind == ElfStart::CORE)
 }
 
 /// Opens a core file that was written at `time`, in seconds since 1970.
@@ -49,7 +49,7 @@ impl CoreSource {
     fn text(&self, file: File) -> Result<Vec<u8>> {
         let core = &self.core;
         match file {
-            File::Auxiliary => core.vector.clone().map_or_else(|| lacks(file.what()), Ok),
+            File::Auxiliary => core.vector.clone().map_or_else(|| not_in_core(file.what()), Ok),
             File::Stat => Ok(core.stat(core.process.id, core.process.parent)),
             File::Status => Ok(core.status()),
             File::Program => core.program(),
@@ -68,10 +68,10 @@ impl CoreSource {
             Probe::FrameRight => {
                 Ok(vec![self.core.pages.as_ref().is_some_and(|pages| pages.has_frames(self.core.form)).into()])
             }
-            Probe::OwnEntry => lacks("whether the kernel tracks soft-dirty pages"),
+            Probe::OwnEntry => not_in_core("whether the kernel tracks soft-dirty pages"),
             Probe::Pools => machine::pools(self.core.of_machine.as_ref()),
             Probe::IsNamed(region, path) => self.core.is_named(region, path),
-            _ => lacks("this probe of the kernel"),
+            _ => not_in_core("this probe of the kernel"),
         }
     }
 }
@@ -106,16 +106,16 @@ impl Source for CoreSource {
                 Ok(into.len())
             }
             (None, WordFile::PageMap) => no_page_map(),
-            _ => lacks(file.name()),
+            _ => not_in_core(file.name()),
         }
     }
 
     fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         if let Place::PageCache(_) = place {
-            return lacks(&place.what());
+            return not_in_core(&place.what());
         }
         match self.core.memory(address.get(), into)? {
-            0 if !into.is_empty() => lacks(&format!("memory at {address}")),
+            0 if !into.is_empty() => not_in_core(&format!("memory at {address}")),
             read => Ok(read),
         }
     }
@@ -133,7 +133,7 @@ impl Source for CoreSource {
                 };
                 Ok(self.core.threads.iter().map(listed).collect())
             }
-            _ => lacks(which.what()),
+            _ => not_in_core(which.what()),
         }
     }
 
@@ -141,7 +141,7 @@ impl Source for CoreSource {
         match place {
             FileLocation::Region(region) => match CoreImage::of(&self.core, region) {
                 Some(image) => Ok(Some(Box::new(image))),
-                None => lacks(&region.name.to_string()),
+                None => not_in_core(&region.name.to_string()),
             },
             FileLocation::OwnPath(path) => installed_debug_file(path),
             _ => Ok(None),

@@ -27,10 +27,10 @@ fn core_with_memory(segments: &[u64], memory: &[u8], notes: &[CoreNote<'_>]) -> 
         file.extend([kind, 4].map(u32::to_le_bytes).concat());
         file.extend([offset, at, 0, stored, size, 0].map(u64::to_le_bytes).concat());
     };
-    header(NOTE, 64 + 56 * count, 0, note_bytes.len() as u64, 0);
+    header(ProgramHeader::NOTE, 64 + 56 * count, 0, note_bytes.len() as u64, 0);
     let behind = 64 + 56 * count + note_bytes.len() as u64;
     for (page, number) in segments.iter().zip(0..) {
-        header(LOAD, behind, page << 12, if number == 0 { memory.len() as u64 } else { 0 }, 1 << 12);
+        header(ProgramHeader::LOAD, behind, page << 12, if number == 0 { memory.len() as u64 } else { 0 }, 1 << 12);
     }
     file.extend(note_bytes);
     file.extend(memory);
@@ -81,10 +81,10 @@ fn rights_of_what_is_left_out_are_those_that_its_file_asks_for_there() {
     program.resize(54, 0);
     program.extend([56, 4, 0, 0, 0].map(u16::to_le_bytes).concat());
     let headers = [
-        (LOAD, READ, 0, 0, 0x700),
-        (LOAD, READ, 0x2000, 0x2000, 0x300),
-        (LOAD, READ | 2, 0x2dd0, 0x3dd0, 0x400),
-        (RELRO, READ, 0x2dd0, 0x3dd0, 0x230),
+        (ProgramHeader::LOAD, READ, 0, 0, 0x700),
+        (ProgramHeader::LOAD, READ, 0x2000, 0x2000, 0x300),
+        (ProgramHeader::LOAD, READ | 2, 0x2dd0, 0x3dd0, 0x400),
+        (ProgramHeader::RELRO, READ, 0x2dd0, 0x3dd0, 0x230),
     ];
     for (kind, flags, offset, address, size) in headers {
         program.extend([kind, flags].map(u32::to_le_bytes).concat());

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::access::{Error, Identity, Liveness, MemoryLifetime, ReadAt, Result};
 use crate::budget::Budget;
+use crate::kernel::elf::ElfStart;
 use crate::kernel::{AddressRange, PageMapEntry, Region, TableEntry, VirtualAddress, WordFile};
 use crate::own::rights;
 use crate::records::{FrameRecord, Meanwhile, OwnerDetail, RecordParts, RecordedMapper, SwappedRange};
@@ -433,10 +434,9 @@ impl LiveMachine {
 
 /// The machine that pmdb's own program is for.
 fn own_machine() -> Option<u16> {
-    const OFFSET: usize = 18;
-    let mut header = [0; OFFSET + 2];
-    std::fs::File::open("/proc/self/exe").ok()?.read_exact(&mut header).ok()?;
-    header.last_chunk().map(|bytes| u16::from_ne_bytes(*bytes))
+    let mut start = [0; ElfStart::BYTES];
+    std::fs::File::open("/proc/self/exe").ok()?.read_exact(&mut start).ok()?;
+    ElfStart::parse(&start).map(|start| start.machine)
 }
 
 fn own_number() -> Result<u32> {
@@ -452,13 +452,11 @@ fn release() -> Vec<u8> {
 
 /// A configuration that a distribution has installed beside the kernel.
 fn beside(path: &str) -> rustix::io::Result<Vec<u8>> {
-    // A generous bound for a text of some 300 KiB.
-    const MOST: u64 = 8 << 20;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = openat(CWD, path, flags, Mode::empty())?;
     let stat = fstat(&file)?;
     match u64::try_from(stat.st_size) {
-        Ok(0..=MOST) => read_all(file),
+        Ok(0..=ConfigPlace::MOST_BYTES) => read_all(file),
         _ => Err(Errno::FBIG),
     }
 }

@@ -85,7 +85,8 @@ impl Reading {
 
     /// Reads the tree of a `use`; `before` is the path that leads to these tokens.
     fn read_use(&mut self, tokens: &[TokenTree], module: &[String], before: &[String], public: bool) {
-        for item in tokens.split(|token| is_mark(token, ',')) {
+        // Behind a trailing comma nothing is left.
+        for item in tokens.split(|token| is_mark(token, ',')).filter(|item| !item.is_empty()) {
             let mut path = before.to_vec();
             let mut name = None;
             let mut parts = item.iter();
@@ -331,6 +332,13 @@ fn files_that_need_each_other_are_found() {
         ]),
         ["eval/a.rs eval/mod.rs"]
     );
+}
+
+#[test]
+fn a_trailing_comma_in_a_use_names_nothing() {
+    let [room, b] = [("eval/mod.rs", "mod a; mod b; fn f() { a::g() }"), ("eval/b.rs", "struct B;")];
+    assert_eq!(circles([room, b, ("eval/a.rs", "use super::{b::{B,},}; fn g() {}")]), [""; 0]);
+    assert_eq!(circles([room, b, ("eval/a.rs", "use super::{b::B, f,}; fn g() {}")]), ["eval/a.rs eval/mod.rs"]);
 }
 
 #[test]

@@ -68,7 +68,7 @@ and case is ignored: `apropos .*dirty` also finds soft-dirty. Also lists the com
             context.sink.emit(&found)?;
         }
         if !has_subjects && !context.commands.abouts().any(|about| matching(&about)) {
-            let message = format!("nothing in the help matches '{}'", self.pattern.node);
+            let message = format!("nothing in the help matches `{}`", self.pattern.node);
             context.sink.note(message)?;
         }
         Ok(Flow::Done)

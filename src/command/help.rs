@@ -210,7 +210,7 @@ fn no_help(context: &Context, topic: &Spanned<String>, words: &str) -> Error {
         .chain(SUBJECTS.iter().map(|subject| subject.name))
         .chain(explained.iter().map(String::as_str));
     let near = lang::SyntaxError::did_you_mean(words, names);
-    let error = eval::Error::new(topic.at, format!("no help on '{}'", topic.node));
+    let error = eval::Error::new(topic.at, format!("no help on `{}`", topic.node));
     let hint =
         near.unwrap_or_else(|| format!("`help` lists all commands, and `apropos {}` searches the help", topic.node));
     error.hint(hint).into()

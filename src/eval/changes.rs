@@ -128,7 +128,7 @@ pub const NO_SNAPSHOT_HINT: &str = "`snapshot NAME` makes one, which is lost whe
 pub fn unknown_snapshot(name: &Spanned<String>, all: &[NamedSnapshot]) -> Error {
     let names: Vec<&str> = all.iter().map(|one| &*one.name).collect();
     let hint = if names.is_empty() { NO_SNAPSHOT_HINT.to_owned() } else { format!("there is {}", names.join(", ")) };
-    Error::new(name.at, format!("no snapshot is called '{}'", name.node)).hint(hint)
+    Error::new(name.at, format!("no snapshot is called `{}`", name.node)).hint(hint)
 }
 
 /// Whether `function` counts this kind of change.
@@ -151,7 +151,7 @@ fn require_contents(function: ChangeFunction, from: &NamedSnapshot, to: &NamedSn
     }
     let without = [from, to].into_iter().find(|one| !one.snapshot.has_contents());
     if let (ChangeFunction::Written, Some(one)) = (function, without) {
-        let message = format!("{}() compares contents, and the snapshot '{}' has none", function.name(), one.name);
+        let message = format!("{}() compares contents, and the snapshot `{}` has none", function.name(), one.name);
         return Err(Error::new(at, message).hint("`snapshot NAME with content` keeps them"));
     }
     match to.snapshot.uncompared(&from.snapshot) {

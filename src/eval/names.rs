@@ -88,7 +88,7 @@ impl Evaluator<'_> {
     }
 
     fn no_such_name(&self, name: &str, at: Span) -> Error {
-        let error = Error::new(at, format!("no symbol, region or module is called '{name}'"));
+        let error = Error::new(at, format!("no symbol, region or module is called `{name}`"));
         if looks_hexadecimal(name) {
             return error.hint(hexadecimal_hint(name));
         }
@@ -123,7 +123,7 @@ impl Evaluator<'_> {
         let is_symbol = |name: &str| self.symbols_called(name, at).is_ok_and(|found| !found.is_empty());
         let mut dots = name.rmatch_indices('.').map(|(dot, _)| name.get(..dot).unwrap_or_default());
         let structure = dots.find(|structure| is_symbol(structure))?;
-        let message = format!("no symbol is called '{name}', and the members of `{structure}` are not known");
+        let message = format!("no symbol is called `{name}`, and the members of `{structure}` are not known");
         let spelled = lang::WrittenName(structure.to_owned());
         let variable = Spanned::new(Expression::Name(spelled.clone()), at);
         let is_pointer = self.mapped_pointer(&variable).is_some();
@@ -186,7 +186,7 @@ pub(super) fn mappings_called<'a>(regions: &'a [Region], name: &str) -> Vec<Name
 impl Evaluator<'_> {
     /// The one mapping with that name, `None` if there is none; several are an error.
     pub(super) fn mapping(&self, name: &str, at: Span) -> Result<Option<NamedMapping<'_>>> {
-        let what = format!("looking up '{name}'");
+        let what = format!("looking up `{name}`");
         // All names without brackets are those of files.
         let regions = if name.starts_with('[') { self.regions(at, &what) } else { self.module_regions(at, &what) };
         let mut found = mappings_called(regions?, name);
@@ -195,7 +195,7 @@ impl Evaluator<'_> {
                 let Region { name, range, .. } = mapping.first;
                 format!("{} at {}", spelling(&name.to_string()), range.start())
             }));
-            return Err(Error::new(at, format!("several files called '{name}' are mapped: {list}"))
+            return Err(Error::new(at, format!("several files called `{name}` are mapped: {list}"))
                 .hint("write the whole path in 'single quotes', or `region(ADDRESS)`"));
         }
         Ok(found.pop())
@@ -204,7 +204,7 @@ impl Evaluator<'_> {
     /// An error for a name before `!` or `[N]` that is not mapped.
     pub(super) fn unknown_module(&self, module: &Spanned<lang::WrittenName>) -> Error {
         let name = &module.node.0;
-        let error = Error::new(module.at, format!("no module is called '{name}'"));
+        let error = Error::new(module.at, format!("no module is called `{name}`"));
         self.did_you_mean_mapping(error, name)
     }
 
@@ -218,8 +218,8 @@ impl Evaluator<'_> {
             usize::try_from(index.node).ok().and_then(|index| mapping.regions.get(index)).ok_or_else(|| {
                 let name = &module.node.0;
                 let message = match regions {
-                    1 => format!("'{name}' has one region: [0]"),
-                    _ => format!("'{name}' has {regions} regions: [0] to [{}]", regions - 1),
+                    1 => format!("`{name}` has one region: [0]"),
+                    _ => format!("`{name}` has {regions} regions: [0] to [{}]", regions - 1),
                 };
                 Error::new(index.at, message)
             })?;
@@ -232,7 +232,7 @@ impl Evaluator<'_> {
         let name = &symbol.node.0;
         let found = self.symbols_called(name, symbol.at).ok()?;
         found.first()?;
-        let message = format!("'{name}' is a symbol; the type and the size of its elements are unknown");
+        let message = format!("`{name}` is a symbol; the type and the size of its elements are unknown");
         let name = symbol.node.to_string();
         let first = hint::pointer_to("int", &name);
         let element = format!("its address is `{first} + {index}`, and its value `({first})[{index}]`");
@@ -250,7 +250,7 @@ impl Evaluator<'_> {
         if let Some(error) = self.member(text, name.at) {
             return error;
         }
-        let error = Error::new(name.at, format!("no module or symbol is called '{text}'"));
+        let error = Error::new(name.at, format!("no module or symbol is called `{text}`"));
         let mut near = self.similar_mappings(text);
         near.extend(self.similar_symbols(None, text));
         match near {
@@ -264,7 +264,7 @@ impl Evaluator<'_> {
     /// `[heap]`; the brackets are not part of `name`.
     pub(super) fn bracketed(&self, name: &str, at: Span) -> Result<Spans> {
         let bracketed = format!("[{name}]");
-        let target = self.target(at, &format!("looking up '{bracketed}'"))?;
+        let target = self.target(at, &format!("looking up `{bracketed}`"))?;
         let queried = target.process.query_regions_called(&bracketed).map_err(|cause| Error::target(at, cause))?;
         if let Some(regions) = queried {
             let ranges = regions.iter().map(|region| region.range);
@@ -274,7 +274,7 @@ impl Evaluator<'_> {
         match self.mapping(&bracketed, at)? {
             Some(mapping) => mapping.spans(at),
             None => {
-                let error = Error::new(at, format!("no region is called {bracketed}"));
+                let error = Error::new(at, format!("no region is called `{bracketed}`"));
                 Err(self.did_you_mean_mapping(error, &bracketed))
             }
         }

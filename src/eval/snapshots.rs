@@ -166,20 +166,20 @@ impl NamedSnapshot {
             }
             ComparisonRefusal {
                 message: format!(
-                    "the snapshot '{this}' is of the program that process {pid} ran as {name}: it has executed \
+                    "the snapshot `{this}` is of the program that process {pid} ran as {name}: it has executed \
                      another one since, and has none of these pages"
                 ),
                 hint: "`snapshot NAME` makes one of the program that it runs now".to_owned(),
             }
         } else if *pid == attached {
             ComparisonRefusal {
-                message: format!("the snapshot '{this}' is of an earlier process {pid} ({name}), which has ended"),
+                message: format!("the snapshot `{this}` is of an earlier process {pid} ({name}), which has ended"),
                 hint: "`snapshot NAME` makes one of this process".to_owned(),
             }
         } else {
             ComparisonRefusal {
                 message: format!(
-                    "the snapshot '{this}' is of process {pid} ({name}), and process {attached} is attached"
+                    "the snapshot `{this}` is of process {pid} ({name}), and process {attached} is attached"
                 ),
                 hint: format!("use `attach {pid}` first; `compare PID` compares two processes"),
             }
@@ -190,7 +190,7 @@ impl NamedSnapshot {
     fn of_other_program(&self, pid: u32) -> ComparisonRefusal {
         let (this, name) = (&self.name, &self.process.name);
         ComparisonRefusal {
-            message: format!("the snapshot '{this}' is of another program, or of an earlier process {pid} ({name})"),
+            message: format!("the snapshot `{this}` is of another program, or of an earlier process {pid} ({name})"),
             hint: "`snapshot NAME` makes one of this program".to_owned(),
         }
     }
@@ -240,10 +240,10 @@ impl NamedSnapshot {
 
     fn coverage(&self) -> String {
         match &self.spans {
-            None => format!("'{}' covers the whole process", self.name),
+            None => format!("`{}` covers the whole process", self.name),
             Some(spans) => {
                 let (start, end) = (spans.start(), spans.end());
-                format!("'{}' covers {start}..{end}", self.name)
+                format!("`{}` covers {start}..{end}", self.name)
             }
         }
     }

@@ -61,7 +61,7 @@ impl Evaluator<'_> {
     pub(super) fn module_address(&self, module: &Spanned<WrittenName>, address: &Spanned<u64>) -> Result<Value> {
         let name = &module.node.0;
         let found = self
-            .names(module.at, &format!("looking up '{name}'"))?
+            .names(module.at, &format!("looking up `{name}`"))?
             .address_in(name, address.node)
             .map_err(|cause| self.symbol_error(cause, module, address.at))?;
         match found.as_slice() {
@@ -70,7 +70,7 @@ impl Evaluator<'_> {
                 let listed = list(copies.iter().map(VirtualAddress::to_string));
                 Err(Error::new(
                     module.at,
-                    format!("'{name}' is mapped more than once; its {:#x} is at {listed}", address.node),
+                    format!("`{name}` is mapped more than once; its {:#x} is at {listed}", address.node),
                 )
                 .hint("write the address itself"))
             }
@@ -96,7 +96,7 @@ impl Evaluator<'_> {
 
     /// The symbols with that name in any program or library.
     pub(super) fn symbols_called(&self, name: &str, at: Span) -> Result<Vec<SymbolAt>> {
-        self.names(at, &format!("looking up '{name}'"))?
+        self.names(at, &format!("looking up `{name}`"))?
             .find(None, name)
             .map_err(|cause| Error::new(at, cause.to_string()))
     }
@@ -105,7 +105,7 @@ impl Evaluator<'_> {
     fn symbols_in(&self, module: &Spanned<WrittenName>, symbol: &Spanned<WrittenName>) -> Result<Vec<SymbolAt>> {
         let (of, name) = (&module.node.0, &symbol.node.0);
         let found = self
-            .names(module.at, &format!("looking up '{of}!{name}'"))?
+            .names(module.at, &format!("looking up `{of}!{name}`"))?
             .find(Some(of), name)
             .map_err(|cause| self.symbol_error(cause, module, symbol.at))?;
         if !found.is_empty() { Ok(found) } else { Err(self.unknown_symbol(Some(module), symbol)) }
@@ -119,7 +119,7 @@ impl Evaluator<'_> {
         if found.len() > 1 {
             return self.prefer_program(name, &found, at);
         }
-        found.pop().ok_or_else(|| Error::new(at, format!("no symbol is called '{name}'")))
+        found.pop().ok_or_else(|| Error::new(at, format!("no symbol is called `{name}`")))
     }
 
     fn prefer_program(&self, name: &str, found: &[SymbolAt], at: Span) -> Result<SymbolAt> {
@@ -135,7 +135,7 @@ impl Evaluator<'_> {
             let others = found.iter().filter(|symbol| symbol.start != one.start);
             let others = list(others.map(|symbol| spelled_in_module(symbol, name, found)));
             let chosen = spelled_in_module(one, name, found);
-            self.scope.note(format!("'{name}' is {chosen} here; others of that name: {others}"));
+            self.scope.note(format!("`{name}` is {chosen} here; others of that name: {others}"));
         }
         Ok(one.clone())
     }
@@ -167,7 +167,7 @@ impl Evaluator<'_> {
                 None | Some(NoSymbols::NotElf | NoSymbols::NotLoaded) => continue,
                 Some(reason) => reason.to_string(),
             };
-            let file = format!("'{}'", module.file_name());
+            let file = format!("`{}`", module.file_name());
             match by_reason.iter_mut().find(|(known, _)| *known == reason) {
                 Some((_, files)) => files.push(file),
                 None => by_reason.push((reason, vec![file])),
@@ -189,10 +189,10 @@ impl Evaluator<'_> {
         let file = module.file_name();
         let message = if process.is_core() {
             format!(
-                "only the exported names of '{file}' are in this core, and no debug file of its build-id is in /usr/lib/debug; for the addresses of others: `gdb PROGRAM CORE`"
+                "only the exported names of `{file}` are in this core, and no debug file of its build-id is in /usr/lib/debug; for the addresses of others: `gdb PROGRAM CORE`"
             )
         } else {
-            format!("'{file}' has no symbol table (stripped): only its imported and exported names are known")
+            format!("`{file}` has no symbol table (stripped): only its imported and exported names are known")
         };
         let is_asked = asked.is_none_or(|asked| [file.to_string(), program.to_string()].iter().any(|one| one == asked));
         (is_asked && names.is_stripped(module)).then_some(message)
@@ -206,8 +206,8 @@ impl Evaluator<'_> {
         let error = Error::new(
             symbol.at,
             match module {
-                Some(module) => format!("'{}' has no symbol called '{name}'", module.node.0),
-                None => format!("no symbol is called '{name}'"),
+                Some(module) => format!("`{}` has no symbol called `{name}`", module.node.0),
+                None => format!("no symbol is called `{name}`"),
             },
         );
         let of = module.map(|module| module.node.0.as_str());
@@ -288,7 +288,7 @@ fn spelled_in_module(symbol: &SymbolAt, name: &str, found: &[SymbolAt]) -> Strin
 fn several(name: &str, found: &[SymbolAt], at: Span) -> Error {
     let spelled = found.iter().map(|symbol| spelled_in_module(symbol, name, found));
     let listed = list(spelled);
-    let error = Error::new(at, format!("several symbols are called '{name}': {listed}"));
+    let error = Error::new(at, format!("several symbols are called `{name}`: {listed}"));
     let mut rivals = found.iter().filter(|symbol| has_rival(symbol, found, is_of_the_same));
     let Some(first) = rivals.next() else {
         return error.hint("name the module: `MODULE!NAME`");

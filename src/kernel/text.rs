@@ -9,7 +9,7 @@ use thiserror::Error;
 
 /// A line that does not have the form that the kernel gives it.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("cannot parse line {line} of {file}: '{text}'")]
+#[error("cannot parse line {line} of {file}: `{text}`")]
 pub struct BadLine {
     /// The file, as a word: `maps`.
     pub file: &'static str,

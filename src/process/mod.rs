@@ -217,7 +217,7 @@ fn living_processes(name: &str) -> Result<Vec<ProcessEntry>> {
     match (living.is_empty(), ended.first()) {
         (false, _) => Ok(living),
         (true, None) => Err(Error::no_such_process(format!(
-            "no process is called '{}' or runs a program file of that name",
+            "no process is called `{}` or runs a program file of that name",
             Name::from(name)
         ))),
         (true, Some(ended)) => Err(Error::no_such_process(format!(
@@ -266,7 +266,7 @@ pub fn processes_called(name: &str) -> Result<Vec<ProcessHandle>> {
     let called: Vec<ProcessHandle> = called.map(|one| ProcessHandle::of_numbers(one.pid, 0)).collect();
     if called.is_empty() {
         let name = Name::from(name);
-        return Err(Error::not_available(format!("'{name}' is a kernel thread: it has no memory of its own")));
+        return Err(Error::not_available(format!("`{name}` is a kernel thread: it has no memory of its own")));
     }
     Ok(called)
 }
@@ -280,7 +280,7 @@ pub(crate) fn captured_processes_called(name: &str, machine: &Machine) -> Result
     let called = listed.iter().filter(|one| is_called(one, name.as_bytes()));
     let called: Vec<ProcessHandle> = called.map(|one| ProcessHandle::of_numbers(one.pid, 0)).collect();
     if called.is_empty() {
-        let what = format!("no process in this capture is called '{}'", Name::from(name));
+        let what = format!("no process in this capture is called `{}`", Name::from(name));
         return Err(Error::no_such_process(what));
     }
     Ok(called)

@@ -152,13 +152,13 @@ pub enum NoBuildId {
 #[derive(Clone, Debug, ThisError)]
 pub enum Error {
     /// Nothing mapped has this file name.
-    #[error("no module is called '{module}'")]
+    #[error("no module is called `{module}`")]
     NoSuchModule {
         /// As it was asked for.
         module: Name,
     },
     /// The module is there but its symbols are not.
-    #[error("'{module}' gives no symbols: {reason}")]
+    #[error("`{module}` gives no symbols: {reason}")]
     NoSymbols {
         /// Its file name.
         module: Name,
@@ -166,7 +166,7 @@ pub enum Error {
         reason: NoSymbols,
     },
     /// The only symbol of that name has a copy in each thread.
-    #[error("'{name}' in '{module}' is thread-local: each thread has its own copy, so it has no one address")]
+    #[error("`{name}` in `{module}` is thread-local: each thread has its own copy, so it has no one address")]
     ThreadLocal {
         /// As it was asked for.
         name: Name,
@@ -174,13 +174,13 @@ pub enum Error {
         module: Name,
     },
     /// Ctrl-C.
-    #[error("looking up '{name}' was interrupted")]
+    #[error("looking up `{name}` was interrupted")]
     Interrupted {
         /// As it was asked for.
         name: Name,
     },
     /// The address lies in no load segment of the file.
-    #[error("{address:#x} lies in no load segment of '{module}'")]
+    #[error("{address:#x} lies in no load segment of `{module}`")]
     NotInFile {
         /// The address in the file.
         address: u64,

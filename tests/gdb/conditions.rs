@@ -24,7 +24,7 @@ fn a_condition_stops_where_a_page_became_resident() {
             ("set $state = $_page_state(pool)", ""),
             ("printf \"it is %s\\n\", $state", "it is present"),
             // Nothing of this has called malloc in the program.
-            ("pmdb -- print size(heap)", "no region is called [heap]"),
+            ("pmdb -- print size(heap)", "no region is called `[heap]`"),
             ("print $_swapped(pool, 16*4096)", "= 0"),
             ("print $_resident(0, 4096) + $_resident(0, 1 << 30) + $_swapped(0, 4096)", "= 0"),
             ("print $_resident(pool, 0)", "= 0"),

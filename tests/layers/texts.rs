@@ -184,6 +184,22 @@ fn every_text_is_written_by_the_rules() {
     assert_eq!(found.join("\n"), "");
 }
 
+#[test]
+fn names_in_messages_stand_in_backticks() {
+    let is_quoted = |text: &str| {
+        let behind_each = text.match_indices("'{").filter(|(at, _)| text[*at..].contains("}'"));
+        // Single quotes inside of backticks are typed.
+        behind_each.into_iter().any(|(at, _)| text[..at].matches('`').count().is_multiple_of(2))
+    };
+    assert!(is_quoted("no symbol is called '{name}'") && !is_quoted("put it in 'quotes': `'{name}'`"));
+    let mut found = Vec::new();
+    for (path, texts) in all() {
+        let quoted = texts.iter().filter(|text| is_quoted(text));
+        found.extend(quoted.map(|text| format!("{path}: {text}")));
+    }
+    assert_eq!(found.join("\n"), "");
+}
+
 /// The commands in a text: in backticks, or after a colon.
 fn commands(text: &str) -> Vec<String> {
     let quoted = text.split('`').skip(1).step_by(2);

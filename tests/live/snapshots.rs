@@ -136,7 +136,7 @@ fn pages_as_values() {
     assert_eq!(value("went(before, now where present)"), Ok(0));
     assert_eq!(value("went(before, now where not present)"), Ok(4));
     let without = value("written(bare, now)").expect_err("it has no contents");
-    assert!(without.contains("'bare' has none"), "{without}");
+    assert!(without.contains("`bare` has none"), "{without}");
     // Pages stayed where they were: without their contents, a write to them does not show.
     let unseen = value("changed(bare, now)").expect_err("writes in place do not show");
     if support::shows_frames() && target.process.categories().contains(Categories::HUGE) {

@@ -125,7 +125,7 @@ fn a_capture_of_a_part_is_compared_where_it_has_pages() {
         let said = run.out.clone() + &run.err;
         assert_eq!(run.status, Some(0), "{command}: {said}");
         assert!(said.contains("nothing changed") && said.contains("only the part that both"), "{command}: {said}");
-        let is_backwards = said.contains("'whole' is the later one: changes are shown backwards");
+        let is_backwards = said.contains("`whole` is the later one: changes are shown backwards");
         assert_eq!(is_backwards, file == "part", "{command}: {said}");
     }
     let inside = on("whole", "diff from part in 0x10000000, +1p");

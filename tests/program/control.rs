@@ -354,7 +354,7 @@ fn what_a_snapshot_is_not_of_has_not_stayed_as_it_was() {
         home.run(&["self", "-batch", "-ex", "snapshot part in [stack]", "-ex", "snapshot whole", "-ex", line])
     };
     for line in ["diff part in [vdso]", "diff part whole in [vdso]"] {
-        diff(line).failed(1, "there is nothing to compare: 'part' covers 0x");
+        diff(line).failed(1, "there is nothing to compare: `part` covers 0x");
     }
     diff("diff whole in [vdso]").is_fine();
     let partly = diff("diff part in start([stack]) - 4K..end([stack])");
@@ -390,9 +390,9 @@ fn what_changed_between_two_snapshots_is_a_value() {
         assert!(line.starts_with("assert") || out.ends_with("$1 = 0\n"), "{out}");
     }
     for (line, why) in [
-        ("print came(before, other)", "no snapshot is called 'other'"),
-        ("print written(before, now)", "written() compares contents, and the snapshot 'before' has none"),
-        ("print came(before, now in [stack])", "there is nothing to compare: 'before' covers 0x"),
+        ("print came(before, other)", "no snapshot is called `other`"),
+        ("print written(before, now)", "written() compares contents, and the snapshot `before` has none"),
+        ("print came(before, now in [stack])", "there is nothing to compare: `before` covers 0x"),
         (
             "print came(before, now in start(demo_buffer) - 1p..end(demo_buffer))",
             "only a part of the range is in both snapshots",

@@ -47,7 +47,7 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     let mut one = Command::new(&program).arg("600").spawn().unwrap();
     let mut two = Command::new(&program).arg("600").spawn().unwrap();
     let (first, second) = (one.id().to_string(), two.id().to_string());
-    home.run(&["-p", &name, "-batch"]).failed(1, &format!("2 processes have the name or the program file '{name}'\n"));
+    home.run(&["-p", &name, "-batch"]).failed(1, &format!("2 processes have the name or the program file `{name}`\n"));
     let line = format!("compare \"{name}\"");
     home.run(&["demo", "-q", "-batch", "-ex", &line]).failed(1, "`compare PID` compares with one of them\n");
     two.kill().unwrap();
@@ -71,7 +71,7 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     let longer = format!("{name}-worker");
     executable::copy("/bin/sleep", home.path(&longer));
     let mut worker = Command::new(home.path(&longer)).arg("600").spawn().unwrap();
-    let similar = format!("no process is called '{name}' or runs a program file of that name; similar names: ");
+    let similar = format!("no process is called `{name}` or runs a program file of that name; similar names: ");
     home.run(&["-p", &name, "-batch"]).failed(3, &similar).failed(3, &longer);
     let line = format!("account \"{name}\"");
     home.run(&["-batch", "-ex", &line]).failed(3, &similar).failed(3, &longer);

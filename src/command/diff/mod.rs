@@ -271,7 +271,7 @@ impl<'a> Sides<'a> {
         let Sides { from, to } = self;
         let seconds = seconds(to.time) - seconds(from.time);
         if seconds < 0.0 {
-            sink.note(format!("'{}' is the later one: changes are shown backwards", from.name))?;
+            sink.note(format!("`{}` is the later one: changes are shown backwards", from.name))?;
         }
         let is_whole = from.is_of_file || to.is_of_file;
         Ok(DiffSummary {
@@ -306,7 +306,7 @@ fn hidden_writes(
         return None;
     }
     let reason = of_capture.unwrap_or_else(|| match without {
-        Some(without) => format!("the snapshot '{}' has no contents: make it `with content`", without.name),
+        Some(without) => format!("the snapshot `{}` has no contents: make it `with content`", without.name),
         None => "writes in place show only after `snapshot NAME with content`".to_owned(),
     });
     Some(Blind { kind: EventKind::Written, reason })

@@ -627,7 +627,7 @@ fn is_so(comparison: Op, order: Ordering) -> bool {
 /// The flag of that name, or the bit that `bitNN` means.
 fn flag(name: &Spanned<String>) -> Result<PageFlags> {
     PageFlags::from_flag_name(&name.node).ok_or_else(|| {
-        let error = Error::new(name.at, format!("no page flag is called '{}'", name.node));
+        let error = Error::new(name.at, format!("no page flag is called `{}`", name.node));
         let names = FLAGS.iter().map(|info| info.name.to_owned());
         match lang::near(&name.node, names) {
             near if !near.is_empty() => error.hint(did_you_mean(near)),

@@ -153,7 +153,7 @@ fn numbers_are_typed_and_evaluated_once() {
         ("-pfn > 0", "-", "page frames cannot be negated or inverted"),
         ("mapcount > 1 / 0", "1 / 0", "division by zero"),
         ("mapcount > u8(0x508000)", "0x508000", "cannot read 0x508000: its page is untouched"),
-        ("flags(drity)", "drity", "no page flag is called 'drity'"),
+        ("flags(drity)", "drity", "no page flag is called `drity`"),
         ("mapcount > $no", "$no", "$no has not been set"),
         ("dirty and size(heap) ~ \"1\"", "~", "`~` needs two texts"),
         ("name(heap) ~ \"(\" or dirty", "\"(\"", "not a regular expression"),

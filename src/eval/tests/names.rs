@@ -47,7 +47,7 @@ fn several_matches_are_listed() {
     assert_eq!(part, "both");
     assert_eq!(
         error.message,
-        "several symbols are called 'both': program!both at 0x401100, libc.so.6!both at 0x7f0000001100"
+        "several symbols are called `both`: program!both at 0x401100, libc.so.6!both at 0x7f0000001100"
     );
     assert_eq!(error.hint.as_deref(), Some("name the module: `MODULE!NAME`"));
     let (_, error) = world.error("program!helper");
@@ -57,7 +57,7 @@ fn several_matches_are_listed() {
     let (_, error) = world.error("'data.bin'");
     assert_eq!(
         error.message,
-        "several files called 'data.bin' are mapped: '/opt/a/data.bin' at 0x60000000, '/opt/b/data.bin' at 0x60002000"
+        "several files called `data.bin` are mapped: '/opt/a/data.bin' at 0x60000000, '/opt/b/data.bin' at 0x60002000"
     );
 }
 
@@ -83,7 +83,7 @@ fn the_programs_own_symbol_comes_first_and_the_others_are_mentioned() {
     assert_eq!(world.print("both + 1"), "address 0x401101");
     assert_eq!(
         world.notes.take(),
-        ["'both' is program!both at 0x401100 here; others of that name: libc.so.6!both at 0x7f0000001100"]
+        ["`both` is program!both at 0x401100 here; others of that name: libc.so.6!both at 0x7f0000001100"]
     );
     assert_eq!(world.print("libc.so.6!both"), "address 0x7f0000001100");
     assert_eq!(world.print("main"), "address 0x401000");
@@ -153,7 +153,7 @@ fn libraries_of_one_name_are_told_apart_by_their_paths() {
     let (_, error) = world.error("lib.so!malloc");
     assert_eq!(
         error.message,
-        "several symbols are called 'malloc': '/a/lib.so'!malloc at 0x71001000, '/b/lib.so'!malloc at 0x72001000"
+        "several symbols are called `malloc`: '/a/lib.so'!malloc at 0x71001000, '/b/lib.so'!malloc at 0x72001000"
     );
     assert_eq!(error.hint.as_deref(), Some("name the module: `MODULE!NAME`"));
     assert_eq!(world.print("'/b/lib.so'!malloc"), "address 0x72001000");
@@ -191,7 +191,7 @@ fn overloaded_functions_are_told_with_their_parameters() {
     let (_, error) = world.error("overloaded");
     assert_eq!(
         error.message,
-        "several symbols are called 'overloaded': \
+        "several symbols are called `overloaded`: \
          cc!'overloaded(int)' at 0x401000, cc!'overloaded(double)' at 0x401020"
     );
     assert_eq!(error.hint.as_deref(), Some("write the whole name, in quotes: 'overloaded(int)'"));
@@ -255,9 +255,9 @@ fn suggestions() {
         assert_eq!(error.hint.as_deref(), Some(hint), "{text}: {error}");
     }
     for (text, refusal) in [
-        ("libc.so.6[2]", "2: 'libc.so.6' has 2 regions: [0] to [1]"),
-        ("'[heap]'[9]", "9: '[heap]' has one region: [0]"),
-        ("libc.so.6!0x9000", "0x9000: 0x9000 lies in no load segment of 'libc.so.6'"),
+        ("libc.so.6[2]", "2: `libc.so.6` has 2 regions: [0] to [1]"),
+        ("'[heap]'[9]", "9: `[heap]` has one region: [0]"),
+        ("libc.so.6!0x9000", "0x9000: 0x9000 lies in no load segment of `libc.so.6`"),
         ("symbol([heap])", "[heap]: 0x500000 is in no symbol"),
     ] {
         assert_eq!(world.refusal(text), refusal);
@@ -276,7 +276,7 @@ fn a_module_without_symbols_says_why() {
     // A name is not simply unknown if no module has symbols.
     let (_, error) = world.error("malloc");
     let hint = error.hint.unwrap_or_default();
-    assert!(hint.contains("'libc.so.6': may not open"), "{hint}");
+    assert!(hint.contains("`libc.so.6`: may not open"), "{hint}");
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn a_stripped_program_is_named_where_a_name_is_unknown() {
         let fake = Fake { executable: program.map(Name::from), ..process() };
         World::of(fake.file("/usr/bin/program", stripped.clone()))
     };
-    let silent = "'program' has no symbol table (stripped): only its imported and exported names are known";
+    let silent = "`program` has no symbol table (stripped): only its imported and exported names are known";
     for (program, text, hint) in [
         (Some("/usr/bin/program"), "bounce", silent.to_owned()),
         (Some("/usr/bin/program"), "program!bounce", silent.to_owned()),
@@ -360,7 +360,7 @@ fn words_in_brackets_are_the_kernels() {
     assert_eq!(world.print("'/tmp/[heap]'"), "range 0x62000000..0x62001000");
     let alone = crate::process::fake::Fake::new().region(0x6200_0000, 0x6200_1000, "r--p", 23, "/tmp/[heap]");
     let (_, error) = World::of(alone).error("[heap]");
-    assert_eq!(error.message, "no region is called [heap]");
+    assert_eq!(error.message, "no region is called `[heap]`");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Whether pages match: some, all or none of those in ranges.
 
 use super::filter::{Filter, Question};
+use super::kept::Step;
 use super::page::Evidence;
-use super::sweep::Selection;
+use super::sweep::{Selection, Sweep};
 use super::{AddressSpace, Result};
 use crate::budget::Budget;
 use crate::kernel::AddressRange;
@@ -19,12 +20,25 @@ pub enum Quantifier {
     None,
 }
 
+/// Whether a filter holds for pages: they are looked at as they are pulled, up to those that decide it.
+#[must_use]
+pub struct HoldsFor {
+    of: Quantifier,
+    sweep: Sweep,
+    question: Question,
+    selection: Selection,
+    /// Whether it holds for a page so far.
+    any: bool,
+    is_decided: bool,
+    done: u64,
+    total: u64,
+}
+
 impl AddressSpace {
     /// Whether it is certain that a filter holds for some, all or none of the pages of `ranges` (in order, disjoint),
-    /// and the pages for which that was unknown. No page is read after those that decide it.
+    /// and the pages for which that was unknown.
     ///
     /// ```
-    /// use pmdb::budget::Budget;
     /// use pmdb::inspect::{Filter, Quantifier};
     /// use pmdb::kernel::State;
     /// use pmdb::{AddressRange, AddressSpace, Evidence, Target};
@@ -33,50 +47,74 @@ impl AddressSpace {
     /// let range = AddressRange::of(&buffer[..]).ok_or("an empty buffer")?;
     /// let space = AddressSpace::within(&Target::attach(std::process::id())?, &[range])?;
     /// let is_present = Filter::new(Evidence::empty(), |page, _| page.state() == State::Present);
-    /// let (holds, _) = space.holds_for(Quantifier::Any, &[range], &is_present, Budget::unlimited())?;
+    /// let mut pages = space.holds_for(Quantifier::Any, &[range], &is_present);
+    /// while pages.next()?.is_some() {}
+    /// let (holds, _) = pages.finish();
     /// println!("is any of it resident: {holds}");
     /// # assert!(holds);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    pub fn holds_for(&self, of: Quantifier, ranges: &[AddressRange], filter: &Filter) -> HoldsFor {
+        let question = Question::of_kept(filter, Evidence::empty());
+        HoldsFor {
+            of,
+            sweep: self.pages(ranges, question.clone()),
+            question,
+            selection: Selection::default(),
+            any: false,
+            is_decided: false,
+            done: 0,
+            total: ranges.iter().map(|range| range.pages(self.page())).sum(),
+        }
+    }
+}
+
+impl HoldsFor {
+    /// The same, with what it may take.
+    pub fn within(self, budget: Budget) -> Self {
+        HoldsFor { sweep: self.sweep.within(budget), ..self }
+    }
+
+    /// Looks at the next pages. Returns how far it has come; `None` after those that decide it.
     ///
     /// # Errors
-    /// The target is gone, the kernel refuses a read, a fact that the filter asks is unknown of all pages, or the
-    /// budget is over.
-    pub fn holds_for(
-        &self,
-        of: Quantifier,
-        ranges: &[AddressRange],
-        filter: &Filter,
-        budget: Budget,
-    ) -> Result<(bool, PagesByReason)> {
-        let question = Question::of_kept(filter, Evidence::empty());
-        let mut pages = self.pages(ranges, question.clone()).within(budget);
-        let mut selection = Selection::default();
-        let mut any = false;
-        while let Some(chunk) = pages.next()? {
-            for page in chunk.pages() {
-                let undecided = selection.undecided.pages();
-                let matches = selection.keeps(&page, chunk.region, &question);
-                any |= matches;
-                let is_decided = match of {
-                    Quantifier::Any | Quantifier::None => any,
-                    // A page of which it is unknown decides nothing.
-                    Quantifier::All => !matches && selection.undecided.pages() == undecided,
-                };
-                if is_decided {
-                    return Ok((of == Quantifier::Any, selection.undecided));
-                }
+    /// Those of [`Sweep::next`], and at the end, that a fact that the filter asks is unknown of all pages.
+    pub fn next(&mut self) -> Result<Option<Step<()>>> {
+        if self.is_decided {
+            return Ok(None);
+        }
+        let Some(chunk) = self.sweep.next()? else {
+            self.selection.require_known()?;
+            return Ok(None);
+        };
+        for page in chunk.pages() {
+            let undecided = self.selection.undecided.pages();
+            let matches = self.selection.keeps(&page, chunk.region, &self.question);
+            self.any |= matches;
+            self.is_decided = match self.of {
+                Quantifier::Any | Quantifier::None => self.any,
+                // A page of which it is unknown decides nothing.
+                Quantifier::All => !matches && self.selection.undecided.pages() == undecided,
+            };
+            if self.is_decided {
+                return Ok(None);
             }
         }
-        selection.require_known()?;
+        self.done = self.done.saturating_add(chunk.pages);
+        Ok(Some(Step::Visited { done: self.done, total: self.total }))
+    }
+
+    /// Whether it is certain that it holds, and of the pages up to those that decide it the ones for which that was
+    /// unknown.
+    pub fn finish(self) -> (bool, PagesByReason) {
         // A page of which it is unknown keeps it from being known.
-        let is_certain = selection.undecided.pages() == 0;
-        let holds = match of {
-            Quantifier::Any => false,
-            Quantifier::All => any && is_certain,
-            Quantifier::None => is_certain,
+        let is_certain = self.selection.undecided.pages() == 0;
+        let holds = match self.of {
+            Quantifier::Any => self.any,
+            Quantifier::All => !self.is_decided && self.any && is_certain,
+            Quantifier::None => !self.any && is_certain,
         };
-        Ok((holds, selection.undecided))
+        (holds, self.selection.undecided)
     }
 }
 
@@ -108,12 +146,36 @@ mod tests {
             (500, 503, [true, false, false]),
             (503, 503, [false, false, false]),
         ] {
-            let holds = |of| {
-                space.holds_for(of, &space.spans(), &from(first, known), Budget::unlimited()).expect("an answer").0
-            };
+            let holds = |of| answer(space.holds_for(of, &space.spans(), &from(first, known)));
             assert_eq!([Any, All, None].map(holds), expected, "{first}, {known}");
         }
-        let nothing = |of| space.holds_for(of, &[], &from(500, 600), Budget::unlimited()).expect("an answer").0;
+        let nothing = |of| answer(space.holds_for(of, &[], &from(500, 600)));
         assert_eq!([Any, All, None].map(nothing), [false, false, true]);
+    }
+
+    fn answer(mut pages: HoldsFor) -> bool {
+        while pages.next().expect("an answer").is_some() {}
+        pages.finish().0
+    }
+
+    #[test]
+    fn progress_is_in_pages_and_ends_at_those_that_decide() {
+        let mut world = World::new([region(0x1000, 4), region(0x2000, 4)]);
+        world.maps(0x1000, 4, 500);
+        world.maps(0x2000, 4, 600);
+        let (_, target) = world.target();
+        let space = AddressSpace::of(&target).expect("a space");
+        let frames = |from: u64| {
+            let test = move |page: &Page| page.frame().is_some_and(|frame| frame.get() >= from);
+            Filter::new(Evidence::FRAMES | Evidence::EACH, move |page, _| test(page))
+        };
+        let steps = |from| {
+            let mut pages = space.holds_for(Quantifier::Any, &space.spans(), &frames(from));
+            std::iter::from_fn(|| pages.next().expect("a step")).collect::<Vec<_>>()
+        };
+        let visited = |done| Step::Visited { done, total: 8 };
+        assert_eq!(steps(500), []);
+        assert_eq!(steps(600), [visited(4)]);
+        assert_eq!(steps(700), [visited(4), visited(8)]);
     }
 }

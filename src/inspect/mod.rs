@@ -129,7 +129,7 @@ pub use frames::{
 #[doc(hidden)]
 pub use hidden_words::why_hidden;
 pub use holders::{FrameHolders, Pins};
-pub use holds_for::Quantifier;
+pub use holds_for::{HoldsFor, Quantifier};
 pub use kept::{KeptPages, PageSums, RowSweep, Step};
 pub use kept_regions::{KeptRegions, RegionQuestion, RegionSums};
 #[cfg(feature = "cli")]

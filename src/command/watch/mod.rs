@@ -8,7 +8,7 @@ use super::floor::{About, Command, CommandName, Context, Error, Group, Nature, O
 use super::named_pages::{PagesOfSymbols, names_in};
 use super::pointers::note_value;
 use super::region::unmapped;
-use super::rows::say_undecided;
+use super::rows::{self, say_undecided};
 use super::schedule::{SamplesEnd, Schedule};
 use super::snapshot::seconds;
 use super::timeline::TimelineBuilder;
@@ -408,7 +408,11 @@ impl WatchRun<'_> {
         let space = eval::current_space(self.spans, self.target)?;
         let filter = eval::page_filter(filter, &space, self.state)?;
         let ranges = current_ranges(self.spans, &space, &self.state.symbols, self.target);
-        let (holds, undecided) = space.holds_for(*of, &ranges, &filter, sink.budget())?;
+        let mut pages = space.holds_for(*of, &ranges, &filter).within(sink.budget());
+        if let Some(stopped) = rows::pull(sink, "pages", || pages.next(), |(), _| Ok(()))? {
+            return Err(stopped.into());
+        }
+        let (holds, undecided) = pages.finish();
         if undecided.pages() > 0 && !holds && !self.has_said_undecided {
             self.has_said_undecided = true;
             say_undecided(&undecided, "page", sink)?;

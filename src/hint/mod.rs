@@ -20,6 +20,8 @@ use crate::lang::{Advice, Failure, Language, OtherWords, SyntaxError};
 pub use commands::for_a_range;
 pub use numbers::{UNKNOWN_TYPE, as_value, suffixes};
 pub use of_c::{member_of, pointer_to};
+#[cfg(test)]
+pub(crate) use options::OF_COMMANDS;
 pub use pasted::{Means, also_in_row, choose, comment};
 
 /// A mistake that a hint is for.
@@ -66,6 +68,8 @@ const FOR_ENDS: &[Hint] = &[
 const FOR_WORDS: &[Hint] = &[
     hint("a command that is called", commands::called, "exit()", "write it without parentheses: `exit`"),
     hint("a prompt", slips::pasted_prompt, "(gdb) p &x", "leave the prompt out: `p &x`"),
+    hint("a misspelt option", options::misspelt, "x --falt $sp", "did you mean `x --fault $sp`?"),
+    hint("a clause with minus signs", options::misspelt, "walk heap --lmit 5", "did you mean `walk heap limit 5`?"),
     hint("a unit after a blank", numbers::size_with_unit, "walk buf, +8 MiB", "leave the blank out: `8M`"),
     hint("a name with a colon", names::name_with_colon, "walk memfd:ring", "put a name with a colon in 'single quotes': `'memfd:ring'`"),
     hint("a range of maps", slips::maps_range, "walk 7ffff7dc0000-7ffff7de8000", "write a range as A..B: `walk 0x7ffff7dc0000..0x7ffff7de8000`"),

@@ -1,13 +1,13 @@
 //! Hints for options at a place where they cannot stand.
 
-use crate::lang::Failure;
-use crate::lang::lexer::{Token, TokenKind, is_blank};
+use crate::lang::lexer::{OPTIONS, Token, TokenKind, is_blank};
+use crate::lang::{Failure, near};
 
 /// Options stand among the first words of a command.
 const FARTHEST: usize = 8;
 
-/// The commands of each option.
-const OF_COMMANDS: &[(&str, &str)] = &[
+/// The commands of each option. A test holds them to the usages, which are read from the grammar.
+pub(crate) const OF_COMMANDS: &[(&str, &str)] = &[
     ("--how", "`translate --how ADDRESS`, and other commands that look at the process"),
     ("--fault", "`x --fault ADDRESS`"),
     ("--yes", "`soft-dirty clear --yes`"),
@@ -48,10 +48,28 @@ pub(super) fn of_others(failed: &Failure<'_>) -> Option<String> {
     Some(format!("commands with this option: {commands}"))
 }
 
+/// `x --falt $sp`, `walk heap --lmit 5`: an option or a clause, misspelt or with minus signs that it does not have. The
+/// language takes them for numbers with a sign, so that the line fails somewhere behind them.
+pub(super) fn misspelt(failed: &Failure<'_>) -> Option<String> {
+    let is_minus = |token: &Token<'_>| token.text == "-";
+    let typed = failed.tokens.windows(3).take(failed.position + 1).find_map(|three| match three {
+        [.., name] if name.kind != TokenKind::Name || !name.is_glued => None,
+        [first, second, name] if is_minus(first) && is_minus(second) => Some((first, name)),
+        [_, minus, name] if is_minus(minus) => Some((minus, name)),
+        _ => None,
+    });
+    let (minus, name) = typed.filter(|(minus, _)| !minus.is_glued)?;
+    let (before, behind) = (failed.line.get(..minus.at.start)?, failed.line.get(name.at.end..)?);
+    let options = near(&format!("--{}", name.text), OPTIONS);
+    let words = failed.words().into_iter().filter(|word| *word == name.text).chain(near(name.text, failed.words()));
+    let mut lines = options.into_iter().chain(words).map(|word| format!("{before}{word}{behind}"));
+    let line = lines.find(|line| failed.language.accepts(line))?;
+    Some(format!("did you mean `{}`?", line.trim()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lang::lexer::OPTIONS;
 
     #[test]
     fn each_option_has_its_commands() {

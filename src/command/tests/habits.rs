@@ -1,8 +1,10 @@
-//! The words of other programs, held to the language.
+//! The words of other programs and the options of commands, held to the language.
 
 use crate::command::LANGUAGE;
+use crate::hint::OF_COMMANDS;
 use crate::hint::habits::{Does, HABITS, of};
-use crate::lang::{Resolved, Span};
+use crate::lang::grammar::usage;
+use crate::lang::{CommandName, Resolved, Span};
 
 fn each() -> impl Iterator<Item = (&'static str, Does)> {
     HABITS.iter().flat_map(|habit| {
@@ -70,4 +72,29 @@ fn a_line_of_the_language_is_not_touched() {
     let error = LANGUAGE.parse_line("hexdump 0x10 64").expect_err("two arguments");
     assert_eq!(error.at, Span::new(13, 15));
     assert!(error.hint.is_some_and(|hint| hint.contains("x/64xb")));
+}
+
+/// The hint for an option at a wrong place has a line of each command that takes it, as the grammar has them.
+#[test]
+fn an_option_is_offered_with_the_commands_that_take_it() {
+    let names = |is_it: &dyn Fn(&CommandName) -> bool| {
+        let names = LANGUAGE.names().filter(|name| is_it(name));
+        names.map(|name| name.name).collect::<Vec<_>>()
+    };
+    for (option, offered) in OF_COMMANDS {
+        let mark = format!("[{option}]");
+        let commands = names(&|name| usage(name.name).is_some_and(|usage| usage.contains(&mark)));
+        let lines: Vec<&str> = offered.split('`').skip(1).step_by(2).collect();
+        for line in &lines {
+            assert!(LANGUAGE.accepts(&line.replace("ADDRESS", "1")), "{line}");
+        }
+        if *option == "--how" {
+            // They are too many to be listed.
+            assert_eq!(commands, names(&|name| name.takes_how));
+        } else {
+            let is_offered = |command: &&str| lines.iter().any(|line| line.starts_with(&format!("{command} ")));
+            assert!(commands.iter().all(is_offered), "{option}: {commands:?}");
+            assert_eq!(commands.len(), lines.len(), "{option}");
+        }
+    }
 }

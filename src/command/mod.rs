@@ -262,15 +262,16 @@ impl SlipNotes<'_> {
         if self.is_continued { Vec::new() } else { slips.iter().map(|slip| self.message(slip)).collect() }
     }
 
-    /// The whole command is shown if nothing else stands before the range.
+    /// The whole command is shown if the slip is its first argument.
     fn message(&self, slip: &Slip) -> String {
         let Slip { cause, written, meant } = slip;
         let line = self.command.to_string();
-        let parts = line.split_once(&format!(" {written}"));
-        match parts.filter(|(before, _)| COMMANDS.abouts().any(|about| about.name.name == *before)) {
-            Some((command, rest)) => format!("{cause} `{command} {meant}{rest}`"),
-            None => format!("{cause} `{meant}`"),
-        }
+        let corrected = COMMANDS.find(self.command).and_then(|command| {
+            let name = command.name();
+            let rest = line.strip_prefix(name)?.strip_prefix(' ')?.strip_prefix(written.as_str())?;
+            (rest.is_empty() || rest.starts_with([' ', ','])).then(|| format!("{name} {meant}{rest}"))
+        });
+        format!("{cause} `{}`", corrected.as_ref().unwrap_or(meant))
     }
 }
 

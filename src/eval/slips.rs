@@ -22,7 +22,10 @@ const ANY_LENGTH: &str = ", +LENGTH";
 pub(super) fn note_range(range: &Spanned<Range>, scope: &dyn Scope) -> bool {
     let expression = match &range.node {
         Range::Expression(expression) => expression,
-        Range::Length { start, length } => return note(start, &format!(", +{}", length.node), scope),
+        Range::Length { start, length } => {
+            let length = format!(", +{}", length.node);
+            return note(start, [&length, &length], scope);
+        }
         _ => return false,
     };
     if is_sum_like_length(expression) {
@@ -30,15 +33,16 @@ pub(super) fn note_range(range: &Spanned<Range>, scope: &dyn Scope) -> bool {
         scope.note_slip(Slip { cause, written: expression.to_string(), meant: "A, +4M".to_owned() });
         return true;
     }
-    note(&Spanned::new(expression.clone(), range.at), ANY_LENGTH, scope)
+    note(&Spanned::new(expression.clone(), range.at), ["", ANY_LENGTH], scope)
 }
 
 /// Notes, for the name of a variable that holds a mapped address, that the answer is about the variable.
 pub(super) fn note_place(place: &Spanned<Expression>, scope: &dyn Scope) {
-    note(place, "", scope);
+    note(place, ["", ""], scope);
 }
 
-fn note(place: &Spanned<Expression>, length: &str, scope: &dyn Scope) -> bool {
+/// Notes it; `written` stands behind the place, and `meant` is to be written there.
+fn note(place: &Spanned<Expression>, [written, meant]: [&str; 2], scope: &dyn Scope) -> bool {
     // In C, `pointer + 4096` is an address in the memory that it points to.
     let (variable, sum) = match &place.node {
         Expression::Binary { operator, left, right }
@@ -53,8 +57,8 @@ fn note(place: &Spanned<Expression>, length: &str, scope: &dyn Scope) -> bool {
     };
     scope.note_slip(Slip {
         cause: format!("`{name}` points to {pointer}: for the memory there, write"),
-        written: place.node.to_string() + if length == ANY_LENGTH { "" } else { length },
-        meant: format!("*{name}{sum}{length}"),
+        written: format!("{}{written}", place.node),
+        meant: format!("*{name}{sum}{meant}"),
     });
     true
 }
@@ -128,7 +132,7 @@ impl Evaluator<'_> {
         match (function, &argument.node) {
             (F::Start | F::End | F::Size, _) => false,
             _ if function.takes_filter() => note_range(argument, self.scope),
-            (_, Range::Expression(place)) => note(&Spanned::new(place.clone(), argument.at), "", self.scope),
+            (_, Range::Expression(place)) => note(&Spanned::new(place.clone(), argument.at), ["", ""], self.scope),
             _ => false,
         }
     }

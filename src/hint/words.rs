@@ -2,6 +2,7 @@
 
 use super::commands::takes_value;
 use super::numbers::{is_unit, suffixes};
+use crate::kernel::status::LARGEST_PID;
 use crate::kernel::words::Worded;
 use crate::kernel::{Key, PageFlags, State};
 use crate::lang::field::word_of_title;
@@ -183,15 +184,12 @@ pub(super) fn single_equals(failed: &Failure<'_>) -> Option<String> {
     is_test.then(|| "write a test for equality as `==`".to_owned())
 }
 
-/// No process has a larger number (`PID_MAX_LIMIT` in include/linux/threads.h).
-const LARGEST_PID: u64 = 1 << 22;
-
 /// A number where a command is wanted.
 pub(super) fn number_as_command(failed: &Failure<'_>) -> Option<String> {
     let (TokenKind::Number(value), number) = (&failed.token()?.kind, failed.token()?.text) else {
         return None;
     };
-    let is_process = (1..=LARGEST_PID).contains(value) && number.bytes().all(|digit| digit.is_ascii_digit());
+    let is_process = (1..=u64::from(LARGEST_PID)).contains(value) && number.bytes().all(|digit| digit.is_ascii_digit());
     failed.expects(Expected::Command).then(|| {
         if is_process {
             format!("`attach {number}` attaches to a process, and `translate {number}` translates an address")

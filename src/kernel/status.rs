@@ -9,6 +9,9 @@ use procfs::FromRead;
 /// A flag of a task: it is a kernel thread (include/linux/sched.h).
 const PF_KTHREAD: u32 = 0x0020_0000;
 
+/// The largest number that the kernel gives a process (`PID_MAX_LIMIT` in include/linux/threads.h).
+pub const LARGEST_PID: u32 = 4 << 20;
+
 /// What pmdb needs of `/proc/PID/stat`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]

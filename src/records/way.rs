@@ -6,6 +6,7 @@ use super::image::Image;
 use super::layout::member_list;
 use super::pages::PageRecords;
 use crate::kernel::btf::Layout;
+use crate::kernel::status::LARGEST_PID;
 use crate::kernel::{FrameNumber, PageSize};
 
 member_list! {
@@ -65,8 +66,6 @@ impl TableLayout {
 
 /// The most entries of one reverse map.
 const MOST_NODES: usize = 4096;
-/// `PID_MAX_LIMIT` in include/linux/threads.h.
-const MOST_PROCESSES: u32 = 4 << 20;
 /// A list that changed on the way is followed again from its start.
 const TRIES: u32 = 4;
 
@@ -184,7 +183,7 @@ impl Way<'_> {
         let listed = self.layout.owner.as_ref()?.at(OwnerMember::Listed);
         let first = leader.checked_add(listed)?;
         let mut node = first;
-        for _ in 0..MOST_PROCESSES {
+        for _ in 0..LARGEST_PID {
             let thread = node.checked_sub(listed)?;
             if self.process(thread)? == number {
                 return Some(thread);

@@ -20,6 +20,7 @@ use super::rows::{self, RowLimit, finish, note_hidden_rows, pull};
 use crate::eval::{self, Origin, Spans};
 use crate::inspect::account::{AccountSums, Accounting};
 use crate::inspect::{AddressSpace, Evidence, Group as PageGroup};
+use crate::kernel::status::LARGEST_PID;
 use crate::kernel::words::worded;
 use crate::kernel::{Key, PageFact, PageField};
 use crate::lang::lexer::TokenKind;
@@ -390,13 +391,11 @@ impl AccountFor {
     }
 }
 
-/// The largest number that the kernel gives a process (PID_MAX_LIMIT). It is no address of a process in practice.
-const LARGEST_PID: i128 = 4 << 20;
-
 /// The hint for one address in the place of a range: a small number is probably a process, as in `compare PID`.
 fn range_meant(range: &Spanned<Range>) -> String {
     match range.node {
-        Range::Expression(Expression::Integer(pid @ 1..=LARGEST_PID)) => {
+        // The number of a process is no address in one in practice.
+        Range::Expression(Expression::Integer(pid)) if (1..=LARGEST_PID.into()).contains(&pid) => {
             format!("for process {pid} `attach {pid}`, then `account`; for all of one name `account \"NAME\"`")
         }
         _ => "`account heap`, `account A..B`".to_owned(),

@@ -217,68 +217,101 @@ impl TableLayout {
         let shown = self.columns.iter().zip(&self.ends).zip(cells).enumerate();
         for (index, ((column, end), cell)) in shown {
             let Some(end) = *end else { continue };
-            let start = end - column.width;
-            if line.column() > 0 {
-                line.pad_to((line.column() + 1).max(match column.align {
-                    Align::Left => start,
-                    Align::Right => 0,
-                }));
-            }
             let role = cell.role.unwrap_or(column.role);
-            let first = |width| match column.align {
-                Align::Left => 0,
-                Align::Right => end.saturating_sub(width),
-            };
-            let mut put = |number: Number| {
-                line.pad_to(first(number.columns())).push_number(role, &number);
-            };
+            let place = CellPlace { column, end, role, is_last: Some(index) == last, whole: self.width };
+            place.begin(line);
             match &cell.words {
-                CellText::Hexadecimal(number) => put(Number::hexadecimal(*number)),
-                CellText::Size(bytes) => put(Number::size(*bytes)),
-                CellText::Count(number) => put(Number::count(*number)),
-                CellText::Text(text) if Some(index) == last && !column.may_cut => {
-                    let room = self.width.map(|whole| whole.saturating_sub(line.column()));
-                    let fits = |text: &str| room.is_none_or(|room| columns(text) <= room);
-                    let short = cell.short.as_deref().filter(|_| !fits(text));
-                    let (text, width) = printable_and_width(short.unwrap_or(text));
-                    line.pad_to(first(width));
-                    // Wrap under itself if there is room, also for its longest word. A path breaks anywhere.
-                    let whole_words = || text.split(' ').filter(|word| !word.contains('/'));
-                    let longest = || whole_words().map(columns).fold(LEAST, usize::max);
-                    let needs = |whole: &usize| if line.column() + width <= *whole { LEAST } else { longest() };
-                    match self.width.filter(|whole| line.column() + needs(whole) <= *whole) {
-                        None => line.indent(INDENT),
-                        Some(_) => line.indent_here(),
-                    };
-                    line.limit(self.width);
-                    match self.width {
-                        // A sentence wraps between its words.
-                        Some(whole) if line.column() + width > whole => line.prose(role, &text),
-                        _ => line.push_measured(role, &text, width),
-                    };
-                    line.limit(None);
+                CellText::Hexadecimal(number) => place.number(Number::hexadecimal(*number), line),
+                CellText::Size(bytes) => place.number(Number::size(*bytes), line),
+                CellText::Count(number) => place.number(Number::count(*number), line),
+                CellText::Text(text) if place.is_last && !column.may_cut => {
+                    place.wrap(text, cell.short.as_deref(), line);
                 }
                 CellText::Text(text) => {
-                    let (mut text, mut width) = printable_and_width(text);
-                    let mut is_shortest = cell.short.is_none();
-                    if let Some(whole) = self.width.filter(|_| column.may_cut) {
-                        let limit =
-                            if Some(index) == last { whole.saturating_sub(line.column()) } else { column.width };
-                        if let Some(short) = cell.short.as_deref().filter(|_| width > limit) {
-                            (text, width) = printable_and_width(short);
-                            is_shortest = true;
-                        }
-                        if width > limit.max(1) {
-                            text = Cow::Owned(cut(&text, limit.max(1)).into_owned());
-                            width = columns(&text);
-                        }
-                    }
+                    let is_shortest = place.cut(text, cell.short.as_deref(), line);
                     self.has_letters |= cell.has_letters && is_shortest;
-                    line.pad_to(first(width)).push_measured(role, &text, width);
                 }
             }
         }
         line.end(out);
+    }
+}
+
+/// Where a cell of a row is written.
+struct CellPlace<'a> {
+    column: &'a Column,
+    /// The terminal column after it.
+    end: usize,
+    role: Role,
+    /// Whether it is the last one that is shown.
+    is_last: bool,
+    /// The columns of the terminal, if they are known.
+    whole: Option<usize>,
+}
+
+impl CellPlace<'_> {
+    /// Moves to the start of the column, at least one blank after the cell before it.
+    fn begin(&self, line: &mut Line) {
+        if line.column() > 0 {
+            line.pad_to((line.column() + 1).max(match self.column.align {
+                Align::Left => self.end - self.column.width,
+                Align::Right => 0,
+            }));
+        }
+    }
+
+    /// Where a word of `width` columns begins, if there is room.
+    fn first(&self, width: usize) -> usize {
+        match self.column.align {
+            Align::Left => 0,
+            Align::Right => self.end.saturating_sub(width),
+        }
+    }
+
+    fn number(&self, number: Number, line: &mut Line) {
+        line.pad_to(self.first(number.columns())).push_number(self.role, &number);
+    }
+
+    /// Writes a text that may take the rest of the line, and wraps.
+    fn wrap(&self, text: &str, short: Option<&str>, line: &mut Line) {
+        let room = self.whole.map(|whole| whole.saturating_sub(line.column()));
+        let fits = |text: &str| room.is_none_or(|room| columns(text) <= room);
+        let (text, width) = printable_and_width(short.filter(|_| !fits(text)).unwrap_or(text));
+        line.pad_to(self.first(width));
+        // Wrap under itself if there is room, also for its longest word. A path breaks anywhere.
+        let whole_words = || text.split(' ').filter(|word| !word.contains('/'));
+        let longest = || whole_words().map(columns).fold(LEAST, usize::max);
+        let needs = |whole: &usize| if line.column() + width <= *whole { LEAST } else { longest() };
+        match self.whole.filter(|whole| line.column() + needs(whole) <= *whole) {
+            None => line.indent(INDENT),
+            Some(_) => line.indent_here(),
+        };
+        line.limit(self.whole);
+        match self.whole {
+            // A sentence wraps between its words.
+            Some(whole) if line.column() + width > whole => line.prose(self.role, &text),
+            _ => line.push_measured(self.role, &text, width),
+        };
+        line.limit(None);
+    }
+
+    /// Writes a text that is cut to its column in a terminal. Returns whether it is in the shortest form that it has.
+    fn cut(&self, text: &str, short: Option<&str>, line: &mut Line) -> bool {
+        let (mut text, mut width) = printable_and_width(text);
+        let mut is_shortest = short.is_none();
+        if let Some(whole) = self.whole.filter(|_| self.column.may_cut) {
+            let limit = if self.is_last { whole.saturating_sub(line.column()) } else { self.column.width };
+            if let Some(short) = short.filter(|_| width > limit) {
+                (text, width) = printable_and_width(short);
+                is_shortest = true;
+            }
+            if width > limit.max(1) {
+                text = Cow::Owned(cut(&text, limit.max(1)).into_owned());
+                width = columns(&text);
+            }
+        }
+        line.pad_to(self.first(width)).push_measured(self.role, &text, width);
+        is_shortest
     }
 }
 

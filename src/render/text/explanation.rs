@@ -60,8 +60,8 @@ pub fn write(lines: &mut Lines, explanation: &Explanation) {
         line.plain(format!(" of {} left", size(room.bytes)));
     }
     group_limit(lines, explanation);
-    access(lines, "read", &explanation.next_read, page);
-    access(lines, "write", &explanation.next_write, page);
+    access(lines, Access::Read, &explanation.next_read, page);
+    access(lines, Access::Write, &explanation.next_write, page);
     // No sentence here depends on soft-dirty bits.
     let is_unexplained =
         |field: &str, reason: &Reason| field != "soft_dirty" && !matches!(reason, Reason::NotApplicable(_));
@@ -73,7 +73,7 @@ fn freed(line: &mut Line, explanation: &Explanation) {
     // The flags of a tail may not tell.
     let is_freed = explanation.page.words.flags.as_ref().is_ok_and(|flags| flags.is_lazily_freed());
     if is_freed || explanation.discardable == Ok(true) {
-        let told = match explanation.discardable {
+        let sentence = match explanation.discardable {
             Ok(true) if explanation.droppable => "droppable: the kernel may discard its contents at any time",
             Err(_) if explanation.page.words.exact_map_count().is_some_and(|count| count > 1) => {
                 "freed with MADV_FREE: the kernel may discard its contents if no process has written to it since"
@@ -82,7 +82,7 @@ fn freed(line: &mut Line, explanation: &Explanation) {
             Ok(false) => "freed with MADV_FREE, but written since: the kernel keeps its contents",
             Err(_) => "freed with MADV_FREE: the kernel may discard its contents if it was not written since",
         };
-        line.plain("; ").prose(Role::Note, told);
+        line.plain("; ").prose(Role::Note, sentence);
     }
 }
 
@@ -93,14 +93,14 @@ fn locked(lines: &mut Lines, explanation: &Explanation) {
         Err(_) => explanation.region_locked == Some(true),
     };
     if is_locked {
-        let told = match explanation.region_locked {
+        let by_whom = match explanation.region_locked {
             Some(true) => "by mlock: it stays in memory; mlock does not keep it in its frame",
             Some(false) => {
                 "the frame, by another mapping of it, for example in a parent or child process; this region is not locked"
             }
             None => "the frame, by mlock here or in another process",
         };
-        lines.field("locked").prose(Role::Plain, told);
+        lines.field("locked").prose(Role::Plain, by_whom);
     }
 }
 
@@ -110,7 +110,7 @@ fn group_limit(lines: &mut Lines, explanation: &Explanation) {
         let line = lines.field("limit");
         line.plain("its cgroup ").push(Role::Name, &limit.cgroup).plain(" has ");
         line.push(Role::Warn, size(limit.left)).plain(format!(" of {} left", size(limit.bytes)));
-        let told = match limit.reclaimable {
+        let reclaimable = match limit.reclaimable {
             _ if explanation.page.kind == Some(Kind::Hugetlb) => None,
             Some(0) => Some("memory.stat shows nothing that reclaim could free".to_owned()),
             Some(bytes) if bytes.saturating_add(limit.left) < explanation.page.page_size => {
@@ -121,8 +121,8 @@ fn group_limit(lines: &mut Lines, explanation: &Explanation) {
             }
             None => Some("memory.stat cannot be read: what reclaim could free there is unknown".to_owned()),
         };
-        if let Some(told) = told {
-            line.plain("; ").prose(Role::Plain, told);
+        if let Some(reclaimable) = reclaimable {
+            line.plain("; ").prose(Role::Plain, reclaimable);
         }
     }
 }
@@ -265,8 +265,18 @@ fn swap(line: &mut Line, slot: &SwapSlot) {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
 /// What an access does, its fault, and the other possible effects.
-fn access(lines: &mut Lines, label: &str, outcome: &Fact<AccessOutcome>, page: &Translation) {
+fn access(lines: &mut Lines, access: Access, outcome: &Fact<AccessOutcome>, page: &Translation) {
+    let label = match access {
+        Access::Read => "read",
+        Access::Write => "write",
+    };
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(reason) => {
@@ -277,12 +287,12 @@ fn access(lines: &mut Lines, label: &str, outcome: &Fact<AccessOutcome>, page: &
     // The pool copies whole pages. Of all others one small page is copied and the PMD is split, whatever the folio
     // (since Linux 5.8: do_huge_pmd_wp_page in mm/huge_memory.c; for files wp_huge_pmd in mm/memory.c).
     let splits = page.huge == Ok(true) && page.kind != Some(Kind::Hugetlb);
-    let told = |effect| match effect {
+    let what_it_does = |effect| match effect {
         Effect::Copy if splits => format!(
             "this process gets a copy of these {} alone, and the huge mapping is split into small pages",
             size(page.page_size)
         ),
-        _ => does(effect, label == "write", page.kind).to_owned(),
+        _ => does(effect, access == Access::Write, page.kind).to_owned(),
     };
     let line = lines.field(label);
     let mut copy = copy(outcome);
@@ -292,21 +302,23 @@ fn access(lines: &mut Lines, label: &str, outcome: &Fact<AccessOutcome>, page: &
             0 => line.push(role, fault),
             _ => line.plain("; or ").prose(role, fault),
         };
-        line.plain(": ").prose(Role::Plain, told(effect));
+        line.plain(": ").prose(Role::Plain, what_it_does(effect));
         if let Some(addition) = copy.take_if(|_| !effect.is_refusal()) {
             line.plain(", ").prose(Role::Plain, addition);
         }
     }
-    let why = match label {
-        "write" if is_mark_hidden(outcome, page) => {
+    let why = match access {
+        Access::Write if is_mark_hidden(outcome, page) => {
             "(its own mark decides, and the kernel shows only that of the first page of a folio)"
         }
-        "write"
+        Access::Write
             if outcome.effects.contains(&Effect::Copy) && outcome.effects.len() > 1 && page.words.flags.is_err() =>
         {
             "(the flags of its frame decide, and they are hidden here)"
         }
-        "write" if matches!(&*outcome.effects, [Effect::Nothing, Effect::Reuse] | [Effect::Reuse, Effect::Nothing]) => {
+        Access::Write
+            if matches!(&*outcome.effects, [Effect::Nothing, Effect::Reuse] | [Effect::Reuse, Effect::Nothing]) =>
+        {
             "(the write bit of its page-table entry decides)"
         }
         _ => return,

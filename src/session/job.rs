@@ -112,46 +112,51 @@ impl Session {
             },
             Ok(Flow::Done | Flow::More(_)) => LineOutcome::Done,
             Ok(Flow::Asserted(report)) => self.report_assertion(job, *report),
-            Ok(Flow::Source(path, arguments)) => {
-                let path = path.to_str().map_or(path.clone(), expand_home);
-                let path = resolve_beside(job.input.file.map(|(name, _)| name), path);
-                if job.command().is_some_and(SourceScript::wants_help) {
-                    return match script::help_of_file(&path) {
-                        Ok(text) => self.print(&EchoedText { text }),
-                        Err(message) => self.fail(job.input.about_line(message).with_code(ErrorCode::Io)),
-                    };
-                }
-                let at = match job.command() {
-                    Some(SourceScript { path, .. }) => path.at,
-                    _ => job.command.at,
-                };
-                self.state.arguments.push(arguments);
-                let outcome = self.run_file(&path, Some(job.input.place(Some(at))));
-                self.state.arguments.pop();
-                outcome
-            }
+            Ok(Flow::Source(path, arguments)) => self.run_source(job, path, arguments),
             Ok(Flow::Ask(question)) => self.run_if_confirmed(job, &question),
             Ok(Flow::Quit(status)) => LineOutcome::Quit(status),
             Err(command::Error::Stopped(Stopped::Interrupted)) => LineOutcome::Interrupted,
             // `close` reports the closed output.
             Err(command::Error::Stopped(Stopped::Closed)) => LineOutcome::Done,
-            Err(error) => {
-                let Some(report) = job.input.command(error) else {
-                    return LineOutcome::Done;
-                };
-                // Ctrl-C came while an argument was evaluated.
-                if report.code == ErrorCode::Interrupted {
-                    return LineOutcome::Interrupted;
-                }
-                if let Some(Assert { condition, .. }) = job.command() {
-                    let place = job.input.place(Some(condition.at));
-                    let verdict = Verdict::Unknown(report.message.clone());
-                    self.add_assertion(place, job.input.typed(condition.at), verdict);
-                    return self.print_error(report);
-                }
-                self.fail(report)
-            }
+            Err(error) => self.report_failure(job, error),
         }
+    }
+
+    /// Runs a command file, or prints its help.
+    fn run_source(&mut self, job: &Job, path: PathBuf, arguments: Vec<Value>) -> LineOutcome {
+        let path = path.to_str().map_or(path.clone(), expand_home);
+        let path = resolve_beside(job.input.file.map(|(name, _)| name), path);
+        if job.command().is_some_and(SourceScript::wants_help) {
+            return match script::help_of_file(&path) {
+                Ok(text) => self.print(&EchoedText { text }),
+                Err(message) => self.fail(job.input.about_line(message).with_code(ErrorCode::Io)),
+            };
+        }
+        let at = match job.command() {
+            Some(SourceScript { path, .. }) => path.at,
+            _ => job.command.at,
+        };
+        self.state.arguments.push(arguments);
+        let outcome = self.run_file(&path, Some(job.input.place(Some(at))));
+        self.state.arguments.pop();
+        outcome
+    }
+
+    fn report_failure(&mut self, job: &Job, error: command::Error) -> LineOutcome {
+        let Some(report) = job.input.command(error) else {
+            return LineOutcome::Done;
+        };
+        // Ctrl-C came while an argument was evaluated.
+        if report.code == ErrorCode::Interrupted {
+            return LineOutcome::Interrupted;
+        }
+        if let Some(Assert { condition, .. }) = job.command() {
+            let place = job.input.place(Some(condition.at));
+            let verdict = Verdict::Unknown(report.message.clone());
+            self.add_assertion(place, job.input.typed(condition.at), verdict);
+            return self.print_error(report);
+        }
+        self.fail(report)
     }
 
     /// Runs the command again if the user says yes. Refuses if nobody can be asked.

@@ -2,7 +2,7 @@
 
 use super::expression::{ChangeFunction, Function};
 use super::field::{FilterField, FilterSubject, PageField, RegionField, ValueType};
-use super::key::{KeyFacts, TakenKeys};
+use super::field::{KeyFacts, TakenKeys};
 use super::syntax::{Format, Unit};
 use crate::kernel::words::Worded;
 

@@ -14,7 +14,7 @@ use crate::lang::expression::{
     SymbolName, UnaryOperator, WrittenName, is_operator_word,
 };
 use crate::lang::field::{FilterSubject, ValueType};
-use crate::lang::key::{KeyFacts, TakenKeys, WrittenKey};
+use crate::lang::field::{KeyFacts, TakenKeys, WrittenKey};
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::parser::combinators::{glued, is_mark, mark, spanned_number};
 use crate::lang::parser::input::Fault;

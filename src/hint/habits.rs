@@ -1,6 +1,9 @@
 //! The commands of gdb, pwndbg, gef, crash, page-types, pmap and vmtouch, and what pmdb does with each: run a command
 //! of its own, ignore it, or refuse it with a hint. Words for a task, such as `fork`, are refused with a hint too.
 //!
+//! `help` finds words for a task in `command::subjects::questions` first, which has every question about them; here each
+//! has the one answer that is typed in its place.
+//!
 //! They count only in a line that does not parse, and only when they are typed whole: this table never changes the
 //! meaning of a command or of an abbreviation.
 
@@ -249,7 +252,7 @@ pub static HABITS: &[Habit] = &[
     point("explain", "`explain huge` lists why memory is not on huge pages, and `walk RANGE where thp` the pages that are", &[
         "huge page", "huge pages", "hugepage", "hugepages", "thp",
     ]),
-    point("diff", "`source ':leak'` lists the memory that grows, by region; from a shell: `pmdb -batch -x :leak PID`", &["leak", "leaks"]),
+    point("heap", "`heap every 1s for 10s` lists the sizes of blocks that grow, and `source ':leak'` the regions that grow; from a shell: `pmdb -batch -x :leak PID`", &["leak", "leaks"]),
     point("compare", "`compare children` lists what a fork copied and what it still shares", &["fork"]),
 
     // ---- Commands of the shell.

@@ -1,4 +1,8 @@
-//! The questions that people bring, each with the line that answers it, and the words by which it is found.
+//! The questions that people bring, each with the line that answers it, and the words by which it is found in `help`.
+//!
+//! `hint::habits` has words too, for lines that do not parse: there each has one answer, with what to type in that place,
+//! and most are names of commands. Here a word is about a subject, and has every question about it. A test holds both
+//! to the same commands.
 
 use crate::report::HelpQuestion;
 

@@ -1,6 +1,7 @@
 //! The words of other programs and the options of commands, held to the language.
 
 use crate::command::LANGUAGE;
+use crate::command::subjects::questions::Question;
 use crate::hint::OF_COMMANDS;
 use crate::hint::habits::{Does, HABITS, of};
 use crate::lang::grammar::usage;
@@ -61,6 +62,19 @@ fn what_runs_is_a_line_of_ours_and_its_words_are_found_whole_only() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_word_for_a_task_leads_to_a_command_that_help_has_for_it() {
+    for (word, does) in each() {
+        let Does::Point { to, hint } = does else { continue };
+        let lines: Vec<&str> = Question::about(word).map(|question| question.shown.line).collect();
+        let is_answered = |line: &&str| line.split(' ').next() == Some(to) || hint.contains(&format!("`{line}`"));
+        assert!(
+            lines.is_empty() || lines.iter().any(is_answered),
+            "`{word}` leads to `{to}`, and in help to {lines:?}"
+        );
     }
 }
 

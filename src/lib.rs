@@ -92,7 +92,7 @@
 //! for (kind, reason) in Watcher::unobservable(&AddressSpace::of(&target)?, &[range], Evidence::empty()) {
 //!     println!("changes of this kind are not seen: {} ({reason})", kind.words());
 //! }
-//! let mut watcher = Watcher::new(Evidence::empty()).within(&[range]);
+//! let mut watcher = Watcher::new(Evidence::empty()).of_ranges(&[range]);
 //! let mut has_moved = false;
 //! for _ in 0..5 {
 //!     let look = watcher.sample(&target, Budget::unlimited(), |_| vec![range])?;

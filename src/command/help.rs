@@ -87,18 +87,18 @@ Also explains commands of gdb and other tools by their pmdb equivalents. `apropo
         }
         // A name in full: of a command, of a subject, or of both.
         let is_name = all.abouts().any(|about| about.name.name == words || about.name.short.contains(&words.as_str()));
-        let mut found = match (subject, is_name) {
+        let mut commands = match (subject, is_name) {
             (Some(_), false) => Vec::new(),
             _ => all.matching(&words),
         };
         // `in` is a clause, and only then the beginning of `info`.
         if !is_name && Subject::rows_about(&words).next().is_some() {
-            found.clear();
+            commands.clear();
         }
-        if found.is_empty() && subject.is_none() {
+        if commands.is_empty() && subject.is_none() {
             return other_word(context, topic, &words);
         }
-        show(context, found.into_iter().map(command_help).chain(subject_help))
+        show(context, commands.into_iter().map(command_help).chain(subject_help))
     }
 }
 

@@ -100,35 +100,35 @@ As in gdb, a * may precede an address. Only this command reads debug information
 /// All code of a line.
 fn run_line(context: &mut Context, file: &Spanned<WrittenName>, line: &Spanned<u64>) -> Outcome {
     let target = context.target()?;
-    let found = eval::lines(file, line, MOST_PLACES, &*context.state);
+    let search = eval::lines(file, line, MOST_PLACES, &*context.state);
     // After Ctrl-C there is no answer to explain.
     context.sink.check()?;
-    let found = found?;
-    if let Some(next) = found.line.filter(|&next| next != line.node) {
-        let has_code = found.places.iter().any(|place| place.start < place.end);
+    let search = search?;
+    if let Some(next) = search.line.filter(|&next| next != line.node) {
+        let has_code = search.places.iter().any(|place| place.start < place.end);
         let message = elsewhere(&file.node, line.node, next, has_code);
         context.sink.note(message)?;
     }
-    if let [only] = found.firsts()[..] {
+    if let [only] = search.firsts()[..] {
         come_to(context, only);
     }
-    let all = found.places.len();
-    let mut told = 0;
-    for place in &found.places {
+    let all = search.places.len();
+    let mut shown = 0;
+    for place in &search.places {
         let LinePlace { start, known, .. } = place;
-        let Some(known) = known.clone().filter(|_| told < MOST_PLACES) else {
+        let Some(known) = known.clone().filter(|_| shown < MOST_PLACES) else {
             continue;
         };
-        told += 1;
+        shown += 1;
         let regions = context.state.symbols.regions_at(&target, *start)?;
         let names = context.state.symbols.over(&target, &*regions);
         let report = LineReport { first: Some(place.is_first), ..report(&names, *start, known) };
         context.sink.emit(&report)?;
     }
-    if let Some(message) = left_out(all - told) {
+    if let Some(message) = left_out(all - shown) {
         context.sink.note(message)?;
     }
-    if let Some(unasked) = eval::modules_without_lines(&found) {
+    if let Some(unasked) = eval::modules_without_lines(&search) {
         let message = format!("some modules could not be searched: {unasked}");
         context.sink.note(message)?;
     }
@@ -480,36 +480,36 @@ mod tests {
     }
 
     /// Which of its function, file, line and column are unknown.
-    fn unknown(told: &LineFrame) -> [bool; 4] {
-        [told.function.is_err(), told.file.is_err(), told.line.is_err(), told.column.is_err()]
+    fn unknown(frame: &LineFrame) -> [bool; 4] {
+        [frame.function.is_err(), frame.file.is_err(), frame.line.is_err(), frame.column.is_err()]
     }
 
     #[test]
     fn what_a_frame_does_not_tell_has_its_reason() {
-        let told = line_frame(frame(Some(7), Some("f")), 0, 1, None);
-        assert_eq!(unknown(&told), [false, true, false, true]);
-        assert!(told.inlined);
+        let written = line_frame(frame(Some(7), Some("f")), 0, 1, None);
+        assert_eq!(unknown(&written), [false, true, false, true]);
+        assert!(written.inlined);
         let missing = NoLines::NotNamed;
-        let told = line_frame(frame(None, None), 1, 1, Some(&missing));
-        assert_eq!(told.function, Err(in_file(&missing)));
-        assert_eq!(unknown(&told), [true; 4]);
-        assert!(!told.inlined);
+        let written = line_frame(frame(None, None), 1, 1, Some(&missing));
+        assert_eq!(written.function, Err(in_file(&missing)));
+        assert_eq!(unknown(&written), [true; 4]);
+        assert!(!written.inlined);
     }
 
     #[test]
     fn a_name_that_only_a_symbol_tells_is_said_to_be_one() {
         let name = TargetName::from("work");
-        let told = |missing, name| {
+        let sentence = |missing, name| {
             let reason = note_on_frames(missing, name);
             reason.map_or_else(String::new, |reason| reason.to_string())
         };
-        assert_eq!(told(None, None), "");
+        assert_eq!(sentence(None, None), "");
         let missing = in_file(&NoLines::NotNamed);
-        assert_eq!(told(Some(&missing), None), missing.to_string());
+        assert_eq!(sentence(Some(&missing), None), missing.to_string());
         for missing in [None, Some(&missing)] {
             let first = missing.map_or(UNNAMED.to_owned(), Reason::to_string);
             let expected = format!("{first}; work is the symbol that the code lies in");
-            assert_eq!(told(missing, Some(&name)), expected);
+            assert_eq!(sentence(missing, Some(&name)), expected);
         }
     }
 

@@ -258,7 +258,7 @@ fn head(lines: &mut Lines, region: &MapRegion, together: u64) {
         }
         None => _ = line.push(Role::Dim, "in no region"),
     }
-    let told = match is_empty(region) {
+    let contents = match is_empty(region) {
         true if region.cells.iter().any(|cell| cell.mark == Mark::Untouched) => "untouched".to_owned(),
         true => "nothing".to_owned(),
         false => {
@@ -266,7 +266,7 @@ fn head(lines: &mut Lines, region: &MapRegion, together: u64) {
             format!("{} per cell", size(cell))
         }
     };
-    line.push(Role::Dim, format!("  {told}"));
+    line.push(Role::Dim, format!("  {contents}"));
 }
 
 /// Bytes that a cell of the record stands for.

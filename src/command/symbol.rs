@@ -108,17 +108,17 @@ search to it, as in `info address libc.so.6!malloc`.",
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let found = eval::symbols(&self.0.node, context.state)?;
-        let mut reports: Vec<SymbolReport> = found.iter().map(report).collect();
-        if found.iter().any(|symbol| symbol.kind == SymbolKind::Indirect) {
+        let symbols = eval::symbols(&self.0.node, context.state)?;
+        let mut reports: Vec<SymbolReport> = symbols.iter().map(report).collect();
+        if symbols.iter().any(|symbol| symbol.kind == SymbolKind::Indirect) {
             let target = context.target()?;
-            for (report, symbol) in reports.iter_mut().zip(&found) {
+            for (report, symbol) in reports.iter_mut().zip(&symbols) {
                 let regions = context.state.symbols.regions_at(&target, symbol.start)?;
                 let symbols = context.state.symbols.over(&target, &*regions);
                 report.implementation = implementation(&target, &symbols, symbol)?;
             }
         }
-        if let [only] = &found[..] {
+        if let [only] = &symbols[..] {
             context.state.last_address = Some(only.start);
         }
         for report in &reports {

@@ -135,7 +135,7 @@ impl TimelineBuilder {
         for page in chunk.pages() {
             if let Some(range) = page.range(self.size) {
                 let mark = mark(&page);
-                self.within(range).for_each(|row| row.cell.add(mark));
+                self.rows_in(range).for_each(|row| row.cell.add(mark));
             }
         }
     }
@@ -143,7 +143,7 @@ impl TimelineBuilder {
     /// Adds pages that both processes have after a fork, in the same frames or in different ones.
     pub fn see_shared(&mut self, range: AddressRange, is_copied: bool) {
         let size = self.size;
-        for row in self.within(range) {
+        for row in self.rows_in(range) {
             let pages = row.range.intersection(range).map_or(0, |part| part.pages(size));
             row.cell.mark = row.cell.mark.min(if is_copied { Mark::Copied } else { Mark::Shared });
             row.cell.count(if is_copied { pages } else { 0 }, pages);
@@ -160,7 +160,7 @@ impl TimelineBuilder {
         let start = change.address;
         let pages = start.and_then(|start| AddressRange::of_length(start, bytes));
         if let Some(range) = change.range.or(pages) {
-            self.within(range).for_each(|row| row.has_changed = true);
+            self.rows_in(range).for_each(|row| row.has_changed = true);
         }
     }
 
@@ -202,7 +202,7 @@ impl TimelineBuilder {
         Ok(())
     }
 
-    fn within(&mut self, range: AddressRange) -> impl Iterator<Item = &mut PictureRow> {
+    fn rows_in(&mut self, range: AddressRange) -> impl Iterator<Item = &mut PictureRow> {
         let first = self.rows.partition_point(|row| row.range.end() <= range.start());
         self.rows.iter_mut().skip(first).take_while(move |row| row.range.start() < range.end())
     }

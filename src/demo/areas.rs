@@ -47,7 +47,7 @@ impl<const BYTES: usize> Static<BYTES> {
     fn pages(&'static self, page: usize) -> OwnPages {
         // SAFETY: a static is there as long as the process and writable inside its cell; no reference into the cell is
         // ever made, and the only thread changes it.
-        unsafe { OwnPages::within(self.0.get().cast(), BYTES, page) }
+        unsafe { OwnPages::whole_pages_of(self.0.get().cast(), BYTES, page) }
     }
 }
 

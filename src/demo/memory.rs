@@ -26,7 +26,7 @@ impl OwnPages {
     ///
     /// # Safety
     /// The bytes are mapped readable and writable, stay so until the process ends, and are used by nobody else.
-    pub(super) unsafe fn within(start: *mut u8, length: usize, page: usize) -> Self {
+    pub(super) unsafe fn whole_pages_of(start: *mut u8, length: usize, page: usize) -> Self {
         let skipped = start.align_offset(page).min(length);
         OwnPages { start: start.wrapping_add(skipped), count: (length - skipped) / page, page }
     }

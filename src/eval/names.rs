@@ -41,6 +41,48 @@ impl NamedThing {
     }
 }
 
+/// The regions of one mapped thing, in address order and never empty: a file, or all that bears a name like `[heap]`.
+pub(super) struct NamedMapping<'a> {
+    first: &'a Region,
+    pub(super) regions: Vec<&'a Region>,
+}
+
+impl NamedMapping<'_> {
+    /// All of it.
+    pub(super) fn spans(&self, at: Span) -> Result<Spans> {
+        let name = self.first.name.clone();
+        let origin = if self.first.inode != 0 { Origin::Module(name) } else { Origin::Region(name) };
+        Spans::new(self.regions.iter().map(|region| region.range), origin)
+            .ok_or_else(|| Error::new(at, "nothing is mapped under this name"))
+    }
+}
+
+/// Regions with the same identity belong together.
+fn identity(region: &Region) -> (Device, u64, &Name) {
+    (region.device, region.inode, &region.name)
+}
+
+/// Whether `name` means the region: it is one of its names, or one as displayed.
+/// `printed` is the name without the escapes of a displayed one.
+fn is_called(region: &Region, name: &str, printed: &[u8]) -> bool {
+    let is_it = |one: Name| [name.as_bytes(), printed].contains(&one.as_bytes());
+    !region.name.is_empty() && region.names().any(is_it)
+}
+
+/// Every mapping with that name, by first address.
+pub(super) fn mappings_called<'a>(regions: &'a [Region], name: &str) -> Vec<NamedMapping<'a>> {
+    let mut mappings: Vec<NamedMapping<'a>> = Vec::new();
+    let printed = unescape(name);
+    for region in regions.iter().filter(|region| is_called(region, name, &printed)) {
+        let is_of = |mapping: &&mut NamedMapping| identity(mapping.first) == identity(region);
+        match mappings.iter_mut().find(is_of) {
+            Some(mapping) => mapping.regions.push(region),
+            None => mappings.push(NamedMapping { first: region, regions: vec![region] }),
+        }
+    }
+    mappings
+}
+
 impl Evaluator<'_> {
     /// What the expression names, if it is nothing but a name.
     pub(super) fn resolve_name(&self, expression: &Expression, at: Span) -> Result<Option<NamedThing>> {
@@ -50,6 +92,7 @@ impl Evaluator<'_> {
             _ => Ok(None),
         }
     }
+
     /// `main`, `libc.so.6`, `heap`: a symbol first, then what is mapped.
     pub(super) fn name(&self, name: &lang::WrittenName, at: Span) -> Result<NamedThing> {
         let name = &name.0;
@@ -115,9 +158,7 @@ impl Evaluator<'_> {
         let elsewhere = "`regions` lists the mapped regions; local variables, constants and types are only in gdb";
         error.hint(hint.unwrap_or_else(|| elsewhere.to_owned()))
     }
-}
 
-impl Evaluator<'_> {
     /// `ring.base`, where `ring` is a symbol: the member of a structure in C.
     pub(super) fn member(&self, name: &str, at: Span) -> Option<Error> {
         let is_symbol = |name: &str| self.symbols_called(name, at).is_ok_and(|found| !found.is_empty());
@@ -130,75 +171,22 @@ impl Evaluator<'_> {
         let hint = hint::member_of(&format!("{}{spelled}", if is_pointer { '*' } else { '&' }));
         Some(Error::new(at, message).hint(hint))
     }
-}
 
-/// `face` without a target is more likely a number than a symbol.
-fn without_target(error: Error, name: &str) -> Error {
-    if looks_hexadecimal(name) { error.hint(hexadecimal_hint(name)) } else { error }
-}
-
-fn hexadecimal_hint(name: &str) -> String {
-    format!("write a hexadecimal number as `0x{name}`")
-}
-
-/// The regions of one mapped thing, in address order and never empty: a file, or all that bears a name like `[heap]`.
-pub(super) struct NamedMapping<'a> {
-    first: &'a Region,
-    pub(super) regions: Vec<&'a Region>,
-}
-
-impl NamedMapping<'_> {
-    /// All of it.
-    pub(super) fn spans(&self, at: Span) -> Result<Spans> {
-        let name = self.first.name.clone();
-        let origin = if self.first.inode != 0 { Origin::Module(name) } else { Origin::Region(name) };
-        Spans::new(self.regions.iter().map(|region| region.range), origin)
-            .ok_or_else(|| Error::new(at, "nothing is mapped under this name"))
-    }
-}
-
-/// Regions with the same identity belong together.
-fn identity(region: &Region) -> (Device, u64, &Name) {
-    (region.device, region.inode, &region.name)
-}
-
-/// Whether `name` means the region: it is one of its names, or one as displayed.
-/// `printed` is the name without the escapes of a displayed one.
-fn is_called(region: &Region, name: &str, printed: &[u8]) -> bool {
-    let is_it = |one: Name| [name.as_bytes(), printed].contains(&one.as_bytes());
-    !region.name.is_empty() && region.names().any(is_it)
-}
-
-/// Every mapping with that name, by first address.
-pub(super) fn mappings_called<'a>(regions: &'a [Region], name: &str) -> Vec<NamedMapping<'a>> {
-    let mut found: Vec<NamedMapping<'a>> = Vec::new();
-    let printed = unescape(name);
-    for region in regions.iter().filter(|region| is_called(region, name, &printed)) {
-        let is_of = |mapping: &&mut NamedMapping| identity(mapping.first) == identity(region);
-        match found.iter_mut().find(is_of) {
-            Some(mapping) => mapping.regions.push(region),
-            None => found.push(NamedMapping { first: region, regions: vec![region] }),
-        }
-    }
-    found
-}
-
-impl Evaluator<'_> {
     /// The one mapping with that name, `None` if there is none; several are an error.
     pub(super) fn mapping(&self, name: &str, at: Span) -> Result<Option<NamedMapping<'_>>> {
         let what = format!("looking up `{name}`");
         // All names without brackets are those of files.
         let regions = if name.starts_with('[') { self.regions(at, &what) } else { self.module_regions(at, &what) };
-        let mut found = mappings_called(regions?, name);
-        if found.len() > 1 {
-            let list = list(found.iter().map(|mapping| {
+        let mut mappings = mappings_called(regions?, name);
+        if mappings.len() > 1 {
+            let list = list(mappings.iter().map(|mapping| {
                 let Region { name, range, .. } = mapping.first;
                 format!("{} at {}", spelling(&name.to_string()), range.start())
             }));
             return Err(Error::new(at, format!("several files called `{name}` are mapped: {list}"))
                 .hint("write the whole path in 'single quotes', or `region(ADDRESS)`"));
         }
-        Ok(found.pop())
+        Ok(mappings.pop())
     }
 
     /// An error for a name before `!` or `[N]` that is not mapped.
@@ -292,6 +280,15 @@ impl Evaluator<'_> {
         let names = regions.iter().map(|region| region.name.file_name().to_string());
         lang::near(name, names)
     }
+}
+
+/// `face` without a target is more likely a number than a symbol.
+fn without_target(error: Error, name: &str) -> Error {
+    if looks_hexadecimal(name) { error.hint(hexadecimal_hint(name)) } else { error }
+}
+
+fn hexadecimal_hint(name: &str) -> String {
+    format!("write a hexadecimal number as `0x{name}`")
 }
 
 /// How many of a list are shown before it is cut.

@@ -240,14 +240,14 @@ impl<'a> Evaluator<'a> {
             Function::State => first.state() == page.state(),
             _ => first.kind == page.kind,
         };
-        let mut found: Option<Page> = None;
+        let mut first_page: Option<Page> = None;
         let mut other = None;
         let mut kept = self.pages(&call, &space, spans, (need | spans.holes()).into());
         while other.is_none()
             && let Some(mut pages) = kept.next()?
         {
-            found = found.or_else(|| pages.next());
-            other = found.and_then(|first| Some((first, pages.find(|page| !is_same(&first, page))?)));
+            first_page = first_page.or_else(|| pages.next());
+            other = first_page.and_then(|first| Some((first, pages.find(|page| !is_same(&first, page))?)));
         }
         kept.finish()?;
         if let Some((first, other)) = other {
@@ -261,15 +261,15 @@ impl<'a> Evaluator<'a> {
             return Err(error.hint(format!("`walk RANGE by {by}` counts them")));
         }
         let unknown = |reason| call.unknown("", &reason);
-        let state = found.map_or(State::Unmapped, |page| page.state());
-        if let Some(reason) = found.and_then(|page| page.states.uncertainty()) {
+        let state = first_page.map_or(State::Unmapped, |page| page.state());
+        if let Some(reason) = first_page.and_then(|page| page.states.uncertainty()) {
             return Err(unknown(reason));
         }
-        let word = match (function, found.and_then(|page| page.kind)) {
+        let word = match (function, first_page.and_then(|page| page.kind)) {
             (Function::State, _) => state.word(),
             (_, Some(kind)) => kind.word(),
             (_, None) => {
-                return Err(match found.filter(|_| state != State::Unmapped) {
+                return Err(match first_page.filter(|_| state != State::Unmapped) {
                     Some(page) => unknown(kind_unknown(&page)),
                     None => {
                         let message = format!("{} is in no region: its page has no kind", spans.start());

@@ -44,9 +44,9 @@ pub(super) fn find_without_value(failed: &Failure<'_>) -> Option<String> {
     let [_, word] = failed.tokens else {
         return None;
     };
-    let is = failed.command() == Some("find") && word.kind == TokenKind::Name;
+    let is_search = failed.command() == Some("find") && word.kind == TokenKind::Name;
     let word = word.text;
-    is.then(|| format!("add a value, as in `find {word}, VALUE`; to search for a text: `find all, \"{word}\"`"))
+    is_search.then(|| format!("add a value, as in `find {word}, VALUE`; to search for a text: `find all, \"{word}\"`"))
 }
 
 /// Letters that are short for other commands in gdb, where a number follows them.

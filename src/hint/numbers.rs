@@ -86,8 +86,8 @@ const INSTRUCTIONS: &str = "use `x/i` in `gdb -p PID`. Here `x/xb` shows the byt
 
 /// Too many operators or levels.
 pub(super) fn too_much(failed: &Failure<'_>) -> Option<String> {
-    let is = matches!(failed.fault, Some((Fault::TooMuch, _)));
-    is.then(|| "give a part of it a name: `set $part = …`".to_owned())
+    let is_too_much = matches!(failed.fault, Some((Fault::TooMuch, _)));
+    is_too_much.then(|| "give a part of it a name: `set $part = …`".to_owned())
 }
 
 /// The hint about a type that is unknown.

@@ -140,7 +140,7 @@ fn candidates(text: &str) -> Vec<Candidate> {
     }
     let end = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let mut rest = text.get(..end).unwrap_or_default().to_owned();
-    let mut found: Vec<(usize, Candidate)> = Vec::new();
+    let mut with_ends: Vec<(usize, Candidate)> = Vec::new();
     for (regex, shown, is_open) in REGEXES.iter() {
         let seen = rest.clone();
         for captures in regex.captures_iter(&seen) {
@@ -150,17 +150,17 @@ fn candidates(text: &str) -> Vec<Candidate> {
             if candidate.is_none() && std::ptr::fn_addr_eq(*shown, RANGE) {
                 continue;
             }
-            found.extend(candidate.map(|candidate| (whole.end(), candidate)));
+            with_ends.extend(candidate.map(|candidate| (whole.end(), candidate)));
             if !is_open {
                 rest.replace_range(whole.range(), &" ".repeat(whole.len()));
             }
         }
     }
     // What may be an address and something else ends with the address.
-    found.sort_by_key(|(end, _)| *end);
+    with_ends.sort_by_key(|(end, _)| *end);
     let of_row = pasted_row(text).map(of_row);
     let mut candidates: Vec<Candidate> = Vec::new();
-    for candidate in of_row.into_iter().chain(found.into_iter().map(|(_, candidate)| candidate)) {
+    for candidate in of_row.into_iter().chain(with_ends.into_iter().map(|(_, candidate)| candidate)) {
         if !candidates.contains(&candidate) {
             candidates.push(candidate);
         }
@@ -295,12 +295,12 @@ pub type Means<'a> = &'a dyn Fn(&Candidate) -> Option<String>;
 pub fn choose(pasted: &Pasted, means: Option<Means<'_>>) -> String {
     let is_physical = |one: &&Candidate| matches!(one, Candidate::Frame { .. } | Candidate::Physical(_));
     let typed = pasted.command.as_deref().unwrap_or("translate");
-    let of_process = pasted.candidates.iter().filter(|one| !is_physical(one)).find_map(|one| {
+    let of_process = pasted.candidates.iter().filter(|candidate| !is_physical(candidate)).find_map(|candidate| {
         let written = match means {
-            Some(means) => means(one),
-            None => matches!(one, Candidate::InFile { module: Some(_), .. }).then(|| one.to_string()),
+            Some(means) => means(candidate),
+            None => matches!(candidate, Candidate::InFile { module: Some(_), .. }).then(|| candidate.to_string()),
         };
-        Some(match (one, pasted.command.is_some()) {
+        Some(match (candidate, pasted.command.is_some()) {
             (Candidate::Entry(_), _) => return None,
             (Candidate::InFile { .. }, _) => format!("this is an address in a file: `{typed} {}`", written?),
             (Candidate::Offset { .. }, _) => format!("this offset of a file is mapped: `{typed} {}`", written?),
@@ -309,14 +309,14 @@ pub fn choose(pasted: &Pasted, means: Option<Means<'_>>) -> String {
         })
     });
     let frames = if pasted.takes_frames { typed } else { "flags" };
-    let physical = pasted.candidates.iter().find(is_physical).map(|one| match one {
-        Candidate::Frame { .. } => format!("this is the number of a page frame: `{frames} {one}`"),
-        _ => format!("this is a physical address: `{frames} {one}`"),
+    let physical = pasted.candidates.iter().find(is_physical).map(|candidate| match candidate {
+        Candidate::Frame { .. } => format!("this is the number of a page frame: `{frames} {candidate}`"),
+        _ => format!("this is a physical address: `{frames} {candidate}`"),
     });
-    let entry = pasted.candidates.iter().find(|one| matches!(one, Candidate::Entry(_)));
+    let entry = pasted.candidates.iter().find(|candidate| matches!(candidate, Candidate::Entry(_)));
     match (of_process, physical, entry) {
-        (Some(one), Some(other), _) => format!("{one}; {other}"),
-        (Some(one), None, _) | (None, Some(one), _) => one,
+        (Some(hint), Some(other), _) => format!("{hint}; {other}"),
+        (Some(hint), None, _) | (None, Some(hint), _) => hint,
         (None, None, Some(entry)) => format!("an entry of the processor's page table: `decode {entry} as pte`"),
         (None, None, None) if means.is_none() && !pasted.candidates.is_empty() => {
             "attach to a process: then its addresses in pasted text are known".to_owned()

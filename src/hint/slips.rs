@@ -18,8 +18,8 @@ pub(super) fn pasted_prompt(failed: &Failure<'_>) -> Option<String> {
 /// `=~`, which matches a regular expression in other languages.
 pub(super) fn of_perl(failed: &Failure<'_>) -> Option<String> {
     let (equals, tilde) = (failed.token()?, failed.tokens.get(failed.position + 1)?);
-    let is = equals.text == "=" && tilde.text == "~" && tilde.is_glued;
-    is.then(|| "write ~ before a regular expression, in a filter: `regions where name ~ \"^lib\"`".to_owned())
+    let is_match = equals.text == "=" && tilde.text == "~" && tilde.is_glued;
+    is_match.then(|| "write ~ before a regular expression, in a filter: `regions where name ~ \"^lib\"`".to_owned())
 }
 
 /// Two addresses with `-` or `:` between them, as the first field of a line of maps.

@@ -32,8 +32,8 @@ fn subject_of_filter(failed: &Failure<'_>) -> Option<FilterSubject> {
 /// `else if`, which gdb does not have either.
 pub(super) fn else_if(failed: &Failure<'_>) -> Option<String> {
     let (first, second) = (failed.before()?, failed.token()?);
-    let is = failed.position == 1 && first.text == "else" && second.text == "if";
-    is.then(|| "write `else` on its own line, and then an `if` with its own `end`".to_owned())
+    let is_else_if = failed.position == 1 && first.text == "else" && second.text == "if";
+    is_else_if.then(|| "write `else` on its own line, and then an `if` with its own `end`".to_owned())
 }
 
 /// `map > x.svg`: `>` redirects only before what looks like a path.
@@ -63,8 +63,8 @@ pub(super) fn operator_of_output(failed: &Failure<'_>) -> Option<String> {
 
 /// `!` alone.
 pub(super) fn lone_shell(failed: &Failure<'_>) -> Option<String> {
-    let is = failed.token()?.text == "!" && failed.expects(Expected::Command);
-    is.then(|| "as in `!ls`".to_owned())
+    let is_lone = failed.token()?.text == "!" && failed.expects(Expected::Command);
+    is_lone.then(|| "as in `!ls`".to_owned())
 }
 
 /// A unit behind a number: `8 MiB`.
@@ -169,8 +169,8 @@ pub(super) fn symbol_in_filter(failed: &Failure<'_>) -> Option<String> {
 /// `watch heap until > 1G`
 pub(super) fn sum_until(failed: &Failure<'_>) -> Option<String> {
     let is_sign = matches!(failed.token()?.text, "<" | ">" | "<=" | ">=");
-    let is = is_sign && failed.command() == Some("watch") && failed.expects(Expected::Word("or"));
-    is.then(|| "`until rss(RANGE) > 1G` compares bytes".to_owned())
+    let is_sum = is_sign && failed.command() == Some("watch") && failed.expects(Expected::Word("or"));
+    is_sum.then(|| "`until rss(RANGE) > 1G` compares bytes".to_owned())
 }
 
 /// `=` in the place of `==`.
@@ -212,12 +212,12 @@ pub(super) fn sign_in_filter(failed: &Failure<'_>) -> Option<String> {
 
 /// A format behind a blank.
 pub(super) fn late_format(failed: &Failure<'_>) -> Option<String> {
-    let is = failed.token()?.text == "/" && failed.expects(Expected::Range);
-    is.then(|| "write the format directly after the command: `print/x`".to_owned())
+    let is_format = failed.token()?.text == "/" && failed.expects(Expected::Range);
+    is_format.then(|| "write the format directly after the command: `print/x`".to_owned())
 }
 
 /// A frame of gdb without an address.
 pub(super) fn frame_of_gdb(failed: &Failure<'_>) -> Option<String> {
-    let is = failed.token()?.text == "#";
-    is.then(|| "this frame has no address: `print $pc` in gdb shows it".to_owned())
+    let is_frame = failed.token()?.text == "#";
+    is_frame.then(|| "this frame has no address: `print $pc` in gdb shows it".to_owned())
 }

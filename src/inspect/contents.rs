@@ -228,16 +228,16 @@ impl AddressSpace {
         let index = page.index(from);
         let pages = AddressRange::new(from, end).map_or(0, |range| range.pages(page));
         let entries = entries(self.target(), index, pages.min(MOST_PAGES))?;
-        let one = first.without_soft_dirty();
+        let wanted = first.without_soft_dirty();
         let alike = |entry: &&PageMapEntry| {
             let other = entry.without_soft_dirty();
             let swap = |entry: PageMapEntry| entry.swap().map(|slot| slot.kind);
             // Each swap slot has its own number; the number of a marker says which one it is.
-            other == one
-                || swap(one).is_some()
-                    && swap(one) == swap(other)
-                    && one.raw() >> 55 == other.raw() >> 55
-                    && self.is_swapped(one)
+            other == wanted
+                || swap(wanted).is_some()
+                    && swap(wanted) == swap(other)
+                    && wanted.raw() >> 55 == other.raw() >> 55
+                    && self.is_swapped(wanted)
         };
         let same = entries.iter().take_while(alike).count() as u64;
         Ok(from.checked_add(same * page.bytes()).unwrap_or(end))

@@ -279,8 +279,8 @@ impl AddressSpace {
         let read = self.target().process.entries(first, &mut entries)?;
         let mapped = (first..).zip(&entries).take(read).filter(|(page, entry)| {
             let belongs = (page + index).checked_sub(at);
-            let is = entry.frame().and_then(|frame| folio.index(frame));
-            is.is_some() && is == belongs
+            let mapped = entry.frame().and_then(|frame| folio.index(frame));
+            mapped.is_some() && mapped == belongs
         });
         Ok(FolioMapping { mapped_pages: mapped.count() as u64, aligned })
     }

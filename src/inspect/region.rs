@@ -113,7 +113,7 @@ pub(super) fn backing(
     let name = region.name.as_bytes();
     let shared = region.permissions.shared;
     // By the file behind it, or by its name alone where nothing leads to the file.
-    let is = |what: fn(&MappedFile) -> bool| mapped_file(region).is_none_or(|file| what(&file));
+    let may_be = |what: fn(&MappedFile) -> bool| mapped_file(region).is_none_or(|file| what(&file));
     Ok(match name {
         b"[vdso]" | b"[vsyscall]" | b"[uprobes]" | b"[sigpage]" | b"[vectors]" => Backing::Kernel,
         _ if name.starts_with(b"[vvar") => Backing::Kernel,
@@ -131,8 +131,10 @@ pub(super) fn backing(
             Some(MemoryFiles::Hugetlb) => Backing::Hugetlb,
             Some(MemoryFiles::Generated) => Backing::Driver,
             None if is_called_hugetlb(region) && !pools_are_known() => Backing::Hugetlb,
-            None if region.is_without_path() && name == b"/secretmem" && is(MappedFile::is_secret) => Backing::Secret,
-            None if name.starts_with(b"/dmabuf:") && is(MappedFile::is_dma_buffer) => Backing::Driver,
+            None if region.is_without_path() && name == b"/secretmem" && may_be(MappedFile::is_secret) => {
+                Backing::Secret
+            }
+            None if name.starts_with(b"/dmabuf:") && may_be(MappedFile::is_dma_buffer) => Backing::Driver,
             None => Backing::File,
         },
     })
@@ -290,28 +292,31 @@ mod tests {
             let words = [mode, 0, 0, 4096, filesystem, 4096, 0, 0, 0];
             crate::kernel::mapped_file::MappedFile::from_words(&words)
         };
-        let is = |region: &Region, memory: Option<MemoryFiles>, file: Option<MappedFile>| {
+        let backing_of = |region: &Region, memory: Option<MemoryFiles>, file: Option<MappedFile>| {
             backing(region, &mut |_| Ok(memory), &|| true, &|_| file)
         };
         let shared = |name| region(name, false, true);
         for name in ["socket:[812]", "anon_inode:[io_uring]", "anon_inode:bpf-map"] {
-            assert_eq!(is(&shared(name), None, None), Ok(Backing::Driver), "{name}");
+            assert_eq!(backing_of(&shared(name), None, None), Ok(Backing::Driver), "{name}");
         }
-        assert_eq!(is(&region("/[aio]", true, true), None, None), Ok(Backing::Driver));
+        assert_eq!(backing_of(&region("/[aio]", true, true), None, None), Ok(Backing::Driver));
         let named = region("[anon_shmem:cache]", false, true);
-        assert_eq!(is(&named, Some(MemoryFiles::Shared), None), Ok(Backing::Shmem));
-        assert_eq!(is(&shared("/sys/kernel/debug/ring"), Some(MemoryFiles::Generated), None), Ok(Backing::Driver));
-        let node = |file| is(&shared("/dev/thing"), Some(MemoryFiles::Shared), file);
+        assert_eq!(backing_of(&named, Some(MemoryFiles::Shared), None), Ok(Backing::Shmem));
+        assert_eq!(
+            backing_of(&shared("/sys/kernel/debug/ring"), Some(MemoryFiles::Generated), None),
+            Ok(Backing::Driver)
+        );
+        let node = |file| backing_of(&shared("/dev/thing"), Some(MemoryFiles::Shared), file);
         assert_eq!(node(file(0o020_600, 0)), Ok(Backing::Driver));
         assert_eq!(node(file(0o060_600, 0)), Ok(Backing::File));
         assert_eq!(node(file(0o100_600, 0)), Ok(Backing::Shmem));
         // Nothing leads to it.
         assert_eq!(node(None), Ok(Backing::Shmem));
         let secret = region("/secretmem", true, true);
-        assert_eq!(is(&secret, None, None), Ok(Backing::Secret));
-        assert_eq!(is(&secret, None, file(0o100_600, 0x5345_434d)), Ok(Backing::Secret));
-        assert_eq!(is(&secret, None, file(0o100_600, 0xef53)), Ok(Backing::File));
-        assert_eq!(is(&shared("/dmabuf:frame"), None, file(0o100_600, 0x444d_4142)), Ok(Backing::Driver));
+        assert_eq!(backing_of(&secret, None, None), Ok(Backing::Secret));
+        assert_eq!(backing_of(&secret, None, file(0o100_600, 0x5345_434d)), Ok(Backing::Secret));
+        assert_eq!(backing_of(&secret, None, file(0o100_600, 0xef53)), Ok(Backing::File));
+        assert_eq!(backing_of(&shared("/dmabuf:frame"), None, file(0o100_600, 0x444d_4142)), Ok(Backing::Driver));
     }
 
     /// Which process pmdb is, `/proc` tells: its number may be that of another pid namespace.

@@ -151,12 +151,15 @@ fn groups_add_up() {
         groups.map(|((group, _), pages)| (group, pages)).collect::<Vec<_>>()
     };
     let fact = |fact| Key::Page(PageField::Fact(fact));
-    let is = |value| Group::Known(Answer::Is(value));
-    assert_eq!(grouped(fact(PageFact::State)), [(is(State::Untouched as u64), 77), (is(State::Present as u64), 33)]);
-    assert_eq!(grouped(Key::Page(PageField::State(State::Present))), [(is(0), 77), (is(1), 33)]);
+    let known = |value| Group::Known(Answer::Is(value));
+    assert_eq!(
+        grouped(fact(PageFact::State)),
+        [(known(State::Untouched as u64), 77), (known(State::Present as u64), 33)]
+    );
+    assert_eq!(grouped(Key::Page(PageField::State(State::Present))), [(known(0), 77), (known(1), 33)]);
     assert_eq!(grouped(Key::Region), [(Group::Region(Some(0)), 100), (Group::Region(Some(1)), 10)]);
-    assert_eq!(grouped(fact(PageFact::Kind)), [(is(Kind::Anonymous as u64), 110)]);
-    assert_eq!(grouped(fact(PageFact::Flags)), [(Group::Known(Answer::None), 77), (is(PageFlags::ANON.bits()), 33)]);
+    assert_eq!(grouped(fact(PageFact::Kind)), [(known(Kind::Anonymous as u64), 110)]);
+    assert_eq!(grouped(fact(PageFact::Flags)), [(Group::Known(Answer::None), 77), (known(PageFlags::ANON.bits()), 33)]);
 }
 
 /// A file of a filesystem without a disk, mapped shared.
@@ -483,7 +486,7 @@ fn regions_that_change_while_they_are_counted_are_named() {
 fn very_many_regions_that_change_are_named() {
     const COUNT: u64 = 5000;
     let at = |index: u64| region(0x1000 + index, 1);
-    let told = |changes: Option<u64>| {
+    let changed_pages = |changes: Option<u64>| {
         let (world, target) = World::new((0..COUNT).map(at)).target();
         let space = AddressSpace::of(&target).expect("a space");
         let mut counted = 0;
@@ -501,10 +504,10 @@ fn very_many_regions_that_change_are_named() {
     };
     // The last one is reported when all have been compared.
     for changed in [0, COUNT / 2, COUNT - 2] {
-        let found = told(Some(changed));
+        let found = changed_pages(Some(changed));
         assert_eq!(found, (vec![at(changed).range], 2), "{changed}");
     }
-    assert_eq!(told(None), (Vec::new(), 1));
+    assert_eq!(changed_pages(None), (Vec::new(), 1));
 }
 
 /// Before the last read another mapping takes the place: the facts are of that one.

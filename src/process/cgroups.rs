@@ -137,7 +137,7 @@ fn count_of_kills(text: &[u8]) -> Result<u64> {
 }
 
 fn stat(text: &[u8]) -> BTreeMap<&'static str, u64> {
-    let mut found = BTreeMap::new();
+    let mut by_name = BTreeMap::new();
     let text = String::from_utf8_lossy(text);
     let is_first = text.lines().any(|line| line.starts_with("total_"));
     for line in text.lines() {
@@ -146,10 +146,10 @@ fn stat(text: &[u8]) -> BTreeMap<&'static str, u64> {
         };
         let is_named = |(new, old): &&(&str, &str)| name == if is_first { *old } else { *new };
         if let Some((name, _)) = STAT.iter().find(is_named) {
-            found.insert(*name, bytes);
+            by_name.insert(*name, bytes);
         }
     }
-    found
+    by_name
 }
 
 impl Cgroups {

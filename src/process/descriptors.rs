@@ -75,16 +75,16 @@ impl Process {
     /// # Errors
     /// They may not be read, or the source has no list of them.
     pub fn pinning_descriptors(&self) -> Result<Vec<PinningDescriptor>> {
-        let mut found = Vec::new();
+        let mut pinning = Vec::new();
         for one in self.descriptors(&mut until_interrupted())? {
             let Some(device) = PinningDevice::of_link(&one.link) else {
                 continue;
             };
             let info = (device == PinningDevice::IoUring).then(|| self.source().fetch(one.info()).ok()).flatten();
             let buffers = registered_buffers(&info.unwrap_or_default()).collect();
-            found.push(PinningDescriptor { thread: one.thread, number: one.number, device, buffers });
+            pinning.push(PinningDescriptor { thread: one.thread, number: one.number, device, buffers });
         }
-        Ok(found)
+        Ok(pinning)
     }
 
     /// Its file descriptors of objects in memory, those of threads with a table of their own too. Those that are closed
@@ -97,7 +97,7 @@ impl Process {
         let mounts = access::mounts(&self.source().fetch(File::Mounts)?, budget)?;
         let in_memory: BTreeMap<u64, bool> =
             mounts.iter().map(|mount| (mount.id.into(), mount.memory_files().is_some())).collect();
-        let mut found = MemoryDescriptors::default();
+        let mut descriptors = MemoryDescriptors::default();
         for ListedDescriptor { thread, number, link } in self.descriptors(budget)? {
             budget.go_on()?;
             let Some(kind) = MemoryLink::of(&link) else {
@@ -107,7 +107,7 @@ impl Process {
             match (mount.and_then(|mount| in_memory.get(&mount)), kind) {
                 (Some(false), _) => continue,
                 (None, MemoryLink::Path) => {
-                    found.unseen += 1;
+                    descriptors.unseen += 1;
                     continue;
                 }
                 _ => {}
@@ -115,10 +115,10 @@ impl Process {
             let words = self.source().fetch(Probe::Descriptor(thread, number));
             if let Some(file) = words.ok().and_then(|words| MappedFile::from_words(&words)) {
                 let (name, deleted) = maps::name(&link);
-                found.all.push(MemoryDescriptor { thread, number, name, deleted, file });
+                descriptors.all.push(MemoryDescriptor { thread, number, name, deleted, file });
             }
         }
-        Ok(found)
+        Ok(descriptors)
     }
 
     /// The IPC namespace that it is in, as its link names it. System V segments have numbers of their own in each.
@@ -131,7 +131,7 @@ impl Process {
 
     /// Those of the process, and then those of threads with a table of their own. Each thread is a step.
     fn descriptors(&self, budget: &mut Budget) -> Result<Vec<ListedDescriptor>> {
-        let mut found = self.descriptors_in(None)?;
+        let mut listed = self.descriptors_in(None)?;
         let own = self.identity().pid;
         // A source without threads has no tables of theirs either.
         for thread in self.threads().unwrap_or_default().into_iter().filter(|thread| !thread.has_ended()) {
@@ -146,12 +146,12 @@ impl Process {
             let mut others = self.descriptors_in(Some(thread.id)).unwrap_or_default();
             if order.is_none() {
                 // Tables that cannot be compared may be one: the same descriptors are found again.
-                let known: BTreeSet<(u32, &[u8])> = found.iter().map(|one| (one.number, &*one.link)).collect();
+                let known: BTreeSet<(u32, &[u8])> = listed.iter().map(|one| (one.number, &*one.link)).collect();
                 others.retain(|one| !known.contains(&(one.number, &*one.link)));
             }
-            found.extend(others);
+            listed.extend(others);
         }
-        Ok(found)
+        Ok(listed)
     }
 
     /// Those in the table of a thread, or of the process, by number.

@@ -133,7 +133,7 @@ impl Levels<'_> {
             (Limited::Pool(bytes), true) => [GroupFile::PoolMax(bytes), GroupFile::PoolCurrent(bytes)],
             (Limited::Pool(bytes), false) => [GroupFile::PoolLimit(bytes), GroupFile::PoolUsage(bytes)],
         };
-        let mut found = number(limit)?.zip(number(used)?);
+        let mut tightest = number(limit)?.zip(number(used)?);
         let is_memory = matches!(self.limited, Limited::Memory);
         let left = |(limit, used): (u64, u64)| limit.saturating_sub(used);
         if is_memory && self.is_second_version {
@@ -141,12 +141,12 @@ impl Levels<'_> {
             *may_swap &= swap.is_none_or(|swap| left(swap) > 0);
         } else if is_memory
             && let Some(both) = number(GroupFile::LimitWithSwap)?.zip(number(GroupFile::UsageWithSwap)?)
-            && found.is_none_or(|found| left(both) <= left(found))
+            && tightest.is_none_or(|tightest| left(both) <= left(tightest))
         {
             // A page that goes to swap stays charged to this limit (try_charge_memcg in mm/memcontrol.c).
-            (found, *may_swap) = (Some(both), false);
+            (tightest, *may_swap) = (Some(both), false);
         }
-        let Some((limit, used)) = found else {
+        let Some((limit, used)) = tightest else {
             return Ok(None);
         };
         let stat = || self.source.fetch(GroupText { path, file: GroupFile::Stat }).ok();

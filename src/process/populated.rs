@@ -292,8 +292,8 @@ mod tests {
         fn words(&self, _: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
             self.reads.fetch_add(1, Ordering::Relaxed);
             for (entry, index) in into.iter_mut().zip(first..) {
-                let is = self.populated.0 <= index && index < self.populated.1;
-                *entry = u64::from(is) << 63;
+                let is_populated = self.populated.0 <= index && index < self.populated.1;
+                *entry = u64::from(is_populated) << 63;
             }
             Ok(into.len())
         }

@@ -39,7 +39,7 @@ impl Process {
     /// they are more than `most`: then the text has them.
     #[doc(hidden)]
     pub fn query_regions_in(&self, range: AddressRange, most: usize) -> Result<Option<Vec<Region>>> {
-        let mut found = Vec::new();
+        let mut regions = Vec::new();
         let mut from = range.start();
         while from < range.end() {
             match self.query(Query::From(from))? {
@@ -47,19 +47,19 @@ impl Process {
                 Answer::Found(mapping) => {
                     from = VirtualAddress::new(mapping.end);
                     match self.with_true_name(mapping) {
-                        Some(region) if found.len() < most => found.push(region),
+                        Some(region) if regions.len() < most => regions.push(region),
                         _ => return Ok(None),
                     }
                 }
                 // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
                 Answer::Nothing => {
                     let last = VirtualAddress::new(range.end().get().saturating_sub(1));
-                    return Ok(self.entry(self.page().index(last))?.map(|_| found));
+                    return Ok(self.entry(self.page().index(last))?.map(|_| regions));
                 }
                 Answer::Unavailable => return Ok(None),
             }
         }
-        Ok(Some(found))
+        Ok(Some(regions))
     }
 
     /// The regions that the kernel calls `[heap]` or `[stack]`, by PROCMAP_QUERY; `None` if only the text has them, or
@@ -74,21 +74,21 @@ impl Process {
         }) else {
             return Ok(None);
         };
-        let mut found = Vec::new();
+        let mut regions = Vec::new();
         // A region that ends where the stack began is a part of it.
         let mut from = start.checked_sub(1).unwrap_or(start);
         for _ in 0..FEW_REGIONS {
             let mapping = match self.query(Query::From(from))? {
                 Answer::Found(mapping) => mapping,
-                Answer::Nothing => return Ok(Some(found).filter(|found| !found.is_empty())),
+                Answer::Nothing => return Ok(Some(regions).filter(|regions| !regions.is_empty())),
                 Answer::Unavailable => break,
             };
             from = VirtualAddress::new(mapping.end);
             match self.with_true_name(mapping) {
-                Some(region) if region.name.as_bytes() == name.as_bytes() => found.push(region),
+                Some(region) if region.name.as_bytes() == name.as_bytes() => regions.push(region),
                 // Memory without a name begins after the end of the heap (vma_is_initial_heap in include/linux/mm.h).
                 Some(region) if region.range.start() > start && (region.name.is_empty() || name == "[stack]") => {
-                    return Ok(Some(found).filter(|found| !found.is_empty()));
+                    return Ok(Some(regions).filter(|regions| !regions.is_empty()));
                 }
                 Some(_) => {}
                 None => break,
@@ -184,21 +184,21 @@ impl Process {
         most: usize,
         ends: fn(&Region) -> bool,
     ) -> Result<Option<Vec<Region>>> {
-        let mut found: Vec<Region> = Vec::new();
-        while found.len() < most {
-            let end = found.last().map_or(address, |last| last.range.end());
+        let mut above: Vec<Region> = Vec::new();
+        while above.len() < most {
+            let end = above.last().map_or(address, |last| last.range.end());
             let next = match self.query(Query::From(end))? {
                 Answer::Found(mapping) => self.with_true_name(mapping),
-                Answer::Nothing => return Ok(Some(found)),
+                Answer::Nothing => return Ok(Some(above)),
                 Answer::Unavailable => return Ok(None),
             };
             let is_near = |next: &Region| next.range.start().get().saturating_sub(end.get()) < gap && !ends(next);
             match next.filter(is_near) {
-                Some(next) => found.push(next),
+                Some(next) => above.push(next),
                 None => break,
             }
         }
-        Ok(Some(found))
+        Ok(Some(above))
     }
 
     pub(super) fn with_true_name(&self, mapping: Mapping) -> Option<Region> {
@@ -218,16 +218,16 @@ impl Process {
         most: usize,
         ends: fn(&Region) -> bool,
     ) -> Result<Option<Vec<Region>>> {
-        let mut found: Vec<Region> = Vec::new();
-        while found.len() < most && !found.last().is_some_and(ends) {
-            let start = found.last().map_or(address, |last| last.range.start());
+        let mut below: Vec<Region> = Vec::new();
+        while below.len() < most && !below.last().is_some_and(ends) {
+            let start = below.last().map_or(address, |last| last.range.start());
             match self.query_region_below(start, gap)? {
-                Some(Some(region)) => found.push(region),
+                Some(Some(region)) => below.push(region),
                 Some(None) => break,
                 None => return Ok(None),
             }
         }
-        Ok(Some(found))
+        Ok(Some(below))
     }
 }
 

@@ -574,12 +574,12 @@ pub(crate) fn head(lines: &mut Lines, timeline: &Timeline, together: usize) {
         line.word(", ", Role::Plain, times);
     }
     let of_rows = |of_one: u64| of_one.saturating_mul(together as u64);
-    let told = match (timeline.row_populated(), timeline.row_regions()) {
+    let most = match (timeline.row_populated(), timeline.row_regions()) {
         (Some(populated), _) => format!("{} of populated memory", size(of_rows(populated))),
         (None, 0 | 1) => size(of_rows(timeline.row_bytes())),
         (None, regions) => counted(of_rows(regions), "region"),
     };
-    line.word("; ", Role::Dim, format!("at most {told} per row"));
+    line.word("; ", Role::Dim, format!("at most {most} per row"));
     if timeline.has_shared_rows(together) {
         line.word("; ", Role::Dim, "+N: so many other regions in the row");
     }

@@ -101,8 +101,8 @@ pub enum Background {
 impl StyleChoice {
     /// The background, chosen or reported by the terminal: `COLORFGBG` ends in the number of its colour.
     pub fn background(self, color_fg_bg: Option<&str>) -> Background {
-        let told = color_fg_bg.and_then(|told| told.rsplit(';').next());
-        match (self, told.and_then(|number| number.parse().ok())) {
+        let number = color_fg_bg.and_then(|colors| colors.rsplit(';').next());
+        match (self, number.and_then(|number| number.parse().ok())) {
             (StyleChoice::Dark, _) | (StyleChoice::Auto, Some(0u8..=6 | 8)) => Background::Dark,
             (StyleChoice::Light, _) | (StyleChoice::Auto, Some(7 | 15)) => Background::Light,
             (StyleChoice::Auto, _) => Background::Any,
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn the_background_is_as_chosen_or_as_the_terminal_says() {
-        let auto = |told| StyleChoice::Auto.background(told);
+        let auto = |color_fg_bg| StyleChoice::Auto.background(color_fg_bg);
         assert_eq!(auto(None), Background::Any);
         assert_eq!(auto(Some("15;0")), Background::Dark);
         assert_eq!(auto(Some("0;default;15")), Background::Light);

@@ -257,8 +257,8 @@ fn inputrc() -> Option<PathBuf> {
 fn mode_in(text: &str) -> EditMode {
     let words = |line: &str| -> Option<EditMode> {
         let mut words = line.split_whitespace();
-        let is = words.next() == Some("set") && words.next() == Some("editing-mode");
-        match words.next().filter(|_| is)? {
+        let is_setting = words.next() == Some("set") && words.next() == Some("editing-mode");
+        match words.next().filter(|_| is_setting)? {
             "vi" => Some(EditMode::Vi),
             _ => Some(EditMode::Emacs),
         }

@@ -49,7 +49,7 @@ impl Session {
         let target = self.state.target()?;
         let is_mapped =
             |address| target.process.region_at(VirtualAddress::new(address)).is_ok_and(|found| found.is_some());
-        let is = match candidate {
+        let has_meaning = match candidate {
             Candidate::Address(address) | Candidate::Range(address, _) => is_mapped(*address),
             Candidate::InFile { module, address } => {
                 let module = module.clone().or_else(|| program(target))?;
@@ -68,7 +68,7 @@ impl Session {
             }
             Candidate::Symbol { .. } | Candidate::Frame { .. } | Candidate::Physical(_) | Candidate::Entry(_) => true,
         };
-        is.then(|| candidate.to_string())
+        has_meaning.then(|| candidate.to_string())
     }
 
     /// Where an address in a file is, if the process maps a file of that name.

@@ -466,7 +466,7 @@ pub(super) fn find(
     let places = ids().map(|place| (DebugFileLocation::Theirs(place), true));
     let places = places.chain(links.map(|place| (DebugFileLocation::Theirs(place), false)));
     let places = places.chain(ids().map(|place| (DebugFileLocation::Ours(place), true)));
-    let mut found = Candidates {
+    let mut candidates = Candidates {
         files: Vec::new(),
         places: Vec::new(),
         checksum: link.as_ref().map(|link| link.checksum),
@@ -477,12 +477,12 @@ pub(super) fn find(
     for (place, is_by_id) in places {
         searching.look()?;
         let opened = place.open(modules);
-        let (number, path) = (found.places.len(), place.path());
-        found.places.push((place, PlaceState::of(&opened)));
+        let (number, path) = (candidates.places.len(), place.path());
+        candidates.places.push((place, PlaceState::of(&opened)));
         let source = match opened {
             Ok(bytes) => as_elf(bytes, &mut searching)?,
             Err(error) => {
-                found.refusal = error.into();
+                candidates.refusal = error.into();
                 continue;
             }
         };
@@ -494,15 +494,15 @@ pub(super) fn find(
             _ => (false, !is_by_id),
         };
         if !is_like(image, &source) || !may_be {
-            found.refusal = NoSeparate::OfAnotherBuild { path };
+            candidates.refusal = NoSeparate::OfAnotherBuild { path };
             continue;
         }
-        found.files.push(Separate { path, place: number, source, has_build_id });
+        candidates.files.push(Separate { path, place: number, source, has_build_id });
         if has_build_id {
             break;
         }
     }
-    Ok(found)
+    Ok(candidates)
 }
 
 /// The file, if it is an ELF file: others are no debug files.

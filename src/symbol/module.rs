@@ -41,16 +41,16 @@ impl Module {
 
     /// Where its regions are, without those far from each other in one range: the file may be mapped in several places.
     pub(super) fn extents(&self) -> Vec<AddressRange> {
-        let mut found: Vec<AddressRange> = Vec::new();
+        let mut extents: Vec<AddressRange> = Vec::new();
         for range in self.regions.iter().map(|region| region.range) {
-            let before = found.last().copied();
+            let before = extents.last().copied();
             let near = before.filter(|one| range.start().get().saturating_sub(one.end().get()) < WIDEST_GAP);
-            match (near.and_then(|one| AddressRange::new(one.start(), range.end())), found.last_mut()) {
+            match (near.and_then(|one| AddressRange::new(one.start(), range.end())), extents.last_mut()) {
                 (Some(joined), Some(last)) => *last = joined,
-                _ => found.push(range),
+                _ => extents.push(range),
             }
         }
-        found
+        extents
     }
 
     /// Whether any of it may be executed: a program or a library, not just a mapped data file.
@@ -113,18 +113,18 @@ pub(super) fn regions_before(target: &Target, region: &Region) -> access::Result
 
 /// The anonymous regions after those of `modules` that may be their `.bss`; `None` if only the list of all has them.
 pub(super) fn regions_after(target: &Target, modules: &[Region]) -> access::Result<Option<Vec<Region>>> {
-    let mut found = Vec::new();
+    let mut regions = Vec::new();
     for (index, region) in modules.iter().enumerate() {
         let end = region.range.end();
         if modules.get(index + 1).is_some_and(|next| next.range.start() == end) {
             continue;
         }
         match target.process.nearest_above(end, WIDEST_GAP, MOST_BSS_REGIONS, belongs_to_module)? {
-            Some(after) => found.extend(after),
+            Some(after) => regions.extend(after),
             None => return Ok(None),
         }
     }
-    Ok(Some(found))
+    Ok(Some(regions))
 }
 
 /// Whether an address in `region` may have a name, judged without the list of all regions, which may be very long:
@@ -301,7 +301,7 @@ fn candidates(
         return Vec::new();
     };
     let moved = |segment: &Segment| segment.address.wrapping_sub(segment.offset);
-    let mut found: Vec<(u64, usize)> = Vec::new();
+    let mut candidates: Vec<(u64, usize)> = Vec::new();
     for (number, segment) in segments.iter().enumerate() {
         // Neighbouring segments can share a region if they have the same bias; the part after the last one is not
         // loaded.
@@ -309,12 +309,12 @@ fn candidates(
             || segments.iter().any(|other| moved(other) == moved(segment) && pages_hold(other, last, page));
         if pages_hold(segment, offset, page) && (is_whole || ends_in_one()) {
             let bias = range.start().get().wrapping_sub(offset).wrapping_sub(moved(segment));
-            if found.iter().all(|&(other, _)| other != bias) {
-                found.push((bias, number));
+            if candidates.iter().all(|&(other, _)| other != bias) {
+                candidates.push((bias, number));
             }
         }
     }
-    found
+    candidates
 }
 
 /// Whether a file offset lies in the pages that hold the segment's bytes.

@@ -44,16 +44,16 @@ impl ModuleSymbols {
         if let Some(found) = self.searches.find(query) {
             return Ok(found);
         }
-        let found = self.search(query, &mut self.budget());
-        let found = found.inspect_err(|reason| self.fail(reason.clone()))?;
-        if found.is_empty()
+        let symbols = self.search(query, &mut self.budget());
+        let symbols = symbols.inspect_err(|reason| self.fail(reason.clone()))?;
+        if symbols.is_empty()
             && let Some(reason @ NoSymbols::TooCostly) = self.sources.no_debugdata()
         {
             // The table that was not decompressed may have the name.
             return Err(reason.clone());
         }
-        self.searches.keep(query, &found);
-        Ok(found)
+        self.searches.keep(query, &symbols);
+        Ok(symbols)
     }
 
     fn search(&self, query: &str, budget: &mut Budget) -> Result<NamedSymbols, NoSymbols> {
@@ -99,7 +99,7 @@ impl ModuleSymbols {
         budget: &mut Budget,
     ) -> Result<MatchingSymbols, NoSymbols> {
         // A symbol in both tables comes once, from the first table, even if only one table spells out its version.
-        let mut found: BTreeMap<(Box<str>, u64), Symbol> = BTreeMap::new();
+        let mut by_name: BTreeMap<(Box<str>, u64), Symbol> = BTreeMap::new();
         let (mut bytes, mut too_many) = (0, false);
         let (mut symbols, names) = self.all(budget)?;
         while let Some(symbol) = symbols.next(budget)? {
@@ -110,7 +110,7 @@ impl ModuleSymbols {
                 let shown = readable(&name).to_string();
                 if is_match(&shown) || (may_be_mangled(raw) && is_match(&name.to_string())) {
                     let base = shown.split_once('@').map_or(&*shown, |(base, _)| base);
-                    match found.entry((base.into(), symbol.address)) {
+                    match by_name.entry((base.into(), symbol.address)) {
                         Entry::Vacant(place) => {
                             bytes += place.key().0.len() + BESIDE_NAME;
                             place.insert(symbol);
@@ -123,15 +123,15 @@ impl ModuleSymbols {
                     }
                 }
             }
-            while found.len() > limits.symbols || bytes as u64 > limits.bytes {
-                too_many |= found.len() <= limits.symbols;
-                let Some(((name, _), _)) = found.pop_last() else {
+            while by_name.len() > limits.symbols || bytes as u64 > limits.bytes {
+                too_many |= by_name.len() <= limits.symbols;
+                let Some(((name, _), _)) = by_name.pop_last() else {
                     break;
                 };
                 bytes -= name.len() + BESIDE_NAME;
             }
         }
-        Ok(MatchingSymbols { symbols: found.into_values().collect(), has_too_many: too_many })
+        Ok(MatchingSymbols { symbols: by_name.into_values().collect(), has_too_many: too_many })
     }
 
     /// Adds names that begin with `prefix` to `found` until there are `limit`.

@@ -98,21 +98,21 @@ impl<'a> SurveyMatches<'a> {
     fn search(&mut self, module: &'a Module, loaded: Result<&'a LoadedModule, NoSymbols>) -> Result<(), OutOfBudget> {
         let limits = Limits { symbols: self.room, bytes: memory::at_most(MOST_BYTES) };
         let is_match = self.is_match;
-        let found = loaded.and_then(|loaded| {
-            let found = loaded.symbols.search_names(is_match, &limits, &mut self.budget)?;
-            Ok((loaded, found))
+        let matching = loaded.and_then(|loaded| {
+            let matching = loaded.symbols.search_names(is_match, &limits, &mut self.budget)?;
+            Ok((loaded, matching))
         });
         let mut reasons = Vec::new();
-        match found {
-            Ok((loaded, found)) => {
-                self.room -= found.symbols.len();
-                self.symbols = Box::new(found.symbols.into_iter().flat_map(|symbol| {
+        match matching {
+            Ok((loaded, matching)) => {
+                self.room -= matching.symbols.len();
+                self.symbols = Box::new(matching.symbols.into_iter().flat_map(|symbol| {
                     // The name can be missing only if the file was truncated during the search.
                     let name = table::name(&loaded.symbols.sources, &symbol).map(Name::new);
                     let placed = name.map(|name| loaded.in_each_copy(&symbol, &name).collect::<Vec<_>>());
                     placed.unwrap_or_default()
                 }));
-                reasons.extend(found.has_too_many.then_some(NoSymbols::TooManyMatches));
+                reasons.extend(matching.has_too_many.then_some(NoSymbols::TooManyMatches));
                 let no_debugdata = loaded.symbols.sources.no_debugdata();
                 reasons.extend(no_debugdata.filter(|why| matches!(why, NoSymbols::TooCostly)).cloned());
             }

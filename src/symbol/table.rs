@@ -486,7 +486,7 @@ pub(super) fn imports_called(
         });
         return Ok(found.collect());
     }
-    let mut found = Vec::new();
+    let mut imports = Vec::new();
     let mut room = MOST_BYTES;
     for (number, section) in (0..).zip(&elf.sections) {
         let Some((PltOrGot::Stub, size)) = PltOrGot::in_section(elf, number, section) else {
@@ -501,11 +501,11 @@ pub(super) fn imports_called(
         for stub in stubs.chunks_exact(usize::try_from(size).unwrap_or(usize::MAX)) {
             budget.go_on()?;
             let function = slot(stub, start).and_then(|place| functions.get(&slots.get(&place)?.function));
-            found.extend(function.map(|one| part.named_stub(source, (start, size), one)));
+            imports.extend(function.map(|one| part.named_stub(source, (start, size), one)));
             start = start.saturating_add(size);
         }
     }
-    Ok(found)
+    Ok(imports)
 }
 
 /// The slot that the stub at `start` jumps through: `jmp *DISTANCE(%rip)` is `ff 25` and the distance from the next
@@ -543,9 +543,9 @@ impl Import {
         name: &str,
         budget: &mut Budget,
     ) -> Result<HashMap<u32, Import>, NoSymbols> {
-        let mut found = HashMap::new();
+        let mut by_slot = HashMap::new();
         let Some(table) = dynamic(source) else {
-            return Ok(found);
+            return Ok(by_slot);
         };
         let query = NameQuery::whole(name);
         let strings = strings(&source.file, table.strings, budget)?;
@@ -555,10 +555,10 @@ impl Import {
             let rest = usize::try_from(offset).ok().and_then(|at| strings.get(at..));
             let name = rest.and_then(up_to_end);
             if let Some(called) = name.filter(|called| query.is(called)) {
-                found.insert(number, Import { number, offset, name: called.to_vec() });
+                by_slot.insert(number, Import { number, offset, name: called.to_vec() });
             }
         }
-        Ok(found)
+        Ok(by_slot)
     }
 
     /// Its stub or slot at an address in the file, with the name of that.

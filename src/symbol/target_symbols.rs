@@ -150,25 +150,25 @@ impl TargetSymbols<'_> {
         let mut matches = NameMatches::default();
         // A module whose search was given up: it may have the name too.
         let mut given_up = None;
-        for (number, one) in self.modules_of_name(module)? {
+        for (number, searched) in self.modules_of_name(module)? {
             match self.find_in(number, name, module.is_none(), &mut matches) {
                 Ok(()) => {}
                 Err(NoSymbols::Interrupted) => {
                     return Err(Error::Interrupted { name: name.into() });
                 }
                 Err(reason) if module.is_some() => {
-                    let module = one.file_name();
+                    let module = searched.file_name();
                     return Err(Error::NoSymbols { module, reason });
                 }
-                Err(reason) if reason.is_passing() => given_up = Some((one.file_name(), reason)),
+                Err(reason) if reason.is_passing() => given_up = Some((searched.file_name(), reason)),
                 Err(_) => {}
             }
         }
         let NameMatches { matches: mut found, copies: copied, thread_local } = matches;
         // A library's variable is not used if the program has a copy of it. Static variables are never copied.
-        let is_used = |one: &SymbolAt| {
-            let is_here = || copied.iter().any(|copy| copy.module == one.module);
-            copied.is_empty() || one.is_local || one.kind != SymbolKind::Object || is_here()
+        let is_used = |symbol: &SymbolAt| {
+            let is_here = || copied.iter().any(|copy| copy.module == symbol.module);
+            copied.is_empty() || symbol.is_local || symbol.kind != SymbolKind::Object || is_here()
         };
         found.retain(is_used);
         found.extend(copied);
@@ -215,21 +215,21 @@ impl TargetSymbols<'_> {
     /// at most `limit`, and as many as are found in `time`.
     pub fn names(&self, module: Option<&str>, prefix: &str, limit: usize, time: Duration) -> Vec<Name> {
         let mut budget = self.symbols.budget().within(time);
-        let mut found = BTreeSet::new();
+        let mut names = BTreeSet::new();
         for (number, _) in self.modules_of_name(module).unwrap_or_default() {
-            if found.len() >= limit || budget.look().is_err() {
+            if names.len() >= limit || budget.look().is_err() {
                 break;
             }
             if let Ok(LoadedModule { symbols, .. }) = self.loaded_module(number)
-                && let Err(reason) = symbols.complete(prefix, limit, &mut budget, &mut found)
+                && let Err(reason) = symbols.complete(prefix, limit, &mut budget, &mut names)
             {
                 symbols.fail(reason);
             }
         }
         if module.is_none_or(|module| self.is_perf_map_name(module).unwrap_or(false)) {
-            self.complete_jit(prefix, limit, &mut found);
+            self.complete_jit(prefix, limit, &mut names);
         }
-        found.into_iter().collect()
+        names.into_iter().collect()
     }
 
     /// The module that holds `address` and the address in its file, as objdump shows it.
@@ -243,13 +243,13 @@ impl TargetSymbols<'_> {
     /// # Errors
     /// If no module is called so, if its file cannot be read, or if the address lies in none of its load segments.
     pub fn address_in(&self, module: &str, file_address: u64) -> Result<Vec<VirtualAddress>, Error> {
-        let mut found = Vec::new();
+        let mut addresses = Vec::new();
         let mut failure = None;
         for (number, one) in self.modules_of_name(Some(module))? {
             let module = one.file_name();
             match self.loaded_module(number) {
                 Ok(loaded) if in_segment(loaded.segments(), file_address) => {
-                    found.extend(loaded.copies.iter().map(|copy| copy.address(file_address)));
+                    addresses.extend(loaded.copies.iter().map(|copy| copy.address(file_address)));
                 }
                 Ok(_) => {
                     let address = file_address;
@@ -259,8 +259,8 @@ impl TargetSymbols<'_> {
             }
         }
         match failure {
-            Some(failure) if found.is_empty() => Err(failure),
-            _ => Ok(found),
+            Some(failure) if addresses.is_empty() => Err(failure),
+            _ => Ok(addresses),
         }
     }
 
@@ -328,7 +328,7 @@ impl TargetSymbols<'_> {
     /// # Errors
     /// If reading one was given up.
     pub fn memory_of(&self, name: &Name) -> Result<Vec<AddressRange>, OutOfBudget> {
-        let mut found = Vec::new();
+        let mut ranges = Vec::new();
         for (number, module) in self.modules().iter().enumerate() {
             if module.mapped_name() != name || !self.is_program(number) {
                 continue;
@@ -340,9 +340,9 @@ impl TargetSymbols<'_> {
                     None => continue,
                 },
             };
-            found.extend(loaded.memory(self.page()));
+            ranges.extend(loaded.memory(self.page()));
         }
-        Ok(found)
+        Ok(ranges)
     }
 
     /// The executable segments of all programs and libraries, as far as their files have bytes for them.
@@ -350,7 +350,7 @@ impl TargetSymbols<'_> {
     /// # Errors
     /// If reading a file was given up.
     pub fn code(&self) -> Result<Vec<CodeSegment>, OutOfBudget> {
-        let mut found = Vec::new();
+        let mut code = Vec::new();
         for (module, loaded) in self.programs().filter(|(module, _)| !module.is_vdso()) {
             let loaded = match loaded {
                 Ok(loaded) => loaded,
@@ -363,7 +363,7 @@ impl TargetSymbols<'_> {
                 continue;
             };
             let segments = loaded.segments().iter().filter(|segment| segment.is_executable);
-            found.extend(segments.flat_map(|segment| {
+            code.extend(segments.flat_map(|segment| {
                 loaded.copies.iter().filter_map(move |copy| {
                     let range = AddressRange::of_length(copy.address(segment.address), segment.file_size)?;
                     let offset = module.start.checked_add(segment.offset)?;
@@ -371,7 +371,7 @@ impl TargetSymbols<'_> {
                 })
             }));
         }
-        Ok(found)
+        Ok(code)
     }
 
     /// The target's page size.

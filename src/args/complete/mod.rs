@@ -282,15 +282,15 @@ impl ShellOffers<'_> {
         let all = process::machine().processes().unwrap_or_default();
         let mut all: Vec<_> =
             all.into_iter().filter(|one| one.pid != myself && !matches!(one.state, 'Z' | 'X')).collect();
-        let is_begun = |one: &ProcessEntry| {
-            one.name.as_bytes().starts_with(begun.as_bytes()) || one.pid.to_string().starts_with(begun)
+        let is_begun = |process: &ProcessEntry| {
+            process.name.as_bytes().starts_with(begun.as_bytes()) || process.pid.to_string().starts_with(begun)
         };
-        let has_memory = |one: &ProcessEntry| one.resident.is_some();
-        let suits = all.iter().any(|one| has_memory(one) && is_begun(one));
-        all.retain(|one| is_begun(one) && (has_memory(one) || !suits && !begun.is_empty()));
+        let has_memory = |process: &ProcessEntry| process.resident.is_some();
+        let suits = all.iter().any(|process| has_memory(process) && is_begun(process));
+        all.retain(|process| is_begun(process) && (has_memory(process) || !suits && !begun.is_empty()));
         let mut named: BTreeMap<&[u8], Vec<&ProcessEntry>> = BTreeMap::new();
-        for one in &all {
-            named.entry(one.name.as_bytes()).or_default().push(one);
+        for process in &all {
+            named.entry(process.name.as_bytes()).or_default().push(process);
         }
         for (name, processes) in named {
             let Some(name) = std::str::from_utf8(name).ok().filter(|name| Self::names_a_process(name)) else {
@@ -301,9 +301,10 @@ impl ShellOffers<'_> {
                 several => self.after(kept, name, true, &format!("{} processes: choose a number", several.len())),
             }
         }
-        for one in &all {
-            let line = one.command_line.as_ref().filter(|line| !line.as_bytes().is_empty()).unwrap_or(&one.name);
-            self.after(kept, &one.pid.to_string(), true, &line.to_string());
+        for process in &all {
+            let line =
+                process.command_line.as_ref().filter(|line| !line.as_bytes().is_empty()).unwrap_or(&process.name);
+            self.after(kept, &process.pid.to_string(), true, &line.to_string());
         }
         self.after(kept, "self", true, "pmdb itself");
     }

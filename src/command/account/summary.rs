@@ -43,8 +43,8 @@ pub(super) fn summary(
         beside: Numbers(BesideRss::ALL.iter().map(|&what| (what, beside(what))).collect()),
         page_tables: kernel.as_ref().map_err(Clone::clone).and_then(|_| {
             let tables = [vm("VmPTE"), vm("VmPMD")];
-            let told = tables.iter().any(Option::is_some);
-            told.then(|| tables.iter().flatten().sum()).ok_or_else(|| missing("/proc/PID/status does not show it"))
+            let is_shown = tables.iter().any(Option::is_some);
+            is_shown.then(|| tables.iter().flatten().sum()).ok_or_else(|| missing("/proc/PID/status does not show it"))
         }),
         unmapped: objects.as_ref().map_err(Clone::clone).and_then(MemoryObjects::unmapped),
         unmapped_bound: objects.as_ref().ok().and_then(bound),

@@ -172,16 +172,16 @@ copied page is shown as moved: it was not shared before.",
             Some(names) => difference.by(names.by, Some(names.symbol_at())),
             None => difference,
         };
-        let found = compared(difference, sink)?;
-        sides.say_of_kinds(&found.counts.kinds, &target, sink)?;
+        let comparison = compared(difference, sink)?;
+        sides.say_of_kinds(&comparison.counts.kinds, &target, sink)?;
         let mut blind = unobservable(&space, from.snapshot.spans(), sides.extra());
         blind.extend(hidden_writes(from, to, ranges.as_deref(), no_contents));
-        let summary = DiffSummary { blind, ..sides.summary(&found.counts, sink)? };
-        match (found.groups, names) {
+        let summary = DiffSummary { blind, ..sides.summary(&comparison.counts, sink)? };
+        match (comparison.groups, names) {
             (Some(groups), Some(names)) => show(summary, group_rows(groups, &names), cut, net, sink)?,
             _ => {
                 let names = names_in(&space, &state.symbols);
-                let rows = found.changes.into_iter().filter_map(|change| row(change, &names, &space));
+                let rows = comparison.changes.into_iter().filter_map(|change| row(change, &names, &space));
                 show(summary, rows.collect(), cut, |row| row.pages, sink)?
             }
         }

@@ -343,7 +343,7 @@ fn a_region_that_goes_while_it_is_looked_at_is_said_to_have_changed() {
 fn what_of_shared_memory_is_in_swap_is_unknown_and_not_zero() {
     let device = Device { major: 0, minor: 7 };
     let shared = Region { device, inode: 5, name: "/dev/shm/one".into(), ..region(0x1000, 4) };
-    let told = |line: &str, swaps, present| {
+    let answer = |line: &str, swaps, present| {
         let mut world = World::new([shared.clone()]);
         world.maps(0x1000, present, 0x9000);
         (world.swaps, world.tmpfs) = (swaps, Some(device));
@@ -351,16 +351,16 @@ fn what_of_shared_memory_is_in_swap_is_unknown_and_not_zero() {
     };
     for (swaps, present, known) in [(true, 3, false), (true, 4, true), (false, 3, true)] {
         let what = format!("{swaps} {present}");
-        let told = |line| told(line, swaps, present);
-        let block = told("region 0x1000000");
+        let answer = |line| answer(line, swaps, present);
+        let block = answer("region 0x1000000");
         let one: &RegionReport = last(&block);
         assert_eq!(one.swapped, known.then_some(0), "{what}");
         assert_eq!(one.why.of("swapped").is_none(), known, "{what}");
-        let rows = told("regions");
+        let rows = answer("regions");
         let totals: &RegionsSummary = last(&rows);
         assert_eq!(totals.swapped, known.then_some(0), "{what}");
         // It can neither be kept nor left out.
-        let filtered = told("regions where swapped == 0");
+        let filtered = answer("regions where swapped == 0");
         let has_note = notes(&filtered).iter().any(|note| note.starts_with("left out: 1 region "));
         assert_eq!(!has_note, known, "{what}");
     }
@@ -469,8 +469,8 @@ fn lines_of_all_functions_of_a_name_and_modules_whose_file_is_gone() {
     for deleted in [false, true] {
         let mut fake = fake.clone();
         fake.regions.iter_mut().for_each(|region| region.deleted = deleted);
-        let told = records("info modules", fake.target());
-        let module: &ModuleReport = only(&told);
+        let modules = records("info modules", fake.target());
+        let module: &ModuleReport = only(&modules);
         assert_eq!(module.deleted, deleted);
     }
 }
@@ -565,9 +565,9 @@ fn columns_that_the_command_line_names_are_left_out_last() {
         let mut terminal = Terminal(Text::new(Theme::PLAIN, Some(width)), Vec::new());
         run_line(&mut attached(world.target().1), line, None, &mut terminal).expect("regions");
         terminal.0.finish(&mut terminal.1).expect("room for it");
-        let told = String::from_utf8(terminal.1).expect("text");
-        let (heading, rest) = told.split_once('\n').expect("a heading");
-        assert!(shown.iter().all(|title| heading.contains(title)), "{line}: {told}");
-        assert!(rest.contains("not shown"), "{line}: {told}");
+        let table = String::from_utf8(terminal.1).expect("text");
+        let (heading, rest) = table.split_once('\n').expect("a heading");
+        assert!(shown.iter().all(|title| heading.contains(title)), "{line}: {table}");
+        assert!(rest.contains("not shown"), "{line}: {table}");
     }
 }

@@ -203,7 +203,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
         let began = Instant::now();
         let mut watcher = Watcher::new(extra);
         if let Some(ranges) = eval::fixed_ranges(&spans) {
-            watcher = watcher.within(ranges);
+            watcher = watcher.of_ranges(ranges);
         }
         let ended = watch.follow(context.sink, watcher, duration)?;
         let symbols = || PagesOfSymbols::new(names_in(&space, &context.state.symbols), space.page());

@@ -121,7 +121,7 @@ static EVENTS: Table<Event> = Table::of(&[
 
 /// What changed, and where.
 fn event_cell(event: &Event) -> Cell<'static> {
-    let told = |mut parts: Vec<String>| {
+    let with_place = |mut parts: Vec<String>| {
         place_of(event, &mut parts);
         parts.join("  ")
     };
@@ -133,12 +133,12 @@ fn event_cell(event: &Event) -> Cell<'static> {
             after?.pfn?;
             Some(format!("{}, and {} more", story(before, after).join("  "), count(event.pages - 1)))
         };
-        return Cell::new(told(states(before, after).or_else(first).into_iter().collect()));
+        return Cell::new(with_place(states(before, after).or_else(first).into_iter().collect()));
     }
     let whole = story(before.filter(|_| !(is_of_several && event.kind.had_scattered_frames())), after);
-    let cell = Cell::new(told(whole));
+    let cell = Cell::new(with_place(whole));
     match frames_alone(event) {
-        Some(short) => cell.or(told(vec![short])),
+        Some(short) => cell.or(with_place(vec![short])),
         None => cell,
     }
 }

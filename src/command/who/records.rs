@@ -124,11 +124,11 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
         write_moved(lines, summary);
         return write_reasons(lines, summary);
     }
-    let found = match summary.counts.mappings {
+    let mappings = match summary.counts.mappings {
         0 => "no mapping found".to_owned(),
         mappings => format!("{} in {}", counted(mappings, "mapping"), counted(summary.counts.processes, "process")),
     };
-    line.word(": ", Role::Plain, found);
+    line.word(": ", Role::Plain, mappings);
     if let Some(own) = summary.words.own_mappings {
         line.word(", ", Role::Plain, format!("{} of them by pmdb itself", count(own)));
     }

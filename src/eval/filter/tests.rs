@@ -78,13 +78,13 @@ fn averages_are_compared_with_nothing() {
     let reader = FactReader::of_pages(&space);
     let field = PageField::Fact(PageFact::MapCount);
     let need = reader.require(field).expect("it can be asked").unwrap_or_default();
-    let mut told = Vec::new();
+    let mut counts = Vec::new();
     let mut pages = space.pages(&space.spans(), need);
     while let Some(chunk) = pages.next().expect("a sweep") {
         for page in chunk.pages().filter(|page| page.state() == State::Present) {
             let count = reader.answer(field, &page, chunk.region).value();
-            told.push((page.map_count, count));
+            counts.push((page.map_count, count));
         }
     }
-    assert_eq!(told, [(Some(1), None), (Some(1), Some(1))]);
+    assert_eq!(counts, [(Some(1), None), (Some(1), Some(1))]);
 }

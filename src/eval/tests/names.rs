@@ -201,8 +201,8 @@ fn overloaded_functions_are_told_with_their_parameters() {
     let world = program(hashed);
     let (_, error) = world.error("rs::main");
     for (name, address) in hashed.into_iter().zip(["0x401000", "0x401020"]) {
-        let told = format!("cc!{name} at {address}");
-        assert!(error.message.contains(&told), "{error}");
+        let listed = format!("cc!{name} at {address}");
+        assert!(error.message.contains(&listed), "{error}");
         assert_eq!(world.print(&format!("cc!{name}")), format!("address {address}"));
     }
 }

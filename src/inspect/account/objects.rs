@@ -255,19 +255,19 @@ impl ObjectCounter {
     /// Adds the objects that a process has a descriptor of. Each is a step.
     pub fn add_descriptors(&mut self, process: &Process, budget: &mut Budget) -> Result<(), OutOfBudget> {
         let pid = process.identity().pid;
-        let found = match process.memory_descriptors(budget) {
+        let descriptors = match process.memory_descriptors(budget) {
             Err(process::Error::OutOfBudget(over)) => return Err(over),
             Err(error) => {
                 self.may_lack(error);
                 return Ok(());
             }
-            Ok(found) => found,
+            Ok(descriptors) => descriptors,
         };
-        if found.unseen > 0 {
+        if descriptors.unseen > 0 {
             let unseen = "file descriptors of files on mounts that the process does not see are left out";
             self.may_lack(Reason::NotApplicable(unseen));
         }
-        for one in found.all {
+        for one in descriptors.all {
             let Some((device, inode)) = one.file.identity else {
                 continue;
             };

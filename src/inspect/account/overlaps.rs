@@ -34,20 +34,20 @@ pub(super) fn overlaps(regions: &[ViewedRegion]) -> Vec<AddressRange> {
         })
         .collect();
     parts.sort_unstable();
-    let mut found = Vec::new();
+    let mut twice_mapped = Vec::new();
     // The part that reaches furthest among those before. What another one before has in common with a later part is
     // given already: it has that in common with the widest one, too.
     let mut widest: Option<Part> = None;
     for &part in &parts {
         if let Some(before) = widest.filter(|before| before.object == part.object && part.first < before.end) {
             let end = part.end.min(before.end);
-            found.extend([before, part].iter().filter_map(|one| one.addresses(part.first, end)));
+            twice_mapped.extend([before, part].iter().filter_map(|one| one.addresses(part.first, end)));
             widest = Some(if part.end > before.end { part } else { before });
         } else {
             widest = Some(part);
         }
     }
-    AddressRange::joined(&found)
+    AddressRange::joined(&twice_mapped)
 }
 
 impl Part {

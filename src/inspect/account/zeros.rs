@@ -39,7 +39,7 @@ impl ZeroPieces {
     ) -> Result<(Vec<AddressRange>, u64)> {
         let size = space.page().bytes();
         let piece = usize::try_from(size).unwrap_or(usize::MAX);
-        let mut found: Vec<AddressRange> = Vec::new();
+        let mut pages_of_zeros: Vec<AddressRange> = Vec::new();
         let (mut unknown, mut done) = (0, 0);
         let all = range.len();
         while done < all {
@@ -53,11 +53,11 @@ impl ZeroPieces {
             let zeros = (0..).zip(read.chunks_exact(piece)).filter(|(_, bytes)| is_zero(bytes));
             for piece in zeros.filter_map(|(index, _)| AddressRange::of_length(start.checked_add(index * size)?, size))
             {
-                match found.last_mut() {
+                match pages_of_zeros.last_mut() {
                     Some(last) if last.end() == piece.start() => {
                         *last = AddressRange::new(last.start(), piece.end()).unwrap_or(piece);
                     }
-                    _ => found.push(piece),
+                    _ => pages_of_zeros.push(piece),
                 }
             }
             // A page that cannot be read is passed over.
@@ -65,7 +65,7 @@ impl ZeroPieces {
             unknown += passed;
             done += whole + passed;
         }
-        Ok((found, unknown))
+        Ok((pages_of_zeros, unknown))
     }
 }
 

@@ -190,9 +190,9 @@ fn outside_and_pfn_mapped() {
             merged: Some(false),
         })
     };
-    let is = |backing| classify(evidence(0), hidden(backing), &ALL);
-    assert_eq!(is(Kernel), (PfnMapped, Some(Kind::Vdso)));
-    assert_eq!(is(File), (PfnMapped, Some(Kind::DeviceMemory)));
+    let classified = |backing| classify(evidence(0), hidden(backing), &ALL);
+    assert_eq!(classified(Kernel), (PfnMapped, Some(Kind::Vdso)));
+    assert_eq!(classified(File), (PfnMapped, Some(Kind::DeviceMemory)));
 }
 
 const PLAIN: u64 = 0x8000_0000_0012_3456;

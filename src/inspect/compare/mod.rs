@@ -107,17 +107,17 @@ impl<'a> Comparison<'a> {
         symbol_at: Option<SymbolAt<'_>>,
     ) -> Result<ComparedProcess> {
         let is_forked = self.layout == layout(other.maps());
-        let mut found = Finding { found: ComparedProcess { is_forked, ..ComparedProcess::default() }, symbol_at };
-        let compared = self.add_regions_here(there, &mut found)?;
+        let mut finding = Finding { found: ComparedProcess { is_forked, ..ComparedProcess::default() }, symbol_at };
+        let compared = self.add_regions_here(there, &mut finding)?;
         if self.is_all {
-            self.add_regions_there(there, &compared, &mut found)?;
+            self.add_regions_there(there, &compared, &mut finding)?;
         }
-        let mut found = found.found;
+        let mut compared = finding.found;
         if !is_forked {
-            found.all_counts().for_each(SharedCounts::without_copies);
+            compared.all_counts().for_each(SharedCounts::without_copies);
         }
-        self.sums.end_process(&found.total);
-        Ok(found)
+        self.sums.end_process(&compared.total);
+        Ok(compared)
     }
 
     /// The sums of the processes so far.

@@ -264,11 +264,11 @@ impl Examination {
         };
         let is_zero = |unit: &[u8]| unit.iter().all(|&byte| byte == 0);
         let has_end = |bytes: &[u8]| bytes.chunks_exact(size).any(is_zero);
-        let found = self.read_on(&mut buffer, ReadOn { read, source, absent: None }, has_end)?;
-        let read = buffer.get(..found.read).unwrap_or_default();
+        let reading = self.read_on(&mut buffer, ReadOn { read, source, absent: None }, has_end)?;
+        let read = buffer.get(..reading.read).unwrap_or_default();
         let mut units = read.chunks_exact(size);
         let characters = units.clone().take_while(|unit| !is_zero(unit)).count();
-        let end = match found.absent {
+        let end = match reading.absent {
             _ if units.any(is_zero) => TextEnd::Zero,
             Some(absent) => TextEnd::Absent(absent),
             None => TextEnd::Longer,
@@ -280,7 +280,7 @@ impl Examination {
             _ if bytes.is_empty() => self.past_the_end(),
             end => {
                 self.left -= 1;
-                self.row(shown as u64, ExaminedContent::Text { bytes, source: found.source, end })
+                self.row(shown as u64, ExaminedContent::Text { bytes, source: reading.source, end })
             }
         })
     }

@@ -109,7 +109,7 @@ const fn of_content(kind: Kind) -> bool {
 }
 
 fn is_of_content(asked: Kind, page: &Page) -> Answer {
-    let is = match (page.state(), page.kind, page.content) {
+    let holds = match (page.state(), page.kind, page.content) {
         (State::Untouched, Some(Kind::File | Kind::Secret | Kind::Hugetlb), _) if asked == Kind::MaybeSwapped => false,
         (State::Untouched, Some(Kind::File | Kind::Shmem | Kind::Secret | Kind::Hugetlb), None) => {
             return Answer::Unknown(Gap::Contents);
@@ -120,9 +120,9 @@ fn is_of_content(asked: Kind, page: &Page) -> Answer {
             BackingContent::PastEnd => asked == Kind::PastEnd,
             BackingContent::Contents { .. } => asked == Kind::Cached,
         },
-        (_, is, _) => is == Some(asked),
+        (_, kind, _) => kind == Some(asked),
     };
-    Answer::Is(is.into())
+    Answer::Is(holds.into())
 }
 
 /// Whether the frame has `flag`.

@@ -26,7 +26,7 @@ impl MappedChunks {
     pub fn of(space: &AddressSpace, mut budget: Budget) -> Result<MappedChunks> {
         let layouts = ChunkLayout::all(space);
         let mut words = ProcessWords::new(space.target(), &mut budget);
-        let mut found = MappedChunks::default();
+        let mut chunks = MappedChunks::default();
         for region in space.maps() {
             let name = region.name.as_bytes();
             let is_candidate = region.inode == 0
@@ -46,12 +46,12 @@ impl MappedChunks {
                     break;
                 }
                 words.budget().hold(size_of::<AddressRange>() as u64)?;
-                found.sum.add(range.len());
-                found.ranges.push(range);
+                chunks.sum.add(range.len());
+                chunks.ranges.push(range);
                 at = range.end().get();
             }
         }
-        Ok(found)
+        Ok(chunks)
     }
 }
 

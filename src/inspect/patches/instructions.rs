@@ -50,7 +50,7 @@ impl InstructionSet {
 
     /// The name of the breakpoint instruction, if the bytes are nothing else.
     pub(super) fn breakpoint(self, bytes: &[u8]) -> Option<&'static str> {
-        let is = |(code, mask, _): &&(&[u8], &[u8], &str)| {
+        let is_breakpoint = |(code, mask, _): &&(&[u8], &[u8], &str)| {
             let mut chunks = bytes.chunks_exact(code.len());
             let same = chunks.by_ref().all(|chunk| {
                 let byte = |index: usize| {
@@ -61,7 +61,7 @@ impl InstructionSet {
             });
             same && chunks.remainder().is_empty()
         };
-        let found = self.breakpoints.iter().find(is);
+        let found = self.breakpoints.iter().find(is_breakpoint);
         found.filter(|_| !bytes.is_empty()).map(|(_, _, name)| *name)
     }
 }

@@ -362,16 +362,16 @@ impl ComparedPage {
 
 /// The stretches of whole units that differ: from, to.
 fn stretches(left: &[u8], right: &[u8], unit: usize) -> Vec<(usize, usize)> {
-    let mut found: Vec<(usize, usize)> = Vec::new();
+    let mut stretches: Vec<(usize, usize)> = Vec::new();
     let units = left.chunks(unit).zip(right.chunks(unit)).enumerate();
     for (index, (left, _)) in units.filter(|(_, (left, right))| left != right) {
         let (from, to) = (index * unit, index * unit + left.len());
-        match found.last_mut() {
+        match stretches.last_mut() {
             Some(last) if last.1 == from => last.1 = to,
-            _ => found.push((from, to)),
+            _ => stretches.push((from, to)),
         }
     }
-    found
+    stretches
 }
 
 #[cfg(test)]

@@ -122,14 +122,14 @@ pub(super) fn find_slots(stretches: &mut PageStretches, space: &AddressSpace) ->
             found => found.unwrap_or_default(),
         };
         for (stretch, part) in of_region.iter_mut().zip(parts) {
-            stretch.slots = part.map_or_else(Vec::new, |part| within(&found, part, space.page()).collect());
+            stretch.slots = part.map_or_else(Vec::new, |part| slots_in(&found, part, space.page()).collect());
         }
     }
     Ok(())
 }
 
 /// The parts of these ranges of slots that lie in `range`.
-fn within(found: &[SwappedRange], range: AddressRange, page: PageSize) -> impl Iterator<Item = SwappedRange> {
+fn slots_in(found: &[SwappedRange], range: AddressRange, page: PageSize) -> impl Iterator<Item = SwappedRange> {
     let first = found.partition_point(|one| one.range.end() <= range.start());
     let rest = found.get(first..).unwrap_or_default().iter();
     rest.map_while(move |one| {

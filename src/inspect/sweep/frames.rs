@@ -159,9 +159,9 @@ fn look_up_counts(
             continue;
         };
         let entries = stretches.entries.get(at.clone()).unwrap_or_default();
-        let told = counts.get_mut(at.clone()).unwrap_or_default();
+        let counts = counts.get_mut(at.clone()).unwrap_or_default();
         let flags = if stretch.spared.contains(Evidence::FLAGS) { &[] } else { stretches.columns.of(Column::Flags) };
-        for (entry, (slot, count)) in entries.iter().zip(at.zip(told.iter_mut())) {
+        for (entry, (slot, count)) in entries.iter().zip(at.zip(counts.iter_mut())) {
             let is_counted = flags.get(slot).is_none_or(|&flags| is_counted(flags));
             if entry.is_present() && entry.is_exclusive() && chosen.contains(slot) && is_counted {
                 *count = 1;
@@ -169,7 +169,7 @@ fn look_up_counts(
         }
         let viewed = stretch.region.and_then(|index| space.regions().get(index));
         for block in huge::blocks(space, viewed, stretch.range, entries) {
-            told.get_mut(block).unwrap_or_default().fill(UNREAD);
+            counts.get_mut(block).unwrap_or_default().fill(UNREAD);
         }
     }
     let is_open = |slot| chosen.contains(slot) && counts.get(slot) == Some(&UNREAD);

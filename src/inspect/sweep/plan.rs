@@ -238,7 +238,7 @@ impl Plan {
                 .get(region)
                 .is_some_and(|viewed| viewed.backing != super::super::classify::Backing::Hugetlb)
         });
-        let mut found = ScanResult { end: window.end(), small_pages: 0, is_fragmented: false };
+        let mut result = ScanResult { end: window.end(), small_pages: 0, is_fragmented: false };
         let mut populated = 0;
         let mut stretches = 0;
         let mut parts: Vec<(AddressRange, Action)> = Vec::new();
@@ -255,10 +255,10 @@ impl Plan {
             if is_huge {
                 parts.push((range, Action::ReadHuge));
             } else if categories.contains(Categories::PRESENT) {
-                found.small_pages += pages;
+                result.small_pages += pages;
                 parts.push((range, Action::Present));
             } else {
-                found.small_pages += pages;
+                result.small_pages += pages;
                 match parts.last_mut() {
                     Some((last, Action::Read))
                         if range.start().get().saturating_sub(last.end().get()) <= GAP_PAGES * page.bytes() =>
@@ -269,11 +269,11 @@ impl Plan {
                 }
             }
             if parts.len() >= MOST_STRETCHES || populated >= SCAN_PAGES {
-                found.end = range.end();
+                result.end = range.end();
                 break;
             }
         }
-        found.is_fragmented = found.small_pages < stretches * LONG_PAGES;
+        result.is_fragmented = result.small_pages < stretches * LONG_PAGES;
         let mut from = window.start();
         for (range, action) in parts {
             if let Some(gap) = AddressRange::new(from, range.start()) {
@@ -282,10 +282,10 @@ impl Plan {
             self.read(region, range, action);
             from = range.end();
         }
-        if let Some(gap) = AddressRange::new(from, found.end) {
+        if let Some(gap) = AddressRange::new(from, result.end) {
             self.push(Some(region), gap, Action::Skip);
         }
-        Ok(found)
+        Ok(result)
     }
 
     /// Plans reads of `range`, in parts that do not cut huge pages.

@@ -31,25 +31,25 @@ pub(super) fn read_devices(stretches: &mut PageStretches, space: &AddressSpace) 
 pub(super) fn read_tables(stretches: &mut PageStretches, space: &AddressSpace) -> process::Result<()> {
     let process = &space.target().process;
     stretches.columns.begin(Column::Tables, stretches.entries.len());
-    let mut found = Vec::new();
+    let mut table_entries = Vec::new();
     for stretch in &stretches.all {
         let StretchWords::Read { at, stride, .. } = &stretch.words else {
             continue;
         };
         let first = space.page().index(stretch.range.start());
-        found.clear();
-        found.resize(at.len(), None);
+        table_entries.clear();
+        table_entries.resize(at.len(), None);
         if *stride == 1 {
-            process.table_entries(first, &mut found)?;
+            process.table_entries(first, &mut table_entries)?;
         } else {
-            for (number, one) in (0..).zip(&mut found) {
+            for (number, one) in (0..).zip(&mut table_entries) {
                 process.table_entries(first + number * stride, std::slice::from_mut(one))?;
             }
         }
         let entries = stretches.entries.get(at.clone()).unwrap_or_default();
         let bits = stretches.columns.of_mut(Column::Tables).get_mut(at.clone()).unwrap_or_default();
-        for ((bits, entry), found) in bits.iter_mut().zip(entries).zip(&found) {
-            *bits = confirmed(*found, entry.frame()).map_or(UNREAD, |entry| entry.bits.bits().into());
+        for ((bits, entry), table_entry) in bits.iter_mut().zip(entries).zip(&table_entries) {
+            *bits = confirmed(*table_entry, entry.frame()).map_or(UNREAD, |entry| entry.bits.bits().into());
         }
     }
     Ok(())

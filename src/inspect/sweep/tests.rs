@@ -168,8 +168,8 @@ fn without_a_scan_the_same_comes() {
     let in_the_small = |page: &Page| page.address.get() >= 0x20000 * PAGE;
     let of_no_folio = |page: &Page| page.frame().is_some_and(|frame| frame.get() < 1 << 21);
     for page in pages {
-        let told = (in_the_small(&page) || of_no_folio(&page)).then_some(false);
-        assert_eq!(page.huge, told, "not told where there is room for one");
+        let huge = (in_the_small(&page) || of_no_folio(&page)).then_some(false);
+        assert_eq!(page.huge, huge, "not told where there is room for one");
     }
 }
 

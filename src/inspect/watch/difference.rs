@@ -152,25 +152,25 @@ impl<'a> Difference<'a> {
         let compared = self.ranges.as_deref();
         let matching = self.matching.as_ref().map(|(_, ranges)| AddressRange::joined(ranges));
         let within = matching.as_deref().or(compared);
-        let mut found = FoundChanges::default();
+        let mut difference = FoundChanges::default();
         for change in self.before.changes_with(self.more, self.after, within, self.space, &mut self.budget) {
-            found.counts.add(&change);
-            found.changes.push(change);
+            difference.counts.add(&change);
+            difference.changes.push(change);
         }
-        if found.changes.is_empty() && matching.is_some() {
+        if difference.changes.is_empty() && matching.is_some() {
             let others = self.before.changes(self.after, compared, self.space, &mut self.budget);
-            found.left_out = others.map(|change| change.pages).sum();
+            difference.left_out = others.map(|change| change.pages).sum();
         }
         self.budget.check()?;
-        found.changes.sort_by_key(|change| change.address);
+        difference.changes.sort_by_key(|change| change.address);
         if let Some((pages, _)) = self.matching.take() {
-            found.undecided = pages.finish().selection.undecided;
+            difference.undecided = pages.finish().selection.undecided;
         }
         if let Some(mut groups) = self.groups.take() {
-            found.changes.iter().for_each(|change| groups.add(change, 0));
-            found.groups = Some(groups.finish());
+            difference.changes.iter().for_each(|change| groups.add(change, 0));
+            difference.groups = Some(groups.finish());
         }
-        self.found = Some(found);
+        self.found = Some(difference);
         Ok(())
     }
 }

@@ -266,14 +266,14 @@ mod tests {
             change(EventKind::RegionWent, 1, None),
         ];
         use ChangedGroup::{Kind, Pages};
-        let is = |value| Pages(Answer::Is(value));
+        let known = |value| Pages(Answer::Is(value));
         let went = (Kind(EventKind::RegionWent), 1);
         for (fact, expected) in [
             (
                 PageFact::State,
-                [(is(State::Present as u64), 7), (is(State::Swapped as u64), 2), went.clone()].as_slice(),
+                [(known(State::Present as u64), 7), (known(State::Swapped as u64), 2), went.clone()].as_slice(),
             ),
-            (PageFact::MapCount, &[(is(1), 3), (is(2), 4), (Pages(Answer::None), 2), went]),
+            (PageFact::MapCount, &[(known(1), 3), (known(2), 4), (Pages(Answer::None), 2), went]),
         ] {
             let mut groups = ChangeGroups::new(Key::Page(PageField::Fact(fact)), PageSize::FOUR_KIB);
             changes.iter().for_each(|change| groups.add(change, 1));

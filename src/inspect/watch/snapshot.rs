@@ -163,15 +163,15 @@ impl ContentReader {
         self.buffer.resize(wanted.max(self.buffer.len()), 0);
         let into = self.buffer.get_mut(..wanted).unwrap_or_default();
         let start = VirtualAddress::new(first << self.page.shift());
-        let found = match self.reader.read(target, start, into) {
+        let reading = match self.reader.read(target, start, into) {
             Err(Error::Target(missing @ process::Error::NotAvailable { .. })) => {
                 self.missing.get_or_insert(missing);
                 MemoryRead { bytes: 0, ended: Some(ReadEnd::NotCaptured) }
             }
-            found => found?,
+            reading => reading?,
         };
-        self.has_memory |= found.bytes > 0 && !self.kernel_memory.iter().any(|range| range.contains(start));
-        let pages = into.get(..found.bytes).unwrap_or_default().chunks_exact(page_bytes);
+        self.has_memory |= reading.bytes > 0 && !self.kernel_memory.iter().any(|range| range.contains(start));
+        let pages = into.get(..reading.bytes).unwrap_or_default().chunks_exact(page_bytes);
         let (asked, read) = (hashes.len(), pages.len());
         for (bytes, hash) in pages.zip(hashes) {
             let mut hasher = DefaultHasher::new();
@@ -180,7 +180,7 @@ impl ContentReader {
         }
         self.hashed += read as u64;
         // The page that ended it has gone meanwhile, or is memory of a device.
-        self.place.skip(if found.ended.is_some() { read + 1 } else { read.max(1).min(asked) });
+        self.place.skip(if reading.ended.is_some() { read + 1 } else { read.max(1).min(asked) });
         Ok(true)
     }
 }

@@ -103,11 +103,11 @@ fn pages_that_move_share_a_row_where_their_frames_follow_each_other() {
     assert_eq!(watched(forked, scattered()), [(EventKind::CopiedOnWrite, 0x1000, 4, Some(900), Some(500))]);
     let huge = || World::new([region(HUGE, HUGE)]);
     // What does not tell huge mappings, as a core, cannot show that one has come.
-    let [mut untold, mut told] = [huge(), huge()];
-    untold.scans = false;
-    untold.maps_huge(HUGE, 20 * HUGE);
-    told.maps_huge(HUGE, 20 * HUGE);
-    assert_eq!(watched(untold, told), []);
+    let [mut without_scans, mut with_scans] = [huge(), huge()];
+    without_scans.scans = false;
+    without_scans.maps_huge(HUGE, 20 * HUGE);
+    with_scans.maps_huge(HUGE, 20 * HUGE);
+    assert_eq!(watched(without_scans, with_scans), []);
     let mut small = huge();
     (0..HUGE).for_each(|page| small.maps(HUGE + page, 1, 10 * HUGE - page));
     let mut collapsed = huge();
@@ -232,7 +232,7 @@ fn regions_that_grow_into_a_range_and_out_of_it() {
     ] {
         for queries in [true, false] {
             let (world, target) = World { queries, ..World::new(before.clone()) }.target();
-            let mut watcher = Watcher::new(Evidence::empty()).within(&[watched]);
+            let mut watcher = Watcher::new(Evidence::empty()).of_ranges(&[watched]);
             let mut look = || {
                 let look = watcher.sample(&target, Budget::unlimited(), |_| vec![watched]).expect("a sample");
                 assert_eq!(look.survival(), Survival::Alive);

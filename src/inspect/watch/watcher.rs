@@ -38,7 +38,7 @@ impl Watcher {
 
     /// All samples will lie in `ranges`: of the regions, only those there and next to them are asked for.
     #[must_use]
-    pub fn within(self, ranges: &[AddressRange]) -> Watcher {
+    pub fn of_ranges(self, ranges: &[AddressRange]) -> Watcher {
         Watcher { range: Some(ranges.to_vec()), ..self }
     }
 

@@ -472,15 +472,15 @@ pub(super) fn spanning(a: AddressRange, b: AddressRange) -> AddressRange {
 
 /// The regions in `spans`, which are in order, and those next to each span: they may grow into it.
 fn around(space: &AddressSpace, spans: &[AddressRange]) -> Vec<(Region, Backing)> {
-    let mut found = Vec::new();
+    let mut neighbours = Vec::new();
     let mut next = 0;
     for span in spans {
         let first = space.region_from(next, span.start());
         let above = space.region_from(first, span.end());
         let regions = space.regions().get(next.max(first.saturating_sub(1))..space.regions().len().min(above + 1));
         let regions = regions.unwrap_or_default();
-        found.extend(regions.iter().map(|viewed| (viewed.region.clone(), viewed.backing)));
+        neighbours.extend(regions.iter().map(|viewed| (viewed.region.clone(), viewed.backing)));
         next = next.max(above + 1);
     }
-    found
+    neighbours
 }

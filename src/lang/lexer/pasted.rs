@@ -340,15 +340,15 @@ fn may_be_row(text: &str) -> bool {
 
 /// What the groups of a match hold, unless a number is too large.
 fn read_groups(groups: PastedGroups, captures: &Captures<'_>) -> Option<PastedText> {
-    let mut found = captures.iter().skip(1).flatten().map(|group| group.as_str());
+    let mut groups_text = captures.iter().skip(1).flatten().map(|group| group.as_str());
     let hexadecimal = |digits: &str| u64::from_str_radix(digits, 16).ok();
-    let first = found.next()?;
+    let first = groups_text.next()?;
     Some(match groups {
         PastedGroups::Address => PastedText::Address(hexadecimal(first)?),
-        PastedGroups::Span => PastedText::Span(hexadecimal(first)?, hexadecimal(found.next()?)?),
+        PastedGroups::Span => PastedText::Span(hexadecimal(first)?, hexadecimal(groups_text.next()?)?),
         PastedGroups::Kibibytes => PastedText::Length {
             start: hexadecimal(first)?,
-            length: found.next()?.parse::<u64>().ok()?.checked_mul(1024)?,
+            length: groups_text.next()?.parse::<u64>().ok()?.checked_mul(1024)?,
         },
         PastedGroups::Symbol => {
             let parts = first.rsplit_once(" + ");
@@ -357,7 +357,7 @@ fn read_groups(groups: PastedGroups, captures: &Captures<'_>) -> Option<PastedTe
                 Some((name, digits.parse().ok().filter(|_| is_number)?))
             });
             let (name, offset) = with_offset.unwrap_or((first, 0));
-            let file = found.next().and_then(|path| path.rsplit('/').next());
+            let file = groups_text.next().and_then(|path| path.rsplit('/').next());
             PastedText::Symbol {
                 module: file.filter(|name| !name.is_empty()).map(str::to_owned),
                 name: name.trim_end_matches(is_blank).to_owned(),

@@ -359,9 +359,9 @@ fn instructions(input: Tokens<'_>) -> Option<Span> {
         _ => return None,
     };
     let letters = word.text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let is = is_mark(slash, "/") && word.is_glued && letters.contains('i');
+    let is_instruction = is_mark(slash, "/") && word.is_glued && letters.contains('i');
     let short = letters.chars().all(|c| "ibhwg".contains(c));
-    (is && short).then(|| slash.at.to(word.at))
+    (is_instruction && short).then(|| slash.at.to(word.at))
 }
 
 /// Words that begin a clause behind every pasted row.

@@ -48,11 +48,11 @@ fn negation(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     };
     let operator = Spanned::new(UnaryOperator::Not, at);
     let (behind, operand) = input.nested(|| {
-        let (behind, first) = cut(conjunct).parse(behind.within(input.scope.behind(operator.node)))?;
+        let (behind, first) = cut(conjunct).parse(behind.in_scope(input.scope.behind(operator.node)))?;
         let (behind, operand) = chain(behind, first, Some(Level::And))?;
         part_of_scope(behind, operand)
     })?;
-    Ok((behind.within(input.scope), before(operator, operand)))
+    Ok((behind.in_scope(input.scope), before(operator, operand)))
 }
 
 /// `unary`, or in a filter `factor<S>`
@@ -61,10 +61,10 @@ fn unary(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
         return operand(input);
     };
     let (behind, inner) = input.nested(|| {
-        let (behind, inner) = cut(unary).parse(behind.within(input.scope.behind(operator.node)))?;
+        let (behind, inner) = cut(unary).parse(behind.in_scope(input.scope.behind(operator.node)))?;
         part_of_scope(behind, inner)
     })?;
-    Ok((behind.within(input.scope), before(operator, inner)))
+    Ok((behind.in_scope(input.scope), before(operator, inner)))
 }
 
 /// The operator before an operand, if one stands here.
@@ -115,7 +115,7 @@ fn right_operand<'a>(
     let first = if level.joins() { conjunct } else { unary };
     // Comparisons in a filter form no chains.
     let looser = if level.compares() && input.scope != BareWords::Value { Level::Relation } else { level };
-    input.parsed_within(input.scope.right_of(left, operator), |input| {
+    input.parsed_in(input.scope.right_of(left, operator), |input| {
         let (behind, first) = cut(first).parse(input)?;
         let (behind, right) = chain(behind, first, Some(looser))?;
         part_of_scope(behind, right)
@@ -151,7 +151,7 @@ fn operator<'a>(
 
 /// `filter<S>`
 pub(crate) fn filter<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<FilterExpression<F>>> {
-    let (behind, condition) = input.parsed_within(BareWords::Filter(F::SUBJECT, ValueTypes::CONDITION), |input| {
+    let (behind, condition) = input.parsed_in(BareWords::Filter(F::SUBJECT, ValueTypes::CONDITION), |input| {
         let (behind, condition) = expression(input)?;
         part_of_scope(behind, condition)
     })?;
@@ -169,7 +169,7 @@ fn operand(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     cast_operand(input).or_else(|_| {
         // What has elements is a value, in a filter too.
         let scope = if has_elements(input) { BareWords::Value } else { input.scope };
-        input.parsed_within(scope, elements)
+        input.parsed_in(scope, elements)
     })
 }
 
@@ -211,7 +211,7 @@ fn is_call(input: Tokens<'_>) -> bool {
 /// `c_cast unary`
 fn cast_operand(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, to) = cast_type(input)?;
-    let (behind, operand) = input.nested(|| behind.parsed_within(BareWords::Value, unary))?;
+    let (behind, operand) = input.nested(|| behind.parsed_in(BareWords::Value, unary))?;
     let at = to.at.to(operand.at);
     let reads = input.first().is_some_and(|token| token.text == "{");
     Ok((behind, Spanned::new(names::cast(to, reads, operand), at)))
@@ -299,17 +299,17 @@ fn named_value(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
 fn parenthesised(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     let (behind, open) = silent_mark("(")(input)?;
     let inside = || {
-        let (behind, inner) = cut(expression).parse(behind.within(input.scope.parenthesised()))?;
+        let (behind, inner) = cut(expression).parse(behind.in_scope(input.scope.parenthesised()))?;
         let (behind, inner) = part_of_scope(behind, inner)?;
         let (behind, close) = cut(mark(")")).parse(behind)?;
-        Ok((behind.within(input.scope), Spanned::new(inner.node, open.to(close))))
+        Ok((behind.in_scope(input.scope), Spanned::new(inner.node, open.to(close))))
     };
     input.nested(inside)
 }
 
 /// `place`: the values that filters can contain too.
 pub(crate) fn place(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
-    constant(input).or_else(|_| input.parsed_within(BareWords::Value, compound))
+    constant(input).or_else(|_| input.parsed_in(BareWords::Value, compound))
 }
 
 /// Values with values in them: there bare words are symbols, in a filter too.

@@ -44,13 +44,13 @@ fn of_furthest(failed: &Failure<'_>) -> SyntaxError {
 /// `hex"…"` without valid bytes: the lexer makes a name and a text of it.
 fn bytes(failed: &Failure<'_>) -> Option<SyntaxError> {
     let (name, text) = (failed.before()?, failed.token()?);
-    let is = name.text == "hex" && text.is_glued && text.text.starts_with('"');
+    let is_hexadecimal = name.text == "hex" && text.is_glued && text.text.starts_with('"');
     let at = name.at.to(text.at);
     let message = match text.kind {
         TokenKind::Text(_) => "these are not bytes in hexadecimal",
         _ => "this quote has no end",
     };
-    is.then(|| SyntaxError {
+    is_hexadecimal.then(|| SyntaxError {
         at,
         message: message.into(),
         expected: vec!["two hexadecimal digits a byte".into()],

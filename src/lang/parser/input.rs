@@ -429,18 +429,18 @@ impl<'a> Tokens<'a> {
     }
 
     /// The same tokens in another scope.
-    pub(crate) fn within(self, scope: BareWords) -> Self {
+    pub(crate) fn in_scope(self, scope: BareWords) -> Self {
         Tokens { scope, ..self }
     }
 
     /// What `parse` makes of the tokens in another scope.
-    pub(crate) fn parsed_within<T>(
+    pub(crate) fn parsed_in<T>(
         self,
         scope: BareWords,
         parse: impl FnOnce(Tokens<'a>) -> Parsed<'a, T>,
     ) -> Parsed<'a, T> {
-        let (behind, parsed) = parse(self.within(scope))?;
-        Ok((behind.within(self.scope), parsed))
+        let (behind, parsed) = parse(self.in_scope(scope))?;
+        Ok((behind.in_scope(self.scope), parsed))
     }
 
     /// The hint in case that the next token cannot be taken.

@@ -198,7 +198,7 @@ fn statement(input: Tokens<'_>) -> Parsed<'_, ParsedLine> {
 
 /// Where the output of a command goes: a pipe or a file.
 fn output(input: Tokens<'_>, must_pipe: bool) -> Parsed<'_, Output> {
-    let found = input.accept(Expected::Pipe, |token| {
+    let pipe = input.accept(Expected::Pipe, |token| {
         let end = token.at.end;
         match &token.kind {
             TokenKind::Pipe { text, offset } => {
@@ -211,7 +211,7 @@ fn output(input: Tokens<'_>, must_pipe: bool) -> Parsed<'_, Output> {
             _ => None,
         }
     });
-    match found {
+    match pipe {
         Ok((behind, output)) => Ok((behind, output.node)),
         Err(_) if must_pipe => Err(nom::Err::Failure(Failed)),
         Err(_) => Ok((input, Output::Screen)),

@@ -243,15 +243,17 @@ impl BareWords {
         let BareWords::Filter(subject, _) = self else {
             return true;
         };
-        let is = |types| subject.types_of(left).intersects(types);
+        let left_is = |types| subject.types_of(left).intersects(types);
         match operator.level() {
-            level if level.joins() => is(ValueTypes::CONDITION),
+            level if level.joins() => left_is(ValueTypes::CONDITION),
             level if level.compares() && !self.takes(ValueTypes::CONDITION) => false,
-            Level::Equality if operator == Op::Matches => is(ValueTypes::TEXT),
-            Level::Equality => is(ValueTypes::NUMBER | ValueTypes::TEXT),
+            Level::Equality if operator == Op::Matches => left_is(ValueTypes::TEXT),
+            Level::Equality => left_is(ValueTypes::NUMBER | ValueTypes::TEXT),
             // A condition has these only in parentheses, where a number may stand too.
-            Level::BitOr | Level::BitXor | Level::BitAnd => is(ValueTypes::NUMBER) && self.takes(ValueTypes::NUMBER),
-            _ => is(ValueTypes::NUMBER) && self.takes(ValueTypes::CONDITION | ValueTypes::NUMBER),
+            Level::BitOr | Level::BitXor | Level::BitAnd => {
+                left_is(ValueTypes::NUMBER) && self.takes(ValueTypes::NUMBER)
+            }
+            _ => left_is(ValueTypes::NUMBER) && self.takes(ValueTypes::CONDITION | ValueTypes::NUMBER),
         }
     }
 
@@ -353,8 +355,8 @@ pub(crate) fn field(input: Tokens<'_>) -> Parsed<'_, Spanned<Expression>> {
     }
     let (behind, not) = cut(equality).parse(behind)?;
     let (behind, word) = cut(|input| one_word(input, &words)).parse(behind)?;
-    let is = Spanned::new(Expression::Field(word.node), name.at.to(word.at));
-    Ok((behind, not.map_or(is.clone(), |operator| negated(operator, is))))
+    let equal = Spanned::new(Expression::Field(word.node), name.at.to(word.at));
+    Ok((behind, not.map_or(equal.clone(), |operator| negated(operator, equal))))
 }
 
 fn negated(operator: Spanned<UnaryOperator>, operand: Spanned<Expression>) -> Spanned<Expression> {

@@ -42,20 +42,20 @@ impl KernelRecords for FakeSource {
         assert_eq!(region.range.intersection(range), Some(range));
         let pages = range.start().get() / PAGE..range.end().get() / PAGE;
         let slots = self.0.slots.iter().flat_map(|slots| slots.range(pages.clone()));
-        let mut found: Vec<SwappedRange> = Vec::new();
+        let mut ranges: Vec<SwappedRange> = Vec::new();
         for (&page, &slot) in slots {
             let [start, end] = [page, page + 1].map(|page| VirtualAddress::new(page * PAGE));
             let follows = |last: &SwappedRange| {
                 let next = SwapEntry { offset: last.slot.offset + last.range.len() / PAGE, ..last.slot };
                 last.range.end() == start && next == slot
             };
-            let (start, slot) = match found.pop_if(|last| follows(last)) {
+            let (start, slot) = match ranges.pop_if(|last| follows(last)) {
                 Some(last) => (last.range.start(), last.slot),
                 None => (start, slot),
             };
-            found.push(SwappedRange::new(AddressRange::new(start, end).expect("pages"), slot));
+            ranges.push(SwappedRange::new(AddressRange::new(start, end).expect("pages"), slot));
         }
-        Ok(found)
+        Ok(ranges)
     }
 }
 

@@ -111,19 +111,19 @@ impl World {
 
     fn smaps(&self) -> String {
         let mut text = String::new();
-        for one in &self.smaps {
-            let (start, end) = (one.range.start().get(), one.range.end().get());
+        for region in &self.smaps {
+            let (start, end) = (region.range.start().get(), region.range.end().get());
             text += &format!("{start:08x}-{end:08x} rw-p 00000000 00:00 0\n");
-            for (name, bytes) in &one.fields {
+            for (name, bytes) in &region.fields {
                 text += &format!("{name}: {} kB\n", bytes / 1024);
             }
-            if let Some(may_be_huge) = one.may_be_huge {
+            if let Some(may_be_huge) = region.may_be_huge {
                 text += &format!("THPeligible: {}\n", u8::from(may_be_huge));
             }
-            if let Some(key) = one.protection_key {
+            if let Some(key) = region.protection_key {
                 text += &format!("ProtectionKey: {key}\n");
             }
-            text += &format!("VmFlags: {}\n", one.vm_flags.join(" "));
+            text += &format!("VmFlags: {}\n", region.vm_flags.join(" "));
         }
         text
     }
@@ -498,10 +498,10 @@ impl Source for FakeSource {
             if !categories.intersects(any_of) {
                 continue;
             }
-            let (start, told) = (page * PAGE, (categories & returned).bits());
+            let (start, shown) = (page * PAGE, (categories & returned).bits());
             let last = count.checked_sub(1);
             match last.and_then(|last| into.get_mut(last)) {
-                Some(last) if last.end == start && last.categories == told => {
+                Some(last) if last.end == start && last.categories == shown => {
                     last.end = start + PAGE;
                 }
                 _ if count == most => return Ok((count, start)),
@@ -509,7 +509,7 @@ impl Source for FakeSource {
                     if count > 0 && count.is_multiple_of(world.scan_buffer) {
                         stopped = start;
                     }
-                    into[count] = PageRegion { start, end: start + PAGE, categories: told };
+                    into[count] = PageRegion { start, end: start + PAGE, categories: shown };
                     count += 1;
                 }
             }

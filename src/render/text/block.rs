@@ -165,7 +165,7 @@ pub fn word_for_missing(reason: Option<&Reason>) -> (Role, &'static str) {
 /// `<not resident: untouched>`
 pub fn absent(line: &mut Line, state: State, kind: Option<Kind>, unread: Option<&str>, uncertain: bool) {
     let word = state.word();
-    let told = match (unread, kind) {
+    let mark = match (unread, kind) {
         (Some(why), _) => format!("<not read: {why}>"),
         // Mapped device memory: a read could be a command to the device.
         (None, _) if state == State::PfnMapped => format!("<not read: {word}>"),
@@ -175,7 +175,7 @@ pub fn absent(line: &mut Line, state: State, kind: Option<Kind>, unread: Option<
         }
         (None, _) => format!("<not resident: {word}>"),
     };
-    line.push(words::state_role(state), told);
+    line.push(words::state_role(state), mark);
 }
 
 pub fn of_region(line: &mut Line, region: &RegionBrief) {

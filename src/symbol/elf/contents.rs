@@ -279,16 +279,19 @@ fn read_targets(source: &ElfFile, budget: &mut Budget) -> Result<RelocationTarge
     let mut pass = RelocationPass::new(source);
     while let Some((kind, part)) = pass.next(budget)? {
         let has_addend = kind == format::SHT_RELA;
-        for one in part {
-            let is_jump = one.r_type == jump;
-            if one.r_type == copy && copies.len() < MOST_COPIES {
-                copies.insert(one.r_offset);
-            } else if one.r_sym != 0 && (is_jump || Some(one.r_type) == data) && slots.len() < MOST_SLOTS {
-                slots.entry(one.r_offset).or_insert(GotSlot { function: one.r_sym, is_jump });
-            } else if one.r_type == irelative && resolved < MOST_RESOLVED {
+        for relocation in part {
+            let is_jump = relocation.r_type == jump;
+            if relocation.r_type == copy && copies.len() < MOST_COPIES {
+                copies.insert(relocation.r_offset);
+            } else if relocation.r_sym != 0 && (is_jump || Some(relocation.r_type) == data) && slots.len() < MOST_SLOTS
+            {
+                slots.entry(relocation.r_offset).or_insert(GotSlot { function: relocation.r_sym, is_jump });
+            } else if relocation.r_type == irelative && resolved < MOST_RESOLVED {
                 resolved += 1;
-                let resolver = resolver(source, &one, has_addend, budget)?;
-                resolver.into_iter().for_each(|resolver| indirect.entry(resolver).or_default().push(one.r_offset));
+                let resolver = resolver(source, &relocation, has_addend, budget)?;
+                resolver
+                    .into_iter()
+                    .for_each(|resolver| indirect.entry(resolver).or_default().push(relocation.r_offset));
             }
         }
     }

@@ -38,7 +38,7 @@ impl FileRange {
     }
 
     /// Its bytes, if they are among the first ones of the file.
-    pub(in crate::symbol) fn within(self, start: &[u8]) -> Option<&[u8]> {
+    pub(in crate::symbol) fn bytes_in(self, start: &[u8]) -> Option<&[u8]> {
         let end = self.offset.checked_add(self.size)?;
         start.get(usize::try_from(self.offset).ok()?..usize::try_from(end).ok()?)
     }
@@ -247,7 +247,7 @@ impl<'a> ReadRef<'a> for LabelledPart<'a> {
     fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
         let Reader { file, start, budget, parts, fault } = self.reader;
         let range = FileRange { offset, size };
-        if let Some(known) = range.within(start) {
+        if let Some(known) = range.bytes_in(start) {
             return Ok(known);
         }
         let mut budget = budget.borrow_mut();

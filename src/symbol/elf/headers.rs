@@ -406,7 +406,7 @@ fn version_table(sections: &[Section], wanted: elf::SectionType) -> Option<Versi
 
 /// The symbol tables, `.symtab` first: it knows more.
 pub(in crate::symbol) fn tables(file: &BoundedFile, sections: &[Section]) -> Result<Vec<SymbolTable>, NoSymbols> {
-    let mut found = Vec::new();
+    let mut tables = Vec::new();
     for wanted in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
         let is_wanted = |(_, one): &(u32, &Section)| one.kind == wanted && one.size > 0;
         let Some((number, section)) = (0..).zip(sections).find(is_wanted) else {
@@ -428,7 +428,7 @@ pub(in crate::symbol) fn tables(file: &BoundedFile, sections: &[Section]) -> Res
         }
         let mut versions = sections.iter();
         let versions = versions.find(|one| one.kind == elf::SHT_GNU_VERSYM && one.link == number);
-        found.push(SymbolTable {
+        tables.push(SymbolTable {
             is_full: wanted == elf::SHT_SYMTAB,
             locals: section.info,
             symbols: section.in_file(),
@@ -436,7 +436,7 @@ pub(in crate::symbol) fn tables(file: &BoundedFile, sections: &[Section]) -> Res
             versions: versions.map(|one| one.offset),
         });
     }
-    Ok(found)
+    Ok(tables)
 }
 
 /// More entries than this are not read: linkers write some dozens.

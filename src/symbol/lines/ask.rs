@@ -244,25 +244,25 @@ impl TargetSymbols<'_> {
     /// `limit` of them, and as many as are found in `time`.
     pub fn source_files(&self, begun: &str, of: SourcesOf, limit: usize, time: Duration) -> BTreeSet<String> {
         let mut budget = self.budget().within(time);
-        let mut found = BTreeSet::new();
+        let mut names = BTreeSet::new();
         // A program lies below its libraries.
         for (number, (module, loaded)) in self.programs().enumerate() {
-            if found.len() >= limit || budget.look().is_err() {
+            if names.len() >= limit || budget.look().is_err() {
                 break;
             }
             let Ok(loaded) = loaded else {
                 continue;
             };
-            let found = &mut found;
+            let names = &mut names;
             // Names found before the time was up still count.
             _ = match loaded.symbols.lines.if_cached() {
-                Some(lines) => lines.add_source_files(begun, limit, found, &mut budget),
+                Some(lines) => lines.add_source_files(begun, limit, names, &mut budget),
                 None if number == 0 && of == SourcesOf::KnownAndProgram => self
                     .lines_of(&loaded.symbols, module, &mut budget)
-                    .and_then(|lines| lines.add_source_files(begun, limit, found, &mut budget)),
+                    .and_then(|lines| lines.add_source_files(begun, limit, names, &mut budget)),
                 None => Ok(()),
             };
         }
-        found
+        names
     }
 }

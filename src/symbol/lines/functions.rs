@@ -70,7 +70,7 @@ type EntryWithCode = (UnitOffset, (u64, u64), bool);
 /// The functions with code in a unit. Entries up to the first that is damaged count.
 fn entries_with_code(describing: DescribingUnit<'_, '_>, budget: &mut Budget) -> Result<Vec<EntryWithCode>, NoLines> {
     let DescribingUnit { dwarf, unit, .. } = describing;
-    let mut found = Vec::new();
+    let mut with_code = Vec::new();
     let mut entries = unit.entries_raw(None)?;
     while !entries.is_empty() {
         let entry = entries.next_offset();
@@ -90,11 +90,11 @@ fn entries_with_code(describing: DescribingUnit<'_, '_>, budget: &mut Budget) ->
             is_external |= attribute.name() == gimli::DW_AT_external && is_set;
         }
         if let Some(range) = CodeRanges::of(dwarf, unit, &claimed)?.next(budget)? {
-            found.push((entry, range, is_external));
+            with_code.push((entry, range, is_external));
         }
-        if found.len() >= MOST_FUNCTIONS {
+        if with_code.len() >= MOST_FUNCTIONS {
             break;
         }
     }
-    Ok(found)
+    Ok(with_code)
 }

@@ -69,16 +69,16 @@ impl SharedLink {
 
     /// The shared debug information, read on the first call.
     pub(super) fn get(&self, files: &Modules, room: u64, budget: &mut Budget) -> Result<&SharedFile, NoLines> {
-        let found = self.found.get(|| {
-            let found = self.link.find(&self.path, files, budget)?;
-            let sections = Sections::read_within(&found, room, |id| Some(id.name()), budget)?;
+        let shared = self.found.get(|| {
+            let file = self.link.find(&self.path, files, budget)?;
+            let sections = Sections::read_within(&file, room, |id| Some(id.name()), budget)?;
             let Some(sections) = sections else {
                 return Ok(None);
             };
             let units = Units::list(&sections.dwarf(), budget)?;
             Ok(Some(SharedFile { sections, units }))
         })?;
-        found.ok_or_else(|| self.link.no_shared_lines(&self.path, NoPart::NotFound))
+        shared.ok_or_else(|| self.link.no_shared_lines(&self.path, NoPart::NotFound))
     }
 
     /// Bytes of memory.

@@ -122,8 +122,8 @@ mod tests {
             ("server.c", "/server.c", false),
             ("/a/src/server.c", "/src/server.c", false),
         ] {
-            let is = is_meant(&Name::from(path), wanted.as_bytes());
-            assert_eq!(is, expected, "{wanted} for {path}");
+            let is_found = is_meant(&Name::from(path), wanted.as_bytes());
+            assert_eq!(is_found, expected, "{wanted} for {path}");
         }
     }
 

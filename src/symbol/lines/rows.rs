@@ -174,19 +174,19 @@ pub(super) fn rows_of(
     most: usize,
     budget: &mut Budget,
 ) -> Result<(Vec<RowStretch>, bool), NoLines> {
-    let mut found: Vec<RowStretch> = Vec::new();
+    let mut stretches: Vec<RowStretch> = Vec::new();
     let mut rows = RowPass::new(unit);
-    while found.len() <= most
+    while stretches.len() <= most
         && let Some((row, end)) = rows.stretch(budget)?
     {
         if row.line == Some(line) && (row.is_statement || row.address < end) && files.binary_search(&row.file).is_ok() {
-            found.push((row, end));
+            stretches.push((row, end));
         }
     }
-    let is_cut = found.len() > most;
-    found.truncate(most);
-    found.sort_by_key(|(row, end)| (row.address, *end));
-    Ok((found, is_cut))
+    let is_cut = stretches.len() > most;
+    stretches.truncate(most);
+    stretches.sort_by_key(|(row, end)| (row.address, *end));
+    Ok((stretches, is_cut))
 }
 
 /// Joins adjoining rows of one statement; `chains` has the functions around each.
@@ -252,15 +252,14 @@ mod tests {
         (row, end)
     }
 
-    fn within(entry: usize) -> Vec<FunctionScope> {
+    fn chain_of(entry: usize) -> Vec<FunctionScope> {
         vec![FunctionScope { entry: UnitOffset(entry), call: None }]
     }
 
-    fn told(rows: &[(RowStretch, usize)]) -> Vec<(u64, u64, bool)> {
-        let (rows, chains) = rows.iter().map(|&(row, entry)| (row, within(entry))).unzip();
+    fn places_of(rows: &[(RowStretch, usize)]) -> Vec<(u64, u64, bool)> {
+        let (rows, chains) = rows.iter().map(|&(row, entry)| (row, chain_of(entry))).unzip();
         let places = join_rows(rows, chains);
-        let told = places.iter();
-        told.map(|one| (one.row.address, one.end, one.is_first)).collect()
+        places.iter().map(|one| (one.row.address, one.end, one.is_first)).collect()
     }
 
     #[test]
@@ -274,14 +273,14 @@ mod tests {
             (stretch(30, 34, 9, true), 1),
         ];
         let expected = [(10, 20, true), (20, 24, false), (30, 34, false)];
-        assert_eq!(told(&rows), expected);
+        assert_eq!(places_of(&rows), expected);
     }
 
     #[test]
     fn a_line_without_statements_has_a_first_place_too() {
         let rows = [(stretch(10, 14, 5, false), 1), (stretch(20, 24, 5, false), 1), (stretch(30, 34, 5, false), 2)];
         let expected = [(10, 14, true), (20, 24, false), (30, 34, true)];
-        assert_eq!(told(&rows), expected);
+        assert_eq!(places_of(&rows), expected);
         let outside = join_rows(vec![stretch(10, 14, 5, false)], vec![Vec::new()]);
         assert!(outside[0].is_first);
     }
@@ -295,7 +294,7 @@ mod tests {
             (stretch(20, 24, 5, true), 3),
         ];
         let expected = [(10, 14, true), (14, 18, true), (18, 20, false), (20, 24, true)];
-        assert_eq!(told(&rows), expected);
+        assert_eq!(places_of(&rows), expected);
     }
 
     #[test]
@@ -305,7 +304,7 @@ mod tests {
             call: Some(InlinedCall { file: 1, line: Some(line), column: None }),
         };
         for (line, functions) in [(7, 1), (6, 2)] {
-            let chain = [within(1), vec![called(line)]].concat();
+            let chain = [chain_of(1), vec![called(line)]].concat();
             let places = join_rows(vec![stretch(10, 10, 5, true)], vec![chain]);
             assert_eq!(places[0].chain.len(), functions);
         }
@@ -323,6 +322,6 @@ mod tests {
             (stretch(40, 44, 9, true), 3),
         ];
         let expected = [(10, 10, true), (20, 24, true), (40, 44, true)];
-        assert_eq!(told(&rows), expected);
+        assert_eq!(places_of(&rows), expected);
     }
 }

@@ -130,17 +130,17 @@ impl Units {
     /// The units that claim `address`, by their offsets in `.debug_info`.
     pub(super) fn units_at(&self, address: u64, budget: &mut Budget) -> Result<Vec<usize>, NoLines> {
         let after = self.covered.partition_point(|one| one.begin <= address);
-        let mut found = Vec::new();
+        let mut units = Vec::new();
         for one in self.covered.iter().take(after).rev() {
             budget.go_on()?;
-            if one.reach <= address || found.len() >= MOST_CLAIMANTS {
+            if one.reach <= address || units.len() >= MOST_CLAIMANTS {
                 break;
             }
-            if address < one.end && !found.contains(&one.unit) {
-                found.push(one.unit);
+            if address < one.end && !units.contains(&one.unit) {
+                units.push(one.unit);
             }
         }
-        Ok(found)
+        Ok(units)
     }
 
     /// The unit that holds an offset in `.debug_info`.

@@ -386,17 +386,17 @@ fn a_file_that_is_not_opened_is_the_reason_for_everything_unknown() {
     let target = fake.target();
     let regions = target.process.regions().unwrap();
     let symbols = Symbols::default();
-    let mut told = Vec::new();
+    let mut answers_of_all = Vec::new();
     for survey in symbols.over(&target, &regions).surveys() {
         let survey = survey.unwrap();
-        told.push([
+        answers_of_all.push([
             survey.answers.err().map(|why| why.to_string()),
             survey.build_id.err().map(|why| why.to_string()),
             survey.separate.err().map(|why| why.to_string()),
         ]);
     }
-    let [[Some(answers), Some(build_id), Some(separate)]] = &told[..] else {
-        panic!("{told:?}");
+    let [[Some(answers), Some(build_id), Some(separate)]] = &answers_of_all[..] else {
+        panic!("{answers_of_all:?}");
     };
     assert!(answers.contains("/opt/gone"), "{answers}");
     assert_eq!((build_id, separate), (answers, answers));

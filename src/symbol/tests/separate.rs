@@ -400,16 +400,16 @@ fn the_memory_of_many_compressed_tables_is_limited() {
     let named = named.count() as u64;
     assert!((2..=4).contains(&named), "{named}");
     // Each of them has a reason.
-    let mut told = (0, 0);
+    let mut counted = (0, 0);
     for survey in view.surveys() {
         let survey = survey.unwrap();
         match (&survey.answers, survey.no_debugdata) {
-            (Ok((NamesFrom::DebugData, _)), None) => told.0 += 1,
-            (Ok((NamesFrom::DynamicTable, _)), Some(NoSymbols::NoRoom)) => told.1 += 1,
+            (Ok((NamesFrom::DebugData, _)), None) => counted.0 += 1,
+            (Ok((NamesFrom::DynamicTable, _)), Some(NoSymbols::NoRoom)) => counted.1 += 1,
             (answers, why) => panic!("{answers:?}, {why:?}"),
         }
     }
-    assert_eq!(told, (named, FILES - named));
+    assert_eq!(counted, (named, FILES - named));
     drop(view);
     // As soon as there is room, they have names.
     for number in 0..FILES {

@@ -135,9 +135,9 @@ fn an_address_of_the_kernel_is_no_vsyscall_page() {
         page.region = page.region.filter(|_| has_region);
         let records: [Box<dyn Record>; 2] = [Box::new(explained(page.clone())), Box::new(page)];
         for record in records {
-            let told = text(None, &[record]);
-            assert!(told.contains("which ends with user space"), "{told}");
-            assert_eq!(told.contains("the vsyscall page"), is_named, "{told}");
+            let written = text(None, &[record]);
+            assert!(written.contains("which ends with user space"), "{written}");
+            assert_eq!(written.contains("the vsyscall page"), is_named, "{written}");
         }
     }
 }
@@ -228,14 +228,14 @@ fn explain_says_what_is_special_of_a_page() {
     ] {
         let mut page = present();
         page.words.flags = Ok(everyday);
-        let told = text(None, &[Box::new(Explanation { discardable, ..explained(page) })]);
-        assert!(told.replace("\n            ", " ").contains(words), "{told}");
+        let written = text(None, &[Box::new(Explanation { discardable, ..explained(page) })]);
+        assert!(written.replace("\n            ", " ").contains(words), "{written}");
     }
     // The flags of a tail do not tell on old kernels.
     let mut tail = present();
     tail.words.flags = Ok(PageFlags::ANON | PageFlags::COMPOUND_TAIL);
-    let told = text(None, &[Box::new(Explanation { discardable: Ok(true), ..explained(tail) })]);
-    assert!(told.contains("MADV_FREE"), "{told}");
+    let written = text(None, &[Box::new(Explanation { discardable: Ok(true), ..explained(tail) })]);
+    assert!(written.contains("MADV_FREE"), "{written}");
     let given_up = with(everyday);
     assert!(given_up.contains("MADV_FREE"), "{given_up}");
     let kept = with(everyday | PageFlags::SWAPBACKED);
@@ -253,8 +253,8 @@ fn explain_says_which_mapping_is_locked() {
     ] {
         let mut page = present();
         page.words.flags = Ok(PageFlags::ANON | PageFlags::LRU | PageFlags::MLOCKED);
-        let told = text(None, &[Box::new(Explanation { region_locked, ..explained(page) })]);
-        assert!(told.replace("\n            ", " ").contains(words), "{told}");
+        let written = text(None, &[Box::new(Explanation { region_locked, ..explained(page) })]);
+        assert!(written.replace("\n            ", " ").contains(words), "{written}");
     }
 }
 

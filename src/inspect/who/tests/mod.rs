@@ -222,15 +222,15 @@ fn very_many_processes_are_reported_in_order_until_all_mappings_are_found() {
     }
     let mut expected: Vec<u32> = pids.filter(|pid| pid % 2 == 0).take(300).collect();
     let (found, answer) = town.who(Some((10, 101)));
-    let told = |found: &[(u32, u64, u64)]| Vec::from_iter(found.iter().map(|one| one.0));
-    assert_eq!(told(&found), expected);
+    let pids = |found: &[(u32, u64, u64)]| Vec::from_iter(found.iter().map(|one| one.0));
+    assert_eq!(pids(&found), expected);
     assert_eq!(answer.end_cause, EndCause::Counted);
     assert_eq!((answer.counts.mappings, answer.counts.looked_at), (300, 599));
     // The search did not wait for processes after the last mapping, and did not open the last of them.
     assert_eq!(town.read_of(1009), (0, 0));
     expected.truncate(200);
     let (found, answer) = town.who_until(Some((10, 101)), 200);
-    assert_eq!(told(&found), expected);
+    assert_eq!(pids(&found), expected);
     assert_eq!(answer.end_cause, EndCause::Stopped);
 }
 

@@ -3,6 +3,22 @@
 //! A source decodes nothing: `process` does that for all sources alike. The live source reads `/proc`, some settings in
 //! `/sys`, and the files behind regions. It never ptraces, and never makes the target fault. One operation changes how
 //! the target runs, [`Source::clear_soft_dirty`], and one command calls it.
+//!
+//! # A new source
+//!
+//! One that stands around another names that one in [`Source::inner`]. One that stands alone, such as a remote end or a
+//! dump of another tool, must have:
+//!
+//! - [`Source::identity`] and [`Source::origin`]. A dump is a new kind of [`Origin`] if anything above depends on it.
+//! - [`Source::maps`], the text that `/proc/PID/maps` would be, and [`Source::words`] for the page map, in the form of
+//!   the kernel. A page of which a dump has nothing is a word of zero only if that is what the kernel would say;
+//!   otherwise the origin says which entries are missing ([`Origin::require_entries`]).
+//! - [`Source::ask`] for [`Probe::PageBytes`], without which pages have 4 KiB, and for each [`File`] of which it has
+//!   the text. The budget is for what may take long.
+//!
+//! All else has a default that says so: an error ([`Error::NotAvailable`]), or `None` where that is an answer. Facts
+//! that need it are then unknown, with that reason. In `process`, `Target::new` takes any source; `attach` and
+//! `of_capture` choose one.
 
 mod asked;
 #[cfg(feature = "cli")]
@@ -52,22 +68,22 @@ fn add_piece(text: &[u8], offset: u64, into: &mut Vec<u8>) -> usize {
 /// alone.
 ///
 /// Each answer is what the kernel gave. If a source lacks something, that is an error ([`Error::NotAvailable`]), and
-/// not an empty answer.
+/// not an empty answer. Every method may be called by several threads at once.
 pub trait Source: Send + Sync {
-    /// The source that this one is around, if it is around one. That answers whatever is not answered here: a wrapper
-    /// has a method only where it changes, records or refuses an answer.
+    /// The source that this one is around, if it is around one. The default of each other method passes on to it: a
+    /// wrapper has a method only where it changes, records or refuses an answer.
     fn inner(&self) -> Option<&dyn Source> {
         None
     }
 
-    /// The identity of its process. The name changes when the process runs another program. A source of a machine alone
-    /// has the number 0.
+    /// The identity of its process: its PID and its name, which changes when it runs another program. A source of a
+    /// machine alone has the PID 0.
     fn identity(&self) -> Identity {
         self.inner().map_or_else(Identity::default, |inner| inner.identity())
     }
 
-    /// Whether the process is still there and still the same. After [`Liveness::Executed`] its files have been
-    /// reopened.
+    /// Whether the process is still there and still the same. A source that finds that it runs another program
+    /// ([`Liveness::Executed`]) has by then opened the files of the new address space.
     fn liveness(&self) -> Result<Liveness> {
         self.inner().map_or(Ok(Liveness::Alive), |inner| inner.liveness())
     }
@@ -77,7 +93,8 @@ pub trait Source: Send + Sync {
         self.inner().map_or(Origin::Live(None), |inner| inner.origin())
     }
 
-    /// Answers a question of the closed table. `get` asks it with the type of its answer.
+    /// Answers a question of the closed table (`asked.rs`) with [`Asked::reply`], and others with
+    /// [`Question::unanswered`]. `get` asks it with the type of its answer.
     fn ask(&self, question: Question<'_>, budget: &mut Budget) -> Result<Reply> {
         match self.inner() {
             Some(inner) => inner.ask(question, budget),
@@ -91,8 +108,8 @@ pub trait Source: Send + Sync {
         inner_or_lacks(self.inner(), "the regions of a process")?.maps(offset, into)
     }
 
-    /// Reads words from word `first` on. Fewer than asked for: the file ends there. A process that is gone is an error,
-    /// not an end.
+    /// Reads words of a file from word `first` on. Fewer than asked for: the file ends there, as physical memory does. A
+    /// process that is gone is an error, and no end.
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
         inner_or_lacks(self.inner(), file.name())?.words(file, first, into)
     }
@@ -102,7 +119,8 @@ pub trait Source: Send + Sync {
         inner_or_lacks(self.inner(), "the kernel's own records")?.kernel_records()
     }
 
-    /// Reads bytes from the place of `address`, and returns how many there are before the first that cannot be read.
+    /// Reads bytes at `address` of memory, or of the page cache behind it, and returns how many there are before the
+    /// first that cannot be read. It is an error if that is the first of all.
     fn bytes(&self, place: Place<'_>, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {
         inner_or_lacks(self.inner(), &place.what())?.bytes(place, address, into)
     }
@@ -135,7 +153,7 @@ pub trait Source: Send + Sync {
     }
 
     /// Keeps the file behind `region` open while the result lives: what is asked about it meanwhile does not open it
-    /// again.
+    /// again. The default keeps nothing, which is slower and not wrong.
     fn hold(&self, region: &Region) -> Held {
         self.inner().map_or_else(Held::default, |inner| inner.hold(region))
     }

@@ -76,44 +76,11 @@ shows this.",
 
 fn capability(finding: Finding) -> Capability {
     Capability {
-        name: name(finding.feature),
+        name: finding.feature.word(),
         available: finding.available,
         found: finding.found,
         without: missing_without(finding.feature),
         remedy: finding.remedy,
-    }
-}
-
-/// The name of a feature.
-fn name(feature: Feature) -> &'static str {
-    match feature {
-        Feature::PageMap => "page_map",
-        Feature::OtherUsers => "other_users",
-        Feature::FrameNumbers => "frame_numbers",
-        Feature::FrameFlags => "kpageflags",
-        Feature::MapCounts => "kpagecount",
-        Feature::ExactMapCounts => "exact_map_counts",
-        Feature::FrameCgroups => "kpagecgroup",
-        Feature::CgroupPaths => "cgroup_paths",
-        Feature::Iomem => "iomem",
-        Feature::MapFiles => "map_files",
-        Feature::Memory => "memory",
-        Feature::Scan => "pagemap_scan",
-        Feature::ScanWriteTracked => "scan_wpallowed",
-        Feature::ScanZero => "scan_zero",
-        Feature::ScanHuge => "scan_huge",
-        Feature::MapsQuery => "procmap_query",
-        Feature::SoftDirty => "soft_dirty",
-        Feature::GuardBit => "guard_bit",
-        Feature::KernelRecords => "kernel_records",
-        Feature::References => "references",
-        Feature::FolioMappings => "folio_mappings",
-        Feature::Owners => "owners",
-        Feature::FolioPins => "folio_pins",
-        Feature::PageTables => "page_tables",
-        Feature::IdleBitmap => "idle_bitmap",
-        Feature::KsmFlag => "ksm_flag",
-        Feature::SwapTypes => "swap_types",
     }
 }
 

@@ -1,65 +1,68 @@
 //! The features that a kernel and pmdb's rights make available, and how that was found out.
 
 use crate::access::Result;
+use crate::kernel::words::worded;
 
-/// A feature that pmdb uses if it is available. Listings have them in this order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[non_exhaustive]
-pub enum Feature {
-    /// `/proc/PID/pagemap`
-    PageMap,
-    /// Processes of other users.
-    OtherUsers,
-    /// Frame numbers in page maps, and swap slots.
-    FrameNumbers,
-    /// `/proc/kpageflags`
-    FrameFlags,
-    /// `/proc/kpagecount`
-    MapCounts,
-    /// That a map count is of one page even within a large folio.
-    ExactMapCounts,
-    /// `/proc/kpagecgroup`
-    FrameCgroups,
-    /// The hierarchy of memory cgroups.
-    CgroupPaths,
-    /// Addresses in `/proc/iomem`.
-    Iomem,
-    /// `/proc/PID/map_files`
-    MapFiles,
-    /// `/proc/PID/mem`
-    Memory,
-    /// The PAGEMAP_SCAN call, with the categories that page-map entries show too.
-    Scan,
-    /// The category PAGE_IS_PFNZERO.
-    ScanZero,
-    /// The category PAGE_IS_HUGE.
-    ScanHuge,
-    /// The category PAGE_IS_WPALLOWED.
-    ScanWriteTracked,
-    /// The PROCMAP_QUERY call.
-    MapsQuery,
-    /// Bit 55 of a page-map entry.
-    SoftDirty,
-    /// Bit 58 of a page-map entry.
-    GuardBit,
-    /// The kernel's own records of frames (`/proc/kcore`).
-    KernelRecords,
-    /// The count of references in these records.
-    References,
-    /// The counts of mappings of whole folios.
-    FolioMappings,
-    /// The files that frames are of.
-    Owners,
-    /// The counts of pins of large folios.
-    FolioPins,
-    /// The page tables of a process, in the kernel's memory.
-    PageTables,
-    /// `/sys/kernel/mm/page_idle/bitmap`
-    IdleBitmap,
-    /// That the KSM flag is set on merged pages alone.
-    KsmFlag,
-    /// The meaning of the swap types that are no swap areas.
-    SwapTypes,
+worded! {
+    /// A feature that pmdb uses if it is available. Listings have them in this order.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[non_exhaustive]
+    pub enum Feature, word {
+        /// `/proc/PID/pagemap`
+        PageMap = "page_map",
+        /// Processes of other users.
+        OtherUsers = "other_users",
+        /// Frame numbers in page maps, and swap slots.
+        FrameNumbers = "frame_numbers",
+        /// `/proc/kpageflags`
+        FrameFlags = "kpageflags",
+        /// `/proc/kpagecount`
+        MapCounts = "kpagecount",
+        /// That a map count is of one page even within a large folio.
+        ExactMapCounts = "exact_map_counts",
+        /// `/proc/kpagecgroup`
+        FrameCgroups = "kpagecgroup",
+        /// The hierarchy of memory cgroups.
+        CgroupPaths = "cgroup_paths",
+        /// Addresses in `/proc/iomem`.
+        Iomem = "iomem",
+        /// `/proc/PID/map_files`
+        MapFiles = "map_files",
+        /// `/proc/PID/mem`
+        Memory = "memory",
+        /// The PAGEMAP_SCAN call, with the categories that page-map entries show too.
+        Scan = "pagemap_scan",
+        /// The category PAGE_IS_PFNZERO.
+        ScanZero = "scan_zero",
+        /// The category PAGE_IS_HUGE.
+        ScanHuge = "scan_huge",
+        /// The category PAGE_IS_WPALLOWED.
+        ScanWriteTracked = "scan_wpallowed",
+        /// The PROCMAP_QUERY call.
+        MapsQuery = "procmap_query",
+        /// Bit 55 of a page-map entry.
+        SoftDirty = "soft_dirty",
+        /// Bit 58 of a page-map entry.
+        GuardBit = "guard_bit",
+        /// The kernel's own records of frames (`/proc/kcore`).
+        KernelRecords = "kernel_records",
+        /// The count of references in these records.
+        References = "references",
+        /// The counts of mappings of whole folios.
+        FolioMappings = "folio_mappings",
+        /// The files that frames are of.
+        Owners = "owners",
+        /// The counts of pins of large folios.
+        FolioPins = "folio_pins",
+        /// The page tables of a process, in the kernel's memory.
+        PageTables = "page_tables",
+        /// `/sys/kernel/mm/page_idle/bitmap`
+        IdleBitmap = "idle_bitmap",
+        /// That the KSM flag is set on merged pages alone.
+        KsmFlag = "ksm_flag",
+        /// The meaning of the swap types that are no swap areas.
+        SwapTypes = "swap_types",
+    }
 }
 
 /// Whether a feature is available.

@@ -470,8 +470,7 @@ impl PageDetail {
         self.flags = self.flags.and(Err(Reason::Changed));
         self.map_count = self.map_count.and(Err(Reason::Changed));
         self.folio = self.folio.and(Err(Reason::Changed));
-        self.place.cgroup = self.place.cgroup.and(Err(Reason::Changed));
-        self.place.cgroup_path = self.place.cgroup_path.and(Err(Reason::Changed));
+        self.place = self.place.changed();
         self.exclusive = self.exclusive.and(Err(Reason::Changed));
         self.huge = self.huge.and(Err(Reason::Changed));
         self.page.kind = None;

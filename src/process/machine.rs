@@ -129,11 +129,6 @@ impl Machine {
         self.frame_words(WordFile::FrameCounts, first, into)
     }
 
-    /// `/proc/kpagecgroup` from frame `first` on: inode numbers of memory cgroups.
-    pub fn frame_cgroups(&self, first: FrameNumber, into: &mut [u64]) -> Result<usize> {
-        self.frame_words(WordFile::FrameCgroups, first, into)
-    }
-
     /// Whether these parts of the kernel's own records of frames can be believed here.
     ///
     /// # Errors

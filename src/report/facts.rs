@@ -135,6 +135,12 @@ record! {
 }
 
 impl FramePlace {
+    /// Without what of it may be of another moment than the page-map entry.
+    pub(crate) fn changed(self) -> Self {
+        let (cgroup, path) = (self.cgroup.and(Err(Reason::Changed)), self.cgroup_path.and(Err(Reason::Changed)));
+        FramePlace { cgroup, cgroup_path: path, ..self }
+    }
+
     /// For a frame about which nothing can be known.
     pub fn unknown(reason: &Reason) -> Self {
         FramePlace {

@@ -4,7 +4,7 @@ use super::Test;
 use super::account::command::{of_type, records};
 use super::puppet::Puppet;
 use super::support::{self, Numbers, skip};
-use pmdb::kernel::{FrameNumber, PageFlags};
+use pmdb::kernel::{FrameNumber, PageFlags, WordFile};
 use pmdb::process::Error;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -63,7 +63,7 @@ fn frames_are_what_pread_says() {
             let read = match file {
                 "kpageflags" => machine.frame_flags(at, &mut flags),
                 "kpagecount" => machine.frame_counts(at, &mut words),
-                _ => machine.frame_cgroups(at, &mut words),
+                _ => machine.frame_words(WordFile::FrameCgroups, at, &mut words),
             };
             let read = read.expect("words");
             if file == "kpageflags" {

@@ -32,8 +32,7 @@ fn file(start: u64, pages: u64, offset: u64) -> Region {
 
 /// Hides frames and the words of frames.
 fn hide(world: World) -> World {
-    let refused = vec![WordFile::FrameFlags, WordFile::FrameCounts, WordFile::FrameCgroups];
-    World { hidden: true, refused, ..world }
+    World { hidden: true, refused: WordFile::OF_FRAMES.to_vec(), ..world }
 }
 
 /// A file of which two regions map pages 2 to 4, and a copy.

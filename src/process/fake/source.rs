@@ -426,12 +426,8 @@ impl Source for FakeSource {
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
         let world = &*self.0;
         if world.refused.contains(&file) {
-            return Err(refused(match file {
-                WordFile::PageMap => "/proc/4321/pagemap",
-                WordFile::FrameFlags => "/proc/kpageflags",
-                WordFile::FrameCounts => "/proc/kpagecount",
-                WordFile::FrameCgroups => "/proc/kpagecgroup",
-            }));
+            let process = if file == WordFile::PageMap { "4321/" } else { "" };
+            return Err(refused(&format!("/proc/{process}{}", file.name())));
         }
         let (table, read) = match file {
             WordFile::PageMap => {

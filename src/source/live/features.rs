@@ -2,11 +2,11 @@
 
 use super::cgroups::CgroupMount;
 use super::directory::{Directory, own_file};
-use super::memory::{self, FrameFile};
+use super::memory::{self, FrameFiles};
 use crate::access::{Error, Result};
 use crate::budget::until_interrupted;
 use crate::kernel::mounts::Controller;
-use crate::kernel::{AddressRange, PageFlags, VirtualAddress};
+use crate::kernel::{AddressRange, PageFlags, VirtualAddress, WordFile};
 use crate::own::rights;
 use crate::source::feature::{available, by_trying, unavailable, undetermined};
 use crate::source::question::mapped_file;
@@ -56,10 +56,17 @@ pub(super) fn other_users() -> Finding {
     }
 }
 
-/// One of the files with a word for each frame, by reading a word.
-pub(super) fn frame_file(feature: Feature, name: &str, file: &FrameFile) -> Finding {
-    let read = file.read(0, &mut [0]);
-    by_trying(feature, read, &format!("/proc/{name} can be read"))
+/// The files with a word for each frame, by reading a word.
+pub(super) fn frame_files(files: &FrameFiles) -> [Finding; WordFile::OF_FRAMES.len()] {
+    WordFile::OF_FRAMES.map(|file| {
+        let feature = match file {
+            WordFile::PageMap => Feature::PageMap,
+            WordFile::FrameFlags => Feature::FrameFlags,
+            WordFile::FrameCounts => Feature::MapCounts,
+            WordFile::FrameCgroups => Feature::FrameCgroups,
+        };
+        by_trying(feature, files.read(file, 0, &mut [0]), &format!("/proc/{} can be read", file.name()))
+    })
 }
 
 /// Whether cgroups have paths here.
@@ -194,9 +201,9 @@ pub(super) fn follow(directory: &Directory, range: AddressRange) -> Result<()> {
 }
 
 /// Whether the KSM flag can be believed, by the flags of a private page of pmdb's own.
-pub(super) fn ksm_flag(flags: &FrameFile) -> Finding {
+pub(super) fn ksm_flag(files: &FrameFiles) -> Finding {
     let feature = Feature::KsmFlag;
-    match memory::own_flags(flags) {
+    match memory::own_flags(files) {
         Some(flags) if flags.contains(PageFlags::KSM) => unavailable(
             feature,
             "a page of pmdb's own, which nobody merged, has the flag",

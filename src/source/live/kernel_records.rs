@@ -1,7 +1,7 @@
 //! Opens `/proc/kcore` for the kernel's own records of pages, and proves their layout on pages of pmdb's own.
 
 use super::directory::Directory;
-use super::memory::{self, FrameFile};
+use super::memory::{self, FrameFiles};
 use crate::access::{Error, Result};
 use crate::budget::Budget;
 use crate::kernel::btf::Layout;
@@ -100,19 +100,13 @@ fn layout() -> Result<Layout> {
 
 /// What pmdb knows of its own pages, and what `/proc` says of all.
 struct LiveGround {
-    flags: FrameFile,
-    counts: FrameFile,
+    frame_files: FrameFiles,
     page: usize,
 }
 
 impl Default for LiveGround {
     fn default() -> Self {
-        const OPTION: &str = "CONFIG_PROC_PAGE_MONITOR";
-        LiveGround {
-            flags: FrameFile::new("kpageflags", OPTION),
-            counts: FrameFile::new("kpagecount", OPTION),
-            page: rustix::param::page_size(),
-        }
+        LiveGround { frame_files: FrameFiles::default(), page: rustix::param::page_size() }
     }
 }
 
@@ -175,12 +169,7 @@ impl Ground for LiveGround {
     }
 
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Option<()> {
-        let file = match file {
-            WordFile::FrameFlags => &self.flags,
-            WordFile::FrameCounts => &self.counts,
-            _ => return None,
-        };
-        (file.read(first, into).ok()? == into.len()).then_some(())
+        (self.frame_files.read(file, first, into).ok()? == into.len()).then_some(())
     }
 
     fn own_frames(&self) -> Vec<u64> {

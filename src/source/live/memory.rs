@@ -8,7 +8,7 @@ use super::directory::{self, Directory, own_file};
 use super::handle::{Handle, process_title};
 use crate::access::{Error, MemoryLifetime, Result};
 use crate::kernel::status::{Stat, Status};
-use crate::kernel::{Device, Name, PageFlags, PageMapEntry, PageSize};
+use crate::kernel::{Device, Name, PageFlags, PageMapEntry, PageSize, WordFile};
 use crate::own::rights;
 use crate::records::PageTables;
 use crate::source::{PageRegion, Scan, covered_pages, sys};
@@ -289,27 +289,39 @@ fn offsets_wrap() -> bool {
     })
 }
 
+/// The files with a word for each frame.
+pub(super) struct FrameFiles([FrameFile; WordFile::OF_FRAMES.len()]);
+
+impl Default for FrameFiles {
+    fn default() -> Self {
+        FrameFiles(WordFile::OF_FRAMES.map(|is| FrameFile { is, file: OnceLock::new() }))
+    }
+}
+
+impl FrameFiles {
+    /// Reads words of `file` from frame `first` on. Fewer than asked for: physical memory ends there.
+    pub(super) fn read(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
+        let of_frames = self.0.iter().find(|one| one.is == file);
+        let missing = || Error::not_available(format!("{} has no words of frames", file.name()));
+        of_frames.ok_or_else(missing)?.read(first, into)
+    }
+}
+
 /// One of these files, opened when it is first read.
-pub(super) struct FrameFile {
-    name: &'static str,
-    option: &'static str,
+struct FrameFile {
+    is: WordFile,
     file: OnceLock<Result<OwnedFd>>,
 }
 
 impl FrameFile {
-    /// The file `name`, which is there if the kernel was built with `option`.
-    pub(super) const fn new(name: &'static str, option: &'static str) -> Self {
-        FrameFile { name, option, file: OnceLock::new() }
-    }
-
     /// Reads words from `first` on. Fewer than asked for: physical memory ends there.
-    pub(super) fn read(&self, first: u64, into: &mut [u64]) -> Result<usize> {
+    fn read(&self, first: u64, into: &mut [u64]) -> Result<usize> {
         let file = self.file.get_or_init(|| self.open()).as_ref().map_err(Clone::clone)?;
-        read_words(file, first, into).map_err(|error| Error::io(format!("reading /proc/{}", self.name), error))
+        read_words(file, first, into).map_err(|error| Error::io(format!("reading /proc/{}", self.is.name()), error))
     }
 
     fn open(&self) -> Result<OwnedFd> {
-        let name = self.name;
+        let name = self.is.name();
         let opened = Directory::proc().and_then(|proc| proc.file(name));
         let file = opened.map_err(|error| match error {
             Errno::ACCESS | Errno::PERM => Error::not_permitted(
@@ -318,7 +330,7 @@ impl FrameFile {
             ),
             Errno::NOENT => Error::not_available(format!(
                 "there is no /proc/{name} (no {}, or this /proc shows processes only)",
-                self.option
+                self.is.option()
             )),
             error => Error::io(format!("opening /proc/{name}"), error),
         })?;
@@ -332,9 +344,9 @@ impl FrameFile {
 }
 
 /// The flags of a private anonymous page that no other process maps.
-pub(super) fn own_flags(file: &FrameFile) -> Option<PageFlags> {
+pub(super) fn own_flags(files: &FrameFiles) -> Option<PageFlags> {
     let mut flags = [0];
-    let read = file.read(own_entry()?.frame()?.get(), &mut flags).ok()?;
+    let read = files.read(WordFile::FrameFlags, own_entry()?.frame()?.get(), &mut flags).ok()?;
     (read == 1).then_some(PageFlags::from_bits_retain(flags[0]))
 }
 
@@ -462,9 +474,9 @@ mod tests {
 
     #[test]
     fn frames_beyond_every_offset_are_beyond_physical_memory() {
-        let file = FrameFile::new("kpageflags", "CONFIG_PROC_PAGE_MONITOR");
+        let files = FrameFiles::default();
         for frame in [1 << 60, u64::MAX / 8, u64::MAX] {
-            match file.read(frame, &mut [0u64; 16]) {
+            match files.read(WordFile::FrameFlags, frame, &mut [0u64; 16]) {
                 Ok(read) => assert_eq!(read, 0, "{frame:#x}"),
                 Err(Error::NotPermitted { what, .. } | Error::NotAvailable { what }) => {
                     crate::skips::skip("source::physical_memory_has_ended", &what.to_string());

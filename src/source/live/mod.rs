@@ -31,7 +31,7 @@ use crate::records::{FrameRecord, Meanwhile, OwnerDetail, RecordParts, RecordedM
 use attached::Attached;
 use directory::{Directory, read_all};
 use handle::{Handle, process_title};
-use memory::FrameFile;
+use memory::FrameFiles;
 use modules::LiveModules;
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
@@ -116,9 +116,7 @@ impl Source for Live {
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
         match file {
             WordFile::PageMap => self.attached()?.entries(first, into),
-            WordFile::FrameFlags => self.machine.flags.read(first, into),
-            WordFile::FrameCounts => self.machine.counts.read(first, into),
-            WordFile::FrameCgroups => self.machine.cgroups.read(first, into),
+            of_frames => self.machine.frame_files.read(of_frames, first, into),
         }
     }
 
@@ -336,23 +334,11 @@ impl Attached {
 }
 
 /// The files of the machine that stay open.
+#[derive(Default)]
 struct LiveMachine {
-    flags: FrameFile,
-    counts: FrameFile,
-    cgroups: FrameFile,
+    frame_files: FrameFiles,
     /// The entry of a page of pmdb's own.
     own_entry: OnceLock<PageMapEntry>,
-}
-
-impl Default for LiveMachine {
-    fn default() -> Self {
-        LiveMachine {
-            flags: FrameFile::new("kpageflags", "CONFIG_PROC_PAGE_MONITOR"),
-            counts: FrameFile::new("kpagecount", "CONFIG_PROC_PAGE_MONITOR"),
-            cgroups: FrameFile::new("kpagecgroup", "CONFIG_MEMCG"),
-            own_entry: OnceLock::new(),
-        }
-    }
 }
 
 impl LiveMachine {
@@ -384,7 +370,7 @@ impl LiveMachine {
             Probe::Machine => own_machine().map(|machine| vec![machine.into()]),
             Probe::TicksPerSecond => Some(vec![procfs::ticks_per_second()]),
             Probe::OwnEntry => self.own_entry().map(|entry| vec![entry.raw()]),
-            Probe::OwnFlags => memory::own_flags(&self.flags).map(|flags| vec![flags.bits()]),
+            Probe::OwnFlags => memory::own_flags(&self.frame_files).map(|flags| vec![flags.bits()]),
             Probe::FrameRight => Some(vec![u64::from(rights::has_sys_admin())]),
             Probe::OwnNumber => return own_number().map(|number| vec![number.into()]),
             Probe::User => Some(vec![rustix::process::geteuid().as_raw().into()]),
@@ -418,15 +404,15 @@ impl LiveMachine {
             by_trying(Feature::PageMap, features::open_own_file("pagemap"), "pmdb's own page map can be opened"),
             features::other_users(),
             features::frame_numbers(),
-            features::frame_file(Feature::FrameFlags, "kpageflags", &self.flags),
-            features::frame_file(Feature::MapCounts, "kpagecount", &self.counts),
-            features::frame_file(Feature::FrameCgroups, "kpagecgroup", &self.cgroups),
+        ];
+        findings.extend(features::frame_files(&self.frame_files));
+        findings.extend([
             features::cgroup_paths(),
             by_trying(Feature::Memory, features::open_own_file("mem"), "pmdb's own memory can be opened"),
             features::guard_bit(),
             features::idle_bitmap(),
-            features::ksm_flag(&self.flags),
-        ];
+            features::ksm_flag(&self.frame_files),
+        ]);
         findings.extend(features::calls());
         SourceAccess { findings, credentials: directory::credentials() }
     }

@@ -171,7 +171,7 @@ impl Source for RecordedSource {
         let answer = self.source.words(file, first, into);
         let path = match file {
             WordFile::PageMap => self.file(file.name()),
-            WordFile::FrameFlags | WordFile::FrameCounts | WordFile::FrameCgroups => format!("/proc/{}", file.name()),
+            of_frames => format!("/proc/{}", of_frames.name()),
         };
         self.log.add(file.name(), reads::words(file, path, first, &answer, into, self.page));
         answer

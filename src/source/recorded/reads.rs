@@ -215,18 +215,14 @@ pub(super) fn group_text(file: String, answer: &Result<Vec<u8>>) -> LoggedRead {
 
 /// What the words are of.
 fn what_words(file: WordFile, first: u64, count: usize, page: PageSize) -> String {
-    let what = match file {
-        WordFile::PageMap => {
-            let at = VirtualAddress::new(first.saturating_mul(page.bytes()));
-            return match count {
-                1 => format!("page-map entry of {at}"),
-                _ => format!("page-map entries from {at} on"),
-            };
-        }
-        WordFile::FrameFlags => "flags",
-        WordFile::FrameCounts => "map count",
-        WordFile::FrameCgroups => "inode of the memory cgroup",
-    };
+    let what = file.holds();
+    if file == WordFile::PageMap {
+        let at = VirtualAddress::new(first.saturating_mul(page.bytes()));
+        return match count {
+            1 => format!("{what} of {at}"),
+            _ => format!("page-map entries from {at} on"),
+        };
+    }
     match count {
         1 if first == PROBED => format!("{what} of frame {first:#x}: whether they may be read"),
         1 => format!("{what} of frame {first:#x}"),

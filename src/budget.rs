@@ -36,10 +36,10 @@ pub enum OutOfBudget {
     /// The time is up.
     #[error("the time limit is reached")]
     Time,
-    /// It took more steps than it may.
+    /// The work took more steps than it may.
     #[error("the limit of steps is reached")]
     Steps,
-    /// It took more memory than it may.
+    /// The work took more memory than it may.
     #[error("the memory limit is reached")]
     Bytes,
 }

@@ -236,9 +236,9 @@ impl Regions {
 
 /// The regions that are meant by a text.
 enum Named {
-    /// Those in the range that a variable holds.
+    /// Regions in the range that a variable holds.
     In(Spans),
-    /// Those with this part in their names.
+    /// Regions with this part in their names.
     Part(String),
 }
 

@@ -17,13 +17,13 @@ pub struct Area {
 /// A line of the demonstration process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Announcement {
-    /// This has been set up.
+    /// An area that was set up.
     Area(Area),
     /// The child that was forked.
     Child(u32),
     /// Everything is as it was announced.
     Ready,
-    /// It could not be set up, and why.
+    /// The areas could not be set up, and why.
     Failed(String),
 }
 

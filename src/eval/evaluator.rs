@@ -65,7 +65,7 @@ impl<'a> Evaluator<'a> {
         Ok(self.regions.get_or_init(|| regions))
     }
 
-    /// Those that decide where names are.
+    /// The modules that decide where names are.
     pub(super) fn module_regions(&self, at: Span, what: &str) -> Result<&[Region]> {
         if let Some(regions) = self.regions.get().or(self.module_regions.get()) {
             return Ok(regions);

@@ -46,7 +46,7 @@ impl Integer {
     pub fn remainder(self, other: Self) -> Option<Self> {
         self.0.checked_rem(other.0).and_then(Self::new)
     }
-    /// This times 2^`count`; `None` also for a negative count.
+    /// The number times 2^`count`; `None` also for a negative count.
     pub fn shift_left(self, count: Self) -> Option<Self> {
         if self.0 == 0 && count.0 >= 0 {
             return Some(self);
@@ -57,7 +57,7 @@ impl Integer {
             _ => None,
         }
     }
-    /// This divided by 2^`count`, rounded down (the sign is kept); `None` for a negative count.
+    /// The number divided by 2^`count`, rounded down (the sign is kept); `None` for a negative count.
     pub fn shift_right(self, count: Self) -> Option<Self> {
         let count = u32::try_from(count.0.clamp(-1, 127)).ok()?;
         Self::new(self.0 >> count)

@@ -294,7 +294,7 @@ pub(super) struct MatchingPages<'e> {
 }
 
 impl MatchingPages<'_> {
-    /// Those of the next chunk.
+    /// The pages of the next chunk.
     pub fn next(&mut self) -> Result<Option<impl Iterator<Item = Page>>> {
         let Some(chunk) = self.sweep.next().map_err(|cause| self.call.caused_by(cause))? else {
             return Ok(None);

@@ -22,13 +22,13 @@ pub struct Habit {
 /// What pmdb does with the words of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
-    /// It puts these words in their place. The hint is for a line that does not parse even so.
+    /// Puts these words in their place. The hint is for a line that does not parse even so.
     Run(&'static str, Option<&'static str>),
-    /// It ignores the line: a setting without meaning here.
+    /// Ignores the line: a setting without meaning here.
     Nothing,
-    /// It refuses the line; the hint says what to type instead. `{}` in it is the words themselves.
+    /// Refuses the line: the hint says what to type instead. `{}` in it is the words themselves.
     Refuse(&'static str),
-    /// It refuses a word for a task in the same way. `help` names the command for it.
+    /// Refuses a word for a task in the same way. `help` names the command for it.
     Point {
         /// The command.
         to: &'static str,

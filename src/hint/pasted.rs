@@ -24,7 +24,7 @@ const TAKE_ADDRESSES: &[&str] = &[
     "decode",
 ];
 
-/// Those of them that take page frames too.
+/// Commands for an address that take page frames too.
 const TAKE_FRAMES: &[&str] = &["flags", "who", "walk"];
 
 /// No more bytes of a line are searched.

@@ -74,7 +74,7 @@ pub enum ChainEnd {
     Value,
     /// An address was passed before.
     Cycle,
-    /// It is too long.
+    /// The chain is too long.
     Depth,
     /// At a text.
     Text,

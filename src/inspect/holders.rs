@@ -14,7 +14,7 @@ pub struct FrameHolders {
     pub order: u8,
     /// How often it is pinned.
     pub pins: Pins,
-    /// Those of the references that are explained.
+    /// The references that are explained.
     explained: Option<ExplainedReferences>,
 }
 
@@ -146,7 +146,7 @@ pub(super) fn holders(
 /// The pins of a page that is no large folio, or the most that there can be: they are counted among the references, and
 /// nothing tells 1,024 others from a pin (try_grab_folio in mm/gup.c).
 pub(super) fn small_page_pins(references: u64, holders: Option<&Holders>) -> (Fact<u64>, Option<u64>) {
-    // Those that are explained are no pins.
+    // Explained references are no pins.
     match holders.map_or(references, |holders| holders.others) / REFERENCES_OF_A_PIN {
         0 => (Ok(0), None),
         most => (Err(ambiguous()), Some(most)),

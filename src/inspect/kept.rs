@@ -14,7 +14,7 @@ use crate::kernel::{AddressRange, State, VirtualAddress};
 pub enum Step<T> {
     /// So much of all is done: pages, frames, regions or processes were visited.
     Visited {
-        /// Those that were visited.
+        /// The number visited.
         done: u64,
         /// All of them.
         total: u64,

@@ -76,7 +76,7 @@ impl RegionStats {
         }
     }
 
-    /// Those of a target without a page map.
+    /// The sums of a target without a page map.
     fn without_page_map(reason: &Reason) -> Self {
         let unknown = || Err(reason.clone());
         RegionStats {

@@ -21,7 +21,7 @@ pub struct Smaps {
 }
 
 impl Smaps {
-    /// Those of a region, with nothing known yet.
+    /// The fields of a region, with nothing known yet.
     pub const fn of(range: AddressRange) -> Self {
         Smaps { range, fields: Vec::new(), vm_flags: Vec::new(), may_be_huge: None, protection_key: None }
     }

@@ -94,7 +94,7 @@ pub struct Status {
     pub groups: Vec<u32>,
     /// The capabilities that it may use (CapPrm), a bit each; 0 if the file does not say.
     pub permitted: u64,
-    /// Those that it uses (CapEff).
+    /// The capabilities that it uses (CapEff).
     pub effective: u64,
     /// The Vm, Rss and Huge fields in the order of the file: name as the kernel spells it, bytes. Empty without memory.
     pub memory: Vec<(String, u64)>,

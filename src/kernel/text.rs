@@ -202,7 +202,7 @@ impl Name {
     pub fn file_name(&self) -> Name {
         Name::new(self.tail())
     }
-    /// That part, printable.
+    /// The last part of a path, printable.
     pub fn escaped_file_name(&self) -> Cow<'_, str> {
         escape(self.tail())
     }

@@ -51,9 +51,9 @@ worded! {
     pub enum Editing, word {
         /// As in `editing-mode` of ~/.inputrc, otherwise those of emacs.
         Auto = "auto",
-        /// Those of emacs, as in bash and gdb.
+        /// The keys of emacs, as in bash and gdb.
         Emacs = "emacs",
-        /// Those of vi.
+        /// The keys of vi.
         Vi = "vi",
     }
 }

@@ -361,9 +361,9 @@ pub struct CommandName {
 /// Whether a command needs a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessNeed {
-    /// It needs one.
+    /// The command needs a process.
     Required,
-    /// It needs none, but `pmdb NAME` takes the name for that of a process.
+    /// The command needs none, but `pmdb NAME` takes the name for that of a process.
     Optional,
     /// `pmdb NAME` runs it, without a process.
     Unused,
@@ -375,9 +375,9 @@ pub enum ProcessNeed {
 /// What a line of blocks does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockLine {
-    /// It opens one.
+    /// Opens a block.
     Opens,
-    /// It stands in one.
+    /// Stands in a block.
     Inside,
 }
 

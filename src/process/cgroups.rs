@@ -171,7 +171,7 @@ impl Cgroups {
         match known.get(&inode) {
             // The kernel counts these numbers up: a group that is gone does not soon come back.
             Some(None) => return Ok(None),
-            // It may have been removed or renamed since.
+            // The cgroup may have been removed or renamed since.
             Some(Some(path)) if is_at(path)? => {
                 return Ok(Some(hierarchy.full_path(path)));
             }

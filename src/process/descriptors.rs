@@ -129,7 +129,7 @@ impl Process {
         self.source().fetch(File::IpcNamespace).map(Name::new)
     }
 
-    /// Those of the process, and then those of threads with a table of their own. Each thread is a step.
+    /// The descriptors of the process, and then of threads with a table of their own. Each thread is a step.
     fn descriptors(&self, budget: &mut Budget) -> Result<Vec<ListedDescriptor>> {
         let mut listed = self.descriptors_in(None)?;
         let own = self.identity().pid;
@@ -154,7 +154,7 @@ impl Process {
         Ok(listed)
     }
 
-    /// Those in the table of a thread, or of the process, by number.
+    /// The descriptors in the table of a thread, or of the process, by number.
     fn descriptors_in(&self, thread: Option<u32>) -> Result<Vec<ListedDescriptor>> {
         let listed = self.source().list(thread.map_or(List::Descriptors, List::DescriptorsOf))?;
         let listed = listed.into_iter().filter_map(|one| Some((one.pid, one.program?)));

@@ -112,7 +112,7 @@ impl Levels<'_> {
             let path = own.get(..end).unwrap_or_default();
             match levels.limit(path, hierarchy.full_path(path), &mut may_swap) {
                 Ok(found) => limits.groups.splice(0..0, found).for_each(drop),
-                // Those of the other groups hold all the same.
+                // The limits of other groups hold all the same.
                 Err(error) => limits.unseen = Some(error),
             }
         }

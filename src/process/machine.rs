@@ -186,7 +186,7 @@ impl Machine {
         let shared_pages = self.setting(KernelSetting::MergedPages);
         KsmCounts {
             shared_pages,
-            // It does not matter where nothing is merged.
+            // The setting matters only where pages are merged.
             uses_zero_page: match shared_pages {
                 Some(0) => None,
                 _ => zero_page().map(|value| value != 0),

@@ -201,7 +201,7 @@ pub(super) fn settle(source: &dyn Source, regions: &mut [Region], budget: &mut B
             }
             _ => {}
         }
-        // It may take some system calls.
+        // The read may need several system calls.
         budget.look()?;
         if has_newline && let Some(later) = find_raw_name(source, region) {
             (region.name, region.deleted) = later;

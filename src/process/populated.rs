@@ -12,7 +12,7 @@ use crate::source::{Categories, PageRegion, Scan, Source, as_words};
 pub struct PopulatedRange {
     /// Whole pages.
     pub range: AddressRange,
-    /// Those of the categories asked for (and known to [`categories`](super::Process::categories)) that hold for all of
+    /// Categories, of those asked for (and known to [`categories`](super::Process::categories)) that hold for all of
     /// them.
     pub categories: Categories,
 }

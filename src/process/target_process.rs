@@ -247,7 +247,7 @@ impl Process {
         if let Some(vdso) = crate::kernel::status::vdso(&vector, self.layout().pointer_bytes) {
             match self.query_region_at(VirtualAddress::new(vdso))? {
                 Some(Some(region)) if region.name.as_bytes() == b"[vdso]" => regions.push(region),
-                // It has been moved or unmapped.
+                // The region was moved or unmapped.
                 _ => return Ok(None),
             }
         }

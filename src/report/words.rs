@@ -31,9 +31,9 @@ pub enum Owner {
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Movable {
-    /// It is pinned, and keeps its frame.
+    /// The page is pinned, and keeps its frame.
     Pinned,
-    /// It may be pinned.
+    /// The page may be pinned.
     PossiblyPinned,
     /// Not as long as references are held that nothing explains.
     Held,

@@ -53,7 +53,7 @@ pub struct BinaryLine {
 pub enum NoLine {
     /// Ctrl-C.
     Stopped(Stopped),
-    /// It cannot be read.
+    /// The file cannot be read.
     Failed(Errno),
 }
 

@@ -159,9 +159,9 @@ struct Case {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     Held,
-    /// It is false, and why.
+    /// The condition is false, and why.
     Failed(String),
-    /// It has no value, and why.
+    /// The condition has no value, and why.
     Unknown(String),
 }
 

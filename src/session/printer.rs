@@ -54,7 +54,7 @@ pub enum OutputEnd {
     Whole,
     /// Nobody wanted the rest.
     Closed,
-    /// It could not be written.
+    /// The output could not be written.
     Failed(io::Error),
 }
 

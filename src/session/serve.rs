@@ -186,7 +186,7 @@ struct RequestState {
     waiting: VecDeque<WaitingRequest>,
     /// The memory of those that wait.
     bytes: usize,
-    /// Those of requests that have not come yet, the oldest first.
+    /// Cancellations of requests that have not come yet, the oldest first.
     cancelled_before: VecDeque<RequestId>,
     /// Whether no more requests come.
     is_at_end: bool,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// The standard input and output of a shell command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ShellIo {
-    /// Those of pmdb: the terminal.
+    /// The descriptors of pmdb: the terminal.
     Terminal,
     /// Commands come from standard input: the child must not read them.
     Script,

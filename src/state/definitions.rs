@@ -43,7 +43,7 @@ impl Snapshots {
         &self.0
     }
 
-    /// Those of the user, in the order in which they were taken: names that begin with `_` are a program's own, as of
+    /// The snapshots of the user, as they were taken: names that begin with `_` are a program's own, as of
     /// gdb's `pmdb track`.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &NamedSnapshot> {
         self.0.iter().filter(|one| !one.name.starts_with('_'))

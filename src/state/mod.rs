@@ -207,9 +207,9 @@ impl ProgressListener {
 /// A change of the target since the last check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TargetChange {
-    /// It runs another program now: earlier addresses, regions and symbols are void.
+    /// The process runs another program now: earlier addresses, regions and symbols are void.
     Executed,
-    /// It has exited. It stays the target, so that every later command can say so.
+    /// The process has exited. It stays the target, so that every later command can say so.
     Exited,
 }
 

@@ -543,7 +543,7 @@ impl DebugLink {
     fn parse(bytes: &[u8], endian: Endianness) -> Option<DebugLink> {
         let name = Bytes(bytes).read_string_at(0).ok()?;
         let checksum: &U32<Endianness> = Bytes(bytes).read_at((name.len() + 1).next_multiple_of(4)).ok()?;
-        // It must be a file name, not a path: the folders are fixed.
+        // The name must be a file name, not a path: the folders are fixed.
         let is_a_name =
             !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(&b'/') && name != b"." && name != b"..";
         is_a_name.then(|| DebugLink { name: name.to_vec(), checksum: checksum.get(endian) })

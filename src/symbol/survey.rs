@@ -85,7 +85,7 @@ pub struct SurveyMatches<'a> {
     programs: Box<dyn Iterator<Item = (&'a Module, Result<&'a LoadedModule, NoSymbols>)> + 'a>,
     /// The symbols that may still be found in programs and libraries.
     room: usize,
-    /// Those of the module that was searched last, and then what is missing of it.
+    /// The symbols of the module that was searched last, and then what is missing of it.
     symbols: Box<dyn Iterator<Item = SymbolAt> + 'a>,
     incomplete: VecDeque<MatchStep<'a>>,
     /// JIT-compiled functions, once all modules were searched.

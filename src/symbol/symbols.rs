@@ -41,7 +41,7 @@ struct SharedRegions {
     /// Whether a command runs: between commands regions are read anew each time.
     are_shared: bool,
     read: Option<(Identity, Arc<[Region]>)>,
-    /// Those of modules alone.
+    /// The regions of modules alone.
     of_modules: Option<(Identity, Arc<[Region]>)>,
 }
 
@@ -50,7 +50,7 @@ struct SharedRegions {
 pub enum ModuleRegions {
     /// All regions.
     All(Arc<[Region]>),
-    /// Those of modules alone.
+    /// The regions of modules alone.
     Some(Arc<[Region]>),
 }
 
@@ -289,7 +289,7 @@ impl Symbols {
         let loaded = Arc::new(ModuleSymbols::new(sources, user));
         let mut files = lock();
         if files.len() >= MOST_OPEN {
-            // Those of this user are in use; the others can be opened again.
+            // The files of this user are in use; the others can be opened again.
             files.retain(|_, other| other.seen.load(Ordering::Relaxed) == user);
         }
         if files.len() < MOST_OPEN {

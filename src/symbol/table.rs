@@ -107,12 +107,12 @@ pub(super) struct SymbolPass<'a> {
 }
 
 impl<'a> SymbolPass<'a> {
-    /// Those of all tables.
+    /// The symbols of all tables.
     pub(super) fn new(sources: &'a Sources) -> Self {
         SymbolPass::of_tables(sources, Vec::new())
     }
 
-    /// Those of the `wanted` tables, by number.
+    /// The symbols of the `wanted` tables, by number.
     pub(super) fn of_tables(sources: &'a Sources, wanted: Vec<bool>) -> Self {
         SymbolPass { sources, wanted, number: 0, entries: None, mapping: (u32::MAX, false) }
     }
@@ -168,13 +168,13 @@ pub(super) struct SymbolEntry {
 pub(super) struct EntryPass<'a> {
     elf: &'a Elf,
     pass: TablePass<'a>,
-    /// Those of one part, and the number of the next among all.
+    /// The entries of one part, and the number of the next among all.
     part: std::vec::IntoIter<SymbolEntry>,
     next: u32,
 }
 
 impl<'a> EntryPass<'a> {
-    /// Those in a range of a file.
+    /// The symbols in a range of a file.
     pub(super) fn new(ElfFile { file, elf }: &'a ElfFile, range: FileRange) -> Self {
         let bytes = usize::try_from(elf.symbol_bytes()).unwrap_or(usize::MAX);
         let pass = file.pass(range, bytes, "symbol table");

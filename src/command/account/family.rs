@@ -40,7 +40,7 @@ pub(in crate::command) enum FamilyOf {
     Children,
     /// All processes of a name.
     Named(Spanned<Expression>),
-    /// Those of a memory cgroup and of the groups below it.
+    /// The processes of a memory cgroup and of the groups below it.
     Cgroup(Spanned<String>),
     /// All of these.
     Members(Vec<Member>),

@@ -124,7 +124,7 @@ record! {
         stopped: bool,
         /// The fields that were compared.
         compared: Vec<&'static str>,
-        /// Those that differ.
+        /// Sums that differ.
         differing: Vec<AccountCheck>,
         /// Known causes of a difference.
         causes: Vec<String>,

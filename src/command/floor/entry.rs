@@ -59,15 +59,15 @@ pub trait Command: Debug + Sized + 'static {
 /// What the session must know of a command.
 #[derive(Clone, Copy, Default)]
 pub struct Nature {
-    /// It can draw a picture into an SVG file.
+    /// Can draw a picture into an SVG file.
     pub draws: bool,
-    /// It changes how the process runs.
+    /// Changes how the process runs.
     pub changes_process: bool,
-    /// It writes a file, which `--no-shell` refuses.
+    /// Writes a file, which `--no-shell` refuses.
     pub writes_file: bool,
-    /// It attaches to a process, or detaches from it.
+    /// Attaches to a process, or detaches from it.
     pub chooses_target: bool,
-    /// It has to do with displays, so that the next prompt need not show them.
+    /// Has to do with displays, so that the next prompt need not show them.
     pub concerns_displays: bool,
     /// Ctrl-C is its normal end.
     pub ends_by_interrupt: bool,

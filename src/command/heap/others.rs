@@ -50,7 +50,7 @@ impl OtherAllocator {
     }
 }
 
-/// Those that libraries or symbols of the program show.
+/// Allocators that libraries or symbols of the program show.
 pub(super) fn found(
     context: &mut Context,
     target: &Target,

@@ -68,7 +68,7 @@ record! {
     pub struct HeapFamily as "heap-family" {
         /// Processes whose heaps were added up.
         processes: u64,
-        /// Those of them with a heap of glibc.
+        /// Processes with a heap of glibc.
         with_heap: u64,
         /// Processes that may not be examined.
         refused: u64,

@@ -41,9 +41,9 @@ record! {
     pub struct PatchedSummary as "patched-summary" with why if noted {
         /// Pages that are private copies of pages of files.
         private_copies: u64,
-        /// Those of them, and of replaced pages, that are the same as in the file.
+        /// Compared and replaced pages that are the same as in the file.
         equal: u64,
-        /// Those that differ from the file only outside of the range.
+        /// Pages that differ from the file only outside of the range.
         outside: u64,
         /// Number of stretches of bytes that differ.
         stretches: u64,

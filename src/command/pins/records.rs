@@ -61,9 +61,9 @@ record! {
         pages: u64,
         /// Those of them that are pinned.
         pinned: u64,
-        /// Those that may be pinned: their references are not explained.
+        /// Pages that may be pinned: their references are not explained.
         possibly_pinned: u64,
-        /// Those whose pins are unknown.
+        /// Pages whose pins are unknown.
         unknown: u64,
         /// Pages that are or may be pinned, but are in no registered buffer that was found.
         unlisted: u64,

@@ -130,7 +130,7 @@ impl CountingRules {
         };
         let is_file = matches!(class, FileHere | FileOthers | FileUnclear);
         let is_private_kind = matches!(class, Anonymous | PrivateCopies | Forked | PrivateUnclear);
-        // Those of a folio are with its head.
+        // The flags of a folio are with its head.
         let flags = page.flags.filter(|flags| self.tails_show_flags || !flags.contains(PageFlags::COMPOUND_TAIL));
         let flagged = |flag| flags.map(|flags| flags.contains(flag));
         note(Marks::HUGE, page.huge);

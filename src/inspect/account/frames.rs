@@ -44,7 +44,7 @@ pub struct FrameAccount {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FrameAccountSums {
-    /// Those that have any.
+    /// The classes that have frames.
     pub classes: BTreeMap<FrameClass, u64>,
     /// Frame numbers that are no system memory: the kernel shows no flags of holes and of memory of devices.
     pub holes: u64,

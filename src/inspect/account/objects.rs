@@ -87,7 +87,7 @@ impl MemoryObject {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct MemoryObjects {
-    /// Those with the most bytes elsewhere first.
+    /// The objects with the most bytes elsewhere first.
     pub all: Vec<MemoryObject>,
     /// Why there may be more.
     pub unknown: Option<Reason>,

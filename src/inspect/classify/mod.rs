@@ -96,7 +96,7 @@ fn shared_states(slot: SwapEntry, rules: &dyn KernelBehaviour) -> StateSet {
 pub struct SwapTypes(u32);
 
 impl SwapTypes {
-    /// Those of this kernel.
+    /// The swap types of this kernel.
     pub fn of(rules: &dyn KernelBehaviour) -> SwapTypes {
         let is_area = |kind: &u8| rules.swap_in_use() && rules.swap_meaning(*kind) == SwapMeaning::Area;
         SwapTypes((0..32).filter(is_area).fold(0, |areas, kind| areas | 1 << kind))
@@ -270,7 +270,7 @@ pub struct RegionFacts {
     /// VM_PFNMAP, and some of its pages may be copies of the device's, made by writes to a private mapping: ordinary
     /// memory.
     pub may_be_copied: bool,
-    /// It is large enough for a PMD mapping.
+    /// The region is large enough for a PMD mapping.
     pub may_be_huge: bool,
     /// Whether its private pages are merged ones, for pages whose flags do not tell; `None` if unknown.
     pub merged: Option<bool>,

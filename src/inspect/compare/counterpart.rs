@@ -7,7 +7,7 @@ use std::collections::HashMap;
 pub(super) struct Counterparts<'a> {
     /// In address order.
     regions: Vec<&'a Region>,
-    /// Those of each file, in the order of their offsets.
+    /// The regions of each file, in the order of their offsets.
     by_file: HashMap<MappedFile, Vec<&'a Region>>,
 }
 

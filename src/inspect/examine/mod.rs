@@ -102,7 +102,7 @@ pub enum ExaminedContent {
 pub enum TextEnd {
     /// With a zero.
     Zero,
-    /// It is longer.
+    /// The text is longer.
     Longer,
     /// What follows was not read.
     Absent(Absent),

@@ -13,13 +13,13 @@ use std::sync::{Arc, OnceLock};
 /// What is known of one page: there are four answers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Answer {
-    /// It is this: a number, 0 or 1 for no or yes, or a number that stands for a word.
+    /// The value: a number, 0 or 1 for no or yes, or a number that stands for a word.
     Is(u64),
     /// There is such a fact, and this is why it is unknown.
     Unknown(Gap),
     /// The page has no such fact.
     None,
-    /// It was not asked for.
+    /// The fact was not asked for.
     NotAsked,
 }
 

@@ -104,9 +104,9 @@ pub struct Trimmable {
 pub struct SizeClass {
     /// The size of the smallest chunk of the class.
     pub smallest: u64,
-    /// Those in use.
+    /// Chunks in use.
     pub in_use: ChunkSum,
-    /// Those that are free.
+    /// Chunks that are free.
     pub free: ChunkSum,
 }
 
@@ -355,7 +355,7 @@ fn in_memory(page: &Page) -> bool {
     page.state() == State::Present && !matches!(page.kind, Some(Kind::Zero | Kind::HugeZero))
 }
 
-/// These ranges in address order, each address once.
+/// The ranges in address order, each address once.
 fn in_order(mut ranges: Vec<AddressRange>) -> Vec<AddressRange> {
     ranges.sort_by_key(|range| range.start());
     let mut end = VirtualAddress::new(0);

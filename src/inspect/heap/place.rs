@@ -28,7 +28,7 @@ pub enum HeapPlace {
     Mapping(AddressRange),
     /// In no heap of glibc.
     Outside,
-    /// It may be in an arena that was not walked to its end, and this is why.
+    /// The address may be in an arena that was not walked to its end, and this is why.
     Unknown(ArenaOutcome),
     /// The arenas were not found: their variables are in swap, or too many.
     Unsearched,

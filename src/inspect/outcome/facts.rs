@@ -75,7 +75,7 @@ pub struct AccessFacts {
 pub enum Room {
     /// There is enough, or no limit.
     Enough,
-    /// It is unknown how much there is.
+    /// Unknown how much there is.
     Unknown,
     /// So little is left that a page may be refused: file systems on disks keep blocks for root, and allocate late.
     Little,

@@ -40,7 +40,7 @@ pub(super) struct Code {
 }
 
 impl Code {
-    /// That of a process.
+    /// The code of a process.
     pub(super) fn of(space: &AddressSpace, segments: &[CodeSegment]) -> Code {
         let mut code = Code::default();
         for region in space.maps() {

@@ -60,9 +60,9 @@ pub struct Patch {
 /// The bytes of a [`Patch`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PatchedBytes {
-    /// Those in memory.
+    /// The bytes in memory.
     pub memory: Vec<u8>,
-    /// Those in the file.
+    /// The bytes in the file.
     pub file: Vec<u8>,
 }
 
@@ -72,9 +72,9 @@ pub struct PatchedBytes {
 pub struct PatchSums {
     /// Pages that are private copies of pages of files.
     pub private_copies: u64,
-    /// Those of them, and of replaced pages, that are the same as in the file.
+    /// Compared and replaced pages that are the same as in the file.
     pub equal: u64,
-    /// Those that differ from the file only outside of the ranges.
+    /// Pages that differ from the file only outside of the ranges.
     pub outside: u64,
     /// Number of stretches of bytes that differ.
     pub stretches: u64,

@@ -24,7 +24,7 @@ pub struct PinHolder {
     pub buffer: Option<AddressRange>,
 }
 
-/// Those that were found so far.
+/// The holders that were found so far.
 #[derive(Default)]
 pub(super) struct Holders {
     /// Each with whether a pinned page is in its buffer.

@@ -66,9 +66,9 @@ pub struct PinSums {
     pub pages: u64,
     /// Those of them that are pinned.
     pub pinned: u64,
-    /// Those that may be pinned: their references are not explained.
+    /// Pages that may be pinned: their references are not explained.
     pub possibly_pinned: u64,
-    /// Those whose pins are unknown.
+    /// Pages whose pins are unknown.
     pub unknown: u64,
     /// Pages that are or may be pinned, but are in no registered buffer that was found.
     pub unlisted: u64,

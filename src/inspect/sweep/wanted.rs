@@ -14,7 +14,7 @@ const READ_FRAMES: u64 = 8192;
 /// The entries of a batch whose frames are looked up.
 pub(super) enum EntryChoice {
     All,
-    /// Those that a filter keeps, by index of entry.
+    /// The entries that a filter keeps, by index of entry.
     Some(Vec<bool>),
 }
 

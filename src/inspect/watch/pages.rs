@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Which neighbouring pages that changed the same way share a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum JoinRule {
-    /// Those whose states are the same. If they changed frames, the frames must follow each other too.
+    /// Neighbours whose states are the same. If they changed frames, the frames must follow each other too.
     NextFrames,
     /// All whose states are the same.
     SameStates,

@@ -301,7 +301,7 @@ impl Snapshot {
         self.pages(range).filter(held).map(|(_, page)| place(page.entry))
     }
 
-    /// Those of the pages of `range` that are present or swapped, without those whose frames `other` maps anywhere.
+    /// The places of pages of `range` that are present or swapped, without those whose frames `other` maps anywhere.
     pub fn places_alone_in(&self, range: AddressRange, other: &Snapshot) -> impl Iterator<Item = u64> {
         let alone = |(_, page): &(u64, SampledPage)| self.holds(page.entry) && !other.frames().contains_frame_of(*page);
         self.pages(range).filter(alone).map(|(_, page)| place(page.entry))

@@ -122,9 +122,9 @@ const PROGRAMS: u32 = 2;
 /// Whether the target can be sampled again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Survival {
-    /// It can be sampled again.
+    /// The process can be sampled again.
     Alive,
-    /// It has exited, and its last change says so.
+    /// The process has exited, and its last change says so.
     Exited,
 }
 
@@ -302,7 +302,7 @@ impl Look<'_> {
         self.survival
     }
 
-    /// It may have exited, or executed another program, during the sample: its liveness says which.
+    /// The process may have exited, or executed another program, during the sample: its liveness says which.
     fn fail(&mut self, error: Error) -> Result<()> {
         let liveness = match error {
             Error::Exited | Error::Target(process::Error::Gone { .. }) => self.target.process.liveness()?,

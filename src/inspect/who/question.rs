@@ -61,7 +61,7 @@ pub struct Mapper {
 
 /// The process of a mapping.
 pub(super) enum Opened {
-    /// It was opened to find the mapping.
+    /// Opened to find the mapping.
     Already(Target),
     /// The kernel's own records named it.
     Later {
@@ -105,7 +105,7 @@ pub enum EndCause {
     Searched,
     /// The limit was reached.
     Limit,
-    /// It was not pulled to its end, or its budget was over before that.
+    /// The search was not pulled to its end, or its budget was over before that.
     Stopped,
 }
 

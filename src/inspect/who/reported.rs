@@ -56,7 +56,7 @@ pub type TargetRegions<'a> = (&'a Target, Option<&'a Arc<[Region]>>);
 /// The mappings that were reported.
 pub struct ReportedMappings {
     machine: Arc<Machine>,
-    /// Those that were not pulled yet.
+    /// Events that were not pulled yet.
     pub events: VecDeque<SearchEvent>,
     /// Processes that map the frame, in the order of [`Machine::find_memory`].
     spaces: Vec<u32>,

@@ -77,7 +77,7 @@ impl FrameScanner {
         Ok(entry.and_then(PageMapEntry::frame) == Some(self.frame))
     }
 
-    /// Those of `pages` that map the frame.
+    /// The pages among `pages` that map the frame.
     pub fn still_mapped(
         &self,
         process: &Process,

@@ -42,7 +42,7 @@ pub enum CandidateState {
     Read,
     Unreadable,
     Gone,
-    /// It shares its memory with one that was reported.
+    /// The process shares its memory with one that was reported.
     SameMemory,
 }
 
@@ -91,7 +91,7 @@ pub struct Hit {
 }
 
 impl Findings {
-    /// Those of a process that cannot be read.
+    /// The findings in a process that cannot be read.
     pub fn without(state: CandidateState) -> Self {
         Findings { state, ..Findings::default() }
     }

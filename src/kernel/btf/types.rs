@@ -34,7 +34,7 @@ const TYPE_BYTES: usize = 12;
 /// Why bytes are no description of a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum BadBtf {
-    /// They do not begin as BTF does.
+    /// The bytes do not begin as BTF does.
     #[error("not BTF")]
     NotBtf,
     /// Only version 1 exists.

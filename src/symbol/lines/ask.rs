@@ -233,9 +233,9 @@ fn line_at(module: &Module, copy: &LoadedCopy, found: AddressLine) -> LineAt {
 /// The programs and libraries whose source files are offered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SourcesOf {
-    /// Those whose debug information was read before.
+    /// Programs and libraries whose debug information was read before.
     Known,
-    /// Those and the program itself, whose debug information is read if there is time.
+    /// These and the program itself, whose debug information is read if there is time.
     KnownAndProgram,
 }
 

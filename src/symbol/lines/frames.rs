@@ -18,7 +18,7 @@ use gimli::{AttributeValue, Dwarf, Unit, UnitOffset};
 pub(super) struct DescribingUnit<'s, 'a> {
     pub(super) dwarf: &'s Dwarf<SectionReader<'a>>,
     pub(super) unit: &'s Unit<SectionReader<'a>>,
-    /// Those of its file.
+    /// The units of its file.
     pub(super) units: &'s Units,
     /// The units of the file that several modules share, or why it is not read.
     pub(super) shared: Result<&'s Units, &'s NoLines>,

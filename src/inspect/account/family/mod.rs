@@ -87,9 +87,9 @@ pub enum FamilyStep {
 #[derive(Clone, Default, Debug)]
 #[non_exhaustive]
 pub struct UncountedProcesses {
-    /// Those that may not be examined.
+    /// Processes that may not be examined.
     pub refused: u64,
-    /// Those that ended before or during the count.
+    /// Processes that ended before or during the count.
     pub ended: u64,
     /// Kernel threads, which have no memory of their own.
     pub kernel_threads: u64,

@@ -103,11 +103,11 @@ struct FrameSums {
 /// Bytes of the frames that only one member maps.
 #[derive(Clone, Copy, Default)]
 struct MemberFrames {
-    /// Those that no other process maps.
+    /// Bytes that no other process maps.
     alone: u64,
     /// Private ones of them.
     ends: u64,
-    /// Those of which it is unknown whether other processes map them.
+    /// Bytes of which it is unknown whether other processes map them.
     unclear: u64,
 }
 

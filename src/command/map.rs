@@ -8,15 +8,15 @@ use crate::kernel::{Kind, Name, Permissions, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, after, clause, filter, one_of, range, word};
 use crate::lang::{self, PageField, Spanned, display};
 use crate::render::marks::{self, Legend, PictureCell};
-use crate::render::svg::Svg;
+use crate::render::svg::{DrawnRegion, Svg};
 use crate::render::text::Text;
-use crate::render::text::block::region_name;
+use crate::render::text::block::{region_file_name, region_name};
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::{counted, size};
 use crate::render::{Record, Sink};
 use crate::report::record::record;
-use crate::report::{Declared, MapCells, MapKey, Mark, Shape};
+use crate::report::{Declared, MapCells, MapKey, Mark, MarkPages, Shape};
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
@@ -40,7 +40,7 @@ impl Command for Map {
         group: Group::Look,
         summary: "draw the address space",
         text: "\
-Draws a block of cells for each region. The heading gives the bytes of a cell. An empty region has only a heading.
+Draws a line for each region with the bytes of a cell, and its cells. Empty regions are one line.
 
   where FILTER  only pages that match
   by resident   the share of each cell that is in memory
@@ -48,8 +48,7 @@ Draws a block of cells for each region. The heading gives the bytes of a cell. A
   by lazy_free  of the resident pages, the share that was freed with MADV_FREE
   > ./FILE.svg  a picture for a browser or a document, as wide as the setting `width`
 
-The letter of a cell is the most important kind of page in it, in the order of the legend. A lower-case letter marks \
-a cell with other pages too.
+A cell shows the first kind of the legend that occurs in it. A lower-case letter marks a cell with other pages too.
 
 In a shell, quote the command: pmdb PID 'map > ./FILE.svg'. A redirection of the shell itself writes text.
 
@@ -146,6 +145,7 @@ fn record(part: RegionMap<Mark>, space: &AddressSpace, by: Option<MapKey>) -> Ma
         cell_pages: part.cell_pages,
         by,
         cells,
+        marks: part.marks.into_iter().map(|(mark, pages)| MarkPages { mark, pages }).collect(),
     }
 }
 
@@ -196,6 +196,8 @@ record! {
         by: Option<MapKey>,
         /// The cells in order, neighbours that are alike together.
         cells: Vec<MapCells>,
+        /// The pages of each mark, the most important first.
+        marks: Vec<MarkPages>,
     }
 }
 
@@ -205,18 +207,16 @@ impl Record for MapRegion {
     }
 
     fn draw(&self, picture: &mut Svg) -> bool {
-        picture.heading(|lines| head(lines, self, 1));
-        if !is_empty(self) {
-            let cell_bytes = cell_bytes(self);
-            let address = |cell: usize| {
-                let bytes = (cell as u64).saturating_mul(cell_bytes);
-                let address = self.start.checked_add(bytes).unwrap_or(self.end);
-                address.min(self.end)
-            };
-            picture.cells(&marks::each(&self.cells, self.by), |start, end| {
-                format!("{}..{}", address(start), address(end))
-            });
-        }
+        picture.add_region(DrawnRegion {
+            start: self.start,
+            end: self.end,
+            perms: self.perms,
+            name: self.name.as_ref().map(|name| region_file_name(name).1.into_owned()),
+            page_bytes: page_bytes(self),
+            cell_pages: self.cell_pages,
+            cells: marks::each(&self.cells, self.by),
+            marks: self.marks.clone(),
+        });
         true
     }
 }
@@ -271,9 +271,11 @@ fn head(lines: &mut Lines, region: &MapRegion, together: u64) {
 
 /// Bytes that a cell of the record stands for.
 fn cell_bytes(region: &MapRegion) -> u64 {
-    let bytes = region.end.get().saturating_sub(region.start.get());
-    let page = bytes / region.pages.max(1);
-    region.cell_pages.saturating_mul(page)
+    region.cell_pages.saturating_mul(page_bytes(region))
+}
+
+fn page_bytes(region: &MapRegion) -> u64 {
+    region.end.get().saturating_sub(region.start.get()) / region.pages.max(1)
 }
 
 /// Whether there is nothing to draw.
@@ -298,11 +300,16 @@ pub(in crate::command) mod samples {
         vec![Box::new(map_region()), Box::new(map_by())]
     }
 
+    fn pages(mark: Mark, pages: u64) -> MarkPages {
+        MarkPages { mark, pages }
+    }
+
     fn map_by() -> MapRegion {
         let cells = |cells, mark, pages, of| MapCells { cells, mark, mixed: false, pages: Some(pages), of: Some(of) };
         MapRegion {
             by: Some(MapKey::Sharing),
             pages: 384,
+            marks: vec![pages(Mark::Anonymous, 168), pages(Mark::Untouched, 216)],
             end: va(0x5555_5555_9000 + 384 * 4096),
             cells: vec![
                 cells(10, Mark::Anonymous, 0, 4),
@@ -329,6 +336,12 @@ pub(in crate::command) mod samples {
                 cells(4, Mark::Guard, false),
                 cells(12, Mark::PrivateCopy, true),
                 cells(156, Mark::Untouched, false),
+            ],
+            marks: vec![
+                pages(Mark::Guard, 16),
+                pages(Mark::PrivateCopy, 30),
+                pages(Mark::Anonymous, 418),
+                pages(Mark::Untouched, 624),
             ],
         }
     }

@@ -9,6 +9,7 @@ use super::page::{Evidence, Page};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, PageFact, PageField, PageFlags, PageSize, State, VirtualAddress};
 use crate::report::{MapKey, PagesByReason, Reason};
+use std::collections::BTreeMap;
 
 /// The most cells of a region.
 const MOST_CELLS: u64 = 512;
@@ -25,6 +26,8 @@ pub struct RegionMap<M> {
     pub cell_pages: u64,
     /// The cells, in address order.
     pub cells: Vec<MapCell<M>>,
+    /// The pages of each mark, the least mark first.
+    pub marks: BTreeMap<M, u64>,
 }
 
 /// Some pages of a region.
@@ -196,7 +199,7 @@ impl<M: Copy + Ord> MapParts<M> {
         let cell_pages = pages.div_ceil(MOST_CELLS).next_power_of_two();
         let cells = usize::try_from(pages.div_ceil(cell_pages)).unwrap_or_default();
         let cell = MapCell { mark: None, is_mixed: false, drawn: 0, has: 0, asked: 0 };
-        Some(RegionMap { range, region, cell_pages, cells: vec![cell; cells] })
+        Some(RegionMap { range, region, cell_pages, cells: vec![cell; cells], marks: BTreeMap::new() })
     }
 }
 
@@ -209,6 +212,10 @@ impl<M: Copy + Ord> RegionMap<M> {
         let (Ok(from), Ok(to)) = (from, to) else {
             return;
         };
+        if let Some(mark) = mark {
+            let all = self.range.pages(size);
+            *self.marks.entry(mark).or_default() += (last + 1).min(all) - first.min(all);
+        }
         let cells = self.cells.iter_mut().skip(from).take(to - from + 1);
         for (cell, number) in cells.zip(from as u64..) {
             let start = number * self.cell_pages;

@@ -39,13 +39,23 @@ pub(crate) enum CountedPages {
 }
 
 impl CountedPages {
-    /// What the pages are that are counted.
+    /// What is said of the pages that are counted.
     pub fn words(self) -> &'static str {
         match self {
-            CountedPages::By(MapKey::Resident) => "pages of the cell are resident",
+            CountedPages::By(MapKey::Resident) => "pages are resident",
             CountedPages::By(MapKey::Sharing) => "resident pages are mapped elsewhere too",
             CountedPages::By(MapKey::LazyFree) => "resident pages are lazily freed",
             CountedPages::Copied => "pages were copied since the fork",
+        }
+    }
+
+    /// What a share is of.
+    fn share(self) -> &'static str {
+        match self {
+            CountedPages::By(MapKey::Resident) => "resident pages",
+            CountedPages::By(MapKey::Sharing) => "resident pages that are mapped elsewhere too",
+            CountedPages::By(MapKey::LazyFree) => "lazily freed pages among resident ones",
+            CountedPages::Copied => "pages copied since the fork",
         }
     }
 }
@@ -56,17 +66,22 @@ impl PageShare {
         Some(PageShare { pages: pages?, of: of?, what: what? })
     }
 
-    /// `0` for none, `1` to `9` for the tenths that are full, `#` for all; `None` if no page was asked.
-    fn digit(self) -> Option<char> {
+    /// How many tenths, rounded so that only none is 0 and only all is 10; `None` if no page was asked.
+    pub fn tenths(self) -> Option<u32> {
         match (self.pages, self.of) {
             (_, 0) => None,
-            (0, _) => Some('0'),
-            (pages, of) if pages >= of => Some('#'),
+            (0, _) => Some(0),
+            (pages, of) if pages >= of => Some(10),
             (pages, of) => {
                 let tenths = u128::from(pages) * 10 / u128::from(of);
-                char::from_digit(tenths.clamp(1, 9) as u32, 10)
+                Some(tenths.clamp(1, 9) as u32)
             }
         }
+    }
+
+    /// `0` for none, `1` to `9` for the tenths that are full, `#` for all.
+    fn digit(self) -> Option<char> {
+        Some(char::from_digit(self.tenths()?, 10).unwrap_or('#'))
     }
 }
 
@@ -151,6 +166,15 @@ pub(crate) fn each(cells: &[MapCells], by: Option<MapKey>) -> Vec<PictureCell> {
     each.collect()
 }
 
+/// How a picture shows what is not a mark.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shown {
+    /// In text.
+    AsLetters,
+    /// In SVG.
+    AsShapes,
+}
+
 /// The marks that were drawn, for the legend.
 #[derive(Debug, Default)]
 pub(crate) struct Legend {
@@ -179,16 +203,20 @@ impl Legend {
     }
 
     /// Takes the marks, the most important first, and the remarks out of the legend.
-    pub fn take(&mut self) -> (impl Iterator<Item = Mark> + use<>, Vec<String>) {
+    pub fn take(&mut self, shown: Shown) -> (impl Iterator<Item = Mark> + use<>, Vec<String>) {
         let Legend { marks, shares, is_mixed, is_repeated, has_blank } = std::mem::take(self);
-        let shares = shares.into_iter().map(|what| format!("digit: so many tenths of the {}, # all", what.words()));
-        let remarks = [
-            (is_mixed, "lower case: mixed cell"),
-            (is_repeated, "star: changed, with the same letter as before"),
-            (has_blank, "blank: no page, or none that matches"),
-        ];
+        let share = |what: CountedPages| match shown {
+            Shown::AsLetters => format!("0-9 for tenths of {}, # for all", what.share()),
+            Shown::AsShapes => format!("height: share of {}", what.share()),
+        };
+        let mixed = match shown {
+            Shown::AsLetters => "lower case: mixed cell",
+            Shown::AsShapes => "half as high: mixed cell",
+        };
+        let remarks =
+            [(is_mixed, mixed), (is_repeated, "*: changed"), (has_blank, "blank: no page, or none that matches")];
         let remarks = remarks.into_iter().filter(|(is, _)| *is).map(|(_, words)| words.to_owned());
-        (marks.into_iter(), shares.chain(remarks).collect())
+        (marks.into_iter(), shares.into_iter().map(share).chain(remarks).collect())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -210,7 +238,7 @@ impl Legend {
         if self.is_empty() {
             return;
         }
-        let (marks, remarks) = self.take();
+        let (marks, remarks) = self.take(Shown::AsLetters);
         let line = lines.line();
         line.indent(2).plain(Legend::TITLE);
         let mut has_marks = false;
@@ -332,6 +360,11 @@ impl Timeline {
         self.samples.len()
     }
 
+    /// The time of each sample that is to be drawn.
+    pub fn sample_times(&self) -> impl Iterator<Item = f64> {
+        self.samples.iter().map(|sample| sample.time)
+    }
+
     /// The times of the first and the last.
     pub fn times(&self) -> Option<(f64, f64)> {
         Some((self.samples.front()?.time, self.samples.back()?.time))
@@ -435,7 +468,7 @@ impl DrawnSample {
 }
 
 /// The columns of the ruler with the numbers above them: the first sample, and every tenth one that has room.
-pub(crate) fn ruler(last: u64, samples: usize) -> Vec<(usize, u64)> {
+fn ruler(last: u64, samples: usize) -> Vec<(usize, u64)> {
     let first = last.saturating_sub(samples as u64) + 1;
     let mut ruler = vec![(0, first)];
     let mut free = first.to_string().len() + 1;

@@ -13,6 +13,8 @@ pub(crate) mod svg;
 pub(crate) mod text;
 pub mod theme;
 pub mod units;
+#[cfg(test)]
+mod vision;
 
 pub use crate::lang::ColorChoice;
 pub use ascii::Ascii;

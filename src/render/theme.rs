@@ -196,28 +196,11 @@ impl Hue {
 }
 
 impl Role {
-    /// The colour of a role on a light background, as red, green and blue; `None` for the default colour.
-    pub fn rgb_on_white(self) -> Option<[u8; 3]> {
-        hue(self).map(|hue| rgb(hue.number(false)))
-    }
-
     const fn is_bold(self) -> bool {
         matches!(
             self,
             Role::Physical | Role::Symbol | Role::Bad | Role::Error | Role::Prompt | Role::Command | Role::Heading
         )
-    }
-}
-
-/// Red, green and blue of a colour of the cube or of the greys, as terminals have them.
-fn rgb(number: u8) -> [u8; 3] {
-    let step = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
-    match number {
-        232.. => [8 + 10 * (number - 232); 3],
-        _ => {
-            let cube = number.saturating_sub(16);
-            [step(cube / 36), step(cube / 6 % 6), step(cube % 6)]
-        }
     }
 }
 
@@ -304,6 +287,7 @@ pub fn cut(text: &str, limit: usize) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::vision::{contrast, least_difference, parts};
 
     const TERMINAL: ColorContext<'static> =
         ColorContext { is_terminal: true, no_color: None, force: None, clicolor: None, term: Some("xterm-256color") };
@@ -341,31 +325,21 @@ mod tests {
         assert!(painted.starts_with('\x1b') && painted.ends_with('m') && painted.contains("no"));
     }
 
-    fn linear(part: u8) -> f64 {
-        match f64::from(part) / 255.0 {
-            low if low <= 0.03928 => low / 12.92,
-            high => ((high + 0.055) / 1.055).powf(2.4),
-        }
-    }
-
-    /// The contrast of two colours, as WCAG has it.
-    fn contrast(one: [u8; 3], other: [u8; 3]) -> f64 {
-        let luminance = |colour: [u8; 3]| {
-            let linear = colour.map(linear);
-            0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-        };
-        let (one, other) = (luminance(one), luminance(other));
-        (one.max(other) + 0.05) / (one.min(other) + 0.05)
-    }
-
     /// Backgrounds of common themes: black, Gruvbox, Solarized, Dracula, Nord, Ubuntu, VS Code, One Dark.
     const DARK: [u32; 8] = [0x000000, 0x282828, 0x002b36, 0x282a36, 0x2e3440, 0x300a24, 0x1e1e1e, 0x282c34];
     /// White, Solarized, Gruvbox, One Light, Tango.
     const LIGHT: [u32; 5] = [0xffffff, 0xfdf6e3, 0xfbf1c7, 0xfafafa, 0xeeeeec];
 
-    fn parts(colour: u32) -> [u8; 3] {
-        let [_, parts @ ..] = colour.to_be_bytes();
-        parts
+    /// Red, green and blue of a colour of the cube or of the greys, as terminals have them.
+    fn rgb(number: u8) -> [u8; 3] {
+        let step = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
+        match number {
+            232.. => [8 + 10 * (number - 232); 3],
+            _ => {
+                let cube = number.saturating_sub(16);
+                [step(cube / 36), step(cube / 6 % 6), step(cube % 6)]
+            }
+        }
     }
 
     #[test]
@@ -380,34 +354,6 @@ mod tests {
         }
     }
 
-    /// What each kind of full colour blindness makes of linear light (Machado, Oliveira and Fernandes 2009).
-    const SEEN: [[[f64; 3]; 3]; 4] = [
-        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
-        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
-        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
-    ];
-
-    fn times(matrix: &[[f64; 3]; 3], value: [f64; 3]) -> [f64; 3] {
-        matrix.map(|row| row[0] * value[0] + row[1] * value[1] + row[2] * value[2])
-    }
-
-    /// A colour as an eye sees it, in a space where distances are those that people see (Ottosson's OKLab).
-    fn to_oklab(colour: [u8; 3], eye: &[[f64; 3]; 3]) -> [f64; 3] {
-        let light = times(eye, colour.map(linear)).map(|part| part.clamp(0.0, 1.0));
-        let cones = [
-            [0.4122214708, 0.5363325363, 0.0514459929],
-            [0.2119034982, 0.6806995451, 0.1073969566],
-            [0.0883024619, 0.2817188376, 0.6299787005],
-        ];
-        let to_lab = [
-            [0.2104542553, 0.7936177850, -0.0040720468],
-            [1.9779984951, -2.4285922050, 0.4505937099],
-            [0.0259040371, 0.7827717662, -0.8086757660],
-        ];
-        times(&to_lab, times(&cones, light).map(f64::cbrt))
-    }
-
     #[test]
     fn no_two_roles_look_alike_to_anybody() {
         // Roles that stand side by side in answers.
@@ -415,12 +361,8 @@ mod tests {
         for is_dark in [true, false] {
             for (number, one) in roles.iter().enumerate() {
                 for other in &roles[number + 1..] {
-                    let far = SEEN.iter().map(|eye| {
-                        let seen = |role: &Role| to_oklab(rgb(hue(*role).expect("a hue").number(is_dark)), eye);
-                        let (one, other) = (seen(one), seen(other));
-                        one.iter().zip(&other).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
-                    });
-                    let least = far.fold(f64::MAX, f64::min);
+                    let colour = |role: &Role| rgb(hue(*role).expect("a hue").number(is_dark));
+                    let least = least_difference(colour(one), colour(other));
                     // Two colours side by side are told apart from about 0.02 on.
                     let is_distinct = least >= 0.04 || one.is_bold() != other.is_bold();
                     assert!(is_distinct, "{one:?} and {other:?}, dark {is_dark}: {least}");

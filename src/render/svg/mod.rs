@@ -1,26 +1,32 @@
 //! Pictures as SVG: the same records and letters as in text. Other records become lines of text.
 
 mod canvas;
+mod cells;
+mod map;
+mod palette;
 mod renderer;
 
 use super::text::Text;
 use super::text::lines::Lines;
 use super::theme::{Theme, cut};
-use super::units::count;
-use crate::render::marks::{self, Legend, PageShare, PictureCell, Timeline, ruler};
+use super::units::counted;
+use crate::render::marks::{self, Legend, PictureCell, Shown, Timeline};
 use crate::render::text::lines::Style;
 use crate::report::{TimelineRow, TimelineSample};
 use canvas::Canvas;
+use cells::{cells_that_fit, meaning};
+pub(crate) use map::DrawnRegion;
 
 /// The default width in columns of text, and the smallest one.
 const COLUMNS: usize = 160;
 const FEWEST: usize = 60;
-/// A row of a map has a multiple of so many cells, a piece of a timeline a multiple of so many samples.
-const CELLS: usize = 32;
+/// A piece of a timeline has a multiple of so many samples.
 const SAMPLES: usize = 10;
 /// The width of row labels: the address, and so many characters of the name.
 const LABEL: usize = 280;
 const NAME: usize = 18;
+/// The least room for a time on the ruler.
+const TIME: usize = 56;
 
 /// Holds the picture until the command ends: only then its size is known.
 pub struct Svg {
@@ -29,9 +35,15 @@ pub struct Svg {
     width: usize,
     head: Lines,
     text: Text,
+    /// Regions that are to be drawn.
+    regions: Vec<DrawnRegion>,
     legend: Legend,
     timeline: Timeline,
+    /// The time of the first sample.
+    began: Option<f64>,
     canvas: Canvas,
+    /// What the picture shows, for people who do not see it.
+    description: Vec<String>,
 }
 
 impl Svg {
@@ -43,9 +55,12 @@ impl Svg {
             width: canvas::width(columns),
             head: Lines::new(Style::new(Theme::PLAIN, Some(columns))),
             text: Text::new(Theme::PLAIN, Some(columns)),
+            regions: Vec::new(),
             legend: Legend::default(),
             timeline: Timeline::default(),
+            began: None,
             canvas: Canvas::default(),
+            description: Vec::new(),
         }
     }
 
@@ -55,29 +70,14 @@ impl Svg {
         }
     }
 
-    /// Lines above what is drawn next.
-    pub(crate) fn heading(&mut self, write: impl FnOnce(&mut Lines)) {
-        write(&mut self.head);
-        self.draw_heading();
-    }
-
     fn draw_heading(&mut self) {
         let head = std::mem::take(self.head.text());
         self.lines(&head);
     }
 
-    /// Rows of cells as wide as the picture. `place` says where the cells from one number to another lie.
-    pub(crate) fn cells(&mut self, cells: &[PictureCell], place: impl Fn(usize, usize) -> String) {
-        cells.iter().for_each(|cell| self.legend.add(*cell));
-        let room = cells_that_fit(self.width, CELLS);
-        for (number, row) in cells.chunks(room).enumerate() {
-            let first = number * room;
-            self.canvas.row(0, row, |some| {
-                let place = place(first + some.start, first + some.end);
-                format!("{place}: {}", meaning(row.get(some.start)))
-            });
-        }
-        self.canvas.gap();
+    /// A region of a map. All are drawn together, because they have one scale.
+    pub(crate) fn add_region(&mut self, region: DrawnRegion) {
+        self.regions.push(region);
     }
 
     /// The row of a timeline that its samples have a cell for.
@@ -87,6 +87,7 @@ impl Svg {
 
     /// The next sample of a timeline.
     pub(crate) fn add_sample(&mut self, sample: &TimelineSample) {
+        self.began.get_or_insert(sample.time);
         self.timeline.add_sample(sample);
         let room = cells_that_fit(self.width.saturating_sub(LABEL), SAMPLES);
         if self.timeline.len() >= room {
@@ -94,10 +95,16 @@ impl Svg {
         }
     }
 
-    /// Draws the rest of a timeline, and what the colours mean.
+    /// Draws the regions or the rest of a timeline, and what the colours mean.
     pub(crate) fn end_pictures(&mut self) {
         self.piece();
         self.draw_legend();
+        let regions = std::mem::take(&mut self.regions);
+        if !regions.is_empty() {
+            let said = map::draw(&mut self.canvas, self.width, &regions);
+            self.description.push(format!("{}: {said}.", counted(regions.len() as u64, "region")));
+            self.canvas.gap();
+        }
     }
 
     /// Draws the samples so far, each row behind its address and region.
@@ -108,9 +115,9 @@ impl Svg {
         marks::head(&mut self.head, &self.timeline, 1);
         self.canvas.gap();
         self.draw_heading();
-        for (column, number) in ruler(self.timeline.number, self.timeline.len()) {
-            let left = LABEL + column * canvas::CELL_WIDTH;
-            self.canvas.text(left, &number.to_string());
+        let times: Vec<f64> = self.timeline.sample_times().collect();
+        for (column, time) in seconds(&times, self.began.unwrap_or_default()) {
+            self.canvas.text(LABEL + column * canvas::CELL_WIDTH, &time);
         }
         self.canvas.new_line();
         let drawn = self.timeline.rows_to_draw(1);
@@ -126,6 +133,8 @@ impl Svg {
             above = Some(row);
         }
         self.canvas.gap();
+        let rows = counted(drawn.len() as u64, "row");
+        self.description.push(format!("{rows} of {}.", counted(self.timeline.len() as u64, "sample")));
         self.timeline.keep(0);
     }
 
@@ -133,7 +142,7 @@ impl Svg {
         if self.legend.is_empty() {
             return;
         }
-        let (marks, remarks) = self.legend.take();
+        let (marks, remarks) = self.legend.take(Shown::AsShapes);
         self.canvas.gap();
         let end = self.canvas.text(0, Legend::TITLE);
         let mut left = end + 2 * canvas::CELL_WIDTH;
@@ -141,29 +150,51 @@ impl Svg {
             let cell = PictureCell::new(mark, false);
             left = self.canvas.legend_entry(left, self.width, cell, mark.word());
         }
-        self.canvas.new_line();
         for remark in remarks {
-            self.canvas.line(&remark);
+            left = self.canvas.legend_words(left, self.width, &remark);
         }
+        self.canvas.new_line();
         self.canvas.gap();
     }
 }
 
-/// The cells that fit, a multiple of `together`.
-fn cells_that_fit(width: usize, together: usize) -> usize {
-    let cells = width / canvas::CELL_WIDTH;
-    (cells - cells % together).max(together)
+/// The times on a ruler, in seconds since the beginning, each with the column of the sample that is nearest.
+fn seconds(times: &[f64], began: f64) -> Vec<(usize, String)> {
+    let (Some(first), Some(last)) = (times.first(), times.last()) else {
+        return Vec::new();
+    };
+    let between = (last - first) / (times.len() as f64 - 1.0).max(1.0);
+    let room = if between > 0.0 { between * TIME as f64 / canvas::CELL_WIDTH as f64 } else { 1.0 };
+    let steps = (-3..9).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(power)));
+    let step = steps.into_iter().find(|step| *step >= room).unwrap_or(f64::MAX);
+    let decimals = (-step.log10().floor()).clamp(0.0, 3.0) as usize;
+    let mut ruler: Vec<(usize, String)> = Vec::new();
+    let mut before = None;
+    for (column, time) in times.iter().enumerate() {
+        let number = ((time - began + between / 2.0) / step).floor();
+        if before.replace(number) != Some(number) && (column > 0 || time - began <= number * step + between) {
+            ruler.push((column, format!("{:.decimals$} s", number * step)));
+        }
+    }
+    ruler
 }
 
-/// What a cell shows, in words.
-fn meaning(cell: Option<&PictureCell>) -> String {
-    let Some(PictureCell { mark, is_mixed, is_repeated, share }) = cell else {
-        return String::new();
-    };
-    if let Some(PageShare { pages, of: of @ 1.., what }) = share {
-        return format!("{} of {} {}", count(*pages), count(*of), what.words());
+#[cfg(test)]
+mod tests {
+    use super::seconds;
+
+    #[test]
+    fn the_ruler_has_round_times_with_room() {
+        let every = |interval: f64, first: u32, samples: u32| {
+            let times: Vec<f64> = (first..first + samples).map(|sample| f64::from(sample) * interval).collect();
+            seconds(&times, 0.0).into_iter().map(|(column, time)| format!("{column}: {time}")).collect::<Vec<_>>()
+        };
+        assert_eq!(every(0.1, 0, 25), ["0: 0 s", "10: 1 s", "20: 2 s"]);
+        assert_eq!(every(0.01, 0, 25), ["0: 0.0 s", "10: 0.1 s", "20: 0.2 s"]);
+        assert_eq!(every(60.0, 0, 20), ["0: 0 s", "8: 500 s", "17: 1000 s"]);
+        // A later piece begins between two of them.
+        assert_eq!(every(0.1, 24, 20), ["6: 3 s", "16: 4 s"]);
+        assert_eq!(every(0.1, 30, 5), ["0: 3 s"]);
+        assert_eq!(every(1.0, 0, 1), ["0: 0 s"]);
     }
-    let others = if *is_mixed { ", and others" } else { "" };
-    let changed = if *is_repeated { ", changed" } else { "" };
-    format!("{}{others}{changed}", mark.word())
 }

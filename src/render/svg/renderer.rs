@@ -32,6 +32,10 @@ impl Renderer for Svg {
         self.text.finish(&mut text)?;
         self.lines(&text);
         let canvas = std::mem::take(&mut self.canvas);
-        if canvas.is_empty() { Ok(()) } else { out.write_all(canvas.finish(&self.title).as_bytes()) }
+        if canvas.is_empty() {
+            Ok(())
+        } else {
+            out.write_all(canvas.finish(&self.title, &self.description.join(" ")).as_bytes())
+        }
     }
 }

@@ -369,6 +369,17 @@ record! {
     }
 }
 
+record! {
+    /// The pages of a map that have one mark.
+    #[derive(Copy, Eq)]
+    pub struct MarkPages {
+        /// The mark.
+        mark: Mark,
+        /// Their number.
+        pages: u64,
+    }
+}
+
 worded! {
     /// What a cell shows: the first in this order that it contains.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]

@@ -66,7 +66,7 @@ fn manual(command: &Command) -> String {
     let about = command.get_long_about().map(ToString::to_string);
     page.section("description")
         .text(&about.unwrap_or_default())
-        .text("`pmdb help` lists the commands and the subjects, and `pmdb help NAME` explains one.");
+        .text("`pmdb help` lists the commands and the topics, and `pmdb help NAME` explains one.");
     page.section("options");
     for argument in options(command) {
         let values = argument.get_value_names().unwrap_or_default().join(" ");
@@ -107,10 +107,10 @@ fn language() -> String {
             page.row(example.line, example.does);
         }
     }
-    page.section("grammar");
-    for line in grammar::LANGUAGE.lines() {
-        page.line(line);
-    }
+    page.section("grammar").text(
+        "The whole grammar is the file language.ebnf: grammar/language.ebnf in the source, share/doc/pmdb/language.ebnf in \
+         packages.",
+    );
     page.section("see also").text("pmdb(1)");
     page.finish()
 }

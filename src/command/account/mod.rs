@@ -69,7 +69,7 @@ worded! {
     /// What an account finds in memory, and not in page tables.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum AccountPart, word {
-        /// The all-zero pieces of huge pages.
+        /// The zero-filled subpages of huge pages.
         Content = "content",
         /// What is in use of glibc's heaps, and what is free.
         Heap = "heap",
@@ -84,7 +84,7 @@ const OF_HEAPS: &[AccountClass] = &[AccountClass::HeapInUse, AccountClass::HeapF
 enum AccountOf {
     Range(Spanned<Range>),
     Family(FamilyOf),
-    /// All frames of the machine.
+    /// All physical frames.
     Frames,
 }
 
@@ -157,88 +157,80 @@ impl Command for AccountFor {
         group: Group::Look,
         summary: "add up resident memory by class",
         text: "\
-Accounts for the resident memory of the process, or of a range. Every mapping of a page that Rss counts is in one \
-class, so that the classes add up to Rss. The first class that applies counts:
+Adds up the resident memory of the process, or of a range. Each page that Rss counts is in the first class that \
+applies, so the classes add up to Rss:
 
-  migrating, device, failed    entries without memory here
-  of the kernel                the vdso
-  of drivers                   rings and buffers that a driver has mapped: no reclaim frees them
-  secret memory                memory of memfd_secret
-  merged                       pages merged with equal ones (KSM)
-  anonymous, exclusive         memory without a file, mapped once: heap, stacks, buffers
-  copies of files, exclusive   pages of private file mappings that were written
-  shared since a fork          anonymous memory and copies of files that others map too
-  shared memory                memfd, tmpfs, System V and shared anonymous memory
-  file pages                   the page cache, for as long as it is mapped
+  migrating, device, failed  entries without memory here
+  of the kernel              the vdso
+  of drivers                 rings and buffers that a driver has mapped: no reclaim frees them
+  secret memory              memory of memfd_secret
+  merged                     pages merged with equal ones (KSM)
+  anonymous, exclusive       memory without a file, mapped once: heap, stacks, buffers
+  private copies, exclusive  pages of private file mappings that were written
+  shared since a fork        anonymous memory and private file copies that others map too
+  shared memory              memfd, tmpfs, System V and shared anonymous memory
+  file pages                 the page cache, for as long as it is mapped
+  …, exclusive               no other process maps them
+  …, with others             other processes map them too
+  here or shared, unknown    without frame numbers: amounts that cannot be divided
 
-Shared memory and file pages are `exclusive` if no other process maps them. They are `with others` otherwise. The end \
-of all mappings and descriptors, and the deletion of the file, free shared memory.
+These choose the memory:
 
   RANGE         only this range
-  by region     a row for each region, in place of the classes
-  by mapping    a row for each file or name, with all its regions
+  children      the process and its descendants, each frame once
+  of A, B, …    these processes: each a PID, a variable or a name
+  \"NAME\"        all processes that `ps` shows by this name, or whose executable has it
+  cgroup PATH   the processes of a memory cgroup and of those below it
+  frames        all physical frames by their flags, beside the counters of /proc/meminfo
+  from FILE     compare with a capture, also of another process or machine: before and after a deployment
+  with content  read huge pages, and count their zero-filled subpages
+  with heap     split exclusive anonymous memory by what glibc's heaps have of it
+
+These choose the rows:
+
+  by region     a row for each region
+  by mapping    a row for each file or name, with all its regions; of several processes also how many map it
   by symbol     a row for each symbol in which pages begin
   by node       a row for each NUMA node
   by cgroup     a row for each memory cgroup that pages are charged to
   by heap       a row for pages of glibc's heaps that are in use (`live`), free and kept (`free`, `top`), or `both`
   by KEY        a row for each value of another fact of frames: mapcount, order, flags(NAME) … (`help language`)
-  with content  read huge pages, and count their all-zero pieces
-  with heap     split exclusive anonymous memory by what glibc's heaps have of it (see below)
-  from FILE     compare with a capture, also of another process or machine: before and after a deployment
   top N         the N largest groups: regions, without `by`
   limit N       the first N groups
 
-In the rows of `by`, `own` is exclusive anonymous memory and copies of files, and `forked` is what is shared since a fork. \
-`other` is merged pages, pages of the kernel, pages without memory here, and what cannot be split.
+Words of the answer:
 
-With `with heap`, pages of glibc's heaps that hold a chunk in use are `heap, in use`, and all others `heap, free`. What may belong to a heap that was not walked to its end is `anonymous, heap or not`. The command `heap` lists chunks and other allocators.
+  of which          parts of a row, which may overlap
+  locked            in regions that this process has locked: a child does not inherit locks
+  lazily freed      marked by MADV_FREE, also if written since; the summary adds how much the kernel can reclaim now
+  heap, in use      pages of glibc's heaps that hold a chunk in use (`with heap`)
+  heap, free        other pages of these heaps; `heap` lists chunks and other allocators
+  heap or not       anonymous memory that may belong to a heap that was not walked to its end
+  dirty             written to disk before it is freed; clean file pages can be dropped at any time
+  free              freed when the allocator returns it: a setting of most allocators, and malloc_trim in glibc
+  own               exclusive anonymous memory and private file copies
+  forked            shared with a parent or child
+  other             merged and kernel pages, entries without memory, and amounts that cannot be divided
+  unmapped          pages of objects that none of the processes maps: a memfd, a file of tmpfs, shared memory
+  at least          more is unknown: an object cannot be examined
+  at most           the pages are unknown: secret memory, virtual machines, and the zero pages of a core
+  in rss            the sum of the Rss of all processes
+  in one of these   mapped by one of the counted processes, and perhaps by others
+  freed at exit     private memory that the kernel frees when the process exits, unless a driver holds it
+  (for a cgroup)    usage, limit, peak, OOM kills, and page cache that no process maps
 
-Amounts under `of which` overlap: huge pages may also be locked. `locked` counts regions that this process has locked \
-itself: a child does not inherit locks. `lazily freed` is the mark of MADV_FREE. It stays if memory \
-is written again, so the summary adds how much the kernel can reclaim now. Clean file pages can be dropped at any time; \
-dirty ones are written to disk first. The last words of a row name the action that frees the memory. `free` frees it \
-only when the allocator returns it to the kernel: that is a setting of most allocators, and malloc_trim in glibc.
+Shared memory is freed when its file is deleted and its last mapping and descriptor are gone. Rss leaves out hugetlb \
+pages, page tables, swap, zero pages, guard pages, device frames and [vvar]. The summary lists them.
 
-Rss does not count hugetlb pages, page tables, swap, pages of zeros, guard pages, bare frames of devices, and data of the \
-kernel ([vvar]). The summary lists them apart. A core does not show which pages are pages of zeros: its sum is `at most`.
+The sums of a whole process are compared with smaps_rollup, and are equal if the process is stopped. Page flags are \
+read only of files, shared memory and drivers if smaps_rollup shows that nothing is merged or lazily freed.
 
-Objects in memory may have pages that no mapping shows: a memfd filled with write(2), a file of tmpfs, shared memory \
-that only others touched. For a whole process, or several, each has a row. `unmapped` is what none of their page tables \
-has: other processes may map it. Pages in swap count too. Of secret memory and memory of virtual machines only the size \
-is known: `at most`. Where an object cannot be examined, the sum is `at least` that. No table lists what is on its way \
-through a socket.
-
-For a whole process, the sums are compared with smaps_rollup, which is read before and after. They are equal if the \
-process is stopped. In a running process they may differ by what changed in between. If smaps_rollup shows that nothing \
-is merged or lazily freed, page flags are read only of files, shared memory and drivers.
-
-Without frame numbers the page map and smaps still show most of it. What cannot be split is in a class of its own, \
-`here or shared` or `unknown`.
-
-Of several processes, each frame is counted once:
-
-  children       the process and its descendants
-  of A, B, …     these processes: each a PID, a variable or a name
-  \"NAME\"         all processes that `ps` shows by this name, or whose executable has it
-  cgroup PATH    the processes of a memory cgroup and of those below it
-
-Processes that end, or that you may not examine, are left out; the last lines have their number. It is an error if none is left. Rows show the classes, then the processes. In their place, `by mapping` shows each file and object that Rss counts, and \
-`by node` and other facts of frames each value. `in rss` is the sum of the Rss of all of them. `exclusive` is what no other \
-process maps, and `in one of these` what only one of the counted processes maps (others may map it too). `freed at exit` \
-is the private part of that, which the end of the process frees unless a driver or the \
-kernel holds it. File pages and shared memory stay. Processes that share one address space are one row. For a cgroup, \
-memory.current and memory.stat follow, the limit, the peak, the processes killed by the OOM killer, and what \
-no process maps.
-
-  frames         all frames of the machine, each in one class by its flags, beside the counters of /proc/meminfo. What no \
-flag marks is memory of the kernel, of which some is only counted. No target is needed.
-
-Without frame numbers the sum of Pss is shown: it is exact if no other process maps the same memory, and less than \
-what the processes use otherwise.",
+Processes that ended, or that you may not examine, are left out and counted. Processes with one address space are one \
+row. Without frame numbers the sum of Pss is shown: it is exact if no other process maps the same memory.",
         examples: &[
             example("account", "add up the memory of the whole process"),
             example("account by mapping top 5", "list the files and names with the most memory"),
-            example("account [heap] with content", "find all-zero pieces of huge pages in the heap"),
+            example("account [heap] with content", "find zero-filled subpages of huge pages in the heap"),
             example("account with heap", "show how much of the sum is freed memory that glibc keeps"),
             example("capture demo.capture --overwrite\naccount by mapping from demo.capture", "compare with a capture"),
             example("account children", "count the memory of a process and its descendants once"),

@@ -94,23 +94,22 @@ With one of these options it compares again and again, and prints a line for eac
   every DURATION         the time between samples (default 1s)
   for DURATION           end after this time
   until copied > AMOUNT  end as soon as so many bytes are copied; also `shared` and `to_copy`, and <, <= and >=
-  as timeline            a picture: a row for each stretch of private memory, a column for each sample
+  as timeline            a picture: a row for each part of private memory, a column for each sample
 
-A line has the sums of all processes, and the bytes copied in a second. `children` are listed anew for each sample, so \
-that it can start before a fork. At the end come the rows of `by` and the sums of each process, ended processes \
-first. The sums of all then count only the processes of the last sample. A timeline shows the copied share of the \
-pages that both processes have: a digit is so many tenths, # is all. With several processes, the pages of each of them count.
+These rules count:
 
-Of several processes, only the sums of each are shown, with the kernel's own uss and pss (smaps_rollup), and then the \
-sums of all. In these a page of the attached process counts once, and so does each copied frame. A copy that the parent \
-made is one copy, however many children have the old page. $_shared, $_copied and $_about_to_copy are the bytes of all.
+  a line of `every`   the sums of all processes, and the bytes copied in a second
+  the end of `every`  the rows of `by`, then the totals for each process; all totals are of the last sample
+  a timeline          the copied share of the pages that both have: 0-9 for tenths, # for all
+  children            listed anew for each sample: `compare` can start before a fork
+  several processes   only the totals of each with its uss and pss, then of all: each page and each copied frame once
+  a page of a file    never `to copy`: the first write copies it even without a fork
+  another address     also shared: a frame that the other process maps elsewhere, or a page in the same swap slot
+  an only child       its `copied` and `there` add up to its Private_Dirty in smaps (redis: rdb_last_cow_size)
+  freed memory        pages that the parent has freed belong to the child alone
+  regions             match by address, and files also by offset
 
-In anonymous memory that was never in swap, `copied` and `there` of an only child add up to its Private_Dirty in smaps. \
-redis reports that as rdb_last_cow_size. Pages that the parent has freed belong to the child alone.
-
-Pages of a file never count as `to copy`: the first write copies them even without a fork. Regions match by address, \
-and files also by offset. A frame that the other process maps only at another address counts as shared, and so does \
-a page in the same swap slot.
+$_shared, $_copied and $_about_to_copy are the bytes of all.
 
 Needs frame numbers (CAP_SYS_ADMIN).",
         examples: &[

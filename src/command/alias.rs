@@ -86,8 +86,12 @@ fn refuse_useless(Alias { name, text }: &Alias, context: &Context) -> Result<(),
             let is_typed = line.len() == text.at.end - text.at.start;
             let in_line = |place| text.at.start + place;
             let at = if is_typed { Span::new(in_line(error.at.start), in_line(error.at.end)) } else { text.at };
-            let expected = || format!("expected {}", error.expected_text());
-            Err(eval::Error::new(at, error.message.clone()).hint(error.hint.clone().unwrap_or_else(expected)))
+            let expected = (!error.expected.is_empty()).then(|| format!("expected {}", error.expected_text()));
+            let refused = eval::Error::new(at, error.message);
+            Err(match error.hint.or(expected) {
+                Some(hint) => refused.hint(hint),
+                None => refused,
+            })
         }
         _ => Ok(()),
     }

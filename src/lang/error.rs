@@ -10,7 +10,7 @@ pub struct SyntaxError {
     pub at: Span,
     /// What is wrong, without a full stop.
     pub message: String,
-    /// What could have stood there, in words for a person; never empty.
+    /// What could have stood there, in words for a person; none if the message is the whole cause.
     pub expected: Vec<String>,
     /// A hint, if one is likely.
     pub hint: Option<String>,
@@ -59,8 +59,10 @@ impl SyntaxError {
     pub fn draw(&self, line: &str) -> String {
         let mut drawing = self.draw_place(line);
         drawing.push_str(&printable(&self.message));
-        drawing.push_str("\nexpected ");
-        drawing.push_str(&printable(&self.expected_text()));
+        if !self.expected.is_empty() {
+            drawing.push_str("\nexpected ");
+            drawing.push_str(&printable(&self.expected_text()));
+        }
         if let Some(hint) = &self.hint {
             drawing.push('\n');
             drawing.push_str(&printable(hint));
@@ -151,7 +153,11 @@ fn printable_character(character: char) -> (String, usize) {
 
 impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; expected {}", printable(&self.message), printable(&self.expected_text()))
+        write!(f, "{}", printable(&self.message))?;
+        if self.expected.is_empty() {
+            return Ok(());
+        }
+        write!(f, "; expected {}", printable(&self.expected_text()))
     }
 }
 

@@ -301,6 +301,7 @@ fn misspelt(language: Language, line: usize, text: &str, (word, at): (&str, Span
         text: text.into(),
         error: SyntaxError {
             hint: Some(format!("did you mean `{meant}`?")),
+            expected: Vec::new(),
             ..fault(at, format!("there is no command `{word}`"), "a command")
         },
     })

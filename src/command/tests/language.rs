@@ -32,7 +32,7 @@ fn a_hundred_thousand_of_anything_is_an_answer_and_no_crash() {
         for head in sample(["print ", "walk all where ", "echo ", ""], 4) {
             let line = format!("{head}{}", part.repeat(if part.len() > 4 { 500 } else { 20_000 }));
             if let Err(error) = LANGUAGE.parse_line(&line) {
-                assert!(!error.expected.is_empty(), "{head}{part}");
+                assert!(!error.expected.is_empty() || !error.message.starts_with("unexpected `"), "{head}{part}");
                 assert!(error.draw(&line).len() < 2_000, "{head}{part}");
             }
         }

@@ -329,9 +329,8 @@ pub(crate) fn search(input: Tokens<'_>) -> Parsed<'_, ValueFormat> {
 pub(crate) fn layout(input: Tokens<'_>) -> Parsed<'_, ValueFormat> {
     if let Some(place) = instructions(input) {
         let message = "`i` is gdb's format for instructions, which pmdb does not decode".into();
-        let expected = vec![Expected::Layout.describe()];
-        return input
-            .fault(Fault::Instructions, SyntaxError { at: place, message, expected, hint: None, pasted: None });
+        let error = SyntaxError { at: place, message, expected: Vec::new(), hint: None, pasted: None };
+        return input.fault(Fault::Instructions, error);
     }
     slash(input, Expected::Layout, Some)
 }

@@ -21,12 +21,13 @@ pub(super) fn error(line: &str, tokens: &[Token<'_>], notes: &Notes<'_>) -> Synt
 fn of_furthest(failed: &Failure<'_>) -> SyntaxError {
     let expected = describe_all(&failed.expected);
     match failed.token().filter(|_| !failed.is_incomplete()) {
-        Some(token) => bytes(failed).unwrap_or_else(|| SyntaxError {
-            at: token.at,
-            message: message(failed, token),
-            expected,
-            hint: None,
-            pasted: None,
+        Some(token) => bytes(failed).unwrap_or_else(|| {
+            // A complete cause needs no alternatives.
+            let (message, expected) = match cause(failed, token) {
+                Some(cause) => (cause, Vec::new()),
+                None => (unexpected(failed, token.text), expected),
+            };
+            SyntaxError { at: token.at, message, expected, hint: None, pasted: None }
         }),
         None => {
             let end = failed.token().map_or(failed.line.trim_end().len(), |comment| comment.at.start);
@@ -53,17 +54,17 @@ fn bytes(failed: &Failure<'_>) -> Option<SyntaxError> {
     is_hexadecimal.then(|| SyntaxError {
         at,
         message: message.into(),
-        expected: vec!["two hexadecimal digits a byte".into()],
+        expected: Vec::new(),
         hint: Some("write `hex\"7f 45 4c 46\"` or `hex\"7f454c46\"`".into()),
         pasted: None,
     })
 }
 
-/// What is wrong with this token here.
-fn message(failed: &Failure<'_>, token: &Token<'_>) -> String {
+/// The cause, if it is more than that something else should be here.
+fn cause(failed: &Failure<'_>, token: &Token<'_>) -> Option<String> {
     let expected = failed.expected.as_slice();
-    match (&token.kind, token.text) {
-        (_, text) if matches!(expected, [Expected::Format | Expected::Layout | Expected::Search]) => no_format(text),
+    Some(match (&token.kind, token.text) {
+        (_, text) if is_format(expected) => return large_count(text),
         (TokenKind::BadNumber(fault), word) => number(*fault, &short(word)),
         (TokenKind::LonePipe, _) => "a shell command must follow `|`".into(),
         (TokenKind::Pipe { .. } | TokenKind::Redirect { .. }, _) if expected == [Expected::End] => {
@@ -77,18 +78,26 @@ fn message(failed: &Failure<'_>, token: &Token<'_>) -> String {
             Some(_) => format!("unexpected parenthesis after `{word}`"),
             None => format!("there is no command `{word}`"),
         },
-        (_, text) => format!("unexpected `{}`", short(text)),
-    }
+        _ => return None,
+    })
 }
 
-/// The message for an invalid format.
-fn no_format(text: &str) -> String {
+fn is_format(expected: &[Expected]) -> bool {
+    matches!(expected, [Expected::Format | Expected::Layout | Expected::Search])
+}
+
+/// The message for what should not be here.
+fn unexpected(failed: &Failure<'_>, text: &str) -> String {
+    let text = short(text);
+    if is_format(&failed.expected) { format!("`{text}` is not a format") } else { format!("unexpected `{text}`") }
+}
+
+/// A format whose count is no number.
+fn large_count(text: &str) -> Option<String> {
     let digits = text.find(|c: char| !c.is_ascii_digit());
     let (count, _) = text.split_at(digits.unwrap_or(text.len()));
-    if !count.is_empty() && count.parse::<u64>().is_err() {
-        return "this count is larger than 2^64-1".into();
-    }
-    format!("`{}` is not a format", short(text))
+    let is_too_large = !count.is_empty() && count.parse::<u64>().is_err();
+    is_too_large.then(|| "this count is larger than 2^64-1".into())
 }
 
 fn number(fault: NumberFault, word: &str) -> String {
@@ -106,7 +115,7 @@ pub(super) fn not_piped(inner: &Spanned<&'static str>) -> SyntaxError {
     SyntaxError {
         at: inner.at,
         message: format!("`{}` cannot be piped", inner.node),
-        expected: vec![Expected::Command.describe()],
+        expected: Vec::new(),
         hint: Some("the shell has its own pipes: `!CMD | CMD`".into()),
         pasted: None,
     }

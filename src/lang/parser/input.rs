@@ -499,7 +499,7 @@ impl<'a> Tokens<'a> {
     }
 
     fn too_much<T>(self, message: String) -> Parsed<'a, T> {
-        let expected = vec!["a simpler expression".into()];
-        self.fault(Fault::TooMuch, SyntaxError { at: self.place(), message, expected, hint: None, pasted: None })
+        let error = SyntaxError { at: self.place(), message, expected: Vec::new(), hint: None, pasted: None };
+        self.fault(Fault::TooMuch, error)
     }
 }

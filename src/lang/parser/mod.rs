@@ -50,7 +50,7 @@ impl Language {
                 OtherMeaning::Refused(hint) => Err(SyntaxError {
                     at: found.at,
                     message: format!("pmdb has no `{}`", line.get(found.at.start..found.at.end).unwrap_or_default()),
-                    expected: vec![Expected::Command.describe()],
+                    expected: Vec::new(),
                     hint: Some(hint),
                     pasted: None,
                 }),

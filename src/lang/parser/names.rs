@@ -318,7 +318,7 @@ pub(crate) fn part_of_scope(input: Tokens<'_>, part: Spanned<Expression>) -> Par
         ValueTypes::CONDITION => {
             let error = SyntaxError {
                 at: part.at,
-                message: "this is a condition; a number is expected".into(),
+                message: "unexpected condition".into(),
                 expected: vec![subject.quantity().describe()],
                 hint: Some("join conditions with `and`, `or`, `not`".into()),
                 pasted: None,

@@ -1,4 +1,4 @@
-// The map of the house is below, after the documentation of the library.
+// The list of modules is below, after the documentation of the library.
 
 //! The memory *behind* a Linux process: where each byte physically lies, why a page is or is not there, what the kernel
 //! records about it, who else maps it, and what changes over time.
@@ -161,7 +161,7 @@
 //! | | `procfs` 0.18 | `pagemap` 0.1 | this crate |
 //! |---|---|---|---|
 //! | code | 9 lines | 11 lines | 10 lines |
-//! | resident | 150 pages | 150 pages | 150, of which 50 are the page of zeros |
+//! | resident | 150 pages | 150 pages | 150, of which 50 are the zero page |
 //! | guard pages | 20 "swap" pages | 20 "swapped" | 20 guard pages |
 //! | frames without rights | frame 0, 150 times | frame 0, 150 times | hidden without CAP_SYS_ADMIN |
 //! | 100 pages spread over 1 GiB | 2.3 ms | 570 ms | 0.3 ms |
@@ -198,17 +198,17 @@
 //! With none of them the library takes 20 other crates. No part of it is stable yet. What this documentation does not
 //! show is for the program and its tests alone, and may change with any release.
 
-// # The map of the house
+// # The modules
 //
-// A room is a folder under `src/`. A room uses the rooms under it in this list and never one above; `tests/layers`
+// A module is a folder under `src/`. It uses the modules under it in this list and never one above; `tests/layers`
 // reads the `use` lines and holds the code to that. From the top:
 //
 // - **`main.rs`, `args`**: build a `session` from the command line, and exit with its status. `args/complete`
 //   completes words for shells. `args/generate` puts manual pages together, of texts that the commands and
 //   `command/subjects/` hold.
 // - **`repl`**: the prompt: the line editor, completion, hints, colours of input.
-// - **`session`**: runs lines, from parse to output; reads command files. Only this room decides where records are
-//   printed (screen and pager, pipe, file, JSON), and only this room handles Ctrl-C.
+// - **`session`**: runs lines, from parse to output; reads command files. Only `session` decides where records are
+//   printed (screen and pager, pipe, file, JSON), and only `session` handles Ctrl-C.
 // - **`command`**: `NAME.rs` holds a command: its help, its arguments with their parser and their printed form, what it
 //   does, and the records that only it emits. A long one is a folder, with `mod.rs` and mostly `records.rs`: account,
 //   capture, compare, diff, examine, explain, find, heap, patched, pins, telescope, watch, who. The trait `Command` in
@@ -221,7 +221,7 @@
 //   long is a type that is pulled, with a budget. No output, no parsing.
 // - **`symbol`**: symbols and source lines, from the ELF files behind regions and their debug files. It reads them
 //   only when a command needs them. Why a file gives none is in `symbol/reason.rs`.
-// - **`process`**: the decoded target: a process, its machine, the files behind its regions. Only this room gets
+// - **`process`**: the decoded target: a process, its machine, the files behind its regions. Only `process` gets
 //   bytes from a source and decodes them with `kernel`.
 // - **`source`**: where bytes come from: one trait, one table of questions whose answers are data (`asked.rs`), and
 //   what a source is (`origin.rs`). The live source reads `/proc`; a recorded one logs each read (`--how`). Nothing

@@ -156,7 +156,7 @@ Examples:
   pmdb demo                                  attach to a demonstration process
   pmdb 812 translate 0x7ffe1000              print one answer
   pmdb 812 'walk *buf, +1M'                  quote * $ > | ( ) for the shell
-  pmdb help walk                             explain a command or a subject
+  pmdb help walk                             explain a command or a topic
   pmdb -p sshd -x look.pmdb -batch           run a command file
   pmdb --json -p 812 -batch -ex 'walk heap'  print one JSON object a line
   pmdb -batch -x :huge-coverage 812 80       run a built-in command file

@@ -26,7 +26,7 @@ impl Command for Apropos {
         text: "\
 Lists the commands and subjects whose help has a word that begins with the text. The text is a regular expression, \
 and case is ignored: `apropos .*dirty` also finds soft-dirty. Also lists the commands for a task, such as `apropos leak`.",
-        examples: &[example("apropos swap", "list the commands and subjects about swap")],
+        examples: &[example("apropos swap", "list the commands and topics about swap")],
     };
 
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {

@@ -74,7 +74,7 @@ impl Command for Attach {
         summary: "choose the process to examine",
         text: "\
 Attaches to a process by its id, by the id of one of its threads, or by its name. A name is the one that `ps` shows, \
-or the name of the program file. `self` is pmdb itself. Does not stop the process: gdb can be attached to it at the \
+or the name of the executable. `self` is pmdb itself. Does not stop the process: gdb can be attached to it at the \
 same time.
 
 If several processes have the name, lists them and attaches to none. Follows the process, not its PID: a reused PID \

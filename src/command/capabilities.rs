@@ -108,7 +108,7 @@ fn missing_without(feature: Feature) -> &'static str {
             "every entry of a range is read, which is slow in sparse regions; only smaps shows pfn_mapped regions"
         }
         Feature::ScanWriteTracked => "regions with write tracking by userfaultfd cannot be distinguished from others",
-        Feature::ScanZero => "only the flags of the frame identify the page of zeros",
+        Feature::ScanZero => "only the flags of the frame identify the zero page",
         Feature::ScanHuge => "whether one page-table entry maps a whole huge page is unknown",
         Feature::MapsQuery => "the region of an address is found by reading all of /proc/PID/maps, which is slower",
         Feature::SoftDirty => "there is no list of the pages that were written",

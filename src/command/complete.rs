@@ -23,7 +23,7 @@ impl Command for Complete {
         summary: "list the completions of a line, as Tab offers them",
         text: "\
 Prints TEXT with each possible completion, one a line, as gdb's `complete` does for editors. Put TEXT in \"quotes\" \
-to keep a blank at its end, which begins the next word.",
+to keep a space at its end, which begins the next word.",
         examples: &[
             example("complete wa", "list the commands that begin with wa"),
             example("complete \"walk heap by \"", "list the words that can follow"),

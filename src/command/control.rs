@@ -99,7 +99,7 @@ Runs the lines up to `end` once for each of these, and sets a variable to it:
   in VALUE, VALUE   each value
   in threads        the stack pointer of each thread; $_thread is its id, and $pc and $sp are its registers
 
-The rows come from one sweep before the first turn. The lines may not attach or detach. The kernel shows the stack \
+The list is made once, before the first iteration. `attach` and `detach` are not allowed. The kernel shows the stack \
 pointer of a waiting thread only. A thread that runs all the time is left out, with a note, and counted in $_running.",
     &[
         example(
@@ -114,7 +114,7 @@ pub(super) const DEFINE: About = about(
     CommandName::new("define").block(BlockLine::Opens),
     "define a command",
     "\
-Defines a command from the lines up to `end`. Call it by its whole name, with arguments separated by blanks. $arg0, \
+Defines a command from the lines up to `end`. Call it by its whole name, with arguments separated by spaces. $arg0, \
 $arg1 and so on are their values, and $argc is their number. Arguments are values, never text that is put into lines.
 
 `document` writes its help. The name cannot be that of a pmdb command.",

@@ -38,7 +38,7 @@ shown as bitNN.
 Also shows the map count, the zone, the node, and the entries of /proc/iomem for this place. Ends with the memory \
 cgroup that the frame is charged to: its path, or @INODE if its directory was removed.
 
-The kernel's own records (/proc/kcore) name the owner of the frame, where they can be read. It is a file with its path, \
+`struct page` (/proc/kcore) names the owner of the frame, where it can be read. It is a file with its path, \
 a free block with its order, a cache of the slab allocator, or a page pool, whose pages are buffers of network \
 drivers. A path begins with … because the place where its filesystem is mounted is unknown.
 
@@ -110,8 +110,7 @@ fn frame_at(
     let (_, detail) = AddressSpace::detail_at(&target, address)?;
     match detail.frame {
         Err(reason) if reason != Reason::FrameHidden => {
-            let message =
-                format!("no flags for {address}, because its page is {}: {reason}", detail.page.state().phrase());
+            let message = format!("no flags for {address}: its page is {}", detail.page.state().phrase());
             Err(hint_frame(context, "flags", place, detail.page.state(), eval::Error::new(place.at, message)).into())
         }
         frame => Ok((frame, detail.own_mappings)),

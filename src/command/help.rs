@@ -26,7 +26,7 @@ impl Command for HelpOn {
     const ABOUT: About = About {
         name: CommandName::new("help").short(&["h"]).alone(),
         group: Group::Language,
-        summary: "explain a command or a subject",
+        summary: "explain a command or a topic",
         text: "\
 Without an argument, lists frequent questions with the lines that answer them, and all commands by group.
 

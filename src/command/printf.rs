@@ -35,9 +35,9 @@ Prints the format with a value in the place of each conversion. Adds no line end
   %s                 any value, as `print` shows it
   %p                 an address
   %B                 a size in bytes with its unit (pmdb's own)
-  %%                 a per cent sign
+  %%                 a percent sign
 
-Flags (- + 0 # and a blank), a width and a precision may follow the %, as in C. The letters l, ll, h and z are \
+Flags (- + 0 # and a space), a width and a precision may follow the %, as in C. The letters l, ll, h and z are \
 ignored. %s escapes control characters, because names may come from other users.",
         examples: &[
             example(
@@ -173,7 +173,7 @@ fn conversion(text: &str) -> Result<(Conversion, &str), String> {
         Some(letter) => {
             Err(format!("there is no conversion `%{letter}`; there are %d %i %u %x %X %o %c %f %s %p %B and %%"))
         }
-        None => Err("the format ends within a conversion; write a per cent sign as %%".to_owned()),
+        None => Err("the format ends within a conversion; write a percent sign as %%".to_owned()),
     }
 }
 

@@ -119,7 +119,7 @@ record! {
         user: u32,
         /// The process that traces it.
         tracer: Option<u32>,
-        /// Program file.
+        /// Executable.
         executable: Option<Name>,
         /// Command line.
         command_line: Option<Name>,

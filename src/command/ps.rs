@@ -154,7 +154,7 @@ if it is swapped out: a read would swap it in. A row has its first 200 letters, 
                 return Err(Error::refused(format!("no process has `{text}` in its name or command line"), clause));
             }
             (Some(clause), _) => context.sink.note(clause)?,
-            (None, _) if rows.is_empty() => context.sink.note("no process has that in its name or command line")?,
+            (None, Some(text)) if rows.is_empty() => context.sink.note(format!("no process matches `{text}`"))?,
             (None, _) => {}
         }
         if let Some(order) = order {
@@ -178,7 +178,7 @@ if it is swapped out: a read would swap it in. A row has its first 200 letters, 
         }
         if hidden > 0 {
             let processes = counted(hidden as u64, "process");
-            context.sink.note(format!("unknown for {processes}, which you may not examine"))?;
+            context.sink.note(format!("memory of {processes} unknown: permission denied"))?;
         }
         Ok(Flow::Done)
     }
@@ -219,7 +219,7 @@ fn clause_in(text: &str, is_in_none: bool) -> Option<&'static str> {
             }
             "by" if is_in_none => {
                 return Some(
-                    "`by` is followed by a heading of ps or a count, such as rss, pss, uss, swapped, huge or name",
+                    "`by` needs a column title of ps or a count, such as rss, pss, uss, swapped, huge or name",
                 );
             }
             "aux" | "ax" | "-ef" | "-e" | "-aux" if is_in_none => {

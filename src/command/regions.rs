@@ -116,7 +116,7 @@ Lists the regions of the process with addresses, permissions, size, resident, sh
   top N         the N largest rows, by size or by the column of `by`
   full          also the fields that only smaps has
 
-The totals cover all regions, also with `limit` and `top`. `rss` is `present` without pages of zeros and the hugetlb pool.
+The totals cover all regions, also with `limit` and `top`. `rss` is `present` without zero pages and the hugetlb pool.
 
 In a filter, name ~ \"REGEX\" matches a regular expression. `shared > 1M` compares the bytes in that column, and \
 `shared` alone selects shared mappings. `exclusive > 1M` compares the bytes that are mapped only here.
@@ -373,8 +373,8 @@ record! {
         size: u64,
         /// Bytes present, as far as the page map shows them.
         present: Option<u64>,
-        /// Bytes swapped, as far as the page map shows them; `null` if shared memory may be in swap, which only the
-        /// kernel's own records show.
+        /// Bytes swapped, as far as the page map shows them; `null` if shared memory may be in swap, which only
+        /// /proc/kcore shows.
         swapped: Option<u64>,
         /// Whether regions changed during the command.
         changed: bool,

@@ -218,7 +218,7 @@ pub(in crate::command) mod samples {
 
     pub fn area() -> AreaRow {
         let start = VirtualAddress::new(0x7f00_0000_0000);
-        let about = "one page of zeros, read 8 times".to_owned();
+        let about = "the zero page, read 8 times".to_owned();
         let (end, size) = (VirtualAddress::new(start.get() + 0x8000), 0x8000);
         AreaRow { name: "zero".to_owned(), start, end, size, about }
     }

@@ -134,7 +134,7 @@ Saves the page map of the process or of a range, for `diff` to compare it with a
 
 `info snapshots` lists the snapshots with the memory that they use. Snapshots remain when another process is attached, \
 and are lost when pmdb ends. `to FILE` keeps one for longer: `snapshot NAME from FILE` and `diff from FILE` read it \
-later, and every looking command answers on it (`pmdb -c FILE`). A snapshot cannot be saved afterwards: a capture has \
+later, and all read-only commands work on it (`pmdb -c FILE`). A snapshot cannot be saved afterwards: a capture has \
 facts that a snapshot in memory lacks. After the process has executed another program, `diff` refuses those from \
 before: their pages are gone.
 

@@ -23,7 +23,7 @@ impl Command for SourceScript {
         group: Group::Language,
         summary: "run the commands of a file",
         text: "\
-Runs the lines of a file one after the other. The arguments that follow its path, separated by blanks, are $arg0, \
+Runs the lines of a file one after the other. The arguments that follow its path, separated by spaces, are $arg0, \
 $arg1 and so on, and $argc is their number. Each is a value: a range or an expression, evaluated once, or otherwise \
 a text.
 
@@ -33,7 +33,7 @@ file is read whole before its first line runs: a block without its `end` is an e
 block, even if it would not run. An unknown command in a block is one too, unless the file, init or a sourced file \
 defines it.
 
-Put a path with blanks in quotes. ~/ is your home directory. In a command file a path begins in the directory of \
+Put a path with spaces in quotes. ~/ is your home directory. In a command file a path begins in the directory of \
 that file.
 
 With #!/usr/bin/env -S pmdb -batch -x as its first line, a file is a program: ./FILE PID ARGUMENTS. Its first \

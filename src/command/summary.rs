@@ -213,7 +213,7 @@ record! {
         flags: Fact<PageFlags>,
         /// The flags as letters, as the kernel's page-types writes them.
         letters: Option<String>,
-        /// The state of the pages; `null` for frames of the machine, which have none.
+        /// The state of the pages; `null` for physical frames, which have none.
         state: Option<State>,
         /// Number of pages.
         pages: u64,

@@ -43,7 +43,7 @@ Lists each symbol whose name matches, demangled or as the file spells it. The li
   top N    the N largest symbols
 
 Includes static functions. Leaves out thread-local variables, because they have no single address. Leaves out names \
-that no file contains, such as malloc@plt (`info address` finds them). Put a pattern with blanks in \"double \
+that no file contains, such as malloc@plt (`info address` finds them). Put a pattern with spaces in \"double \
 quotes\".",
         examples: &[
             example("info symbols ^demo_", "list the symbols that begin with demo_"),

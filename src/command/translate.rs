@@ -320,7 +320,7 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<RowLi
 }
 
 /// Why a row has no frame of its own.
-const ALL_ZEROS: &str = "all its pages map the page of zeros";
+const ALL_ZEROS: &str = "all its pages map the zero page";
 
 fn row(run: &inspect::PhysicalRun, page: PageSize) -> ContiguousRun {
     let frame = run.frame.filter(|_| !run.is_zero());
@@ -383,7 +383,7 @@ static RUNS: Table<ContiguousRun> = Table::of(&[
     SIZE.cell(|_, run| length(run.start, run.end)),
     PAGES.rank(3).cell(|_, run| Cell::count(run.pages)),
     PHYSICAL.cell(|_, run| match &run.physical {
-        Err(Reason::NotApplicable(ALL_ZEROS)) => Cell::new("page of zeros"),
+        Err(Reason::NotApplicable(ALL_ZEROS)) => Cell::new("zero page"),
         physical => fact(physical),
     }),
     FRAME.rank(1).cell(|_, run| fact(&run.pfn)),

@@ -38,8 +38,8 @@ impl Command for Walk {
         summary: "list the pages of a range, or page frames",
         text: "\
 Lists the pages of a range. Neighbours with the same state, kind, flags and map count, and with consecutive frames, \
-share a row. `maps` is the map count: the number of mappings of each frame. Skips untouched memory quickly, however \
-large. Ends with totals.
+share a row. `maps` is the map count: the number of mappings of each frame. Untouched memory is skipped \
+quickly. Ends with totals.
 
   where FILTER  only pages that match: present, dirty, mapcount > 1 and more (`help filters`)
   by KEY        a row for each group, by one key or by two: `by region, state` (`help language` explains the keys)
@@ -274,7 +274,7 @@ impl WalkRun<'_> {
         let size = self.space.page();
         let record = |run: &PhysicalRun| {
             let frame = match run.frame {
-                _ if run.is_zero() => "page of zeros".to_owned(),
+                _ if run.is_zero() => "zero page".to_owned(),
                 Some(frame) => format!("pfn:{frame}"),
                 None => run.states.likeliest().word().to_owned(),
             };

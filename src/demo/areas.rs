@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory of the program file itself that is used only through [`Pages`]. The alignment is the largest base page size
+/// Memory of the executable itself that is used only through [`Pages`]. The alignment is the largest base page size
 /// in use, so that it begins with a page everywhere.
 #[repr(C, align(65536))]
 pub struct Static<const BYTES: usize>(UnsafeCell<[u8; BYTES]>);
@@ -23,7 +23,7 @@ unsafe impl<const BYTES: usize> Sync for Static<BYTES> {}
 
 const KIB: usize = 1024;
 
-/// Initialised data: pages of the program file, until they are written to.
+/// Initialised data: pages of the executable, until they are written to.
 // SAFETY: nothing else in the program has this name; it is plain so that it can be asked for by it.
 #[unsafe(no_mangle)]
 pub static demo_buffer: Static<{ 64 * KIB }> = Static(UnsafeCell::new([b'.'; 64 * KIB]));
@@ -91,7 +91,7 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
     let private = OwnPages::of_file(program.as_fd(), MapFlags::PRIVATE, 16, page)?;
     private.read();
     private.slice(1..2).write();
-    areas.add("private_file", private, "the program file, private: read, then written at +1p");
+    areas.add("private_file", private, "the executable, private: read, then written at +1p");
 
     let memory =
         rustix::fs::memfd_create("demo_shared", MemfdFlags::CLOEXEC).map_err(during("making a file in memory"))?;
@@ -107,7 +107,7 @@ pub(super) fn set_up(page: usize) -> io::Result<Areas> {
 
     let zero = OwnPages::anonymous(8, page, c"demo_zero")?;
     zero.read();
-    areas.add("zero", zero, "anonymous: only read, so it maps the page of zeros");
+    areas.add("zero", zero, "anonymous: only read, so it maps the zero page");
 
     let untouched = OwnPages::anonymous(256, page, c"demo_untouched")?;
     areas.add("untouched", untouched, "anonymous: never touched");

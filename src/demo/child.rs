@@ -37,7 +37,7 @@ pub fn become_child() -> ! {
 fn live(parent: Pid) -> io::Result<()> {
     die_with(parent)?;
     rustix::thread::set_name(&CString::new(NAME)?).map_err(during("setting the name"))?;
-    // The demonstration process needs none of the capabilities of the program file.
+    // The demonstration process needs none of the capabilities of the executable.
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),

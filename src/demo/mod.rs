@@ -47,7 +47,7 @@ pub struct Demonstration {
     process: DemoProcess,
 }
 
-/// Starts the demonstration process: this program itself, through `/proc/self/exe`, so that a program file that has
+/// Starts the demonstration process: this program itself, through `/proc/self/exe`, so that an executable that has
 /// been replaced or deleted since does not matter. The program's `main` must call [`become_child`] first, if
 /// [`CHILD_ARGUMENT`] is its first argument.
 ///

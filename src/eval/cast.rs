@@ -78,7 +78,7 @@ impl Evaluator<'_> {
             }
             CType::Char => self.cut(value, 1, self.layout().is_char_signed),
             CType::Integer { width, is_signed: signed } => self.cut(value, self.bytes(*width), *signed),
-            array @ CType::Array(..) => Err(Error::new(to.at, "no cast makes an array")
+            array @ CType::Array(..) => Err(Error::new(to.at, "cannot cast to an array")
                 .hint(format!("to read one from memory: `{{{array}}}ADDRESS`"))),
         }
     }

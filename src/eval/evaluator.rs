@@ -329,7 +329,7 @@ pub(super) fn to_address(value: &Spanned<Value>) -> Result<VirtualAddress> {
         Value::Text(text) => {
             let error = Error::new(value.at, format!("the text \"{text}\" is not an address"));
             Err(error.hint(if text.ends_with(',') {
-                "blanks separate arguments; for a range: `set $r = A, +LENGTH`, and `$r` as the argument".to_owned()
+                "spaces separate arguments; for a range: `set $r = A, +LENGTH`, and `$r` as the argument".to_owned()
             } else {
                 format!("if a region, module or symbol has this name, write `{}`", lang::escape('\'', text))
             }))

@@ -13,7 +13,7 @@ use crate::lang::{BinaryOperator, Expression, Range, Span, Spanned, UnaryOperato
 pub enum Extent {
     /// Memory of the target.
     Addresses(Spans),
-    /// Page frames of the machine.
+    /// Physical page frames.
     Frames(FrameRange),
 }
 

@@ -256,7 +256,7 @@ pub(super) fn refuse_as_count(value: &Spanned<Value>, other: Option<Space>) -> R
                 Some(Space::Virtual) => format!("{RANGE_HINT}; `runs(RANGE) == 1` tests whether it is contiguous"),
                 _ => RANGE_HINT.to_owned(),
             };
-            Err(Error::new(value.at, format!("a range is compared with {with}")).hint(hint))
+            Err(Error::new(value.at, format!("cannot compare a range with {with}")).hint(hint))
         }
         Value::Symbol(spans) if other.is_none() => Err(of_symbol(value.at, spans, "is compared with a number")),
         _ => Ok(()),

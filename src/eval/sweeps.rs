@@ -22,13 +22,12 @@ fn is_of_kinds(filter: &FilterExpression<PageField>) -> bool {
         && !of(|name| PageField::from_name(name).is_some_and(|field| field.fact() == PageFact::State))
 }
 
-/// The note about pages that are counted as runs, and may be pages of zeros, which are no run.
+/// The note about pages that are counted as runs, and may be zero pages, which are no run.
 pub fn perhaps_zeros(totals: &Totals) -> Option<String> {
     let pages = totals.perhaps_zeros();
     let counted = counted(pages, "page");
-    (pages > 0).then(|| {
-        format!("{counted} of these runs may be pages of zeros, which are no run (unknown without page flags)")
-    })
+    (pages > 0)
+        .then(|| format!("{counted} of these runs may be zero pages, which are no run (unknown without page flags)"))
 }
 
 impl<'a> Evaluator<'a> {

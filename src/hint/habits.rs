@@ -217,7 +217,7 @@ pub static HABITS: &[Habit] = &[
     refuse("`who phys:ADDRESS` lists the processes that map a physical address, and `flags phys:ADDRESS` describes its page frame", &["ptov", "p2v", "phys2virt"]),
     refuse("`decode VALUE as entry` explains a page-map entry, and `translate --how ADDRESS` shows the entry of an address", &["pte", "pgd"]),
     refuse("`print pfn(ADDRESS)` shows the frame, and `print phys(ADDRESS)` the physical address", &["btop", "ptob", "pfn", "phys"]),
-    refuse("`flags phys:ADDRESS` explains a page frame, and `summary frames` counts all frames of the machine", &["kmem", "page_owner", "buddydump", "pcplist", "page"]),
+    refuse("`flags phys:ADDRESS` explains a page frame, and `summary frames` counts all physical frames", &["kmem", "page_owner", "buddydump", "pcplist", "page"]),
     refuse("`regions by {}` lists the largest regions first, and `info process` shows the sums of the process", &["rss", "pss"]),
     refuse("`walk all where swapped or maybe_swapped` lists pages in swap, and `regions where swapped > 0` their regions", &["swap", "swaps", "swapon"]),
     refuse("`who ADDRESS` lists the processes that map a page", &["fuser", "lsof", "files", "filemap"]),

@@ -95,7 +95,7 @@ pub(super) fn quotes_near(failed: &Failure<'_>) -> Option<String> {
     let tokens = failed.tokens;
     let until = failed.position.saturating_add(1).min(tokens.len());
     let before = tokens.get(..until).unwrap_or_default();
-    let hint = "put a name with `<`, `(` or blanks in 'single quotes', as in 'shapes::area(int)'";
+    let hint = "put a name with `<`, `(` or spaces in 'single quotes', as in 'shapes::area(int)'";
     needs_quotes(before, tokens.get(until)).then(|| hint.to_owned())
 }
 

@@ -65,7 +65,7 @@ pub(super) fn size_with_unit(failed: &Failure<'_>) -> Option<String> {
     let suffix = unit.trim_end_matches('B').trim_end_matches('i').to_ascii_uppercase();
     let step = ["K", "M", "G", "T"].iter().position(|one| *one == suffix)?;
     match number.kind {
-        TokenKind::Number(_) => Some(format!("leave the blank out: `{}{suffix}`", number.text)),
+        TokenKind::Number(_) => Some(format!("leave the space out: `{}{suffix}`", number.text)),
         TokenKind::Fraction { value, .. } => {
             // The largest unit in which it is whole, at most two steps below.
             let parts = value * 1024.0;

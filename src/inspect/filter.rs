@@ -289,7 +289,7 @@ impl AddressSpace {
         }
         let are_known = || self.availability().flags.is_ok();
         let has_scan = self.target().process.has_scan();
-        // Without a scan, only flags identify the page of zeros, and without marked entries a page that a PMD maps.
+        // Without a scan, only flags identify the zero page, and without marked entries a page that a PMD maps.
         let tell_kinds = need.contains(Evidence::KINDS)
             && are_known()
             && (!has_scan || self.is_merging() || !self.huge_files_are_marked());

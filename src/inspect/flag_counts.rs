@@ -50,7 +50,7 @@ impl FlagCounts {
         }
     }
 
-    /// Adds neighbouring frames of the machine, which have no other state than that they are there.
+    /// Adds neighbouring physical frames, which have no other state than that they are there.
     pub fn add_frames(&mut self, machine: &Machine, frames: &FrameRow) {
         self.add(State::Present.into(), frames.flags, frames.frames);
         if frames.flags.is_none() {

@@ -178,7 +178,7 @@ impl FolioTotals {
         FolioTotals { size, part: None, uses: BTreeMap::new() }
     }
 
-    /// Takes the next page. Those of small folios, and of the huge page of zeros, do not count.
+    /// Takes the next page. Those of small folios, and of the huge zero page, do not count.
     pub(super) fn add(&mut self, page: &Page) {
         let (Some(order), Some(frame), false) = (page.order.filter(|&order| order > 0), page.frame(), page.is_zero())
         else {

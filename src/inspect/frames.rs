@@ -1,4 +1,4 @@
-//! Page frames of the machine, without a process: `walk pfn:A..pfn:B`, `flags pfn:N`.
+//! Physical page frames, without a process: `walk pfn:A..pfn:B`, `flags pfn:N`.
 
 use super::Result;
 use super::filter::Question;
@@ -96,7 +96,7 @@ pub struct FrameDetail {
 /// Frames of one read: 64 KiB.
 const READ_FRAMES: u64 = 8192;
 
-/// Rows of frames of the machine that a question keeps, in order. Dropping it ends what is under way.
+/// Rows of physical frames that a question keeps, in order. Dropping it ends what is under way.
 ///
 /// ```
 /// use pmdb::inspect::{Step, machine_frames};

@@ -23,7 +23,7 @@
 //! | what of shared memory is in swap? | none | [`state`](Page::state) is `Swapped`, and [`slot`](Page::slot), where the kernel's own records can be read |
 //! | and where they cannot? | [`SHARED_CONTENT`](Evidence::SHARED_CONTENT) | [`kind`](Page::kind) is `MaybeSwapped`: its state is `Untouched` |
 //! | what is on huge pages? | [`HUGE`](Evidence::HUGE) | [`huge`](Page::huge), `None` where that is unknown |
-//! | is it anonymous, of a file, or the page of zeros? | [`KINDS`](Evidence::KINDS) | [`kind`](Page::kind) |
+//! | is it anonymous, of a file, or the zero page? | [`KINDS`](Evidence::KINDS) | [`kind`](Page::kind) |
 //! | where is it physically? | [`FRAMES`](Evidence::FRAMES) | [`frame`](Page::frame) |
 //! | is it shared? | [`COUNTS`](Evidence::COUNTS) | [`map_count`](Page::map_count) |
 //!

@@ -261,7 +261,7 @@ impl Page {
         is_exact && self.map_count == Some(self.own_mappings + 1)
     }
 
-    /// Whether it is the shared page of zeros, small or huge: nobody's memory.
+    /// Whether it is the shared zero page, small or huge: nobody's memory.
     #[inline]
     pub fn is_zero(&self) -> bool {
         self.state() == State::Present && matches!(self.kind, Some(Kind::Zero | Kind::HugeZero))

@@ -1,6 +1,6 @@
 //! A region and its backing, and pmdb's own mappings of its pages.
 //!
-//! A library that both map is mapped once more while pmdb runs, and so is the program file when the target is another
+//! A library that both map is mapped once more while pmdb runs, and so is the executable when the target is another
 //! pmdb: the kernel's counts and its exclusive bit include that.
 
 use super::classify::Backing;

@@ -10,7 +10,7 @@ use crate::kernel::{
 use std::collections::{BTreeMap, HashMap};
 
 /// Neighbouring pages of one region with the same state, kind, flags, map count, order and size of mapping, and with
-/// consecutive frames or with the same ones over and over, as the pages of zeros and merged pages have.
+/// consecutive frames or with the same ones over and over, as the zero pages and merged pages have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PageRow {
@@ -129,7 +129,7 @@ impl PageRow {
 }
 
 /// Neighbouring pages with consecutive frames, or, without visible frames, in the same state. Neighbours that all map
-/// the page of zeros are together, although they are no run: see [`PhysicalRun::is_zero`].
+/// the zero page are together, although they are no run: see [`PhysicalRun::is_zero`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PhysicalRun {
@@ -146,7 +146,7 @@ pub struct PhysicalRun {
 }
 
 impl PhysicalRun {
-    /// Whether all its pages map the page of zeros: they are not contiguous physically, and [`Totals`] counts no run.
+    /// Whether all its pages map the zero page: they are not contiguous physically, and [`Totals`] counts no run.
     pub fn is_zero(&self) -> bool {
         self.states.likeliest() == State::Present && matches!(self.kind, Some(Kind::Zero | Kind::HugeZero))
     }
@@ -233,7 +233,7 @@ struct RunCounts {
     frames: Option<(u64, u64)>,
     /// Pages of zeros, which are in no run.
     zeros: u64,
-    /// Pages in runs that may be pages of zeros.
+    /// Pages in runs that may be zero pages.
     perhaps_zeros: u64,
     /// Where the last one begins.
     last_at: VirtualAddress,
@@ -306,12 +306,12 @@ impl Totals {
         Some((start_of(lowest)?, PhysicalAddress::new(last_byte)))
     }
 
-    /// Pages that map the page of zeros and so are in no run.
+    /// Pages that map the zero page and so are in no run.
     pub fn zeros(&self) -> u64 {
         self.physical.as_ref().map_or(0, |physical| physical.zeros)
     }
 
-    /// Pages in runs of which it is unknown whether they map the page of zeros, where their kinds were asked for.
+    /// Pages in runs of which it is unknown whether they map the zero page, where their kinds were asked for.
     pub fn perhaps_zeros(&self) -> u64 {
         self.physical.as_ref().map_or(0, |physical| physical.perhaps_zeros)
     }
@@ -330,7 +330,7 @@ impl Totals {
 impl RunCounts {
     #[inline]
     fn add(&mut self, page: &Page, size: PageSize) {
-        // The page of zeros is one frame, however often it is mapped, and nobody's memory.
+        // The zero page is one frame, however often it is mapped, and nobody's memory.
         if page.is_zero() {
             self.zeros += page.pages;
         }

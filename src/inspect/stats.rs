@@ -336,7 +336,7 @@ impl RegionTally {
             return;
         }
         self.large.add(page);
-        // Flags exclude the page of zeros, though not a merged page.
+        // Flags exclude the zero page, though not a merged page.
         if page.kind.is_none() && page.flags.is_none() {
             self.unknown_kind += bytes;
         }

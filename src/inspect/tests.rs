@@ -275,7 +275,7 @@ fn pages_with_one_frame_share_a_row() {
         world.flags.insert(frame, ksm);
         world.counts.insert(frame, 4);
     }
-    // The huge page of zeros, twice.
+    // The huge zero page, twice.
     for index in 0..2 * HUGE {
         let frame = 0x8000 + index % HUGE;
         let page = 0x1000 + HUGE + index;

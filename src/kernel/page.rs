@@ -66,9 +66,9 @@ worded! {
         Shmem = "shmem",
         /// A private copy of a page of a file.
         PrivateCopy = "private_copy",
-        /// The shared page of zeros.
+        /// The shared zero page.
         Zero = "zero",
-        /// The shared huge page of zeros.
+        /// The shared huge zero page.
         HugeZero = "huge_zero",
         /// A page merged with equal pages (samepage merging).
         Ksm = "ksm",

@@ -66,7 +66,7 @@ flags! {
     KSM = 21, "ksm", "merged by samepage merging";
     THP = 22, "thp", "part of a large folio";
     OFFLINE = 23, "offline", "logically offline (balloon)";
-    ZERO_PAGE = 24, "zero_page", "the shared page of zeros";
+    ZERO_PAGE = 24, "zero_page", "the shared zero page";
     IDLE = 25, "idle", "not used since it was marked idle";
     PGTABLE = 26, "pgtable", "a page table";
     RESERVED = 32, "reserved", "not managed by the page allocator";
@@ -224,9 +224,9 @@ fn in_context(flag: PageFlags, all: PageFlags, kernel: (u32, u32)) -> Option<&'s
         F::SWAPBACKED => "shared memory (tmpfs, memfd): swapped out when it is reclaimed",
         F::RECLAIM if has(F::WRITEBACK) => "to be freed as soon as it has been written",
         F::RECLAIM => "a readahead mark: reading this page starts the next readahead",
-        F::THP if has(F::ZERO_PAGE) => "part of the huge page of zeros",
+        F::THP if has(F::ZERO_PAGE) => "part of the huge zero page",
         F::THP => "part of a large folio of any size, however it is mapped",
-        F::ZERO_PAGE if has(F::THP) => "the shared huge page of zeros",
+        F::ZERO_PAGE if has(F::THP) => "the shared huge zero page",
         F::MMAP if of_folio => "some page of its folio is mapped by a process",
         F::DIRTY if of_folio => "some page of its folio was written since it was last saved",
         F::DIRTY if is_anonymous => "written since it was last saved to swap",
@@ -355,7 +355,7 @@ mod tests {
             (F::RECLAIM, F::UPTODATE, NEW, "readahead mark"),
             (F::RECLAIM, F::WRITEBACK, NEW, "as soon as it has been written"),
             (F::THP, F::COMPOUND_HEAD, NEW, "of any size"),
-            (F::THP, F::ZERO_PAGE, NEW, "huge page of zeros"),
+            (F::THP, F::ZERO_PAGE, NEW, "huge zero page"),
             (F::MMAP, F::COMPOUND_TAIL, NEW, "some page of its folio"),
             (F::MMAP, F::COMPOUND_TAIL, (6, 1), "mapped by a process"),
             (F::MMAP, F::UPTODATE, NEW, "mapped by a process"),

@@ -32,7 +32,7 @@ impl<'a> TextLine<'a> {
     pub(crate) fn bad(self, file: &'static str) -> BadLine {
         BadLine { file, line: self.number, text: Name::new(self.bytes) }
     }
-    /// Its fields, separated by blanks and tabs.
+    /// Its fields, separated by spaces and tabs.
     pub(crate) fn fields(self) -> impl Iterator<Item = &'a [u8]> {
         fields(self.bytes)
     }
@@ -58,7 +58,7 @@ pub(crate) fn lines_from(before: usize, bytes: &[u8]) -> impl Iterator<Item = Te
     iter::from_fn(next).zip(before + 1..).map(line).filter(|line| !line.bytes.is_empty())
 }
 
-/// The fields of `bytes`, separated by blanks and tabs.
+/// The fields of `bytes`, separated by spaces and tabs.
 pub(crate) fn fields(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| matches!(byte, b' ' | b'\t')).filter(|field| !field.is_empty())
 }

@@ -173,7 +173,7 @@ region_fields! {
     RegionField {
         /// Length in bytes.
         Size "size" Integer;
-        /// Resident bytes, without pages of zeros and the hugetlb pool.
+        /// Resident bytes, without zero pages and the hugetlb pool.
         Rss "rss" Integer;
         /// Resident bytes.
         Present "present" Integer;

@@ -197,11 +197,11 @@ settings! {
     Json json: bool = false,
         "json", "output as one JSON object a line";
     KernelRecords kernel_records: bool = true,
-        "kernel records", "use of the kernel's own records of frames (/proc/kcore), if they can be read and are proved";
+        "kernel records", "read struct page from /proc/kcore, if its layout is proved";
     Logging logging: bool = false,
         "logging enabled", "output also to the log";
     LoggingOverwrite logging_overwrite: bool = false,
-        "logging overwrite", "replacement of the log when it is opened";
+        "logging overwrite", "overwrite the log file";
     LoggingRedirect logging_redirect: bool = false,
         "logging redirect", "output only to the log, not to the screen";
     Pager pager: PagerChoice = PagerChoice::Auto,
@@ -217,7 +217,7 @@ settings! {
     Style style: StyleChoice = StyleChoice::Auto,
         "style", "terminal background: auto, dark or light";
     TraceCommands trace_commands: bool = false,
-        "trace commands", "each line of a command file before its answer; at a prompt, a stop after each";
+        "trace commands", "print each command before its output; at a prompt, pause after it";
     Width width: u64 = 0,
         "width", "columns of a line, in pipes and files too; 0: as the terminal reports, and no limit elsewhere";
 }

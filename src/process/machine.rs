@@ -72,7 +72,7 @@ pub(super) struct MachineCache {
 pub struct KsmCounts {
     /// `pages_shared`: merged pages in use.
     pub shared_pages: Option<u64>,
-    /// `use_zero_pages`: whether equal pages of zeros become the page of zeros.
+    /// `use_zero_pages`: whether equal zero pages become the zero page.
     pub uses_zero_page: Option<bool>,
 }
 
@@ -135,7 +135,7 @@ impl Machine {
     /// They cannot be read, were not proved to be right, or are not to be used.
     pub fn require_records(&self, parts: RecordParts) -> Result<()> {
         if !self.records.load(Ordering::Relaxed) {
-            return Err(Error::not_available("the kernel's own records are not used (set kernel-records off)"));
+            return Err(Error::not_available("struct page is not read (set kernel-records off)"));
         }
         self.source.fetch(RecordsOf::Frames(parts))
     }

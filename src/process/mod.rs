@@ -216,10 +216,7 @@ fn living_processes(name: &str) -> Result<Vec<ProcessEntry>> {
         .partition(|entry| !matches!(entry.state, 'Z' | 'X'));
     match (living.is_empty(), ended.first()) {
         (false, _) => Ok(living),
-        (true, None) => Err(Error::no_such_process(format!(
-            "no process is called `{}` or runs a program file of that name",
-            Name::from(name)
-        ))),
+        (true, None) => Err(Error::no_such_process(format!("no such process: `{}`", Name::from(name)))),
         (true, Some(ended)) => Err(Error::no_such_process(format!(
             "process {} ({}) has exited, and its parent has not waited for it yet (a zombie)",
             ended.pid, ended.name
@@ -227,7 +224,7 @@ fn living_processes(name: &str) -> Result<Vec<ProcessEntry>> {
     }
 }
 
-/// Names of running processes, and of their program files, that contain `name` and are not it: for hints. None if
+/// Names of running processes, and of their executables, that contain `name` and are not it: for hints. None if
 /// processes cannot be listed.
 #[cfg(feature = "cli")]
 pub(crate) fn similar_names(name: &str) -> Vec<String> {

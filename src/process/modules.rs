@@ -202,7 +202,7 @@ impl WordLayout {
         if self.is_little_endian { bytes.iter().rev().fold(0, join) } else { bytes.iter().fold(0, join) }
     }
 
-    /// The layout that the auxiliary vector gives, or pmdb's own if that may not be read. The program file gives the
+    /// The layout that the auxiliary vector gives, or pmdb's own if that may not be read. The executable gives the
     /// same, but a watch on that file (inotify) would notice the read.
     pub(super) fn of(source: &dyn Source) -> Self {
         let vector = source.fetch(File::Auxiliary).ok();

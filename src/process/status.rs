@@ -61,9 +61,9 @@ pub struct ProcessStatus {
     pub user: u32,
     /// The pid that traces it, 0 if none.
     pub tracer: u32,
-    /// The program file, if it may be known.
+    /// The executable, if it may be known.
     pub executable: Option<Name>,
-    /// Its command line, arguments separated by blanks.
+    /// Its command line, arguments separated by spaces.
     pub command_line: Option<Name>,
     /// The Vm, Rss and Huge fields of status in the order of the file: name as the kernel spells it, bytes.
     pub memory: Vec<(String, u64)>,

@@ -1,5 +1,5 @@
 //! Facts that several records have: the words of a frame, its place and cgroup, its folio (pages that the kernel manages
-//! as one), a page at one moment, what two processes share, what changes did to memory and swap, and the numbers of a search
+//! as one), a page at one moment, what two processes share, what changes did to memory and swap, and numbers of a search
 //! for who maps a frame.
 
 use super::record::record;
@@ -88,7 +88,7 @@ record! {
         map_count: Fact<u64>,
         /// Whether that may be an average over the large folio that it belongs to.
         [optional] map_count_average: bool,
-        /// Number of these mappings that are pmdb's own: it maps libraries too, and its program file.
+        /// Number of these mappings that are pmdb's own: it maps libraries too, and its executable.
         [optional] own_mappings: Option<u64>,
     }
 }
@@ -206,7 +206,7 @@ record! {
     pub struct SharedCounts {
         /// Pages that both map in the same frame.
         shared: u64,
-        /// Of these, pages whose frame the other process maps only at other addresses (merged pages, for example).
+        /// Shared pages that the other process maps only at other addresses (merged pages, for example).
         shared_elsewhere: u64,
         /// Pages that both have, in different frames, after a fork. Without one, each is one of `only_here` and one of
         /// `only_there`.

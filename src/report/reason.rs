@@ -80,9 +80,7 @@ impl Reason {
     /// The remedy, if more rights would help.
     pub fn remedy(&self) -> Option<&str> {
         match self {
-            Reason::FrameHidden => {
-                Some("attach or capture as root outside of containers, or give pmdb that capability with setcap")
-            }
+            Reason::FrameHidden => Some("attach or capture with sudo, outside of containers: see `help rights`"),
             Reason::NotPermitted { remedy, .. } => remedy.as_deref(),
             _ => None,
         }

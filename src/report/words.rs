@@ -18,7 +18,7 @@ pub enum Owner {
     Merged,
     /// A file or shared memory: all processes that map it share its pages.
     Object,
-    /// The kernel's own: pages of zeros, vdso.
+    /// The kernel's own: zero pages, vdso.
     Kernel,
     /// A device's.
     Device,
@@ -64,7 +64,7 @@ pub struct AccessOutcome {
 pub enum Effect {
     /// Nothing beyond the access.
     Nothing,
-    /// Zeros are mapped: for a read of anonymous memory the shared page of zeros, otherwise a new page.
+    /// Zeros are mapped: for a read of anonymous memory the shared zero page, otherwise a new page.
     Zeros,
     /// The same for a whole huge page at once.
     HugeZeros,
@@ -310,7 +310,7 @@ worded! {
         Hugetlb = "hugetlb",
         /// Pages in swap.
         Swapped = "swapped",
-        /// Mappings of the page of zeros, which take no memory.
+        /// Mappings of the zero page, which take no memory.
         ZeroPages = "zero_pages",
         /// Memory of devices and of the kernel, mapped by drivers.
         Drivers = "drivers",
@@ -343,7 +343,7 @@ worded! {
         Slab = "slab",
         /// Page tables.
         PageTables = "page_tables",
-        /// The page of zeros, and the huge one.
+        /// The zero page, and the huge one.
         Zero = "zero",
         /// Free blocks.
         Free = "free",

@@ -164,7 +164,7 @@ pub fn rollups(pid: u32) {
     }
 }
 
-/// The flags of all frames of the machine; returns how many there are.
+/// The flags of all physical frames; returns how many there are.
 pub fn all_flags() -> u64 {
     let file = File::open("/proc/kpageflags").expect("to be root");
     let mut buffer = vec![0; READ_WORDS];

@@ -53,6 +53,17 @@ fn is_word(line: &str, wanted: &str) -> bool {
     line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').any(|word| word.eq_ignore_ascii_case(wanted))
 }
 
+/// Words that another word of the field has replaced.
+const REPLACED: [(&str, &str); 7] = [
+    ("pages of zeros", "zero pages"),
+    ("all-zero pieces", "zero-filled subpages"),
+    ("copies of files", "private file copies"),
+    ("looking command", "read-only command"),
+    ("per cent sign", "percent sign"),
+    ("leave the blank out", "leave the space out"),
+    ("separated by blanks", "separated by spaces"),
+];
+
 /// The faults of a line, by the rules of our English.
 pub fn faults(line: &str) -> Vec<String> {
     let mut faults = Vec::new();
@@ -68,6 +79,11 @@ pub fn faults(line: &str) -> Vec<String> {
     }
     let of_people = OF_PEOPLE.iter().filter(|verb| is_word(&rest, verb));
     faults.extend(of_people.map(|verb| format!("things do not `{verb}`")));
+    for (old, new) in REPLACED {
+        if line.to_lowercase().contains(old) {
+            faults.push(format!("`{old}`: {new}"));
+        }
+    }
     if unquoted(line).matches("; ").count() > 1 {
         faults.push("two semicolons".to_owned());
     }
@@ -119,6 +135,7 @@ fn the_rules_find_faults() {
         "one; two; three",
         "One: two: three.",
         "a b c d e f g h i j k l m n o p q r s t u v w x y z a b c d e",
+        "Counts all-zero pieces.",
     ] {
         assert_eq!(faults(line).len(), 1, "{line}");
     }

@@ -69,7 +69,7 @@ fn expressions_mean_what_they_mean_to_x() {
             ),
             ("pmdb explain huge *pool@16", "has small pages already"),
             ("pmdb explain huge in *pool@16", "has small pages already"),
-            ("pmdb account of no-such-program", "no process is called"),
+            ("pmdb account of no-such-program", "no such process: `no-such-program`"),
             ("pmdb explain huge pool[7] with content", "has small pages already"),
             ("pmdb explain huge with content", " in small pages"),
         ],

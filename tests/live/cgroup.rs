@@ -188,7 +188,7 @@ fn a_file_takes_no_memory_that_its_group_does_not_have() {
     assert!(target.wait().expect("it ends").success());
 }
 
-/// The page of zeros is everybody's.
+/// The zero page is everybody's.
 fn who_has_no_group_is_not_looked_for() {
     let name = "cgroup::who_has_no_group_is_not_looked_for";
     let mut puppet = Puppet::start();

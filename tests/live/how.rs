@@ -102,7 +102,7 @@ fn a_walk_of_a_range_asks_for_the_regions_in_it_alone() {
         assert!(reads.iter().any(|what| what.contains("PROCMAP_QUERY")), "{line}: {reads:?}");
         assert!(!reads.iter().any(|what| what.contains("all regions")), "{line}: {reads:?}");
         // The list of all gives the same answer. Without PAGEMAP_SCAN, huge pages are not known, and without rights
-        // pages of zeros neither.
+        // zero pages neither.
         let (kind, sum) = if shows_frames() { ("kind", "rss") } else { ("state", "count") };
         let fields = ["type", "start", "end", "pages", "state", kind, "pfn", "region", "value", "message"];
         let answers = ["on", "off"].map(|scan| {

@@ -221,7 +221,7 @@ fn folios_of_many_sizes() {
         let mut puppet = Puppet::start();
         let count = 512;
         let memory = puppet.maps("huge", count);
-        // A page that was read first maps the page of zeros, and its copy is a single page.
+        // A page that was read first maps the zero page, and its copy is a single page.
         let populated = puppet.advises(memory, count, MADV_POPULATE_WRITE);
         drop(setting);
         if let Err(error) = populated {

@@ -107,7 +107,7 @@ fn fill(puppet: &mut Puppet, group: &Path, before: impl Fn(&mut Puppet)) -> (Vec
     for page in 0..most {
         let address = from + page * page_bytes();
         let (read, _) = said(&puppet.0.attach(), address, Read);
-        assert!(!read.effects.contains(&Effect::OutOfMemory), "the page of zeros is charged to nobody: {read:?}");
+        assert!(!read.effects.contains(&Effect::OutOfMemory), "the zero page is charged to nobody: {read:?}");
         let (outcome, _) = said(&puppet.0.attach(), address, Write);
         let told = named(puppet, address);
         puppet.0.send(&format!("store {address}"));

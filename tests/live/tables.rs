@@ -107,7 +107,7 @@ fn bits_follow_the_process() {
     assert_eq!(said(format!("walk {range} where pte_dirty"))["pages"], 2);
     // CLEAR_REFS_ALL clears the accessed bits.
     std::fs::write(format!("/proc/{pid}/clear_refs"), "1").expect("cleared");
-    // That of the page of zeros it leaves (clear_refs_pte_range in fs/proc/task_mmu.c).
+    // That of the zero page it leaves (clear_refs_pte_range in fs/proc/task_mmu.c).
     assert_eq!(said(format!("walk {range} where accessed"))["pages"], 1);
     assert_eq!(said(format!("walk {range} where not accessed"))["pages"], 2);
     // Neither that nor reading of the record of a page sets them again.

@@ -159,7 +159,7 @@ fn copies_are_made() {
     puppet.writes(file + page_bytes(), 1);
     let copied = page_change(CopiedOnWrite, file + page_bytes(), 1, Present, Present);
     assert_eq!(watch.changes(), [copied]);
-    // The scan shows the page of zeros without any rights.
+    // The scan shows the zero page without any rights.
     if support::shows_frames() || support::has_scan() {
         let zeros = puppet.maps("anonymous", 3);
         puppet.reads(zeros, 3);

@@ -302,7 +302,7 @@ fn the_page_of_zeros() {
     assert_eq!(answer.end_cause, EndCause::Searched);
     assert!(answer.uncounted.is_some());
     let own = heard.places.range((pid, memory)..(pid, memory + 40 * page_bytes()));
-    // s390x has several pages of zeros.
+    // s390x has several zero pages.
     let expected = (0..20)
         .chain([30])
         .map(|nth| (pid, memory + nth * page_bytes()))

@@ -432,7 +432,7 @@ fn variables_stand_for_counts_times_processes_and_texts() {
          regions $arg3 limit $arg2\nset $me = \"self\"\nattach $me\n",
     );
     let run = home.run(&["demo", "-batch", "-x", "f", "--args", "10ms", "0.05", "2", "[stack]"]);
-    assert!(run.out.contains("no change seen") && run.out.contains("1 region, "), "{run:?}");
+    assert!(run.out.contains("no change") && run.out.contains("1 region, "), "{run:?}");
     for (line, says) in [
         ("walk all limit $x", "$x has not been set"),
         ("set $x = \"a\"", "$x is text, not an integer"),

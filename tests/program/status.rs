@@ -61,17 +61,17 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     one.wait().unwrap();
     home.run(&["-p", &name, "-batch"]).failed(3, &format!("process {second} (")).failed(3, "has exited");
     two.wait().unwrap();
-    home.run(&["-p", &name, "-batch"]).failed(3, "no process is called");
+    home.run(&["-p", &name, "-batch"]).failed(3, "no such process: `");
     for command in ["compare", "account"] {
         let line = format!("{command} \"{name}\"");
-        home.run(&["demo", "-q", "-batch", "-ex", &line]).failed(3, "no process is called");
+        home.run(&["demo", "-q", "-batch", "-ex", &line]).failed(3, "no such process: `");
     }
     // A name that is only part of others is none of theirs, and they are named. No file has it.
     std::fs::remove_file(&program).unwrap();
     let longer = format!("{name}-worker");
     executable::copy("/bin/sleep", home.path(&longer));
     let mut worker = Command::new(home.path(&longer)).arg("600").spawn().unwrap();
-    let similar = format!("no process is called `{name}` or runs a program file of that name; similar names: ");
+    let similar = format!("no such process: `{name}`; similar names: ");
     home.run(&["-p", &name, "-batch"]).failed(3, &similar).failed(3, &longer);
     let line = format!("account \"{name}\"");
     home.run(&["-batch", "-ex", &line]).failed(3, &similar).failed(3, &longer);
@@ -93,8 +93,9 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     let run = home.run(&["-batch", "self", "translate", "--how", "$nothing"]);
     assert!(!run.failed(1, "`show areas` those of `pmdb demo`").out.contains("0 reads"), "{run:?}");
     home.run(&["-batch", "vmmap"]).failed(3, "as a command it is regions: pmdb PID regions");
-    home.run(&["-batch", "tour"]).failed(3, "that name; the tour needs the demonstration: `pmdb demo tour`\n");
-    home.run(&["-p", "demo", "-batch"]).failed(3, "of that name; in a shell, `pmdb demo` starts");
+    home.run(&["-batch", "tour"])
+        .failed(3, "no such process: `tour`; the tour needs the demonstration: `pmdb demo tour`\n");
+    home.run(&["-p", "demo", "-batch"]).failed(3, "no such process: `demo`; in a shell, `pmdb demo` starts");
     home.run(&["-batch", "man"]).failed(3, "as a command it is help: pmdb help");
     home.run(&["-batch", "track"]).failed(3, "is a command of the gdb plugin");
 }

@@ -8,7 +8,7 @@ fn writes_in_place_are_unknown_without_contents() {
     let lines = ["snapshot bare in demo_buffer", "diff bare", "print changed(bare, now)"];
     let lines = lines.iter().flat_map(|line| ["-ex", line]);
     let run = home.run(&["demo", "-batch"].into_iter().chain(lines).collect::<Vec<_>>());
-    assert!(run.out.contains("no change seen (writes in place do not show)"), "{run:?}");
+    assert!(run.out.contains("no change (writes in place cannot be seen)"), "{run:?}");
     assert!(run.out.contains("show only after `snapshot NAME with content`"), "{run:?}");
     assert!(run.err.contains("changed() is unknown"), "{run:?}");
     // With their contents, that nothing has changed is known.

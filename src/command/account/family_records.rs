@@ -84,7 +84,7 @@ record! {
         address_spaces: u64,
         /// Bytes of their memory, each frame once. If frame numbers are hidden, the sum of Pss.
         bytes: u64,
-        /// Whether `bytes` may be less than what they use.
+        /// Whether `bytes` is only a lower bound.
         lower_bound: bool,
         /// The sum of their Rss.
         rss: u64,

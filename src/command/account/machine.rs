@@ -1,4 +1,4 @@
-//! `account frames`: every frame of the machine in one class, beside the kernel's counters.
+//! `account frames`: every physical frame in one class, beside the kernel's counters.
 
 use super::records::{bytes, share};
 use crate::command::floor::{Context, Error, Flow, Outcome};

@@ -16,11 +16,11 @@ use crate::report::record::record;
 use crate::report::{AccountClass, BesideRss, Fact, Numbers, Reason};
 
 /// What gives shared memory back, of one process or of several.
-pub(super) const FREES_SHARED_MEMORY: &str = "munmap by all, and rm if a file";
+pub(super) const FREES_SHARED_MEMORY: &str = "munmap everywhere and delete the file";
 /// The same of pages of files.
 pub(super) const FREES_FILE_PAGES: &str = "reclaim, if clean";
 /// The same of pages of the kernel.
-pub(super) const FREES_KERNEL_PAGES: &str = "nothing: all have it";
+pub(super) const FREES_KERNEL_PAGES: &str = "never (kernel memory)";
 /// A driver keeps its pages as long as its object is open or mapped, and so does secret memory, which is always locked
 /// (secretmem_mmap in mm/secretmem.c): no reclaim frees them.
 pub(super) const FREES_KEPT_MEMORY: &str = "the end of all mappings and descriptors";
@@ -50,7 +50,7 @@ record! {
         several: Fact<u64>,
         /// Bytes that only this process and pmdb itself map.
         with_pmdb: Fact<u64>,
-        /// Bytes of all-zero pieces of huge pages, with `with content`.
+        /// Bytes of zero-filled subpages of huge pages, with `with content`.
         zeros: Fact<u64>,
         /// The action that frees the memory.
         freed_by: &'static str,
@@ -78,7 +78,7 @@ record! {
         process: Name,
         /// The bytes of all classes.
         bytes: u64,
-        /// Of these, bytes of an unknown kind that may be pages of zeros, which Rss does not count.
+        /// Of these, bytes of an unknown kind that may be zero pages, which Rss does not count.
         [optional] may_be_zeros: Option<u64>,
         /// Bytes of the different frames among them.
         distinct: Fact<u64>,
@@ -100,7 +100,7 @@ record! {
         lazy_free: Fact<u64>,
         /// Bytes of droppable memory (MAP_DROPPABLE), which the kernel may discard at any time.
         droppable: Fact<u64>,
-        /// Bytes of all-zero pieces of huge pages, with `with content`.
+        /// Bytes of zero-filled subpages of huge pages, with `with content`.
         zeros: Fact<u64>,
         /// The comparison with smaps_rollup, for a whole process.
         kernel: Fact<AccountProof>,
@@ -221,7 +221,7 @@ pub(super) fn words(class: AccountClass) -> &'static str {
         HeapInUse => "heap, in use",
         HeapFree => "heap, free",
         HeapUnclear => "anonymous, heap or not",
-        PrivateCopies => "copies of files, exclusive",
+        PrivateCopies => "private copies, exclusive",
         Forked => "shared since a fork",
         Merged => "merged (KSM)",
         PrivateUnclear => "anonymous, here or shared",
@@ -260,7 +260,7 @@ pub(super) fn freed_by(class: AccountClass) -> &'static str {
 fn of_which(row: &AccountRow) -> Cell<'static> {
     let marks: [(&Fact<u64>, &str); 9] = [
         (&row.huge, "on huge pages"),
-        (&row.zeros, "all-zero pieces of these"),
+        (&row.zeros, "zero-filled subpages of these"),
         (&row.to_copy, "to copy on write"),
         (&row.lazily_freed, "lazily freed"),
         (&row.droppable, "droppable"),
@@ -285,7 +285,7 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
         lines.line().indent(2).word(
             "",
             Role::Note,
-            format!("{} of unknown kind may be pages of zeros, which Rss does not count", size(bytes)),
+            format!("{} of unknown kind may be zero pages, which Rss does not count", size(bytes)),
         );
     }
     if let Ok(kernel) = &summary.kernel {
@@ -317,7 +317,7 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
     }
     if let Ok(zeros @ 1..) = summary.zeros {
         let line = lines.line();
-        line.indent(2).plain("all-zero pieces of huge pages: MADV_DONTNEED frees ").push(Role::Size, size(zeros));
+        line.indent(2).plain("zero-filled subpages of huge pages: MADV_DONTNEED frees ").push(Role::Size, size(zeros));
         line.plain("; MADV_NOHUGEPAGE on the region prevents them");
     }
     let mut beside: Vec<String> = Vec::new();

@@ -277,7 +277,7 @@ fn comparison_summary(lines: &mut Lines, summary: &ComparisonSummary) {
         lines.line().indent(2).prose(Role::Note, text);
     }
     if !summary.forked {
-        let text = "no fork relates them: pages in different frames count here and there, not as copied";
+        let text = "not parent and child: nothing counts as copied";
         lines.line().indent(2).prose(Role::Note, text);
     }
     let Some(memory) = &summary.memory else {
@@ -303,7 +303,7 @@ fn write_counts(line: &mut Line, counts: &SharedCounts, page_size: u64) {
     let bytes = |pages: u64| size(pages.saturating_mul(page_size));
     line.word("", Role::Good, format!("shared {}", bytes(counts.shared)));
     if counts.shared_elsewhere > 0 {
-        line.word(" ", Role::Plain, format!("({} of it at another address there)", bytes(counts.shared_elsewhere)));
+        line.word(" ", Role::Plain, format!("({} at different addresses)", bytes(counts.shared_elsewhere)));
     }
     if counts.about_to_copy > 0 {
         let text = format!("(the next writes here would copy {} of it)", bytes(counts.about_to_copy));

@@ -119,7 +119,7 @@ impl ComparisonRound {
     /// Notes by what `top` chose the rows that were shown.
     pub fn note_order(&self, sink: &mut dyn Sink) -> Result<(), Stopped> {
         match RowLimit::top(self.cut) {
-            Some(_) => sink.note("`top` prefers what was copied, then what is large"),
+            Some(_) => sink.note("sorted by copied, then by size"),
             None => Ok(()),
         }
     }

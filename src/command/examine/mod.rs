@@ -62,7 +62,7 @@ resident: STATE>, and nothing is touched. A page of a file or of shared memory t
 read there (marked: file), without faulting it in. The kernel marks pages that are read as used: the flags \
 referenced, active and idle of their frames may change.
 
-With --fault the kernel maps the page of zeros, a page of the file, or the contents from swap. Shared memory gets a \
+With --fault the kernel maps the zero page, a page of the file, or the contents from swap. Shared memory gets a \
 new page. A read of a page under userfaultfd waits for its handler. Device memory (pfn_mapped) is never read: a \
 device may interpret a read as a command.",
         examples: &[
@@ -117,8 +117,8 @@ device may interpret a read as a command.",
         let mut examination = examination.within(sink.budget());
         let mut rewound = None;
         if self.layout.backward {
-            let none = || format!("so many units before {start} would begin below address 0");
-            let before = examination.go_back()?.ok_or_else(|| Error::Refused { message: none(), hint: None })?;
+            let message = || "the count reaches below address 0".to_owned();
+            let before = examination.go_back()?.ok_or_else(|| Error::Refused { message: message(), hint: None })?;
             rewound = Some(before.next);
         }
         let symbols = names_in(&space, &state.symbols);

@@ -22,7 +22,7 @@ use std::fmt::{self, Formatter};
 pub(super) struct ExplainHuge {
     /// Of what; the whole process if absent.
     of: Option<Spanned<Range>>,
-    /// Whether huge pages are read, for all-zero pieces.
+    /// Whether huge pages are read, for zero-filled subpages.
     reads_content: bool,
     /// Which huge pages with such pieces.
     cut: Option<lang::LimitClause>,
@@ -107,7 +107,7 @@ impl ExplainHuge {
     }
 }
 
-/// The rows of all-zero pieces that are wanted.
+/// The rows of zero-filled subpages that are wanted.
 struct Zeros {
     largest: Option<Largest<HugeZerosRow>>,
     left: u64,

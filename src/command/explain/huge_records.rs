@@ -46,20 +46,20 @@ record! {
         allowed: u64,
     }
 
-    /// A row of `explain huge … with content`: the all-zero pieces of a huge page.
+    /// A row of `explain huge … with content`: the zero-filled subpages of a huge page.
     #[derive(Eq)]
     pub struct HugeZerosRow as "huge-zeros" {
         /// First address of the huge page.
         start: VirtualAddress,
         /// The address after the last one.
         end: VirtualAddress,
-        /// Bytes of all-zero pieces.
+        /// Bytes of zero-filled subpages.
         zeros: u64,
         /// The runs of these pieces.
         pieces: Vec<HugePiece>,
     }
 
-    /// All-zero pieces that follow each other.
+    /// Zero-filled subpages that follow each other.
     #[derive(Eq)]
     pub struct HugePiece {
         /// First address.
@@ -84,7 +84,7 @@ record! {
         unclear: u64,
         /// Bytes of the hugetlb pool.
         pool: u64,
-        /// Bytes that map the huge page of zeros, which needs no memory.
+        /// Bytes that map the huge zero page, which needs no memory.
         huge_zeros: u64,
         /// Bytes in small pages.
         small: u64,
@@ -94,7 +94,7 @@ record! {
         [optional] hides_swapped: bool,
         /// Accessible bytes that nobody has touched.
         untouched: u64,
-        /// Bytes of all-zero pieces of huge pages, with `with content`.
+        /// Bytes of zero-filled subpages of huge pages, with `with content`.
         zeros: Fact<u64>,
         /// Bytes of huge pages that could not be read.
         unread: u64,
@@ -207,7 +207,7 @@ fn summary(lines: &mut Lines, pages: &HugePages) {
     for (bytes, what) in [
         (pages.unclear, "huge or small (no PAGEMAP_SCAN)"),
         (pages.pool, "of the hugetlb pool"),
-        (pages.huge_zeros, "of the huge page of zeros, which needs no memory"),
+        (pages.huge_zeros, "of the huge zero page, which needs no memory"),
         (pages.swapped, "in swap"),
     ] {
         if bytes > 0 {
@@ -221,8 +221,8 @@ fn summary(lines: &mut Lines, pages: &HugePages) {
     lines.line().indent(2).plain(format!("{} ({}): {parts}", pages.pid, pages.process));
     if pages.small > 0 {
         for text in [
-            "rows of `fault` count untouched memory, and rows of `khugepaged` resident memory",
-            "memory may have several reasons: removing one helps only the bytes in its `only this`",
+            "`fault` is untouched memory at the next access, and `khugepaged` resident memory",
+            "`only this`: bytes for which it is the only reason",
         ] {
             lines.line().indent(2).word("", Role::Dim, text);
         }
@@ -232,9 +232,9 @@ fn summary(lines: &mut Lines, pages: &HugePages) {
             0 => String::new(),
             unread => format!("; {} could not be read", size(unread)),
         };
-        lines.line().indent(2).plain(format!("all-zero pieces of huge pages: {}{unread}", size(zeros)));
+        lines.line().indent(2).plain(format!("zero-filled subpages of huge pages: {}{unread}", size(zeros)));
     }
-    lines.line().indent(2).plain(format!("rules of Linux {}; a huge page has {}", pages.kernel, size(pages.size)));
+    lines.line().indent(2).plain(format!("Linux {}; huge pages of {}", pages.kernel, size(pages.size)));
     settings(lines, pages);
 }
 
@@ -255,7 +255,7 @@ fn settings(lines: &mut Lines, pages: &HugePages) {
             lines.line().indent(2).word("", Role::Note, text);
         }
         Ok(blocks) => {
-            lines.line().indent(2).plain(format!("free: {} of that size", counted(*blocks, "block")));
+            lines.line().indent(2).plain(format!("{} of {}", counted(*blocks, "free block"), size(pages.size)));
         }
         Err(reason) => {
             lines.line().indent(2).word("", Role::Note, format!("free blocks: {reason}"));

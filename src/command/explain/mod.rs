@@ -56,14 +56,14 @@ Describes the page at an address in sentences:
   state    the state and the kind of the page
   owner    this mapping alone, several mappings until one of them writes, or a file
   place    the frame, the zone and the node in the machine
-  held     its references by holder, and its pins (needs the kernel's own records)
+  held     its references by holder, and its pins (needs /proc/kcore)
   moves    whether the kernel may move it to another frame, and by what (needs these records too)
   backing  the byte of the file (except in `.bss`), or the slot of the swap area
   symbol   the symbol of the address
 
   with heap  also the chunk of glibc's heap: whether it is in use, its size and its neighbours (walks over the heap)
 
-Then predicts the target's next read and next write. An access can map a page of zeros, copy the page, reuse it, map \
+Then predicts the target's next read and next write. An access can map a zero page, copy the page, reuse it, map \
 a cached page, read the file or swap in. Or it raises SIGSEGV or SIGBUS (the cause is shown), waits for a userfaultfd \
 handler, or has no further effect. If several effects are possible, the likeliest comes first and the others follow.
 
@@ -86,7 +86,7 @@ make some by compaction. A second table lists the sizes that a setting allows, a
 
   ADDR          only the huge page around the address
   RANGE         only the huge pages in the range, rounded to whole ones
-  with content  read what is huge, and list its all-zero pieces
+  with content  read what is huge, and list its zero-filled subpages
   top N         the N huge pages with the most of these
   limit N       the first N of them",
         examples: &[
@@ -95,7 +95,7 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             example("explain libc.so.6", "explain the first page of a library"),
             example("explain [heap] with heap", "find the chunk of the heap at an address"),
             example("explain huge", "list why memory is not on huge pages"),
-            example("explain huge [heap] with content", "find all-zero pieces of huge pages in the heap"),
+            example("explain huge [heap] with content", "find zero-filled subpages of huge pages in the heap"),
         ],
     };
 

@@ -93,7 +93,10 @@ impl From<inspect::Error> for Error {
             inspect::Error::Exited | inspect::Error::Executed => Error::Target(process::Error::gone(error.to_string())),
             inspect::Error::UnknownField { .. } => eval::Error::inspection(Span::default(), "", error).into(),
             inspect::Error::Unknown { what, reason } if reason.is_refusal() => {
-                Error::Unknown { message: format!("{what} cannot be determined: {}", reason.cause()), reason }
+                let cause = reason.cause();
+                let is_said = cause.starts_with(what);
+                let message = if is_said { cause.to_owned() } else { format!("{what} cannot be determined: {cause}") };
+                Error::Unknown { message, reason }
             }
             inspect::Error::Unknown { ref reason, .. } => {
                 Error::Unknown { message: error.to_string(), reason: reason.clone() }

@@ -39,7 +39,7 @@ keeps its frame: a device may write there. Neighbours that are held alike share 
   refs    all references to the folio; a pin of a page that is no large folio counts as 1024
   mapped  those of page tables
   cached  those of the page cache, of the swap cache and of the filesystem
-  other   the rest; 1 is normal (a batch of the kernel), more are unexplained
+  other   the rest; 1 is normal (LRU batch), more are unexplained
 
 Then lists buffers that are registered with io_uring and contain the pages, and file descriptors of RDMA and VFIO. \
 Threads with a table of their own, descendants, and other processes that map the pages are searched too. Reads and writes with O_DIRECT pin pages for a moment, and the \
@@ -47,7 +47,7 @@ kernel does not list them.
 
 Memory that is locked with mlock is not pinned: it stays in memory, and its frames may change (`explain`).
 
-Without the kernel's own records of frames (`help rights`) only the buffers and descriptors are listed, and which pages \
+Without `struct page` (/proc/kcore, `help rights`) only the buffers and descriptors are listed, and which pages \
 of the range are in such a buffer.",
         examples: &[
             example("pins demo_buffer", "find out whether a buffer is pinned"),

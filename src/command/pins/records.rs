@@ -59,7 +59,7 @@ record! {
     pub struct PinsSummary as "pins-summary" {
         /// Pages that were looked at.
         pages: u64,
-        /// Those of them that are pinned.
+        /// Pinned pages.
         pinned: u64,
         /// Pages that may be pinned: their references are not explained.
         possibly_pinned: u64,
@@ -156,10 +156,7 @@ fn summary(lines: &mut Lines, summary: &PinsSummary) {
         part(Role::Warn, format!("{} unknown", count(summary.unknown)));
     }
     if let Some(bytes) = summary.vm_pin {
-        let text = format!(
-            "VmPin of the process is {}; vmsplice, O_DIRECT and many drivers hold pages that are not in it",
-            size(bytes)
-        );
+        let text = format!("VmPin: {}; vmsplice, O_DIRECT and many drivers are not counted", size(bytes));
         lines.line().indent(2).prose(Role::Plain, &text);
     }
     if summary.holders == 0 && summary.unlisted > 0 {

@@ -237,7 +237,7 @@ mod tests {
         ] {
             assert!(Subject::rows_about(word).count() > 0, "{word}");
         }
-        let spelled_otherwise = ["pagecache", "copy-on-write", "guard page", "page of zeros", "swap"];
+        let spelled_otherwise = ["pagecache", "copy-on-write", "guard page", "zero page", "swap"];
         for term in ["PFN", "pfn", "page cache", "mapcount", "swap cache"].into_iter().chain(spelled_otherwise) {
             assert!(
                 Subject::rows_about(term).any(|help| matches!(help, Help::Subject(of) if of.name == TERMS)),

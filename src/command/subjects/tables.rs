@@ -141,7 +141,7 @@ const NEEDS: &[(&str, &str)] = &[
     ("frames", "frame numbers: CAP_SYS_ADMIN"),
     ("flags", "/proc/kpageflags: frame numbers, and root or CAP_DAC_READ_SEARCH"),
     ("counts", "/proc/kpagecount: as for flags"),
-    ("kcore", "the kernel's own records (/proc/kcore): root outside of containers"),
+    ("kcore", "struct page (/proc/kcore): root outside of containers"),
     ("cgroups", "/proc/kpagecgroup: as for flags, and a kernel with memory cgroups"),
     ("scan", "Linux 6.7 or later, or flags (but `exclusive` on small pages needs nothing)"),
     ("soft-dirty", "a kernel with CONFIG_MEM_SOFT_DIRTY"),

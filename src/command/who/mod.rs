@@ -51,7 +51,7 @@ The search begins at the likely places:
   page of a file    all mappings of that offset of the file
   anonymous memory  the same address in related processes, then in the others
 
-If the kernel's own records can be read (/proc/kcore), they name the processes that may map the frame, and only \
+If the reverse map of the kernel can be read (/proc/kcore), it names the processes that may map the frame, and only \
 those are read. After forks many processes map the frame alike: of these, pmdb reads one, and the records are enough \
 for the others.
 
@@ -61,7 +61,7 @@ processes. The last lines show how the search ended, and how many processes coul
 A frame that nobody maps may still have an owner, which these records show. It is a file, a free block, a cache of \
 the slab allocator, or a page pool of the network stack.
 
-The kernel does not count mappings of the page of zeros: the search for it covers every process. Threads share one \
+The kernel does not count mappings of the zero page: the search for it covers every process. Threads share one \
 address space, which is shown once. After `fork` a child maps the private pages of its parent. A process maps a page of \
 a file or of shared memory only after its own first access. Processes that share a name are listed with their command \
 lines, if there are at most 50.
@@ -172,7 +172,7 @@ fn by_address(
             let what = format!("no search for the mappings of {address}");
             eval::Error::unknown(place.at, what, &reason)
         } else {
-            let message = format!("there is no frame to look for at {address}: its page is {state}");
+            let message = format!("{address} has no frame: its page is {state}");
             let error = eval::Error::new(place.at, message);
             match (detail.page.state(), &detail.region) {
                 (State::Untouched, Some(region)) => {

@@ -44,7 +44,7 @@ record! {
         [flat] counts: WhoCounts,
         /// The end of the search.
         ended: SearchEnd,
-        /// Whether the kernel's own records (/proc/kcore) named the processes, so that no other was searched.
+        /// Whether the reverse map of the kernel (/proc/kcore) named the processes, so that no other was searched.
         by_records: bool,
         /// Why nobody can map it, or why the map count could not end the search.
         [optional] because: Option<String>,
@@ -139,7 +139,7 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     let looked_at = format!("searched {}", of(summary));
     let (role, text) = match summary.ended {
         SearchEnd::Counted if summary.by_records => {
-            (Role::Note, "all mappings found: the kernel's own records name these processes".to_owned())
+            (Role::Note, "all mappings found: the reverse map of the kernel has these processes".to_owned())
         }
         SearchEnd::Counted => (Role::Note, format!("all mappings found, after searching {}", of(summary))),
         SearchEnd::Limit => {
@@ -373,7 +373,7 @@ pub(in crate::command) mod samples {
     }
 
     pub fn who_zero() -> WhoSummary {
-        let because = "the kernel does not count mappings of the page of zeros";
+        let because = "the kernel does not count mappings of the zero page";
         WhoSummary {
             words: FrameWords {
                 flags: Ok(PageFlags::ZERO_PAGE | PageFlags::RESERVED),

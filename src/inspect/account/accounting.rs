@@ -82,8 +82,8 @@ impl RepeatedPages {
 
 impl AddressSpace {
     /// The account of `ranges` (in order, disjoint): where the memory is that Rss counts. `more` has facts that the
-    /// caller needs of each page. With `content`, it reads huge pages to find all-zero pieces in them, without a page
-    /// fault. The space must have all regions ([`AddressSpace::of`]).
+    /// caller needs of each page. With `content`, it reads huge pages to find zero-filled subpages in them, without a
+    /// page fault. The space must have all regions ([`AddressSpace::of`]).
     pub fn account(&self, ranges: &[AddressRange], more: Evidence, content: bool) -> Accounting {
         self.account_beside(None, ranges, more, content)
     }

@@ -18,8 +18,8 @@ pub struct Check {
 }
 
 /// Compares the account of a whole process with its `smaps_rollup`: everything that both have. Amounts of which a part
-/// is unknown are left out. If merged pages of zeros (`use_zero_pages`) may count as `KSM`, that is left out too,
-/// unless it is 0 or the process has no pages of zeros.
+/// is unknown are left out. If merged zero pages (`use_zero_pages`) may count as `KSM`, that is left out too,
+/// unless it is 0 or the process has no zero pages.
 pub fn checks(account: &Account, rollup: &Smaps, zeros_count_as_merged: bool) -> Vec<Check> {
     use AccountClass::{Merged, PrivateUnclear, Unclear};
     let kernel = |fields: &[&str]| fields.iter().map(|field| rollup.field(field)).sum::<Option<u64>>();

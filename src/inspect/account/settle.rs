@@ -25,7 +25,7 @@ pub(super) fn settle(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion
     };
     let all = account.total();
     let unclear = account.of(Unclear);
-    // Pages of an unknown kind may be the page of zeros, which Rss leaves out.
+    // Pages of an unknown kind may be the zero page, which Rss leaves out.
     if all < rss || all - rss > unclear || account.of(Elsewhere) > 0 {
         return;
     }
@@ -61,7 +61,7 @@ fn settle_kind(account: &mut Account, smaps: &Smaps, backing: Backing) {
 }
 
 /// Takes merged pages out of private ones. Pages of zeros that were merged (`use_zero_pages`) are in `KSM`, and not in
-/// Rss: without pages of zeros, `KSM` counts only merged pages.
+/// Rss: without zero pages, `KSM` counts only merged pages.
 fn settle_merged(account: &mut Account, smaps: &Smaps, zeros_count_as_merged: bool) {
     let is_exact = !zeros_count_as_merged || account.beside(BesideRss::ZeroPages) == 0;
     let missing = smaps.field("KSM").and_then(|bytes| bytes.checked_sub(account.of(Merged)));
@@ -75,7 +75,7 @@ fn settle_sharing(account: &mut Account, smaps: &Smaps, viewed: &ViewedRegion) {
     let private = smaps.uss();
     let shared: u64 = ["Shared_Clean", "Shared_Dirty"].iter().filter_map(|field| smaps.field(field)).sum();
     let open = account.of_all(&[PrivateUnclear, ShmemUnclear, FileUnclear]);
-    // What is left of `KSM` may be merged pages of zeros, or merged pages among the open ones.
+    // What is left of `KSM` may be merged zero pages, or merged pages among the open ones.
     let is_merged_possible = match smaps.field("KSM") {
         Some(bytes) => bytes > account.of(Merged),
         None => smaps.has_flag("mg"),

@@ -30,7 +30,7 @@ pub struct AccountEntry {
     pub(super) may_have: Marks,
     /// Whether smaps counts them as private; `None` if unknown.
     pub(super) is_private: Option<bool>,
-    /// The all-zero pieces among them.
+    /// The zero-filled subpages among them.
     pub(super) zeros: Amount,
 }
 

@@ -128,7 +128,7 @@ fn two_open_classes_are_not_told_apart_by_their_sum() {
     assert_eq!((pages(elsewhere.of(Forked)), pages(elsewhere.of(FileOthers))), (HUGE, HUGE));
 }
 
-/// Before Linux 6.7 nothing tells the page of zeros without rights, except that Rss leaves it out.
+/// Before Linux 6.7 nothing tells the zero page without rights, except that Rss leaves it out.
 #[test]
 fn pages_of_zeros_are_found_by_what_rss_leaves_out() {
     let memory = region(0x100, 8);
@@ -145,7 +145,7 @@ fn pages_of_zeros_are_found_by_what_rss_leaves_out() {
     assert_eq!(pages(all.beside(BesideRss::ZeroPages)), 3);
 }
 
-/// With `use_zero_pages`, `KSM` counts merged pages of zeros too. They are in no fork.
+/// With `use_zero_pages`, `KSM` counts merged zero pages too. They are in no fork.
 #[test]
 fn merged_pages_are_not_shared_since_a_fork() {
     for (zeros, merged, unclear) in [(0, 4, 0), (1, 0, 4)] {
@@ -200,7 +200,7 @@ fn only_what_both_have_is_compared() {
     let found = checks(&all, &rollup, false);
     let check = |field, kernel| Check { field, counted: 3 * PAGE, kernel: kernel * PAGE };
     assert_eq!(found, [check("Rss", 4), check("Anonymous", 3)]);
-    // Merged pages of zeros are in `KSM`, and in no class.
+    // Merged zero pages are in `KSM`, and in no class.
     let mut with_zeros = all.clone();
     with_zeros.put_beside(BesideRss::ZeroPages, PAGE);
     for (merged, zeros, is_compared) in [(0, false, true), (0, true, true), (1, false, true), (1, true, false)] {

@@ -19,7 +19,7 @@ pub(in crate::inspect) struct ZeroPieces {
 }
 
 impl ZeroPieces {
-    /// The bytes of all-zero pieces among these pages; unknown are those that went meanwhile, or may not be read.
+    /// The bytes of zero-filled subpages among these pages; unknown are those that went meanwhile, or may not be read.
     pub(super) fn of(&mut self, space: &AddressSpace, page: &Page, budget: &mut Budget) -> Result<Amount> {
         let mut found = Amount::default();
         if let Some(range) = page.range(space.page()) {
@@ -29,8 +29,8 @@ impl ZeroPieces {
         Ok(found)
     }
 
-    /// The all-zero pieces of `range`, in address order, neighbours as one; and the bytes that went meanwhile, or may
-    /// not be read.
+    /// The zero-filled subpages of `range`, in address order, neighbours as one; and the bytes that went during
+    /// the read, or may not be read.
     pub fn find(
         &mut self,
         space: &AddressSpace,

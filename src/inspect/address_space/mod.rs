@@ -328,7 +328,7 @@ impl AddressSpace {
         are_some && self.ksm_is_marked() && self.availability().flags.is_ok()
     }
 
-    /// Whether `KSM` of smaps may count mappings of the page of zeros, which are not in Rss: those that samepage
+    /// Whether `KSM` of smaps may count mappings of the zero page, which are not in Rss: those that samepage
     /// merging made.
     #[doc(hidden)]
     pub fn counts_zeros_as_merged(&self) -> bool {
@@ -346,7 +346,7 @@ impl AddressSpace {
         *viewed.merged.get_or_init(|| {
             let smaps = Smaps::at(self.smaps(), viewed.range().start())?;
             let bytes = |field| smaps.field(field);
-            // `KSM` came with Linux 6.6. It counts pages of zeros too, if those are used for merging; `Rss` does not.
+            // `KSM` came with Linux 6.6. It counts zero pages too, if those are used for merging; `Rss` does not.
             let all =
                 bytes("KSM").is_some_and(|merged| bytes("Rss") == Some(merged) && bytes("Anonymous") == Some(merged));
             let is_offered = smaps.vm_flags.is_empty() || smaps.has_flag("mg");

@@ -330,7 +330,7 @@ pub trait KernelBehaviour {
     /// Whether the entries of all guard pages have bit 58, which came two releases after the first guard pages, with
     /// Linux 6.15.
     fn guards_are_marked(&self) -> bool;
-    /// Whether bit 61 is set for pages of files and of shared memory, and for the huge page of zeros, where one PMD
+    /// Whether bit 61 is set for pages of files and of shared memory, and for the huge zero page, where one PMD
     /// maps them: since Linux 6.11 (and in some stable releases before it).
     fn huge_files_are_marked(&self) -> bool;
 }

@@ -281,7 +281,7 @@ fn merged_pages_where_their_flag_does_not_tell() {
         for raw in [PLAIN, EXCLUSIVE] {
             let evidence = PageObservation {
                 flags,
-                // It is not the page of zeros.
+                // It is not the zero page.
                 categories: Some(Categories::empty()),
                 ..evidence(raw)
             };

@@ -105,7 +105,7 @@ const EXCLUSIVE: Definition = Definition {
     need: |space| match &space.availability().counts {
         // Bit 56 is wrong inside huge mappings; a map count never is.
         Ok(()) => counts(space.has_exact_counts()),
-        // Without map counts, the huge mappings have to be found. The huge page of zeros is one, and is nobody's.
+        // Without map counts, the huge mappings have to be found. The huge zero page is one, and is nobody's.
         Err(_) if space.regions().iter().any(|viewed| space.may_be_huge(viewed)) => {
             Evidence::HUGE | space.obtainable(Evidence::KINDS)
         }
@@ -154,7 +154,7 @@ const REF_COUNT: Definition = Definition {
     need: |_| Evidence::REFERENCES,
     need_of_frames: |_| Evidence::REFERENCES,
     of: |page, _| match page.holders {
-        // The page of zeros is in no record.
+        // The zero page is in no record.
         None if page.is_zero() => Answer::None,
         holders => of_frame(page, holders.map(|holders| holders.references.into())),
     },

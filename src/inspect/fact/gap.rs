@@ -25,7 +25,7 @@ pub enum Gap {
     NoZone,
     /// The contents of the file behind an untouched page are unknown.
     Contents,
-    /// Without page flags a page may be merged, or the page of zeros.
+    /// Without page flags a page may be merged, or the zero page.
     NoFlags,
     /// The kernel sets the flag of merged pages on every anonymous page.
     MergedFlag,
@@ -80,7 +80,7 @@ impl Gap {
             Gap::NoZone => Reason::NotApplicable("no memory zone spans this frame"),
             Gap::Contents => Reason::NotOnThisKernel("the page cache of the file cannot be examined".to_owned()),
             Gap::NoFlags => Reason::NotOnThisKernel(
-                "without page flags it may be a merged page, or the page of zeros".to_owned(),
+                "without page flags it may be a merged page, or the zero page".to_owned(),
             ),
             Gap::MergedFlag => Reason::NotOnThisKernel(
                 "this kernel sets the flag of merged pages (KPF_KSM) on every anonymous page, and other pages of the region may be merged"

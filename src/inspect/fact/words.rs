@@ -94,7 +94,7 @@ pub(super) fn is_of_kind(asked: Kind, page: &Page, here: &Here<'_>) -> Answer {
 }
 
 /// Whether a page of unknown kind may be of this one. Without bit 61 a present page is none of a file or of shared
-/// memory, where the kernel sets the bit on all of them: it is private memory, merged, or the page of zeros.
+/// memory, where the kernel sets the bit on all of them: it is private memory, merged, or the zero page.
 fn may_be(asked: Kind, page: &Page, here: &Here<'_>) -> bool {
     let is_private = matches!(asked, Kind::Anonymous | Kind::PrivateCopy | Kind::Ksm | Kind::Zero);
     let is_marked = here.of.marks_huge_files() || page.huge == Some(false);

@@ -350,7 +350,7 @@ impl<'a> HeapSearch<'a> {
     }
 }
 
-/// Whether a page is of memory of its own: a page of zeros is not.
+/// Whether a page is of memory of its own: a zero page is not.
 fn in_memory(page: &Page) -> bool {
     page.state() == State::Present && !matches!(page.kind, Some(Kind::Zero | Kind::HugeZero))
 }
@@ -367,7 +367,7 @@ fn in_order(mut ranges: Vec<AddressRange>) -> Vec<AddressRange> {
     disjoint
 }
 
-/// Resident bytes of these ranges, without pages of zeros.
+/// Resident bytes of these ranges, without zero pages.
 ///
 /// # Errors
 /// The target is gone, or the budget is over.

@@ -21,9 +21,9 @@ pub(super) struct Stretch {
     pub unclear: u64,
     /// Of the hugetlb pool.
     pub pool: u64,
-    /// Mappings of the page of zeros.
+    /// Mappings of the zero page.
     pub zeros: u64,
-    /// Those of the huge page of zeros.
+    /// Pages of the huge zero page.
     pub huge_zeros: u64,
     /// In swap.
     pub swapped: u64,

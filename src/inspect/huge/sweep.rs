@@ -17,7 +17,7 @@ use crate::kernel::{AddressRange, Kind, Permissions, State, VirtualAddress};
 use crate::process::{Categories, HugeSettings};
 use std::collections::VecDeque;
 
-/// The all-zero pieces of a huge page.
+/// The zero-filled subpages of a huge page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HugeZeros {
@@ -47,8 +47,8 @@ pub struct HugeSweep {
 
 impl AddressSpace {
     /// Why the memory of `ranges` (in order, disjoint) is not on huge pages. The places of huge pages that the ranges
-    /// touch are looked at whole. With `content`, it reads huge pages to find all-zero pieces in them, without a page
-    /// fault. The space must have all regions ([`AddressSpace::of`]).
+    /// touch are looked at whole. With `content`, it reads huge pages to find zero-filled subpages in them, without a
+    /// page fault. The space must have all regions ([`AddressSpace::of`]).
     ///
     /// # Errors
     /// The settings of the kernel, or smaps of the process, cannot be read.
@@ -103,7 +103,7 @@ impl AddressSpace {
 }
 
 impl HugeSweep {
-    /// The next step: a huge page that has all-zero pieces, or how far it has come; `None` after the last one.
+    /// The next step: a huge page that has zero-filled subpages, or how far it has come; `None` after the last one.
     ///
     /// # Errors
     /// Those of [`Sweep::next`].
@@ -146,7 +146,7 @@ impl HugeSweep {
         &self.counter.rules.settings
     }
 
-    /// The bytes of all-zero pieces of huge pages, and of those that could not be read; `None` if no contents were
+    /// The bytes of zero-filled subpages of huge pages, and of those that could not be read; `None` if no contents were
     /// asked for.
     pub fn zeros(&self) -> Option<(u64, u64)> {
         self.zeros.as_ref().map(|_| (self.zero_bytes, self.unknown_bytes))

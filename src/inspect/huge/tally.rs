@@ -17,7 +17,7 @@ pub struct HugeCounts {
     pub unclear: u64,
     /// Of the hugetlb pool.
     pub pool: u64,
-    /// Of the huge page of zeros, which needs no memory.
+    /// Of the huge zero page, which needs no memory.
     pub huge_zeros: u64,
     /// In small pages.
     pub small: u64,

@@ -125,7 +125,7 @@ pub fn outcome(facts: &AccessFacts, access: Access) -> AccessOutcome {
 }
 
 /// Whether an access with this outcome may charge a page to the memory cgroup of the process. Pages of the pool, the
-/// pages of zeros, and pages that the page cache has are charged to nobody, or were before.
+/// zero pages, and pages that the page cache has are charged to nobody, or were before.
 pub fn is_charged(outcome: &AccessOutcome, access: Access, kind: Option<Kind>) -> bool {
     let is_new = |effect: &Effect| match effect {
         Effect::Zeros | Effect::HugeZeros => {
@@ -258,7 +258,7 @@ fn fill_outcome(facts: &AccessFacts, permissions: Permissions, access: Access) -
     AccessOutcome { effects, copies: if may_copy { of_object } else { Some(false) } }
 }
 
-/// A page of zeros, or a huge one if the settings allow it and one is free.
+/// A zero page, or a huge one if the settings allow it and one is free.
 fn zero_effects(facts: &AccessFacts) -> &'static [Effect] {
     match facts.huge_may_come {
         Some(false) => &[Effect::Zeros],
@@ -324,7 +324,7 @@ fn under_write_protection(facts: &AccessFacts, then: AccessOutcome) -> AccessOut
     if facts.write_tracked == Some(false) {
         return AccessOutcome::of(&[Effect::Notify]);
     }
-    // The fault goes on as if the page had not been protected (do_wp_page in mm/memory.c): instead of the page of zeros
+    // The fault goes on as if the page had not been protected (do_wp_page in mm/memory.c): instead of the zero page
     // it maps a page of its own.
     let is_zeros = |effect: &Effect| matches!(effect, Effect::Zeros | Effect::HugeZeros);
     let mut effects: Vec<Effect> = then.effects.iter().copied().filter(is_zeros).collect();

@@ -64,7 +64,7 @@ pub enum PinStep {
 pub struct PinSums {
     /// Pages that were looked at.
     pub pages: u64,
-    /// Those of them that are pinned.
+    /// Pinned pages.
     pub pinned: u64,
     /// Pages that may be pinned: their references are not explained.
     pub possibly_pinned: u64,

@@ -549,7 +549,7 @@ fn scan_marks(
             && (hugetlb || huge::blocks(space, viewed, range, entries).next().is_some());
     let from = stretches.marks.len();
     if asks {
-        // `HUGE` costs nothing more, and distinguishes the huge page of zeros from the small one.
+        // `HUGE` costs nothing more, and distinguishes the huge zero page from the small one.
         for stretch in target.process.populated(range, wanted | Categories::HUGE) {
             let PopulatedRange { range: found, categories, .. } = stretch?;
             if let Some(inside) = found.intersection(range) {

@@ -4,7 +4,7 @@
 pub(super) const FIRST_JOIN: usize = 1 << 16;
 
 /// A set of numbers, such as those of pages or frames: sorted runs that neither overlap nor adjoin, as first number and
-/// end. One frame may be mapped by very many pages (the page of zeros, merged pages), so memory follows the runs of
+/// end. One frame may be mapped by very many pages (the zero page, merged pages), so memory follows the runs of
 /// different numbers.
 #[derive(Clone, Default, Debug)]
 pub struct NumberSet {

@@ -305,7 +305,7 @@ fn kind_of_present(then: SampledPage, now: SampledPage) -> Option<EventKind> {
         (true, false) => return Some(EventKind::Unmerged),
         _ => {}
     }
-    // Bit 61 is that of a file also for the huge page of zeros.
+    // Bit 61 is that of a file also for the huge zero page.
     let copied =
         if then.is_zero { !now.is_zero } else { then.entry.is_file_or_shared() && !now.entry.is_file_or_shared() };
     Some(match (then.is_huge, now.is_huge) {

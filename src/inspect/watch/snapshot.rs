@@ -218,7 +218,7 @@ pub struct SharedPages {
 impl Snapshot {
     /// Begins a snapshot of `spans`. In `extra`, [`Evidence::FLAGS`] and [`Evidence::COUNTS`] keep flags and map
     /// counts, and [`Evidence::SOFT_DIRTY`] has soft-dirty bits compared; check them with [`AddressSpace::require`]
-    /// first. [`Evidence::KINDS`] tells pages of zeros, where flags or the scan can be read. With `contents`, resident
+    /// first. [`Evidence::KINDS`] tells zero pages, where flags or the scan can be read. With `contents`, resident
     /// pages are read and hashed.
     pub fn begin(space: &AddressSpace, spans: Vec<AddressRange>, extra: Evidence, contents: bool) -> OpenSnapshot {
         let total = spans.iter().map(|span| span.pages(space.page())).sum();
@@ -295,7 +295,7 @@ impl Snapshot {
         self.frames.get_or_init(|| SharedFrames::of(all()))
     }
 
-    /// The frames and the slots in swap of the pages of `range`, in their order; without pages of zeros.
+    /// The frames and the slots in swap of the pages of `range`, in their order; without zero pages.
     pub fn places_in(&self, range: AddressRange) -> impl Iterator<Item = u64> {
         let held = |(_, page): &(u64, SampledPage)| self.holds(page.entry) && !page.is_zero;
         self.pages(range).filter(held).map(|(_, page)| place(page.entry))
@@ -488,7 +488,7 @@ struct SharedFrames(NumberSet);
 
 impl SharedFrames {
     /// The frames of `pages`, without those that no other process can map: bit 56 excludes it, except inside what one
-    /// PMD maps, where it is that of the first page. The page of zeros belongs to nobody and is left out too.
+    /// PMD maps, where it is that of the first page. The zero page belongs to nobody and is left out too.
     fn of(pages: impl Iterator<Item = SampledPage>) -> Self {
         let mut frames = NumberSet::default();
         for page in pages.filter(|page| !page.is_zero && (page.is_huge || !page.entry.is_exclusive())) {

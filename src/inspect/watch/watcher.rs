@@ -71,7 +71,7 @@ impl Watcher {
         if let Err(reason) = &available.frames {
             blind.push((EventKind::Moved, reason.clone()));
             let partly = if available.categories.contains(Categories::ZERO) {
-                "only copies of file pages and of the page of zeros show, because frames need CAP_SYS_ADMIN"
+                "only copies of file pages and of the zero page show, because frames need CAP_SYS_ADMIN"
             } else {
                 "only copies of file pages show, because frames need CAP_SYS_ADMIN"
             };

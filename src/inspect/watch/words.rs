@@ -47,7 +47,7 @@ struct ExtentWords {
     counts: Vec<u64>,
     /// Entries that huge mappings cover, as pairs of indices.
     huge: Vec<(usize, usize)>,
-    /// Entries of the page of zeros, as pairs of indices; empty when neither flags nor the scan were read for them.
+    /// Entries of the zero page, as pairs of indices; empty when neither flags nor the scan were read for them.
     zero: Vec<(usize, usize)>,
     /// Entries of merged pages, as pairs of indices; empty when flags were not read for them.
     merged: Vec<(usize, usize)>,
@@ -92,7 +92,7 @@ pub(super) struct SampledPage {
     pub flags: Option<PageFlags>,
     pub map_count: Option<u64>,
     pub is_huge: bool,
-    /// Whether it is the page of zeros, where flags or the scan were read for that.
+    /// Whether it is the zero page, where flags or the scan were read for that.
     pub is_zero: bool,
     /// Whether it is a merged page (KSM), where flags were read for that.
     pub is_merged: bool,
@@ -112,7 +112,7 @@ fn marked_entries(words: &EntryWords<'_>, category: Categories) -> impl Iterator
     marks.map(|mark| (mark.first, mark.end))
 }
 
-/// The stretches of entries that map the page of zeros. The flags of their frames tell them; the scan does where no
+/// The stretches of entries that map the zero page. The flags of their frames tell them; the scan does where no
 /// flags were read.
 fn zero_entries(words: &EntryWords<'_>) -> impl Iterator<Item = (usize, usize)> {
     let by_flags = flagged_entries(words, |flags| flags.contains(PageFlags::ZERO_PAGE));
@@ -383,7 +383,7 @@ impl OpenSample {
         [extra, more]: [Evidence; 2],
         before: &PageWords,
     ) -> Self {
-        // Where frames are hidden, only the scan shows that a write has replaced the page of zeros.
+        // Where frames are hidden, only the scan shows that a write has replaced the zero page.
         let hides_zeros = space.availability().frames.is_err();
         let asks_kinds = extra.contains(Evidence::KINDS);
         let mut zeros = if asks_kinds || hides_zeros { Evidence::KINDS } else { Evidence::empty() };

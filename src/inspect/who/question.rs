@@ -49,7 +49,7 @@ pub struct Mapper {
     pub process: Identity,
     /// The first byte of the first page.
     pub address: VirtualAddress,
-    /// Neighbouring pages that all map it: more than one only for pages of zeros and merged pages.
+    /// Neighbouring pages that all map it: more than one only for zero pages and merged pages.
     pub pages: u64,
     /// The region that holds it; `None` if it has gone meanwhile.
     pub region: Option<Region>,

@@ -200,7 +200,7 @@ pub enum FrameClass {
     File,
     /// Anonymous memory, or a page inserted by a driver: anywhere, but probably at the same address in relatives.
     Anonymous,
-    /// A page of zeros or a merged page: one mapping does not tell where others are.
+    /// A zero page or a merged page: one mapping does not tell where others are.
     SharedConstant,
 }
 
@@ -242,7 +242,7 @@ pub fn is_counted(flags: &Fact<PageFlags>, count: &Fact<u64>, machine: &Machine)
     let count = count.clone()?;
     let flags = flags.clone()?;
     if flags.contains(PageFlags::ZERO_PAGE) {
-        Err(Reason::NotApplicable("the kernel does not count mappings of the page of zeros"))
+        Err(Reason::NotApplicable("the kernel does not count mappings of the zero page"))
     } else if count == 0 {
         Err(Reason::NotApplicable("the kernel does not count mappings by a driver, such as those of /dev/mem"))
     } else if flags.contains(PageFlags::HUGE) && !flags.contains(PageFlags::ANON) {

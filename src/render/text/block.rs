@@ -40,7 +40,7 @@ pub fn region_name(name: &Name) -> (Role, Cow<'_, str>) {
 
 /// The same, with only the last part of a path.
 pub fn region_file_name(name: &Name) -> (Role, Cow<'_, str>) {
-    // `zero` would read as a page of zeros.
+    // `zero` would read as a zero page.
     if name.as_bytes() == b"/dev/zero" {
         return region_name(name);
     }

@@ -105,9 +105,9 @@ pub fn blind(lines: &mut Lines, blind: &[Blind]) {
 
 /// What the totals say if there was no change.
 pub fn no_change(line: &mut Line, hides_writes: bool) {
-    line.plain("no change seen");
+    line.plain("no change");
     if hides_writes {
-        line.plain(" (writes in place do not show)");
+        line.plain(" (writes in place cannot be seen)");
     }
 }
 

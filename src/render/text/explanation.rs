@@ -337,7 +337,7 @@ fn copy(outcome: &AccessOutcome) -> Option<&'static str> {
     match (outcome.effects.as_slice(), outcome.copies) {
         ([Effect::Copy, ..], _) => None,
         (_, Some(true)) => Some("and a private copy is made"),
-        ([Effect::SwapIn, ..], None) => Some("and a private copy is made if another process has the same swap slot"),
+        ([Effect::SwapIn, ..], None) => Some("and copied if the swap slot is shared"),
         _ => None,
     }
 }
@@ -356,21 +356,21 @@ fn fault(effect: Effect) -> (Role, &'static str) {
 
 fn does(effect: Effect, is_write: bool, kind: Option<Kind>) -> &'static str {
     match effect {
-        Effect::Nothing => "just the access",
-        // Only anonymous memory has a page of zeros that is shared: a hole of an object gets a page with the first
+        Effect::Nothing => "the access itself",
+        // Only anonymous memory has a zero page that is shared: a hole of an object gets a page with the first
         // access.
         Effect::Zeros if kind == Some(Kind::Shmem) => "a new page, filled with zeros, is added to the shared memory",
         Effect::Zeros if kind == Some(Kind::Secret) => "a new page, filled with zeros, is added to the secret memory",
         Effect::Zeros if kind == Some(Kind::Hugetlb) => "a new page of the pool, filled with zeros, is mapped",
         Effect::Zeros if is_write => "a new page, filled with zeros, is mapped",
-        Effect::Zeros => "the shared page of zeros is mapped",
+        Effect::Zeros => "the shared zero page is mapped",
         Effect::HugeZeros if kind == Some(Kind::Shmem) => {
             "a new huge page, filled with zeros, is added to the shared memory"
         }
         Effect::HugeZeros if is_write => "a new huge page, filled with zeros, is mapped",
-        Effect::HugeZeros => "the shared huge page of zeros is mapped",
+        Effect::HugeZeros => "the shared huge zero page is mapped",
         Effect::Copy => "this process gets a copy of the page",
-        Effect::Reuse => "the page is made writable where it is, without a copy",
+        Effect::Reuse => "made writable in place, without a copy",
         Effect::MapCached if kind == Some(Kind::Secret) => "the page of the secret memory is mapped",
         Effect::MapCached => "the page is mapped from the page cache, without I/O",
         Effect::ReadFile => "the file is read from disk (a hole needs no read)",

@@ -135,7 +135,7 @@ pub fn state(state: State) -> Cell<'static> {
 fn kind(pages: &PagesRow) -> Cell<'_> {
     match (&pages.kind, pages.frames, &pages.huge) {
         (Err(why), ..) => reason(why),
-        // There is one page of zeros: the word says so.
+        // There is one zero page: the word says so.
         (Ok(kind @ (Kind::Zero | Kind::HugeZero)), ..) => Cell::new(kind.word()),
         (Ok(kind), Some(frames), _) => {
             let frames = match frames {

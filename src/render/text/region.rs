@@ -209,7 +209,7 @@ fn part_words(name: &str) -> &'static str {
         "private" => "mapped only here",
         "shared" => "also mapped elsewhere",
         "swapped" => "in swap",
-        "zero" => "the shared page of zeros",
+        "zero" => "the shared zero page",
         "huge" => "mapped by whole huge pages",
         _ => "proportional share: each page divided by the number of its mappings",
     }

@@ -67,8 +67,8 @@ pub fn times(times: u64, words: &FrameWords) -> String {
     }
 }
 
-/// The kernel keeps no count for the page of zeros, however many page tables hold it.
-pub const ZEROS_ARE_NOT_COUNTED: &str = "not counted, as always for the page of zeros";
+/// The kernel keeps no count for the zero page, however many page tables hold it.
+pub const ZEROS_ARE_NOT_COUNTED: &str = "not counted, as always for the zero page";
 
 /// The place of a field in blocks.
 pub fn rank(name: &str) -> usize {

@@ -229,7 +229,7 @@ record! {
         lowest: PhysicalAddress,
         /// The address of the highest byte.
         highest: PhysicalAddress,
-        /// Pages that map the page of zeros, which is in no run.
+        /// Pages that map the zero page, which is in no run.
         zeros: u64,
     }
 
@@ -411,7 +411,7 @@ worded! {
         Copied = "copied",
         /// In the same frame after a fork.
         Shared = "shared",
-        /// The shared page of zeros.
+        /// The shared zero page.
         Zero = "zero",
         /// Present, of unknown kind; or hidden.
         Unknown = "unknown",

@@ -17,7 +17,7 @@ record! {
         pid: u32,
         /// Short name (`comm`).
         name: Name,
-        /// Program file.
+        /// Executable.
         executable: Option<Name>,
         /// Regions it has.
         regions: Option<u64>,

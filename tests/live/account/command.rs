@@ -53,7 +53,7 @@ pub fn rows_add_up_to_rss() {
     if support::is_root() {
         keys.push(("node", "account-group"));
     }
-    // It has pages of zeros, which the kernel does not count.
+    // It has zero pages, which the kernel does not count.
     let resident = records(pid, "print rss(all)");
     let resident: Vec<&Value> = resident.iter().map(|value| &value["value"]).collect();
     assert_eq!(resident, [&Value::from(rss.to_string())]);
@@ -165,7 +165,7 @@ pub fn a_range_is_not_compared() {
     assert!(AccountClass::words().count() > 10);
 }
 
-/// A core has the page map, and no flags that tell the page of zeros.
+/// A core has the page map, and no flags that tell the zero page.
 pub fn a_core_has_pages_that_may_be_zeros() {
     let (mut puppet, zeros) = (Puppet::start(), 7);
     let memory = puppet.maps("anonymous", 12);

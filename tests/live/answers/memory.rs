@@ -25,7 +25,7 @@ fn anonymous_memory() {
     puppet.unmaps(memory + 3 * page_bytes(), 1);
     let pid = puppet.0.pid();
     says(pid, memory + 0x10, &Truth::present("written", "anonymous"));
-    let zero = Truth::present("only read: the page of zeros", "zero").when_written("zeros");
+    let zero = Truth::present("only read: the zero page", "zero").when_written("zeros");
     says(pid, memory + page_bytes(), &zero);
     let untouched = Truth::absent("untouched", "untouched", "zeros").of_kind("anonymous");
     says(pid, memory + 2 * page_bytes(), &untouched);

@@ -265,8 +265,8 @@ fn essential(truth: &Truth, translation: &Value, explanation: &Value) -> Vec<&'s
         ("present", Some("file")) => "a page of a file",
         ("present", Some("shmem")) => "shared memory",
         ("present", Some("private_copy")) => "a private copy of a page of a file",
-        ("present", Some("zero")) => "page of zeros",
-        ("present", Some("huge_zero")) => "huge page of zeros",
+        ("present", Some("zero")) => "zero page",
+        ("present", Some("huge_zero")) => "huge zero page",
         ("present", Some("ksm")) => "merged with equal pages",
         ("present", Some("hugetlb")) => "from the hugetlb pool",
         ("present", Some("vdso")) => "the kernel provides",
@@ -290,11 +290,11 @@ fn essential(truth: &Truth, translation: &Value, explanation: &Value) -> Vec<&'s
         effects.into_iter().flatten().flat_map(Value::as_str)
     });
     let effects = told.map(|effect| match effect {
-        "nothing" => "no fault: just the access",
+        "nothing" => "no fault: the access itself",
         "zeros" => "zeros",
-        "huge_zeros" => "huge page of zeros",
+        "huge_zeros" => "huge zero page",
         "copy" => "gets a copy",
-        "reuse" => "made writable where it is",
+        "reuse" => "made writable in place",
         "map_cached" => "mapped from the page cache",
         "read_file" => "major fault: the file is read",
         "swap_in" => "major fault: the page is read back from swap",

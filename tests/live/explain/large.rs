@@ -76,7 +76,7 @@ fn the_huge_page_pool() {
     drop(pool);
 }
 
-/// A page that the file has is mapped, and is no page of zeros. A private page that was only read is not writable yet.
+/// A page that the file has is mapped, and is no zero page. A private page that was only read is not writable yet.
 fn a_file_of_the_pool() {
     const NAME: &str = "explain::a_file_of_the_pool";
     let pool = match system::huge_pages() {
@@ -140,7 +140,7 @@ fn a_folio_copied_in_part() {
     makes(&mut puppet, "the child copied it and has the rest", memory, Write, Effect::Copy);
 }
 
-/// One access to one page, and all of the huge page is there; after a read, of the huge page of zeros.
+/// One access to one page, and all of the huge page is there; after a read, of the huge zero page.
 fn a_huge_page_at_once() {
     const NAME: &str = "explain::a_huge_page_at_once";
     const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -175,10 +175,10 @@ fn a_huge_page_at_once() {
         println!("{what}: said {:?}, felt {felt:?}, whole {whole}", outcome.effects);
         assert_eq!(felt, Felt::Faults { minor: 1, major: 0 }, "{what}");
         assert_ne!(plain_entry(pid, at), before, "{what}");
-        // After a read that brought the small page of zeros, nothing huge can come.
+        // After a read that brought the small zero page, nothing huge can come.
         match (access, memory == read, came) {
             (Write, true, 0) => assert_eq!(outcome.effects, [Effect::Zeros], "{what}"),
-            // Without the right to flags and map counts the huge page of zeros looks like others.
+            // Without the right to flags and map counts the huge zero page looks like others.
             (Write, true, _) if !support::is_root() => {
                 assert!(outcome.effects.contains(&Effect::HugeZeros) || !support::has_scan());
             }

@@ -99,7 +99,7 @@ fn places(puppet: &mut Puppet, count: u64) -> (u64, u64) {
 }
 
 /// Whether a write to an untouched place gets a huge page. Only a write: after a read it would be a copy of the huge
-/// page of zeros, which is small before Linux 6.13.
+/// zero page, which is small before Linux 6.13.
 fn gets_huge_page(puppet: &mut Puppet, address: u64) -> bool {
     let anonymous = |puppet: &Puppet| super::super::account::rollup(puppet.0.pid())["AnonHugePages"];
     let before = anonymous(puppet);
@@ -316,7 +316,7 @@ fn by_holes_and_sharing() {
     assert_eq!(told(), ["nothing"]);
     puppet.advises(memory + 10 * page, 1, libc::MADV_DONTNEED).expect("to drop a page");
     assert_eq!(told(), ["empty"]);
-    // The page of zeros counts as none.
+    // The zero page counts as none.
     puppet.reads(memory, 11);
     assert_eq!(told(), ["empty"]);
     puppet.writes(memory, 11);

@@ -29,9 +29,9 @@ fn userfaults_that_take_note() {
     makes(&mut puppet, "write-protected", memory, Write, Effect::Unprotect);
     makes(&mut puppet, "write-protected, written", memory, Write, Effect::Nothing);
     makes(&mut puppet, "marker", memory + page, Read, Effect::Zeros);
-    makes(&mut puppet, "write-protected page of zeros", zeros, Read, Effect::Nothing);
-    makes(&mut puppet, "write-protected page of zeros", zeros, Write, Effect::Zeros);
-    makes(&mut puppet, "write-protected page of zeros, written", zeros, Write, Effect::Nothing);
+    makes(&mut puppet, "write-protected zero page", zeros, Read, Effect::Nothing);
+    makes(&mut puppet, "write-protected zero page", zeros, Write, Effect::Zeros);
+    makes(&mut puppet, "write-protected zero page, written", zeros, Write, Effect::Nothing);
     let last = memory + 3 * page;
     makes(&mut puppet, "registered, not protected", last, Write, Effect::Zeros);
 }

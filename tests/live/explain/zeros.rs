@@ -1,4 +1,4 @@
-//! `explain huge`: the huge page of zeros, and huge pages with all-zero pieces.
+//! `explain huge`: the huge zero page, and huge pages with zero-filled subpages.
 
 use super::super::Test;
 use super::super::account::command::{of_type, records};
@@ -14,7 +14,7 @@ pub const TESTS: &[Test] = &[
     ("explain::huge_with_one_byte", huge_with_one_byte),
 ];
 
-/// Memory that was only read, where huge pages are wanted: it maps the huge page of zeros.
+/// Memory that was only read, where huge pages are wanted: it maps the huge zero page.
 fn huge_page_of_zeros() {
     const NAME: &str = "explain::huge_page_of_zeros";
     let _changed = match set("madvise", &[]) {
@@ -27,13 +27,13 @@ fn huge_page_of_zeros() {
     let memory = puppet.maps("huge", pages);
     puppet.reads(memory, pages);
     let pid = puppet.0.pid();
-    // The kernel marks the huge page of zeros as a file page (bit 61), and counts it in no AnonHugePages.
+    // The kernel marks the huge zero page as a file page (bit 61), and counts it in no AnonHugePages.
     let is_huge_zero = |page| {
         let entry = support::plain_entry(pid, memory + page * page_bytes()).expect("an entry");
         entry >> 63 == 1 && entry >> 61 & 1 == 1
     };
     if !support::has_scan() || !(0..pages).all(is_huge_zero) {
-        return skip(NAME, "the kernel gave no huge page of zeros, or no PAGEMAP_SCAN");
+        return skip(NAME, "the kernel gave no huge zero page, or no PAGEMAP_SCAN");
     }
     let all = records(pid, &format!("explain huge {memory:#x}, +{:#x}", 4 * bytes));
     let [sums] = of_type(&all, "huge-summary")[..] else { panic!("{all:?}") };

@@ -94,7 +94,7 @@ fn a_write_in_place_shows_only_on_a_page_whose_bit_was_clear() {
     let mut session = Session::on(tracked());
     session.says("snapshot set in heap");
     let said = session.says("diff set");
-    assert!(said.contains("no change seen (writes in place do not show)"), "{said}");
+    assert!(said.contains("no change (writes in place cannot be seen)"), "{said}");
     let Error::Evaluation(error) = session.refuses("print changed(set, now in 0x500000, +2p)") else {
         panic!("it is not known");
     };

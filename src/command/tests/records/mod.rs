@@ -171,8 +171,8 @@ state     untouched, anonymous   nothing there yet: `explain` predicts what an a
 state     untouched, file        nothing mapped here: an access maps a page of the file
 state     untouched, shmem       nothing mapped here: an access maps a page of the shared memory
 state     untouched, private_copy  a private copy of a page of a file
-state     untouched, zero        the shared page of zeros
-state     untouched, huge_zero   the shared huge page of zeros
+state     untouched, zero        the shared zero page
+state     untouched, huge_zero   the shared huge zero page
 state     untouched, ksm         a page merged with equal pages (samepage merging)
 state     untouched, hugetlb     nothing mapped here: an access maps the page of its file, or one from the hugetlb pool
 state     untouched, vdso        code and data that the kernel provides to the process
@@ -342,8 +342,8 @@ physical addresses 0xfffff000 to 0x4eb04ffff: some below 4 GiB, some not (4 page
 stopped early: the totals cover only the rows above
 the regions changed during the command: run it again for a consistent answer
 letters   `help flags` explains flags and their letters
-hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (attach or capture as root outside of containers, or
-          give pmdb that capability with setcap)
+hidden    frame: frame numbers are hidden without CAP_SYS_ADMIN (attach or capture with sudo, outside of containers:
+          see `help rights`)
 unknown   flags, map count, order: /proc/kpageflags may be read by root alone
 
 "#]]

@@ -41,7 +41,7 @@ pub(super) enum FrameKind {
     /// Of a driver, mapped into processes.
     Driver,
     Secret,
-    /// Nothing that Rss counts: a page of zeros, the hugetlb pool, a frame of a driver.
+    /// Nothing that Rss counts: a zero page, the hugetlb pool, a frame of a driver.
     Beside,
     /// Its flags cannot be read.
     Unknown,

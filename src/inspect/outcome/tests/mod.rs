@@ -232,7 +232,7 @@ fn without_the_rights_to_flags_and_counts() {
         check(seen(exclusive), &[Nothing], write);
         assert_eq!(super::owner(&seen(exclusive)).ok(), owner);
     }
-    // The page of zeros, or one shared by a fork.
+    // The zero page, or one shared by a fork.
     let either = AccessFacts { kind: None, ..seen(Some(false)) };
     check(either, &[Nothing], &[Copy, Zeros]);
     assert_eq!(super::owner(&either), Err(OwnerUnknown::Kind));

@@ -108,8 +108,8 @@ pub trait Source: Send + Sync {
         inner_or_lacks(self.inner(), "the regions of a process")?.maps(offset, into)
     }
 
-    /// Reads words of a file from word `first` on. Fewer than asked for: the file ends there, as physical memory does. A
-    /// process that is gone is an error, and no end.
+    /// Reads words of a file from word `first` on. Fewer than asked for: the file ends there, as physical memory does.
+    /// A process that is gone is an error, and no end.
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
         inner_or_lacks(self.inner(), file.name())?.words(file, first, into)
     }

@@ -147,11 +147,13 @@ fn run_session(arguments: &Arguments, session: &mut Session, terminal: bool, pro
     if arguments.serve {
         session.end_request(RequestId::Number(0), outcome);
     }
+    let names_process = matches!(arguments.subject(), InitialTarget::Process(_));
+    let lacks_process = names_process && session.state().target().is_none();
     let stays = match outcome {
         _ if arguments.serve => !matches!(outcome, LineOutcome::Quit(_) | LineOutcome::Closed),
         LineOutcome::Done => true,
-        // The failure was reported; at a prompt the user can go on.
-        LineOutcome::Failed(_) => prompt || arguments.keep_going,
+        // The failure was reported; at a prompt the user can go on, unless there is no process to look at.
+        LineOutcome::Failed(_) => prompt && !lacks_process || arguments.keep_going,
         LineOutcome::Interrupted => prompt,
         LineOutcome::Quit(_) | LineOutcome::Closed => false,
     };

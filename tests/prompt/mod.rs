@@ -653,12 +653,6 @@ fn the_end_of_the_target_is_said_once() {
 }
 
 #[test]
-fn an_ambiguous_or_missing_name_leaves_the_user_at_the_prompt() {
-    let mut terminal = Terminal::new(&["no-such-process"]);
-    assert!(terminal.answer("echo on").contains("on\r\n"));
-}
-
-#[test]
 fn signals_that_end_the_prompt_give_the_terminal_back() {
     for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGALRM] {
         // Without a core file.

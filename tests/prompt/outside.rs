@@ -1,6 +1,6 @@
-//! `--no-shell` at the prompt.
+//! `--no-shell` at the prompt, and runs that open none.
 
-use super::{PROMPT, Terminal};
+use super::{PROMPT, Terminal, start};
 
 #[test]
 fn without_a_shell_the_prompt_keeps_no_file_and_starts_no_pager() {
@@ -18,4 +18,13 @@ fn without_a_shell_the_prompt_keeps_no_file_and_starts_no_pager() {
     assert!(files.is_empty(), "{files:?}");
     terminal.types("\u{4}");
     terminal.ends_with(0);
+}
+
+#[test]
+fn a_name_of_no_process_opens_no_prompt() {
+    let home = tempfile::tempdir().expect("a folder");
+    let session = start(home.path(), &["-nx", "helo"]);
+    let mut terminal = Terminal { session, home };
+    assert!(!terminal.sees("did you mean `help`?").contains(PROMPT));
+    terminal.ends_with(3);
 }

@@ -211,10 +211,10 @@
 //   printed (screen and pager, pipe, file, JSON), and only `session` handles Ctrl-C.
 // - **`command`**: `NAME.rs` holds a command: its help, its arguments with their parser and their printed form, what it
 //   does, and the records that only it emits. A long one is a folder, with `mod.rs` and mostly `records.rs`: account,
-//   capture, compare, diff, examine, explain, find, heap, patched, pins, telescope, watch, who. The trait `Command` in
-//   `floor/` says what a command is, and one list in `mod.rs` names them all: the parser, help, completion, manual
-//   pages and tests walk it. A command of two words (`info symbol`) is one like any other. Lines of blocks are in
-//   `control.rs`; `session` runs them. The texts of `help SUBJECT` are in `subjects/`.
+//   capture, compare, diff, examine, explain, find, heap, huge, patched, pins, telescope, watch, who. The trait
+//   `Command` in `floor/` says what a command is, and one list in `mod.rs` names them all: the parser, help,
+//   completion, manual pages and tests walk it. A command of two words (`info symbol`) is one like any other. Lines of
+//   blocks are in `control.rs`; `session` runs them. The texts of `help SUBJECT` are in `subjects/`.
 // - **`state`**: what lasts from line to line: target, variables, kept values, settings.
 // - **`eval`**: evaluates expressions and ranges, and turns filters into `inspect` filters, for a target.
 // - **`inspect`**: the engine: classifies pages, sweeps ranges, adds up, searches, watches. Each question that takes
@@ -268,8 +268,8 @@
 //   a state or a kind are in `kernel/page.rs`, those that name a flag in `kernel/page_flags.rs`. Of regions:
 //   `lang/field.rs` and `eval/filter/region_field.rs`.
 // - A sentence of `explain`: `render/text/explanation.rs`. Which effects it predicts is decided in `inspect/explain/`
-//   and `inspect/outcome/`. Sentences about states and kinds, for all commands: `kernel/page.rs`. Of `explain huge`:
-//   `command/explain/huge_records.rs`.
+//   and `inspect/outcome/`. Sentences about states and kinds, for all commands: `kernel/page.rs`. Of `huge`:
+//   `command/huge/records.rs`.
 // - The text of `help`: `ABOUT` in the file of its command; of other subjects: `command/subjects/`. Exit statuses:
 //   `command/subjects/files.txt` for `help files` and the manual page, `args` for `--help`.
 // - A symbol that is not found: written bare (`main`), `eval/names.rs`; as `MODULE!NAME` or `&NAME`, `eval/symbols.rs`.

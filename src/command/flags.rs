@@ -83,8 +83,8 @@ ADDRESS is an address of the target, or a frame as pfn:N or phys:N. Frames need 
             Ok(own) => report.words.own_mappings = Some(own).filter(|&own| own > 0),
             Err(reason) => context.sink.note(walk::own_mappings_unknown(&reason))?,
         }
+        report.range_pages = eval::pages_of_range(spans.as_ref(), context.state);
         context.sink.emit(&report)?;
-        eval::note_first_page("flags", place, spans.as_ref(), context.state);
         Ok(Flow::Done)
     }
 }
@@ -125,6 +125,7 @@ fn report(machine: &Machine, pfn: Fact<FrameNumber>, address: Option<VirtualAddr
         |frame: FrameNumber| frame.physical(size).ok_or(Reason::NotApplicable("no physical address is that large"));
     FlagsReport {
         address,
+        range_pages: None,
         physical: pfn.clone().and_then(physical),
         folio: pfn.clone().and_then(|frame| Ok(detail.folio?.report(frame, size))),
         pfn,
@@ -156,6 +157,8 @@ record! {
     pub struct FlagsReport as "page-flags" with why {
         /// The virtual address in the request, if any.
         address: Option<VirtualAddress>,
+        /// The pages of the range that was given, if it has several: this is the first of them.
+        [optional] range_pages: Option<u64>,
         /// The frame. Unknown if the address has one, but its number is hidden.
         pfn: Fact<FrameNumber>,
         /// Its physical address.
@@ -204,6 +207,7 @@ fn write_block(lines: &mut Lines, report: &FlagsReport) {
     if let Some(address) = report.address {
         line.word(", ", Role::Plain, "mapped at ").push(Role::Address, address);
     }
+    block::first_page(line, report.range_pages);
     if let Ok(flags) = report.words.flags {
         raw_flags(lines, flags);
         write_meanings(lines, &report.meanings);
@@ -272,6 +276,7 @@ pub(in crate::command) mod samples {
         let meaning = |bit, name: &str, meaning: &str| FlagMeaning { bit, name: name.into(), meaning: meaning.into() };
         FlagsReport {
             address: Some(va(0x555555558010)),
+            range_pages: Some(16),
             pfn: Ok(pfn(0x1a4eac)),
             physical: Ok(pa(0x1a4eac000)),
             words: FrameWords { flags, map_count: Ok(0), map_count_average: false, own_mappings: None },

@@ -190,7 +190,7 @@ fn other_word(context: &mut Context, topic: &Spanned<String>, words: &str) -> Ou
     {
         return show(context, [command_help(about)]);
     }
-    // `explain huge`, `account children`: the help of the command has them.
+    // `account children`: the help of the command has them.
     if let Some((first, _)) = words.split_once(' ')
         && let Some(about) = context.commands.abouts().find(|about| about.name.name == first)
     {

@@ -28,6 +28,7 @@ mod heap;
 mod help;
 mod history;
 mod how;
+mod huge;
 mod line;
 mod map;
 mod modules;
@@ -100,7 +101,7 @@ pub static COMMANDS: Commands = Commands { entries: &ENTRIES, records: &RECORDS,
 pub const LANGUAGE: Language = Language { commands: &SYNTAX, advice: Some(&Hints) };
 
 /// Every command, in the order of `help`.
-static ENTRIES: [Entry; 66] = [
+static ENTRIES: [Entry; 67] = [
     Entry::of::<attach::Attach>(),
     Entry::of::<attach::Detach>(),
     Entry::of::<capture::TargetCapture>(),
@@ -121,6 +122,7 @@ static ENTRIES: [Entry; 66] = [
     Entry::of::<summary::Summary>(),
     Entry::of::<account::AccountFor>(),
     Entry::of::<heap::Heap>(),
+    Entry::of::<huge::Huge>(),
     Entry::of::<explain::Explain>(),
     Entry::of::<pins::PinsOf>(),
     Entry::of::<patched::Patched>(),
@@ -310,6 +312,10 @@ impl Sink for LastRowSink<'_> {
 
     fn name_columns(&mut self, titles: &[&'static str]) {
         self.sink.name_columns(titles);
+    }
+
+    fn show_full(&mut self) {
+        self.sink.show_full();
     }
 
     fn is_greeting(&self) -> bool {

@@ -12,7 +12,7 @@ use crate::process::Machine;
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, SIZE, Table, none, optional, unknown};
 use crate::render::text::Text;
-use crate::render::text::pages::{FLAGS, MANY_PAGES, flags, state};
+use crate::render::text::pages::{FLAGS, MANY_PAGES, names_or_letters, state};
 use crate::render::theme::Role;
 use crate::report::record::record;
 use crate::report::{Declared, Fact, Reason, Shape, Why};
@@ -239,9 +239,9 @@ static SUMMARY: Table<SummaryRow> = Table::of(&[
         Err(_) => none(),
     }),
     Column::word("letters", 38, Role::Flag).rank(2).repeats().cell(|_, row| optional(&row.letters)),
-    FLAGS.cell(|_, row| match (&row.flags, row.state) {
+    FLAGS.cell(|style, row| match (&row.flags, row.state) {
         // Beside page-types' letters, under the kernel's names.
-        (Ok(_), _) => flags(&row.flags, true),
+        (Ok(_), _) => names_or_letters(style, &row.flags, true),
         (Err(_), Some(State::Present)) => unknown(),
         (Err(_), Some(other)) => state(other),
         (Err(_), None) => unknown(),

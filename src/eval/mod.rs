@@ -59,8 +59,7 @@ pub use sweeps::perhaps_zeros;
 pub use symbols::modules_without_lines;
 pub use value::{Array, Value};
 
-use crate::hint;
-use crate::kernel::VirtualAddress;
+use crate::kernel::{AddressRange, VirtualAddress};
 use crate::lang::{self, Expression, Spanned, SymbolName};
 use crate::report::AssertionReport;
 use crate::symbol::{LineSearch, SymbolAt};
@@ -160,13 +159,11 @@ pub fn place_and_spans(expression: &Spanned<Expression>, scope: &dyn Scope) -> R
     Evaluator::to_place(Evaluator::new(scope).value_with_place(expression)?, expression)
 }
 
-/// Notes, for a command that answers for one page, that what was written goes on after this page.
-pub fn note_first_page(command: &str, written: &Spanned<Expression>, spans: Option<&Spans>, scope: &dyn Scope) {
+/// The number of pages of a range, for a command that answers for its first one; `None` if it has no other.
+pub fn pages_of_range(spans: Option<&Spans>, scope: &dyn Scope) -> Option<u64> {
     let page = scope.page_size();
-    let goes_on = |spans: &&Spans| spans.end().get() - page.floor(spans.start()).get() > page.bytes();
-    if let (Some(_), Some((clause, answer))) = (spans.filter(goes_on), hint::for_a_range(command)) {
-        scope.note(format!("this is only the first page: `walk {} {clause}` {answer}", written.node));
-    }
+    let pages = |range: &AddressRange| page.pages_in(range.end().get() - page.floor(range.start()).get());
+    spans.map(|spans| spans.ranges().iter().map(pages).sum()).filter(|&pages| pages > 1)
 }
 
 /// Notes, for a command about the pages of a range, that the range is one address.

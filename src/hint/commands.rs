@@ -70,7 +70,7 @@ pub(super) fn called(failed: &Failure<'_>) -> Option<String> {
 }
 
 /// The clause of `walk` that answers for a range as this command does for one address, and what it does.
-pub fn for_a_range(command: &str) -> Option<(&'static str, &'static str)> {
+fn for_a_range(command: &str) -> Option<(&'static str, &'static str)> {
     Some(match command {
         "who" => ("by mapcount", "counts the mappings of its pages"),
         "flags" => ("by flags", "counts its pages by their flags"),
@@ -96,7 +96,7 @@ pub(super) fn range_for_address(failed: &Failure<'_>) -> Option<String> {
     let range = failed.line.get(failed.tokens.get(1)?.at.start..end)?.trim_end();
     let parses = |line: &str| failed.language.parse_line(line).is_ok();
     let whole = format!("walk {range} {clause}");
-    let huge = format!("explain huge {range}");
+    let huge = format!("huge {range}");
     let more = match command {
         "explain" if parses(&huge) => format!(", and `{huge}` is about huge pages"),
         _ => String::new(),

@@ -249,8 +249,8 @@ pub static HABITS: &[Habit] = &[
     point("pins", "`pins RANGE` lists who holds pages, and `explain ADDRESS` the references to one page", &["refs"]),
     point("who", "`who ADDRESS` lists the processes that map a page", &["sharers", "sharing"]),
     point("regions", "`regions where swapped > 0` lists regions with pages in swap, and `walk all where swapped or maybe_swapped` these pages", &["swapped"]),
-    point("explain", "`explain huge` lists why memory is not on huge pages, and `walk RANGE where thp` the pages that are", &[
-        "huge page", "huge pages", "hugepage", "hugepages", "thp",
+    point("huge", "`huge` lists why memory is not on huge pages, and `walk RANGE where thp` the pages that are", &[
+        "hugepage", "hugepages", "thp",
     ]),
     point("heap", "`heap every 1s for 10s` lists the sizes of blocks that grow, and `source ':leak'` the regions that grow; from a shell: `pmdb -batch -x :leak PID`", &["leak", "leaks"]),
     point("compare", "`compare children` lists what a fork copied and what it still shares", &["fork"]),

@@ -17,7 +17,6 @@ mod words;
 
 use crate::lang::{Advice, Failure, Language, OtherWords, SyntaxError};
 
-pub use commands::for_a_range;
 pub use numbers::{UNKNOWN_TYPE, as_value, suffixes};
 pub use of_c::{member_of, pointer_to};
 #[cfg(test)]

@@ -228,7 +228,10 @@ mod tests {
             ("info line", "info line [*] ADDRESS"),
             ("decode", "decode VALUE [as entry|flags]"),
             ("attach", "attach PID|NAME"),
-            ("explain", "explain [--how] (ADDRESS [with heap] | huge [RANGE | in RANGE] [with content] [limit|top N])"),
+            (
+                "explain",
+                "explain [--how] (ADDRESS [with heap] | huge [RANGE | in RANGE] [with content] [limit|top N] [full])",
+            ),
             (
                 "watch",
                 "watch RANGE [every DURATION] [for DURATION] [count N] [until [all|none] FILTER] [with flags|mapcount|soft_dirty [, …]] [by KEY] [as timeline]",

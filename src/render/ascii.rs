@@ -15,6 +15,14 @@ impl<R: Renderer> Renderer for Ascii<R> {
         out.write_all(&in_ascii(&text))
     }
 
+    fn name_columns(&mut self, titles: &[&'static str]) {
+        self.0.name_columns(titles);
+    }
+
+    fn show_full(&mut self) {
+        self.0.show_full();
+    }
+
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let mut text = Vec::new();
         self.0.finish(&mut text)?;
@@ -36,6 +44,8 @@ fn character(c: char) -> char {
         '\u{2192}' => '>',
         '\u{2026}' => '~',
         '\u{2012}'..='\u{2015}' | '\u{2212}' => '-',
+        '\u{2588}'..='\u{258c}' => '#',
+        '\u{258d}'..='\u{258f}' => ' ',
         '\u{d7}' => 'x',
         '\u{2018}' | '\u{2019}' => '\'',
         '\u{201c}' | '\u{201d}' => '"',

@@ -43,12 +43,24 @@ pub struct Column {
     pub uncut: usize,
     /// Whether another column has the same facts.
     pub is_repetition: bool,
+    /// Whether it is only for people: not in a pipe or a file.
+    pub is_drawing: bool,
 }
 
 impl Column {
     /// A column of words that must stay whole.
     pub const fn word(title: &'static str, width: usize, role: Role) -> Self {
-        Column { title, width, align: Align::Left, role, rank: 0, may_cut: false, uncut: width, is_repetition: false }
+        Column {
+            title,
+            width,
+            align: Align::Left,
+            role,
+            rank: 0,
+            may_cut: false,
+            uncut: width,
+            is_repetition: false,
+            is_drawing: false,
+        }
     }
     /// A column of numbers, right-aligned.
     pub const fn number(title: &'static str, width: usize, role: Role) -> Self {
@@ -317,7 +329,7 @@ impl CellPlace<'_> {
 
 /// The ends of the columns that fit `width`; the highest rank is left out first.
 fn ends(columns: &[Column], width: Option<usize>) -> Vec<Option<usize>> {
-    let mut shown = vec![true; columns.len()];
+    let mut shown: Vec<bool> = columns.iter().map(|column| width.is_some() || !column.is_drawing).collect();
     loop {
         let ends = place(columns, &shown);
         let total = ends.iter().flatten().last().copied().unwrap_or(0);
@@ -428,6 +440,19 @@ impl<T> Table<T> {
         cells.extend(self.shown_columns().map(|of| (of.cell)(style, row)));
         cells
     }
+}
+
+/// A region that rows are grouped by; where there is no room for `0x1000..0x2000 rw-p /usr/lib/libc.so.6`, it is
+/// `0x1000 rw-p libc.so.6`.
+pub fn region_key(key: &str) -> Cell<'_> {
+    let cell = Cell::new(key);
+    let Some((start, behind)) = key.split_once("..") else {
+        return cell;
+    };
+    let behind = behind.split_once(' ').map_or("", |(_, behind)| behind);
+    let (permissions, path) = behind.split_once(' ').unwrap_or((behind, ""));
+    let name = path.rsplit('/').next().unwrap_or_default();
+    cell.or(format!("{start} {permissions} {name}").trim_end().to_owned())
 }
 
 pub const START: Column = Column::word("start", 14, Role::Address);
@@ -568,6 +593,14 @@ mod tests {
         };
         assert_eq!(table(None), "name       next\nabcdefghij one\n");
         assert_eq!(table(Some(40)), "name   next\nabcde… one\n");
+    }
+
+    #[test]
+    fn a_region_is_shortened_where_there_is_no_room() {
+        let short = |key| region_key(key).short.map(Cow::into_owned);
+        assert_eq!(short("0x1000..0x2000 r-xp /usr/lib/libc.so.6").as_deref(), Some("0x1000 r-xp libc.so.6"));
+        assert_eq!(short("0x1000..0x2000 rw-p").as_deref(), Some("0x1000 rw-p"));
+        assert_eq!(short("in no region"), None);
     }
 
     #[test]

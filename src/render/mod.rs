@@ -3,6 +3,7 @@
 //! All text passes one gate (`theme::printable`), so that no name or message can move a terminal's cursor.
 
 mod ascii;
+pub(crate) mod bar;
 pub(crate) mod columns;
 pub mod gdb;
 mod json;

@@ -5,7 +5,7 @@ use crate::kernel::{AddressRange, FrameRange, PageSize, VirtualAddress};
 use crate::render::json_line;
 use crate::render::svg::Svg;
 use crate::render::text::Text;
-use crate::report::{Declared, Note, Stopped};
+use crate::report::{Answer, Declared, Note, Stopped};
 use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
 use std::io::{self, Write};
@@ -123,6 +123,9 @@ pub trait Sink {
     /// Takes the titles of columns that the command line names: in a narrow terminal they are left out last.
     fn name_columns(&mut self, _titles: &[&'static str]) {}
 
+    /// Shows also how the answer was found, and what is too small to matter: the command line has `full`.
+    fn show_full(&mut self) {}
+
     /// Whether greetings are shown. If not, the command need not find out what they contain.
     fn is_greeting(&self) -> bool {
         true
@@ -160,6 +163,12 @@ impl dyn Sink + '_ {
         let message = message.into();
         self.emit(&Note { message })
     }
+
+    /// Takes the sentence that answers, before the rows of a long answer.
+    pub fn answer(&mut self, message: impl Into<String>) -> Result<(), Stopped> {
+        let message = message.into();
+        self.emit(&Answer { message })
+    }
 }
 
 /// Turns records into bytes, one after the other, and keeps none.
@@ -169,6 +178,9 @@ pub trait Renderer {
 
     /// Takes the titles of columns that are left out last, until the end of the command.
     fn name_columns(&mut self, _titles: &[&'static str]) {}
+
+    /// Shows everything, until the end of the command.
+    fn show_full(&mut self) {}
 
     /// Writes the rest at the end of a command, and is ready for the next.
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()>;
@@ -185,6 +197,10 @@ impl Renderer for Text {
 
     fn name_columns(&mut self, titles: &[&'static str]) {
         Text::name_columns(self, titles);
+    }
+
+    fn show_full(&mut self) {
+        Text::show_full(self);
     }
 
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! The words of `explain huge`: who makes huge pages, why they do not, and why there may be none in memory that is
+//! The words of `huge`: who makes huge pages, why they do not, and why there may be none in memory that is
 //! allowed some.
 
 use crate::kernel::words::worded;

@@ -74,7 +74,7 @@ pub struct Session {
     pub(super) text_reply: Option<TextReply>,
     /// The last command typed, if an empty line repeats it.
     pub(super) repeatable: Option<Repeatable>,
-    /// The remarks about the kernel and rights that were shown at the prompt.
+    /// The remarks about the kernel and rights that were shown on the screen.
     pub(super) remarks: RemarksMade,
     /// Whether the last answer on the screen ends within a row.
     pub(super) ends_in_row: bool,

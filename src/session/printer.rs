@@ -194,6 +194,10 @@ impl Sink for Printer<'_> {
         self.renderer.name_columns(titles);
     }
 
+    fn show_full(&mut self) {
+        self.renderer.show_full();
+    }
+
     fn is_greeting(&self) -> bool {
         !self.is_quiet
     }

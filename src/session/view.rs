@@ -70,27 +70,26 @@ impl Session {
         }
         let is_terminal = is_screen && io::stdout().is_terminal();
         let theme = if is_screen { self.theme_of(is_terminal) } else { Theme::PLAIN };
-        self.text(theme, is_terminal)
+        self.text(theme, is_terminal, is_screen)
     }
 
     /// The renderer for standard error.
     pub(super) fn error_renderer(&self) -> Box<dyn Renderer> {
         let is_terminal = io::stderr().is_terminal();
-        self.text(self.theme_of(is_terminal), is_terminal)
+        self.text(self.theme_of(is_terminal), is_terminal, true)
     }
 
     /// A text renderer for the width of the terminal or of the setting, and for the characters that the terminal shows.
-    fn text(&self, theme: Theme, is_terminal: bool) -> Box<dyn Renderer> {
+    /// A remark comes once a session where all its answers go, and otherwise once in each answer.
+    fn text(&self, theme: Theme, is_terminal: bool, is_shared: bool) -> Box<dyn Renderer> {
         let is_set = self.state().settings.width > 0;
         let mut text = render::Text::new(theme, if is_set || is_terminal { self.width() } else { None });
         let can_go_up = is_terminal && !matches!(variable("TERM").as_deref(), None | Some("" | "dumb"));
         if can_go_up && let Some(height) = self.height() {
             text = text.in_place(height);
         }
-        // At the prompt a remark comes once a session, elsewhere once in the answer of a command.
-        let is_dialogue = self.files.is_empty() || self.state().settings.trace_commands;
-        let is_at_prompt = is_terminal && self.options.is_interactive && is_dialogue;
-        text = text.with_remarks_once(if is_at_prompt { Rc::clone(&self.remarks) } else { Rc::default() });
+        // What goes to the same place is read together.
+        text = text.with_remarks_once(if is_shared { Rc::clone(&self.remarks) } else { Rc::default() });
         if is_terminal && !shows_unicode() { Box::new(render::Ascii(text)) } else { Box::new(text) }
     }
 

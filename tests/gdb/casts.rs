@@ -236,7 +236,7 @@ fn x_notes_what_gdb_would_follow() {
             ("pmdb -- summary text", ": for the memory there, write `summary *text, +LENGTH`"),
             ("pmdb -- map text", ": for the memory there, write `map *text, +LENGTH`"),
             ("pmdb -- patched text", ": for the memory there, write `patched *text, +LENGTH`"),
-            ("pmdb -- explain huge text", ": for the memory there, write `*text, +LENGTH`"),
+            ("pmdb -- explain huge text", ": for the memory there, write `huge *text, +LENGTH`"),
             ("pmdb -- find text, 1", ": for the memory there, write `find *text, +LENGTH, 1`"),
             ("pmdb -- snapshot a in text", ": for the memory there, write `*text, +LENGTH`"),
             ("pmdb -- diff a in text", ": for the memory there, write `*text, +LENGTH`"),

@@ -208,7 +208,7 @@ fn objects_of_other_languages_lie_somewhere_too() {
                 ("pmdb explain &huge[5]", "<huge+5>"),
                 ("pmdb account children[0]@4096", "anonymous, exclusive"),
                 ("pmdb summary frames - 4096", "1 page, 4 KiB: 1 present"),
-                ("pmdb account children", "the sum of Rss is"),
+                ("pmdb account children", "1 process uses "),
                 // A path is no division: an error of pmdb, or its sums.
                 ("pmdb account cgroup / top 1", "cgroup"),
                 // The arguments of a template are no file, and `!` is of gdb.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Words of the language's own rules that are commands too: of blocks, of displays, of pipes, of functions
 /// and fields, and the command whose format stands before its options.
-const OWN: [&str; 15] = [
+const OWN: [&str; 16] = [
     "if",
     "else",
     "while",
@@ -21,6 +21,7 @@ const OWN: [&str; 15] = [
     "pipe",
     "shell",
     "flags",
+    "huge",
     "region",
     "x",
 ];

@@ -210,10 +210,10 @@ fn what_is_found_of_a_number() {
     }
 }
 
-/// What answers for one page notes that what was named has more of them.
+/// What answers for one page says how many the range has.
 fn what_goes_on_after_its_first_page() {
     let puppet = Puppet::start();
-    let says = |line: &str| program(&[], puppet.0.pid(), false, &[line.to_owned()]).contains("only the first page");
+    let says = |line: &str| program(&[], puppet.0.pid(), false, &[line.to_owned()]).contains(", page 1 of ");
     assert!(says("explain [stack]"));
     assert!(!says("explain start([stack])"));
     if is_root() {

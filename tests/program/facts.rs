@@ -75,7 +75,7 @@ fn the_first_read_of_shared_memory_adds_a_page_to_it() {
 
 #[test]
 fn shared_memory_that_has_no_name_needs_no_file_to_be_deleted() {
-    let run = demo("account");
+    let run = demo("account full");
     let shared: Vec<&str> = run.is_fine().out.lines().filter(|line| line.contains("shared memory,")).collect();
     assert!(
         !shared.is_empty() && shared.iter().all(|line| line.contains("munmap everywhere and delete the file")),

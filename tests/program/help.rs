@@ -227,8 +227,8 @@ fn a_word_for_a_task_names_the_command_first() {
     let home = Home::new();
     for (words, note, shown) in [
         ("fork", "questions about fork\n  compare children ", "compare: compare the memory of two processes"),
-        ("huge pages", "questions about huge pages\n  explain huge ", "explain (e"),
-        ("thp", "questions about thp\n  explain huge ", "the same as pmd_mapped"),
+        ("huge pages", "questions about huge pages\n  huge ", "why is memory not on huge pages?"),
+        ("thp", "questions about thp\n  huge ", "the same as pmd_mapped"),
         ("slab", "note: `walk pfn:A..pfn:B where flags(slab)` ", "flags: the flags of page frames"),
     ] {
         let help = home.run(&["help", words]).is_fine().out.clone();

@@ -197,3 +197,18 @@ fn only_a_regular_file_is_replaced() {
     assert!(!home.path("nowhere").exists());
     assert!(std::fs::symlink_metadata(&pipe).is_ok_and(|pipe| !pipe.is_file()));
 }
+
+/// In a file it comes again: each file is read by itself.
+#[test]
+fn a_remark_comes_once_in_all_answers_that_go_to_the_same_place() {
+    let home = Home::new();
+    let lines = ["set width 80", "walk demo_buffer", "walk demo_buffer", "walk demo_buffer > ./walked"];
+    let arguments = [&["demo", "-nx", "-batch"][..], &lines.map(|line| ["-ex", line]).concat()].concat();
+    let run = home.run(&arguments);
+    let remarks = |text: &str| {
+        let is_remark = |line: &&str| line.contains("widen the terminal");
+        text.lines().filter(is_remark).count()
+    };
+    let walked = std::fs::read_to_string(home.path("walked")).expect("a file");
+    assert_eq!((remarks(&run.is_fine().out), remarks(&walked)), (1, 1), "{run:?}\n{walked}");
+}

@@ -351,7 +351,7 @@ fn the_help_begins_with_questions() {
         assert!(help.contains(question.shown.asks), "{}", question.shown.asks);
     }
     assert_eq!(help.matches("*,").count() + help.matches("*\n").count(), 12, "{help}");
-    for word in ["dma", "numa", "cache", "oom", "leak", "rss", "malloc", "huge", "fork", "cow", "growth", "pinned"] {
+    for word in ["dma", "numa", "cache", "oom", "leak", "rss", "malloc", "thp", "fork", "cow", "growth", "pinned"] {
         let about = answer(&["-ex", &format!("help {word}")]);
         assert!(about.starts_with(&format!("questions about {word}\n")), "{about}");
     }

@@ -1,6 +1,8 @@
 //! `account children`, `account of MEMBER, …`, `account "NAME"`, `account cgroup PATH`.
 
-use super::family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountFamilyGroup, AccountMember};
+use super::family_records::{
+    AccountCgroup, AccountFamily, AccountFamilyClass, AccountFamilyGroup, AccountMember, answer,
+};
 use super::objects::{self, INTERRUPTED};
 use super::records::{FREES_FILE_PAGES, FREES_KEPT_MEMORY, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
 use crate::command::floor::{Context, Error, Flow, Outcome};
@@ -182,6 +184,9 @@ impl FamilyOf {
         };
         let summary = summary(&family, &sums, &objects, (listed, done), stopped);
         if stopped != Some(Stopped::Closed) {
+            let largest = sums.classes.iter().copied().max_by_key(|(_, sum)| sum.bytes);
+            let largest = largest.filter(|_| by.is_none()).map(|(class, sum)| (class, sum.bytes));
+            sink.answer(answer(&summary, largest))?;
             if let Some(by) = by {
                 groups(&sums, by, cut, &machine, sink)?;
             } else {
@@ -277,7 +282,9 @@ const CHARGED_ELSEWHERE: &str = "the processes use more than is charged to the c
                                  cgroup that first touched it (`by cgroup` shows which)";
 
 fn classes(sums: &FamilySums, sink: &mut dyn Sink) -> Result<(), Stopped> {
-    for &(class, sum) in &sums.classes {
+    let mut classes: Vec<_> = sums.classes.iter().collect();
+    classes.sort_by_key(|(_, sum)| Reverse(sum.bytes));
+    for &(class, sum) in classes {
         sink.emit(&AccountFamilyClass {
             class,
             bytes: sum.bytes,

@@ -1,10 +1,11 @@
 //! The records of the account of several processes, and how they are written.
 
 use super::objects::number_of;
-use super::records::{bytes, share, unmapped};
+use super::records::{bytes, of_which_most, share, unmapped};
 use crate::command::ps;
 use crate::kernel::{Name, PageSize, maps};
 use crate::render::Record;
+use crate::render::bar::{BAR, bar};
 use crate::render::columns::{Cell, Column, MakeCell, Table};
 use crate::render::text::Text;
 use crate::render::text::block::DELETED;
@@ -140,16 +141,17 @@ record! {
 
 impl Record for AccountFamilyClass {
     fn write(&self, text: &mut Text) {
-        text.row_with_notes(&CLASSES, self);
+        text.row_of_share(&CLASSES, self, words(self.class), self.bytes, self.of);
     }
 }
 
 static CLASSES: Table<AccountFamilyClass> = Table::of(&[
     bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
     Column::number("share", 6, Role::Plain).cell(|_, row| share(row.bytes, row.of)),
+    BAR.cell(|_, row| bar(row.bytes, row.of)),
     bytes("in rss").cell(|_, row| Cell::size(row.mapped)),
     Column::word("class", 26, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
-    Column::word("of which; freed by", 24, Role::Plain).cell(|_, row| of_which(row)),
+    Column::word("of which; freed by", 34, Role::Plain).cell(|_, row| of_which(row)),
 ]);
 
 impl Record for AccountFamilyGroup {
@@ -166,6 +168,7 @@ const PROCESSES: &str = "processes";
 static GROUPS: Table<AccountFamilyGroup> = Table::of(&[
     bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
     Column::number("share", 6, Role::Plain).cell(|_, row| share(row.bytes, row.of)),
+    BAR.cell(|_, row| bar(row.bytes, row.of)),
     bytes("in rss").cell(|_, row| Cell::size(row.mapped)),
     bytes("in one").cell(|_, row| Cell::size(row.in_one)),
     bytes("outside").rank(1).cell(|_, row| size_cell(&row.outside)),
@@ -267,31 +270,29 @@ impl Record for AccountFamily {
     }
 }
 
-fn family(lines: &mut Lines, sums: &AccountFamily) {
-    let processes = counted(sums.processes, "process");
+/// `2 processes use 19 MiB together: 12 MiB (63 %) is file pages, in one`
+pub(super) fn answer(sums: &AccountFamily, largest: Option<(FamilyClass, u64)>) -> String {
+    let (number, used) = (counted(sums.processes, "process"), size(sums.bytes));
     let spaces = match sums.address_spaces {
         spaces if spaces < sums.processes => format!(" with {}", counted(spaces, "address space")),
         _ => String::new(),
     };
-    let line = lines.line();
-    let (used, rss) = (size(sums.bytes), size(sums.rss));
-    line.indent(2).plain(format!("{processes}{spaces}: "));
-    match (sums.hidden, sums.lower_bound) {
-        (false, _) => {
-            let again = size(sums.rss.saturating_sub(sums.bytes));
-            line.plain(format!("{used} together; the sum of Rss is {rss}"));
-            if sums.rss > sums.bytes {
-                line.word(", ", Role::Plain, format!("{again} more, because shared pages count in each"));
-            }
-        }
-        (true, true) => {
-            line.plain(format!("at least {used} (the sum of Pss); the sum of Rss is {rss}"));
-            let exact = "exact if no other process maps the same memory";
-            lines.line().indent(2).word("", Role::Note, exact);
-        }
-        (true, false) => {
-            line.plain(format!("{used} (the sum of Pss, exact: nothing is shared)"));
-        }
+    let (use_it, together) = if sums.processes == 1 { ("uses", "") } else { ("use", " together") };
+    let amount = match (sums.hidden, sums.lower_bound) {
+        (false, _) => format!("{used}{together}"),
+        (true, true) => format!("at least {used}: the sum of Pss, exact if no other process maps the same memory"),
+        (true, false) => format!("{used}: the sum of Pss, exact because nothing is shared"),
+    };
+    let most = largest.map(|(class, bytes)| of_which_most(bytes, sums.bytes, words(class)));
+    format!("{number}{spaces} {use_it} {amount}{}", most.unwrap_or_default())
+}
+
+fn family(lines: &mut Lines, sums: &AccountFamily) {
+    if sums.rss > sums.bytes {
+        let (rss, again) = (size(sums.rss), size(sums.rss - sums.bytes));
+        let line = lines.line();
+        line.indent(2).plain(format!("the sum of Rss is {rss}, "));
+        line.word("", Role::Plain, format!("{again} more, because shared pages count in each"));
     }
     if let Ok(outside) = sums.outside
         && outside > 0

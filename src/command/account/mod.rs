@@ -18,7 +18,7 @@ use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Out
 use super::named_pages::{PagesOfSymbols, name_among_symbols, name_of_mapping, names_in};
 use super::rows::{self, RowLimit, finish, note_hidden_rows, pull};
 use crate::eval::{self, Origin, Spans};
-use crate::inspect::account::{AccountSums, Accounting};
+use crate::inspect::account::{AccountSums, Accounting, MemoryObjects};
 use crate::inspect::{AddressSpace, Evidence, Group as PageGroup};
 use crate::kernel::status::LARGEST_PID;
 use crate::kernel::words::worded;
@@ -32,13 +32,14 @@ use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
-use crate::report::{AccountClass, AccountMark, Declared, Numbers, Reason, Shape, Stopped, Why};
+use crate::report::{AccountClass, AccountMark, Declared, Fact, Numbers, Reason, Shape, Stopped, Why};
 use machine::{AccountFrames, AccountMachine};
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
 use objects::{AccountObject, INTERRUPTED};
 use records::{AccountGroup, AccountRow, AccountSummary, freed_by};
+use std::cmp::Reverse;
 use std::fmt::{self, Formatter};
 
 /// The keys of `account … by`: by symbol, pages that begin in none are added up by region.
@@ -50,7 +51,7 @@ const KEYS: TakenKeys = TakenKeys {
 /// The keys of the account of several processes.
 const FAMILY_KEYS: TakenKeys = TakenKeys { facts: KeyFacts::OfFrames, others: &[Key::Mapping] };
 
-/// `account [RANGE] [by KEY] [with PART, …] [from FILE] [top N | limit N]`
+/// `account [RANGE] [by KEY] [with PART, …] [from FILE] [top N | limit N] [full]`
 #[derive(Debug)]
 pub struct AccountFor {
     /// Of what; the whole process if absent.
@@ -63,6 +64,8 @@ pub struct AccountFor {
     file: Option<Spanned<String>>,
     /// Which rows.
     cut: Option<lang::LimitClause>,
+    /// Whether the method and small classes are shown.
+    is_full: bool,
 }
 
 worded! {
@@ -90,14 +93,15 @@ enum AccountOf {
 
 /// What may follow the range.
 fn clauses(mut input: Tokens<'_>, range: Option<Spanned<Range>>) -> Parsed<'_, AccountFor> {
-    let (mut by, mut with, mut file, mut cut) = (None, None, None, None);
+    let (mut by, mut with, mut file, mut cut, mut full) = (None, None, None, None, None);
     while clause(&mut input, &mut by, |input| preceded(word("by"), key(KEYS)).parse(input))?
         || clause(&mut input, &mut with, after("with", list_once::<AccountPart>))?
         || clause(&mut input, &mut file, |input| preceded(word("from"), snapshot_file).parse(input))?
         || clause(&mut input, &mut cut, cut_or_name)?
+        || clause(&mut input, &mut full, word("full"))?
     {}
     let of = range.map(AccountOf::Range);
-    Ok((input, AccountFor { of, by, with: with.unwrap_or_default(), file, cut }))
+    Ok((input, AccountFor { of, by, with: with.unwrap_or_default(), file, cut, is_full: full.is_some() }))
 }
 
 fn of_range(input: Tokens<'_>) -> Parsed<'_, AccountFor> {
@@ -107,11 +111,13 @@ fn of_range(input: Tokens<'_>) -> Parsed<'_, AccountFor> {
 
 fn of_family(input: Tokens<'_>) -> Parsed<'_, AccountFor> {
     let (mut input, family) = family::family(input)?;
-    let (mut by, mut cut) = (None, None);
+    let (mut by, mut cut, mut full) = (None, None, None);
     while clause(&mut input, &mut by, |input| preceded(word("by"), key(FAMILY_KEYS)).parse(input))?
         || clause(&mut input, &mut cut, cut_or_name)?
+        || clause(&mut input, &mut full, word("full"))?
     {}
-    Ok((input, AccountFor { of: Some(AccountOf::Family(family)), by, with: Vec::new(), file: None, cut }))
+    let (of, is_full) = (Some(AccountOf::Family(family)), full.is_some());
+    Ok((input, AccountFor { of, by, with: Vec::new(), file: None, cut, is_full }))
 }
 
 /// Whether a name follows the slash of `cgroup /NAME` without a blank: nobody writes a division so.
@@ -197,6 +203,7 @@ These choose the rows:
   by KEY        a row for each value of another fact of frames: mapcount, order, flags(NAME) … (`help language`)
   top N         the N largest groups: regions, without `by`
   limit N       the first N groups
+  full          also classes under 1 %, and how the sums compare with the kernel's
 
 Words of the answer:
 
@@ -229,6 +236,7 @@ Processes that ended, or that you may not examine, are left out and counted. Pro
 row. Without frame numbers the sum of Pss is shown: it is exact if no other process maps the same memory.",
         examples: &[
             example("account", "add up the memory of the whole process"),
+            example("account full", "compare the sums with the kernel's"),
             example("account by mapping top 5", "list the files and names with the most memory"),
             example("account [heap] with content", "find zero-filled subpages of huge pages in the heap"),
             example("account with heap", "show how much of the sum is freed memory that glibc keeps"),
@@ -253,17 +261,18 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
         .collect()
     }
 
-    /// Where no clause follows them, `by`, `with`, `top` and `limit` are names like any other.
+    /// Where no clause follows them, `by`, `with`, `top` and `limit` are names like any other, and so is `full` if more
+    /// follows.
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (behind, whole) = clauses(input, None)?;
-        if behind.rest.len() < input.rest.len() {
+        if behind.rest.len() < input.rest.len() && (!whole.is_full || split_text(behind).0.is_empty()) {
             return Ok((behind, whole));
         }
         if let Ok((behind, _)) = word("frames")(input)
             && split_text(behind).0.is_empty()
         {
             let of = Some(AccountOf::Frames);
-            return Ok((behind, AccountFor { of, by: None, with: Vec::new(), file: None, cut: None }));
+            return Ok((behind, AccountFor { of, by: None, with: Vec::new(), file: None, cut: None, is_full: false }));
         }
         let found = of_family(input).ok();
         // `cgroup / 2` could be a division, if all of the line is one.
@@ -277,8 +286,11 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.of {
             Some(AccountOf::Range(range)) => match &range.node {
-                Range::Expression(Expression::Name(WrittenName(name))) if name == "frames" => {
-                    f.write_str(" 'frames'")?
+                // Unquoted they are words.
+                Range::Expression(Expression::Name(WrittenName(name)))
+                    if matches!(name.as_str(), "frames" | "full") =>
+                {
+                    write!(f, " '{name}'")?
                 }
                 range => write!(f, " {range}")?,
             },
@@ -293,11 +305,15 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
             f.write_str(" from")?;
             display::write_quoted(f, Some(&file.node))?;
         }
-        display::cut(f, self.cut.as_ref())
+        display::cut(f, self.cut.as_ref())?;
+        display::word_if(f, self.is_full, "full")
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
+        if self.is_full {
+            context.sink.show_full();
+        }
         if matches!(self.of, Some(AccountOf::Frames)) {
             return machine::run(context);
         }
@@ -324,16 +340,6 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
             .then(|| PagesOfSymbols::new(names_in(&space, &context.state.symbols), space.page()));
         let sink = &mut *context.sink;
         let (mut sums, stopped) = add_all(accounting, by, symbols.as_mut(), sink)?;
-        match by {
-            _ if stopped == Some(Stopped::Closed) => {}
-            None => {
-                emit_classes(&sums, sink)?;
-                if self.finds(AccountPart::Heap) && sums.all.of_all(OF_HEAPS) == 0 {
-                    sink.note("no page of it is in a heap of glibc: try `heap`, which names other allocators")?;
-                }
-            }
-            Some(by) => emit_groups(&sums, by, cut, &|group| name(&sums, by, group, symbols.as_ref()), sink)?,
-        }
         let (objects, stopped) = match (&part, stopped) {
             (Some(_), stopped) => (Err(Reason::NotApplicable(OF_WHOLE)), stopped),
             (None, Some(stopped)) => (Err(Reason::NotApplicable(INTERRUPTED)), Some(stopped)),
@@ -342,15 +348,19 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
                 Err(error) => (Err(Reason::NotApplicable(INTERRUPTED)), rows::stop_of_sweep(Err(error.into()), sink)?),
             },
         };
-        if let Some(objects) = objects.as_ref().ok().filter(|_| by.is_none()) {
-            objects::emit(objects, false, sink)?;
-        }
         let kernel = match before {
             _ if stopped.is_some() => Err(Reason::NotApplicable(INTERRUPTED)),
             None => Err(Reason::NotApplicable("only a whole process is compared")),
             Some(before) => before.and_then(|before| Ok((before, target.process.rollup()?))).map_err(Reason::from),
         };
         let summary = summary::summary(&sums, &space, kernel, &objects, stopped.is_some());
+        if stopped != Some(Stopped::Closed) {
+            sink.answer(records::answer(&summary, by.is_none().then(|| largest_class(&sums)).flatten()))?;
+            match by {
+                None => self.emit_classes_and_objects(&sums, &objects, sink)?,
+                Some(by) => emit_groups(&sums, by, cut, &|group| name(&sums, by, group, symbols.as_ref()), sink)?,
+            }
+        }
         finish(&summary, stopped, sink)?;
         Ok(Flow::Done)
     }
@@ -360,6 +370,19 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
 const OF_WHOLE: &str = "objects in memory are searched only for a whole process";
 
 impl AccountFor {
+    fn emit_classes_and_objects(
+        &self,
+        sums: &AccountSums,
+        objects: &Fact<MemoryObjects>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Stopped> {
+        emit_classes(sums, sink)?;
+        if self.finds(AccountPart::Heap) && sums.all.of_all(OF_HEAPS) == 0 {
+            sink.note("no page of it is in a heap of glibc: try `heap`, which names other allocators")?;
+        }
+        objects.iter().try_for_each(|objects| objects::emit(objects, false, sink))
+    }
+
     /// The part of the process that is asked for; `None` for all of it.
     fn part(&self, target: &Target, context: &mut Context) -> Result<Option<Spans>, Error> {
         let Some(AccountOf::Range(range)) = &self.of else {
@@ -409,10 +432,21 @@ fn add_all(
     Ok((accounting.finish(), stopped))
 }
 
-/// The rows of the classes that have anything.
+/// The classes that have anything, the largest first.
+fn classes(sums: &AccountSums) -> Vec<AccountClass> {
+    let mut classes: Vec<_> = AccountClass::ALL.iter().copied().filter(|&class| sums.all.of(class) > 0).collect();
+    classes.sort_by_key(|&class| Reverse(sums.all.of(class)));
+    classes
+}
+
+fn largest_class(sums: &AccountSums) -> Option<(AccountClass, u64)> {
+    classes(sums).first().map(|&class| (class, sums.all.of(class)))
+}
+
+/// The rows of the classes.
 fn emit_classes(sums: &AccountSums, sink: &mut dyn Sink) -> Result<(), Stopped> {
     let all = &sums.all;
-    for &class in AccountClass::ALL.iter().filter(|&&class| all.of(class) > 0) {
+    for class in classes(sums) {
         let marked = |mark| sums.marked(class, mark);
         sink.emit(&AccountRow {
             class,

@@ -2,7 +2,8 @@
 
 use crate::kernel::{Name, PageSize};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column, MakeCell, Table, amount};
+use crate::render::bar::{BAR, bar};
+use crate::render::columns::{Cell, Column, MakeCell, Table, amount, region_key};
 use crate::render::text::lines::Lines;
 use crate::render::text::words::group_heading;
 use crate::render::text::{Text, pages};
@@ -144,7 +145,7 @@ record! {
 
 impl Record for AccountRow {
     fn write(&self, text: &mut Text) {
-        text.row_with_notes(&CLASSES, self);
+        text.row_of_share(&CLASSES, self, words(self.class), self.bytes, self.of);
     }
 }
 
@@ -169,14 +170,16 @@ impl Record for AccountSummary {
 static CLASSES: Table<AccountRow> = Table::of(&[
     bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
     SHARE.cell(|_, row| share(row.bytes, row.of)),
+    BAR.cell(|_, row| bar(row.bytes, row.of)),
     Column::word("class", 27, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
-    Column::word("of which; freed by", 24, Role::Plain).cell(|_, row| of_which(row)),
+    Column::word("of which; freed by", 34, Role::Plain).cell(|_, row| of_which(row)),
 ]);
 
 /// `account … by KEY`
 static GROUPS: Table<AccountGroup> = Table::of(&[
     bytes("bytes").cell(|_, row| Cell::size(row.bytes)),
     SHARE.rank(1).cell(|_, row| share(row.bytes, row.of)),
+    BAR.cell(|_, row| bar(row.bytes, row.of)),
     bytes("own").cell(|_, row| sum(row, OWN)),
     bytes("forked").cell(|_, row| sum(row, FORKED)),
     bytes("shmem").cell(|_, row| sum(row, SHMEM)),
@@ -199,9 +202,9 @@ pub(super) const fn bytes(title: &'static str) -> Column {
 
 /// The table of a group.
 fn groups(group: &AccountGroup) -> Table<AccountGroup> {
-    let key: MakeCell<AccountGroup> = |_, group| Cell::new(&group.key);
-    // The range of a region is never cut.
-    let width = if group.by == "region" { "0x7fffdeadb000..0x7fffdeadc000".len() } else { 20 };
+    let key: MakeCell<AccountGroup> =
+        |_, group| if group.by == "region" { region_key(&group.key) } else { Cell::new(&group.key) };
+    let width = if group.by == "region" { "0x7fffdeadb000 rw-p [heap]".len() } else { 20 };
     GROUPS.by([Some(Column::word(group_heading(&group.by), width, Role::Plain).cell(key)), None])
 }
 
@@ -276,11 +279,23 @@ fn of_which(row: &AccountRow) -> Cell<'static> {
     Cell::new(if parts.is_empty() { row.freed_by.to_owned() } else { format!("{parts}; {}", row.freed_by) })
 }
 
-/// The sum and its proof, the frames, and what stands beside.
-fn summary(lines: &mut Lines, summary: &AccountSummary) {
-    let line = lines.line();
+/// `redis-server (812) has 6 GiB in memory: 4 GiB (67 %) is anonymous, exclusive`
+pub(super) fn answer(summary: &AccountSummary, largest: Option<(AccountClass, u64)>) -> String {
     let at_most = if summary.may_be_zeros.is_some() { "at most " } else { "" };
-    line.indent(2).plain(format!("{} ({}): {at_most}{}", summary.pid, summary.process, size(summary.bytes)));
+    let whole = summary.bytes;
+    let most = largest.map(|(class, bytes)| of_which_most(bytes, whole, words(class)));
+    let used = size(whole);
+    format!("{} ({}) has {at_most}{used} in memory{}", summary.process, summary.pid, most.unwrap_or_default())
+}
+
+/// `: 4 GiB (67 %) is anonymous, exclusive`
+pub(super) fn of_which_most(bytes: u64, whole: u64, class: &str) -> String {
+    let share = percent(bytes, whole).unwrap_or_default();
+    format!(": {} ({share}) is {class}", size(bytes))
+}
+
+/// The proof of the sum, the frames, and what stands beside.
+fn summary(lines: &mut Lines, summary: &AccountSummary) {
     if let Some(bytes) = summary.may_be_zeros {
         lines.line().indent(2).word(
             "",
@@ -292,7 +307,7 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
         proof(lines, summary, kernel);
     }
     match &summary.distinct {
-        Ok(distinct) if *distinct < summary.bytes => {
+        Ok(distinct) if *distinct < summary.bytes && lines.style.is_full => {
             let again = size(summary.bytes - distinct);
             lines.line().indent(2).plain(format!(
                 "{} in different frames; {again} more, because this process maps some of them again",
@@ -369,9 +384,12 @@ fn lazily_freed(lines: &mut Lines, summary: &AccountSummary) {
 
 /// The sum compared with the kernel's.
 fn proof(lines: &mut Lines, summary: &AccountSummary, kernel: &AccountProof) {
+    let is_exact = kernel.differing.is_empty() && kernel.before == kernel.after;
+    if is_exact && !lines.style.is_full {
+        return;
+    }
     let line = lines.line();
     line.indent(2);
-    let is_exact = kernel.differing.is_empty() && kernel.before == kernel.after;
     if is_exact {
         line.word("", Role::Good, "the sums equal smaps_rollup").plain(format!(": {}", kernel.compared.join(", ")));
     } else if kernel.before == kernel.after && summary.bytes == kernel.after {

@@ -201,9 +201,6 @@ Needs frame numbers (CAP_SYS_ADMIN).",
             let memory = (!is_single).then(|| ps::memory(&round.target.machine, found.other.pid));
             round.show(found, is_shown, memory, sink)
         })?;
-        if is_shown && is_any {
-            round.note_order(context.sink)?;
-        }
         let sums = sample.into_sums();
         round.show_total(sums.processes(), 0, sums.finish().0, context.sink)?;
         if is_any { Ok(Flow::Done) } else { Err(no_children(round.mine)) }

@@ -123,9 +123,6 @@ impl Samples {
             }
             round.show(found, round.by.is_some(), None, sink)?;
         }
-        if round.by.is_some() && shown > 0 {
-            round.note_order(sink)?;
-        }
         if alive.is_empty() {
             sums.about_to_copy = 0;
         }

@@ -116,14 +116,6 @@ impl ComparisonRound {
         sink.emit(&ComparisonTotal { pid: self.mine, processes, ended, page_size, counts, in_bytes })
     }
 
-    /// Notes by what `top` chose the rows that were shown.
-    pub fn note_order(&self, sink: &mut dyn Sink) -> Result<(), Stopped> {
-        match RowLimit::top(self.cut) {
-            Some(_) => sink.note("sorted by copied, then by size"),
-            None => Ok(()),
-        }
-    }
-
     /// Shows the rows of a process, if asked for, and its sums.
     pub fn show(
         &self,

@@ -1,14 +1,9 @@
-//! `explain ADDR`: what a page is, whose it is, and what the next access will do. `explain huge`: why memory is not on
-//! huge pages.
+//! `explain ADDR`: what a page is, whose it is, and what the next access will do.
 
 mod heap;
-mod huge;
-mod huge_records;
-
-use huge::ExplainHuge;
-use huge_records::{HugePages, HugeRow, HugeSizeRow, HugeZerosRow};
 
 use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
+use super::huge::Huge;
 use super::translate::{self, note_shorter, translation};
 use crate::eval;
 use crate::inspect::{
@@ -16,7 +11,7 @@ use crate::inspect::{
 };
 use crate::kernel::{Region, State, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens, address, split_text, word};
-use crate::lang::{Expression, Spanned, display};
+use crate::lang::{Expression, Spanned, Statement, display};
 use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
@@ -26,25 +21,19 @@ use nom::Parser;
 use nom::combinator::{map, opt};
 use nom::sequence::preceded;
 use std::fmt::{self, Formatter};
+use std::rc::Rc;
 
-/// `explain ADDR [with heap]`, `explain huge …`
+/// `explain ADDR [with heap]`
 #[derive(Debug)]
-pub struct Explain(ExplainSubject);
-
-/// What is explained.
-#[derive(Debug)]
-enum ExplainSubject {
-    Page {
-        place: Spanned<Expression>,
-        /// Whether the chunk of the heap is looked for.
-        with_heap: bool,
-    },
-    Huge(Box<ExplainHuge>),
+pub struct Explain {
+    /// The address.
+    place: Spanned<Expression>,
+    /// Whether the chunk of the heap is looked for.
+    with_heap: bool,
 }
 
 impl Command for Explain {
-    const RECORDS: &'static [Shape] =
-        &[HugeRow::SHAPE, HugeSizeRow::SHAPE, HugeZerosRow::SHAPE, HugePages::SHAPE, heap::HeapChunk::SHAPE];
+    const RECORDS: &'static [Shape] = &[heap::HeapChunk::SHAPE];
 
     const ABOUT: About = About {
         name: CommandName::new("explain").short(&["e", "ex", "exp"]).how(),
@@ -73,70 +62,55 @@ At a limit on all memory, the kernel reclaims first. The OOM killer is named if 
 The prediction is for an access now: another thread or reclaim may change the page first. Memory with a protection \
 key may refuse any access, because the rights of a thread are in registers that pmdb cannot see. Changes nothing.
 
-`explain huge` lists why memory is not on transparent huge pages. A huge page is made by the first access to untouched \
-memory (fault), or later by a thread of the kernel (khugepaged). Each row is a reason why one of them would not make \
-it now, in the order of this kernel's checks:
-
-  bytes      the memory that the reason concerns: untouched for `fault`, resident for `khugepaged`
-  only this  the memory without another reason: a change here has an effect
-  most in    the region with most of this memory
-
-If nothing is in the way, the summary lists what may have been in the past. Free blocks are no reason: the kernel can \
-make some by compaction. A second table lists the sizes that a setting allows, and how much memory allows each.
-
-  ADDR          only the huge page around the address
-  RANGE         only the huge pages in the range, rounded to whole ones
-  with content  read what is huge, and list its zero-filled subpages
-  top N         the N huge pages with the most of these
-  limit N       the first N of them",
+`explain huge` is `huge`: why memory is not on huge pages.",
         examples: &[
             example("explain demo_buffer", "explain the page of a symbol"),
             example("e [stack]", "explain the lowest page of the stack"),
             example("explain libc.so.6", "explain the first page of a library"),
             example("explain [heap] with heap", "find the chunk of the heap at an address"),
-            example("explain huge", "list why memory is not on huge pages"),
-            example("explain huge [heap] with content", "find zero-filled subpages of huge pages in the heap"),
         ],
     };
 
     #[cfg(test)]
     fn samples() -> Vec<Box<dyn Record>> {
-        huge_records::samples::all().into_iter().chain(heap::samples::all()).collect()
+        heap::samples::all()
     }
 
-    /// A symbol of the name `huge` is `&huge`.
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
-        if let Ok((behind, huge)) = preceded(word("huge"), huge::huge).parse(input)
+        let with_heap = opt(preceded(word("with"), word("heap")));
+        let explain = |(place, heap): (_, Option<_>)| Explain { place, with_heap: heap.is_some() };
+        map((address, with_heap), explain).parse(input)
+    }
+
+    /// `explain huge …` is `huge …`. A symbol of that name is `&huge`.
+    fn statement(input: Tokens<'_>) -> Parsed<'_, Statement> {
+        if let Ok((behind, _)) = word("huge")(input)
+            && let Ok((behind, huge)) = Huge::statement(behind)
             && split_text(behind).0.is_empty()
         {
-            return Ok((behind, Explain(ExplainSubject::Huge(Box::new(huge)))));
+            return Ok((behind, huge));
         }
-        let with_heap = opt(preceded(word("with"), word("heap")));
-        let page = |(place, heap): (_, Option<_>)| ExplainSubject::Page { place, with_heap: heap.is_some() };
-        map((address, with_heap), |read| Explain(page(read))).parse(input)
+        let (behind, explain) = Self::parse(input)?;
+        Ok((behind, Statement::Command(Rc::new(explain))))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            ExplainSubject::Page { place, with_heap } => {
-                write!(f, " {}", place.node)?;
-                display::word_if(f, *with_heap, "with heap")
-            }
-            ExplainSubject::Huge(huge) => huge.write(f),
-        }
+        write!(f, " {}", self.place.node)?;
+        display::word_if(f, self.with_heap, "with heap")
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let (place, with_heap) = match &self.0 {
-            ExplainSubject::Page { place, with_heap } => (place, *with_heap),
-            ExplainSubject::Huge(huge) => return huge.run(context),
-        };
+        let Explain { place, with_heap } = self;
         let (address, spans) = eval::place_and_spans(place, context.state)?;
         let target = context.target()?;
         context.state.last_address = Some(address);
         if let Err(error) = target.process.require_page_map() {
             without_page(context, &target, address, &error.into())?;
-            return if with_heap { heap::emit(&target, address, context).map(|()| Flow::Done) } else { Ok(Flow::Done) };
+            return if *with_heap {
+                heap::emit(&target, address, context).map(|()| Flow::Done)
+            } else {
+                Ok(Flow::Done)
+            };
         }
         let (space, detail) = AddressSpace::detail_at(&target, address)?;
         let consequences = space.consequences(&detail, &mut context.sink.budget())?;
@@ -145,13 +119,13 @@ make some by compaction. A second table lists the sizes that a setting allows, a
             .as_ref()
             .filter(|region| !is_zeroed(&context.state.symbols, &target, region, address))
             .and_then(|region| file_place(region, address));
-        let explanation = explanation(&space, detail, consequences, file, &context.state.symbols);
+        let mut explanation = explanation(&space, detail, consequences, file, &context.state.symbols);
+        explanation.range_pages = eval::pages_of_range(spans.as_ref(), context.state);
         let is_outside = explanation.page.state == Ok(State::Outside) && explanation.page.region.is_none();
         context.sink.emit(&explanation)?;
-        if with_heap {
+        if *with_heap {
             heap::emit(&target, address, context)?;
         }
-        eval::note_first_page("explain", place, spans.as_ref(), context.state);
         if is_outside {
             note_shorter(context, &target, address)?;
         }
@@ -187,6 +161,7 @@ fn explanation(
         owner: consequences.owner.ok(),
         movable: page.kernel_record.as_ref().and_then(|record| movable(page.kind, flags, record)),
         page,
+        range_pages: None,
         file,
         discardable: consequences.discardable,
         droppable: consequences.is_droppable,
@@ -218,6 +193,7 @@ fn without_page(context: &mut Context, target: &Target, address: VirtualAddress,
     let nothing = Reason::NotApplicable("no page is mapped here");
     context.sink.emit(&Explanation {
         owner: None,
+        range_pages: None,
         movable: None,
         file: file.and_then(|region| file_place(region, address)),
         discardable: Err(if is_mapped { reason.clone() } else { nothing }),

@@ -14,7 +14,7 @@ use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
-use crate::report::{Declared, Shape, Stopped};
+use crate::report::{Declared, Shape, Stopped, Why};
 use nom::Parser;
 use nom::combinator::map;
 pub(in crate::command) use records::{HeldPages, PinHolder, PinsSummary};
@@ -91,8 +91,9 @@ of the range are in such a buffer.",
             ended.add_stop(sink.emit(&pin_holder(holder)));
         }
         ended.say_uncertain(sink)?;
+        let mut why = Why::default();
         if let Some(reason) = &unknown {
-            sink.note(format!("only registered buffers and descriptors are listed: {reason}"))?;
+            why.note("pins", reason);
         }
         let summary = PinsSummary {
             pages: sums.pages,
@@ -104,6 +105,7 @@ of the range are in such a buffer.",
             holders: holders.len() as u64,
             searched: sums.searched,
             cut_short: ended.stopped.is_some(),
+            why,
         };
         finish(&summary, ended.stopped, sink)?;
         Ok(Flow::Done)

@@ -3,7 +3,7 @@
 use crate::kernel::{Name, State, VirtualAddress};
 use crate::render::Record;
 use crate::render::columns::{Cell, Column, PAGES, PID, START, Table, none, optional, reason as reason_cell};
-use crate::render::text::lines::Lines;
+use crate::render::text::lines::{Footnotes, Lines};
 use crate::render::text::{Text, pages, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size};
@@ -56,7 +56,7 @@ record! {
 
     /// The totals of `pins`.
     #[derive(Default)]
-    pub struct PinsSummary as "pins-summary" {
+    pub struct PinsSummary as "pins-summary" with why if any {
         /// Pages that were looked at.
         pages: u64,
         /// Pinned pages.
@@ -76,6 +76,8 @@ record! {
         searched: u64,
         /// Whether Ctrl-C ended it before the end.
         cut_short: bool,
+        /// Why pins are unknown: then only registered buffers and descriptors of devices are found.
+        [flat] why: Why,
     }
 }
 
@@ -170,6 +172,7 @@ fn summary(lines: &mut Lines, summary: &PinsSummary) {
         lines.line().indent(2).prose(Role::Note, &among);
     }
     pages::remarks(lines, summary.cut_short, false);
+    Footnotes::of(&summary.why, |_, _| true).write(lines);
 }
 
 /// Samples of its records.
@@ -231,12 +234,15 @@ pub(super) mod samples {
         let found = PinsSummary { pages: 8, pinned: 4, possibly_pinned: 2, holders: 2, ..PinsSummary::default() };
         let unlisted =
             PinsSummary { unknown: 1, unlisted: 4, holders: 0, searched: 3, cut_short: true, ..found.clone() };
+        let mut unknown = Why::default();
+        unknown.note("pins", &Reason::NotOnThisKernel("there is no /proc/kcore".into()));
         let listed = PinsSummary {
             pages: 8,
             possibly_pinned: 2,
             unknown: 6,
             vm_pin: Some(8192),
             holders: 1,
+            why: unknown,
             ..PinsSummary::default()
         };
         vec![

@@ -36,7 +36,7 @@ pub static QUESTIONS: &[Question] = &[
         &["rss", "pss", "shared", "workers", "family", "total"]),
     question("heap", "is the heap live, or freed and kept?",
         &["malloc", "free", "arena", "allocator", "fragmentation", "trim", "glibc", "leak", "rss"]),
-    question("explain huge", "why is memory not on huge pages?",
+    question("huge", "why is memory not on huge pages?",
         &["huge", "thp", "khugepaged", "hugepage", "hugepages", "huge pages"]),
     question("translate ADDRESS", "which physical address belongs to this one?",
         &["physical", "virtual", "dma", "bus", "frame", "pagemap"]),

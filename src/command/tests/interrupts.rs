@@ -98,7 +98,7 @@ fn whoever_hears_of_ctrl_c_passes_it_on_and_says_what_was_kept() {
         ("snapshot in 0xa00000, +100p with content", |records| says(records, "no snapshot was kept")),
         ("diff before", |records| says(records, "the earlier snapshot is kept")),
         ("walk all by region", |_| true),
-        ("explain huge with content top 3", |_| true),
+        ("huge with content top 3", |_| true),
         ("map by sharing", |_| true),
         ("summary", |_| true),
     ];

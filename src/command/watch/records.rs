@@ -245,9 +245,6 @@ fn summary(lines: &mut Lines, summary: &WatchSummary) {
     }
     numbers(line, &summary.events);
     net_figures(line, &summary.effect);
-    if summary.hides_writes && !summary.events.is_empty() {
-        line.word("; ", Role::Dim, "writes in place do not show");
-    }
     if let Some(why) = words_for_end(summary.ended) {
         line.word("; ", Role::Dim, why);
     }

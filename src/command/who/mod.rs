@@ -116,13 +116,13 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
         let is_unmapped = summary.counts.mappings == 0 && stopped.is_none();
         let record = || kernel_record(&machine, question.frame, &summary.words.flags);
         summary.kernel_record = if is_unmapped { record() } else { None };
+        summary.range_pages = eval::pages_of_range(spans.as_ref(), context.state);
         summary.in_capture = machine.is_captured();
         if stopped.is_none() {
             let namesakes = namesakes(named.iter().map(|(name, pid)| (name, *pid)));
             list(&namesakes, &machine, sink)?;
         }
         finish(&summary, stopped, sink)?;
-        eval::note_first_page("who", place, spans.as_ref(), context.state);
         Ok(Flow::Done)
     }
 }
@@ -328,6 +328,7 @@ fn summary(answer: SearchSummary, question: &FrameQuestion, machine: &Machine) -
     };
     WhoSummary {
         pfn: question.frame,
+        range_pages: None,
         physical: question.frame.physical(machine.page()),
         words: frame_words(machine, answer.flags, answer.map_count),
         counts: answer.counts,

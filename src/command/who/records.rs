@@ -4,7 +4,7 @@ use crate::kernel::{FrameNumber, Name, PageFlags, PhysicalAddress, VirtualAddres
 use crate::render::Record;
 use crate::render::columns::{self, Cell, Column, PERMISSIONS, PID, Table};
 use crate::render::text::lines::{Footnotes, Lines};
-use crate::render::text::{Text, held, words};
+use crate::render::text::{Text, block, held, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted};
 use crate::report::json::{JsonForm, leaf};
@@ -36,6 +36,8 @@ record! {
     pub struct WhoSummary as "who-summary" with why {
         /// The frame.
         pfn: FrameNumber,
+        /// The pages of the range that was given, if it has several: this is the first of them.
+        [optional] range_pages: Option<u64>,
         /// Its physical address; `null` if that does not fit 64 bits.
         physical: Option<PhysicalAddress>,
         /// Its words.
@@ -114,6 +116,7 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
     if let Some(physical) = summary.physical {
         line.plain(" at ").push(Role::Physical, physical);
     }
+    block::first_page(line, summary.range_pages);
     if summary.ended == SearchEnd::Nobody {
         let why = summary.because.as_deref().unwrap_or_default();
         line.word(": ", Role::Plain, format!("no process maps it: {why}"));
@@ -137,26 +140,26 @@ pub fn summary(lines: &mut Lines, summary: &WhoSummary) {
         line.word("; ", Role::Plain, format!("the kernel counts {times}"));
     }
     let looked_at = format!("searched {}", of(summary));
-    let (role, text) = match summary.ended {
-        SearchEnd::Counted if summary.by_records => {
-            (Role::Note, "all mappings found: the reverse map of the kernel has these processes".to_owned())
-        }
-        SearchEnd::Counted => (Role::Note, format!("all mappings found, after searching {}", of(summary))),
+    let incomplete = match summary.ended {
+        SearchEnd::Counted => None,
         SearchEnd::Limit => {
             let more = match mappings_not_found(summary) {
                 Some(missing) => format!("the kernel counts {} more", counted(missing, "mapping")),
                 None => "there may be more mappings".to_owned(),
             };
-            (Role::Note, format!("{looked_at}, up to the limit: {more}"))
+            Some((Role::Note, format!("{looked_at}, up to the limit: {more}")))
         }
-        SearchEnd::Interrupted => (Role::Warn, format!("{looked_at}, then stopped: there may be more mappings")),
-        SearchEnd::Searched | SearchEnd::Nobody => (Role::Note, search_result(summary, looked_at)),
+        SearchEnd::Interrupted => Some((Role::Warn, format!("{looked_at}, then stopped: there may be more mappings"))),
+        SearchEnd::Searched | SearchEnd::Nobody => Some((Role::Note, search_result(summary, looked_at))),
     };
-    prose(lines, role, &text);
+    if let Some((role, text)) = incomplete {
+        prose(lines, role, &text);
+    }
     let is_shared_memory =
         |flags: &PageFlags| flags.contains(PageFlags::SWAPBACKED) && !flags.contains(PageFlags::ANON);
-    if summary.words.flags.as_ref().is_ok_and(is_shared_memory) {
-        prose(lines, Role::Dim, "shared memory: a process that has not touched this page yet is not among them");
+    let untouched = "shared memory: a process that has not touched this page yet is not among them";
+    if summary.words.flags.as_ref().is_ok_and(is_shared_memory) && lines.style.is_news("who", untouched) {
+        prose(lines, Role::Dim, untouched);
     }
     write_remarks(lines, summary);
     write_owner(lines, summary);
@@ -316,6 +319,7 @@ pub(in crate::command) mod samples {
     pub fn who_counted() -> WhoSummary {
         WhoSummary {
             pfn: pfn(0x1a4eac),
+            range_pages: Some(16),
             physical: Some(PhysicalAddress::new(0x1a4eac000)),
             words: FrameWords { flags: Ok(FLAGS), map_count: Ok(3), map_count_average: false, own_mappings: None },
             counts: WhoCounts {

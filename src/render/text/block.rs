@@ -11,6 +11,13 @@ use std::borrow::Cow;
 /// The column of remarks behind values: the longest values are 64-bit numbers and `present, private_copy`.
 pub const REMARK: usize = VALUE + 23;
 
+/// `, page 1 of 16`, if an answer is about the first page of a range.
+pub fn first_page(line: &mut Line, range_pages: Option<u64>) {
+    if let Some(pages) = range_pages {
+        line.word(", ", Role::Plain, format!("page 1 of {}", count(pages)));
+    }
+}
+
 /// A symbol as gdb shows it: `<malloc+16>`.
 pub fn symbol(line: &mut Line, symbol: &SymbolBrief) {
     line.push(Role::Symbol, symbol_text(symbol));

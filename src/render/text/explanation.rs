@@ -21,7 +21,7 @@ impl Record for Explanation {
 /// Writes it.
 pub fn write(lines: &mut Lines, explanation: &Explanation) {
     let page = &explanation.page;
-    address(lines, page);
+    address(lines, explanation);
     let line = lines.field("page");
     match &page.state {
         Ok(state) => line.push(words::state_role(*state), state.word()),
@@ -147,9 +147,11 @@ fn moves(movable: Movable, kind: Option<Kind>) -> &'static str {
     }
 }
 
-fn address(lines: &mut Lines, page: &Translation) {
+fn address(lines: &mut Lines, explanation: &Explanation) {
+    let page = &explanation.page;
     let line = lines.field("address");
     line.push(Role::Address, page.address);
+    block::first_page(line, explanation.range_pages);
     if let Some(symbol) = &page.symbol {
         line.plain("  ");
         block::symbol(line, symbol);

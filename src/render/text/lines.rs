@@ -73,6 +73,8 @@ pub(crate) struct Style {
     zone: OnceCell<TimeZone>,
     /// What was said before, where a remark about the kernel or rights is said once; `None` says each.
     said: Option<RemarksMade>,
+    /// Whether the method of an answer and its small rows are shown too (`full`).
+    pub(crate) is_full: bool,
 }
 
 /// The remarks that a session has made.
@@ -81,7 +83,7 @@ pub type RemarksMade = Rc<RefCell<HashSet<String>>>;
 impl Style {
     /// With times in the local time zone.
     pub(crate) fn new(theme: Theme, width: Option<usize>) -> Self {
-        Style { theme, width, zone: OnceCell::new(), said: None }
+        Style { theme, width, zone: OnceCell::new(), said: None, is_full: false }
     }
 
     pub(crate) fn with_time_zone(self, zone: TimeZone) -> Self {
@@ -96,6 +98,11 @@ impl Style {
     pub(crate) fn is_news(&self, what: &str, reason: &str) -> bool {
         let remark = format!("{what}: {reason}");
         self.said.as_ref().is_none_or(|said| said.borrow_mut().insert(remark))
+    }
+
+    /// Whether it was not said yet what would help.
+    pub(crate) fn is_new_remedy(&self, remedy: &str) -> bool {
+        self.is_news("remedy", remedy)
     }
 
     /// Whether tables need short forms of long cells, such as letters in the place of flags.
@@ -172,9 +179,8 @@ impl Footnotes {
             reasons.append(&mut by_nature);
         }
         for (reason, mut fields) in reasons {
-            let text = reason.to_string();
             let is_remark = !matches!(reason, Reason::NotApplicable(_) | Reason::NotInFile(_) | Reason::Changed);
-            if is_remark && !lines.style.is_news("facts", &text) {
+            if is_remark && !lines.style.is_news("facts", reason.cause()) {
                 continue;
             }
             fields.sort_by_key(|name| words::rank(name));
@@ -191,6 +197,10 @@ impl Footnotes {
                 Reason::NotPermitted { .. } | Reason::NotOnThisKernel(_) | Reason::NotInFile(_) | Reason::Changed => {
                     ("unknown", Role::Warn)
                 }
+            };
+            let text = match reason.remedy() {
+                Some(remedy) if lines.style.is_new_remedy(remedy) => reason.to_string(),
+                _ => reason.cause().to_owned(),
             };
             line(lines, label, role, &names, &text);
         }

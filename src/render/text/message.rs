@@ -6,9 +6,9 @@ use crate::render::text::{Text, block};
 use crate::render::theme::{Role, columns, cut, printable, push_printable};
 use crate::render::units::counted;
 use crate::report::{
-    AssertionReport, AssertionsSummary, End, ErrorPlace, ErrorReport, Hello, Help, HelpCommand, HelpExample, HelpGroup,
-    HelpOverview, HelpQuestion, HelpQuestions, HelpSubject, Note, TargetReport, UserCommands, UserHelp,
-    term_and_meaning,
+    Answer, AssertionReport, AssertionsSummary, End, ErrorCode, ErrorPlace, ErrorReport, Hello, Help, HelpCommand,
+    HelpExample, HelpGroup, HelpOverview, HelpQuestion, HelpQuestions, HelpSubject, Note, TargetReport, UserCommands,
+    UserHelp, term_and_meaning,
 };
 
 impl Record for Help {
@@ -20,6 +20,12 @@ impl Record for Help {
 impl Record for Note {
     fn write(&self, text: &mut Text) {
         text.line(note, self);
+    }
+}
+
+impl Record for Answer {
+    fn write(&self, text: &mut Text) {
+        text.line(|lines, answer: &Answer| _ = lines.line().indent(2).prose(Role::Plain, &answer.message), self);
     }
 }
 
@@ -261,7 +267,10 @@ pub fn error(lines: &mut Lines, error: &ErrorReport) {
         line.plain("  nearest: ");
         block::region(line, region);
     }
-    if let Some(hint) = &error.hint {
+    // What gives more rights is said once a session.
+    let is_of_rights = matches!(error.code, ErrorCode::Hidden | ErrorCode::Permission);
+    let hint = error.hint.as_ref().filter(|hint| !is_of_rights || lines.style.is_new_remedy(hint));
+    if let Some(hint) = hint {
         let line = lines.line();
         line.plain("  ").push(Role::Note, "hint: ").indent_here();
         line.prose(Role::Plain, hint);

@@ -16,6 +16,7 @@ use super::columns::{Table, TableId, TableLayout};
 use super::marks::Legend;
 use super::theme::{Role, Theme};
 use crate::render::marks::{Timeline, TimelineDrawing};
+use crate::render::units::size;
 use crate::report::{Field, Why};
 use jiff::tz::TimeZone;
 pub use lines::RemarksMade;
@@ -34,6 +35,8 @@ pub struct Text {
     left_out: Vec<&'static str>,
     /// The titles of columns that are left out last.
     named: Vec<&'static str>,
+    /// The rows of a table that are too small for a line, each as a name and an amount.
+    folded: Option<(TableId, Vec<String>)>,
 }
 
 /// The form of a record, which decides where blank lines stand.
@@ -61,6 +64,7 @@ impl Text {
             drawing: TimelineDrawing::default(),
             left_out: Vec::new(),
             named: Vec::new(),
+            folded: None,
         }
     }
 
@@ -70,7 +74,7 @@ impl Text {
         self
     }
 
-    /// Text for a prompt: a remark about the kernel or rights that `said` has is not repeated.
+    /// The same, but a remark about the kernel or rights that `said` has is not repeated.
     pub fn with_remarks_once(mut self, said: RemarksMade) -> Self {
         self.lines.style = self.lines.style.with_remarks_once(said);
         self
@@ -110,6 +114,37 @@ impl Text {
         layout.row(&cells, self.lines.text());
     }
 
+    /// A row of a table whose rows divide `whole` bytes, and the reasons of what it misses. Rows under 1 % become one
+    /// line below the table, unless everything is asked for.
+    pub(crate) fn row_of_share<T: Field>(&mut self, table: &Table<T>, row: &T, name: &str, part: u64, whole: u64) {
+        if self.lines.style.is_full || part.saturating_mul(100) >= whole {
+            return self.row_with_notes(table, row);
+        }
+        let id = table.id();
+        if self.folded.as_ref().is_some_and(|(of, _)| *of != id) {
+            self.write_folded();
+        }
+        let (_, names) = self.folded.get_or_insert_with(|| (id, Vec::new()));
+        names.push(format!("{name} {}", size(part)));
+    }
+
+    fn write_folded(&mut self) {
+        if let Some((_, names)) = self.folded.take() {
+            let line = self.lines.line();
+            line.indent(2).push(Role::Dim, "under 1 % each:");
+            let mut separator = " ";
+            for name in names {
+                line.word(separator, Role::Dim, name);
+                separator = "; ";
+            }
+        }
+    }
+
+    /// Whether the method of an answer and its small rows are shown.
+    pub(crate) fn is_full(&self) -> bool {
+        self.lines.style.is_full
+    }
+
     /// Whether a record needs more lines than in a wide terminal.
     pub(crate) fn is_narrow(&self) -> bool {
         self.lines.style.is_narrow()
@@ -146,8 +181,9 @@ impl Text {
         if !left_out.is_empty() {
             let noun = if left_out.len() == 1 { "column" } else { "columns" };
             let names = left_out.join(", ");
-            let line = self.lines.field("not shown");
-            line.prose(Role::Dim, format!("{noun} {names}: widen the terminal, or use a pipe"));
+            const REMEDY: &str = "widen the terminal, or use a pipe";
+            let remedy = if self.lines.style.is_new_remedy(REMEDY) { format!(": {REMEDY}") } else { String::new() };
+            self.lines.field("not shown").prose(Role::Dim, format!("{noun} {names}{remedy}"));
         }
         let has_letters = self.layout.as_mut().is_some_and(|(_, layout)| layout.take_letters());
         if has_letters && self.lines.style.is_news("letters", "flags") {
@@ -160,6 +196,9 @@ impl Text {
     /// drawing.
     fn separate(&mut self, shape: RecordForm) {
         self.drawing.begin_below();
+        if self.folded.as_ref().is_some_and(|(of, _)| shape != RecordForm::Row(*of)) {
+            self.write_folded();
+        }
         let blank = match (self.before, shape) {
             (RecordForm::Nothing, _) => false,
             (RecordForm::Row(open), RecordForm::Row(next)) => open != next,
@@ -208,13 +247,20 @@ impl Text {
         self.named = titles.to_vec();
     }
 
+    /// Shows also the method of an answer and its small rows, until the end of the command.
+    pub(super) fn show_full(&mut self) {
+        self.lines.style.is_full = true;
+    }
+
     /// Ends the output of a command.
     pub(super) fn end_command(&mut self) {
+        self.write_folded();
         // A failed command has no summary.
         self.end_pictures();
         self.notes();
         self.layout = None;
         self.named.clear();
+        self.lines.style.is_full = false;
         self.before = RecordForm::Nothing;
     }
 

@@ -7,7 +7,7 @@ use crate::render::columns::{
     Cell, Column, END, MakeCell, PAGES, SIZE, START, Table, fact, length, map_count, none, reason, unknown,
 };
 use crate::render::text::block::{ANONYMOUS, region_file_name};
-use crate::render::text::lines::Lines;
+use crate::render::text::lines::{Lines, Style};
 use crate::render::text::{Text, words};
 use crate::render::theme::Role;
 use crate::render::units::{count, counted, size};
@@ -71,7 +71,7 @@ pub static PAGE_ROWS: Table<PagesRow> = Table::of(&[
     Column::name("region", 11, Role::Name).cell(|_, pages| region(pages)),
     LETTERS.cell(|style, pages| {
         let flags = &pages.words.flags;
-        if style.is_narrow() { letters(flags) } else { self::flags(flags, pages.huge == Ok(true)) }
+        names_or_letters(style, flags, pages.huge == Ok(true))
     }),
 ]);
 
@@ -177,6 +177,11 @@ fn letters<'a>(flags: &Fact<PageFlags>) -> Cell<'a> {
         Ok(flags) => Cell::new(flags.set_letters()).letters(),
         Err(why) => reason(why),
     }
+}
+
+/// Flags by name, or as letters where the terminal is narrow: in all rows of a table alike.
+pub fn names_or_letters<'a>(style: &Style, flags: &Fact<PageFlags>, pmd_mapped: bool) -> Cell<'a> {
+    if style.is_narrow() { letters(flags) } else { self::flags(flags, pmd_mapped) }
 }
 
 /// Flags by name, the everyday ones last. If there is no room for all, they are the letters of page-types.

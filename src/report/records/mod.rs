@@ -30,6 +30,7 @@ pub const SHARED: &[Shape] = &[
     EchoedText::SHAPE,
     Help::SHAPE,
     Note::SHAPE,
+    Answer::SHAPE,
     AssertionReport::SHAPE,
     AssertionsSummary::SHAPE,
     ErrorReport::SHAPE,

@@ -512,6 +512,8 @@ record! {
     pub struct Explanation as "explanation" with why {
         /// The facts about the address.
         [flat] page: Translation,
+        /// The pages of the range that was given, if it has several: this is the first of them.
+        [optional] range_pages: Option<u64>,
         /// The owner of the page; `null` if no frame is mapped, or if the owner is unknown.
         owner: Option<Owner>,
         /// Whether the kernel may move the page to another frame, if its own record of the page shows that.

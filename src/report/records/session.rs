@@ -163,6 +163,13 @@ record! {
         message: String,
     }
 
+    /// The sentence that answers, before the rows of a long answer.
+    #[derive(Eq)]
+    pub struct Answer as "answer" {
+        /// The sentence.
+        message: String,
+    }
+
     /// `assert`
     pub struct AssertionReport as "assertion" {
         /// The expression, as it was typed.

@@ -261,6 +261,7 @@ pub fn hostile(bytes: &[u8], number: u64) -> Vec<Box<dyn Record>> {
         Box::new(attached),
         Box::new(SettingReport { name: text.clone(), value: text.clone(), meaning: text.clone() }),
         Box::new(HistoryEntry { number: number as usize, line: name }),
+        Box::new(Answer { message: text.clone() }),
         Box::new(Note { message: text }),
         Box::new(failure),
     ]

@@ -8,11 +8,11 @@ pub(in crate::command) mod regions;
 pub(in crate::command) mod samples;
 pub(in crate::command) mod session;
 
-use crate::command::RECORDS;
 use crate::command::ps::samples::process_row;
 use crate::command::translate::samples::{hidden_run, run};
 use crate::command::who::records::samples::who_counted;
 use crate::command::who::records::{SearchEnd, WhoSummary};
+use crate::command::{RECORDS, account, huge};
 use crate::kernel::{Kind, Name, PageFlags, State};
 use crate::render::{Json, Record, Renderer, Text, Theme, theme};
 use crate::report::{
@@ -55,6 +55,28 @@ fn all_by_name() -> Vec<Box<dyn Record>> {
 fn gallery(width: Option<usize>) -> String {
     let one = |record: Box<dyn Record>| format!("--- {}\n{}\n", name(record.as_ref()), text(width, &[record]));
     all_by_name().into_iter().map(one).collect()
+}
+
+#[test]
+fn the_method_and_small_rows_come_with_full_only() {
+    let samples =
+        || account::records::samples::all().into_iter().chain(huge::records::samples::all()).collect::<Vec<_>>();
+    let mut renderer = Text::new(Theme::PLAIN, None);
+    renderer.show_full();
+    let (full, plain) = (rendered(&mut renderer, &samples()), text(None, &samples()));
+    for method in [
+        "the sums equal smaps_rollup: Rss, Anonymous",
+        "6044 MiB in different frames",
+        "[heap]         another part of the huge page has small pages already",
+        "   64 KiB  madvise",
+        "rules of Linux 6.18.44; a huge page has 2 MiB",
+        "settings: memory madvise; ",
+    ] {
+        assert!(full.contains(method) && !plain.contains(method), "{method}\n{full}\n{plain}");
+    }
+    assert!(plain.contains("under 1 % each: another part of the huge page has small pages already 1 MiB\n"), "{plain}");
+    // It is for one command.
+    assert_eq!(rendered(&mut renderer, &samples()), plain);
 }
 
 #[test]

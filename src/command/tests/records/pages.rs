@@ -198,6 +198,7 @@ pub fn explained(page: Translation) -> Explanation {
         reclaimable: Some(bytes),
     });
     Explanation {
+        range_pages: None,
         page,
         owner,
         movable,

@@ -10,6 +10,7 @@ use crate::report::*;
 /// One record of each type at least.
 pub fn all() -> Vec<Box<dyn Record>> {
     let text = EchoedText { text: "hello\n".into() };
+    let answer = Answer { message: "redis-server (812) has 6 GiB in memory".into() };
     let note = Note { message: "frames are hidden: they need CAP_SYS_ADMIN".into() };
     let hello = Hello { program: "pmdb", version: "0.1.0", protocol: 1 };
     let end = End { id: RequestId::Number(1), status: EndStatus::Ok, code: None };
@@ -45,6 +46,7 @@ pub fn all() -> Vec<Box<dyn Record>> {
         Box::new(help_group()),
         Box::new(help_command()),
         Box::new(help_subject()),
+        Box::new(answer),
         Box::new(note),
         Box::new(assertion()),
         Box::new(assertions()),

@@ -1,4 +1,4 @@
-//! The records of `explain huge`.
+//! The records of `huge`.
 
 use crate::kernel::huge::HugeChoice;
 use crate::kernel::words::{Worded as _, fragment};
@@ -12,9 +12,10 @@ use crate::render::theme::Role;
 use crate::render::units::{counted, size};
 use crate::report::record::record;
 use crate::report::{Fact, HugeBy, HugePast, HugeRefusal, RegionBrief};
+use std::borrow::Cow;
 
 record! {
-    /// A row of `explain huge`: a reason for small pages.
+    /// A row of `huge`: a reason for small pages.
     pub struct HugeRow as "huge-reason" {
         /// Who makes no huge page.
         by: HugeBy,
@@ -23,7 +24,9 @@ record! {
         /// Bytes that it concerns: untouched ones for a fault, small pages for khugepaged. Several reasons may concern
         /// the same bytes.
         bytes: u64,
-        /// Of these, the bytes for which the kernel finds this reason first.
+        /// All bytes of this kind: untouched ones for a fault, those in small pages or in swap for khugepaged.
+        of: u64,
+        /// Of `bytes`, those for which the kernel finds this reason first.
         first: u64,
         /// Of these, the bytes for which there is no other reason.
         only: u64,
@@ -33,7 +36,7 @@ record! {
         region_bytes: u64,
     }
 
-    /// A row of `explain huge`: a size that the settings allow.
+    /// A row of `huge`: a size that the settings allow.
     #[derive(Eq)]
     pub struct HugeSizeRow as "huge-size" {
         /// Bytes of such a page.
@@ -46,7 +49,7 @@ record! {
         allowed: u64,
     }
 
-    /// A row of `explain huge … with content`: the zero-filled subpages of a huge page.
+    /// A row of `huge … with content`: the zero-filled subpages of a huge page.
     #[derive(Eq)]
     pub struct HugeZerosRow as "huge-zeros" {
         /// First address of the huge page.
@@ -68,7 +71,7 @@ record! {
         end: VirtualAddress,
     }
 
-    /// The sums of `explain huge`, and the settings of the kernel.
+    /// The sums of `huge`, and the settings of the kernel.
     pub struct HugePages as "huge-summary" with why {
         /// The process.
         pid: u32,
@@ -121,13 +124,16 @@ record! {
 
 impl Record for HugeRow {
     fn write(&self, text: &mut Text) {
-        text.row(&REASONS, self);
+        let table = if self.by == HugeBy::Fault { &UNTOUCHED } else { &RESIDENT };
+        text.row_of_share(table, self, &words(self.reason), self.bytes, self.of);
     }
 }
 
 impl Record for HugeSizeRow {
     fn write(&self, text: &mut Text) {
-        text.row(&SIZES, self);
+        if text.is_full() {
+            text.row(&SIZES, self);
+        }
     }
 }
 
@@ -144,13 +150,24 @@ impl Record for HugePages {
     }
 }
 
-static REASONS: Table<HugeRow> = Table::of(&[
-    Column::word("by", 10, Role::Plain).cell(|_, row| Cell::new(row.by.word())),
-    Column::number("bytes", 8, Role::Size).cell(|_, row| Cell::size(row.bytes)),
-    Column::number("only this", 9, Role::Size).cell(|_, row| amount(row.only)),
-    Column::name("most in", 14, Role::Address).rank(1).cell(|_, row| most_in(row)),
-    Column::word("not huge because", 34, Role::Plain).cell(|_, row| reason(row)),
+/// Reasons of khugepaged, and those of page faults.
+static RESIDENT: Table<HugeRow> = Table::of(&[
+    BYTES.cell(|_, row| Cell::size(row.bytes)),
+    SOLE.cell(|_, row| amount(row.only)),
+    MOST_IN.cell(|_, row| most_in(row)),
+    Column::word("resident: why it stays small", 34, Role::Plain).cell(|_, row| reason(row)),
 ]);
+
+static UNTOUCHED: Table<HugeRow> = Table::of(&[
+    BYTES.cell(|_, row| Cell::size(row.bytes)),
+    SOLE.cell(|_, row| amount(row.only)),
+    MOST_IN.cell(|_, row| most_in(row)),
+    Column::word("untouched: why the next access maps a small page", 34, Role::Plain).cell(|_, row| reason(row)),
+]);
+
+const BYTES: Column = Column::number("bytes", 8, Role::Size);
+const SOLE: Column = Column::number("sole reason", 11, Role::Size);
+const MOST_IN: Column = Column::name("most in", 14, Role::Address).rank(1);
 
 static SIZES: Table<HugeSizeRow> = Table::of(&[
     Column::number("huge page", 9, Role::Size).cell(|_, row| Cell::size(row.size)),
@@ -174,10 +191,23 @@ fn choice(choice: Option<HugeChoice>) -> Cell<'static> {
 }
 
 fn reason(row: &HugeRow) -> Cell<'static> {
-    match row.reason {
-        Some(reason) => Cell::new(fragment(reason.about())),
-        None => Cell::of(Role::Good, "nothing is in the way now"),
+    let role = if row.reason.is_none() { Role::Good } else { Role::Plain };
+    Cell::of(role, words(row.reason))
+}
+
+fn words(reason: Option<HugeRefusal>) -> Cow<'static, str> {
+    reason.map_or(Cow::Borrowed("nothing is in the way now"), |reason| fragment(reason.about()).into())
+}
+
+/// What is on huge pages, what is not, and the reason that comes first in the table.
+pub(super) fn answer(pages: &HugePages, rows: &[HugeRow]) -> String {
+    let on_huge = format!("{} ({}) has {} on huge pages", pages.process, pages.pid, size(pages.huge));
+    if pages.small == 0 {
+        return format!("{on_huge}, and nothing in small pages");
     }
+    let first = rows.iter().find(|row| row.by == HugeBy::Khugepaged);
+    let why = first.map(|row| format!("; the largest reason, for {}: {}", size(row.bytes), words(row.reason)));
+    format!("{on_huge}, and {} in small pages{}", size(pages.small), why.unwrap_or_default())
 }
 
 /// `libc.so.6`; the address of a region without a name.
@@ -203,7 +233,7 @@ fn pieces(row: &HugeZerosRow) -> Cell<'static> {
 }
 
 fn summary(lines: &mut Lines, pages: &HugePages) {
-    let mut parts = vec![format!("{} huge", size(pages.huge)), format!("{} in small pages", size(pages.small))];
+    let mut parts = Vec::new();
     for (bytes, what) in [
         (pages.unclear, "huge or small (no PAGEMAP_SCAN)"),
         (pages.pool, "of the hugetlb pool"),
@@ -217,15 +247,8 @@ fn summary(lines: &mut Lines, pages: &HugePages) {
     if pages.hides_swapped {
         parts.push("without shared memory in swap, which the page map does not show".to_owned());
     }
-    let parts = parts.join(", ");
-    lines.line().indent(2).plain(format!("{} ({}): {parts}", pages.pid, pages.process));
-    if pages.small > 0 {
-        for text in [
-            "`fault` is untouched memory at the next access, and `khugepaged` resident memory",
-            "`only this`: bytes for which it is the only reason",
-        ] {
-            lines.line().indent(2).word("", Role::Dim, text);
-        }
+    if !parts.is_empty() {
+        lines.line().indent(2).plain(format!("besides: {}", parts.join(", ")));
     }
     if let Ok(zeros) = pages.zeros {
         let unread = match pages.unread {
@@ -234,11 +257,14 @@ fn summary(lines: &mut Lines, pages: &HugePages) {
         };
         lines.line().indent(2).plain(format!("zero-filled subpages of huge pages: {}{unread}", size(zeros)));
     }
-    lines.line().indent(2).plain(format!("Linux {}; huge pages of {}", pages.kernel, size(pages.size)));
-    settings(lines, pages);
+    if lines.style.is_full {
+        lines.line().indent(2).plain(format!("rules of Linux {}; a huge page has {}", pages.kernel, size(pages.size)));
+        settings(lines, pages);
+    }
+    blocks_and_past(lines, pages);
 }
 
-/// The settings that it goes by, and what else counts.
+/// The settings that it goes by.
 fn settings(lines: &mut Lines, pages: &HugePages) {
     let choice = |choice: Option<HugeChoice>| choice.map_or("none", HugeChoice::word);
     let mut settings =
@@ -249,13 +275,17 @@ fn settings(lines: &mut Lines, pages: &HugePages) {
         settings.push(format!("khugepaged up to {} pages", limits.join(", ")));
     }
     lines.line().indent(2).plain(format!("settings: {}", settings.join("; ")));
+}
+
+/// What else counts: free blocks, and the past.
+fn blocks_and_past(lines: &mut Lines, pages: &HugePages) {
     match &pages.free_blocks {
         Ok(0) => {
             let text = "no free block is that large now: the kernel must first move pages together (compaction)";
             lines.line().indent(2).word("", Role::Note, text);
         }
         Ok(blocks) => {
-            lines.line().indent(2).plain(format!("{} of {}", counted(*blocks, "free block"), size(pages.size)));
+            lines.line().indent(2).plain(counted(*blocks, &format!("free {} block", size(pages.size))));
         }
         Err(reason) => {
             lines.line().indent(2).word("", Role::Note, format!("free blocks: {reason}"));
@@ -291,6 +321,7 @@ pub(in crate::command) mod samples {
             by,
             reason,
             bytes,
+            of: 7 << 30,
             first,
             only: first / 2,
             region: Some(heap.clone()),

@@ -1,76 +1,125 @@
-//! `explain huge [ADDR|RANGE]`: why memory is not on huge pages.
+//! `huge [ADDR|RANGE]`: why memory is not on huge pages.
 
-use super::huge_records::{HugePages, HugePiece, HugeRow, HugeSizeRow, HugeZerosRow};
-use crate::command::floor::{Context, Error, Flow, Outcome};
-use crate::command::rows::{Largest, RowLimit, finish, note_hidden_rows, pull, show_largest};
+pub(super) mod records;
+
+use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
+use super::rows::{Largest, RowLimit, finish, note_hidden_rows, pull, show_largest};
 use crate::eval::{self, AddressOrRange, Origin};
 use crate::inspect::AddressSpace;
-use crate::inspect::huge::{HugeReason, HugeReport, HugeSweep, HugeZeros};
+use crate::inspect::huge::{HugeCounts, HugeReason, HugeReport, HugeSweep, HugeZeros};
 use crate::kernel::AddressRange;
 use crate::kernel::huge::HugeChoice;
 use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, range, split_text, word};
-use crate::lang::{self, Range, Spanned, display};
+use crate::lang::{self, Expression, Range, Spanned, WrittenName, display};
+#[cfg(test)]
+use crate::render::Record;
 use crate::render::Sink;
-use crate::report::{HugeBy, HugePast, Reason, RegionBrief, Stopped};
+use crate::report::{Declared, HugeBy, HugePast, Reason, RegionBrief, Shape, Stopped};
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
+use records::{HugePages, HugePiece, HugeRow, HugeSizeRow, HugeZerosRow};
+use std::cmp::Reverse;
 use std::fmt::{self, Formatter};
 
-/// `[RANGE] [with content] [limit N | top N]`
+/// `huge [RANGE] [with content] [limit N | top N] [full]`
 #[derive(Debug)]
-pub(super) struct ExplainHuge {
+pub struct Huge {
     /// Of what; the whole process if absent.
     of: Option<Spanned<Range>>,
     /// Whether huge pages are read, for zero-filled subpages.
     reads_content: bool,
     /// Which huge pages with such pieces.
     cut: Option<lang::LimitClause>,
+    /// Whether settings, rules and small reasons are shown.
+    is_full: bool,
 }
 
-/// What follows `huge`.
-pub(super) fn huge(input: Tokens<'_>) -> Parsed<'_, ExplainHuge> {
-    let (behind, whole) = clauses(input, None)?;
-    // Where no clause follows them, these words are names.
-    if behind.rest.len() < input.rest.len() {
-        return Ok((behind, whole));
-    }
-    // `in` is a word here if a range follows, and a name otherwise.
-    if let Ok((behind, of)) = preceded(word("in"), range).parse(input)
-        && let Ok((behind, huge)) = clauses(behind, Some(of))
-        && split_text(behind).0.is_empty()
-    {
-        return Ok((behind, huge));
-    }
-    let (behind, of) = opt(range).parse(input)?;
-    clauses(behind, of)
-}
-
-fn clauses(mut input: Tokens<'_>, of: Option<Spanned<Range>>) -> Parsed<'_, ExplainHuge> {
-    let (mut content, mut cut) = (None, None);
+fn clauses(mut input: Tokens<'_>, of: Option<Spanned<Range>>) -> Parsed<'_, Huge> {
+    let (mut content, mut cut, mut full) = (None, None, None);
     while clause(&mut input, &mut content, |input| preceded(word("with"), word("content")).parse(input))?
         || clause(&mut input, &mut cut, cut_or_name)?
+        || clause(&mut input, &mut full, word("full"))?
     {}
-    Ok((input, ExplainHuge { of, reads_content: content.is_some(), cut }))
+    Ok((input, Huge { of, reads_content: content.is_some(), cut, is_full: full.is_some() }))
 }
 
-impl ExplainHuge {
-    pub fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(" huge")?;
-        if let Some(of) = &self.of {
-            write!(f, " {}", of.node)?;
-        }
-        display::word_if(f, self.reads_content, "with content")?;
-        display::cut(f, self.cut.as_ref())
+impl Command for Huge {
+    const RECORDS: &'static [Shape] = &[HugeRow::SHAPE, HugeSizeRow::SHAPE, HugeZerosRow::SHAPE, HugePages::SHAPE];
+
+    const ABOUT: About = About {
+        name: CommandName::new("huge").whole().how(),
+        group: Group::Look,
+        summary: "list why memory is not on huge pages",
+        text: "\
+Lists why memory is not on transparent huge pages. Resident small pages become huge by a thread of the kernel \
+(khugepaged), and untouched memory by the next access (a page fault). Each has a table of the reasons why it would not \
+make a huge page now:
+
+  bytes        the memory that the reason concerns
+  sole reason  the memory without another reason: a change here has an effect
+  most in      the region with most of this memory
+
+If nothing is in the way, the summary lists what may have been in the past. Free blocks are no reason: the kernel can \
+make some by compaction.
+
+  ADDR          only the huge page around the address
+  RANGE         only the huge pages in the range, rounded to whole ones
+  with content  read what is huge, and list its all-zero pieces
+  top N         the N huge pages with the most of these
+  limit N       the first N of them
+  full          also reasons of less than 1 %, the settings, and the sizes that they allow",
+        examples: &[
+            example("huge", "list why memory is not on huge pages"),
+            example("huge full", "show the settings too"),
+            example("huge [heap] with content", "find all-zero pieces of huge pages in the heap"),
+        ],
+    };
+
+    #[cfg(test)]
+    fn samples() -> Vec<Box<dyn Record>> {
+        records::samples::all()
     }
 
-    pub fn run(&self, context: &mut Context) -> Outcome {
+    fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
+        let (behind, whole) = clauses(input, None)?;
+        // Where no clause follows them, these words are names.
+        if behind.rest.len() < input.rest.len() && (!whole.is_full || split_text(behind).0.is_empty()) {
+            return Ok((behind, whole));
+        }
+        // `in` is a word here if a range follows, and a name otherwise.
+        if let Ok((behind, of)) = preceded(word("in"), range).parse(input)
+            && let Ok((behind, huge)) = clauses(behind, Some(of))
+            && split_text(behind).0.is_empty()
+        {
+            return Ok((behind, huge));
+        }
+        let (behind, of) = opt(range).parse(input)?;
+        clauses(behind, of)
+    }
+
+    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.of.as_ref().map(|of| &of.node) {
+            // Unquoted it is a word.
+            Some(Range::Expression(Expression::Name(WrittenName(name)))) if name == "full" => f.write_str(" 'full'")?,
+            Some(of) => write!(f, " {of}")?,
+            None => {}
+        }
+        display::word_if(f, self.reads_content, "with content")?;
+        display::cut(f, self.cut.as_ref())?;
+        display::word_if(f, self.is_full, "full")
+    }
+
+    fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         if cut.is_some() && !self.reads_content {
             return Err(Error::refused(
                 "`limit` and `top` are for the pieces of huge pages",
-                "explain huge with content top 5",
+                "huge with content top 5",
             ));
+        }
+        if self.is_full {
+            context.sink.show_full();
         }
         let target = context.target()?;
         let space = AddressSpace::of(&target)?;
@@ -93,15 +142,15 @@ impl ExplainHuge {
         let mut zeros = Zeros::new(cut);
         let stopped = pull(sink, "pages", || sweep.next(), |found, sink| Ok(zeros.add(&found, sink)?))?;
         let report = sweep.report();
-        if stopped != Some(Stopped::Closed) {
-            zeros.finish(sink)?;
-            for reason in &report.reasons {
-                sink.emit(&row(&space, reason))?;
-            }
-            sizes(&report, sink)?;
-        }
         let hides_swapped = space.regions_in(&ranges).any(|viewed| space.hides_swapped(viewed));
         let summary = summary(&space, &sweep, &report, hides_swapped, stopped.is_some());
+        if stopped != Some(Stopped::Closed) {
+            zeros.finish(sink)?;
+            let rows = rows(&space, &report);
+            sink.answer(records::answer(&summary, &rows))?;
+            rows.iter().try_for_each(|row| sink.emit(row))?;
+            sizes(&report, sink)?;
+        }
         finish(&summary, stopped, sink)?;
         Ok(Flow::Done)
     }
@@ -144,12 +193,23 @@ impl Zeros {
     }
 }
 
-fn row(space: &AddressSpace, reason: &HugeReason) -> HugeRow {
+/// The rows of the reasons, those of resident memory first, and of these the largest.
+fn rows(space: &AddressSpace, report: &HugeReport) -> Vec<HugeRow> {
+    let mut rows: Vec<HugeRow> = report.reasons.iter().map(|reason| row(space, reason, &report.counts)).collect();
+    rows.sort_by_key(|row| (Reverse(row.by), Reverse(row.only), Reverse(row.bytes)));
+    rows
+}
+
+fn row(space: &AddressSpace, reason: &HugeReason, counts: &HugeCounts) -> HugeRow {
     let region = space.regions().get(reason.region);
     HugeRow {
         by: reason.by,
         reason: reason.reason,
         bytes: reason.bytes,
+        of: match reason.by {
+            HugeBy::Fault => counts.untouched,
+            HugeBy::Khugepaged => counts.small + counts.swapped,
+        },
         first: reason.first,
         only: reason.only,
         region: region.map(|viewed| RegionBrief::from(&viewed.region)),

@@ -159,7 +159,7 @@ Examples:
   pmdb help walk                             explain a command or a topic
   pmdb -p sshd -x look.pmdb -batch           run a command file
   pmdb --json -p 812 -batch -ex 'walk heap'  print one JSON object a line
-  pmdb -batch -x :huge-coverage 812 80       run a built-in command file
+  pmdb -batch -x :hugepages 812 80           run a built-in command file
 
 Options precede the process. Long options also work with one dash, as in gdb.
 Standard input that is not a terminal is a command file.

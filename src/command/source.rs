@@ -39,7 +39,7 @@ that file.
 With #!/usr/bin/env -S pmdb -batch -x as its first line, a file is a program: ./FILE PID ARGUMENTS. Its first \
 comments are its help, which `source FILE --help` prints, or in a shell `pmdb -x FILE --help`.",
         examples: &[
-            example("source :cow", "run a built-in command file"),
+            example("source :hugepages", "run a built-in command file"),
             example("source :dma --help", "explain a built-in command file"),
         ],
     };

@@ -288,11 +288,9 @@ impl lines::BinaryLine {
 
 /// Name and text, in the order of `--list-scripts`. `-x :NAME` runs one.
 pub static SCRIPTS: &[(&str, &str)] = &[
-    ("cow", include_str!("../../scripts/cow.pmdb")),
     ("dma", include_str!("../../scripts/dma.pmdb")),
     ("fork-cost", include_str!("../../scripts/fork-cost.pmdb")),
     ("guard-stacks", include_str!("../../scripts/guard-stacks.pmdb")),
-    ("huge-coverage", include_str!("../../scripts/huge-coverage.pmdb")),
     ("hugepages", include_str!("../../scripts/hugepages.pmdb")),
     ("leak", include_str!("../../scripts/leak.pmdb")),
     ("same-page", include_str!("../../scripts/same-page.pmdb")),

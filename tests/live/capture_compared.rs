@@ -41,7 +41,7 @@ const APART: &[(&str, &str)] = &[
     ("compare children every", "nothing changes in a capture"),
     ("display rss(demo_buffer) every", "nothing changes in a capture"),
     ("soft-dirty clear", "it changes the process"),
-    ("source :cow", "it attaches to a process"),
+    ("source :fork-cost", "it attaches to a process"),
     ("set logging ", "it writes a file"),
     ("map demo_buffer > ", "it writes a file"),
     ("shell ", "it runs another program"),

@@ -63,7 +63,7 @@ fn options_their_values_topics_and_commands_are_offered() {
         (&["--color", "al"], &["always"]),
         (&["--color=al"], &["--color=always"]),
         (&["--generate", "complete-b"], &["complete-bash"]),
-        (&["-x", ":huge-"], &[":huge-coverage"]),
+        (&["-x", ":fork-"], &[":fork-cost"]),
         (&["-x", "fold"], &["folder/"]),
         (&["--report", "folder/"], &["folder/file"]),
         (&["-p", "self", "-x", ":dma", "fold"], &["folder/"]),
@@ -139,7 +139,7 @@ fn processes_that_can_be_examined_are_offered_by_name_and_number() {
 fn bash_gets_what_replaces_its_part_of_the_word() {
     let bash = |text: &str, line: &str| answer(&["bash", "9", text, line]);
     assert_eq!(bash("al", "pmdb --color=al"), ["always "]);
-    assert_eq!(bash("huge-", "pmdb -x :huge-"), ["huge-coverage "]);
+    assert_eq!(bash("fork-", "pmdb -x :fork-"), ["fork-cost "]);
     assert_eq!(bash("[st", "pmdb self region [st"), ["\\[stack\\]"]);
     assert_eq!(bash("walk all wh", "pmdb self -ex \"walk all wh"), ["walk all where ", "walk all where …"]);
     assert_eq!(bash("region [st", "pmdb self -ex 'region [st"), ["region [stack]", "region [stack]…"]);

@@ -144,7 +144,7 @@ fn completes(test: &str, name: &str) {
         ("pmdb --color=al\t", "--color=always"),
         ("pmdb -color al\t", "-color|always"),
         ("pmdb --generate complete-b\t", "--generate|complete-bash"),
-        ("pmdb -x :huge-\t", "-x|:huge-coverage"),
+        ("pmdb -x :fork-\t", "-x|:fork-cost"),
         ("pmdb -x ../n\tl\t", "-x|../notes/look at.pmdb"),
         ("pmdb -x 'lo\t", "-x|look at.pmdb"),
         ("pmdb help filt\t", "help|filters"),

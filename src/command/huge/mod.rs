@@ -65,14 +65,14 @@ make some by compaction.
 
   ADDR          only the huge page around the address
   RANGE         only the huge pages in the range, rounded to whole ones
-  with content  read what is huge, and list its all-zero pieces
+  with content  read what is huge, and list its zero-filled subpages
   top N         the N huge pages with the most of these
   limit N       the first N of them
   full          also reasons of less than 1 %, the settings, and the sizes that they allow",
         examples: &[
             example("huge", "list why memory is not on huge pages"),
             example("huge full", "show the settings too"),
-            example("huge [heap] with content", "find all-zero pieces of huge pages in the heap"),
+            example("huge [heap] with content", "find zero-filled subpages of huge pages in the heap"),
         ],
     };
 

@@ -223,9 +223,10 @@
 //   only when a command needs them. Why a file gives none is in `symbol/reason.rs`.
 // - **`process`**: the decoded target: a process, its machine, the files behind its regions. Only `process` gets
 //   bytes from a source and decodes them with `kernel`.
-// - **`source`**: where bytes come from: one trait, one table of questions whose answers are data (`asked.rs`), and
-//   what a source is (`origin.rs`). The live source reads `/proc`; a recorded one logs each read (`--how`). Nothing
-//   above `process` knows a source. The only `unsafe` outside `demo` is in `source/sys`.
+// - **`source`**: where bytes come from: one trait, one table of questions whose answers are data (`asked.rs`), each
+//   with its written key and what a capture does with it (`class.rs`), and what a source is (`origin.rs`). The live
+//   source reads `/proc`; a recorded one logs each read (`--how`). Nothing above `process` knows a source. The only
+//   `unsafe` outside `demo` is in `source/sys`.
 // - **`render`**: writes records as text, as JSON and in pictures, and colours them. The trait `Record` says what a
 //   record is, and `Sink` what takes records. In `text/` are the sentences and tables of records that several commands
 //   emit, and those of `explain`.

@@ -267,6 +267,11 @@ impl Region {
         self.deleted && !self.is_without_path()
     }
 
+    /// Where `address` would lie in a file that the region maps.
+    pub(crate) fn offset_of(&self, address: VirtualAddress) -> u64 {
+        self.offset.wrapping_add(address.get().wrapping_sub(self.range.start().get()))
+    }
+
     /// The offset of `address` in the region's file; `None` outside of the region or without a file.
     pub fn file_offset(&self, address: VirtualAddress) -> Option<u64> {
         let inside = self.inode != 0 && self.range.contains(address);

@@ -12,7 +12,6 @@ pub mod core_machine;
 pub mod descriptors;
 #[doc(hidden)]
 pub mod elf;
-pub mod group_file;
 pub mod huge;
 pub mod mapped_file;
 pub mod maps;

@@ -3,8 +3,8 @@
 
 use crate::access;
 use crate::budget::until_interrupted;
-use crate::kernel::group_file::GroupFile;
 use crate::kernel::mounts::{self, Controller, Mount};
+use crate::source::GroupFile;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Error, ErrorKind, Result};

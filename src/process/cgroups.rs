@@ -2,9 +2,9 @@
 
 use crate::access::{self, Error, Result};
 use crate::budget::until_interrupted;
-use crate::kernel::group_file::GroupFile;
 use crate::kernel::mounts::{self, Controller, Mount};
 use crate::kernel::{self, Name};
+use crate::source::GroupFile;
 use crate::source::{CgroupQuery, File, GroupText, Source};
 use rustix::io::Errno;
 use std::collections::BTreeMap;

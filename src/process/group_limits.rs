@@ -3,10 +3,10 @@
 use super::Process;
 use super::cgroups::{Hierarchy, number_or_no_limit};
 use crate::access::{Error, Result};
-use crate::kernel::group_file::GroupFile;
 use crate::kernel::mounts::{self, Controller};
 use crate::kernel::swaps::SwapAreas;
 use crate::kernel::{self, Name};
+use crate::source::GroupFile;
 use crate::source::{File, GroupText, Source};
 use rustix::io::Errno;
 

@@ -1,10 +1,12 @@
-//! The questions whose answers are data: one closed table, with the arguments and the answer of each.
+//! The questions whose answers are data: one closed table, with the arguments, the answer, the key and the class of
+//! each.
 
-use super::question::{Answer, BackingRun, File, Mapping, Probe, Query};
-use super::{RecordsOf, SourceAccess};
+use super::class::{Argument, Class, Kept, Named, Subject, machine, process};
+use super::question::{Answer, BackingRun, Mapping, Probe, Query};
+use super::{Cgroup, CgroupQuery, File, GroupFile, RecordsOf, SourceAccess};
 use crate::access::{Error, Result};
-use crate::kernel::group_file::GroupFile;
 use crate::kernel::{AddressRange, Region};
+use std::fmt::Write;
 
 /// The arguments of a question, which decide what type its answer has: no source can reply with another one.
 pub trait Asked<'a>: Copy + Into<Question<'a>> {
@@ -26,7 +28,7 @@ pub trait Asked<'a>: Copy + Into<Question<'a>> {
 pub struct Reply(Data);
 
 macro_rules! questions {
-    ($($(#[$doc:meta])* $name:ident($arguments:ty) -> $answer:ty;)*) => {
+    ($($(#[$doc:meta])* $name:ident($asked:ident: $arguments:ty) -> $answer:ty = $word:literal, $class:expr;)*) => {
         /// A question with its arguments.
         #[derive(Clone, Copy, Debug)]
         pub enum Question<'a> {
@@ -36,6 +38,39 @@ macro_rules! questions {
         #[derive(Debug)]
         enum Data {
             $($name($answer),)*
+        }
+
+        impl<'a> Question<'a> {
+            /// Whom it is about, how a capture keeps its answer, and what of that is a name.
+            pub fn class(self) -> Class {
+                match self {
+                    $(#[allow(unused_variables, reason = "of some the class does not depend on the arguments")]
+                    Question::$name($asked) => $class,)*
+                }
+            }
+
+            /// How it is written: words, hexadecimal numbers, and percent-encoded bytes.
+            pub fn key(self) -> String {
+                let mut key = String::new();
+                match self {
+                    $(Question::$name(asked) => {
+                        key.push_str($word);
+                        key.push(' ');
+                        asked.write(&mut key);
+                    })*
+                }
+                // Of a question without arguments.
+                key.truncate(key.trim_end().len());
+                key
+            }
+
+            /// All questions whose answers a capture keeps of this subject.
+            pub fn kept_of(subject: Subject<'a>) -> Vec<Self> {
+                let mut all: Vec<Self> = Vec::new();
+                $(all.extend(<$arguments>::of(subject).into_iter().map(Question::$name));)*
+                all.retain(|question| question.class().kept == subject.kept());
+                all
+            }
         }
 
         $(
@@ -65,41 +100,24 @@ macro_rules! questions {
 
 questions! {
     /// The contents of a file, or where a link leads. Each part of a long file is a step.
-    Text(File) -> Vec<u8>;
+    Text(file: File) -> Vec<u8> = "text", file.class();
     /// A file of a memory cgroup.
-    GroupText(GroupText<'a>) -> Vec<u8>;
+    GroupText(asked: GroupText<'a>) -> Vec<u8> = "cgroup-file", asked.file.class();
     /// Directories of the hierarchy of memory cgroups. One that is gone or closed to this user is left out.
-    Groups(CgroupQuery<'a>) -> Vec<Cgroup>;
+    Groups(which: CgroupQuery<'a>) -> Vec<Cgroup> = "cgroups", which.class();
     /// One mapping, by PROCMAP_QUERY (Linux 6.11).
-    Mapping(Query) -> Answer;
+    Mapping(query: Query) -> Answer = "mapping", query.class();
     /// The mappings of files.
-    FileMappings(FileMappings) -> Option<Vec<Mapping>>;
+    FileMappings(asked: FileMappings) -> Option<Vec<Mapping>> = "file-mappings",
+        process(Kept::Never("the text of maps has them"), Named::LeftOut);
     /// What the object behind a region has for pages.
-    Backing(Backing<'a>) -> Vec<BackingRun>;
+    Backing(asked: Backing<'a>) -> Vec<BackingRun> = "backing", process(Kept::EachRegion, Named::Nothing);
     /// Tries something, and gives the resulting words.
-    Probe(Probe<'a>) -> Vec<u64>;
+    Probe(probe: Probe<'a>) -> Vec<u64> = "probe", probe.class();
     /// What the source may read, found out by trying; `None` where rights do not matter.
-    Rights(Rights) -> Option<SourceAccess>;
+    Rights(asked: Rights) -> Option<SourceAccess> = "rights", machine(Kept::Once, Named::Nothing);
     /// Whether these records of the kernel can be read, and are proved to be right. If not, that is an error.
-    Records(RecordsOf) -> ();
-}
-
-/// Which directories of the hierarchy of memory cgroups are listed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CgroupQuery<'a> {
-    /// All of them.
-    All,
-    /// The one with this path below the mount.
-    At(&'a [u8]),
-}
-
-/// A memory cgroup.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Cgroup {
-    /// The inode of its directory.
-    pub inode: u64,
-    /// Its path below the mount of the hierarchy.
-    pub path: Vec<u8>,
+    Records(of: RecordsOf) -> () = "records", of.class();
 }
 
 /// A file of the memory cgroup with this path below the mount.
@@ -131,7 +149,63 @@ pub struct Backing<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Rights;
 
+/// The controller, the path, and the file.
+impl<'a> Argument<'a> for GroupText<'a> {
+    fn write(&self, key: &mut String) {
+        (self.file.controller(), (self.path, self.file)).write(key);
+    }
+
+    fn of(_: Subject<'a>) -> Vec<Self> {
+        Vec::new()
+    }
+}
+
+impl Argument<'_> for FileMappings {
+    fn write(&self, _: &mut String) {}
+
+    fn of(_: Subject<'_>) -> Vec<Self> {
+        vec![FileMappings]
+    }
+}
+
+impl Argument<'_> for Rights {
+    fn write(&self, _: &mut String) {}
+
+    fn of(_: Subject<'_>) -> Vec<Self> {
+        vec![Rights]
+    }
+}
+
+/// The file that is mapped, and the part of it.
+impl<'a> Argument<'a> for Backing<'a> {
+    fn write(&self, key: &mut String) {
+        let first = self.region.offset_of(self.range.start());
+        self.region.write(key);
+        _ = write!(key, " {first:x}-{:x}", first.wrapping_add(self.range.len()));
+    }
+
+    fn of(subject: Subject<'a>) -> Vec<Self> {
+        <&Region>::of(subject).into_iter().map(|region| Backing { region, range: region.range }).collect()
+    }
+}
+
 impl Question<'_> {
+    /// The question whose answer has that to this one in it: about a whole region instead of a part.
+    #[must_use]
+    pub fn whole(self) -> Self {
+        match self {
+            Question::Backing(asked) => Question::Backing(Backing { range: asked.region.range, ..asked }),
+            Question::Text(_)
+            | Question::GroupText(_)
+            | Question::Groups(_)
+            | Question::Mapping(_)
+            | Question::FileMappings(_)
+            | Question::Probe(_)
+            | Question::Rights(_)
+            | Question::Records(_) => self,
+        }
+    }
+
     /// The reply of a source that does not know the answer.
     ///
     /// # Errors
@@ -149,5 +223,83 @@ impl Question<'_> {
             Question::Records(of) => of.what().to_owned(),
         };
         Err(Error::not_available(format!("this target does not hold {what}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Device, Name, Permissions, VirtualAddress};
+    use crate::records::RecordParts;
+    use crate::source::{ConfigPlace, KernelSetting};
+    use std::collections::BTreeSet;
+
+    fn region() -> Region {
+        Region {
+            range: AddressRange::of_length(VirtualAddress::new(0x7000), 0x4000).expect("a range"),
+            permissions: Permissions::default(),
+            offset: 0x1000,
+            device: Device { major: 8, minor: 1 },
+            inode: 0x4d2,
+            name: Name::from("/a b"),
+            deleted: false,
+        }
+    }
+
+    #[test]
+    fn keys_are_words_numbers_and_encoded_bytes() {
+        let region = region();
+        let range = AddressRange::of_length(VirtualAddress::new(0x8000), 0x1000).expect("a range");
+        let group = |path| GroupText { path, file: GroupFile::PoolMax(2 << 20) };
+        let questions: [(Question<'_>, &str); 14] = [
+            (File::Stat.into(), "text stat"),
+            (File::ThreadSyscall(0x3627).into(), "text syscall 3627"),
+            (File::Config(ConfigPlace::Boot).into(), "text config boot"),
+            (
+                File::Setting(KernelSetting::FreePoolPagesOf(1, 2 << 20)).into(),
+                "text setting free-hugepages-of-node 1 200000",
+            ),
+            (group(b"/a b%").into(), "cgroup-file hugetlb /a%20b%25 hugetlb.max 200000"),
+            (group(b"").into(), "cgroup-file hugetlb - hugetlb.max 200000"),
+            (CgroupQuery::At(b"-").into(), "cgroups at %2D"),
+            (Query::From(VirtualAddress::new(16)).into(), "mapping from 10"),
+            (FileMappings.into(), "file-mappings"),
+            (Backing { region: &region, range }.into(), "backing 08:01 4d2 2000-3000"),
+            (Probe::Follow(range).into(), "probe follow 8000-9000"),
+            (Probe::IsNamed(&region, b"/a\n").into(), "probe is-named 08:01 4d2 /a%0A"),
+            (Probe::Descriptor(None, 31).into(), "probe descriptor - 1f"),
+            (RecordsOf::Frames(RecordParts::OWNER).into(), "records frames 10"),
+        ];
+        for (question, key) in questions {
+            assert_eq!(question.key(), key);
+        }
+        assert_eq!(Question::from(Backing { region: &region, range }).whole().key(), "backing 08:01 4d2 1000-5000");
+    }
+
+    #[test]
+    fn no_two_questions_have_one_key() {
+        let region = region();
+        let subjects = [
+            Subject::Machine,
+            Subject::Process,
+            Subject::Region(&region),
+            Subject::Thread(7),
+            Subject::Pool(2 << 20),
+            Subject::Node(1, 2 << 20),
+        ];
+        let all: Vec<String> =
+            subjects.into_iter().flat_map(Question::kept_of).map(|question| question.key()).collect();
+        assert!(all.len() > 50, "{all:?}");
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
+        for (subject, key) in subjects.into_iter().zip([
+            "text zoneinfo",
+            "text smaps",
+            "probe mapped-file 08:01 4d2",
+            "text syscall 7",
+            "text setting resv-hugepages 200000",
+            "text setting free-hugepages-of-node 1 200000",
+        ]) {
+            assert!(Question::kept_of(subject).iter().any(|question| question.key() == key), "{key}");
+        }
     }
 }

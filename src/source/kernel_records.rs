@@ -1,19 +1,26 @@
 //! What the kernel's own records lead to, of a source that can read them.
 
+use super::class::questions_of;
 use crate::access::Result;
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Region, TableEntry};
 use crate::records::{FrameRecord, Meanwhile, OwnerDetail, RecordParts, RecordedMapper, SwappedRange};
 
-/// Records of the kernel that have to be proved before they are believed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RecordsOf {
-    /// These parts of the records of frames.
-    Frames(RecordParts),
-    /// The page tables of the process.
-    PageTables,
-    /// The slots of shared memory in swap.
-    Slots,
+/// Why no capture has them.
+const IN_NO_CAPTURE: &str = "the kernel's own records are not in a capture";
+
+questions_of! {
+    /// Records of the kernel that have to be proved before they are believed. Of those of frames a capture has why they
+    /// could not be read.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum RecordsOf {
+        /// These parts of the records of frames.
+        Frames(parts: RecordParts) = "frames" => machine(Once, Nothing),
+        /// The page tables of the process.
+        PageTables = "page-tables" => process(Never(IN_NO_CAPTURE), Nothing),
+        /// The slots of shared memory in swap.
+        Slots = "slots" => process(Never(IN_NO_CAPTURE), Nothing),
+    }
 }
 
 impl RecordsOf {

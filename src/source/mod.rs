@@ -24,10 +24,13 @@ mod asked;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod capture;
+mod class;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod core;
 mod feature;
+mod file;
+mod group_file;
 mod kernel_records;
 pub mod live;
 mod origin;
@@ -37,16 +40,19 @@ mod question;
 pub mod recorded;
 mod sys;
 
-pub use asked::{Asked, Backing, Cgroup, CgroupQuery, FileMappings, GroupText, Question, Reply, Rights};
+pub use asked::{Asked, Backing, FileMappings, GroupText, Question, Reply, Rights};
+pub use class::{About, Class, Kept, Named, Subject};
 pub use feature::{Credentials, Feature, Finding, SourceAccess};
 pub(crate) use feature::{available, by_trying, unavailable, undetermined};
+pub use file::{ConfigPlace, File, KernelSetting};
+pub use group_file::{Cgroup, CgroupQuery, GroupFile};
 pub use kernel_records::{KernelRecords, RecordsOf};
 pub use origin::{CaptureOrigin, CoreOrigin, MissingProcess, Origin, PassedOver};
 pub(crate) use partial_image::PartialImage;
 pub use place::Place;
 pub use question::{
-    Answer, BackingContent, BackingRun, Categories, ConfigPlace, File, FileLocation, Held, KernelSetting, List, Listed,
-    Mapping, PageRegion, Probe, Query, Scan, covered_pages,
+    Answer, BackingContent, BackingRun, Categories, FileLocation, Held, List, Listed, Mapping, PageRegion, Probe,
+    Query, Scan, covered_pages,
 };
 pub use sys::{Word, as_words};
 

@@ -1,12 +1,17 @@
-//! The arguments and results of a source's operations, and the closed list of the files that are read of a process and
-//! of its machine: no path comes from outside.
+//! The arguments and results of a source's operations.
 
+use super::class::questions_of;
 use crate::access::Result;
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use bitflags::bitflags;
 use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
+
+/// Where a capture has what the head of the file says.
+const HEAD: &str = "the head of the file";
+/// Why no capture has a mapping by itself.
+const OF_MAPS: &str = "the text of maps has it";
 
 bitflags! {
     /// The categories of PAGEMAP_SCAN (Linux 6.7 and later).
@@ -70,13 +75,15 @@ pub struct PageRegion {
     pub categories: u64,
 }
 
-/// A query for PROCMAP_QUERY.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Query {
-    /// The mapping that holds an address.
-    At(VirtualAddress),
-    /// The same, or if there is none, the next one above.
-    From(VirtualAddress),
+questions_of! {
+    /// A query for PROCMAP_QUERY.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Query {
+        /// The mapping that holds an address.
+        At(address: VirtualAddress) = "at" => process(Never(OF_MAPS), LeftOut),
+        /// The same, or if there is none, the next one above.
+        From(address: VirtualAddress) = "from" => process(Never(OF_MAPS), LeftOut),
+    }
 }
 
 /// The answer of PROCMAP_QUERY.
@@ -109,21 +116,23 @@ pub struct Mapping {
     pub name: Vec<u8>,
 }
 
-/// Which processes, threads or file descriptors are listed, and how much is read of each.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum List {
-    /// All of them with a handle each, and of their files only `stat`.
-    Held,
-    /// All of them.
-    All,
-    /// The one of this number, or the one that the thread of this number belongs to.
-    One(u32),
-    /// The threads of the process, and of their files only `stat`.
-    Threads,
-    /// The file descriptors of the process: by number, and where the link of each leads.
-    Descriptors,
-    /// Those of one of its threads, which may have a table of its own (clone without CLONE_FILES, unshare).
-    DescriptorsOf(u32),
+questions_of! {
+    /// Which processes, threads or file descriptors are listed, and how much is read of each.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum List {
+        /// All of them with a handle each, and of their files only `stat`.
+        Held = "held" => machine(WhileDecoding, Stat),
+        /// All of them.
+        All = "all" => machine(WhileDecoding, Stat),
+        /// The one of this number, or the one that the thread of this number belongs to.
+        One(number: u32) = "one" => machine(WhileDecoding, Stat),
+        /// The threads of the process, and of their files only `stat`.
+        Threads = "threads" => process(EachProcess, Stat),
+        /// The file descriptors of the process: by number, and where the link of each leads.
+        Descriptors = "descriptors" => process(WhileDecoding, LeftOut),
+        /// Those of one of its threads, which may have a table of its own (clone without CLONE_FILES, unshare).
+        DescriptorsOf(thread: u32) = "descriptors" => process(WhileDecoding, LeftOut),
+    }
 }
 
 /// A process, thread or file descriptor in a listing.
@@ -152,51 +161,53 @@ impl Debug for Held {
     }
 }
 
-/// What can be tried. A source may cache the result.
-#[derive(Clone, Copy, Debug)]
-pub enum Probe<'a> {
-    /// Bytes in a page.
-    PageBytes,
-    /// Whether the least significant byte of a word comes first: 1 if it does.
-    LittleEndian,
-    /// The `e_machine` of the machine's own programs. All programs that its kernel runs, of 32 bits too, have the same
-    /// sign of plain `char`.
-    Machine,
-    /// Clock ticks in a second, by which start times are counted.
-    TicksPerSecond,
-    /// The page-map entry of a page that only pmdb maps, and has just written to.
-    OwnEntry,
-    /// The word of `/proc/kpageflags` for such a page.
-    OwnFlags,
-    /// Whether pmdb has the right to see frame numbers: 1 if it has.
-    FrameRight,
-    /// The effective user id of pmdb.
-    User,
-    /// The process id of pmdb as `/proc` has it, which may be that of another pid namespace.
-    OwnNumber,
-    /// Major and minor number of the device of shared memory in no mounted filesystem, such as a memfd.
-    SharedMemory,
-    /// The same for each hugetlb pool, one after the other.
-    Pools,
-    /// How the address spaces of two processes compare (`kcmp`): 0 the same, 1 less, 2 greater, in an order that means
-    /// nothing else.
-    Compare(u32, u32),
-    /// How the tables of file descriptors of two threads compare, in the same way.
-    CompareFiles(u32, u32),
-    /// Whether the link of a mapping in `/proc/PID/map_files` can be followed: no words if it can.
-    Follow(AddressRange),
-    /// The same for a mapping of pmdb's own.
-    FollowOwn(AddressRange),
-    /// Whether the file behind a region has this path in the target's own root: 1 if it has.
-    IsNamed(&'a Region, &'a [u8]),
-    /// What `stat` and `statfs` have of the file behind a region, as [`MappedFile`](crate::kernel::mapped_file) reads
-    /// it. Nothing is opened.
-    MappedFile(&'a Region),
-    /// The same of the file behind the descriptor of this number, in the table of a thread, or of the process. A server
-    /// may have to answer: ask only of files in memory.
-    Descriptor(Option<u32>, u32),
-    /// The number of the mount that this file is on: no words if it has none.
-    DescriptorMount(Option<u32>, u32),
+questions_of! {
+    /// What can be tried. A source may cache the result.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Probe<'a> {
+        /// Bytes in a page.
+        PageBytes = "page-bytes" => machine(Elsewhere(HEAD), Nothing),
+        /// Whether the least significant byte of a word comes first: 1 if it does.
+        LittleEndian = "little-endian" => machine(Elsewhere(HEAD), Nothing),
+        /// The `e_machine` of the machine's own programs. All programs that its kernel runs, of 32 bits too, have the
+        /// same sign of plain `char`.
+        Machine = "machine" => machine(Once, Nothing),
+        /// Clock ticks in a second, by which start times are counted.
+        TicksPerSecond = "ticks-per-second" => machine(Once, Nothing),
+        /// The page-map entry of a page that only pmdb maps, and has just written to.
+        OwnEntry = "own-entry" => machine(Once, Nothing),
+        /// The word of `/proc/kpageflags` for such a page.
+        OwnFlags = "own-flags" => machine(Once, Nothing),
+        /// Whether pmdb has the right to see frame numbers: 1 if it has.
+        FrameRight = "frame-right" => machine(Once, Nothing),
+        /// The effective user id of pmdb.
+        User = "user" => machine(Once, Nothing),
+        /// The process id of pmdb as `/proc` has it, which may be that of another pid namespace.
+        OwnNumber = "own-number" => machine(Once, Nothing),
+        /// Major and minor number of the device of shared memory in no mounted filesystem, such as a memfd.
+        SharedMemory = "shared-memory" => machine(Once, Nothing),
+        /// The same for each hugetlb pool, one after the other.
+        Pools = "pools" => machine(Once, Nothing),
+        /// How the address spaces of two processes compare (`kcmp`): 0 the same, 1 less, 2 greater, in an order that
+        /// means nothing else.
+        Compare(one: u32, other: u32) = "compare" => machine(Elsewhere("`space` of each process"), Nothing),
+        /// How the tables of file descriptors of two threads compare, in the same way.
+        CompareFiles(one: u32, other: u32) = "compare-files" => process(WhileDecoding, Nothing),
+        /// Whether the link of a mapping in `/proc/PID/map_files` can be followed: no words if it can.
+        Follow(range: AddressRange) = "follow" => process(WhileDecoding, Nothing),
+        /// The same for a mapping of pmdb's own.
+        FollowOwn(range: AddressRange) = "follow-own" => machine(WhileDecoding, Nothing),
+        /// Whether the file behind a region has this path in the target's own root: 1 if it has.
+        IsNamed(region: &'a Region, path: &'a [u8]) = "is-named" => process(WhileDecoding, Nothing),
+        /// What `stat` and `statfs` have of the file behind a region, as [`MappedFile`](crate::kernel::mapped_file)
+        /// reads it. Nothing is opened.
+        MappedFile(region: &'a Region) = "mapped-file" => process(EachRegion, Nothing),
+        /// The same of the file behind the descriptor of this number, in the table of a thread, or of the process. A
+        /// server may have to answer: ask only of files in memory.
+        Descriptor(thread: Option<u32>, number: u32) = "descriptor" => process(WhileDecoding, Nothing),
+        /// The number of the mount that this file is on: no words if it has none.
+        DescriptorMount(thread: Option<u32>, number: u32) = "descriptor-mount" => process(WhileDecoding, Nothing),
+    }
 }
 
 /// How a source finds a file.
@@ -237,258 +248,6 @@ pub struct BackingRun {
     pub range: AddressRange,
     /// Their backing content, or why it is unknown.
     pub content: Result<BackingContent>,
-}
-
-/// A file that is read whole, or a link.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum File {
-    /// `/proc/PID/stat`
-    Stat,
-    /// `/proc/PID/status`, of a thread that still runs where the main thread has ended.
-    Status,
-    /// `/proc/PID/status` of the main thread.
-    MainStatus,
-    /// `/proc/PID/limits`
-    Limits,
-    /// `/proc/PID/syscall`
-    Syscall,
-    /// `/proc/PID/task/TID/syscall`
-    ThreadSyscall(u32),
-    /// `/proc/PID/fdinfo/N`
-    DescriptorInfo(u32),
-    /// `/proc/PID/task/TID/fdinfo/N`, by thread and number.
-    ThreadDescriptorInfo(u32, u32),
-    /// `/proc/PID/smaps`
-    Smaps,
-    /// `/proc/PID/smaps_rollup`
-    SmapsRollup,
-    /// `/proc/PID/numa_maps`
-    NumaMaps,
-    /// `/proc/PID/cmdline`. The kernel reads it from the memory of the process, and may fault that in.
-    CommandLine,
-    /// `/proc/PID/cgroup`
-    Cgroup,
-    /// `/proc/PID/mountinfo`
-    Mounts,
-    /// `/proc/PID/auxv`
-    Auxiliary,
-    /// Where `/proc/PID/exe` leads.
-    Program,
-    /// Where `/proc/PID/ns/user` leads.
-    UserNamespace,
-    /// Where `/proc/PID/ns/ipc` leads.
-    IpcNamespace,
-    /// Where the link in `/proc/PID/map_files` leads for a mapping of these ends.
-    MappedFile(AddressRange),
-    /// `/proc/self/maps`
-    OwnMaps,
-    /// The beginning of `/proc/self/smaps`: some regions.
-    OwnSmaps,
-    /// `/proc/self/mountinfo`
-    OwnMounts,
-    /// Where `/proc/self/ns/user` leads.
-    OwnUserNamespace,
-    /// The release of the kernel, as `uname -r` prints it.
-    Release,
-    /// `/proc/uptime`
-    Uptime,
-    /// `/proc/sys/vm/max_map_count`
-    MostMappings,
-    /// `/proc/meminfo`
-    MemoryCounters,
-    /// `/proc/swaps`
-    Swaps,
-    /// `/proc/zoneinfo`
-    Zones,
-    /// `/proc/buddyinfo`
-    FreeBlocks,
-    /// `/proc/iomem`
-    Iomem,
-    /// The kernel's configuration.
-    Config(ConfigPlace),
-    /// A setting below `/sys`.
-    Setting(KernelSetting),
-}
-
-/// Where the configuration of a kernel may be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ConfigPlace {
-    /// `/proc/config.gz`, packed.
-    Kernel,
-    /// `/boot`
-    Boot,
-    /// `/lib/modules`
-    Modules,
-}
-
-/// A number or a word below `/sys`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum KernelSetting {
-    /// Pages that KSM has merged.
-    MergedPages,
-    /// Whether KSM merges pages of zeros into the zero page.
-    ZeroPageIsMerged,
-    /// Bytes that one PMD maps.
-    HugePageBytes,
-    /// Which memory gets transparent huge pages.
-    HugePages,
-    /// Which memory gets those of this many bytes.
-    HugePagesOf(u64),
-    /// Which shared memory gets transparent huge pages.
-    HugeShared,
-    /// Which shared memory gets those of this many bytes.
-    HugeSharedOf(u64),
-    /// The most pages of a future huge page that khugepaged lets be empty.
-    CollapseEmpty,
-    /// The most that it lets be in swap.
-    CollapseSwapped,
-    /// The most that it lets be shared.
-    CollapseShared,
-    /// Free pages of the hugetlb pool whose pages have this many bytes.
-    FreePoolPages(u64),
-    /// Those of a node.
-    FreePoolPagesOf(u32, u64),
-    /// Bytes of a block of memory, which is online or offline as a whole.
-    MemoryBlockBytes,
-    /// The state of the block of this number: `online`, `offline` or `going-offline`.
-    MemoryBlock(u64),
-    /// Reserved pages of that pool.
-    ReservedPoolPages(u64),
-}
-
-impl File {
-    /// Its path and what it tells. A path without a slash in front is below `/proc/PID`. Files whose path depends on
-    /// more are completed in [`File::path`].
-    fn row(self) -> (&'static str, &'static str) {
-        match self {
-            File::Stat => ("stat", "the process"),
-            File::Status | File::MainStatus => ("status", "the process"),
-            File::Limits => ("limits", "the limits of the process"),
-            File::Syscall => ("syscall", "registers"),
-            File::ThreadSyscall(_) => ("task", "registers"),
-            File::DescriptorInfo(_) | File::ThreadDescriptorInfo(..) => ("fdinfo", "the use of a file descriptor"),
-            File::Smaps => ("smaps", "the kernel's counts for each region"),
-            File::SmapsRollup => ("smaps_rollup", "the kernel's counts for the process"),
-            File::NumaMaps => ("numa_maps", "the memory policies of regions"),
-            File::CommandLine => ("cmdline", "the command line"),
-            File::Cgroup => ("cgroup", "the cgroups of the process"),
-            File::Mounts => ("mountinfo", "the mounted filesystems"),
-            File::Auxiliary => ("auxv", "the auxiliary vector of the program"),
-            File::Program => ("exe", "the program"),
-            File::UserNamespace => ("ns/user", "the user namespace"),
-            File::IpcNamespace => ("ns/ipc", "the IPC namespace"),
-            File::MappedFile(_) => ("map_files", "the name of a mapped file"),
-            File::OwnMaps => ("/proc/self/maps", "the regions of pmdb itself"),
-            File::OwnSmaps => ("/proc/self/smaps", "the kernel's counts for the regions of pmdb itself"),
-            File::OwnMounts => ("/proc/self/mountinfo", "the mounted filesystems"),
-            File::OwnUserNamespace => ("/proc/self/ns/user", "the user namespace"),
-            File::Release => ("/proc/sys/kernel/osrelease", "the release of the kernel"),
-            File::Uptime => ("/proc/uptime", "the uptime"),
-            File::MostMappings => ("/proc/sys/vm/max_map_count", "the limit of mappings of a process"),
-            File::MemoryCounters => ("/proc/meminfo", "the kernel's counters of memory"),
-            File::Swaps => ("/proc/swaps", "swap areas"),
-            File::Zones => ("/proc/zoneinfo", "zones and nodes of frames"),
-            File::FreeBlocks => ("/proc/buddyinfo", "the free blocks of memory"),
-            File::Iomem => ("/proc/iomem", "the use of physical addresses"),
-            File::Config(_) => ("/", "the options that the kernel was built with"),
-            File::Setting(setting) => ("/sys", setting.what()),
-        }
-    }
-
-    /// Its path below `/proc/PID`, if it is one of the process.
-    pub(super) fn of_process(self) -> Option<String> {
-        match self {
-            File::MappedFile(range) => Some(mapped_file(range)),
-            File::ThreadSyscall(thread) => Some(format!("task/{thread}/syscall")),
-            File::DescriptorInfo(number) => Some(format!("fdinfo/{number}")),
-            File::ThreadDescriptorInfo(thread, number) => Some(format!("task/{thread}/fdinfo/{number}")),
-            file => Some(file.row().0.to_owned()).filter(|path| !path.starts_with('/')),
-        }
-    }
-
-    /// Its path for process `pid`. The path of a configuration has `$(uname -r)` for the release.
-    pub(super) fn path(self, pid: u32) -> String {
-        match (self, self.of_process()) {
-            (_, Some(name)) => format!("/proc/{pid}/{name}"),
-            (File::Config(place), _) => place.path("$(uname -r)"),
-            (File::Setting(setting), _) => format!("/sys/{}", setting.path()),
-            (file, None) => file.row().0.to_owned(),
-        }
-    }
-
-    /// What it tells.
-    pub(super) fn what(self) -> &'static str {
-        self.row().1
-    }
-}
-
-/// The link of a mapping below `/proc/PID`.
-pub(super) fn mapped_file(range: AddressRange) -> String {
-    let (start, end) = (range.start().get(), range.end().get());
-    format!("map_files/{start:x}-{end:x}")
-}
-
-impl ConfigPlace {
-    /// From the likeliest to have it.
-    pub const ALL: [ConfigPlace; 3] = [ConfigPlace::Kernel, ConfigPlace::Boot, ConfigPlace::Modules];
-
-    /// More bytes are no configuration: a text has some 300 KiB.
-    pub(crate) const MOST_BYTES: u64 = 8 << 20;
-
-    /// The path of the configuration of a release.
-    pub fn path(self, release: &str) -> String {
-        match self {
-            ConfigPlace::Kernel => "/proc/config.gz".to_owned(),
-            ConfigPlace::Boot => format!("/boot/config-{release}"),
-            ConfigPlace::Modules => format!("/lib/modules/{release}/config"),
-        }
-    }
-}
-
-impl KernelSetting {
-    /// Its path below `/sys`.
-    pub(super) fn path(self) -> String {
-        let pool = |bytes: u64, name: &str| format!("kernel/mm/hugepages/hugepages-{}kB/{name}", bytes >> 10);
-        let transparent = |name: &str| format!("kernel/mm/transparent_hugepage/{name}");
-        let of_size = |bytes: u64, name: &str| transparent(&format!("hugepages-{}kB/{name}", bytes >> 10));
-        match self {
-            KernelSetting::MergedPages => "kernel/mm/ksm/pages_shared".to_owned(),
-            KernelSetting::ZeroPageIsMerged => "kernel/mm/ksm/use_zero_pages".to_owned(),
-            KernelSetting::HugePageBytes => transparent("hpage_pmd_size"),
-            KernelSetting::HugePages => transparent("enabled"),
-            KernelSetting::HugePagesOf(bytes) => of_size(bytes, "enabled"),
-            KernelSetting::HugeShared => transparent("shmem_enabled"),
-            KernelSetting::HugeSharedOf(bytes) => of_size(bytes, "shmem_enabled"),
-            KernelSetting::CollapseEmpty => transparent("khugepaged/max_ptes_none"),
-            KernelSetting::CollapseSwapped => transparent("khugepaged/max_ptes_swap"),
-            KernelSetting::CollapseShared => transparent("khugepaged/max_ptes_shared"),
-            KernelSetting::FreePoolPages(bytes) => pool(bytes, "free_hugepages"),
-            KernelSetting::FreePoolPagesOf(node, bytes) => {
-                format!("devices/system/node/node{node}/hugepages/hugepages-{}kB/free_hugepages", bytes >> 10)
-            }
-            KernelSetting::MemoryBlockBytes => "devices/system/memory/block_size_bytes".to_owned(),
-            KernelSetting::MemoryBlock(block) => format!("devices/system/memory/memory{block}/state"),
-            KernelSetting::ReservedPoolPages(bytes) => pool(bytes, "resv_hugepages"),
-        }
-    }
-
-    fn what(self) -> &'static str {
-        match self {
-            KernelSetting::MergedPages => "merged pages in use (with none, the flag `ksm` is not true)",
-            KernelSetting::ZeroPageIsMerged => "whether KSM uses the page of zeros",
-            KernelSetting::HugePageBytes => "bytes that one PMD maps",
-            KernelSetting::HugePages | KernelSetting::HugePagesOf(_) => "the setting for transparent huge pages",
-            KernelSetting::HugeShared | KernelSetting::HugeSharedOf(_) => "the setting for huge pages of shared memory",
-            KernelSetting::CollapseEmpty => "the most empty pages that khugepaged allows",
-            KernelSetting::CollapseSwapped => "the most swapped pages that khugepaged allows",
-            KernelSetting::CollapseShared => "the most shared pages that khugepaged allows",
-            KernelSetting::FreePoolPages(_) => "free pages of the hugetlb pool",
-            KernelSetting::FreePoolPagesOf(..) => "free pages of the hugetlb pool on a node",
-            KernelSetting::MemoryBlockBytes => "bytes of a block of memory",
-            KernelSetting::MemoryBlock(_) => "whether a block of memory is online",
-            KernelSetting::ReservedPoolPages(_) => "reserved pages of the hugetlb pool",
-        }
-    }
 }
 
 /// The number of pages that a page map covers, found by bisection: the addresses after it, such as the kernel half,

@@ -81,10 +81,6 @@ fn special(file: &mut Vec<u8>, name: &str, kind: &str, bytes: &[u8]) -> usize {
 }
 
 impl Machine {
-    fn words(self, words: &[u64]) -> Vec<u8> {
-        words.iter().flat_map(|word| if self.is_big { word.to_be_bytes() } else { word.to_le_bytes() }).collect()
-    }
-
     fn pointers(self, words: &[u64]) -> Vec<u8> {
         let cut = |bytes: [u8; 8], from: usize| bytes[from..from + self.pointer].to_vec();
         let one = |&word: &u64| {
@@ -96,7 +92,9 @@ impl Machine {
     /// A capture of the process.
     pub fn capture(self) -> Made {
         let mut file = Vec::new();
-        member(&mut file, "capture", b"pmdb capture 1\n");
+        let order = if self.is_big { "big" } else { "little" };
+        let head = format!("pmdb capture 2\npage-bytes {}\nbyte-order {order}\n", self.page);
+        member(&mut file, "capture", head.as_bytes());
         let mut text = |name: &str, bytes: &[u8]| {
             let packed = packed(bytes);
             let at = member(&mut file, &format!("{PID}/{name}.gz"), &packed);
@@ -121,7 +119,8 @@ impl Machine {
         let flags = text("kpageflags", &of_frames(FLAGS));
         let counts = text("kpagecount", &of_frames(1));
         let stretch = |from: u64, to: u64| [BASE + from * self.page, BASE + to * self.page, 1 << 3];
-        let populated = text("populated", &self.words([stretch(0, 4), stretch(5, 6)].as_flattened()));
+        let populated = [stretch(0, 4), stretch(5, 6)].concat();
+        let populated = text("populated", &populated.into_iter().flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
         let blocks = |block: &Value, first: u64, last: u64| json!([[first, last, block[0]]]);
         let words = |blocks: Value, end: u64| json!({ "end": end, "blocks": blocks });
         let index = json!({
@@ -129,24 +128,17 @@ impl Machine {
             "processes": [{
                 "pid": PID,
                 "start_time": 1,
-                "name": b"made",
+                "name": "made",
                 "maps": maps,
                 "page_map": words(blocks(&entries, first, first + 5), 1 << 36),
                 "scannable": 0x7f,
                 "populated": populated,
-                "texts": {
-                    format!("/proc/{PID}/auxv"): { "Ok": vector },
-                    format!("/proc/{PID}/task/{PID}/status"): { "Ok": status },
-                },
-                "probes": {
-                    "LittleEndian": { "Ok": [u64::from(!self.is_big)] },
-                    "PageBytes": { "Ok": [self.page] },
-                },
+                "answers": { "texts": { "text auxv": vector, "text main-status": status } },
                 "memory": { BASE.to_string(): memory },
             }],
             "flags": words(blocks(&flags, 0, FRAME + 9), 1 << 20),
             "counts": words(blocks(&counts, 0, FRAME + 9), 1 << 20),
-            "cgroups": { "failure": { "NotAvailable": "no kpagecgroup" } },
+            "cgroups": { "failure": { "not-available": "no kpagecgroup" } },
         });
         Made { file, index }
     }
@@ -178,7 +170,7 @@ impl Made {
     fn with_packed_index(&self, packed: &[u8], length: usize) -> Vec<u8> {
         let mut file = self.file.clone();
         let at = member(&mut file, "index.json.gz", packed);
-        let end = format!("pmdb capture 1\nindex {at} {} {length}\n", packed.len());
+        let end = format!("pmdb capture 2\nindex {at} {} {length}\n", packed.len());
         member(&mut file, "end", end.as_bytes());
         file.resize(file.len() + 2 * RECORD, 0);
         file

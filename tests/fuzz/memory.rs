@@ -61,7 +61,6 @@ const LISTS: &[(&str, Element)] = &[
     ("/missing", |_| (String::new(), json!({"pid": 1, "name": [], "why": "", "in_part": false}))),
     ("/flags/blocks", |_| (String::new(), json!([0, 0, [0, 0, 0]]))),
     ("/flags/before", |_| (String::new(), json!(0))),
-    ("/processes/0/name", |_| (String::new(), json!(1))),
     ("/processes/0/maps", |_| (String::new(), json!([0, 0, 0]))),
     ("/processes/0/page_map/blocks", |_| (String::new(), json!([0, 0, [0, 0, 0]]))),
     ("/processes/0/parts", |_| (String::new(), json!([0, 1]))),
@@ -69,14 +68,18 @@ const LISTS: &[(&str, Element)] = &[
     ("/processes/0/changed", |_| (String::new(), json!([0, 1]))),
     ("/processes/0/populated", |_| (String::new(), json!([0, 0, 0]))),
     ("/processes/0/looks", |number| (number.to_string(), json!([0, 0]))),
-    ("/processes/0/texts", |number| (number.to_string(), json!({"Ok": []}))),
-    ("/processes/0/probes", |number| (number.to_string(), json!({"Ok": []}))),
-    ("/processes/0/lists", |number| (number.to_string(), json!({"Ok": []}))),
-    ("/processes/0/groups", |number| (number.to_string(), json!({"Ok": []}))),
-    ("/processes/0/files", |number| (number.to_string(), json!({"Ok": null}))),
-    ("/processes/0/backing", |_| (String::new(), json!({"start": 0, "end": 0, "runs": {"Ok": []}}))),
     ("/processes/0/memory", |number| (number.to_string(), json!([]))),
-    ("/processes/0/records", |number| (number.to_string(), json!({"Gone": ""}))),
+    ("/processes/0/answers/texts", |number| (number.to_string(), json!(""))),
+    ("/processes/0/answers/words", |number| (number.to_string(), json!([]))),
+    ("/processes/0/answers/groups", |number| (number.to_string(), json!([]))),
+    ("/processes/0/answers/runs", |number| (number.to_string(), json!([]))),
+    ("/processes/0/answers/rights", |number| {
+        let none = json!({"findings": [], "user": 0, "rights": [], "in_first_user_namespace": null});
+        (number.to_string(), none)
+    }),
+    ("/processes/0/answers/lists", |number| (number.to_string(), json!([]))),
+    ("/processes/0/answers/files", |number| (number.to_string(), json!(null))),
+    ("/processes/0/answers/failures", |number| (number.to_string(), json!({"gone": ""}))),
 ];
 
 /// An index whose list at this path has `many` more elements.

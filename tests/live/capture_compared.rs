@@ -164,7 +164,7 @@ fn settles(left: &mut BTreeSet<usize>, then: &Answer, live: &[&Answer]) -> bool 
 }
 
 /// The lines to compare.
-fn lines(process: &[&str], folder: &Path) -> Vec<String> {
+pub fn lines(process: &[&str], folder: &Path) -> Vec<String> {
     let is_apart = |line: &str| {
         let last = line.lines().next_back().unwrap_or_default();
         APART.iter().any(|(begins, _)| line.starts_with(begins) || last.starts_with(begins))
@@ -191,7 +191,7 @@ fn lines(process: &[&str], folder: &Path) -> Vec<String> {
 }
 
 /// The demonstration process, of a program that pmdb does not map itself, with all its processes stopped.
-fn stopped(folder: &Path) -> Demonstration {
+pub fn stopped(folder: &Path) -> Demonstration {
     use rustix::process::{Pid, Signal, kill_process};
     let copy = folder.join("demonstration");
     executable::copy(env!("CARGO_BIN_EXE_pmdb"), &copy);

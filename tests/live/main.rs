@@ -15,6 +15,7 @@ mod capture;
 mod capture_compared;
 mod capture_families;
 mod capture_files;
+mod capture_format;
 mod cgroup;
 mod changes;
 mod devices;
@@ -91,6 +92,7 @@ const TESTS: &[&[Test]] = &[
     capture_compared::TESTS,
     capture_families::TESTS,
     capture_files::TESTS,
+    capture_format::TESTS,
     cgroup::TESTS,
     changes::TESTS,
     devices::TESTS,

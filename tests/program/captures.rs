@@ -91,16 +91,16 @@ fn asked(made: &Made, command: &str) -> (Option<i32>, String, String) {
 fn what_was_refused_is_to_be_captured_again() {
     let mut made = MACHINES[1].capture();
     let iomem = packed(b"00000000-00000000 : System RAM\n");
-    let (at, length) = (made.add("77/iomem.gz", "0", &iomem), iomem.len());
-    made.index["processes"][0]["texts"]["/proc/iomem"] = json!({ "Ok": [[at, length, 31]] });
-    let refusal = json!({ "NotPermitted": ["cannot open it", "run pmdb with sudo"] });
+    let (at, length) = (made.add("machine/iomem.gz", "0", &iomem), iomem.len());
+    made.index["machine"]["texts"] = json!({ "text iomem": [[at, length, 31]] });
+    let refusal = json!({ "not-permitted": ["cannot open it", "run pmdb with sudo"] });
     made.index["counts"] = json!({ "failure": refusal });
     let (_, out, err) = asked(&made, "flags pfn:0x5000");
     assert!(out.contains("(when capturing, run pmdb with CAP_SYS_ADMIN)"), "{out}{err}");
     assert!(out.contains("cannot open it (when capturing, run pmdb with sudo)"), "{out}{err}");
     // Whose rights they are comes first.
-    made.index["processes"][0]["access"] =
-        json!({ "findings": [], "user": 65534, "rights": [], "in_first_user_namespace": true });
+    let rights = json!({ "findings": [], "user": 65534, "rights": [], "in_first_user_namespace": true });
+    made.index["machine"]["rights"] = json!({ "rights": rights });
     let (_, out, err) = asked(&made, "info capabilities");
     let said = out + &err;
     let (whose, rights) = said.split_once("pmdb      user 65534, without capabilities").expect("the user");
@@ -291,11 +291,11 @@ fn an_index_that_leads_nowhere_is_refused_when_it_is_opened() {
     let page = MACHINES[2].page;
     let backing = |runs: serde_json::Value| {
         refusal(|made| {
-            let end = BASE + 16 * page;
-            made.index["processes"][0]["backing"] = json!([{ "start": BASE, "end": end, "runs": { "Ok": runs } }]);
+            let key = format!("backing 08:01 4d 0-{:x}", 16 * page);
+            made.index["processes"][0]["answers"]["runs"] = json!({ key: runs });
         })
     };
-    let run = |from: u64, to: u64| json!([BASE + from, BASE + to, { "Ok": 3 }]);
+    let run = |from: u64, to: u64| json!([from, to, "cached"]);
     for runs in [
         // Not at a page boundary.
         json!([run(0, page - 1), run(page, 2 * page)]),
@@ -338,25 +338,44 @@ fn a_text_has_each_block_once() {
     assert!(error.contains("this capture is damaged: its index cannot be read"), "{error}");
 }
 
+/// The version decides before all else, and is a whole number.
 #[test]
-fn a_newer_format_is_named() {
+fn other_formats_are_named() {
     let home = Home::new();
     let whole = MACHINES[0].capture().whole();
-    let newer = |places: usize| {
-        let mut bytes = whole.clone();
-        let mark = b"pmdb capture 1\n";
-        let at: Vec<usize> = (0..bytes.len() - mark.len()).filter(|at| bytes[*at..].starts_with(mark)).collect();
-        assert_eq!(at.len(), 2);
-        at.iter().take(places).for_each(|at| bytes[at + mark.len() - 2] = b'3');
-        home.file("newer.capture", bytes);
-        let run = home.run(&["-nx", "-c", "newer.capture", "-batch", "-ex", "regions"]);
-        (run.status, run.err)
-    };
-    // The last member too, or elsewhere in that format.
-    let (status, error) = newer(2);
-    assert!(error.contains("this capture was written by a newer pmdb: format 3"), "{error}");
-    assert_eq!(status, Some(1));
+    let mark = b"pmdb capture 2\n";
+    let at = whole.windows(mark.len()).position(|bytes| bytes == mark).expect("the head");
+    for (version, says) in [
+        ("3", "this capture has format 3; this pmdb reads 2"),
+        ("10", "this capture has format 10; this pmdb reads 2"),
+        ("21", "this capture has format 21; this pmdb reads 2"),
+        ("1", "this capture has format 1, which pmdb reads up to its commit 5ec26212"),
+    ] {
+        // The rest is as it is, or something else.
+        for rest in [&whole[at + mark.len()..], b"nothing that this version knows"] {
+            let file = [&whole[..at], format!("pmdb capture {version}\n").as_bytes(), rest].concat();
+            home.file("other.capture", file);
+            home.run(&["-nx", "-c", "other.capture", "-batch", "-ex", "regions"]).failed(1, says);
+        }
+    }
     home.file("cut.capture", [&whole[..2000].to_vec()[..], b"nothing that this version knows"].concat());
-    let run = home.run(&["-nx", "-c", "cut.capture", "-batch", "-ex", "regions"]);
-    assert!(run.err.contains("this capture is cut short"), "{}", run.err);
+    home.run(&["-nx", "-c", "cut.capture", "-batch", "-ex", "regions"]).failed(1, "this capture is cut short");
+}
+
+/// A capture of the demonstration, made once without names by a user who may not see frames. Whatever reads format 2
+/// reads it, and answers what is written beside it.
+#[test]
+fn the_committed_capture_is_read() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
+    let file = folder.join("demonstration.capture");
+    assert!(std::fs::metadata(&file).expect("the capture").len() <= 64_000);
+    let answers = std::fs::read_to_string(folder.join("demonstration.answers")).expect("the answers");
+    let mut count = 0;
+    for answer in answers.split("(pmdb) ").skip(1) {
+        let (line, expected) = answer.split_once('\n').expect("a line");
+        let run = Home::new().run(&["-nx", "-c", file.to_str().expect("a path"), "-batch", "-ex", line]);
+        assert_eq!(run.is_fine().out, expected, "{line}");
+        count += 1;
+    }
+    assert!(count >= 4);
 }

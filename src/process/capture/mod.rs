@@ -8,12 +8,12 @@ use super::machine::{Machine, OpenedProcess};
 use super::{Process, Result, Target};
 use crate::access::Liveness;
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, Device, FrameNumber, Name, Region, VirtualAddress, WordFile};
-use crate::records::RecordParts;
+use crate::kernel::{AddressRange, FrameNumber, Name, Region, VirtualAddress, WordFile};
 use crate::source::capture::{
-    Archive, ArchiveWriter, CaptureIndex, OneMissing, ProcessAnswers, Recorder, SharedCapture, WordIndex, WordWriter,
+    Archive, ArchiveWriter, CaptureIndex, Head, MACHINE, OneMissing, ProcessAnswers, Recorder, SharedCapture,
+    WordIndex, WordWriter,
 };
-use crate::source::{Held, MissingProcess, Source, covered_pages};
+use crate::source::{Held, MissingProcess, Probe, Source, Subject, covered_pages};
 use folios::{Folios, join_frames};
 use pages::{FirstAndCount, LeftOutPages, PageReader, RunReader};
 use std::collections::BTreeSet;
@@ -30,6 +30,8 @@ pub struct Member {
     /// The process itself.
     pub process: Target,
     recorder: Arc<Recorder>,
+    /// Its regions, as the capture has them.
+    regions: Vec<Region>,
     /// What it did meanwhile, after its pages were read: it can no longer be asked.
     end: Option<String>,
 }
@@ -85,7 +87,7 @@ impl Member {
         if let Some(machine) = machine {
             recorded.machine = Arc::clone(machine);
         }
-        Member { target: recorded, process: target.clone(), recorder, end: None }
+        Member { target: recorded, process: target.clone(), recorder, regions: Vec::new(), end: None }
     }
 
     /// What it has done, as a verb, if it can no longer be asked.
@@ -113,7 +115,9 @@ impl Capture {
     /// Begins a capture of `target`.
     pub fn begin(target: &Target, out: ArchiveWriter) -> Self {
         let time = now();
-        let shared = SharedCapture::new(Archive::new(out, time));
+        let machine = &target.machine;
+        let is_little = machine.source().word(Probe::LittleEndian) != Some(0);
+        let shared = SharedCapture::new(Archive::new(out, time, Head { page: machine.page(), is_little }));
         let first = Member::new(target, None, &shared);
         Capture {
             missing: Vec::new(),
@@ -188,7 +192,7 @@ impl Capture {
     ) -> std::result::Result<CaptureContent, E> {
         let (page_maps, mut captured) = self.pages(budget, look)?;
         let own = self.capture_own_process(budget)?;
-        self.ask_machine();
+        self.ask_machine(budget)?;
         for member in &mut self.members {
             let Err(error) = member.questions(budget).map_err(E::from).and_then(|()| ask(member)) else {
                 continue;
@@ -208,17 +212,12 @@ impl Capture {
             }
             processes.push(answers);
         }
-        if let (Some(first), Some(member)) = (processes.first_mut(), self.members.first())
-            && !Arc::ptr_eq(&member.recorder, &self.recorder)
-        {
-            first.add_machine(self.recorder.finish(WordIndex::default()));
-        }
         self.index.processes = processes.into_iter().chain(own).collect();
         self.index.missing = self.missing.iter().map(OneMissing::of).collect();
         self.index.times[1] = now();
         let Capture { members, machine, recorder, shared, index, missing, .. } = self;
         drop((members, machine, recorder));
-        captured.bytes = shared.finish(&index)?;
+        captured.bytes = shared.finish(index)?;
         Ok(CaptureContent { missing, ..captured })
     }
 
@@ -251,16 +250,21 @@ impl Capture {
         let shared = Arc::clone(&self.shared);
         let processes: Vec<(Process, Arc<Recorder>)> =
             self.members.iter().map(|member| (member.target.process.clone(), Arc::clone(&member.recorder))).collect();
-        let mut regions = 0;
         let mut readers = Vec::new();
         for (process, recorder) in &processes {
             // Before its pages: a process with pages is in the list.
             _ = self.machine.process_entry(process.identity().pid);
-            readers.push(self.read(process, recorder, &shared, budget).map(|(reader, count)| {
-                regions += count;
-                reader
-            }));
+            readers.push(self.read(process, recorder, &shared, budget));
         }
+        let (readers, regions_of): (Vec<_>, Vec<_>) = readers
+            .into_iter()
+            .map(|read| match read {
+                Ok((reader, regions)) => (Ok(reader), regions),
+                Err(error) => (Err(error), Vec::new()),
+            })
+            .unzip();
+        let regions = regions_of.iter().map(|regions| regions.len() as u64).sum();
+        self.members.iter_mut().zip(regions_of).for_each(|(member, regions)| member.regions = regions);
         let frames: Vec<FirstAndCount> = readers.iter().flatten().flat_map(|reader| reader.frames()).collect();
         let frames = self.frames(frames.into_iter(), budget, look)?;
         let mut captured = CaptureContent { regions, frames, ..CaptureContent::default() };
@@ -296,14 +300,14 @@ impl Capture {
         Ok((page_maps, captured))
     }
 
-    /// Reads the pages of a process. Returns the number of its regions too.
+    /// Reads the pages of a process. Returns its regions too.
     fn read<'a>(
         &self,
         process: &'a Process,
         recorder: &'a Recorder,
         shared: &'a SharedCapture,
         budget: &mut Budget,
-    ) -> Result<(PageReader<'a>, u64)> {
+    ) -> Result<(PageReader<'a>, Vec<Region>)> {
         let (regions, text) = process.regions_and_text(budget)?;
         recorder.keep_maps(text.bytes());
         let mut reader = PageReader::new(process, &**process.source(), shared);
@@ -321,7 +325,7 @@ impl Capture {
             }
         }
         recorder.keep_left_out(self.ranges.as_deref().unwrap_or_default(), left_out.runs);
-        Ok((reader, regions.len() as u64))
+        Ok((reader, regions))
     }
 
     /// pmdb's own mappings, as its map counts include them.
@@ -371,8 +375,8 @@ impl Capture {
         let mut whole = Vec::new();
         self.index.flags = match end {
             Ok(end) => {
-                let words = self.writer(WordFile::FrameFlags).leading();
-                self.index.are_by_flags = true;
+                let words = Self::writer(WordFile::FrameFlags).leading();
+                self.index.by_flags = true;
                 let mut folios = Folios::new(source, &self.shared, words);
                 for run in runs {
                     folios.run(run, budget)?;
@@ -413,8 +417,8 @@ impl Capture {
         covered_pages(self.machine.page(), |index| Ok(source.words(file, index, &mut [0])? == 1))
     }
 
-    fn writer(&self, file: WordFile) -> WordWriter {
-        WordWriter::new(&format!("{}/{}", self.machine.source().identity().pid, file.name()))
+    fn writer(file: WordFile) -> WordWriter {
+        WordWriter::new(&format!("{MACHINE}/{}", file.name()))
     }
 
     /// Keeps the words of these runs of frames in a file that has one for each frame. Calls `done`
@@ -434,13 +438,13 @@ impl Capture {
                 return Ok(WordIndex::refused(&error));
             }
         };
-        let mut words = self.writer(file);
+        let mut words = Self::writer(file);
         let mut before = 0;
         for &run in runs {
             let mut parts = RunReader::new(self.machine.source(), file, run);
             while let Some((first, found)) = parts.next(budget)? {
                 look(found);
-                let at = if self.index.are_by_flags { before + (first - run.0) } else { first };
+                let at = if self.index.by_flags { before + (first - run.0) } else { first };
                 words.add(&self.shared.archive, at, found)?;
             }
             before += run.1;
@@ -449,24 +453,23 @@ impl Capture {
         words.finish(&self.shared.archive, end)
     }
 
-    /// What the decoders ask of the machine. An answer that is refused is kept as that.
-    fn ask_machine(&self) {
+    /// What the machine is asked: all that is kept of it, and what the decoders of other answers ask.
+    fn ask_machine(&self, budget: &mut Budget) -> Result<()> {
         let machine = &self.machine;
-        _ = machine.findings();
-        _ = machine.credentials();
-        _ = (machine.kernel(), machine.zones(), machine.iomem(), machine.swaps(), machine.swap_layout());
-        _ = (machine.false_flags(), machine.merging(), machine.huge_page_bytes(), machine.has_soft_dirty());
-        _ = (machine.has_protection_keys(), machine.has_exact_map_counts(), machine.pools_are_known());
-        _ = (machine.huge_settings(), machine.free_blocks(), machine.require_records(RecordParts::empty()));
-        _ = (machine.cgroup_mount(), machine.own_number(), machine.most_mappings(), machine.memory_counters());
-        _ = machine.huge_page_bytes().map(|bytes| Self::ask_pool(machine, bytes));
+        _ = (machine.findings(), machine.swap_layout(), machine.huge_settings(), machine.cgroup_mount());
+        self.recorder.ask_all(Subject::Machine, budget);
+        if let Some(bytes) = machine.huge_page_bytes() {
+            Self::ask_pool(machine, &self.recorder, bytes, budget);
+        }
+        Ok(budget.check()?)
     }
 
-    /// What is asked of the hugetlb pool with pages of this size.
-    fn ask_pool(machine: &Machine, bytes: u64) {
-        _ = (machine.free_pool_pages(bytes, None), machine.reserved_pool_pages(bytes));
-        for node in machine.nodes().into_iter().filter(|_| machine.nodes().len() > 1) {
-            _ = machine.free_pool_pages(bytes, Some(node));
+    /// What is kept of the hugetlb pool with pages of this size, and of its nodes where there are several.
+    fn ask_pool(machine: &Machine, recorder: &Recorder, bytes: u64, budget: &mut Budget) {
+        recorder.ask_all(Subject::Pool(bytes), budget);
+        let nodes = machine.nodes();
+        for node in nodes.iter().filter(|_| nodes.len() > 1) {
+            recorder.ask_all(Subject::Node(*node, bytes), budget);
         }
     }
 }
@@ -481,54 +484,37 @@ pub fn unopened(pid: u32, error: &super::Error) -> MissingProcess {
 }
 
 impl Member {
-    /// What the decoders ask of the process.
+    /// What the process is asked: all that is kept of it, of its regions and threads, and of the pools that it may use,
+    /// and what the decoders of other answers ask.
     fn questions(&self, budget: &mut Budget) -> Result<()> {
         let Target { process, machine, modules } = &self.target;
-        let regions = process.regions()?;
+        let recorder = &*self.recorder;
         _ = modules.perf_map().map(drop);
-        _ = process.layout();
-        _ = process.status();
-        _ = process.findings();
-        _ = process.stack_limit();
-        _ = process.registers();
-        _ = process.stack_pointers();
-        for thread in process.threads().unwrap_or_default() {
-            _ = process.thread_state(thread.id);
-        }
-        _ = process.may_have_huge_pages();
-        _ = (process.memory_descriptors(budget), process.ipc_namespace());
-        let devices: BTreeSet<(u32, u32)> =
-            regions.iter().map(|region| (region.device.major, region.device.minor)).collect();
-        for (major, minor) in devices {
-            let device = Device { major, minor };
-            _ = (machine.files_on(device, budget), machine.huge_option(device));
-        }
+        _ = (process.status(), process.findings(), process.memory_descriptors(budget), process.memory_limits());
         let smaps = process.smaps(budget);
-        _ = (process.rollup(), process.memory_limits());
         if machine.nodes().len() > 1 {
             _ = process.may_use_node(VirtualAddress::new(0), 0);
+        }
+        recorder.ask_all(Subject::Process, budget);
+        for thread in process.threads().unwrap_or_default() {
+            recorder.ask_all(Subject::Thread(thread.id), budget);
         }
         let sizes =
             smaps.iter().flatten().filter_map(|one| one.fields.iter().find(|(name, _)| name == "KernelPageSize"));
         let sizes: BTreeSet<u64> = sizes.map(|(_, bytes)| *bytes).collect();
         for bytes in sizes {
-            Capture::ask_pool(machine, bytes);
+            Capture::ask_pool(machine, recorder, bytes, budget);
             _ = process.pool_limits(bytes);
         }
-        for region in &regions {
+        for region in &self.regions {
             budget.go_on()?;
-            self.region(region);
+            // Whether the kernel hides its pages.
+            _ = process.is_pfn_mapped(region);
+            if region.inode != 0 {
+                recorder.ask_all(Subject::Region(region), budget);
+            }
         }
-        Ok(())
-    }
-
-    /// What is asked about a region: whether the kernel hides its pages, and what is behind it.
-    fn region(&self, region: &Region) {
-        _ = self.target.process.is_pfn_mapped(region);
-        if region.inode != 0 {
-            _ = self.target.modules.mapped_file(region);
-            _ = self.target.modules.backing_content(region, region.range);
-        }
+        Ok(budget.check()?)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::access::InMemory;
-use crate::kernel::{AddressRange, FrameNumber, PageFlags, PageMapEntry, VirtualAddress};
+use crate::kernel::{AddressRange, Device, FrameNumber, PageFlags, PageMapEntry, VirtualAddress};
 use crate::process::fake::{PAGE, World, region};
 use crate::records::{NamedFile, OwnerDetail, PageOfFile};
 use crate::sample::{self, sample};

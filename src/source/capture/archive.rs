@@ -1,35 +1,38 @@
 //! The file: a tar of regular files with relative names. Each is a sequence of gzip members, so that `zcat` prints it
 //! and a part of it can be read in place.
 
+use super::stored::{BLOCK, CompressedBlock, StoredText};
 use crate::access::{Error, ReadAt, Result};
+use crate::kernel::PageSize;
+use crate::kernel::text::one_line;
 use crate::own::memory;
 use crate::source::PassedOver;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of one block before compression.
-pub(super) const BLOCK: usize = 64 << 10;
 /// The unit of a tar.
 const RECORD: usize = 512;
 /// The longest name that a header holds.
 const LONGEST_NAME: usize = 100;
+/// Under this name are the members with answers about the machine.
+pub const MACHINE: &str = "machine";
 /// The name of the last member, which says where the index is.
 const END: &str = "end";
 /// The name of the member before it.
 const INDEX: &str = "index.json.gz";
-/// The name of the first member, and what it says.
+/// The name of the first member, which is the head of the file.
 const FIRST: &str = "capture";
-const FIRST_TEXT: &str = "pmdb capture 1\n\nAnswers of a Linux kernel about a process. `pmdb -c FILE` opens it.\n";
-/// What that member and the last one begin with, and then the version of the format.
-const MAGIC: &str = "pmdb capture";
+/// What that member and the last one begin with. The version of the format follows.
+const MAGIC: &str = "pmdb capture ";
 /// The version that is written, and the only one that is read.
-const VERSION: u64 = 1;
+const VERSION: &str = "2";
+/// The commit of pmdb that reads format 1, which was in no release.
+const READS_FORMAT_1: &str = "5ec26212";
 /// How compressed files begin, and what expands them. systemd-coredump keeps core files as zstd, lz4 or xz.
 const COMPRESSED: [(&[u8], &str); 8] = [
     (b"\x1f\x8b", "gunzip"),
@@ -43,50 +46,63 @@ const COMPRESSED: [(&[u8], &str); 8] = [
 ];
 /// Larger indexes are not read.
 const LARGEST_INDEX: u64 = 64 << 20;
-/// A text that is held as a whole has at most so many bytes for each compressed one. Those of the kernel have a tenth.
-const MOST_EXPANDED: u64 = 64;
+/// An index has at most so many bytes for each compressed one, and a text that is held as a whole for each of the file.
+/// Of a process with as many mappings as Linux permits it is ten.
+const MOST_EXPANDED: u64 = 16;
 /// Short texts may be all alike.
 const SHORT: u64 = 1 << 20;
 
 /// Where a capture is written to.
 pub type ArchiveWriter = Box<dyn Write + Send>;
 
+/// What the head of a capture says of its machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Head {
+    /// The size of its pages.
+    pub page: PageSize,
+    /// Whether the least significant byte of a word comes first in its memory.
+    pub is_little: bool,
+}
+
+/// The sizes of base pages that Linux has on any architecture.
+const PAGES: [u64; 7] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
+/// How the lines of the head begin.
+const PAGE: &str = "page-bytes ";
+const ORDER: &str = "byte-order ";
+const ORDERS: [&str; 2] = ["big", "little"];
+
+impl Head {
+    fn text(self) -> String {
+        let order = ORDERS[usize::from(self.is_little)];
+        format!(
+            "{MAGIC}{VERSION}\n{PAGE}{}\n{ORDER}{order}\n\n\
+             Answers of a Linux kernel about a process. `pmdb -c FILE` opens it.\n",
+            self.page.bytes()
+        )
+    }
+
+    /// The head in the first member, whose version is known. Lines that are not known are passed over.
+    fn read(text: &str) -> Result<Self> {
+        let field = |begins: &str| text.lines().find_map(|line| line.strip_prefix(begins));
+        let bytes = field(PAGE).and_then(|bytes| bytes.parse().ok()).filter(|bytes| PAGES.contains(bytes));
+        let page = bytes.and_then(PageSize::from_bytes).ok_or_else(|| damaged("the size of a page"))?;
+        let order = field(ORDER).and_then(|order| ORDERS.iter().position(|one| *one == order));
+        Ok(Head { page, is_little: order.ok_or_else(|| damaged("the byte order"))? == 1 })
+    }
+}
+
 /// A capture that is being written.
 pub struct Archive {
     out: ArchiveWriter,
     at: u64,
     time: u64,
+    head: Head,
 }
-
-/// Bytes in the file, compressed. Written as offset, compressed length, and length.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(from = "(u64, u32, u32)", into = "(u64, u32, u32)")]
-pub(super) struct CompressedBlock {
-    offset: u64,
-    packed: u32,
-    length: u32,
-}
-
-impl From<(u64, u32, u32)> for CompressedBlock {
-    fn from((offset, packed, length): (u64, u32, u32)) -> Self {
-        CompressedBlock { offset, packed, length }
-    }
-}
-
-impl From<CompressedBlock> for (u64, u32, u32) {
-    fn from(block: CompressedBlock) -> Self {
-        (block.offset, block.packed, block.length)
-    }
-}
-
-/// A text in the file.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(super) struct StoredText(Vec<CompressedBlock>);
 
 impl Archive {
     /// Writes to `out`. `time` is that of all its members, in seconds since 1970.
-    pub fn new(out: ArchiveWriter, time: u64) -> Self {
-        Archive { out, at: 0, time }
+    pub fn new(out: ArchiveWriter, time: u64, head: Head) -> Self {
+        Archive { out, at: 0, time, head }
     }
 
     /// Adds a member.
@@ -101,7 +117,7 @@ impl Archive {
         }
         let start = self.member(name, &packed)?;
         let block = |(offset, packed, length)| CompressedBlock { offset: start + offset, packed, length };
-        Ok(StoredText(blocks.into_iter().map(block).collect()))
+        Ok(StoredText::Blocks(blocks.into_iter().map(block).collect()))
     }
 
     /// Adds a member of blocks that are compressed already: their lengths before and after. Returns where they are.
@@ -119,7 +135,7 @@ impl Archive {
     pub(super) fn finish(mut self, index: &[u8]) -> Result<u64> {
         let packed = pack(index, Vec::new()).map_err(io_error)?;
         let at = self.member(INDEX, &packed)?;
-        let text = format!("{MAGIC} {VERSION}\nindex {at} {} {}\n", packed.len(), index.len());
+        let text = format!("{MAGIC}{VERSION}\nindex {at} {} {}\n", packed.len(), index.len());
         self.member(END, text.as_bytes())?;
         let end = [0; 2 * RECORD];
         self.out.write_all(&end).and_then(|()| self.out.flush()).map_err(io_error)?;
@@ -129,7 +145,7 @@ impl Archive {
     /// Adds a member as it is, and returns where its bytes begin. The first one says what the file is.
     fn member(&mut self, name: &str, bytes: &[u8]) -> Result<u64> {
         if self.at == 0 {
-            self.put(FIRST, FIRST_TEXT.as_bytes())?;
+            self.put(FIRST, self.head.text().as_bytes())?;
         }
         self.put(name, bytes)
     }
@@ -200,48 +216,61 @@ pub(super) struct ArchiveReader {
 }
 
 impl ArchiveReader {
-    /// Opens a capture, and returns the bytes of its index.
-    pub(super) fn open(file: Box<dyn ReadAt>) -> Result<(ArchiveReader, Vec<u8>)> {
+    /// Opens a capture, and returns its head and the bytes of its index. The version decides before all else.
+    pub(super) fn open(file: Box<dyn ReadAt>) -> Result<(ArchiveReader, Head, Vec<u8>)> {
         let length = file.len();
         let contents = ArchiveReader { file, length, last: Mutex::default() };
-        let end = length.checked_sub(3 * RECORD as u64).ok_or_else(|| contents.no_capture(&[]))?;
+        let head = contents.head()?;
         let mut last = [0; RECORD];
+        let end = length.saturating_sub(3 * RECORD as u64);
         contents.file.read_up_to(end, &mut last).map_err(unreadable)?;
-        let text = std::str::from_utf8(&last).unwrap_or_default();
-        let Some(rest) = text.strip_prefix(MAGIC).filter(|_| version(&last) == Some(VERSION)) else {
-            return Err(contents.no_capture(&last));
-        };
-        let numbers = rest.trim_end_matches('\0').split_ascii_whitespace().skip(2);
-        let numbers: Vec<u64> = numbers.map_while(|number| number.parse().ok()).collect();
+        let text = std::str::from_utf8(&last).unwrap_or_default().trim_end_matches('\0');
+        let place = text.strip_prefix(&*format!("{MAGIC}{VERSION}\nindex ")).ok_or_else(|| contents.cut_short())?;
+        let numbers: Vec<u64> = place.split_ascii_whitespace().map_while(|number| number.parse().ok()).collect();
         let [offset, packed, size] = numbers[..] else {
             return Err(damaged("its last member"));
         };
-        if size > LARGEST_INDEX || packed > LARGEST_INDEX || is_expanded(size, packed) {
+        if size > LARGEST_INDEX || packed > LARGEST_INDEX || size > most_expanded(packed) {
             return Err(damaged("its index (too large)"));
         }
         let index = contents.part(offset, packed, size).ok_or_else(|| damaged("its index"))?;
-        Ok((contents, index))
+        Ok((contents, head, index))
     }
 
-    /// Why this is no whole capture.
-    fn no_capture(&self, last: &[u8]) -> Error {
+    /// What the first member says.
+    fn head(&self) -> Result<Head> {
         let mut start = [0; 2 * RECORD];
-        _ = self.file.read_up_to(0, &mut start);
+        self.file.read_up_to(0, &mut start).map_err(unreadable)?;
         let (header, first) = start.split_at(RECORD);
-        let newer = [last, first].into_iter().filter_map(version).find(|version| *version > VERSION);
-        Error::not_available(match header.strip_prefix(FIRST.as_bytes()) {
-            Some([0, ..]) if newer.is_some() => {
-                format!("this capture was written by a newer pmdb: format {}", newer.unwrap_or_default())
+        let name = header.strip_prefix(FIRST.as_bytes()).filter(|rest| rest.first() == Some(&0));
+        let text = first.split(|&byte| byte == 0).next().and_then(|text| std::str::from_utf8(text).ok());
+        let text = name.and(text).and_then(|text| text.strip_prefix(MAGIC));
+        let Some((version, lines)) = text.and_then(|text| text.split_once('\n')) else {
+            if name.is_some() && self.length < start.len() as u64 {
+                return Err(self.cut_short());
             }
-            Some([0, ..]) => format!(
-                "this capture is cut short: its last bytes are missing ({} members are whole; tar and zcat show them)",
-                self.members().iter().filter(|member| member.is_whole).count()
-            ),
-            _ => match COMPRESSED.iter().find(|(magic, _)| start.starts_with(magic)) {
+            return Err(Error::not_available(match COMPRESSED.iter().find(|(magic, _)| start.starts_with(magic)) {
                 Some((_, command)) => format!("this file is compressed: use `{command}` on it first"),
-                None => "this file is not a capture of pmdb, or one of another version of the format".to_owned(),
-            },
-        })
+                None => "this file is not a capture of pmdb".to_owned(),
+            }));
+        };
+        match version {
+            VERSION => Head::read(lines),
+            "1" => Err(Error::not_available(format!(
+                "this capture has format 1, which pmdb reads up to its commit {READS_FORMAT_1}"
+            ))),
+            _ => Err(Error::not_available(format!(
+                "this capture has format {}; this pmdb reads {VERSION}",
+                one_line(version)
+            ))),
+        }
+    }
+
+    /// The end is missing.
+    fn cut_short(&self) -> Error {
+        let whole = self.members().iter().filter(|member| member.is_whole).count();
+        let what = format!("its last bytes are missing ({whole} members are whole; tar and zcat show them)");
+        Error::not_available(format!("this capture is cut short: {what}"))
     }
 
     /// The members that this version does not know, which nothing reads, and those with a damaged header.
@@ -249,7 +278,7 @@ impl ArchiveReader {
         let is_known = |name: &str| {
             let top = name.split('/').next().unwrap_or_default();
             let is_process = name.contains('/') && !top.is_empty() && top.bytes().all(|byte| byte.is_ascii_digit());
-            is_process || name.starts_with("files/") || [FIRST, INDEX, END].contains(&name)
+            is_process || ["files", MACHINE].contains(&top) || [FIRST, INDEX, END].contains(&name)
         };
         let (whole, damaged): (Vec<_>, Vec<_>) = self.members().into_iter().partition(|member| member.is_whole);
         let names = |members: Vec<Member>| members.into_iter().map(|member| member.name);
@@ -294,15 +323,24 @@ impl ArchiveReader {
         self.part(block.offset, block.packed.into(), block.length.into())
     }
 
+    /// The bytes of the longest text that is held as a whole.
+    pub(super) fn longest_text(&self) -> u64 {
+        most_expanded(self.length)
+    }
+
     /// The bytes of a text.
     pub(super) fn text(&self, stored: &StoredText) -> Result<Vec<u8>> {
+        let blocks = match stored {
+            StoredText::Short(text) => return Ok(text.0.clone()),
+            StoredText::Blocks(blocks) => blocks,
+        };
         let size = stored.length();
-        if is_expanded(size, stored.packed()) {
+        if size > self.longest_text() {
             return Err(damaged("a text (too large)"));
         }
         memory::check(size).map_err(unreadable)?;
         let mut text = Vec::new();
-        for &block in &stored.0 {
+        for &block in blocks {
             text.extend(self.block(block).ok_or_else(|| damaged("a text"))?);
         }
         Ok(text)
@@ -310,9 +348,16 @@ impl ArchiveReader {
 
     /// Copies bytes of a text from an offset on, at most to the end of a block. 0: it ends there.
     pub(super) fn read_text(&self, stored: &StoredText, offset: u64, into: &mut [u8]) -> Result<usize> {
+        let blocks = match stored {
+            StoredText::Short(text) => {
+                let mut rest = text.0.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or_default();
+                return rest.read(into).map_err(unreadable);
+            }
+            StoredText::Blocks(blocks) => blocks,
+        };
         // All but the last have the same length.
         let index = usize::try_from(offset / BLOCK as u64).unwrap_or(usize::MAX);
-        let Some(&block) = stored.0.get(index) else {
+        let Some(&block) = blocks.get(index) else {
             return Ok(0);
         };
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -345,47 +390,9 @@ impl ArchiveReader {
     }
 }
 
-/// The version of the format, if a member with these bytes has one.
-fn version(bytes: &[u8]) -> Option<u64> {
-    let digits: Vec<u8> = bytes
-        .strip_prefix(MAGIC.as_bytes())?
-        .strip_prefix(b" ")?
-        .iter()
-        .copied()
-        .take_while(u8::is_ascii_digit)
-        .collect();
-    std::str::from_utf8(&digits).ok()?.parse().ok()
-}
-
-/// Whether these are more bytes than the compressed ones stand for in a sound capture.
-fn is_expanded(size: u64, packed: u64) -> bool {
-    size > packed.saturating_mul(MOST_EXPANDED).saturating_add(SHORT)
-}
-
-impl StoredText {
-    /// Its bytes.
-    fn length(&self) -> u64 {
-        self.0.iter().map(|block| u64::from(block.length)).sum()
-    }
-
-    /// Its compressed bytes.
-    fn packed(&self) -> u64 {
-        self.0.iter().map(|block| u64::from(block.packed)).sum()
-    }
-
-    /// Whether it has the blocks that a text has: whole ones, and a last one, each after the one before. A block that
-    /// it had many times would be expanded many times.
-    pub(super) fn is_regular(&self) -> bool {
-        let follows = |pair: &[CompressedBlock]| match pair {
-            [one, next] => one.offset.checked_add(one.packed.into()) == Some(next.offset),
-            _ => true,
-        };
-        if !self.0.windows(2).all(follows) {
-            return false;
-        }
-        let mut lengths = self.0.iter().map(|block| block.length as usize).rev();
-        lengths.next().is_none_or(|last| last <= BLOCK) && lengths.all(|length| length == BLOCK)
-    }
+/// The most bytes that so many compressed ones stand for in a sound capture.
+fn most_expanded(packed: u64) -> u64 {
+    packed.saturating_mul(MOST_EXPANDED).saturating_add(SHORT)
 }
 
 fn unreadable(error: io::Error) -> Error {

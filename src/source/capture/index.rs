@@ -1,9 +1,11 @@
 //! The index: the answers that are short, and where the long ones are.
 
-use super::archive::{CompressedBlock, StoredText};
+use super::encoded::EncodedBytes;
+use super::stored::{CompressedBlock, StoredText};
 use crate::access::{Error, Result, when_capturing};
 use crate::kernel::text::one_line;
-use crate::kernel::{AddressRange, Name, VirtualAddress};
+use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
+use crate::source::class::Argument;
 use crate::source::{
     BackingContent, BackingRun, Cgroup, Credentials, Feature, Finding, List, Listed, MissingProcess, SourceAccess,
 };
@@ -11,15 +13,14 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// An answer, or why there was none. A failure is large, and rare: most of the many answers are a number.
-pub(super) type RecordedResult<T> = std::result::Result<T, Box<RecordedFailure>>;
-
 /// All of a capture but its long texts and its words.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CaptureIndex {
     /// When it was begun and ended, in seconds since 1970.
     pub times: [u64; 2],
+    /// What the machine was asked.
+    pub machine: Answers,
     /// The processes: the first is the one that was captured.
     pub processes: Vec<ProcessAnswers>,
     /// How many of the first of them were captured as a family; 0 if one process was asked for.
@@ -27,7 +28,7 @@ pub struct CaptureIndex {
     /// Processes of the family that are not among them, or have ended before all was asked.
     pub missing: Vec<OneMissing>,
     /// Whether `counts` and `cgroups` have a word for each of `flags` and are indexed by these, not by frames.
-    pub are_by_flags: bool,
+    pub by_flags: bool,
     /// The flags of its frames.
     pub flags: WordIndex,
     /// How often each is mapped.
@@ -36,11 +37,150 @@ pub struct CaptureIndex {
     pub cgroups: WordIndex,
 }
 
+/// Answers by the written keys of their questions.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Answers {
+    texts: BTreeMap<String, StoredText>,
+    words: BTreeMap<String, Vec<u64>>,
+    groups: BTreeMap<String, Vec<OneGroup>>,
+    runs: BTreeMap<String, Vec<StoredRun>>,
+    rights: BTreeMap<String, CapturedRights>,
+    lists: BTreeMap<String, Vec<OneListed>>,
+    files: BTreeMap<String, Option<FileParts>>,
+    /// Why there was no answer.
+    failures: BTreeMap<String, RecordedFailure>,
+}
+
+/// What an answer is kept as.
+pub(super) trait Stored: Sized {
+    fn all(answers: &Answers) -> &BTreeMap<String, Self>;
+    fn all_mut(answers: &mut Answers) -> &mut BTreeMap<String, Self>;
+}
+
+macro_rules! stored {
+    ($($type:ty: $place:ident,)*) => {$(
+        impl Stored for $type {
+            fn all(answers: &Answers) -> &BTreeMap<String, Self> {
+                &answers.$place
+            }
+
+            fn all_mut(answers: &mut Answers) -> &mut BTreeMap<String, Self> {
+                &mut answers.$place
+            }
+        }
+    )*};
+}
+
+stored! {
+    StoredText: texts,
+    Vec<u64>: words,
+    Vec<OneGroup>: groups,
+    Vec<StoredRun>: runs,
+    CapturedRights: rights,
+    Vec<OneListed>: lists,
+    Option<FileParts>: files,
+}
+
+/// The key under which a failure to open the memory of the process is kept.
+pub(super) const MEMORY: &str = "memory";
+
+impl Answers {
+    /// Whether there is an answer that is no failure.
+    pub(super) fn has<T: Stored>(&self, key: &str) -> bool {
+        T::all(self).contains_key(key)
+    }
+
+    /// Keeps an answer; the first one stays, unless it was a failure.
+    pub(super) fn put<T: Stored>(&mut self, key: String, answer: std::result::Result<T, &Error>) {
+        match answer {
+            _ if self.has::<T>(&key) => {}
+            Ok(answer) => {
+                self.failures.remove(&key);
+                T::all_mut(self).insert(key, answer);
+            }
+            Err(error) => {
+                self.failures.entry(key).or_insert_with(|| RecordedFailure::of(error));
+            }
+        }
+    }
+
+    /// Whether there is an answer, or a failure.
+    pub(super) fn is_asked(&self, key: &str) -> bool {
+        fn has<T: Stored>(answers: &Answers, key: &str) -> bool {
+            answers.has::<T>(key)
+        }
+        let kinds = [
+            has::<StoredText>,
+            has::<Vec<u64>>,
+            has::<Vec<OneGroup>>,
+            has::<Vec<StoredRun>>,
+            has::<CapturedRights>,
+            has::<Vec<OneListed>>,
+        ];
+        self.failures.contains_key(key) || kinds.into_iter().any(|has| has(self, key))
+    }
+
+    /// The answer that was given.
+    pub(super) fn get<T: Stored>(&self, key: &str) -> Option<Result<&T>> {
+        match T::all(self).get(key) {
+            Some(answer) => Some(Ok(answer)),
+            None => self.failure(key).map(|failure| Err(failure.error())),
+        }
+    }
+
+    /// Why there was no answer.
+    pub(super) fn failure(&self, key: &str) -> Option<&RecordedFailure> {
+        self.failures.get(key)
+    }
+
+    /// Keeps why there was none.
+    pub(super) fn fail(&mut self, key: &str, error: &Error) {
+        self.failures.insert(key.to_owned(), RecordedFailure::of(error));
+    }
+
+    /// How many texts it has.
+    pub(super) fn texts(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// A file of which parts are kept.
+    pub(super) fn file_mut(&mut self, key: &str) -> Option<&mut FileParts> {
+        self.files.get_mut(key)?.as_mut()
+    }
+
+    /// All texts that it names.
+    fn stored_texts(&self) -> impl Iterator<Item = &StoredText> {
+        self.texts.values().chain(self.files.values().flatten().flat_map(|file| file.parts.values()))
+    }
+
+    /// Whether all that is in it has the form that a capture has: runs are whole pages of what was asked for, in order.
+    pub(super) fn is_sound(&self, page: u64, longest: u64) -> bool {
+        let are_sound = |(key, runs): (&String, &Vec<StoredRun>)| {
+            let Some((first, end)) = part_of_key(key) else {
+                return false;
+            };
+            let is_within = |run: &StoredRun| {
+                run.0.is_multiple_of(page) && run.1.is_multiple_of(page) && first <= run.0 && run.1 <= end
+            };
+            are_runs(runs.iter().map(|run| (run.0, run.1))) && runs.iter().all(is_within)
+        };
+        let is_text = |text: &StoredText| text.is_regular() && text.length() <= longest;
+        self.runs.iter().all(are_sound) && self.stored_texts().all(is_text)
+    }
+}
+
+/// The part of a file that a key ends in.
+fn part_of_key(key: &str) -> Option<(u64, u64)> {
+    let (first, end) = key.rsplit(' ').next()?.split_once('-')?;
+    Some((u64::from_str_radix(first, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
+}
+
 /// A process that is missing, or of which answers are.
 #[derive(Serialize, Deserialize)]
 pub struct OneMissing {
     pub(super) pid: u32,
-    name: Vec<u8>,
+    name: EncodedBytes,
     /// What it did, as a verb.
     pub(super) why: String,
     in_part: bool,
@@ -50,11 +190,11 @@ impl OneMissing {
     /// As it is kept.
     pub fn of(one: &MissingProcess) -> Self {
         let MissingProcess { pid, name, why, is_in_part } = one;
-        OneMissing { pid: *pid, name: name.as_bytes().to_vec(), why: why.clone(), in_part: *is_in_part }
+        OneMissing { pid: *pid, name: EncodedBytes(name.as_bytes().to_vec()), why: why.clone(), in_part: *is_in_part }
     }
 
     pub(super) fn process(&self) -> MissingProcess {
-        let missing = MissingProcess::new(self.pid, Name::new(self.name.clone()), one_line(&self.why));
+        let missing = MissingProcess::new(self.pid, Name::new(self.name.0.clone()), one_line(&self.why));
         MissingProcess { is_in_part: self.in_part, ..missing }
     }
 }
@@ -65,7 +205,7 @@ impl OneMissing {
 pub struct ProcessAnswers {
     pub(super) pid: u32,
     pub(super) start_time: u64,
-    pub(super) name: Vec<u8>,
+    pub(super) name: EncodedBytes,
     /// Of a family: the place of its address space in the order that the kernel has of them. Those that share one have
     /// the same place.
     pub(super) space: Option<u64>,
@@ -81,22 +221,14 @@ pub struct ProcessAnswers {
     pub(super) changed: Vec<(u64, u64)>,
     /// The categories that the scan of its kernel knows; 0 if there is none.
     pub(super) scannable: u64,
-    /// Populated stretches, as a scan gave them: starts, ends and categories in words of the machine.
+    /// Populated stretches, as a scan gave them: the start, the end and the categories of each.
     pub(super) populated: StoredText,
     /// Where a scan without conditions began, and what it found: regions that scans pass over.
     pub(super) looks: BTreeMap<u64, (usize, u64)>,
-    pub(super) texts: BTreeMap<String, RecordedResult<StoredText>>,
-    pub(super) probes: BTreeMap<String, RecordedResult<Vec<u64>>>,
-    pub(super) lists: BTreeMap<String, RecordedResult<Vec<OneListed>>>,
-    pub(super) groups: BTreeMap<String, RecordedResult<Vec<OneGroup>>>,
-    pub(super) files: BTreeMap<String, RecordedResult<Option<FileParts>>>,
-    pub(super) backing: Vec<BackingRuns>,
     /// Memory that the decoders needed: the vdso.
     pub(super) memory: BTreeMap<u64, StoredText>,
-    pub(super) memory_failure: Option<RecordedFailure>,
-    pub(super) access: Option<CapturedRights>,
-    /// Why parts of the kernel's own records could not be read, by the parts that were asked for.
-    pub(super) records: BTreeMap<String, RecordedFailure>,
+    /// The other answers.
+    pub(super) answers: Answers,
 }
 
 /// Where the words of a file are.
@@ -121,26 +253,81 @@ pub(super) struct FileParts {
     pub(super) parts: BTreeMap<u64, StoredText>,
 }
 
-/// Runs of the backing content of a region.
+impl FileParts {
+    /// Of a file of this length and fingerprint, of which nothing was read yet.
+    pub(super) fn new(length: u64, fingerprint: [u64; 4]) -> Self {
+        FileParts { length, fingerprint, parts: BTreeMap::new() }
+    }
+}
+
+/// A run of backing content: where it begins and ends in the file, and what it is.
 #[derive(Serialize, Deserialize)]
-pub(super) struct BackingRuns {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    /// The ends of each run, and its content: past the end, a hole, not cached, cached.
-    pub(super) runs: RecordedResult<Vec<(u64, u64, RecordedResult<u8>)>>,
+pub(super) struct StoredRun(u64, u64, StoredContent);
+
+/// What the object behind a mapping has for the pages of a run.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum StoredContent {
+    PastEnd,
+    Hole,
+    Stored,
+    Cached,
+    Unknown(Box<RecordedFailure>),
+}
+
+impl StoredContent {
+    fn of(content: &Result<BackingContent>) -> Self {
+        match content {
+            Ok(BackingContent::PastEnd) => StoredContent::PastEnd,
+            Ok(BackingContent::Hole) => StoredContent::Hole,
+            Ok(BackingContent::Contents { cached: false }) => StoredContent::Stored,
+            Ok(BackingContent::Contents { cached: true }) => StoredContent::Cached,
+            Err(error) => StoredContent::Unknown(Box::new(RecordedFailure::of(error))),
+        }
+    }
+
+    fn content(&self) -> Result<BackingContent> {
+        match self {
+            StoredContent::PastEnd => Ok(BackingContent::PastEnd),
+            StoredContent::Hole => Ok(BackingContent::Hole),
+            StoredContent::Stored => Ok(BackingContent::Contents { cached: false }),
+            StoredContent::Cached => Ok(BackingContent::Contents { cached: true }),
+            StoredContent::Unknown(failure) => Err(failure.error()),
+        }
+    }
+}
+
+impl StoredRun {
+    pub(super) fn all(region: &Region, runs: &[BackingRun]) -> Vec<Self> {
+        let run = |run: &BackingRun| {
+            let first = region.offset_of(run.range.start());
+            StoredRun(first, first.saturating_add(run.range.len()), StoredContent::of(&run.content))
+        };
+        runs.iter().map(run).collect()
+    }
+
+    /// Those of the pages of `range`, which lies in `region`.
+    pub(super) fn within(runs: &[Self], region: &Region, range: AddressRange) -> Vec<BackingRun> {
+        let run = |StoredRun(first, end, content): &StoredRun| {
+            let start = region.range.start().checked_add(first.checked_sub(region.offset)?)?;
+            let whole = AddressRange::of_length(start, end.checked_sub(*first)?)?;
+            Some(BackingRun { range: whole.intersection(range)?, content: content.content() })
+        };
+        runs.iter().filter_map(run).collect()
+    }
 }
 
 /// A process or thread of a listing.
 #[derive(Serialize, Deserialize)]
 pub(super) struct OneListed {
     pid: u32,
-    stat: Vec<u8>,
-    status: Vec<u8>,
-    program: Option<Vec<u8>>,
+    stat: EncodedBytes,
+    status: EncodedBytes,
+    program: Option<EncodedBytes>,
 }
 
 /// A directory of the hierarchy of cgroups: its inode and path.
-pub(super) type OneGroup = (u64, Vec<u8>);
+pub(super) type OneGroup = (u64, EncodedBytes);
 
 /// What the capturing pmdb might read.
 #[derive(Serialize, Deserialize)]
@@ -153,6 +340,7 @@ pub(super) struct CapturedRights {
 
 /// Why there was no answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum RecordedFailure {
     Gone(String),
     NotPermitted(String, String),
@@ -187,85 +375,36 @@ impl RecordedFailure {
     }
 }
 
-/// The answer as it is kept.
-pub(super) fn record_answer<T, U>(answer: &Result<T>, keep: impl FnOnce(&T) -> U) -> RecordedResult<U> {
-    answer.as_ref().map(keep).map_err(|error| Box::new(RecordedFailure::of(error)))
-}
-
-/// The answer as it was given.
-pub(super) fn replay_answer<T, U>(kept: &RecordedResult<T>, give: impl FnOnce(&T) -> U) -> Result<U> {
-    kept.as_ref().map(give).map_err(|failure| failure.error())
-}
-
 impl OneListed {
     pub(super) fn of(one: &Listed) -> Self {
-        OneListed { pid: one.pid, stat: one.stat.clone(), status: one.status.clone(), program: one.program.clone() }
+        let bytes = |bytes: &[u8]| EncodedBytes(bytes.to_vec());
+        OneListed {
+            pid: one.pid,
+            stat: bytes(&one.stat),
+            status: bytes(&one.status),
+            program: one.program.as_deref().map(bytes),
+        }
     }
 
     pub(super) fn listed(&self) -> Listed {
         Listed {
             pid: self.pid,
-            stat: self.stat.clone(),
-            status: self.status.clone(),
-            program: self.program.clone(),
+            stat: self.stat.0.clone(),
+            status: self.status.0.clone(),
+            program: self.program.as_ref().map(|program| program.0.clone()),
             ..Listed::default()
         }
     }
 }
 
 pub(super) fn group((inode, path): &OneGroup) -> Cgroup {
-    Cgroup { inode: *inode, path: path.clone() }
+    Cgroup { inode: *inode, path: path.0.clone() }
 }
-
-const CONTENTS: [BackingContent; 4] = [
-    BackingContent::PastEnd,
-    BackingContent::Hole,
-    BackingContent::Contents { cached: false },
-    BackingContent::Contents { cached: true },
-];
 
 /// Whether each of them has an end, and none begins before the end of the one before.
 fn are_runs(mut runs: impl Iterator<Item = (u64, u64)>) -> bool {
     let mut before = 0;
     runs.all(|(start, end)| std::mem::replace(&mut before, end) <= start && start < end)
-}
-
-impl BackingRuns {
-    /// Whether its runs are whole pages of it, in order.
-    fn is_sound(&self, page: u64) -> bool {
-        let runs = || self.runs.iter().flatten().map(|(start, end, _)| (*start, *end));
-        let is_within = |(start, end): (u64, u64)| {
-            let are_pages = start.is_multiple_of(page) && end.is_multiple_of(page);
-            are_pages && self.start <= start && end <= self.end
-        };
-        self.start <= self.end && are_runs(runs()) && runs().all(is_within)
-    }
-
-    pub(super) fn of(range: AddressRange, answer: &Result<Vec<BackingRun>>) -> Self {
-        let code = |content: &BackingContent| CONTENTS.iter().position(|one| one == content).unwrap_or(0) as u8;
-        let run = |run: &BackingRun| {
-            let ends = (run.range.start().get(), run.range.end().get());
-            (ends.0, ends.1, record_answer(&run.content, code))
-        };
-        let runs = record_answer(answer, |runs| runs.iter().map(run).collect());
-        BackingRuns { start: range.start().get(), end: range.end().get(), runs }
-    }
-
-    /// The runs within `range`.
-    pub(super) fn within(&self, range: AddressRange) -> Result<Vec<BackingRun>> {
-        replay_answer(&self.runs, |runs| {
-            let run = |(start, end, content): &(u64, u64, RecordedResult<u8>)| {
-                let whole = AddressRange::new(VirtualAddress::new(*start), VirtualAddress::new(*end))?;
-                let content = replay_answer(content, |code| CONTENTS.get(usize::from(*code)).copied());
-                let content = match content {
-                    Ok(content) => Ok(content?),
-                    Err(error) => Err(error),
-                };
-                Some(BackingRun { range: whole.intersection(range)?, content })
-            };
-            runs.iter().filter_map(run).collect()
-        })
-    }
 }
 
 /// The features by the names that captures have for them.
@@ -332,14 +471,14 @@ impl CapturedRights {
     }
 }
 
-/// Whether a probe or list of this key is about the machine, and not about one process.
-pub(super) fn is_about_machine(key: &str) -> bool {
-    !["Follow(", "IsNamed ", "MappedFile ", "Threads", "Descriptor"]
-        .iter()
-        .any(|of_process| key.starts_with(of_process))
-}
-
 impl List {
+    /// How it is written.
+    pub(super) fn key(self) -> String {
+        let mut key = "list ".to_owned();
+        self.write(&mut key);
+        key
+    }
+
     /// What a file that lacks it lacks.
     pub(in crate::source) fn what(self) -> &'static str {
         match self {
@@ -353,7 +492,7 @@ impl List {
 impl ProcessAnswers {
     /// Its name.
     pub(super) fn name(&self) -> Name {
-        Name::new(self.name.clone())
+        Name::new(self.name.0.clone())
     }
 
     /// Takes the only ranges whose entries it has; empty if it has all.
@@ -364,43 +503,29 @@ impl ProcessAnswers {
 
     /// Whether the process could not answer a question, because it was gone.
     pub fn has_lost_answers(&self) -> bool {
-        let is_loss = |failure: Option<&RecordedFailure>| matches!(failure, Some(RecordedFailure::Gone(_)));
-        let texts = self.texts.values().map(|kept| kept.as_ref().err().map(|failure| &**failure));
-        let lists = self.lists.values().map(|kept| kept.as_ref().err().map(|failure| &**failure));
-        let runs = self.backing.iter().map(|one| one.runs.as_ref().err().map(|failure| &**failure));
-        texts.chain(lists).chain(runs).chain([self.memory_failure.as_ref()]).any(is_loss)
+        let is_loss = |(key, failure): (&String, &RecordedFailure)| {
+            let is_of_all = ["text ", "list ", "backing ", MEMORY].iter().any(|begins| key.starts_with(begins));
+            is_of_all && matches!(failure, RecordedFailure::Gone(_))
+        };
+        self.answers.failures.iter().any(is_loss)
     }
 
-    /// Adds what the machine was asked through a process that is not in the capture.
-    pub fn add_machine(&mut self, other: ProcessAnswers) {
-        let own = format!("/proc/{}/", other.pid);
-        let texts = other.texts.into_iter().filter(|(key, _)| !key.starts_with(&own));
-        texts.for_each(|(key, text)| _ = self.texts.entry(key).or_insert(text));
-        let probes = other.probes.into_iter().filter(|(key, _)| is_about_machine(key));
-        probes.for_each(|(key, words)| _ = self.probes.entry(key).or_insert(words));
-        let lists = other.lists.into_iter().filter(|(key, _)| is_about_machine(key));
-        lists.for_each(|(key, list)| _ = self.lists.entry(key).or_insert(list));
-        other.groups.into_iter().for_each(|(key, groups)| _ = self.groups.entry(key).or_insert(groups));
-        other.files.into_iter().for_each(|(key, file)| _ = self.files.entry(key).or_insert(file));
-        other.records.into_iter().for_each(|(key, failure)| _ = self.records.entry(key).or_insert(failure));
-        self.access = self.access.take().or(other.access);
-    }
-
-    /// All texts that it names.
+    /// The texts that it names beside those of its answers.
     fn stored_texts(&self) -> impl Iterator<Item = &StoredText> {
-        let texts = self.texts.values().flatten().chain(self.memory.values()).chain([&self.maps, &self.populated]);
-        texts.chain(self.files.values().flatten().flatten().flat_map(|file| file.parts.values()))
+        self.memory.values().chain([&self.maps, &self.populated])
     }
 
     /// Whether all that is in it has the form that a capture has: what follows a number of it comes to an end.
-    pub(super) fn is_sound(&self, page: u64) -> bool {
+    /// No text is longer than `longest`, but for memory, which is read in parts.
+    pub(super) fn is_sound(&self, page: u64, longest: u64) -> bool {
         let is_at_page = |address: &u64| address.is_multiple_of(page);
         self.page_map.is_in_order()
             && are_runs(self.left_out.iter().copied())
             && self.parts.iter().all(|(start, end)| start <= end)
             && self.changed.iter().all(|(first, count)| first.checked_add(*count).is_some())
             && self.looks.iter().all(|(start, (_, stopped))| start <= stopped && is_at_page(stopped))
-            && self.backing.iter().all(|one| one.is_sound(page))
+            && self.answers.is_sound(page, longest)
+            && self.maps.length() <= longest
             && self.stored_texts().all(StoredText::is_regular)
     }
 }
@@ -421,7 +546,7 @@ mod tests {
             let said = format!("{:?} {}", failure.error(), failure.error());
             assert!(!said.contains(['\n', '\u{1b}']) && !said.contains("\\n"), "{said}");
         }
-        let missing = OneMissing { pid: 1, name: Vec::new(), why: text(), in_part: false };
+        let missing = OneMissing { pid: 1, name: EncodedBytes::default(), why: text(), in_part: false };
         assert!(!missing.process().why.contains('\n'));
         let feature = FEATURES.first().map(|(_, name)| (*name).to_owned()).expect("a feature");
         let findings = vec![(feature, None, text(), Some(text()))];

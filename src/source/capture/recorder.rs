@@ -1,42 +1,64 @@
 //! A source that keeps the answers of another in a capture.
 
-use super::archive::{Archive, StoredText};
+use super::archive::{Archive, MACHINE};
+use super::encoded::EncodedBytes;
 use super::index::{
-    BackingRuns, CaptureIndex, CapturedRights, FileParts, OneListed, ProcessAnswers, RecordedFailure, record_answer,
+    Answers, CaptureIndex, CapturedRights, FileParts, MEMORY, OneListed, ProcessAnswers, Stored, StoredRun,
 };
-use crate::access::{Identity, ReadAt, Result};
+use super::stored::StoredText;
+use crate::access::{Error, Identity, ReadAt, Result};
 use crate::budget::Budget;
-use crate::kernel::mounts::Controller;
 use crate::kernel::{AddressRange, VirtualAddress};
+use crate::source::class::Argument;
 use crate::source::{
-    Asked, CgroupQuery, File, FileLocation, GroupText, List, Listed, PageRegion, Place, Probe, Question, RecordsOf,
-    Reply, Scan, Source,
+    About, Asked, Class, FileLocation, Kept, List, Listed, PageRegion, Place, Question, Reply, Scan, Source, Subject,
 };
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Texts of at most so many bytes are in the index: a member takes more than they do.
+const SHORT: usize = 512;
 
 /// The capture that is being written.
 pub struct SharedCapture {
     /// Where it is written.
     pub archive: Mutex<Archive>,
-    failure: Mutex<Option<crate::access::Error>>,
-    /// Files that were read, each in its parts.
-    files: Mutex<BTreeMap<String, FileParts>>,
+    failure: Mutex<Option<Error>>,
+    /// What the machine was asked, through any of its processes.
+    machine: Arc<Mutex<Answers>>,
+}
+
+fn locked<T>(one: &Mutex<T>) -> MutexGuard<'_, T> {
+    one.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SharedCapture {
     /// For an archive.
     pub fn new(archive: Archive) -> Arc<Self> {
-        Arc::new(SharedCapture { archive: Mutex::new(archive), failure: Mutex::default(), files: Mutex::default() })
+        Arc::new(SharedCapture { archive: Mutex::new(archive), failure: Mutex::default(), machine: Arc::default() })
     }
 
     /// Adds a text; a failure to write is reported at the end.
     fn store(&self, name: &str, bytes: &[u8]) -> StoredText {
-        let stored = self.archive.lock().unwrap_or_else(PoisonError::into_inner).text(name, bytes);
+        let stored = locked(&self.archive).text(name, bytes);
         stored.unwrap_or_else(|error| {
-            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            locked(&self.failure).get_or_insert(error);
             StoredText::default()
         })
+    }
+
+    /// Writes the index. Returns the length of the file.
+    ///
+    /// # Errors
+    /// Something could not be written.
+    pub fn finish(self: Arc<Self>, index: CaptureIndex) -> Result<u64> {
+        if let Some(error) = locked(&self.failure).take() {
+            return Err(error);
+        }
+        let machine = std::mem::take(&mut *locked(&self.machine));
+        let text = serde_json::to_vec(&CaptureIndex { machine, ..index }).unwrap_or_default();
+        let shared = Arc::into_inner(self);
+        let shared = shared.ok_or_else(|| Error::not_available("the capture is still being written"))?;
+        shared.archive.into_inner().unwrap_or_else(PoisonError::into_inner).finish(&text)
     }
 }
 
@@ -44,80 +66,95 @@ impl SharedCapture {
 pub struct Recorder {
     source: Arc<dyn Source>,
     shared: Arc<SharedCapture>,
-    answers: Mutex<ProcessAnswers>,
+    process: Mutex<ProcessAnswers>,
+    /// What the process was asked beside that.
+    answers: Arc<Mutex<Answers>>,
 }
 
-fn hex(path: &[u8]) -> String {
-    path.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// How an answer about a file is found again. One region stands for all that map the same file.
-pub(super) fn place(place: FileLocation<'_>) -> String {
-    match place {
-        FileLocation::Region(region) => {
-            format!("region {} {} {}", region.device, region.inode, hex(region.name.as_bytes()))
-        }
-        FileLocation::Path(path) => format!("path {}", hex(path)),
-        FileLocation::OwnPath(path) => format!("own {}", hex(path)),
-        FileLocation::Trusted(path, user) => format!("trusted {user} {}", hex(path)),
-        FileLocation::OwnVdso(region) => format!("vdso {}", region.range.len()),
-    }
-}
-
-/// How an answer of a probe is found again.
-pub(super) fn probe_key(probe: Probe<'_>) -> String {
-    match probe {
-        Probe::IsNamed(region, path) => format!("IsNamed {} {:02x?}", region.range, path),
-        // Of the file, which many regions may map.
-        Probe::MappedFile(region) => format!("MappedFile {} {}", region.device, region.inode),
-        // The order is kept with each process, and under this key only why it is unknown.
-        Probe::Compare(..) => "Compare".to_owned(),
-        Probe::CompareFiles(..) => "CompareFiles".to_owned(),
-        Probe::Descriptor(thread, number) => format!("Descriptor {} {number}", thread.unwrap_or(0)),
-        Probe::DescriptorMount(thread, number) => format!("DescriptorMount {} {number}", thread.unwrap_or(0)),
-        probe => format!("{probe:?}"),
-    }
-}
-
-/// How a text is found again.
-pub(super) fn text_key(file: File, pid: u32) -> String {
-    match file {
-        File::MainStatus => format!("/proc/{pid}/task/{pid}/status"),
-        file => file.path(pid).replace("$(uname -r)", "RELEASE"),
-    }
-}
-
-pub(super) fn groups_key(which: CgroupQuery<'_>) -> String {
-    format!("{which:?}")
-}
-
-/// How a file of a cgroup is found again.
-pub(super) fn group_file_key(GroupText { path, file }: GroupText<'_>) -> String {
-    let hierarchy = match file.controller() {
-        Controller::Memory => "cgroup",
-        other => other.name(),
+/// The written key of an answer about a file, and whom it is about. One region stands for all that map the same file.
+pub(super) fn file_key(place: FileLocation<'_>) -> (String, About) {
+    let mut key = "file ".to_owned();
+    let (word, about) = match place {
+        FileLocation::Region(_) => ("region ", About::Machine),
+        FileLocation::Path(_) => ("path ", About::Process),
+        FileLocation::OwnPath(_) => ("own-path ", About::Machine),
+        FileLocation::Trusted(..) => ("trusted ", About::Process),
+        FileLocation::OwnVdso(_) => ("own-vdso ", About::Machine),
     };
-    format!("{hierarchy} {} {}", hex(path), file.name())
+    key.push_str(word);
+    match place {
+        FileLocation::Region(region) => (region, region.name.as_bytes()).write(&mut key),
+        FileLocation::Path(path) | FileLocation::OwnPath(path) => path.write(&mut key),
+        FileLocation::Trusted(path, user) => (user, path).write(&mut key),
+        FileLocation::OwnVdso(region) => region.range.len().write(&mut key),
+    }
+    (key, about)
+}
+
+/// The name of the member with the text of this key: its words, or a number where bytes are in it.
+fn member_of_key(key: &str, number: usize) -> String {
+    let name = key.strip_prefix("text ").unwrap_or(key).replace(' ', "-");
+    if name.contains(['%', '/']) { format!("text-{number}") } else { name }
 }
 
 impl Recorder {
     /// Keeps what `source` answers.
     pub fn new(source: &Arc<dyn Source>, shared: &Arc<SharedCapture>) -> Arc<Self> {
         let Identity { pid, start_time, name } = source.identity();
-        let answers = ProcessAnswers { pid, start_time, name: name.as_bytes().to_vec(), ..ProcessAnswers::default() };
-        Arc::new(Recorder { source: Arc::clone(source), shared: Arc::clone(shared), answers: Mutex::new(answers) })
+        let name = EncodedBytes(name.as_bytes().to_vec());
+        let process = Mutex::new(ProcessAnswers { pid, start_time, name, ..ProcessAnswers::default() });
+        Arc::new(Recorder { source: Arc::clone(source), shared: Arc::clone(shared), process, answers: Arc::default() })
     }
 
-    fn answers(&self) -> std::sync::MutexGuard<'_, ProcessAnswers> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Asks all that is kept of a subject, as far as it was not asked yet.
+    pub fn ask_all(&self, subject: Subject<'_>, budget: &mut Budget) {
+        for question in Question::kept_of(subject) {
+            let is_asked = locked(self.about(question.class().about)).is_asked(&question.key());
+            // An answer that is refused is kept as that.
+            _ = (!is_asked).then(|| self.ask(question, budget));
+        }
     }
 
-    /// Keeps a text the first time that it is asked for. `name` names it by the number of texts before it.
-    fn keep_text(&self, key: String, name: impl FnOnce(usize) -> String, answer: &Result<Vec<u8>>) {
-        let texts = self.answers().texts.len();
-        if !self.answers().texts.contains_key(&key) {
-            let stored = record_answer(answer, |text| self.shared.store(&self.member(&name(texts)), text));
-            self.answers().texts.insert(key, stored);
+    fn process(&self) -> MutexGuard<'_, ProcessAnswers> {
+        locked(&self.process)
+    }
+
+    fn about(&self, about: About) -> &Arc<Mutex<Answers>> {
+        match about {
+            About::Machine => &self.shared.machine,
+            About::Process => &self.answers,
+        }
+    }
+
+    /// Asks, and keeps the answer as `keep` makes it, given its key.
+    fn kept<'a, Q: Asked<'a>, T: Stored>(
+        &self,
+        asked: Q,
+        budget: &mut Budget,
+        keep: impl FnOnce(&Q::Answer, &str) -> Option<T>,
+    ) -> Result<Reply> {
+        let question: Question<'a> = asked.into();
+        let Class { about, kept, .. } = question.class();
+        let answer = self.source.get(asked, budget);
+        let key = question.key();
+        if !matches!(kept, Kept::Elsewhere(_)) && !locked(self.about(about)).has::<T>(&key) {
+            let stored = answer.as_ref().map(|answer| keep(answer, &key));
+            if let Some(stored) = stored.transpose() {
+                locked(self.about(about)).put(key, stored);
+            }
+        }
+        asked.reply(answer)
+    }
+
+    /// Keeps the text of an answer.
+    fn store(&self, about: About, key: &str, text: &[u8]) -> StoredText {
+        if text.len() <= SHORT {
+            return StoredText::Short(EncodedBytes(text.to_vec()));
+        }
+        let name = member_of_key(key, locked(self.about(about)).texts());
+        match about {
+            About::Machine => self.shared.store(&format!("{MACHINE}/{name}.gz"), text),
+            About::Process => self.shared.store(&self.member(&name), text),
         }
     }
 
@@ -127,69 +164,46 @@ impl Recorder {
 
     /// Keeps the text of `maps`.
     pub fn keep_maps(&self, text: &[u8]) {
-        self.answers().maps = self.shared.store(&self.member("maps"), text);
+        self.process().maps = self.shared.store(&self.member("maps"), text);
     }
 
     /// Keeps what is populated, and the categories that were asked for.
     pub fn keep_populated(&self, stretches: &[PageRegion], scannable: u64) {
         let words = stretches.iter().flat_map(|one| [one.start, one.end, one.categories]);
-        let bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
+        let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
         let stored = self.shared.store(&self.member("populated"), &bytes);
-        let mut answers = self.answers();
+        let mut answers = self.process();
         (answers.populated, answers.scannable) = (stored, scannable);
     }
 
     /// Keeps memory of the process.
     pub fn keep_memory(&self, start: VirtualAddress, bytes: &[u8]) {
         let stored = self.shared.store(&self.member(&format!("mem-{:x}", start.get())), bytes);
-        self.answers().memory.insert(start.get(), stored);
+        self.process().memory.insert(start.get(), stored);
     }
 
     /// Keeps which parts alone were asked for, and which mapped pages are left out: runs in order, each with the page
     /// after its last one.
     pub fn keep_left_out(&self, parts: &[AddressRange], left_out: Vec<(u64, u64)>) {
-        let mut answers = self.answers();
+        let mut answers = self.process();
         answers.parts = parts.iter().map(|part| (part.start().get(), part.end().get())).collect();
         answers.left_out = left_out;
     }
 
     /// Keeps the place of its address space in the order of those of a family.
     pub fn keep_space(&self, place: u64) {
-        self.answers().space = Some(place);
+        self.process().space = Some(place);
     }
 
     /// Keeps which pages changed during the capture.
     pub fn keep_changed(&self, changed: &[(u64, u64)]) {
-        self.answers().changed = changed.to_vec();
+        self.process().changed = changed.to_vec();
     }
 
     /// Ends it: all answers, with the page map.
     pub fn finish(&self, page_map: super::WordIndex) -> ProcessAnswers {
-        let mut answers = std::mem::take(&mut *self.answers());
-        answers.page_map = page_map;
-        let files = self.shared.files.lock().unwrap_or_else(PoisonError::into_inner);
-        for (key, file) in &mut answers.files {
-            if let (Ok(Some(place)), Some(parts)) = (file, files.get(key)) {
-                *place = parts.clone();
-            }
-        }
-        answers
-    }
-}
-
-impl SharedCapture {
-    /// Writes the index. Returns the length of the file.
-    ///
-    /// # Errors
-    /// Something could not be written.
-    pub fn finish(self: Arc<Self>, index: &CaptureIndex) -> Result<u64> {
-        if let Some(error) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            return Err(error);
-        }
-        let text = serde_json::to_vec(index).unwrap_or_default();
-        let shared = Arc::into_inner(self);
-        let shared = shared.ok_or_else(|| crate::access::Error::not_available("the capture is still being written"))?;
-        shared.archive.into_inner().unwrap_or_else(PoisonError::into_inner).finish(&text)
+        let answers = std::mem::take(&mut *locked(&self.answers));
+        ProcessAnswers { page_map, answers, ..std::mem::take(&mut *self.process()) }
     }
 }
 
@@ -199,54 +213,23 @@ impl Source for Recorder {
     }
 
     fn ask(&self, question: Question<'_>, budget: &mut Budget) -> Result<Reply> {
-        let source = &*self.source;
+        let Class { about, kept, .. } = question.class();
+        // What depends on an answer that a capture does not have is asked as it will be there.
+        if let Kept::Never(_) = kept {
+            return question.unanswered();
+        }
         match question {
-            Question::Text(file) => {
-                let answer = source.get(file, budget);
-                let key = text_key(file, self.identity().pid);
-                let name = key.trim_start_matches('/').replace('/', "_");
-                self.keep_text(key, |_| name, &answer);
-                file.reply(answer)
-            }
-            Question::GroupText(asked) => {
-                let answer = source.get(asked, budget);
-                let name = |number| format!("cgroup-{number}-{}", asked.file.name());
-                self.keep_text(group_file_key(asked), name, &answer);
-                asked.reply(answer)
-            }
-            Question::Groups(which) => {
-                let answer = source.get(which, budget);
-                let groups =
-                    record_answer(&answer, |all| all.iter().map(|one| (one.inode, one.path.clone())).collect());
-                self.answers().groups.insert(groups_key(which), groups);
-                which.reply(answer)
-            }
-            // A capture has the text alone, so what depends on the difference is asked as it will be there.
+            Question::Text(file) => self.kept(file, budget, |text, key| Some(self.store(about, key, text))),
+            Question::GroupText(asked) => self.kept(asked, budget, |text, key| Some(self.store(about, key, text))),
+            Question::Groups(which) => self.kept(which, budget, |all, _| {
+                Some(all.iter().map(|one| (one.inode, EncodedBytes(one.path.clone()))).collect::<Vec<_>>())
+            }),
+            Question::Backing(asked) => self.kept(asked, budget, |runs, _| Some(StoredRun::all(asked.region, runs))),
+            Question::Probe(probe) => self.kept(probe, budget, |words, _| Some(words.clone())),
+            Question::Rights(asked) => self.kept(asked, budget, |access, _| access.as_ref().map(CapturedRights::of)),
+            // That there are some is of no use without them.
+            Question::Records(of) => self.kept(of, budget, |(), _| None::<StoredText>),
             Question::Mapping(_) | Question::FileMappings(_) => question.unanswered(),
-            Question::Backing(asked) => {
-                let answer = source.get(asked, budget);
-                self.answers().backing.push(BackingRuns::of(asked.range, &answer));
-                asked.reply(answer)
-            }
-            Question::Probe(probe) => {
-                let answer = source.get(probe, budget);
-                if !matches!((probe, &answer), (Probe::Compare(..), Ok(_))) {
-                    self.answers().probes.insert(probe_key(probe), record_answer(&answer, Clone::clone));
-                }
-                probe.reply(answer)
-            }
-            Question::Rights(asked) => {
-                let answer = source.get(asked, budget);
-                self.answers().access = answer.iter().flatten().next().map(CapturedRights::of);
-                asked.reply(answer)
-            }
-            Question::Records(of) => {
-                let answer = source.get(of, budget);
-                if let (RecordsOf::Frames(parts), Err(error)) = (of, &answer) {
-                    self.answers().records.insert(format!("{parts:?}"), RecordedFailure::of(error));
-                }
-                of.reply(answer)
-            }
         }
     }
 
@@ -254,11 +237,8 @@ impl Source for Recorder {
         let answer = self.source.bytes(place, address, into);
         match (place, &answer) {
             (Place::PageCache(_), _) | (_, Ok(0)) => {}
-            (Place::Memory, Ok(read)) => {
-                let bytes = into.get(..*read).unwrap_or_default();
-                self.keep_memory(address, bytes);
-            }
-            (Place::Memory, Err(error)) => self.answers().memory_failure = Some(RecordedFailure::of(error)),
+            (Place::Memory, Ok(read)) => self.keep_memory(address, into.get(..*read).unwrap_or_default()),
+            (Place::Memory, Err(error)) => locked(&self.answers).fail(MEMORY, error),
         }
         answer
     }
@@ -269,28 +249,28 @@ impl Source for Recorder {
             && question.start < question.end
             && let Ok(found) = &answer
         {
-            self.answers().looks.insert(question.start, *found);
+            self.process().looks.insert(question.start, *found);
         }
         answer
     }
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
         let answer = self.source.list(which);
-        let listed = record_answer(&answer, |all| all.iter().map(OneListed::of).collect());
-        self.answers().lists.insert(format!("{which:?}"), listed);
+        let listed = answer.as_ref().map(|all| all.iter().map(OneListed::of).collect::<Vec<_>>());
+        locked(self.about(which.class().about)).put(which.key(), listed);
         answer
     }
 
     fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
-        let key = self::place(place);
+        let (key, about) = file_key(place);
         let answer = self.source.file(place);
-        self.answers()
-            .files
-            .insert(key.clone(), record_answer(&answer, |file| file.as_ref().map(|_| FileParts::default())));
+        let parts = |file: &dyn ReadAt| FileParts::new(file.len(), file.fingerprint());
+        let kept = answer.as_ref().map(|file| file.as_deref().map(parts));
+        let answers = self.about(about);
+        locked(answers).put(key.clone(), kept);
         Ok(answer?.map(|file| {
-            let parts = FileParts { length: file.len(), fingerprint: file.fingerprint(), parts: BTreeMap::new() };
-            self.shared.files.lock().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_insert(parts);
-            Box::new(RecordedFile { file, key, shared: Arc::clone(&self.shared) }) as Box<dyn ReadAt>
+            let (answers, shared) = (Arc::clone(answers), Arc::clone(&self.shared));
+            Box::new(RecordedFile { file, key, answers, shared }) as Box<dyn ReadAt>
         }))
     }
 }
@@ -299,6 +279,7 @@ impl Source for Recorder {
 struct RecordedFile {
     file: Box<dyn ReadAt>,
     key: String,
+    answers: Arc<Mutex<Answers>>,
     shared: Arc<SharedCapture>,
 }
 
@@ -310,8 +291,7 @@ impl ReadAt for RecordedFile {
         let read = self.file.read_at(offset, into)?;
         let (first, end) = (offset / PIECE, (offset + read as u64).div_ceil(PIECE));
         for piece in first..end {
-            let lock = || self.shared.files.lock().unwrap_or_else(PoisonError::into_inner);
-            let number = match lock().get(&self.key) {
+            let number = match locked(&self.answers).file_mut(&self.key) {
                 Some(file) if file.parts.contains_key(&piece) => continue,
                 Some(file) => file.fingerprint[1],
                 None => continue,
@@ -320,7 +300,7 @@ impl ReadAt for RecordedFile {
             let length = self.file.read_up_to(piece * PIECE, &mut bytes)?;
             let name = format!("files/{number}-{piece:06}.gz");
             let stored = self.shared.store(&name, bytes.get(..length).unwrap_or_default());
-            if let Some(file) = lock().get_mut(&self.key) {
+            if let Some(file) = locked(&self.answers).file_mut(&self.key) {
                 file.parts.insert(piece, stored);
             }
         }

@@ -5,8 +5,9 @@
 //! these words, each less the word before. All lowest bytes come first, then all second ones, and so on. Words of
 //! neighbours are alike, so that most bytes are zero: where frames are scattered, they take half of the space.
 
-use super::archive::{Archive, ArchiveReader, BLOCK, CompressedBlock, damaged, pack};
+use super::archive::{Archive, ArchiveReader, damaged, pack};
 use super::index::{RecordedFailure, WordIndex};
+use super::stored::{BLOCK, CompressedBlock};
 use crate::access::{Error, Result};
 use rustix::io::Errno;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -260,7 +261,6 @@ struct DecodedBlock {
 /// Reads blocks, and keeps the last ones.
 pub(super) struct BlockReader {
     contents: Arc<ArchiveReader>,
-    is_swapped: bool,
     kept: Mutex<Vec<(CompressedBlock, Arc<DecodedBlock>)>>,
 }
 
@@ -268,8 +268,8 @@ pub(super) struct BlockReader {
 const KEPT: usize = 64;
 
 impl BlockReader {
-    pub(super) fn new(contents: Arc<ArchiveReader>, is_swapped: bool) -> Self {
-        BlockReader { contents, is_swapped, kept: Mutex::default() }
+    pub(super) fn new(contents: Arc<ArchiveReader>) -> Self {
+        BlockReader { contents, kept: Mutex::default() }
     }
 
     fn block(&self, block: CompressedBlock) -> Result<Arc<DecodedBlock>> {
@@ -285,16 +285,6 @@ impl BlockReader {
         }
         kept.push((block, Arc::clone(&decoded)));
         Ok(decoded)
-    }
-
-    /// Bytes as words.
-    pub(super) fn words(&self, bytes: &[u8]) -> Vec<u64> {
-        let (words, _) = bytes.as_chunks();
-        let word = |bytes: &[u8; WORD]| {
-            let word = u64::from_ne_bytes(*bytes);
-            if self.is_swapped { word.swap_bytes() } else { word }
-        };
-        words.iter().map(word).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::kernel::mounts::Controller;
 use crate::kernel::{AddressRange, PageFlags, VirtualAddress, WordFile};
 use crate::own::rights;
 use crate::source::feature::{available, by_trying, unavailable, undetermined};
-use crate::source::question::mapped_file;
+use crate::source::file::mapped_file;
 use crate::source::{Categories, Feature, Finding, Query, sys};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, openat};

@@ -16,8 +16,8 @@ mod modules;
 #[cfg(feature = "cli")]
 pub(crate) use modules::installed_debug_file;
 
+use super::ConfigPlace;
 use super::feature::by_trying;
-use super::question::ConfigPlace;
 use super::{
     Answer, Asked, Feature, File, FileLocation, Held, KernelRecords, List, Listed, Mapping, Origin, PageRegion, Place,
     Probe, Query, Question, RecordsOf, Reply, Scan, Source, SourceAccess, sys,

@@ -10,7 +10,7 @@ use crate::access::{Error, InMemory, ReadAt, Result};
 use crate::kernel::mapped_file::TMPFS;
 use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress, maps};
 use crate::own::rights::{self, SETCAP, with_raised_rights};
-use crate::source::question::mapped_file;
+use crate::source::file::mapped_file;
 use crate::source::{BackingContent, BackingRun, sys};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};

@@ -1,0 +1,341 @@
+//! What each question says of itself: its written key, whom it is about, how a capture keeps its answer, and what of
+//! that is a name. An enum of questions is declared by `questions_of!`, so that none can lack a part of this.
+
+use crate::kernel::mounts::Controller;
+use crate::kernel::{AddressRange, Region, VirtualAddress};
+use crate::records::RecordParts;
+use std::fmt::Write;
+
+/// What a question is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum About {
+    /// The machine: the answer is the same for all of its processes.
+    Machine,
+    /// One process.
+    Process,
+}
+
+/// How a capture keeps an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kept {
+    /// Once.
+    Once,
+    /// Of each process.
+    EachProcess,
+    /// Of each region that maps a file.
+    EachRegion,
+    /// Of each thread.
+    EachThread,
+    /// Of each hugetlb pool whose pages a process may map.
+    EachPool,
+    /// Of each node of each of these pools, where there are several.
+    EachNode,
+    /// If it is asked for while the answers to others are decoded: its arguments are in these.
+    WhileDecoding,
+    /// In another part of the file, which is named here.
+    Elsewhere(&'static str),
+    /// Never, and why. While a capture is made nothing has it either.
+    Never(&'static str),
+}
+
+/// What of an answer is a name, and has to be replaced in a capture without names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Named {
+    /// Nothing.
+    Nothing,
+    /// The short name in the text of `stat`.
+    Stat,
+    /// The short name in the text of `status`.
+    Status,
+    /// The names of regions in the text of `maps` or `smaps`.
+    Regions,
+    /// The paths in the text of `cgroup`.
+    Cgroups,
+    /// The directories, sources and options in the text of `mountinfo`.
+    Mounts,
+    /// All of it, where a link leads.
+    Link,
+    /// The paths in the text of `/proc/swaps`.
+    Swaps,
+    /// All but the addresses and policies in the text of `numa_maps`.
+    Policies,
+    /// All of it: an empty answer stands for it.
+    Blanked,
+    /// All of it: the answer is left out.
+    LeftOut,
+}
+
+/// What a question says of itself, beside its key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Class {
+    /// Whom it is about.
+    pub about: About,
+    /// How a capture keeps its answer.
+    pub kept: Kept,
+    /// What of its answer is a name.
+    pub named: Named,
+}
+
+/// The class of a question about the machine.
+pub(super) const fn machine(kept: Kept, named: Named) -> Class {
+    Class { about: About::Machine, kept, named }
+}
+
+/// The class of a question about one process.
+pub(super) const fn process(kept: Kept, named: Named) -> Class {
+    Class { about: About::Process, kept, named }
+}
+
+/// That of which an answer is kept.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject<'a> {
+    /// The machine.
+    Machine,
+    /// A process.
+    Process,
+    /// A region of it that maps a file.
+    Region(&'a Region),
+    /// A thread of it.
+    Thread(u32),
+    /// The hugetlb pool whose pages have so many bytes.
+    Pool(u64),
+    /// The part of that pool on a node.
+    Node(u32, u64),
+}
+
+impl Subject<'_> {
+    /// How the answers about it are kept.
+    pub(super) fn kept(self) -> Kept {
+        match self {
+            Subject::Machine => Kept::Once,
+            Subject::Process => Kept::EachProcess,
+            Subject::Region(_) => Kept::EachRegion,
+            Subject::Thread(_) => Kept::EachThread,
+            Subject::Pool(_) => Kept::EachPool,
+            Subject::Node(..) => Kept::EachNode,
+        }
+    }
+}
+
+/// The argument of a question.
+pub(super) trait Argument<'a>: Sized {
+    /// Appends it to a key: words, hexadecimal numbers, and percent-encoded bytes.
+    fn write(&self, key: &mut String);
+
+    /// All that it can be in a question about `subject`; nothing where it depends on more.
+    fn of(subject: Subject<'a>) -> Vec<Self>;
+}
+
+/// Appends bytes, of which those that are no graphic ASCII characters, and `%`, are percent-encoded. `-` stands for
+/// none.
+fn write_bytes(bytes: &[u8], key: &mut String) {
+    match bytes {
+        b"" => return key.push('-'),
+        b"-" => return key.push_str("%2D"),
+        _ => {}
+    }
+    for &byte in bytes {
+        match byte {
+            b'%' => key.push_str("%25"),
+            b'!'..=b'~' => key.push(char::from(byte)),
+            _ => _ = write!(key, "%{byte:02X}"),
+        }
+    }
+}
+
+/// Appends a number.
+fn write_number(number: u64, key: &mut String) {
+    _ = write!(key, "{number:x}");
+}
+
+impl Argument<'_> for u32 {
+    fn write(&self, key: &mut String) {
+        write_number((*self).into(), key);
+    }
+
+    fn of(subject: Subject<'_>) -> Vec<Self> {
+        match subject {
+            Subject::Thread(number) | Subject::Node(number, _) => vec![number],
+            Subject::Machine | Subject::Process | Subject::Region(_) | Subject::Pool(_) => Vec::new(),
+        }
+    }
+}
+
+impl Argument<'_> for u64 {
+    fn write(&self, key: &mut String) {
+        write_number(*self, key);
+    }
+
+    fn of(subject: Subject<'_>) -> Vec<Self> {
+        match subject {
+            Subject::Pool(bytes) | Subject::Node(_, bytes) => vec![bytes],
+            Subject::Machine | Subject::Process | Subject::Region(_) | Subject::Thread(_) => Vec::new(),
+        }
+    }
+}
+
+/// A number, or `-`.
+impl Argument<'_> for Option<u32> {
+    fn write(&self, key: &mut String) {
+        match self {
+            Some(number) => number.write(key),
+            None => key.push('-'),
+        }
+    }
+
+    fn of(_: Subject<'_>) -> Vec<Self> {
+        Vec::new()
+    }
+}
+
+impl Argument<'_> for VirtualAddress {
+    fn write(&self, key: &mut String) {
+        write_number(self.get(), key);
+    }
+
+    fn of(_: Subject<'_>) -> Vec<Self> {
+        Vec::new()
+    }
+}
+
+/// Its ends.
+impl Argument<'_> for AddressRange {
+    fn write(&self, key: &mut String) {
+        _ = write!(key, "{:x}-{:x}", self.start().get(), self.end().get());
+    }
+
+    fn of(subject: Subject<'_>) -> Vec<Self> {
+        <&Region>::of(subject).into_iter().map(|region| region.range).collect()
+    }
+}
+
+/// The file that it maps: its device and inode.
+impl<'a> Argument<'a> for &'a Region {
+    fn write(&self, key: &mut String) {
+        _ = write!(key, "{} {:x}", self.device, self.inode);
+    }
+
+    fn of(subject: Subject<'a>) -> Vec<Self> {
+        match subject {
+            Subject::Region(region) => vec![region],
+            Subject::Machine | Subject::Process | Subject::Thread(_) | Subject::Pool(_) | Subject::Node(..) => {
+                Vec::new()
+            }
+        }
+    }
+}
+
+impl<'a> Argument<'a> for &'a [u8] {
+    fn write(&self, key: &mut String) {
+        write_bytes(self, key);
+    }
+
+    fn of(_: Subject<'a>) -> Vec<Self> {
+        Vec::new()
+    }
+}
+
+/// Its parts as bits.
+impl Argument<'_> for RecordParts {
+    fn write(&self, key: &mut String) {
+        write_number(self.bits().into(), key);
+    }
+
+    /// None of them: whether any can be read.
+    fn of(_: Subject<'_>) -> Vec<Self> {
+        vec![RecordParts::empty()]
+    }
+}
+
+impl Argument<'_> for Controller {
+    fn write(&self, key: &mut String) {
+        key.push_str(self.name());
+    }
+
+    fn of(_: Subject<'_>) -> Vec<Self> {
+        vec![Controller::Memory, Controller::Pool]
+    }
+}
+
+impl<'a, A: Argument<'a>> Argument<'a> for (A,) {
+    fn write(&self, key: &mut String) {
+        self.0.write(key);
+    }
+
+    fn of(subject: Subject<'a>) -> Vec<Self> {
+        A::of(subject).into_iter().map(|one| (one,)).collect()
+    }
+}
+
+impl<'a, A: Argument<'a> + Copy, B: Argument<'a>> Argument<'a> for (A, B) {
+    fn write(&self, key: &mut String) {
+        self.0.write(key);
+        key.push(' ');
+        self.1.write(key);
+    }
+
+    fn of(subject: Subject<'a>) -> Vec<Self> {
+        let with_second = |one: A| B::of(subject).into_iter().map(move |second| (one, second));
+        A::of(subject).into_iter().flat_map(with_second).collect()
+    }
+}
+
+/// Declares an enum of questions: of each its arguments, its written word, and its class.
+macro_rules! questions_of {
+    ($(#[$meta:meta])* pub enum $name:ident<'a> { $($rows:tt)* }) => {
+        questions_of! { @enum [$(#[$meta])*] $name [$name<'a>] [$name<'_>] { $($rows)* } }
+    };
+    ($(#[$meta:meta])* pub enum $name:ident { $($rows:tt)* }) => {
+        questions_of! { @enum [$(#[$meta])*] $name [$name] [$name] { $($rows)* } }
+    };
+    (
+        @enum [$($meta:tt)*] $name:ident [$($full:tt)*] [$($short:tt)*] {
+            $($(#[$doc:meta])* $variant:ident $(($($argument:ident: $type:ty),+))? = $word:literal => $class:expr,)*
+        }
+    ) => {
+        $($meta)*
+        pub enum $($full)* {
+            $($(#[$doc])* $variant $(($($type),+))?,)*
+        }
+
+        impl $($short)* {
+            /// What it says of itself.
+            #[allow(unused_imports, unused_variables, reason = "few classes depend on an argument")]
+            pub(crate) fn class(self) -> $crate::source::Class {
+                use $crate::source::class::Kept::*;
+                use $crate::source::class::{Named::*, machine, process};
+                match self {
+                    $($name::$variant $(($($argument),+))? => $class,)*
+                }
+            }
+        }
+
+        impl<'a> $crate::source::class::Argument<'a> for $($full)* {
+            fn write(&self, key: &mut String) {
+                match *self {
+                    $($name::$variant $(($($argument),+))? => {
+                        key.push_str($word);
+                        $(
+                            key.push(' ');
+                            $crate::source::class::Argument::write(&($($argument,)+), key);
+                        )?
+                    })*
+                }
+            }
+
+            fn of(subject: $crate::source::class::Subject<'a>) -> Vec<Self> {
+                let mut all = Vec::new();
+                $(questions_of! { @each all subject $name $variant $(($($argument: $type),+))? })*
+                all
+            }
+        }
+    };
+    (@each $all:ident $subject:ident $name:ident $variant:ident) => {
+        $all.extend([$name::$variant]);
+    };
+    (@each $all:ident $subject:ident $name:ident $variant:ident ($($argument:ident: $type:ty),+)) => {
+        let arguments = <($($type,)+) as $crate::source::class::Argument>::of($subject);
+        $all.extend(arguments.into_iter().map(|($($argument,)+)| $name::$variant($($argument),+)));
+    };
+}
+pub(super) use questions_of;

@@ -1,0 +1,279 @@
+//! The closed list of the files that are read of a process and of its machine: no path comes from outside.
+
+use super::class::{Argument, Subject, questions_of};
+use crate::kernel::AddressRange;
+
+/// Why no capture has the use of a file descriptor.
+const PINS: &str = "pinned memory needs the kernel's own records, which are not in a capture";
+
+questions_of! {
+    /// A file that is read whole, or a link.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum File {
+        /// `/proc/PID/stat`
+        Stat = "stat" => process(EachProcess, Stat),
+        /// `/proc/PID/status`, of a thread that still runs where the main thread has ended.
+        Status = "status" => process(EachProcess, Status),
+        /// `/proc/PID/status` of the main thread.
+        MainStatus = "main-status" => process(EachProcess, Status),
+        /// `/proc/PID/limits`
+        Limits = "limits" => process(EachProcess, Nothing),
+        /// `/proc/PID/syscall`
+        Syscall = "syscall" => process(EachProcess, Nothing),
+        /// `/proc/PID/task/TID/syscall`
+        ThreadSyscall(thread: u32) = "syscall" => process(EachThread, Nothing),
+        /// `/proc/PID/fdinfo/N`
+        DescriptorInfo(number: u32) = "fdinfo" => process(Never(PINS), LeftOut),
+        /// `/proc/PID/task/TID/fdinfo/N`, by thread and number.
+        ThreadDescriptorInfo(thread: u32, number: u32) = "fdinfo" => process(Never(PINS), LeftOut),
+        /// `/proc/PID/smaps`
+        Smaps = "smaps" => process(EachProcess, Regions),
+        /// `/proc/PID/smaps_rollup`
+        SmapsRollup = "smaps-rollup" => process(EachProcess, Nothing),
+        /// `/proc/PID/numa_maps`
+        NumaMaps = "numa-maps" => process(WhileDecoding, Policies),
+        /// `/proc/PID/cmdline`. The kernel reads it from the memory of the process, and may fault that in.
+        CommandLine = "cmdline" => process(WhileDecoding, LeftOut),
+        /// `/proc/PID/cgroup`
+        Cgroup = "cgroup" => process(EachProcess, Cgroups),
+        /// `/proc/PID/mountinfo`
+        Mounts = "mountinfo" => process(EachProcess, Mounts),
+        /// `/proc/PID/auxv`
+        Auxiliary = "auxv" => process(EachProcess, Nothing),
+        /// Where `/proc/PID/exe` leads.
+        Program = "exe" => process(EachProcess, Link),
+        /// Where `/proc/PID/ns/user` leads.
+        UserNamespace = "user-namespace" => process(EachProcess, Nothing),
+        /// Where `/proc/PID/ns/ipc` leads.
+        IpcNamespace = "ipc-namespace" => process(EachProcess, Nothing),
+        /// Where the link in `/proc/PID/map_files` leads for a mapping of these ends.
+        MappedFile(range: AddressRange) = "mapped-file" => process(WhileDecoding, Link),
+        /// `/proc/self/maps`
+        OwnMaps = "own-maps" => machine(Once, Regions),
+        /// The beginning of `/proc/self/smaps`: some regions.
+        OwnSmaps = "own-smaps" => machine(Once, Regions),
+        /// `/proc/self/mountinfo`
+        OwnMounts = "own-mountinfo" => machine(Once, Mounts),
+        /// Where `/proc/self/ns/user` leads.
+        OwnUserNamespace = "own-user-namespace" => machine(Once, Nothing),
+        /// The release of the kernel, as `uname -r` prints it.
+        Release = "osrelease" => machine(Once, Nothing),
+        /// `/proc/uptime`
+        Uptime = "uptime" => machine(Once, Nothing),
+        /// `/proc/sys/vm/max_map_count`
+        MostMappings = "max-map-count" => machine(Once, Nothing),
+        /// `/proc/meminfo`
+        MemoryCounters = "meminfo" => machine(Once, Nothing),
+        /// `/proc/swaps`
+        Swaps = "swaps" => machine(Once, Swaps),
+        /// `/proc/zoneinfo`
+        Zones = "zoneinfo" => machine(Once, Nothing),
+        /// `/proc/buddyinfo`
+        FreeBlocks = "buddyinfo" => machine(Once, Nothing),
+        /// `/proc/iomem`
+        Iomem = "iomem" => machine(Once, Nothing),
+        /// The kernel's configuration.
+        Config(place: ConfigPlace) = "config" => machine(WhileDecoding, Nothing),
+        /// A setting below `/sys`.
+        Setting(setting: KernelSetting) = "setting" => setting.class(),
+    }
+}
+
+/// Where the configuration of a kernel may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConfigPlace {
+    /// `/proc/config.gz`, packed.
+    Kernel,
+    /// `/boot`
+    Boot,
+    /// `/lib/modules`
+    Modules,
+}
+
+impl ConfigPlace {
+    /// More bytes are no configuration: a text has some 300 KiB.
+    pub(crate) const MOST_BYTES: u64 = 8 << 20;
+}
+
+questions_of! {
+    /// A number or a word below `/sys`.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum KernelSetting {
+        /// Pages that KSM has merged.
+        MergedPages = "ksm-pages-shared" => machine(Once, Nothing),
+        /// Whether KSM merges pages of zeros into the zero page.
+        ZeroPageIsMerged = "ksm-use-zero-pages" => machine(Once, Nothing),
+        /// Bytes that one PMD maps.
+        HugePageBytes = "hpage-pmd-size" => machine(Once, Nothing),
+        /// Which memory gets transparent huge pages.
+        HugePages = "thp-enabled" => machine(Once, Nothing),
+        /// Which memory gets those of this many bytes.
+        HugePagesOf(bytes: u64) = "thp-enabled" => machine(WhileDecoding, Nothing),
+        /// Which shared memory gets transparent huge pages.
+        HugeShared = "thp-shmem-enabled" => machine(Once, Nothing),
+        /// Which shared memory gets those of this many bytes.
+        HugeSharedOf(bytes: u64) = "thp-shmem-enabled" => machine(WhileDecoding, Nothing),
+        /// The most pages of a future huge page that khugepaged lets be empty.
+        CollapseEmpty = "max-ptes-none" => machine(Once, Nothing),
+        /// The most that it lets be in swap.
+        CollapseSwapped = "max-ptes-swap" => machine(Once, Nothing),
+        /// The most that it lets be shared.
+        CollapseShared = "max-ptes-shared" => machine(Once, Nothing),
+        /// Free pages of the hugetlb pool whose pages have this many bytes.
+        FreePoolPages(bytes: u64) = "free-hugepages" => machine(EachPool, Nothing),
+        /// Those of a node.
+        FreePoolPagesOf(node: u32, bytes: u64) = "free-hugepages-of-node" => machine(EachNode, Nothing),
+        /// Bytes of a block of memory, which is online or offline as a whole.
+        MemoryBlockBytes = "memory-block-bytes" => machine(Once, Nothing),
+        /// The state of the block of this number: `online`, `offline` or `going-offline`.
+        MemoryBlock(block: u64) = "memory-block" => machine(WhileDecoding, Nothing),
+        /// Reserved pages of that pool.
+        ReservedPoolPages(bytes: u64) = "resv-hugepages" => machine(EachPool, Nothing),
+    }
+}
+
+impl File {
+    /// Its path and what it tells. A path without a slash in front is below `/proc/PID`. Files whose path depends on
+    /// more are completed in [`File::path`].
+    fn row(self) -> (&'static str, &'static str) {
+        match self {
+            File::Stat => ("stat", "the process"),
+            File::Status | File::MainStatus => ("status", "the process"),
+            File::Limits => ("limits", "the limits of the process"),
+            File::Syscall => ("syscall", "registers"),
+            File::ThreadSyscall(_) => ("task", "registers"),
+            File::DescriptorInfo(_) | File::ThreadDescriptorInfo(..) => ("fdinfo", "the use of a file descriptor"),
+            File::Smaps => ("smaps", "the kernel's counts for each region"),
+            File::SmapsRollup => ("smaps_rollup", "the kernel's counts for the process"),
+            File::NumaMaps => ("numa_maps", "the memory policies of regions"),
+            File::CommandLine => ("cmdline", "the command line"),
+            File::Cgroup => ("cgroup", "the cgroups of the process"),
+            File::Mounts => ("mountinfo", "the mounted filesystems"),
+            File::Auxiliary => ("auxv", "the auxiliary vector of the program"),
+            File::Program => ("exe", "the program"),
+            File::UserNamespace => ("ns/user", "the user namespace"),
+            File::IpcNamespace => ("ns/ipc", "the IPC namespace"),
+            File::MappedFile(_) => ("map_files", "the name of a mapped file"),
+            File::OwnMaps => ("/proc/self/maps", "the regions of pmdb itself"),
+            File::OwnSmaps => ("/proc/self/smaps", "the kernel's counts for the regions of pmdb itself"),
+            File::OwnMounts => ("/proc/self/mountinfo", "the mounted filesystems"),
+            File::OwnUserNamespace => ("/proc/self/ns/user", "the user namespace"),
+            File::Release => ("/proc/sys/kernel/osrelease", "the release of the kernel"),
+            File::Uptime => ("/proc/uptime", "the uptime"),
+            File::MostMappings => ("/proc/sys/vm/max_map_count", "the limit of mappings of a process"),
+            File::MemoryCounters => ("/proc/meminfo", "the kernel's counters of memory"),
+            File::Swaps => ("/proc/swaps", "swap areas"),
+            File::Zones => ("/proc/zoneinfo", "zones and nodes of frames"),
+            File::FreeBlocks => ("/proc/buddyinfo", "the free blocks of memory"),
+            File::Iomem => ("/proc/iomem", "the use of physical addresses"),
+            File::Config(_) => ("/", "the options that the kernel was built with"),
+            File::Setting(setting) => ("/sys", setting.what()),
+        }
+    }
+
+    /// Its path below `/proc/PID`, if it is one of the process.
+    pub(super) fn of_process(self) -> Option<String> {
+        match self {
+            File::MappedFile(range) => Some(mapped_file(range)),
+            File::ThreadSyscall(thread) => Some(format!("task/{thread}/syscall")),
+            File::DescriptorInfo(number) => Some(format!("fdinfo/{number}")),
+            File::ThreadDescriptorInfo(thread, number) => Some(format!("task/{thread}/fdinfo/{number}")),
+            file => Some(file.row().0.to_owned()).filter(|path| !path.starts_with('/')),
+        }
+    }
+
+    /// Its path for process `pid`. The path of a configuration has `$(uname -r)` for the release.
+    pub(super) fn path(self, pid: u32) -> String {
+        match (self, self.of_process()) {
+            (_, Some(name)) => format!("/proc/{pid}/{name}"),
+            (File::Config(place), _) => place.path("$(uname -r)"),
+            (File::Setting(setting), _) => format!("/sys/{}", setting.path()),
+            (file, None) => file.row().0.to_owned(),
+        }
+    }
+
+    /// What it tells.
+    pub(super) fn what(self) -> &'static str {
+        self.row().1
+    }
+}
+
+/// The link of a mapping below `/proc/PID`.
+pub(super) fn mapped_file(range: AddressRange) -> String {
+    let (start, end) = (range.start().get(), range.end().get());
+    format!("map_files/{start:x}-{end:x}")
+}
+
+impl ConfigPlace {
+    /// From the likeliest to have it.
+    pub const ALL: [ConfigPlace; 3] = [ConfigPlace::Kernel, ConfigPlace::Boot, ConfigPlace::Modules];
+
+    /// The path of the configuration of a release.
+    pub fn path(self, release: &str) -> String {
+        match self {
+            ConfigPlace::Kernel => "/proc/config.gz".to_owned(),
+            ConfigPlace::Boot => format!("/boot/config-{release}"),
+            ConfigPlace::Modules => format!("/lib/modules/{release}/config"),
+        }
+    }
+}
+
+impl KernelSetting {
+    /// Its path below `/sys`.
+    pub(super) fn path(self) -> String {
+        let pool = |bytes: u64, name: &str| format!("kernel/mm/hugepages/hugepages-{}kB/{name}", bytes >> 10);
+        let transparent = |name: &str| format!("kernel/mm/transparent_hugepage/{name}");
+        let of_size = |bytes: u64, name: &str| transparent(&format!("hugepages-{}kB/{name}", bytes >> 10));
+        match self {
+            KernelSetting::MergedPages => "kernel/mm/ksm/pages_shared".to_owned(),
+            KernelSetting::ZeroPageIsMerged => "kernel/mm/ksm/use_zero_pages".to_owned(),
+            KernelSetting::HugePageBytes => transparent("hpage_pmd_size"),
+            KernelSetting::HugePages => transparent("enabled"),
+            KernelSetting::HugePagesOf(bytes) => of_size(bytes, "enabled"),
+            KernelSetting::HugeShared => transparent("shmem_enabled"),
+            KernelSetting::HugeSharedOf(bytes) => of_size(bytes, "shmem_enabled"),
+            KernelSetting::CollapseEmpty => transparent("khugepaged/max_ptes_none"),
+            KernelSetting::CollapseSwapped => transparent("khugepaged/max_ptes_swap"),
+            KernelSetting::CollapseShared => transparent("khugepaged/max_ptes_shared"),
+            KernelSetting::FreePoolPages(bytes) => pool(bytes, "free_hugepages"),
+            KernelSetting::FreePoolPagesOf(node, bytes) => {
+                format!("devices/system/node/node{node}/hugepages/hugepages-{}kB/free_hugepages", bytes >> 10)
+            }
+            KernelSetting::MemoryBlockBytes => "devices/system/memory/block_size_bytes".to_owned(),
+            KernelSetting::MemoryBlock(block) => format!("devices/system/memory/memory{block}/state"),
+            KernelSetting::ReservedPoolPages(bytes) => pool(bytes, "resv_hugepages"),
+        }
+    }
+
+    fn what(self) -> &'static str {
+        match self {
+            KernelSetting::MergedPages => "merged pages in use (with none, the flag `ksm` is not true)",
+            KernelSetting::ZeroPageIsMerged => "whether KSM uses the page of zeros",
+            KernelSetting::HugePageBytes => "bytes that one PMD maps",
+            KernelSetting::HugePages | KernelSetting::HugePagesOf(_) => "the setting for transparent huge pages",
+            KernelSetting::HugeShared | KernelSetting::HugeSharedOf(_) => "the setting for huge pages of shared memory",
+            KernelSetting::CollapseEmpty => "the most empty pages that khugepaged allows",
+            KernelSetting::CollapseSwapped => "the most swapped pages that khugepaged allows",
+            KernelSetting::CollapseShared => "the most shared pages that khugepaged allows",
+            KernelSetting::FreePoolPages(_) => "free pages of the hugetlb pool",
+            KernelSetting::FreePoolPagesOf(..) => "free pages of the hugetlb pool on a node",
+            KernelSetting::MemoryBlockBytes => "bytes of a block of memory",
+            KernelSetting::MemoryBlock(_) => "whether a block of memory is online",
+            KernelSetting::ReservedPoolPages(_) => "reserved pages of the hugetlb pool",
+        }
+    }
+}
+
+impl Argument<'_> for ConfigPlace {
+    fn write(&self, key: &mut String) {
+        key.push_str(match self {
+            ConfigPlace::Kernel => "proc",
+            ConfigPlace::Boot => "boot",
+            ConfigPlace::Modules => "modules",
+        });
+    }
+
+    fn of(_: Subject<'_>) -> Vec<Self> {
+        ConfigPlace::ALL.to_vec()
+    }
+}

@@ -16,6 +16,7 @@ mod capture_compared;
 mod capture_families;
 mod capture_files;
 mod capture_format;
+mod capture_names;
 mod cgroup;
 mod changes;
 mod devices;
@@ -93,6 +94,7 @@ const TESTS: &[&[Test]] = &[
     capture_families::TESTS,
     capture_files::TESTS,
     capture_format::TESTS,
+    capture_names::TESTS,
     cgroup::TESTS,
     changes::TESTS,
     devices::TESTS,
@@ -146,6 +148,7 @@ const TESTS: &[&[Test]] = &[
 const SCENARIOS: &[&[Scenario]] = &[
     account::objects::SCENARIOS,
     answers::swap::SCENARIOS,
+    capture_names::SCENARIOS,
     expressions::SCENARIOS,
     files::SCENARIOS,
     heap::SCENARIOS,

@@ -11,7 +11,7 @@ use crate::kernel::text::{unescape_newline, unescape_octal};
 use crate::kernel::{Name, Region, VirtualAddress};
 use crate::source::{
     Asked, Backing, BackingRun, Cgroup, CgroupQuery, File, FileLocation, GroupText, Held, KernelRecords, List, Listed,
-    Place, Probe, Question, Reply, Source, add_piece,
+    Named, Place, Probe, Question, Reply, Source, add_piece,
 };
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -192,6 +192,22 @@ impl Names {
         })
     }
 
+    /// A text in which numbers stand for what of it is a name.
+    fn replaced(&mut self, named: Named, text: Vec<u8>) -> Vec<u8> {
+        match named {
+            Named::Nothing => text,
+            Named::Stat => self.stat(&text),
+            Named::Status => self.status(&text),
+            Named::Regions => self.regions(&text),
+            Named::Cgroups => self.cgroup(&text),
+            Named::Mounts => self.mounts(&text),
+            Named::Link => self.region(&text),
+            Named::Swaps => self.swaps(&text),
+            Named::Policies => policies(&text),
+            Named::Blanked | Named::LeftOut => Vec::new(),
+        }
+    }
+
     fn renamed(&mut self, one: Listed) -> Listed {
         Listed {
             stat: self.stat(&one.stat),
@@ -260,48 +276,22 @@ impl Nameless {
     }
 
     fn text(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
-        if matches!(file, File::CommandLine | File::DescriptorInfo(_) | File::ThreadDescriptorInfo(..)) {
+        let named = file.class().named;
+        if named == Named::LeftOut {
             return left_out(file.what());
         }
         let text = self.source.get(file, budget).map_err(|error| match error {
             Error::Gone { .. } | Error::Malformed(_) => without_subject(error, file.what()),
             error => error,
         })?;
-        let mut names = self.names();
-        Ok(match file {
-            File::Stat => names.stat(&text),
-            File::Status | File::MainStatus => names.status(&text),
-            File::Smaps | File::OwnMaps | File::OwnSmaps => names.regions(&text),
-            File::Cgroup => names.cgroup(&text),
-            File::Mounts | File::OwnMounts => names.mounts(&text),
-            File::Program | File::MappedFile(_) => names.region(&text),
-            File::Swaps => names.swaps(&text),
-            File::NumaMaps => policies(&text),
-            File::CommandLine | File::DescriptorInfo(_) | File::ThreadDescriptorInfo(..) => Vec::new(),
-            File::Limits
-            | File::Syscall
-            | File::ThreadSyscall(_)
-            | File::SmapsRollup
-            | File::Auxiliary
-            | File::UserNamespace
-            | File::IpcNamespace
-            | File::OwnUserNamespace
-            | File::Release
-            | File::Uptime
-            | File::MostMappings
-            | File::MemoryCounters
-            | File::Zones
-            | File::FreeBlocks
-            | File::Iomem
-            | File::Config(_)
-            | File::Setting(_) => text,
-        })
+        Ok(self.names().replaced(named, text))
     }
 
     fn group_text(&self, asked: GroupText<'_>, budget: &mut Budget) -> Result<Vec<u8>> {
         let path = self.names().original_path(asked.path);
         let text = self.source.get(GroupText { path: &path, ..asked }, budget);
-        text.map_err(|error| without_subject(error, "this file of a cgroup"))
+        let text = text.map_err(|error| without_subject(error, "this file of a cgroup"))?;
+        Ok(self.names().replaced(asked.file.class().named, text))
     }
 
     fn groups(&self, which: CgroupQuery<'_>, budget: &mut Budget) -> Result<Vec<Cgroup>> {
@@ -340,7 +330,25 @@ impl Nameless {
                 let answer = self.source.get(Probe::MappedFile(&self.original(region)), budget);
                 answer.map_err(|error| without_subject(error, "the file of this region"))
             }
-            probe => self.source.get(probe, budget).map_err(|error| without_subject(error, "this probe of the kernel")),
+            Probe::PageBytes
+            | Probe::LittleEndian
+            | Probe::Machine
+            | Probe::TicksPerSecond
+            | Probe::OwnEntry
+            | Probe::OwnFlags
+            | Probe::FrameRight
+            | Probe::User
+            | Probe::OwnNumber
+            | Probe::SharedMemory
+            | Probe::Pools
+            | Probe::Compare(..)
+            | Probe::CompareFiles(..)
+            | Probe::Follow(_)
+            | Probe::FollowOwn(_)
+            | Probe::Descriptor(..)
+            | Probe::DescriptorMount(..) => {
+                self.source.get(probe, budget).map_err(|error| without_subject(error, "this probe of the kernel"))
+            }
         }
     }
 }
@@ -390,7 +398,7 @@ impl Source for Nameless {
     }
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
-        if let List::Descriptors | List::DescriptorsOf(_) = which {
+        if which.class().named == Named::LeftOut {
             return left_out(which.what());
         }
         let listed = self.source.list(which).map_err(|error| without_subject(error, "the list"))?;

@@ -80,11 +80,19 @@ fn main() {
         memory::is_a_multiple_of_the_input();
         Ok(())
     });
+    let bounded = Trial::test("memory-is-bounded-for-small-files", || {
+        memory::is_bounded();
+        Ok(())
+    });
     let seen = Trial::test("endless-commands-are-seen", || {
         commands::would_be_seen();
         Ok(())
     });
-    libtest_mimic::run(&arguments, trials.chain([within_budget, layouts_within_budget, memory, seen]).collect()).exit();
+    libtest_mimic::run(
+        &arguments,
+        trials.chain([within_budget, layouts_within_budget, memory, bounded, seen]).collect(),
+    )
+    .exit();
 }
 
 fn number_of(variable: &str) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! What a capture takes of memory: a multiple of its size, whatever its index says.
 
 use crate::capture;
-use crate::made::{Machine, Made};
+use crate::made::{Machine, Made, packed};
 use crate::sample::sample;
 use serde_json::{Value, json};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -39,7 +39,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 /// The most memory that `work` has at one time, in bytes.
-fn peak(work: impl FnOnce()) -> u64 {
+pub fn peak(work: impl FnOnce()) -> u64 {
     let before = TAKEN.get();
     MOST.set(before);
     work();
@@ -120,4 +120,112 @@ pub fn is_a_multiple_of_the_input() {
     let size = file.len() as u64;
     let most = peak(|| capture::ask(file));
     assert!(most <= MULTIPLE * size + ANY, "one block, often: {most} bytes for a capture of {size}");
+}
+
+/// The most memory for any file of at most [`LARGEST`] bytes.
+pub const LIMIT: u64 = 256 << 20;
+/// The length of these files.
+pub const LARGEST: usize = 1 << 20;
+
+/// Bytes that do not become fewer when they are packed.
+fn noise(length: usize) -> String {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut text = String::with_capacity(length);
+    while text.len() < length {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        text += &format!("{state:016x}");
+    }
+    text
+}
+
+/// Adds a text that becomes so many bytes, and returns its blocks.
+fn long_text(made: &mut Made, name: &str, line: Line, length: usize) -> Value {
+    let mut text = Vec::new();
+    for number in 0.. {
+        text.extend(line(number).into_bytes());
+        if text.len() >= length {
+            break;
+        }
+    }
+    text.truncate(length);
+    let blocks: Vec<(Vec<u8>, usize)> = text.chunks(64 << 10).map(|part| (packed(part), part.len())).collect();
+    let mut at = made.add(name, "0", &blocks.iter().flat_map(|(bytes, _)| bytes).copied().collect::<Vec<u8>>());
+    let place = |(bytes, length): &(Vec<u8>, usize)| {
+        let place = json!([at, bytes.len(), length]);
+        at += bytes.len();
+        place
+    };
+    blocks.iter().map(place).collect()
+}
+
+/// A line of a text, by its number.
+type Line = fn(u64) -> String;
+/// The shortest lines of each text, of which the most is made.
+const LINES: &[(&str, Line)] = &[
+    ("/processes/0/maps", |number| format!("{:x}-{:x} ---p 0 0:0 0\n", number << 12, (number + 1) << 12)),
+    ("/processes/0/answers/texts/text smaps", |number| {
+        format!("{:x}-{:x} ---p 0 0:0 0\nA: 1 kB\n", number << 12, (number + 1) << 12)
+    }),
+    ("/processes/0/answers/texts/text smaps", |_| "A: 1 kB\n".to_owned()),
+    ("/processes/0/answers/texts/text main-status", |_| "A:\t1\n".to_owned()),
+    ("/processes/0/answers/texts/text status", |_| "VmA:\t1 kB\n".to_owned()),
+    ("/processes/0/answers/texts/text mountinfo", |_| "1 1 0:1 / / rw - a b rw\n".to_owned()),
+    ("/machine/texts/text own-maps", |number| format!("{:x}-{:x} ---p 0 0:0 0\n", number << 12, (number + 1) << 12)),
+    ("/machine/texts/text own-mountinfo", |_| "1 1 0:1 / / rw - cgroup2 b rw\n".to_owned()),
+    ("/machine/texts/text iomem", |_| "0-1 : a\n".to_owned()),
+    ("/machine/texts/text swaps", |_| "/a file 1 1 1\n".to_owned()),
+    ("/machine/texts/text zoneinfo", |_| "Node 0, zone A\n spanned 1\n start_pfn: 1\n".to_owned()),
+];
+
+/// A capture with a text of such lines at this path of the index.
+fn with_text(path: &str, line: Line, length: usize) -> Made {
+    let mut made = Machine { is_big: false, page: 4096, pointer: 8 }.capture();
+    made.index["machine"] = json!({ "texts": {} });
+    let blocks = long_text(&mut made, "77/long.gz", line, length);
+    let (parent, name) = path.rsplit_once('/').expect("a path");
+    made.index.pointer_mut(parent).expect("the structure of the text")[name] = blocks;
+    made
+}
+
+/// Opens files that stand for as much as files of their length may, in each part, and asks for all that is in them.
+pub fn is_bounded() {
+    for &(path, line) in sample(LINES, 4) {
+        // As long as a text may be in a file of this length.
+        let mut length = 16 << 20;
+        let mut made = with_text(path, line, length);
+        while made.whole().len() > LARGEST {
+            length -= length / 8;
+            made = with_text(path, line, length);
+        }
+        let room = (LARGEST - made.whole().len()).saturating_sub(4096);
+        made.add("77/noise", "0", noise(room).as_bytes());
+        fits(path, made.whole());
+    }
+    let noise = noise(LARGEST);
+    for &(path, element) in sample(LISTS, 5) {
+        // As long as an index of this length may be.
+        let made = Machine { is_big: false, page: 4096, pointer: 8 }.capture();
+        let file = |many: usize| {
+            let mut index = with_list(&made, path, element, many);
+            index["noise"] = noise.clone().into();
+            (index.to_string().len(), made.with_index(index.to_string().as_bytes()))
+        };
+        let mut many = 1 << 20;
+        let (mut length, mut whole) = file(many);
+        while length > 11 << 20 || whole.len() > LARGEST {
+            many /= 2;
+            (length, whole) = file(many);
+        }
+        fits(path, whole);
+    }
+}
+
+fn fits(path: &str, file: Vec<u8>) {
+    assert!(file.len() <= LARGEST, "{path}: {}", file.len());
+    let size = file.len();
+    let most = peak(|| capture::ask(file));
+    println!("{path}: {} MiB for a file of {} KiB", most >> 20, size >> 10);
+    assert!(most <= LIMIT, "{path}: {most} bytes for a file of {size}");
 }

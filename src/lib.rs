@@ -225,8 +225,8 @@
 //   bytes from a source and decodes them with `kernel`.
 // - **`source`**: where bytes come from: one trait, one table of questions whose answers are data (`asked.rs`), each
 //   with its written key and what a capture does with it (`class.rs`), and what a source is (`origin.rs`). The live
-//   source reads `/proc`; a recorded one logs each read (`--how`). Nothing above `process` knows a source. The only
-//   `unsafe` outside `demo` is in `source/sys`.
+//   source reads `/proc`; a core file gives its memory and its notes; a recorded source logs each read (`--how`).
+//   Nothing above `process` knows a source. The only `unsafe` outside `demo` is in `source/sys`.
 // - **`render`**: writes records as text, as JSON and in pictures, and colours them. The trait `Record` says what a
 //   record is, and `Sink` what takes records. In `text/` are the sentences and tables of records that several commands
 //   emit, and those of `explain`.
@@ -244,8 +244,8 @@
 // - **`access`**: what everybody who reads foreign bytes speaks of: why they cannot be had (the error), which process
 //   they are of and how long its memory lives, files that are read at places (`read_at.rs`), the log of reads.
 // - **`kernel`**: bytes become types: maps, page-map entries (`page.rs`), page flags (`page_flags.rs`), zones, swaps,
-//   and the layout of the kernel's own structures (`btf`). Pure. The state that a page is in follows from them in
-//   `inspect::classify`.
+//   the notes of core files (`core_notes.rs`), and the layout of the kernel's own structures (`btf`). Pure. The state
+//   that a page is in follows from them in `inspect::classify`.
 // - **`budget`**: what work on foreign bytes may cost, and Ctrl-C.
 //
 // Beside them stands **`demo`**, the demonstration process, which uses only `process` and what is below it.
@@ -286,9 +286,9 @@
 // 2. **Unknown is never zero.** Hidden, not permitted, not known to this kernel, and none are four different answers,
 //    each with its reason (`report::Fact`). A filter that keeps no page because a fact is unknown is an error.
 //    Pages for which it is unknown are left out, counted and reported.
-// 3. **Every answer is decoded from bytes.** `kernel` decodes and does no I/O, `source` fetches and decodes only
-//    who the process is, and `process` brings the two together. Byte order, page size and pointer width are the
-//    target's.
+// 3. **Every answer is decoded from bytes, and once.** `kernel` decodes and does no I/O, `source` fetches and decodes
+//    only who the process is and what notes a core file has, and `process` brings the two together. Nothing writes a
+//    text of `/proc` to have it decoded again. Byte order, page size and pointer width are the target's.
 // 4. **Work follows what is populated**, never virtual size; walks stream and hold no list of pages.
 // 5. **A target is an identity**: a pidfd, a `/proc/PID` handle and a start time, not a number. pmdb notices exec,
 //    exit and reuse of the number. Each command reads regions anew.

@@ -1,7 +1,8 @@
 //! The note of a core file with what decides what the pages of a process are, as the machine is not in the file.
 
-use super::Device;
+use super::mounts::Mount;
 use super::text::{self, decimal, fields};
+use super::{Device, Name};
 
 /// What a core file has of the machine that the process ran on.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -36,6 +37,19 @@ impl CoreMachine {
             devices.iter().for_each(|device| text += &format!("{name} {}:{}\n", device.major, device.minor));
         }
         text
+    }
+
+    /// A mount for each device of shared memory: that is how one of many devices is found to be such memory.
+    pub fn mounts(&self) -> Vec<Mount> {
+        let mount = |&device: &Device| Mount {
+            id: 1,
+            device,
+            root: Name::from("/"),
+            point: Name::from("/"),
+            filesystem: "tmpfs".to_owned(),
+            options: "rw".to_owned(),
+        };
+        self.shared_memory.iter().map(mount).collect()
     }
 
     /// What such a text says. Lines of another form are passed over: a later version may write them.

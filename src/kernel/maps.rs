@@ -85,17 +85,12 @@ fn region_after(before: Option<&Name>, line: &[u8]) -> Option<Region> {
 fn parse_permissions(text: &[u8]) -> Option<Permissions> {
     let [read, write, execute, shared] = text.try_into().ok()?;
     let set = |letter: u8, on: u8, off: u8| (letter == on || letter == off).then_some(letter == on);
-    // The kernel never writes `?`: the text that stands in for its own of a core file does.
-    let sharing_unknown = shared == b'?';
-    if text == b"????" {
-        return Some(Permissions { is_unknown: true, sharing_unknown, ..Permissions::default() });
-    }
     Some(Permissions {
         read: set(read, b'r', b'-')?,
         write: set(write, b'w', b'-')?,
         execute: set(execute, b'x', b'-')?,
-        shared: !sharing_unknown && set(shared, b's', b'p')?,
-        sharing_unknown,
+        shared: set(shared, b's', b'p')?,
+        sharing_unknown: false,
         is_unknown: false,
     })
 }
@@ -338,12 +333,12 @@ mod tests {
         let region = one(b"00010000-00031000 r--s 00000000 00:00 0 ");
         assert_eq!(region.range.start().get(), 0x10000);
         assert_eq!(region.permissions.sharing(), Some(true));
-        let region = one(b"00010000-00031000 rw-? 00000000 00:00 0 ");
-        assert_eq!((region.permissions.letters(), region.permissions.sharing()), ("rw-?", None));
-        let unknown = one(b"00010000-00031000 ???? 00000000 00:00 7 /a").permissions;
+        let unshared = Permissions { sharing_unknown: true, ..one(b"00010000-00031000 rw-p 0 00:00 0 ").permissions };
+        assert_eq!((unshared.letters(), unshared.sharing()), ("rw-?", None));
+        let unknown = Permissions { is_unknown: true, ..unshared };
         let rights = [unknown.right(|one| one.read), unknown.right(|one| one.write), unknown.sharing()];
         assert_eq!((unknown.letters(), rights), ("????", [None; 3]));
-        for half in ["r-??", "???p"] {
+        for half in ["r--?", "????", "r-??", "???p"] {
             assert!(parse(format!("00010000-00031000 {half} 00000000 00:00 0 ").as_bytes()).is_err(), "{half}");
         }
         let region = one(b"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]\n");

@@ -3,12 +3,12 @@
 pub mod address;
 #[doc(hidden)]
 pub mod btf;
-#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod core_file;
-#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod core_machine;
+#[doc(hidden)]
+pub mod core_notes;
 pub mod descriptors;
 #[doc(hidden)]
 pub mod elf;

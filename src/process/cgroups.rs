@@ -1,6 +1,7 @@
 //! Memory cgroups: from an inode number, as `/proc/kpagecgroup` gives it, to the path of a directory.
 
-use crate::access::{self, Error, Result};
+use super::core_notes;
+use crate::access::{Error, Result};
 use crate::budget::until_interrupted;
 use crate::kernel::mounts::{self, Controller, Mount};
 use crate::kernel::{self, Name};
@@ -200,7 +201,7 @@ pub(super) struct Hierarchy {
 
 impl Hierarchy {
     pub(super) fn of(source: &dyn Source, controller: Controller) -> Result<Self> {
-        let mounts = access::mounts(&source.fetch(File::OwnMounts)?, &mut until_interrupted())?;
+        let mounts = core_notes::mounts(source, File::OwnMounts, &mut until_interrupted())?;
         let mount = mounts::hierarchy(&mounts, controller).cloned();
         let name = controller.name();
         let none = || Error::not_available(format!("{name} cgroups are not mounted here: their paths are unknown"));

@@ -1,9 +1,8 @@
 //! Which facts are available of a process and of its machine.
 
-use super::maps_text;
+use super::{core_notes, maps_text};
 use crate::access::Result;
 use crate::budget::Budget;
-use crate::kernel::status::Status;
 use crate::kernel::{AddressRange, Name, Region, VirtualAddress, WordFile, maps};
 use crate::records::RecordParts;
 use crate::source::{
@@ -75,8 +74,7 @@ pub(super) fn of_machine(source: &dyn Source, facts: MachineFacts) -> Vec<Findin
 /// That the page map of a process is open, and whose process it is.
 fn relation(source: &dyn Source, who: &str) -> String {
     let read = |file| source.fetch(file).ok();
-    let status = read(File::Status).and_then(|text| Status::parse(&text).ok());
-    let user = match (status, source.word(Probe::User)) {
+    let user = match (core_notes::status(source).ok(), source.word(Probe::User)) {
         (Some(status), Some(us)) if u64::from(status.user) != us => {
             format!(", which runs as user {}, pmdb as user {us}", status.user)
         }

@@ -1,13 +1,14 @@
 //! The machine that the target runs on: its page frames, zones, processes.
 
 use super::cgroups::{CgroupMemory, Cgroups};
+use super::core_notes;
 use super::findings::{self, MachineFacts};
 use super::handles::{ProcessHandle, ProcessHandles};
 use super::modules::Modules;
 use super::status::{age, read_command_line};
 use super::target_process::{Abilities, Process};
 use crate::access::log::Log;
-use crate::access::{self, Error, ProcessEntry, Result};
+use crate::access::{Error, ProcessEntry, Result};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::mounts::{FilesOn, MemoryFiles, Mount};
 use crate::kernel::physical::{Resources, Zones};
@@ -403,7 +404,7 @@ impl Machine {
     ) -> std::result::Result<Option<T>, OutOfBudget> {
         // The mounts of a container are not in pmdb's own list.
         for list in [File::OwnMounts, File::Mounts] {
-            let read = self.source.get(list, budget).and_then(|text| access::mounts(&text, budget));
+            let read = core_notes::mounts(&*self.source, list, budget);
             budget.check()?;
             let mut on_device = read.iter().flatten().filter(|mount| mount.device == device);
             if let Some(found) = on_device.find_map(&wanted) {
@@ -525,8 +526,7 @@ impl Machine {
 
     /// The value of a setting.
     pub(super) fn setting(&self, setting: KernelSetting) -> Option<u64> {
-        let text = self.source.fetch(File::Setting(setting)).ok()?;
-        std::str::from_utf8(&text).ok()?.trim().parse().ok()
+        core_notes::setting(&*self.source, setting)
     }
 }
 

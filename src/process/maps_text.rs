@@ -4,6 +4,7 @@
 //! Where the text is ambiguous, the true names of mapped files are found out: a name may itself end in the kernel's
 //! mark for deleted files, or hold the `\012` that stands for a newline.
 
+use super::core_notes;
 use crate::access::{Error, Result};
 use crate::budget::Budget;
 use crate::kernel::maps::{self, RegionDecoder};
@@ -69,6 +70,9 @@ impl MapsText {
 
 /// All regions, and the text of them. Each line is a step.
 pub(super) fn read(source: &dyn Source, budget: &mut Budget) -> Result<(Vec<Region>, Vec<u8>)> {
+    if let Some(regions) = core_notes::regions(source, budget)? {
+        return Ok((regions, Vec::new()));
+    }
     let mut read = RegionReader::default();
     let first = block(source, 0, BLOCK)?;
     read.add(&first, budget)?;
@@ -93,6 +97,9 @@ pub(super) fn read(source: &dyn Source, budget: &mut Budget) -> Result<(Vec<Regi
 /// All regions, if their text is short; `None` if it is not.
 #[cfg(feature = "symbols")]
 pub(super) fn read_short(source: &dyn Source, budget: &mut Budget) -> Result<Option<Vec<Region>>> {
+    if let Some(regions) = core_notes::regions(source, budget)? {
+        return Ok(Some(regions));
+    }
     let text = block(source, 0, SHORT)?;
     if text.len() >= SHORT {
         return Ok(None);

@@ -6,6 +6,7 @@
 mod capture;
 mod captured;
 mod cgroups;
+mod core_notes;
 mod counters;
 mod descriptors;
 #[cfg(test)]

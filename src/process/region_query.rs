@@ -1,11 +1,10 @@
 //! Regions by PROCMAP_QUERY (Linux 6.11), without the list of all regions.
 
-use super::maps_text;
 use super::target_process::Process;
+use super::{core_notes, maps_text};
 use crate::access::Result;
-use crate::kernel::status::Stat;
 use crate::kernel::{AddressRange, Device, Permissions, Region, VirtualAddress, maps};
-use crate::source::{Answer, File, Mapping, Query};
+use crate::source::{Answer, Mapping, Query};
 
 /// So many regions are asked for one by one, with a system call each. All of an ordinary process take about as long.
 pub const FEW_REGIONS: usize = 32;
@@ -66,7 +65,7 @@ impl Process {
     /// there are none.
     #[doc(hidden)]
     pub fn query_regions_called(&self, name: &str) -> Result<Option<Vec<Region>>> {
-        let stat = self.source.fetch(File::Stat).ok().and_then(|text| Stat::parse(&text).ok());
+        let stat = core_notes::stat(&*self.source).ok();
         let Some(start) = stat.and_then(|stat| match name {
             "[heap]" => stat.heap,
             "[stack]" => stat.stack,

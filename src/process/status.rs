@@ -4,11 +4,11 @@
 //! The kernel reads the command line from the process's memory, and would fault absent pages in. So it is read only
 //! where the page map says that all of it is resident.
 
-use super::{Process, Result, maps_text};
+use super::{Process, Result, core_notes, maps_text};
 use crate::access::Error;
 use crate::budget::until_interrupted;
 use crate::kernel::numa::{self, PolicyNodes};
-use crate::kernel::status::{self, Registers, Stat, Status, ThreadState};
+use crate::kernel::status::{self, Registers, Stat, ThreadState};
 use crate::kernel::text::BadLine;
 use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress, WordFile};
 use crate::source::{Answer, File, List, Probe, Query, Source, as_words};
@@ -77,8 +77,8 @@ impl Process {
 
     /// `/proc/PID/status` and `stat`, decoded, for `info process`.
     pub fn status(&self) -> Result<ProcessStatus> {
-        let stat = Stat::parse(&self.source().fetch(File::Stat)?)?;
-        let status = Status::parse(&self.source().fetch(File::Status)?)?;
+        let stat = core_notes::stat(&**self.source())?;
+        let status = core_notes::status(&**self.source())?;
         Ok(ProcessStatus {
             pid: self.identity().pid,
             parent: stat.parent,
@@ -97,7 +97,7 @@ impl Process {
     /// Whether memory of the region that begins at `start` may be on `node`, by its cpuset and its memory policy;
     /// `None` if that is unknown.
     pub fn may_use_node(&self, start: VirtualAddress, node: u32) -> Option<bool> {
-        let status = Status::parse(&self.source().fetch(File::Status).ok()?).ok()?;
+        let status = core_notes::status(&**self.source()).ok()?;
         let policy = numa::policy(&self.source().fetch(File::NumaMaps).ok()?, start)?;
         let by_policy = match policy {
             PolicyNodes::Any => true,
@@ -108,7 +108,7 @@ impl Process {
 
     /// Whether transparent huge pages are not switched off for it (PR_SET_THP_DISABLE); `None` before Linux 5.0.
     pub fn may_have_huge_pages(&self) -> Result<Option<bool>> {
-        Ok(Status::parse(&self.source().fetch(File::Status)?)?.may_be_huge)
+        Ok(core_notes::status(&**self.source())?.may_be_huge)
     }
 
     /// How large its stack may grow (RLIMIT_STACK, of `/proc/PID/limits`), in bytes; `None` without a limit.
@@ -123,9 +123,14 @@ impl Process {
     /// The process is gone, or the source has no list of threads.
     pub fn threads(&self) -> Result<Vec<Thread>> {
         let mut threads = Vec::new();
-        for listed in self.source().list(List::Threads)? {
-            let stat = Stat::parse(&listed.stat)?;
-            threads.push(Thread { id: listed.pid, name: stat.name, state: stat.state });
+        if let Some(notes) = core_notes::notes(&**self.source()) {
+            let Stat { name, state, .. } = notes.stat();
+            threads.extend(notes.threads.iter().map(|one| Thread { id: one.id, name: name.clone(), state }));
+        } else {
+            for listed in self.source().list(List::Threads)? {
+                let stat = Stat::parse(&listed.stat)?;
+                threads.push(Thread { id: listed.pid, name: stat.name, state: stat.state });
+            }
         }
         threads.sort_unstable_by_key(|thread| thread.id);
         Ok(threads)
@@ -201,6 +206,13 @@ impl Process {
     }
 
     fn read_state(&self, file: File) -> Result<ThreadState> {
+        if let Some(notes) = core_notes::notes(&**self.source()) {
+            let id = if let File::ThreadSyscall(id) = file { id } else { notes.process.id };
+            let lacks = |what: &str| Error::not_in("this core", &format!("{what} {id}"));
+            let thread = notes.thread(id).ok_or_else(|| lacks("thread"))?;
+            let registers = thread.registers.ok_or_else(|| lacks("the registers of thread"))?;
+            return Ok(ThreadState::Waiting(registers));
+        }
         let text = self.source().fetch(file)?;
         let bad_line = || BadLine { file: "syscall", line: 1, text: Name::new(text.trim_ascii()) };
         Ok(ThreadState::parse(&text).ok_or_else(bad_line)?)

@@ -5,8 +5,10 @@ use super::class::{Argument, Class, Kept, Named, Subject, machine, process};
 use super::question::{Answer, BackingRun, Mapping, Probe, Query};
 use super::{Cgroup, CgroupQuery, File, GroupFile, RecordsOf, SourceAccess};
 use crate::access::{Error, Result};
+use crate::kernel::core_notes::CoreNotes;
 use crate::kernel::{AddressRange, Region};
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// The arguments of a question, which decide what type its answer has: no source can reply with another one.
 pub trait Asked<'a>: Copy + Into<Question<'a>> {
@@ -116,6 +118,9 @@ questions! {
     Probe(probe: Probe<'a>) -> Vec<u64> = "probe", probe.class();
     /// What the source may read, found out by trying; `None` where rights do not matter.
     Rights(asked: Rights) -> Option<SourceAccess> = "rights", machine(Kept::Once, Named::Nothing);
+    /// What the notes and segments of a core file say of its process; `None` of any other source.
+    Notes(asked: Notes) -> Option<Arc<CoreNotes>> = "notes",
+        process(Kept::Never("only a core has them"), Named::LeftOut);
     /// Whether these records of the kernel can be read, and are proved to be right. If not, that is an error.
     Records(of: RecordsOf) -> () = "records", of.class();
 }
@@ -144,6 +149,10 @@ pub struct Backing<'a> {
     /// A part of it.
     pub range: AddressRange,
 }
+
+/// The notes of a core file.
+#[derive(Clone, Copy, Debug)]
+pub struct Notes;
 
 /// What a source may read.
 #[derive(Clone, Copy, Debug)]
@@ -176,6 +185,14 @@ impl Argument<'_> for Rights {
     }
 }
 
+impl Argument<'_> for Notes {
+    fn write(&self, _: &mut String) {}
+
+    fn of(_: Subject<'_>) -> Vec<Self> {
+        vec![Notes]
+    }
+}
+
 /// The file that is mapped, and the part of it.
 impl<'a> Argument<'a> for Backing<'a> {
     fn write(&self, key: &mut String) {
@@ -202,6 +219,7 @@ impl Question<'_> {
             | Question::FileMappings(_)
             | Question::Probe(_)
             | Question::Rights(_)
+            | Question::Notes(_)
             | Question::Records(_) => self,
         }
     }
@@ -215,6 +233,7 @@ impl Question<'_> {
             Question::Mapping(query) => return query.reply(Ok(Answer::Unavailable)),
             Question::FileMappings(asked) => return asked.reply(Ok(None)),
             Question::Rights(asked) => return asked.reply(Ok(None)),
+            Question::Notes(asked) => return asked.reply(Ok(None)),
             Question::Text(file) => file.what().to_owned(),
             Question::GroupText(_) => "the files of cgroups".to_owned(),
             Question::Groups(_) => "the hierarchy of cgroups".to_owned(),

@@ -40,7 +40,7 @@ mod question;
 pub mod recorded;
 mod sys;
 
-pub use asked::{Asked, Backing, FileMappings, GroupText, Question, Reply, Rights};
+pub use asked::{Asked, Backing, FileMappings, GroupText, Notes, Question, Reply, Rights};
 pub use class::{About, Class, Kept, Named, Subject};
 pub use feature::{Credentials, Feature, Finding, SourceAccess};
 pub(crate) use feature::{available, by_trying, unavailable, undetermined};

@@ -375,7 +375,7 @@ impl Source for Nameless {
             Question::GroupText(asked) => asked.reply(self.group_text(asked, budget)),
             Question::Groups(which) => which.reply(self.groups(which, budget)),
             // Names are replaced in the text.
-            Question::Mapping(_) | Question::FileMappings(_) => question.unanswered(),
+            Question::Mapping(_) | Question::FileMappings(_) | Question::Notes(_) => question.unanswered(),
             Question::Backing(asked) => asked.reply(self.backing(asked, budget)),
             Question::Probe(probe) => probe.reply(self.probe(probe, budget)),
             Question::Rights(_) | Question::Records(_) => self.source.ask(question, budget),

@@ -229,7 +229,7 @@ impl Source for Recorder {
             Question::Rights(asked) => self.kept(asked, budget, |access, _| access.as_ref().map(CapturedRights::of)),
             // That there are some is of no use without them.
             Question::Records(of) => self.kept(of, budget, |(), _| None::<StoredText>),
-            Question::Mapping(_) | Question::FileMappings(_) => question.unanswered(),
+            Question::Mapping(_) | Question::FileMappings(_) | Question::Notes(_) => question.unanswered(),
         }
     }
 

@@ -279,7 +279,7 @@ impl Source for Replay {
                 asked.reply(Ok(rights.map(CapturedRights::access)))
             }
             Question::Records(of) => of.reply(self.require_records(of)),
-            Question::Mapping(_) | Question::FileMappings(_) => question.unanswered(),
+            Question::Mapping(_) | Question::FileMappings(_) | Question::Notes(_) => question.unanswered(),
         }
     }
 

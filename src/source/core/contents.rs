@@ -2,52 +2,26 @@
 
 use crate::access::{Error, ReadAt, Result};
 use crate::budget::Budget;
-use crate::kernel::core_file::{self as core, CoreMapping, CoreNote, CoreProcess, CoreThread};
-use crate::kernel::core_machine::CoreMachine;
+use crate::kernel::core_file::{self as core, CoreMapping};
+use crate::kernel::core_notes::{CoreNotes, CoreSegment, NoteFault};
 use crate::kernel::elf::{ElfForm, ElfHeader, ProgramHeader};
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, VirtualAddress};
 use crate::own::memory;
-use crate::source::File;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// More program headers are not read: each resident run of a process has one.
 const MOST_SEGMENTS: u64 = 1 << 22;
 /// Larger notes are not read: those of pmdb have 8 bytes for each page.
 const MOST_NOTES: u64 = 512 << 20;
 
-/// A part of memory.
-#[derive(Clone, Copy)]
-struct CoreSegment {
-    start: u64,
-    end: u64,
-    offset: u64,
-    /// Bytes that the file has of it.
-    stored_bytes: u64,
-    /// Its rights; `None` if the core has no program header of it, and its file does not tell.
-    flags: Option<u32>,
-}
-
 /// What a core file has.
 pub(super) struct Core {
     file: Box<dyn ReadAt>,
-    pub machine: u16,
-    pub form: ElfForm,
-    pub page: u64,
-    /// In address order, none above another.
-    segments: Vec<CoreSegment>,
-    pub threads: Vec<CoreThread>,
-    /// The place of each thread, by its id.
-    places: HashMap<u32, usize>,
-    /// The signal that ended or stopped the first of them; 0 without one.
-    signal: u16,
-    pub process: CoreProcess,
-    pub vector: Option<Vec<u8>>,
-    /// In address order. A file may claim that they overlap.
-    pub mappings: Vec<CoreMapping>,
+    pub notes: Arc<CoreNotes>,
+    /// The text of its regions; empty without one.
     pub maps: Vec<u8>,
     pub pages: Option<PageMapWords>,
-    /// What pmdb wrote of the machine.
-    pub of_machine: Option<CoreMachine>,
 }
 
 /// The words of a page map.
@@ -79,7 +53,7 @@ impl Core {
         let what = "its header";
         let head = part(&*file, 0, (ElfHeader::BYTES as u64).min(file.len()), what)?;
         let header = ElfHeader::parse(&head).ok_or_else(|| bad(what))?;
-        let (form, machine, size) = (header.start.form, header.start.machine, u64::from(header.program_bytes));
+        let (form, processor, size) = (header.start.form, header.start.machine, u64::from(header.program_bytes));
         let count = match header.program_count {
             Some(count) => u64::from(count),
             None => {
@@ -112,81 +86,29 @@ impl Core {
         if segments.windows(2).any(|pair| pair[0].end > pair[1].start) {
             return Err(bad("its list of segments"));
         }
-        let mut core = Core {
-            file,
-            machine,
-            form,
-            page: PageSize::FOUR_KIB.bytes(),
-            segments,
-            threads: Vec::new(),
-            places: HashMap::new(),
-            signal: 0,
-            process: CoreProcess::default(),
-            vector: None,
-            mappings: Vec::new(),
-            maps: Vec::new(),
-            pages: None,
-            of_machine: None,
-        };
+        let mut of_process = CoreNotes::new(form, processor, segments);
+        let (mut maps, mut pages) = (Vec::new(), None);
         for note in core::notes(form, &notes) {
             budget.look()?;
-            core.take(note, budget)?;
+            match (note.name, note.kind) {
+                (core::PMDB, core::MAPS) => maps = note.bytes.to_vec(),
+                (core::PMDB, core::PAGE_MAP) => {
+                    let words = PageMapWords::of(form, note.bytes, budget)?;
+                    pages = Some(words.ok_or_else(|| bad("the note of its pages"))?);
+                }
+                _ => of_process.add(note, budget).map_err(|fault| match fault {
+                    NoteFault::Damaged(what) => bad(what),
+                    NoteFault::OutOfBudget(over) => over.into(),
+                })?,
+            }
         }
-        if core.process.id == 0 {
-            core.process.id = core.threads.first().map_or(0, |thread| thread.id);
-        }
-        if core.maps.is_empty() {
+        of_process.end();
+        of_process.has_maps = !maps.is_empty();
+        let mut core = Core { file, notes: Arc::new(of_process), maps, pages };
+        if !core.notes.has_maps {
             core.add_left_out(budget)?;
-            core.maps = core.made_maps(budget)?;
         }
         Ok(core)
-    }
-
-    fn take(&mut self, note: CoreNote<'_>, budget: &mut Budget) -> Result<()> {
-        let form = self.form;
-        match (note.name, note.kind) {
-            (core::CORE, core::PRSTATUS) => {
-                if self.threads.is_empty() {
-                    self.signal = core::signal(form, note.bytes).unwrap_or_default();
-                }
-                if let Some(thread) = CoreThread::parse(self.machine, form, note.bytes) {
-                    self.places.entry(thread.id).or_insert(self.threads.len());
-                    self.threads.push(thread);
-                }
-            }
-            (core::CORE, core::PRPSINFO) => {
-                self.process = CoreProcess::parse(form, note.bytes).ok_or_else(|| bad("the note of its process"))?;
-            }
-            (core::CORE, core::AUXV) => {
-                let word = form.word_bytes();
-                let entry = |pair: &[u8]| Some((form.word(pair, 0)?, form.word(pair, word)?));
-                let size = note.bytes.chunks_exact(2 * word).filter_map(entry).find(|(name, _)| *name == AT_PAGESZ);
-                if let Some((_, bytes)) = size {
-                    let page = PageSize::of_base(bytes).ok_or_else(|| bad("the size of a page"))?;
-                    self.page = page.bytes();
-                }
-                self.vector = Some(note.bytes.to_vec());
-            }
-            (core::CORE, core::FILE) => {
-                let mappings = core::mappings(form, note.bytes, budget)?;
-                self.mappings = mappings.ok_or_else(|| bad("the note of its mapped files"))?;
-                self.mappings.sort_by_key(|mapping| mapping.range.start());
-            }
-            (core::PMDB, core::MAPS) => self.maps = note.bytes.to_vec(),
-            (core::PMDB, core::MACHINE) => {
-                let machine = CoreMachine::parse(note.bytes);
-                if machine.huge_page_bytes.is_some_and(|bytes| !bytes.is_power_of_two()) {
-                    return Err(bad("the size of a huge page"));
-                }
-                self.of_machine = Some(machine);
-            }
-            (core::PMDB, core::PAGE_MAP) => {
-                let pages = PageMapWords::of(form, note.bytes, budget)?;
-                self.pages = Some(pages.ok_or_else(|| bad("the note of its pages"))?);
-            }
-            _ => {}
-        }
-        Ok(())
     }
 
     /// Adds the mappings of files that have no segment: gdb writes none where it leaves the memory out. Their rights
@@ -194,27 +116,27 @@ impl Core {
     fn add_left_out(&mut self, budget: &mut Budget) -> Result<()> {
         // The first mapping of the beginning of each file.
         let mut heads: HashMap<&[u8], &CoreMapping> = HashMap::new();
-        for mapping in self.mappings.iter().rev().filter(|mapping| mapping.offset == 0) {
+        for mapping in self.notes.mappings.iter().rev().filter(|mapping| mapping.offset == 0) {
             budget.go_on()?;
             heads.insert(&mapping.path, mapping);
         }
         let mut added = Vec::new();
-        for mapping in &self.mappings {
+        for mapping in &self.notes.mappings {
             budget.go_on()?;
             let (start, end) = (mapping.range.start().get(), mapping.range.end().get());
-            let after = self.segments.partition_point(|segment| segment.end <= start);
-            if self.segments.get(after).is_some_and(|segment| segment.start < end) {
+            let after = self.notes.segments.partition_point(|segment| segment.end <= start);
+            if self.notes.segments.get(after).is_some_and(|segment| segment.start < end) {
                 continue;
             }
             let flags = heads.get(&*mapping.path).and_then(|head| self.flags_in_file(mapping, head, budget));
             added.push(CoreSegment { start, end, offset: 0, stored_bytes: 0, flags });
             budget.check()?;
         }
-        added.extend(self.segments.iter().copied());
+        added.extend(self.notes.segments.iter().copied());
         added.sort_by_key(|segment| segment.start);
         // A file may claim that its mappings overlap.
         added.dedup_by(|next, one| next.start < one.end);
-        self.segments = added;
+        Arc::make_mut(&mut self.notes).segments = added;
         Ok(())
     }
 
@@ -230,12 +152,12 @@ impl Core {
         let headers = headers.take(header.program_count?.into());
         budget.spend(headers.len() as u64).ok()?;
         let read = |bytes| {
-            let header = ProgramHeader::parse(self.form, bytes)?;
+            let header = ProgramHeader::parse(self.notes.form, bytes)?;
             Some((header.kind, CoreSegment::of(&header)?))
         };
         let of_file: Vec<_> = headers.filter_map(read).collect();
         // Two of them may share a page of the file, and each then has the page at an address of its own.
-        let floor = |address: u64| address - address % self.page;
+        let floor = |address: u64| address - address % self.notes.page.bytes();
         let loaded = || of_file.iter().filter(|(kind, _)| *kind == ProgramHeader::LOAD).map(|(_, segment)| segment);
         let first = floor(loaded().find(|segment| floor(segment.offset) == 0)?.start);
         let into = mapping.range.start().get().checked_sub(start.range.start().get())?;
@@ -250,50 +172,11 @@ impl Core {
         one.flags.filter(|_| is_there && !may_have_changed)
     }
 
-    /// A text of regions, where the file has none: its segments, and the files that the kernel names.
-    fn made_maps(&self, budget: &mut Budget) -> Result<Vec<u8>> {
-        // A file has a number here, by which its mappings are known to belong together.
-        let mut numbers: HashMap<&[u8], usize> = HashMap::new();
-        for (number, mapping) in (1..).zip(&self.mappings) {
-            budget.go_on()?;
-            numbers.entry(&mapping.path).or_insert(number);
-        }
-        // The kernel puts the path of the program at the top of the stack.
-        let named = [(AT_EXECFN, "[stack]"), (AT_SYSINFO_EHDR, "[vdso]")];
-        let named = named.map(|(entry, name)| (self.auxiliary(entry), name));
-        let mut text = Vec::new();
-        for segment in &self.segments {
-            budget.go_on()?;
-            let start = VirtualAddress::new(segment.start);
-            let after = self.mappings.partition_point(|mapping| mapping.range.start() <= start);
-            let mapping = after.checked_sub(1).and_then(|at| self.mappings.get(at));
-            let mapping = mapping.filter(|mapping| mapping.range.contains(start));
-            let bit = |bit, letter| match segment.flags {
-                Some(flags) if flags & bit != 0 => letter,
-                Some(_) => '-',
-                None => '?',
-            };
-            let offset =
-                mapping.map_or(0, |mapping| mapping.offset.saturating_add(segment.start - mapping.range.start().get()));
-            let (r, w, x) = (bit(4, 'r'), bit(2, 'w'), bit(1, 'x'));
-            let inode = mapping.and_then(|one| numbers.get(&*one.path)).copied().unwrap_or_default();
-            text.extend(
-                format!("{:08x}-{:08x} {r}{w}{x}? {offset:08x} 00:00 {inode} ", segment.start, segment.end).bytes(),
-            );
-            let holds = |address: Option<u64>| address.is_some_and(|at| (segment.start..segment.end).contains(&at));
-            let special = named.iter().find(|(address, _)| holds(*address)).map_or("", |(_, name)| name);
-            let name = mapping.map_or(special.as_bytes(), |mapping| &mapping.path);
-            text.extend(name.iter().flat_map(|&byte| if byte == b'\n' { b"\\012".to_vec() } else { vec![byte] }));
-            text.push(b'\n');
-        }
-        Ok(text)
-    }
-
     /// Whether the file behind a region has this path. In its list of mapped files pmdb writes the path of a deleted
     /// file without the kernel's mark, and the kernel with it: only a core of pmdb tells.
     pub fn is_named(&self, region: &Region, path: &[u8]) -> Result<Vec<u64>> {
-        let from = self.mappings.partition_point(|mapping| mapping.range.start() < region.range.start());
-        let mut mappings = self.mappings.iter().skip(from);
+        let from = self.notes.mappings.partition_point(|mapping| mapping.range.start() < region.range.start());
+        let mut mappings = self.notes.mappings.iter().skip(from);
         let mapping = mappings.find(|one| one.range == region.range || one.range.start() > region.range.start());
         let mapping = mapping.filter(|one| one.range == region.range);
         match mapping.filter(|_| self.pages.is_some()) {
@@ -308,7 +191,7 @@ impl Core {
             let length = segment.stored_bytes.min(segment.end - segment.start);
             AddressRange::of_length(VirtualAddress::new(segment.start), length)
         };
-        self.segments.iter().filter_map(stored).collect()
+        self.notes.segments.iter().filter_map(stored).collect()
     }
 
     /// Reads memory, as far as the file has it.
@@ -316,8 +199,8 @@ impl Core {
         let mut done = 0;
         while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let at = address.saturating_add(done as u64);
-            let above = self.segments.partition_point(|segment| segment.start <= at);
-            let segment = above.checked_sub(1).and_then(|below| self.segments.get(below));
+            let above = self.notes.segments.partition_point(|segment| segment.start <= at);
+            let segment = above.checked_sub(1).and_then(|below| self.notes.segments.get(below));
             let Some((segment, left)) = segment.and_then(|segment| {
                 let left = segment.stored_bytes.min(segment.end - segment.start).checked_sub(at - segment.start)?;
                 (left > 0).then_some((segment, left))
@@ -334,59 +217,6 @@ impl Core {
             }
         }
         Ok(done)
-    }
-
-    /// An entry of the auxiliary vector.
-    fn auxiliary(&self, name: u64) -> Option<u64> {
-        /// The kernel writes far fewer.
-        const MOST: usize = 256;
-        let word = self.form.word_bytes();
-        let mut entries = self.vector.as_ref()?.chunks_exact(2 * word).take(MOST);
-        let entry = entries.find(|entry| self.form.word(entry, 0) == Some(name))?;
-        self.form.word(entry, word)
-    }
-
-    /// The path of the program: that of the mapping with its entry point.
-    pub fn program(&self) -> Result<Vec<u8>> {
-        let entry = self.auxiliary(AT_ENTRY).map(VirtualAddress::new);
-        let mapping = entry.and_then(|entry| self.mappings.iter().find(|mapping| mapping.range.contains(entry)));
-        mapping.map_or_else(|| not_in_core(File::Program.what()), |mapping| Ok(mapping.path.clone()))
-    }
-
-    /// The line of `stat` of a thread: what is known is its number, its parent, and that it does not run.
-    pub fn stat(&self, id: u32, parent: u32) -> Vec<u8> {
-        let (name, threads) = (&self.process.name, self.threads.len());
-        let numbers = format!(") t {parent}{} {threads}{}", " 0".repeat(15), " 0".repeat(32));
-        [format!("{id} (").as_bytes(), name, numbers.as_bytes()].concat()
-    }
-
-    pub fn status(&self) -> Vec<u8> {
-        let CoreProcess { id, user, .. } = self.process;
-        let why = if self.signal == 0 { String::new() } else { format!("; signal {}", self.signal) };
-        format!("State:\tt (in a core file{why})\nTgid:\t{id}\nTracerPid:\t0\nUid:\t{user}\n").into_bytes()
-    }
-
-    pub fn thread(&self, id: u32) -> Result<Vec<u8>> {
-        let thread = self.places.get(&id).and_then(|place| self.threads.get(*place));
-        match thread.map(|thread| thread.registers) {
-            Some(Some(found)) => Ok(format!("-1 {} {}\n", found.stack_pointer, found.program_counter).into_bytes()),
-            Some(None) => not_in_core(&format!("the registers of thread {id}")),
-            None => not_in_core(&format!("thread {id}")),
-        }
-    }
-}
-
-const AT_PAGESZ: u64 = 6;
-const AT_ENTRY: u64 = 9;
-const AT_EXECFN: u64 = 31;
-const AT_SYSINFO_EHDR: u64 = 33;
-
-impl CoreSegment {
-    /// `None` if its end is no address.
-    fn of(header: &ProgramHeader) -> Option<Self> {
-        let &ProgramHeader { start, offset, stored, flags, .. } = header;
-        let end = start.checked_add(header.size)?;
-        Some(CoreSegment { start, end, offset, stored_bytes: stored, flags: Some(flags) })
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) struct CoreImage {
 impl CoreImage {
     pub(super) fn of(core: &Arc<Core>, region: &Region) -> Option<Self> {
         let path = region.name.as_bytes();
-        let of_file = core.mappings.iter().filter(|mapping| mapping.path == path);
+        let of_file = core.notes.mappings.iter().filter(|mapping| mapping.path == path);
         let part = |mapping: &CoreMapping| (mapping.offset, mapping.range.len(), mapping.range.start().get());
         let parts: Vec<(u64, u64, u64)> = of_file.map(part).collect();
         let length = parts.iter().map(|(offset, length, _)| offset.saturating_add(*length)).max()?;
@@ -42,7 +42,7 @@ impl ReadAt for CoreImage {
         if read == 0 {
             return Err(missing());
         }
-        hide_section_headers(self.core.form.is_64, offset, place.get_mut(..read).unwrap_or_default());
+        hide_section_headers(self.core.notes.form.is_64, offset, place.get_mut(..read).unwrap_or_default());
         Ok(read)
     }
 

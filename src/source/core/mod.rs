@@ -1,11 +1,10 @@
 //! ELF core files as a source: those that pmdb writes, and those of the kernel. Nothing that one names is opened.
 //!
-//! A core has memory, and what the kernel knew of the process when it was written. What it not_in_core is reported so: unlike
+//! A core has memory, and what the kernel knew of the process when it was written. What it lacks is reported so: unlike
 //! a page that is not present, a page that is not in the file may have had anything in it.
 
 mod contents;
 mod image;
-mod machine;
 
 use super::live::installed_debug_file;
 use super::origin::no_page_map;
@@ -14,9 +13,8 @@ use super::{
 };
 use crate::access::{Error, Identity, ReadAt, Result};
 use crate::budget::{Budget, until_interrupted};
-use crate::kernel::core_file::CoreThread;
 use crate::kernel::elf::ElfStart;
-use crate::kernel::{Name, VirtualAddress, WordFile};
+use crate::kernel::{Device, Name, VirtualAddress, WordFile};
 use contents::{Core, not_in_core};
 use image::CoreImage;
 use std::sync::Arc;
@@ -46,30 +44,35 @@ struct CoreSource {
 }
 
 impl CoreSource {
+    /// The files that a note has as they are.
     fn text(&self, file: File) -> Result<Vec<u8>> {
-        let core = &self.core;
-        match file {
-            File::Auxiliary => core.vector.clone().map_or_else(|| not_in_core(file.what()), Ok),
-            File::Stat => Ok(core.stat(core.process.id, core.process.parent)),
-            File::Status => Ok(core.status()),
-            File::Program => core.program(),
-            File::CommandLine => Ok(core.process.command.clone()),
-            File::Syscall => core.thread(core.process.id),
-            File::ThreadSyscall(id) => core.thread(id),
-            file => machine::text(core.of_machine.as_ref(), file),
-        }
+        let notes = &self.core.notes;
+        let found = match file {
+            File::Auxiliary => notes.vector.clone(),
+            File::Program => notes.program().map(<[u8]>::to_vec),
+            File::CommandLine => Some(notes.process.command.clone()),
+            File::Release => notes.machine.as_ref().map(|machine| machine.release.clone().into_bytes()),
+            _ => None,
+        };
+        found.map_or_else(|| not_in_core(file.what()), Ok)
     }
 
     fn probe(&self, probe: Probe<'_>) -> Result<Vec<u64>> {
         match probe {
-            Probe::PageBytes => Ok(vec![self.core.page]),
-            Probe::LittleEndian => Ok(vec![self.core.form.is_little.into()]),
-            Probe::Machine => Ok(vec![self.core.machine.into()]),
+            Probe::PageBytes => Ok(vec![self.core.notes.page.bytes()]),
+            Probe::LittleEndian => Ok(vec![self.core.notes.form.is_little.into()]),
+            Probe::Machine => Ok(vec![self.core.notes.processor.into()]),
             Probe::FrameRight => {
-                Ok(vec![self.core.pages.as_ref().is_some_and(|pages| pages.has_frames(self.core.form)).into()])
+                Ok(vec![self.core.pages.as_ref().is_some_and(|pages| pages.has_frames(self.core.notes.form)).into()])
             }
             Probe::OwnEntry => not_in_core("whether the kernel tracks soft-dirty pages"),
-            Probe::Pools => machine::pools(self.core.of_machine.as_ref()),
+            Probe::Pools => {
+                let pools = self.core.notes.machine.as_ref().map(|machine| &machine.pools);
+                let words = |pools: &Vec<Device>| {
+                    pools.iter().flat_map(|pool| [pool.major.into(), pool.minor.into()]).collect()
+                };
+                pools.map_or_else(|| not_in_core("the devices of the hugetlb pools"), |pools| Ok(words(pools)))
+            }
             Probe::IsNamed(region, path) => self.core.is_named(region, path),
             _ => not_in_core("this probe of the kernel"),
         }
@@ -78,7 +81,7 @@ impl CoreSource {
 
 impl Source for CoreSource {
     fn identity(&self) -> Identity {
-        let process = &self.core.process;
+        let process = &self.core.notes.process;
         Identity { pid: process.id, start_time: 0, name: Name::new(process.name.clone()) }
     }
 
@@ -90,6 +93,7 @@ impl Source for CoreSource {
         match question {
             Question::Text(file) => file.reply(self.text(file)),
             Question::Probe(probe) => probe.reply(self.probe(probe)),
+            Question::Notes(asked) => asked.reply(Ok(Some(Arc::clone(&self.core.notes)))),
             question => question.unanswered(),
         }
     }
@@ -102,7 +106,7 @@ impl Source for CoreSource {
         match (&self.core.pages, file) {
             (Some(pages), WordFile::PageMap) => {
                 into.fill(0);
-                pages.read(self.core.form, first, into);
+                pages.read(self.core.notes.form, first, into);
                 Ok(into.len())
             }
             (None, WordFile::PageMap) => no_page_map(),
@@ -125,16 +129,7 @@ impl Source for CoreSource {
     }
 
     fn list(&self, which: List) -> Result<Vec<Listed>> {
-        match which {
-            List::Threads => {
-                let listed = |thread: &CoreThread| {
-                    let stat = self.core.stat(thread.id, thread.parent);
-                    Listed { pid: thread.id, stat, ..Listed::default() }
-                };
-                Ok(self.core.threads.iter().map(listed).collect())
-            }
-            _ => not_in_core(which.what()),
-        }
+        not_in_core(which.what())
     }
 
     fn file(&self, place: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {

@@ -3,7 +3,9 @@
 use super::*;
 use crate::access::InMemory;
 use crate::budget::tests::whole_or_given_up;
-use crate::kernel::AddressRange;
+use crate::kernel::core_file::CoreNote;
+use crate::kernel::elf::ElfForm;
+use crate::kernel::{AddressRange, Region};
 
 /// A 64-bit core without memory: segments of a page each at these pages, and notes.
 fn core(segments: &[u64], notes: &[CoreNote<'_>]) -> Vec<u8> {
@@ -54,19 +56,24 @@ fn it_is_read_whole_or_given_up_within_a_budget() {
     ];
     let bytes = core(&[2, 3, 4, 200], &notes);
     let read = |mut budget| match Core::read(Box::new(InMemory::file(bytes.clone())), &mut budget) {
-        Ok(core) => Ok((core.maps, core.pages.map(|pages| pages.runs))),
+        Ok(core) => Ok((core.notes.regions(&mut budget)?, core.pages.map(|pages| pages.runs))),
         Err(Error::OutOfBudget(why)) => Err(why),
         Err(other) => panic!("{other}"),
     };
-    let (maps, runs) = read(Budget::unlimited()).expect("a core");
+    let (regions, runs) = read(Budget::unlimited()).expect("a core");
     let line = |page: u64| {
         // The rights of what has no segment are unknown.
         let (rights, of) = (if (2..5).contains(&page) { "r--?" } else { "????" }, 2 - page % 2);
-        let (start, end, file) = (page << 12, (page + 1) << 12, if of == 1 { "/a" } else { "/b" });
-        format!("{start:08x}-{end:08x} {rights} {start:08x} 00:00 {of} {file}\n")
+        format!("{page:x} {rights} {page:x} 0:0 {of} {}", if of == 1 { "/a" } else { "/b" })
     };
-    let lines = (1..100).map(line).collect::<String>() + "000c8000-000c9000 r--? 00000000 00:00 0 \n";
-    assert_eq!(String::from_utf8_lossy(&maps), lines);
+    let lines: Vec<String> = (1..100).map(line).chain(["c8 r--? 0 0:0 0 ".to_owned()]).collect();
+    let line = |region: &Region| {
+        assert_eq!((region.range.len(), region.deleted), (0x1000, false));
+        let (page, offset, device) = (region.range.start().get() >> 12, region.offset >> 12, region.device);
+        let (rights, at) = (region.permissions, format!("{}:{}", device.major, device.minor));
+        format!("{page:x} {rights} {offset:x} {at} {} {}", region.inode, region.name)
+    };
+    assert_eq!(regions.iter().map(line).collect::<Vec<String>>(), lines);
     assert_eq!(runs, Some(vec![(1, 2, 0), (7, 1, 16)]));
     assert!(whole_or_given_up(read) > 50);
 }
@@ -95,9 +102,9 @@ fn rights_of_what_is_left_out_are_those_that_its_file_asks_for_there() {
     let files = core::mapping_bytes(ElfForm { is_64: true, is_little: true }, 1 << 12, &mapped);
     let bytes = core_with_memory(&[0x10], &program, &[CoreNote { name: core::CORE, kind: core::FILE, bytes: &files }]);
     let core = Core::read(Box::new(InMemory::file(bytes)), &mut Budget::unlimited()).expect("a core");
-    let text = String::from_utf8_lossy(&core.maps);
-    let rights: Vec<&str> = text.lines().filter_map(|line| line.split(' ').nth(1)).collect();
-    assert_eq!(rights, ["r--?", "r--?", "????", "rw-?", "????", "????"], "{text}");
+    let regions = core.notes.regions(&mut Budget::unlimited()).expect("the regions");
+    let rights: Vec<&str> = regions.iter().map(|region| region.permissions.letters()).collect();
+    assert_eq!(rights, ["r--?", "r--?", "????", "rw-?", "????", "????"], "{regions:?}");
 }
 
 /// Each of very many mappings and segments is looked up among the others.
@@ -110,7 +117,38 @@ fn a_core_of_a_large_process_is_read_in_time() {
     let segments: Vec<u64> = (0..60_000).map(|page| 2 * page + 1).collect();
     let bytes = core(&segments, &[note]);
     let core = Core::read(Box::new(InMemory::file(bytes)), &mut Budget::unlimited()).expect("a core");
-    assert_eq!(core.maps.iter().filter(|&&byte| byte == b'\n').count(), segments.len());
+    assert_eq!(core.notes.regions(&mut Budget::unlimited()).map(|regions| regions.len()), Ok(segments.len()));
+}
+
+/// A path may have a newline, in cores of gdb escaped, end in the kernel's mark, or be very long.
+#[test]
+fn regions_of_a_mapping_have_the_name_of_its_file() {
+    let form = ElfForm { is_64: true, is_little: true };
+    let long = format!("/{}", "x".repeat(100_000));
+    let names = ["/a\nb", "/a\\012b", "/c (deleted)", "/c (deleted) (deleted)", "[heap]", "/d", &long];
+    let mut files: Vec<CoreMapping> = (1..).zip(names).map(|(page, name)| mapping(page, name)).collect();
+    let last = files.last_mut().expect("a mapping");
+    last.range = AddressRange::of_length(last.range.start(), 0x1000_0000).expect("a range");
+    let files = core::mapping_bytes(form, 1 << 12, &files);
+    let note = CoreNote { name: core::CORE, kind: core::FILE, bytes: &files };
+    let segments: Vec<u64> = (1..20_000).collect();
+    let core = Core::read(Box::new(InMemory::file(core(&segments, &[note]))), &mut Budget::unlimited());
+    let regions = core.expect("a core").notes.regions(&mut Budget::unlimited()).expect("the regions");
+    let found: Vec<(&[u8], bool)> =
+        regions.iter().map(|region| (region.name.as_bytes(), region.deleted)).take(6).collect();
+    let expected: [(&[u8], bool); 6] = [
+        (b"/a\nb", false),
+        (b"/a\nb", false),
+        (b"/c", true),
+        (b"/c (deleted)", true),
+        (b"[heap]", false),
+        (b"/d", false),
+    ];
+    assert_eq!(found, expected);
+    // Of a long name there is one copy.
+    let of_long: Vec<*const u8> = regions.iter().skip(6).map(|region| region.name.as_bytes().as_ptr()).collect();
+    assert_eq!(of_long.len(), segments.len() - 6);
+    assert!(of_long.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
 #[test]
@@ -134,7 +172,7 @@ fn a_core_whose_notes_have_no_unit_is_damaged() {
     let read = |note: CoreNote<'_>| {
         let bytes = core(&[2], &[note]);
         let read = Core::read(Box::new(InMemory::file(bytes)), &mut Budget::unlimited());
-        read.map(|core| (core.page, core.mappings.len())).map_err(|error| error.to_string())
+        read.map(|core| (core.notes.page.bytes(), core.notes.mappings.len())).map_err(|error| error.to_string())
     };
     let files = |unit: u64| {
         let mut bytes = core::mapping_bytes(form, 1 << 12, &[mapping(2, "/a"), mapping(3, "/a")]);
@@ -144,7 +182,7 @@ fn a_core_whose_notes_have_no_unit_is_damaged() {
     assert_eq!((files(4096), files(1)), (Ok((4096, 2)), Ok((4096, 2))));
     assert!(files(0).unwrap_err().contains("damaged: the note of its mapped files"));
     let page = |size: u64| {
-        let bytes = [AT_PAGESZ, size, 0, 0].map(u64::to_le_bytes).concat();
+        let bytes = [6, size, 0, 0].map(u64::to_le_bytes).concat();
         read(CoreNote { name: core::CORE, kind: core::AUXV, bytes: &bytes })
     };
     assert_eq!(page(64 << 10), Ok((64 << 10, 0)));

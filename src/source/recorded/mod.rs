@@ -7,11 +7,12 @@ mod reads;
 
 use super::{
     Answer, Asked, Backing, BackingRun, Cgroup, CgroupQuery, File, FileMappings, GroupText, Held, KernelRecords, List,
-    Listed, Mapping, PageRegion, Place, Probe, Query, Question, Reply, Scan, Source,
+    Listed, Mapping, Notes, PageRegion, Place, Probe, Query, Question, Reply, Scan, Source,
 };
 use crate::access::log::{Log, LoggedRead};
 use crate::access::{self, Result};
 use crate::budget::{Budget, until_interrupted};
+use crate::kernel::core_notes::CoreNotes;
 use crate::kernel::mounts::{self, Controller};
 use crate::kernel::{AddressRange, Name, PageSize, Region, TableEntry, VirtualAddress, WordFile};
 use crate::records::{FrameRecord, Meanwhile, OwnerDetail, RecordParts, RecordedMapper, SwappedRange};
@@ -116,6 +117,16 @@ impl RecordedSource {
         answer
     }
 
+    fn notes(&self, budget: &mut Budget) -> Result<Option<Arc<CoreNotes>>> {
+        let answer = self.source.get(Notes, budget);
+        if let Ok(Some(notes)) = &answer {
+            let found = count_of(notes.threads.len(), "thread", "threads");
+            let (file, what) = ("the core file".to_owned(), "the notes of the process and its machine".to_owned());
+            self.log.add("core", LoggedRead { file, what, found: Some(found), ..LoggedRead::default() });
+        }
+        answer
+    }
+
     fn probe(&self, probe: Probe<'_>, budget: &mut Budget) -> Result<Vec<u64>> {
         let answer = self.source.get(probe, budget);
         if let Some(what) = reads::probe(probe) {
@@ -145,6 +156,7 @@ impl Source for RecordedSource {
             Question::FileMappings(asked) => asked.reply(self.file_mappings(budget)),
             Question::Backing(asked) => asked.reply(self.backing(asked, budget)),
             Question::Probe(probe) => probe.reply(self.probe(probe, budget)),
+            Question::Notes(asked) => asked.reply(self.notes(budget)),
             Question::Rights(_) | Question::Records(_) => self.source.ask(question, budget),
         }
     }

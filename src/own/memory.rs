@@ -4,7 +4,6 @@
 use crate::access;
 use crate::budget::until_interrupted;
 use crate::kernel::mounts::{self, Controller, Mount};
-use crate::source::GroupFile;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Error, ErrorKind, Result};
@@ -92,15 +91,15 @@ fn refused() -> Error {
 
 /// The files of a group, and a line of its `memory.stat`.
 struct CgroupNames {
-    limit: GroupFile,
-    used: GroupFile,
+    limit: &'static str,
+    used: &'static str,
     /// Page cache that was not used for long: the kernel drops it before anything else.
     droppable: &'static str,
 }
 
 const V1: CgroupNames =
-    CgroupNames { limit: GroupFile::Limit, used: GroupFile::Usage, droppable: "total_inactive_file" };
-const V2: CgroupNames = CgroupNames { limit: GroupFile::Max, used: GroupFile::Current, droppable: "inactive_file" };
+    CgroupNames { limit: "memory.limit_in_bytes", used: "memory.usage_in_bytes", droppable: "total_inactive_file" };
+const V2: CgroupNames = CgroupNames { limit: "memory.max", used: "memory.current", droppable: "inactive_file" };
 
 /// What the tightest of pmdb's own groups leaves; `None` if none of those that can be seen has a limit.
 pub(super) fn room() -> Option<u64> {
@@ -128,10 +127,10 @@ fn tightest(point: &Path, own: &Path, names: &CgroupNames) -> Option<u64> {
 
 /// What is left in one group; `None` if it has no limit, or hides it.
 fn room_in(group: &Path, names: &CgroupNames) -> Option<u64> {
-    let text = |file: GroupFile| fs::read_to_string(group.join(&*file.name())).ok();
+    let text = |file: &str| fs::read_to_string(group.join(file)).ok();
     let number = |file| text(file)?.trim().parse::<u64>().ok();
     let (limit, used) = (number(names.limit)?, number(names.used)?);
-    let stat = text(GroupFile::Stat).unwrap_or_default();
+    let stat = text("memory.stat").unwrap_or_default();
     let droppable = stat.lines().find_map(|line| line.strip_prefix(names.droppable)?.trim().parse().ok());
     Some(limit.saturating_sub(used.saturating_sub(droppable.unwrap_or(0))))
 }
@@ -171,8 +170,8 @@ mod tests {
             let group = folder.path().join(group);
             fs::create_dir_all(&group).expect("a group");
             let write = |name: &str, text: String| fs::write(group.join(name), text).expect("written");
-            write(&names.limit.name(), format!("{limit}\n"));
-            write(&names.used.name(), format!("{used}\n"));
+            write(names.limit, format!("{limit}\n"));
+            write(names.used, format!("{used}\n"));
             write("memory.stat", format!("anon 77\n{} {droppable}\nx 5\n", names.droppable));
         }
         folder

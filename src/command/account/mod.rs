@@ -25,7 +25,7 @@ use crate::kernel::words::worded;
 use crate::kernel::{Key, PageFact, PageField};
 use crate::lang::lexer::TokenKind;
 use crate::lang::parser::{
-    Parsed, Tokens, after, clause, cut_or_name, key, list_once, range, snapshot_file, split_text, takes_all, word,
+    Parsed, Tokens, clause, cut_or_name, key, list_once, range, snapshot_file, split_text, takes_all, word,
 };
 use crate::lang::{self, Expression, KeyFacts, Range, Spanned, TakenKeys, WrittenKey, WrittenName, display};
 use crate::process::Target;
@@ -95,7 +95,7 @@ enum AccountOf {
 fn clauses(mut input: Tokens<'_>, range: Option<Spanned<Range>>) -> Parsed<'_, AccountFor> {
     let (mut by, mut with, mut file, mut cut, mut full) = (None, None, None, None, None);
     while clause(&mut input, &mut by, |input| preceded(word("by"), key(KEYS)).parse(input))?
-        || clause(&mut input, &mut with, after("with", list_once::<AccountPart>))?
+        || clause(&mut input, &mut with, |input| preceded(word("with"), list_once::<AccountPart>).parse(input))?
         || clause(&mut input, &mut file, |input| preceded(word("from"), snapshot_file).parse(input))?
         || clause(&mut input, &mut cut, cut_or_name)?
         || clause(&mut input, &mut full, word("full"))?

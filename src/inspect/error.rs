@@ -110,7 +110,11 @@ impl Availability {
     /// Tries each.
     pub(super) fn of(target: &Target) -> Self {
         let machine = &*target.machine;
-        let frames = if target.process.are_frames_hidden() { Err(Reason::FrameHidden) } else { Ok(()) };
+        let frames = match target.process.require_page_map() {
+            Err(error) => Err(Reason::from(error)),
+            Ok(()) if target.process.are_frames_hidden() => Err(Reason::FrameHidden),
+            Ok(()) => Ok(()),
+        };
         let probe = |read: process::Result<usize>| {
             read?;
             frames.clone()

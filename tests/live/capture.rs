@@ -697,6 +697,8 @@ const NO_PAGES: &str =
 fn has_no_page_map(path: &str) {
     for line in [
         "walk all",
+        "walk all by run",
+        "print runs(all)",
         "summary",
         "map",
         "patched",

@@ -6,6 +6,7 @@ mod records;
 mod source;
 
 pub(crate) use builder::Fake;
+#[cfg(feature = "symbols")]
 pub(crate) use source::Everywhere;
 
 use crate::kernel::smaps::Smaps;

@@ -571,8 +571,10 @@ fn is_of_driver(region: &Region) -> bool {
 }
 
 /// A source that has this file at every path.
+#[cfg(feature = "symbols")]
 pub(crate) struct Everywhere<F>(pub(crate) F);
 
+#[cfg(feature = "symbols")]
 impl<F: Fn() -> Box<dyn ReadAt> + Send + Sync> Source for Everywhere<F> {
     fn file(&self, _: FileLocation<'_>) -> Result<Option<Box<dyn ReadAt>>> {
         Ok(Some((self.0)()))

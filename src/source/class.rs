@@ -301,7 +301,7 @@ macro_rules! questions_of {
         impl $($short)* {
             /// What it says of itself.
             #[allow(unused_imports, unused_variables, reason = "few classes depend on an argument")]
-            #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "captures alone ask this of a list"))]
+            #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "of a list only captures need it"))]
             pub(crate) fn class(self) -> $crate::source::Class {
                 use $crate::source::class::Kept::*;
                 use $crate::source::class::{Named::*, machine, process};

@@ -43,7 +43,7 @@ pub struct Capture {
     /// Processes that could not be opened, or ended meanwhile.
     missing: Vec<MissingProcess>,
     is_family: bool,
-    /// Asked in place of the machine. What it answers is kept with the process that it was begun with.
+    /// Asked in place of the machine. What it answers is kept apart from that of processes.
     machine: Arc<Machine>,
     recorder: Arc<Recorder>,
     shared: Arc<SharedCapture>,

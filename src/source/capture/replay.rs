@@ -170,6 +170,12 @@ impl Replay {
 
     fn populated_regions(&self) -> Result<&[PageRegion]> {
         let read = || {
+            // Each is kept, and those of all processes may be the same blocks.
+            let all =
+                self.capture.index.processes.iter().map(|one| one.populated.length()).fold(0, u64::saturating_add);
+            if all > self.capture.contents.longest_text() {
+                return Err(damaged("the list of populated pages"));
+            }
             let bytes = self.capture.contents.text(&self.answers().populated)?;
             let (words, _) = bytes.as_chunks();
             let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();

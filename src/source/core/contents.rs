@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 /// More program headers are not read: each resident run of a process has one.
 const MOST_SEGMENTS: u64 = 1 << 22;
-/// Larger notes are not read: those of pmdb have 8 bytes for each page.
+/// Larger notes are not read: those of pmdb have 8 bytes for each page. Together they are no longer than the file, so
+/// that many headers of the same bytes are not as many notes.
 const MOST_NOTES: u64 = 512 << 20;
 
 /// What a core file has.
@@ -76,7 +77,7 @@ impl Core {
                     let left = file.len().saturating_sub(segment.offset);
                     segments.push(CoreSegment { stored_bytes: segment.stored_bytes.min(left), ..segment });
                 }
-                ProgramHeader::NOTE if notes.len() as u64 + segment.stored_bytes <= MOST_NOTES => {
+                ProgramHeader::NOTE if notes.len() as u64 + segment.stored_bytes <= MOST_NOTES.min(file.len()) => {
                     notes.extend(part(&*file, segment.offset, segment.stored_bytes, "its notes")?);
                 }
                 _ => {}

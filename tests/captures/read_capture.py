@@ -1,5 +1,5 @@
 """Lists the regions of the first process in a capture of pmdb, with its resident pages and their frames: as
-`help captures` describes the format, with the standard library alone."""
+`help capture-format` describes the format, with the standard library alone."""
 import gzip, json, struct, sys, tarfile
 
 PRESENT, FRAME = 1 << 63, (1 << 55) - 1

@@ -35,7 +35,7 @@ fn objects(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect()
 }
 
-/// The reader is written from the description in `help captures` alone.
+/// The reader is written from the description in `help capture-format` alone.
 fn sixty_lines_read_it() {
     const NAME: &str = "capture_format::sixty_lines_read_it";
     const READER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/captures/read_capture.py");

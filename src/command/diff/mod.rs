@@ -88,7 +88,8 @@ in RANGE where FILTER) count pages in expressions (`help values`).
 Pages of two mappings are never compared: where a region was replaced, all its pages went and those of the new one \
 came. Anonymous memory in the place of other anonymous memory is not recognised as new. Nor is a page that the process \
 freed and wrote again (MADV_DONTNEED, free): it has another frame, and is shown as moved. A page that moved twice is \
-shown as one move. A page that came and went again is not shown. If the process forked after the first snapshot, a \
+shown as one move. A page that came and went again is not shown. One \
+access can bring more than its page: a whole huge page, or neighbours of a page of a file. If the process forked after the first snapshot, a \
 copied page is shown as moved: it was not shared before.",
         examples: &[
             example("snapshot\ndiff", "show the changes since the last snapshot"),

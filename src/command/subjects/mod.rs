@@ -54,7 +54,8 @@ subjects! {
     "jq": "filters of jq for JSON output",
     "rights": "use without root, and with more rights",
     "kernels": "the features of each Linux version",
-    "captures": "the contents and the format of a capture",
+    "captures": "the contents of a capture, and what others see in it",
+    "capture-format": "the format of a capture, field by field",
     "traces": "the effects of pmdb on the target",
     "files": "the files that pmdb reads, and exit statuses",
 }

@@ -67,7 +67,7 @@ pub static QUESTIONS: &[Question] = &[
     question("who phys:ADDRESS", "which process has the page at a physical address?",
         &["mce", "ecc", "hwpoison", "poison", "physical"]),
     question("snapshot", "what changes until `diff`?",
-        &["growth", "leak", "changes", "written", "before"]),
+        &["growth", "leak", "changes", "written", "before", "touched", "touch", "request"]),
     question("heap every 1s for 10s", "which sizes of blocks grow?",
         &["leak", "growth", "leaks"]),
     question("info process", "how near is the limit of mappings?",

@@ -226,7 +226,7 @@ record! {
         /// Pages that are soft-dirty and writable: they are write-protected, and the next write to each is a page
         /// fault.
         pages: u64,
-        /// Writable pages that are mapped as huge pages: one fault for each whole huge page.
+        /// Of these, the pages that are mapped as huge pages: one fault for each whole huge page.
         huge: Fact<u64>,
         /// Hugetlb pages, which have no bits of their own: after the clearing they never show as soft-dirty.
         hugetlb: u64,

@@ -78,7 +78,8 @@ fn shared_memory_that_has_no_name_needs_no_file_to_be_deleted() {
     let run = demo("account full");
     let shared: Vec<&str> = run.is_fine().out.lines().filter(|line| line.contains("shared memory,")).collect();
     assert!(
-        !shared.is_empty() && shared.iter().all(|line| line.contains("munmap everywhere and delete the file")),
+        !shared.is_empty()
+            && shared.iter().all(|line| line.contains("munmap everywhere, and delete the file if it has one")),
         "{run:?}"
     );
 }

@@ -47,7 +47,7 @@ fn a_name_of_several_processes_is_1_and_those_that_have_exited_do_not_count() {
     let mut one = Command::new(&program).arg("600").spawn().unwrap();
     let mut two = Command::new(&program).arg("600").spawn().unwrap();
     let (first, second) = (one.id().to_string(), two.id().to_string());
-    home.run(&["-p", &name, "-batch"]).failed(1, &format!("2 processes have the name or the program file `{name}`\n"));
+    home.run(&["-p", &name, "-batch"]).failed(1, &format!("2 processes have the name or the executable `{name}`\n"));
     let line = format!("compare \"{name}\"");
     home.run(&["demo", "-q", "-batch", "-ex", &line]).failed(1, "`compare PID` compares with one of them\n");
     two.kill().unwrap();

@@ -133,7 +133,11 @@ impl AccountFor {
     /// What is read of each page beside what classes need.
     fn evidence(&self, by: Option<Key>, space: &AddressSpace) -> Result<Evidence, Error> {
         let grouped = by.map_or(Ok(Evidence::empty()), |by| space.need_of_group(by))?;
-        Ok(if self.finds(AccountPart::Heap) { grouped | Evidence::HEAP } else { grouped })
+        if !self.finds(AccountPart::Heap) {
+            return Ok(grouped);
+        }
+        space.require(Evidence::HEAP)?;
+        Ok(grouped | Evidence::HEAP)
     }
 
     fn is_of_path(&self) -> bool {
@@ -377,7 +381,7 @@ impl AccountFor {
         sink: &mut dyn Sink,
     ) -> Result<(), Stopped> {
         emit_classes(sums, sink)?;
-        if self.finds(AccountPart::Heap) && sums.all.of_all(OF_HEAPS) == 0 {
+        if self.finds(AccountPart::Heap) && sums.all.of_all(OF_HEAPS) + sums.all.of(AccountClass::PrivateUnclear) == 0 {
             sink.note("no page of it is in a heap of glibc: try `heap`, which names other allocators")?;
         }
         objects.iter().try_for_each(|objects| objects::emit(objects, false, sink))

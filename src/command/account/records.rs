@@ -17,7 +17,7 @@ use crate::report::record::record;
 use crate::report::{AccountClass, BesideRss, Fact, Numbers, Reason};
 
 /// What gives shared memory back, of one process or of several.
-pub(super) const FREES_SHARED_MEMORY: &str = "munmap everywhere and delete the file";
+pub(super) const FREES_SHARED_MEMORY: &str = "munmap everywhere, and delete the file if it has one";
 /// The same of pages of files.
 pub(super) const FREES_FILE_PAGES: &str = "reclaim, if clean";
 /// The same of pages of the kernel.

@@ -481,7 +481,11 @@ fn lines(lines: &mut Lines, report: &CaptureReport) {
             line.plain(format!(", {} left out (with dontdump)", counted(report.left_out, "region")));
         }
     } else {
-        lines.line().word("", Role::Dim, "no memory: it cannot follow `*pointer` (see `with memory`)");
+        lines.line().word(
+            "",
+            Role::Dim,
+            "no memory: it cannot follow `*pointer`, nor examine the heap (see `with memory`)",
+        );
     }
     for sentence in LostProcess::sentences(&report.lost, "the capture") {
         lines.line().plain(sentence);

@@ -57,7 +57,7 @@ Lists why memory is not on transparent huge pages. Resident small pages become h
 make a huge page now:
 
   bytes        the memory that the reason concerns
-  sole reason  the memory without another reason: a change here has an effect
+  by it alone  the memory without another reason: a change here has an effect
   most in      the region with most of this memory
 
 If nothing is in the way, the summary lists what may have been in the past. Free blocks are no reason: the kernel can \
@@ -125,7 +125,7 @@ make some by compaction.
         let space = AddressSpace::of(&target)?;
         let ranges = match &self.of {
             None => space.spans(),
-            Some(of) => match eval::subject(of, context.state)? {
+            Some(of) => match eval::subject(of, context.state).map_err(|error| meant(of, error))? {
                 AddressOrRange::Address(address) => {
                     let none = || Error::refused(format!("{address} is in no region"), "`regions` lists them");
                     space.region(address).ok_or_else(none)?;
@@ -147,12 +147,20 @@ make some by compaction.
         if stopped != Some(Stopped::Closed) {
             zeros.finish(sink)?;
             let rows = rows(&space, &report);
-            sink.answer(records::answer(&summary, &rows))?;
+            sink.answer(records::answer(&summary, &rows, self.of.is_some()))?;
             rows.iter().try_for_each(|row| sink.emit(row))?;
             sizes(&report, sink)?;
         }
         finish(&summary, stopped, sink)?;
         Ok(Flow::Done)
+    }
+}
+
+/// The error, with a hint if the name is the rest of `huge pages`.
+fn meant(of: &Spanned<Range>, error: eval::Error) -> eval::Error {
+    match &*of.node.to_string() {
+        "page" | "pages" => error.hint("`huge` alone is of all memory, and `huge RANGE` of a part of it"),
+        _ => error,
     }
 }
 

@@ -166,7 +166,7 @@ static UNTOUCHED: Table<HugeRow> = Table::of(&[
 ]);
 
 const BYTES: Column = Column::number("bytes", 8, Role::Size);
-const SOLE: Column = Column::number("sole reason", 11, Role::Size);
+const SOLE: Column = Column::number("by it alone", 11, Role::Size);
 const MOST_IN: Column = Column::name("most in", 14, Role::Address).rank(1);
 
 static SIZES: Table<HugeSizeRow> = Table::of(&[
@@ -199,15 +199,31 @@ fn words(reason: Option<HugeRefusal>) -> Cow<'static, str> {
     reason.map_or(Cow::Borrowed("nothing is in the way now"), |reason| fragment(reason.about()).into())
 }
 
-/// What is on huge pages, what is not, and the reason that comes first in the table.
-pub(super) fn answer(pages: &HugePages, rows: &[HugeRow]) -> String {
-    let on_huge = format!("{} ({}) has {} on huge pages", pages.process, pages.pid, size(pages.huge));
-    if pages.small == 0 {
-        return format!("{on_huge}, and nothing in small pages");
-    }
-    let first = rows.iter().find(|row| row.by == HugeBy::Khugepaged);
-    let why = first.map(|row| format!("; the largest reason, for {}: {}", size(row.bytes), words(row.reason)));
-    format!("{on_huge}, and {} in small pages{}", size(pages.small), why.unwrap_or_default())
+/// What is on huge pages, what is not, and the reason that concerns most; of a range if it is one.
+pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], is_range: bool) -> String {
+    let range = if is_range { "this range of " } else { "" };
+    let huge = match (pages.huge, pages.unclear) {
+        (0, 0) => "nothing".to_owned(),
+        (huge, 0) => size(huge),
+        (0, unclear) => format!("at most {}", size(unclear)),
+        (huge, unclear) => format!("{} to {}", size(huge), size(huge + unclear)),
+    };
+    let small = match (pages.small, pages.unclear) {
+        (0, 0) => ", and nothing in small pages".to_owned(),
+        (0, _) => String::new(),
+        (small, _) => format!(", and {} in small pages", size(small)),
+    };
+    let resident = rows.iter().filter(|row| row.by == HugeBy::Khugepaged);
+    let why = resident.max_by_key(|row| (row.bytes, row.only)).map_or_else(String::new, |row| match row.reason {
+        Some(_) => format!(
+            "; the largest reason, for {}, {} by it alone: {}",
+            size(row.bytes),
+            size(row.only),
+            words(row.reason)
+        ),
+        None => format!("; nothing is in the way of {}: MADV_COLLAPSE or khugepaged can make it huge", size(row.bytes)),
+    });
+    format!("{range}{} ({}) has {huge} on huge pages{small}{why}", pages.process, pages.pid)
 }
 
 /// `libc.so.6`; the address of a region without a name.
@@ -285,7 +301,11 @@ fn blocks_and_past(lines: &mut Lines, pages: &HugePages) {
             lines.line().indent(2).word("", Role::Note, text);
         }
         Ok(blocks) => {
-            lines.line().indent(2).plain(counted(*blocks, &format!("free {} block", size(pages.size))));
+            lines.line().indent(2).plain(format!(
+                "the machine has {} of {}",
+                counted(*blocks, "free block"),
+                size(pages.size)
+            ));
         }
         Err(reason) => {
             lines.line().indent(2).word("", Role::Note, format!("free blocks: {reason}"));

@@ -41,7 +41,7 @@ record! {
     pub struct PatchedSummary as "patched-summary" with why if noted {
         /// Pages that are private copies of pages of files.
         private_copies: u64,
-        /// Compared and replaced pages that are the same as in the file.
+        /// Private copies and replaced pages that are the same as in the file.
         equal: u64,
         /// Pages that differ from the file only outside of the range.
         outside: u64,

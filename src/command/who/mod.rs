@@ -184,7 +184,7 @@ fn by_address(
                     };
                     let other = format!("for another page with a frame: `walk {pages} where present limit 1`");
                     error.hint(match detail.page.kind {
-                        Some(Kind::File | Kind::Shmem) => {
+                        Some(Kind::File | Kind::Shmem | Kind::Cached) => {
                             format!("use `who` in a process that has touched it; {other}")
                         }
                         _ => other,

@@ -176,7 +176,7 @@ fn what(page: &Translation) -> Cow<'static, str> {
         (State::Present, Some(kind)) => return words::meaning(kind),
         (State::Untouched, Some(kind)) => match kind {
             // The lines below explain what an access does.
-            Kind::Anonymous | Kind::Hugetlb => "nothing is mapped here yet",
+            Kind::Anonymous | Kind::Hugetlb => "nothing is mapped here: never touched, or freed again",
             Kind::File => "this page of a file is not mapped here",
             Kind::Shmem => "this page of shared memory is not mapped here",
             Kind::Cached => "not mapped here, but its contents are in the page cache",

@@ -288,7 +288,8 @@
 //    Pages for which it is unknown are left out, counted and reported.
 // 3. **Every answer is decoded from bytes, and once.** `kernel` decodes and does no I/O, `source` fetches and decodes
 //    only who the process is and what notes a core file has, and `process` brings the two together. Nothing writes a
-//    text of `/proc` to have it decoded again. Byte order, page size and pointer width are the target's.
+//    text of `/proc` to have it decoded again, but captures without names. Byte order, page size and pointer width are
+//    the target's.
 // 4. **Work follows what is populated**, never virtual size; walks stream and hold no list of pages.
 // 5. **A target is an identity**: a pidfd, a `/proc/PID` handle and a start time, not a number. pmdb notices exec,
 //    exit and reuse of the number. Each command reads regions anew.

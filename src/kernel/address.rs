@@ -22,11 +22,11 @@ macro_rules! number {
             pub const fn get(self) -> u64 {
                 self.0
             }
-            /// The address plus `distance`, or `None` past the last representable one.
+            /// The number plus `distance`, or `None` past the last representable one.
             pub fn checked_add(self, distance: u64) -> Option<Self> {
                 self.0.checked_add(distance).map(Self)
             }
-            /// The address minus `distance`, or `None` below zero.
+            /// The number minus `distance`, or `None` below zero.
             pub fn checked_sub(self, distance: u64) -> Option<Self> {
                 self.0.checked_sub(distance).map(Self)
             }

@@ -40,7 +40,7 @@ pub struct HugeSize {
 }
 
 impl HugeSettings {
-    /// The counts for pages of this many bytes.
+    /// The settings for pages of this many bytes.
     pub fn of(&self, bytes: u64) -> Option<&HugeSize> {
         self.sizes.iter().find(|size| size.bytes == bytes)
     }

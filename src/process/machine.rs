@@ -73,7 +73,7 @@ pub(super) struct MachineCache {
 pub struct KsmCounts {
     /// `pages_shared`: merged pages in use.
     pub shared_pages: Option<u64>,
-    /// `use_zero_pages`: whether equal zero pages become the zero page.
+    /// `use_zero_pages`: whether pages filled with zeros become the zero page.
     pub uses_zero_page: Option<bool>,
 }
 

@@ -72,7 +72,7 @@ pub struct PatchedBytes {
 pub struct PatchSums {
     /// Pages that are private copies of pages of files.
     pub private_copies: u64,
-    /// Compared and replaced pages that are the same as in the file.
+    /// Private copies and replaced pages that are the same as in the file.
     pub equal: u64,
     /// Pages that differ from the file only outside of the ranges.
     pub outside: u64,

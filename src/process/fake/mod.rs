@@ -76,7 +76,7 @@ pub struct World {
     pub queries: bool,
     /// Pages that KSM has merged on this machine, on which KPF_KSM is set on every anonymous page.
     pub merged_pages: u64,
-    /// KSM merges zero pages with the zero page (`use_zero_pages`).
+    /// KSM merges pages filled with zeros with the zero page (`use_zero_pages`).
     pub merges_zeros: bool,
     /// A swap area is in use.
     pub swaps: bool,

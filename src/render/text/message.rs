@@ -6,9 +6,9 @@ use crate::render::text::{Text, block};
 use crate::render::theme::{Role, columns, cut, printable, push_printable};
 use crate::render::units::counted;
 use crate::report::{
-    Answer, AssertionReport, AssertionsSummary, End, ErrorCode, ErrorPlace, ErrorReport, Hello, Help, HelpCommand,
-    HelpExample, HelpGroup, HelpOverview, HelpQuestion, HelpQuestions, HelpSubject, Note, TargetReport, UserCommands,
-    UserHelp, term_and_meaning,
+    Answer, AssertionReport, AssertionsSummary, End, ErrorPlace, ErrorReport, Hello, Help, HelpCommand, HelpExample,
+    HelpGroup, HelpOverview, HelpQuestion, HelpQuestions, HelpSubject, Note, TargetReport, UserCommands, UserHelp,
+    term_and_meaning,
 };
 
 impl Record for Help {
@@ -267,10 +267,8 @@ pub fn error(lines: &mut Lines, error: &ErrorReport) {
         line.plain("  nearest: ");
         block::region(line, region);
     }
-    // What gives more rights is said once a session.
-    let is_of_rights = matches!(error.code, ErrorCode::Hidden | ErrorCode::Permission);
-    let hint = error.hint.as_ref().filter(|hint| !is_of_rights || lines.style.is_new_remedy(hint));
-    if let Some(hint) = hint {
+    // Always: errors may go elsewhere than the answers that had it already.
+    if let Some(hint) = &error.hint {
         let line = lines.line();
         line.plain("  ").push(Role::Note, "hint: ").indent_here();
         line.prose(Role::Plain, hint);

@@ -77,7 +77,9 @@ impl Core {
                     let left = file.len().saturating_sub(segment.offset);
                     segments.push(CoreSegment { stored_bytes: segment.stored_bytes.min(left), ..segment });
                 }
-                ProgramHeader::NOTE if notes.len() as u64 + segment.stored_bytes <= MOST_NOTES.min(file.len()) => {
+                ProgramHeader::NOTE
+                    if segment.stored_bytes.saturating_add(notes.len() as u64) <= MOST_NOTES.min(file.len()) =>
+                {
                     notes.extend(part(&*file, segment.offset, segment.stored_bytes, "its notes")?);
                 }
                 _ => {}

@@ -197,6 +197,25 @@ fn a_core_whose_notes_have_no_unit_is_damaged() {
     assert!(huge(0).unwrap_err().contains("damaged: the size of a huge page"));
 }
 
+/// Notes are no longer than the file, however many headers say where the same bytes are.
+#[test]
+fn headers_of_the_same_notes_are_no_more_notes_than_a_file_has() {
+    const STATUS: usize = 336;
+    let note = CoreNote { name: core::CORE, kind: core::PRSTATUS, bytes: &[0; STATUS] };
+    let segments: Vec<u64> = (2..1000).collect();
+    let mut bytes = core_with_memory(&segments, &[], &[note]);
+    let first = bytes[64..64 + 56].to_vec();
+    for at in (64 + 56..).step_by(56).take(segments.len()) {
+        bytes[at..at + 56].copy_from_slice(&first);
+    }
+    let read = |bytes: &[u8]| Core::read(Box::new(InMemory::file(bytes.to_vec())), &mut Budget::unlimited());
+    let threads = read(&bytes).expect("a core").notes.threads.len();
+    assert!((2..=bytes.len() / STATUS).contains(&threads), "{threads} of {} bytes", bytes.len());
+    // A note that claims all bytes that there can be is passed over, as any other that is too long.
+    bytes[64 + 56 + 32..64 + 56 + 40].fill(0xff);
+    assert_eq!(read(&bytes).expect("a core").notes.threads.len(), threads);
+}
+
 /// The end of a core that `ulimit -c` has cut is in no segment, whatever the headers say.
 #[test]
 fn a_core_that_is_cut_short_has_the_memory_that_is_left() {

@@ -126,20 +126,22 @@ pub(super) trait Argument<'a>: Sized {
     fn of(subject: Subject<'a>) -> Vec<Self>;
 }
 
-/// Appends bytes, of which those that are no graphic ASCII characters, and `%`, are percent-encoded. `-` stands for
-/// none.
-fn write_bytes(bytes: &[u8], key: &mut String) {
-    match bytes {
-        b"" => return key.push('-'),
-        b"-" => return key.push_str("%2D"),
-        _ => {}
-    }
+/// Appends bytes as text. Those that are not plain, and `%`, are percent-encoded.
+pub(super) fn percent_encode(bytes: &[u8], is_plain: impl Fn(u8) -> bool, into: &mut String) {
     for &byte in bytes {
         match byte {
-            b'%' => key.push_str("%25"),
-            b'!'..=b'~' => key.push(char::from(byte)),
-            _ => _ = write!(key, "%{byte:02X}"),
+            _ if byte != b'%' && is_plain(byte) => into.push(char::from(byte)),
+            _ => _ = write!(into, "%{byte:02X}"),
         }
+    }
+}
+
+/// Appends bytes, of which graphic ASCII characters are plain. `-` stands for none.
+fn write_bytes(bytes: &[u8], key: &mut String) {
+    match bytes {
+        b"" => key.push('-'),
+        b"-" => key.push_str("%2D"),
+        _ => percent_encode(bytes, |byte| byte.is_ascii_graphic(), key),
     }
 }
 

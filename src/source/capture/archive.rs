@@ -232,7 +232,7 @@ impl ArchiveReader {
         let [offset, packed, size] = numbers[..] else {
             return Err(damaged("its last member"));
         };
-        if size > LARGEST_INDEX || packed > LARGEST_INDEX || size > most_expanded(packed, MOST_EXPANDED_INDEX) {
+        if !is_index_length(size, packed) {
             return Err(damaged("its index (too large)"));
         }
         let index = contents.part(offset, packed, size).ok_or_else(|| damaged("its index"))?;
@@ -397,6 +397,11 @@ fn most_expanded(packed: u64, of_small: u64) -> u64 {
     let small = packed.min(SHORT);
     let later = (packed - small).saturating_mul(MOST_EXPANDED_LATER);
     small.saturating_mul(of_small).saturating_add(later).saturating_add(SHORT)
+}
+
+/// Whether an index may have so many bytes, and so many compressed.
+pub(super) fn is_index_length(size: u64, packed: u64) -> bool {
+    size.max(packed) <= LARGEST_INDEX && size <= most_expanded(packed, MOST_EXPANDED_INDEX)
 }
 
 fn unreadable(error: io::Error) -> Error {

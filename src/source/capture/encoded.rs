@@ -1,8 +1,9 @@
 //! Bytes in the index, which is JSON: those that are no ASCII text, and `%`, are percent-encoded.
 
+use crate::source::class::percent_encode;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
-use std::fmt::{self, Formatter, Write};
+use std::fmt::{self, Formatter};
 
 /// Such bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -10,12 +11,7 @@ pub struct EncodedBytes(pub Vec<u8>);
 
 fn encoded(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
-    for &byte in bytes {
-        match byte {
-            b' '..=b'~' | b'\n' | b'\t' if byte != b'%' => text.push(char::from(byte)),
-            _ => _ = write!(text, "%{byte:02X}"),
-        }
-    }
+    percent_encode(bytes, |byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t'), &mut text);
     text
 }
 

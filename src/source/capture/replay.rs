@@ -35,7 +35,7 @@ pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
         return Err(damaged("its time"));
     }
     let are_sound = words.into_iter().all(|words| words.is_in_order()) && index.machine.is_sound(page, longest);
-    if !are_sound || !index.processes.iter().all(|one| one.is_sound(page, longest)) {
+    if !are_sound || !are_processes_sound(&index.processes, page, longest) {
         return Err(damaged("its index"));
     }
     let origins = take_origins(&mut index, head, contents.passed_over());
@@ -45,6 +45,13 @@ pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
     let populated = index.processes.iter().map(|_| OnceLock::new()).collect();
     let capture = Arc::new(ReplayedCapture { contents, head, index, origins, blocks, populated });
     Ok(Arc::new(Replay { capture, process: 0, origin }))
+}
+
+/// Whether each process has the form that a capture has, and their lists of populated pages, of which each is kept, are
+/// together no longer than a text may be: they may all be the same blocks.
+fn are_processes_sound(processes: &[ProcessAnswers], page: u64, longest: u64) -> bool {
+    let populated = processes.iter().map(|one| one.populated.length()).fold(0, u64::saturating_add);
+    populated <= longest && processes.iter().all(|one| one.is_sound(page, longest))
 }
 
 /// The last second of the year 9999: later ones are no dates.
@@ -170,12 +177,6 @@ impl Replay {
 
     fn populated_regions(&self) -> Result<&[PageRegion]> {
         let read = || {
-            // Each is kept, and those of all processes may be the same blocks.
-            let all =
-                self.capture.index.processes.iter().map(|one| one.populated.length()).fold(0, u64::saturating_add);
-            if all > self.capture.contents.longest_text() {
-                return Err(damaged("the list of populated pages"));
-            }
             let bytes = self.capture.contents.text(&self.answers().populated)?;
             let (words, _) = bytes.as_chunks();
             let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
@@ -467,55 +468,5 @@ impl ReadAt for CapturedFile {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::index::{Answers, ProcessAnswers, StoredRun};
-    use super::*;
-    use crate::access::Error;
-    use crate::kernel::{AddressRange, Device, Name, Permissions, Region};
-    use crate::source::BackingContent;
-
-    /// As many mappings as Linux permits (vm.max_map_count), each of a page of a file of its own: an index with the
-    /// most answers for its length.
-    #[test]
-    fn a_process_with_many_mappings_of_files() {
-        const PAGE: u64 = 4096;
-        let mut process = ProcessAnswers::default();
-        let mut answers = Answers::default();
-        for number in 0..65_530u64 {
-            let start = VirtualAddress::new((number + 1) * 2 * PAGE);
-            let range = AddressRange::of_length(start, PAGE).expect("a range");
-            let region = Region {
-                range,
-                permissions: Permissions::default(),
-                offset: 0,
-                device: Device { major: 0, minor: 1 },
-                inode: number + 1,
-                name: Name::default(),
-                deleted: false,
-            };
-            let content = match number % 2 {
-                0 => Ok(BackingContent::Contents { cached: true }),
-                _ => Err(Error::not_available("x")),
-            };
-            let runs = StoredRun::all(&region, &[BackingRun { range, content }]);
-            answers.put(Question::Backing(Backing { region: &region, range }).key(), Ok(runs));
-            process.looks.insert(start.get(), (0, 0));
-            let words = vec![0o100_600, 0, 0, 4096, 1, 4096, 0, 0, 0];
-            answers.put(Question::Probe(Probe::MappedFile(&region)).key(), Ok(words));
-            process.changed.push((number, 1));
-        }
-        process.answers = answers;
-        let index = CaptureIndex { processes: vec![process], ..CaptureIndex::default() };
-        let json = serde_json::to_vec(&index).expect("JSON");
-        let read = read_index(&json).expect("a sound index");
-        let count = |index: &CaptureIndex| {
-            let answers = index.processes.first().map(|one| &one.answers);
-            answers.map(|answers| <Vec<StoredRun> as Stored>::all(answers).len())
-        };
-        assert_eq!(count(&read), Some(65_530));
-        // A part of it is left, for answers that are not known yet.
-        let mut less = until_interrupted().holding(json.len() as u64 * INDEX_MEMORY * 3 / 4);
-        let read = budgeted::read::<CaptureIndex>(&json, &mut less);
-        assert!(read.is_ok(), "{:?}", read.err());
-    }
-}
+#[path = "tests.rs"]
+mod tests;

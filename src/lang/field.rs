@@ -241,9 +241,9 @@ impl Display for WrittenKey {
 pub enum KeyFacts {
     /// None.
     None,
-    /// Those that frames have.
+    /// Keys that frames have.
     OfFrames,
-    /// Those that changes have. Any other that can be grouped by is parsed too: the command says what to type for it.
+    /// Keys that changes have. Any other that can be grouped by is parsed too: the command says what to type for it.
     OfChanges,
     /// All that can be grouped by, and each state, kind and flag.
     All,
@@ -279,7 +279,7 @@ impl TakenKeys {
         matches!(key, Key::Page(field) if is_taken_fact(field)) || self.others.contains(&key)
     }
 
-    /// Those that are words, in the order of the help.
+    /// Keys that are words, in the order of the help.
     pub fn all(self) -> impl Iterator<Item = Key> {
         Key::all().filter(move |&key| self.takes(key))
     }

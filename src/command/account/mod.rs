@@ -25,7 +25,7 @@ use crate::kernel::words::worded;
 use crate::kernel::{Key, PageFact, PageField};
 use crate::lang::lexer::TokenKind;
 use crate::lang::parser::{
-    Parsed, Tokens, clause, cut_or_name, key, list_once, range, snapshot_file, split_text, takes_all, word,
+    Parsed, Tokens, are_clauses, clause, cut_or_name, key, list_once, range, snapshot_file, split_text, takes_all, word,
 };
 use crate::lang::{self, Expression, KeyFacts, Range, Spanned, TakenKeys, WrittenKey, WrittenName, display};
 use crate::process::Target;
@@ -269,7 +269,7 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
     /// follows.
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (behind, whole) = clauses(input, None)?;
-        if behind.rest.len() < input.rest.len() && (!whole.is_full || split_text(behind).0.is_empty()) {
+        if are_clauses(input, behind, whole.is_full) {
             return Ok((behind, whole));
         }
         if let Ok((behind, _)) = word("frames")(input)

@@ -9,7 +9,7 @@ use crate::inspect::AddressSpace;
 use crate::inspect::huge::{HugeCounts, HugeReason, HugeReport, HugeSweep, HugeZeros};
 use crate::kernel::AddressRange;
 use crate::kernel::huge::HugeChoice;
-use crate::lang::parser::{Parsed, Tokens, clause, cut_or_name, range, split_text, word};
+use crate::lang::parser::{Parsed, Tokens, are_clauses, clause, cut_or_name, range, split_text, word};
 use crate::lang::{self, Expression, Range, Spanned, WrittenName, display};
 #[cfg(test)]
 use crate::render::Record;
@@ -84,7 +84,7 @@ make some by compaction.
     fn parse(input: Tokens<'_>) -> Parsed<'_, Self> {
         let (behind, whole) = clauses(input, None)?;
         // Where no clause follows them, these words are names.
-        if behind.rest.len() < input.rest.len() && (!whole.is_full || split_text(behind).0.is_empty()) {
+        if are_clauses(input, behind, whole.is_full) {
             return Ok((behind, whole));
         }
         // `in` is a word here if a range follows, and a name otherwise.
@@ -228,8 +228,8 @@ fn row(space: &AddressSpace, reason: &HugeReason, counts: &HugeCounts) -> HugeRo
 /// The rows of the sizes that the settings allow somewhere, or might, if memory asked for them.
 fn sizes(report: &HugeReport, sink: &mut dyn Sink) -> Result<(), Stopped> {
     let is_off = |choice: Option<HugeChoice>| choice.is_none_or(|choice| choice == HugeChoice::Never);
-    let on = report.sizes.iter().filter(|one| !is_off(one.size.memory) || !is_off(one.size.shared));
-    on.clone().try_for_each(|one| {
+    let mut on = report.sizes.iter().filter(|one| !is_off(one.size.memory) || !is_off(one.size.shared));
+    on.try_for_each(|one| {
         sink.emit(&HugeSizeRow {
             size: one.size.bytes,
             memory: one.size.memory,

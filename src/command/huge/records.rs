@@ -206,7 +206,7 @@ pub(super) fn answer(pages: &HugePages, rows: &[HugeRow], is_range: bool) -> Str
         (0, 0) => "nothing".to_owned(),
         (huge, 0) => size(huge),
         (0, unclear) => format!("at most {}", size(unclear)),
-        (huge, unclear) => format!("{} to {}", size(huge), size(huge + unclear)),
+        (huge, unclear) => format!("{} to {}", size(huge), size(huge.saturating_add(unclear))),
     };
     let small = match (pages.small, pages.unclear) {
         (0, 0) => ", and nothing in small pages".to_owned(),
@@ -411,5 +411,36 @@ pub(in crate::command) mod samples {
             Box::new(summary),
             Box::new(without),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of<T: Record + Clone>(records: &[Box<dyn Record>]) -> Vec<T> {
+        records.iter().filter_map(|record| record.downcast_ref::<T>().cloned()).collect()
+    }
+
+    #[test]
+    fn the_answer_names_what_concerns_most_and_what_is_unclear() {
+        let records = samples::all();
+        let (rows, pages) = (of::<HugeRow>(&records), of::<HugePages>(&records).remove(0));
+        assert_eq!(
+            answer(&pages, &rows, false),
+            "redis-server (812) has 1 GiB on huge pages, and 300 MiB in small pages; the largest reason, for 200 MiB, \
+             0 by it alone: more shared than max_ptes_shared"
+        );
+        let possible: Vec<HugeRow> = rows.into_iter().filter(|row| row.reason.is_none()).collect();
+        assert_eq!(
+            answer(&pages, &possible, true),
+            "this range of redis-server (812) has 1 GiB on huge pages, and 300 MiB in small pages; nothing is in the \
+             way of 100 MiB: MADV_COLLAPSE or khugepaged can make it huge"
+        );
+        let answer = |huge, unclear| answer(&HugePages { huge, unclear, small: 0, ..pages.clone() }, &[], false);
+        let who = "redis-server (812) has";
+        assert_eq!(answer(0, 0), format!("{who} nothing on huge pages, and nothing in small pages"));
+        assert_eq!(answer(0, 6 << 20), format!("{who} at most 6 MiB on huge pages"));
+        assert_eq!(answer(2 << 20, 6 << 20), format!("{who} 2 MiB to 8 MiB on huge pages"));
     }
 }

@@ -293,6 +293,12 @@ pub(crate) fn list_once<T: Worded + PartialEq>(input: Tokens<'_>) -> Parsed<'_, 
     each_once(one_of)(input)
 }
 
+/// Whether what stands before `behind` are clauses, and no names like any other: there are some, and nothing follows
+/// `full`.
+pub(crate) fn are_clauses(input: Tokens<'_>, behind: Tokens<'_>, is_full: bool) -> bool {
+    behind.rest.len() < input.rest.len() && (!is_full || split_text(behind).0.is_empty())
+}
+
 /// What `parser` takes, with commas between, each kept once.
 pub(crate) fn each_once<'a, T: Clone + PartialEq>(
     parser: impl Fn(Tokens<'a>) -> Parsed<'a, T>,

@@ -1,5 +1,5 @@
-//! What everybody who reads foreign bytes speaks of, whoever fetches them: why they could not be had, which process they
-//! are of and how long its memory lives, files that are read at places, and the log of what was read.
+//! The words of everybody who reads bytes of a target: the error, the identity of its process, the lifetime of its
+//! memory, a file that is read at offsets, the list of its mounts, and the log of what was read.
 
 mod error;
 mod identity;

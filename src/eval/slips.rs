@@ -41,7 +41,8 @@ pub(super) fn note_place(place: &Spanned<Expression>, scope: &dyn Scope) {
     note(place, ["", ""], scope);
 }
 
-/// Notes it; `written` stands behind the place, and `meant` is to be written there.
+/// Notes a place that is a pointer variable, or a sum of one. Behind the place stands `written`, where `meant` belongs.
+/// Returns whether there was a note.
 fn note(place: &Spanned<Expression>, [written, meant]: [&str; 2], scope: &dyn Scope) -> bool {
     // In C, `pointer + 4096` is an address in the memory that it points to.
     let (variable, sum) = match &place.node {

@@ -166,7 +166,7 @@ impl NamedSnapshot {
             }
             ComparisonRefusal {
                 message: format!(
-                    "the snapshot `{this}` is of the program that process {pid} ran as {name}: it has executed \
+                    "the snapshot `{this}` is of an earlier program: process {pid} ran {name} then. It has executed \
                      another one since, and has none of these pages"
                 ),
                 hint: "`snapshot NAME` makes one of the program that it runs now".to_owned(),

@@ -363,7 +363,6 @@ mod tests {
                 for other in &roles[number + 1..] {
                     let colour = |role: &Role| rgb(hue(*role).expect("a hue").number(is_dark));
                     let least = least_difference(colour(one), colour(other));
-                    // Two colours side by side are told apart from about 0.02 on.
                     let is_distinct = least >= 0.04 || one.is_bold() != other.is_bold();
                     assert!(is_distinct, "{one:?} and {other:?}, dark {is_dark}: {least}");
                 }

@@ -2,6 +2,7 @@
 
 use super::Test;
 use super::capture_compared::{lines, stopped};
+use super::how::Records;
 use super::puppet::Puppet;
 use super::support::{is_root, page_bytes, shows_frames, skip};
 use pmdb::Target;
@@ -9,8 +10,6 @@ use pmdb::budget::Budget;
 use pmdb::command::{self, LANGUAGE};
 use pmdb::lang::ParsedLine;
 use pmdb::process::InMemory;
-use pmdb::render::{Record, Sink};
-use pmdb::report::Stopped;
 use pmdb::source::{self, About, Held, Kept, Question, Reply, Source};
 use pmdb::state::DebugState;
 use serde_json::Value;
@@ -18,7 +17,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 pub const TESTS: &[Test] = &[
     ("capture_format::sixty_lines_read_it", sixty_lines_read_it),
@@ -112,21 +110,6 @@ impl Source for Asking {
     }
 }
 
-struct Nowhere;
-
-impl Sink for Nowhere {
-    fn emit(&mut self, _: &dyn Record) -> Result<(), Stopped> {
-        Ok(())
-    }
-    fn check(&mut self) -> Result<(), Stopped> {
-        Ok(())
-    }
-    fn wait(&mut self, pause: Duration) -> Result<(), Stopped> {
-        std::thread::sleep(pause);
-        Ok(())
-    }
-}
-
 /// All keys in the index of a capture, of its machine and of its processes.
 fn keys(file: &Path) -> BTreeSet<(Option<u64>, String)> {
     let unpacked = Command::new("sh").args(["-c", "tar xOf \"$0\" index.json.gz | gunzip"]).arg(file).output();
@@ -147,7 +130,9 @@ fn what_is_asked(source: Arc<dyn Source>, set_up: &[String], lines: &[String]) -
     let mut state = DebugState::new(target.machine.clone());
     state.attach(target);
     let mut run = |line: &str| match LANGUAGE.parse_line(line) {
-        Ok(ParsedLine::Command { command, .. }) => command::run(&*command.node, &mut state, &mut Nowhere, None).is_ok(),
+        Ok(ParsedLine::Command { command, .. }) => {
+            command::run(&*command.node, &mut state, &mut Records(Vec::new()), None).is_ok()
+        }
         _ => false,
     };
     assert!(set_up.iter().all(|line| run(line)), "{set_up:?}");

@@ -115,8 +115,8 @@ fn a_walk_of_a_range_asks_for_the_regions_in_it_alone() {
     }
 }
 
-/// Keeps the records of a command.
-struct Records(Vec<Box<dyn Record>>);
+/// Keeps the records of a command, and waits as long as it asks.
+pub struct Records(pub Vec<Box<dyn Record>>);
 
 impl Sink for Records {
     fn emit(&mut self, record: &dyn Record) -> Result<(), Stopped> {

@@ -86,7 +86,6 @@ mod tests {
                     for other in &marks[number + 1..] {
                         let colour = |mark: &Mark| parts(fill(*mark).unwrap_or(faint));
                         let least = least_difference(colour(one), colour(other));
-                        // Two colours side by side are told apart from about 0.02 on.
                         assert!(least >= 0.06, "{one:?} and {other:?}: {least}");
                     }
                 }

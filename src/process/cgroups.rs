@@ -8,7 +8,7 @@ use crate::kernel::{self, Name};
 use crate::source::GroupFile;
 use crate::source::{CgroupQuery, File, GroupText, Source};
 use rustix::io::Errno;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 /// Known groups: for each inode the path below the mount, or `None` if there is no such group. The first query for an
@@ -24,6 +24,10 @@ pub struct CgroupMemory {
     pub path: Name,
     /// The processes in it and in the groups below.
     pub processes: Vec<u32>,
+    /// The inodes of the directories of it and of the groups below.
+    pub inodes: BTreeSet<u64>,
+    /// Whether it is the root of the hierarchy, of which the kernel does not count all.
+    pub is_root: bool,
     /// All bytes that are charged to it.
     pub current: Result<u64>,
     /// The most that may be charged to it; `None` without a limit of its own.
@@ -38,12 +42,13 @@ pub struct CgroupMemory {
 }
 
 /// Lines of `memory.stat`: in cgroup v2, and in cgroup v1 with the groups below.
-const STAT: [(&str, &str); 5] = [
+const STAT: [(&str, &str); 6] = [
     ("anon", "total_rss"),
     ("file", "total_cache"),
     ("shmem", "total_shmem"),
     ("file_mapped", "total_mapped_file"),
     ("kernel", ""),
+    ("sock", ""),
 ];
 
 impl CgroupMemory {
@@ -70,7 +75,7 @@ impl CgroupMemory {
             return Err(Error::not_available(what));
         }
         let is_in = |path: &[u8]| path.strip_prefix(below.as_slice()).is_some_and(is_below);
-        let mut processes = Vec::new();
+        let (mut processes, mut inodes) = (Vec::new(), BTreeSet::new());
         for group in source.fetch(CgroupQuery::All)?.iter().filter(|group| is_in(&group.path)) {
             let text = match source.fetch(GroupText { path: &group.path, file: GroupFile::Processes }) {
                 // A capture does not have it.
@@ -78,6 +83,7 @@ impl CgroupMemory {
                 // One that is gone meanwhile has no processes.
                 text => text.unwrap_or_default(),
             };
+            inodes.insert(group.inode);
             let numbers = String::from_utf8_lossy(&text);
             processes.extend(numbers.lines().filter_map(|line| line.parse::<u32>().ok()).filter(|&pid| pid > 0));
         }
@@ -96,6 +102,8 @@ impl CgroupMemory {
         Ok(CgroupMemory {
             path: hierarchy.full_path(&below),
             processes,
+            inodes,
+            is_root,
             current: either(GroupFile::Current, GroupFile::Usage),
             limit: match limit(GroupFile::Max) {
                 Err(Error::Io { error: Errno::NOENT, .. }) => match limit(GroupFile::Limit) {

@@ -33,8 +33,8 @@ pub use kernel_record::{
 pub use reason::{Fact, PagesByReason, Reason, Stopped};
 pub use record::Why;
 pub use words::{
-    AccessOutcome, AccountClass, AccountMark, BesideRss, Effect, EventKind, FamilyClass, Fault, FrameClass, MapKey,
-    Movable, ObjectKind, Owner,
+    AccessOutcome, AccountClass, AccountMark, BesideRss, ChargeClass, Effect, EventKind, FamilyClass, Fault,
+    FrameClass, MapKey, Movable, ObjectKind, Owner,
 };
 
 #[cfg(feature = "serde")]

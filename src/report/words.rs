@@ -359,6 +359,33 @@ worded! {
 }
 
 worded! {
+    /// What memory is that is charged to a cgroup.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+    #[non_exhaustive]
+    pub enum ChargeClass, word {
+        /// Mapped by processes of the group.
+        Mapped = "mapped",
+        /// Mapped, but by no process of the group.
+        MappedOutside = "mapped_outside",
+        /// Memfds, tmpfs, System V segments, shared anonymous memory that no process maps.
+        SharedMemory = "shared_memory",
+        /// Pages of files that no process maps.
+        PageCache = "page_cache",
+        /// Anonymous memory that no process maps: the rest of large folios, and the swap cache.
+        Anonymous = "anonymous",
+        /// Pages of the hugetlb pools.
+        Hugetlb = "hugetlb",
+        /// Memory of the kernel: stacks, page tables, slabs.
+        Kernel = "kernel",
+        /// Buffers of sockets.
+        Sockets = "sockets",
+        /// Not mapped by the group, and perhaps by others: map counts are averages over large folios.
+        Unclear = "unclear",
+    }
+}
+
+worded! {
     /// An object in memory that may have more pages than any mapping shows.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]

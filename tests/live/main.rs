@@ -146,6 +146,7 @@ const TESTS: &[&[Test]] = &[
 ];
 
 const SCENARIOS: &[&[Scenario]] = &[
+    account::charges::SCENARIOS,
     account::objects::SCENARIOS,
     answers::swap::SCENARIOS,
     capture_names::SCENARIOS,

@@ -1,8 +1,7 @@
 //! `account children`, `account of MEMBER, …`, `account "NAME"`, `account cgroup PATH`.
 
-use super::family_records::{
-    AccountCgroup, AccountFamily, AccountFamilyClass, AccountFamilyGroup, AccountMember, answer,
-};
+use super::charges;
+use super::family_records::{AccountFamily, AccountFamilyClass, AccountFamilyGroup, AccountMember, answer};
 use super::objects::{self, INTERRUPTED};
 use super::records::{FREES_FILE_PAGES, FREES_KEPT_MEMORY, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
 use crate::command::floor::{Context, Error, Flow, Outcome};
@@ -195,7 +194,7 @@ impl FamilyOf {
                 objects.iter().try_for_each(|objects| objects::emit(objects, listed > 1, sink))?;
             }
             sink.emit(&summary)?;
-            cgroup.map_or(Ok(()), |cgroup| emit_cgroup(cgroup, sums.distinct, sink))?;
+            charges::emit(cgroup, &family, &sums, by.is_none() && stopped.is_none(), sink)?;
         }
         match stopped {
             Some(stopped) => Err(stopped.into()),
@@ -267,19 +266,6 @@ fn called(name: &str, context: &mut Context) -> Result<Vec<ProcessHandle>, Error
     }
     Ok(called)
 }
-
-/// The memory of the cgroup, beside the bytes that its processes use.
-fn emit_cgroup(cgroup: CgroupMemory, used: u64, sink: &mut dyn Sink) -> Result<(), Stopped> {
-    let charged = cgroup.current.as_ref().ok().copied();
-    sink.emit(&of_cgroup(cgroup))?;
-    match charged {
-        Some(charged) if charged < used => sink.note(CHARGED_ELSEWHERE),
-        _ => Ok(()),
-    }
-}
-
-const CHARGED_ELSEWHERE: &str = "the processes use more than is charged to the cgroup: memory stays charged to the \
-                                 cgroup that first touched it (`by cgroup` shows which)";
 
 fn classes(sums: &FamilySums, sink: &mut dyn Sink) -> Result<(), Stopped> {
     let mut classes: Vec<_> = sums.classes.iter().collect();
@@ -395,29 +381,6 @@ fn summary(
         kernel_threads: left_out.kernel_threads,
         compared: family.compares(),
         not_counted: if stopped.is_some() { listed.saturating_sub(done) } else { 0 },
-    }
-}
-
-fn of_cgroup(memory: CgroupMemory) -> AccountCgroup {
-    let stat = |name: &str| {
-        let stat = memory.stat.as_ref().map_err(|error| Reason::from(error.clone()))?;
-        let missing = || Reason::NotOnThisKernel("memory.stat does not show it".into());
-        stat.get(name).copied().ok_or_else(missing)
-    };
-    let (file, mapped) = (stat("file"), stat("file_mapped"));
-    let unmapped = file.clone().and_then(|file| Ok(file.saturating_sub(mapped.clone()?)));
-    AccountCgroup {
-        anon: stat("anon"),
-        shmem: stat("shmem"),
-        kernel: stat("kernel"),
-        file,
-        file_mapped: mapped,
-        unmapped_file: unmapped,
-        current: memory.current.map_err(Reason::from),
-        limit: memory.limit.map_err(Reason::from),
-        peak: memory.peak.map_err(Reason::from),
-        killed: memory.killed.map_err(Reason::from),
-        path: memory.path,
     }
 }
 

@@ -136,6 +136,12 @@ record! {
         unmapped_file: Fact<u64>,
         /// Memory of the kernel: stacks, page tables, slabs.
         kernel: Fact<u64>,
+        /// The sum of the rows `account-charge`: what was found of the charged memory.
+        found: Fact<u64>,
+        /// Of what its processes map, bytes that are charged to other groups, or to none.
+        charged_elsewhere: Fact<u64>,
+        /// Whether it is the root of the hierarchy, of which the kernel does not count all.
+        is_root: bool,
     }
 }
 
@@ -356,6 +362,43 @@ fn cgroup(lines: &mut Lines, group: &AccountCgroup) {
             line.word(", ", Role::Bad, format!("{} killed by the OOM killer", counted(killed, "process")));
         }
     }
+    match (&group.found, &group.current) {
+        (Ok(found), Ok(current)) => {
+            charges(lines, *found, group.charged_elsewhere.as_ref().copied().unwrap_or(0), (*current, group.is_root));
+        }
+        _ => unmapped_file(lines, group),
+    }
+    for reason in [&group.current, &group.file, &group.found].into_iter().filter_map(|fact| fact.as_ref().err()).take(1)
+    {
+        lines.line().indent(4).word("", Role::Note, reason.to_string());
+    }
+}
+
+/// How the sum of the rows differs from what is charged.
+fn charges(lines: &mut Lines, found: u64, elsewhere: u64, (current, is_root): (u64, bool)) {
+    /// A processor charges up to 64 pages more than it has given out, which are of 4 KiB mostly (`MEMCG_CHARGE_BATCH`).
+    const SLACK: u64 = 1 << 20;
+    let difference = current.abs_diff(found);
+    if is_root {
+        lines.line().indent(4).word("", Role::Note, "the kernel does not count all that is charged to the root");
+    } else if lines.style.is_full || difference > (current / 100).max(SLACK) {
+        let what = if found < current { "less" } else { "more" };
+        lines.line().indent(4).plain(format!(
+            "the rows add up to {}, {} {what}: processors charge in advance, and memory changes meanwhile",
+            size(found),
+            size(difference)
+        ));
+    }
+    if elsewhere > 0 {
+        lines.line().indent(4).plain(format!(
+            "its processes map {} more that is charged to other groups, which touched it first, or to none",
+            size(elsewhere)
+        ));
+    }
+}
+
+/// The page cache that no process maps, as far as memory.stat shows it.
+fn unmapped_file(lines: &mut Lines, group: &AccountCgroup) {
     if let Ok(bytes) = &group.unmapped_file
         && *bytes > 0
     {
@@ -373,9 +416,6 @@ fn cgroup(lines: &mut Lines, group: &AccountCgroup) {
             ),
         };
         lines.line().indent(4).word("", Role::Good, text);
-    }
-    for reason in [&group.current, &group.file].into_iter().filter_map(|fact| fact.as_ref().err()).take(1) {
-        lines.line().indent(4).word("", Role::Note, reason.to_string());
     }
 }
 
@@ -487,6 +527,9 @@ pub(super) mod samples {
                 file_mapped: Ok(50 << 20),
                 unmapped_file: Ok(100 << 20),
                 kernel: Err(unknown()),
+                found: Err(Reason::not_permitted("cannot open /proc/kpagecgroup: permission denied")),
+                charged_elsewhere: Err(Reason::not_permitted("cannot open /proc/kpagecgroup: permission denied")),
+                is_root: false,
             }),
         ]
     }

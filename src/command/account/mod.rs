@@ -3,6 +3,7 @@
 
 mod change;
 mod change_records;
+mod charges;
 pub(super) mod family;
 pub(super) mod family_records;
 mod machine;
@@ -11,6 +12,7 @@ pub(super) mod records;
 mod summary;
 
 use change_records::{AccountChange, AccountComparison};
+use charges::AccountCharge;
 use family::FamilyOf;
 use family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountFamilyGroup, AccountMember};
 
@@ -155,6 +157,7 @@ impl Command for AccountFor {
         AccountFamilyGroup::SHAPE,
         AccountMember::SHAPE,
         AccountFamily::SHAPE,
+        AccountCharge::SHAPE,
         AccountCgroup::SHAPE,
         AccountFrames::SHAPE,
         AccountMachine::SHAPE,
@@ -228,7 +231,7 @@ Words of the answer:
   in rss            the sum of the Rss of all processes
   in one of these   mapped by one of the counted processes, and perhaps by others
   freed at exit     private memory that the kernel frees when the process exits, unless a driver holds it
-  (for a cgroup)    usage, limit, peak, OOM kills, and page cache that no process maps
+  charged           memory charged to the cgroup, also what none of its processes maps
 
 Shared memory is freed when its file is deleted and its last mapping and descriptor are gone. Rss leaves out hugetlb \
 pages, page tables, swap, zero pages, guard pages, device frames and [vvar]. The summary lists them.
@@ -246,6 +249,7 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
             example("account with heap", "show how much of the sum is freed memory that glibc keeps"),
             example("capture demo.capture --overwrite\naccount by mapping from demo.capture", "compare with a capture"),
             example("account children", "count the memory of a process and its descendants once"),
+            example("account cgroup /", "show what is charged to a memory cgroup, with its limit and OOM kills"),
             example("account children by mapping", "list which files and objects in memory they share"),
         ],
     };
@@ -258,6 +262,7 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
             objects::samples::all(),
             of_family,
             change_records::samples::all(),
+            charges::samples::all(),
             machine::samples::all(),
         ]
         .into_iter()

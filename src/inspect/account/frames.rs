@@ -33,11 +33,31 @@ use std::sync::Arc;
 pub struct FrameAccount {
     machine: Arc<Machine>,
     frames: FrameSweep,
-    false_flags: PageFlags,
+    classes: FrameClasses,
     sums: FrameAccountSums,
+}
+
+/// Puts frames into classes, in their order.
+pub(super) struct FrameClasses {
+    false_flags: PageFlags,
     /// The class of the last frame that is no tail of a large folio: on older kernels, tails have no flags of their
     /// own.
     head: FrameClass,
+}
+
+impl FrameClasses {
+    /// Of frames of this machine.
+    pub fn new(machine: &Machine) -> Self {
+        FrameClasses { false_flags: machine.false_flags().unwrap_or_default(), head: FrameClass::NoMark }
+    }
+
+    /// The class of the next frames, which have these flags.
+    pub fn of(&mut self, flags: PageFlags) -> FrameClass {
+        let flags = flags - self.false_flags;
+        let is_bare_tail = flags == PageFlags::COMPOUND_TAIL || flags == THP_TAIL;
+        self.head = if is_bare_tail { self.head } else { class(flags) };
+        self.head
+    }
 }
 
 /// The frames in each class.
@@ -55,9 +75,8 @@ pub fn frame_account(machine: &Arc<Machine>, range: FrameRange) -> FrameAccount 
     FrameAccount {
         machine: Arc::clone(machine),
         frames: machine_frames(machine, range, Evidence::FLAGS),
-        false_flags: machine.false_flags().unwrap_or_default(),
+        classes: FrameClasses::new(machine),
         sums: FrameAccountSums::default(),
-        head: FrameClass::NoMark,
     }
 }
 
@@ -91,10 +110,7 @@ impl FrameAccount {
             self.sums.holes += row.frames - offline;
             return;
         };
-        let flags = flags - self.false_flags;
-        let is_bare_tail = flags == PageFlags::COMPOUND_TAIL || flags == THP_TAIL;
-        let class = if is_bare_tail { self.head } else { class(flags) };
-        self.head = class;
+        let class = self.classes.of(flags);
         *self.sums.classes.entry(class).or_default() += row.frames;
     }
 

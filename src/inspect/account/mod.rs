@@ -53,8 +53,8 @@ mod zeros;
 
 pub use accounting::{AccountStep, Accounting};
 pub use family::{
-    ClassSum, Family, FamilyGroup, FamilyGroupKey, FamilyKey, FamilyMember, FamilyStep, FamilySums, UncountedProcesses,
-    called, descendants, of_cgroup,
+    ChargeSearch, ClassSum, Family, FamilyGroup, FamilyGroupKey, FamilyKey, FamilyMember, FamilyStep, FamilySums,
+    GroupCharges, UncountedProcesses, called, descendants, of_cgroup,
 };
 pub use frames::{FrameAccount, FrameAccountSums, counted_without_mark, counter, frame_account};
 pub use grouped::{AccountSums, GroupedAccounting};

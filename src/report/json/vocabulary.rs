@@ -4,8 +4,8 @@ use super::leaf;
 use super::{FieldDescription, JsonForm, Words};
 use crate::kernel::huge::HugeChoice;
 use crate::report::{
-    AccessOutcome, AccountClass, BesideRss, CgroupPath, EventKind, FamilyClass, FlagNames, FrameClass, HowMapped,
-    HugeBy, HugePast, HugeRefusal, MapKey, Movable, ObjectKind, Owner, Reason, RecordedOwner,
+    AccessOutcome, AccountClass, BesideRss, CgroupPath, ChargeClass, EventKind, FamilyClass, FlagNames, FrameClass,
+    HowMapped, HugeBy, HugePast, HugeRefusal, MapKey, Movable, ObjectKind, Owner, Reason, RecordedOwner,
 };
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -15,6 +15,7 @@ leaf! {
     FamilyClass => JsonForm::Text,
     BesideRss => JsonForm::Text,
     CgroupPath => JsonForm::Text,
+    ChargeClass => JsonForm::word::<ChargeClass>("charge_class"),
     EventKind => JsonForm::Word(Words { name: "event", all: words_of_events }),
     FrameClass => JsonForm::word::<FrameClass>("frame_class"),
     FlagNames => JsonForm::List(&JsonForm::Text),

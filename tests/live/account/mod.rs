@@ -12,6 +12,7 @@ use pmdb::report::AccountMark::{self, *};
 use std::collections::BTreeMap;
 use std::process::Command;
 
+pub mod charges;
 mod classes;
 pub mod command;
 mod family;
@@ -56,6 +57,7 @@ pub const TESTS: &[Test] = &[
     ("account::a_file_with_two_names_is_one_object", objects::a_file_with_two_names_is_one_object),
     ("account::frames_add_up_beside_the_counters", objects::frames_add_up_beside_the_counters),
     ("account::a_cgroup_with_page_cache", family::a_cgroup_with_page_cache),
+    ("account::charges_add_up_to_the_group", charges::charges_add_up_to_the_group),
     ("account::a_cgroup_that_is_charged_less", family::a_cgroup_that_is_charged_less),
 ];
 

@@ -21,11 +21,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod charges;
 mod grouped;
 mod members;
 mod owners;
 mod sums;
 
+pub use charges::{ChargeSearch, GroupCharges};
 pub use grouped::{ClassSum, FamilyGroup, FamilyGroupKey, FamilyKey};
 pub use members::{called, descendants, of_cgroup};
 pub use sums::FamilySums;
@@ -361,6 +363,11 @@ impl Family {
     /// processes have in their page tables: once, after the last step. Where frames are hidden, none is known.
     pub fn objects(&mut self) -> MemoryObjects {
         std::mem::take(&mut self.objects).finish()
+    }
+
+    /// The machine that they run on.
+    pub fn machine(&self) -> &Arc<Machine> {
+        &self.machine
     }
 
     /// Processes that could not be counted, or not to their end.

@@ -231,6 +231,14 @@ impl FrameOwners {
         }
     }
 
+    /// What is known of each of these frames; `None` for those that no member maps.
+    pub fn of(&self, first: u64, frames: u64) -> impl Iterator<Item = Option<OwnedFrame>> {
+        by_block(first, frames).flat_map(|(number, within)| {
+            let block = self.by_number.get(&number).and_then(|&index| self.blocks.get(index));
+            within.map(move |index| block?.frame(index))
+        })
+    }
+
     /// The mapped frames that Rss counts, in order, with their map counts if `counts` asks for them.
     pub fn mapped_frames(&self, machine: &Machine, counts: bool) -> impl Iterator<Item = Result<MappedFrames>> {
         let is_exact = machine.has_exact_map_counts() == Some(true);

@@ -1,0 +1,199 @@
+//! `account cgroup PATH`: what is charged to the group, in classes that add up to memory.current.
+
+use super::family_records::AccountCgroup;
+use super::records::{FREES_FILE_PAGES, FREES_SHARED_MEMORY, bytes, share};
+use crate::command::floor::Error;
+use crate::command::rows::pull;
+use crate::command::summary::all_frames;
+use crate::inspect::account::{Family, FamilySums, GroupCharges};
+use crate::process::CgroupMemory;
+use crate::render::columns::{Cell, Column, Table};
+use crate::render::text::Text;
+use crate::render::theme::Role;
+use crate::render::{Record, Sink};
+use crate::report::record::record;
+use crate::report::{ChargeClass, Fact, FamilyClass, Reason};
+use std::cmp::Reverse;
+
+record! {
+    /// A row of `account cgroup`: memory of one class that is charged to the group.
+    pub struct AccountCharge as "account-charge" {
+        /// The class.
+        class: ChargeClass,
+        /// Bytes of its frames, or of a counter for the kernel and sockets.
+        bytes: u64,
+        /// All bytes of these rows, for the share of this class.
+        of: u64,
+        /// The action that frees the memory.
+        freed_by: &'static str,
+    }
+}
+
+impl Record for AccountCharge {
+    fn write(&self, text: &mut Text) {
+        text.row_of_share(&CHARGES, self, words(self.class), self.bytes, self.of);
+    }
+}
+
+static CHARGES: Table<AccountCharge> = Table::of(&[
+    bytes("charged").cell(|_, row| Cell::size(row.bytes)),
+    Column::number("share", 6, Role::Plain).cell(|_, row| share(row.bytes, row.of)),
+    Column::word("to the group", 38, Role::Plain).cell(|_, row| Cell::new(words(row.class))),
+    Column::word("freed by", 34, Role::Plain).cell(|_, row| Cell::new(row.freed_by)),
+]);
+
+/// A class in a few words.
+fn words(class: ChargeClass) -> &'static str {
+    match class {
+        ChargeClass::Mapped => "mapped by its processes",
+        ChargeClass::MappedOutside => "mapped only by processes outside",
+        ChargeClass::SharedMemory => "shared memory that nobody maps",
+        ChargeClass::PageCache => "page cache that nobody maps",
+        ChargeClass::Anonymous => "anonymous memory that nobody maps",
+        ChargeClass::Hugetlb => "hugetlb pages",
+        ChargeClass::Kernel => "memory of the kernel",
+        ChargeClass::Sockets => "buffers of sockets",
+        ChargeClass::Unclear => "not mapped by its processes",
+    }
+}
+
+fn freed_by(class: ChargeClass) -> &'static str {
+    match class {
+        ChargeClass::Mapped => "as in the rows above",
+        ChargeClass::MappedOutside | ChargeClass::Unclear => "munmap there, and reclaim of clean file pages",
+        ChargeClass::SharedMemory => "rm of files in tmpfs, closing of memfds, ipcrm",
+        ChargeClass::PageCache => FREES_FILE_PAGES,
+        ChargeClass::Anonymous => "munmap of the rest of huge pages; reclaim of the swap cache",
+        ChargeClass::Hugetlb => FREES_SHARED_MEMORY,
+        ChargeClass::Kernel => "the end of processes; reclaim of caches (dentries, inodes)",
+        ChargeClass::Sockets => "reading or closing them",
+    }
+}
+
+/// Emits what is charged to the group, if there is one and it `is_searched`, and its limits.
+pub(super) fn emit(
+    group: Option<CgroupMemory>,
+    family: &Family,
+    sums: &FamilySums,
+    is_searched: bool,
+    sink: &mut dyn Sink,
+) -> Result<(), Error> {
+    let Some(before) = group else {
+        return Ok(());
+    };
+    if !is_searched {
+        let unknown = Reason::NotApplicable("the charged frames were not searched");
+        return Ok(sink.emit(&of_cgroup(before, Err(unknown), sums))?);
+    }
+    let found = match &sums.hidden {
+        Some(reason) => Err(reason.clone()),
+        None => search(&before, family, sink)?,
+    };
+    // Now, as the frames.
+    let memory = family.machine().cgroup_memory(before.path.as_bytes()).unwrap_or(before);
+    let found = found.map(|found| with_counters(found, &memory));
+    if let Ok(found) = &found {
+        let of = found.classes.values().sum();
+        let mut rows: Vec<_> = found.classes.iter().filter(|(_, bytes)| **bytes > 0).collect();
+        rows.sort_by_key(|(_, bytes)| Reverse(**bytes));
+        for (&class, &bytes) in rows {
+            sink.emit(&AccountCharge { class, bytes, of, freed_by: freed_by(class) })?;
+        }
+    }
+    Ok(sink.emit(&of_cgroup(memory, found, sums))?)
+}
+
+/// The frames that are charged to the group and to those below it.
+fn search(group: &CgroupMemory, family: &Family, sink: &mut dyn Sink) -> Result<Fact<GroupCharges>, Error> {
+    let mut search = || {
+        let range = all_frames(family.machine())?;
+        let mut charges = family.charges(range, group.inodes.clone()).within(sink.budget());
+        match pull(sink, "frames", || charges.next(), |(), _| Ok(()))? {
+            None => Ok(charges.finish()),
+            Some(stopped) => Err(stopped.into()),
+        }
+    };
+    match search() {
+        Err(Error::Target(error)) => Ok(Err(error.into())),
+        found => found.map(Ok),
+    }
+}
+
+/// With what counters know better than frames do.
+fn with_counters(mut found: GroupCharges, memory: &CgroupMemory) -> GroupCharges {
+    let stat = |name| memory.stat.as_ref().ok().and_then(|stat| stat.get(name).copied());
+    for (class, name) in [(ChargeClass::Kernel, "kernel"), (ChargeClass::Sockets, "sock")] {
+        if let Some(bytes) = stat(name) {
+            found.classes.insert(class, bytes);
+        }
+    }
+    found
+}
+
+fn of_cgroup(memory: CgroupMemory, charges: Fact<GroupCharges>, sums: &FamilySums) -> AccountCgroup {
+    let stat = |name: &str| {
+        let stat = memory.stat.as_ref().map_err(|error| Reason::from(error.clone()))?;
+        let missing = || Reason::NotOnThisKernel("memory.stat does not show it".into());
+        stat.get(name).copied().ok_or_else(missing)
+    };
+    let (file, mapped) = (stat("file"), stat("file_mapped"));
+    let unmapped = file.clone().and_then(|file| Ok(file.saturating_sub(mapped.clone()?)));
+    let elsewhere = sums.classes.iter().filter(|(class, _)| *class == FamilyClass::Elsewhere);
+    let frames = sums.distinct - elsewhere.map(|(_, sum)| sum.bytes).sum::<u64>();
+    AccountCgroup {
+        anon: stat("anon"),
+        shmem: stat("shmem"),
+        kernel: stat("kernel"),
+        file,
+        file_mapped: mapped,
+        unmapped_file: unmapped,
+        charged_elsewhere: charges
+            .as_ref()
+            .map(|found| frames.saturating_sub(found.in_page_tables))
+            .map_err(Clone::clone),
+        found: charges.map(|found| found.classes.values().sum()),
+        is_root: memory.is_root,
+        current: memory.current.map_err(Reason::from),
+        limit: memory.limit.map_err(Reason::from),
+        peak: memory.peak.map_err(Reason::from),
+        killed: memory.killed.map_err(Reason::from),
+        path: memory.path,
+    }
+}
+
+/// Samples of its records.
+#[cfg(test)]
+pub(super) mod samples {
+    use super::*;
+
+    pub fn all() -> Vec<Box<dyn Record>> {
+        let row = |class, bytes| -> Box<dyn Record> {
+            Box::new(AccountCharge { class, bytes, of: 220 << 20, freed_by: freed_by(class) })
+        };
+        let group = AccountCgroup {
+            path: "/system.slice/postgresql.service".into(),
+            current: Ok(226 << 20),
+            limit: Ok(None),
+            peak: Ok(256 << 20),
+            killed: Ok(0),
+            anon: Ok(60 << 20),
+            file: Ok(150 << 20),
+            shmem: Ok(80 << 20),
+            file_mapped: Ok(50 << 20),
+            unmapped_file: Ok(100 << 20),
+            kernel: Ok(10 << 20),
+            found: Ok(220 << 20),
+            charged_elsewhere: Ok(3 << 20),
+            is_root: false,
+        };
+        let root = AccountCgroup { path: "/".into(), is_root: true, charged_elsewhere: Ok(0), ..group.clone() };
+        vec![
+            row(ChargeClass::SharedMemory, 80 << 20),
+            row(ChargeClass::Mapped, 70 << 20),
+            row(ChargeClass::PageCache, 60 << 20),
+            row(ChargeClass::Kernel, 10 << 20),
+            Box::new(group),
+            Box::new(root),
+        ]
+    }
+}

@@ -1,0 +1,126 @@
+//! What is charged to a memory cgroup: what its processes map, and what is in no page table of theirs.
+
+use super::super::frames::FrameClasses;
+use super::Family;
+use super::owners::{FrameKind, FrameOwners, read};
+use crate::budget::Budget;
+use crate::inspect::Result;
+use crate::inspect::frames::{FrameRow, FrameSweep, machine_frames};
+use crate::inspect::hidden_words::UNREAD;
+use crate::inspect::kept::Step;
+use crate::inspect::page::Evidence;
+use crate::kernel::{FrameRange, PageFlags, WordFile};
+use crate::process::Machine;
+use crate::report::{ChargeClass, FrameClass};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Finds the frames that are charged to some cgroups. Dropping it ends what is under way.
+#[must_use]
+pub struct ChargeSearch<'a> {
+    machine: &'a Arc<Machine>,
+    owners: &'a FrameOwners,
+    groups: BTreeSet<u64>,
+    frames: FrameSweep,
+    classes: FrameClasses,
+    /// Whether the last frame that is no tail of a large folio is charged to them.
+    is_charged: bool,
+    sums: GroupCharges,
+}
+
+/// The bytes that are charged to some cgroups.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct GroupCharges {
+    /// The classes that have any. Of the kernel, only what the flags of frames show.
+    pub classes: BTreeMap<ChargeClass, u64>,
+    /// Frames that the processes map, of whatever class.
+    pub in_page_tables: u64,
+}
+
+impl Family {
+    /// What of these frames is charged to the cgroups with these inodes: after the last step.
+    pub fn charges(&self, range: FrameRange, groups: BTreeSet<u64>) -> ChargeSearch<'_> {
+        let need = Evidence::FLAGS | Evidence::CGROUPS;
+        ChargeSearch {
+            machine: &self.machine,
+            owners: &self.frames,
+            groups,
+            frames: machine_frames(&self.machine, range, need).within(self.budget.clone()),
+            classes: FrameClasses::new(&self.machine),
+            is_charged: false,
+            sums: GroupCharges::default(),
+        }
+    }
+}
+
+impl ChargeSearch<'_> {
+    /// The same, with what it may take.
+    pub fn within(self, budget: Budget) -> Self {
+        ChargeSearch { frames: self.frames.within(budget), ..self }
+    }
+
+    /// Goes on. Returns how many frames were looked at; `None` after the last one.
+    ///
+    /// # Errors
+    /// Words of frames cannot be read, or the budget is over.
+    pub fn next(&mut self) -> Result<Option<Step<()>>> {
+        Ok(match self.frames.next()? {
+            None => None,
+            Some(Step::Visited { done, total }) => Some(Step::Visited { done, total }),
+            Some(Step::Found(row)) => {
+                self.add(&row)?;
+                Some(Step::Found(()))
+            }
+        })
+    }
+
+    fn add(&mut self, row: &FrameRow) -> Result<()> {
+        let flags = row.flags.unwrap_or_default();
+        let class = self.classes.of(flags);
+        self.is_charged = match row.cgroup {
+            // `page_cgroup_ino` (mm/memcontrol.c) shows the group of the tails of a folio since Linux 6.7.
+            Some(0) if flags.contains(PageFlags::COMPOUND_TAIL) => self.is_charged,
+            group => group.is_some_and(|group| self.groups.contains(&group)),
+        };
+        if !self.is_charged {
+            return Ok(());
+        }
+        let (first, size) = (row.first.get(), self.machine.page().bytes());
+        let by_flags = match class {
+            FrameClass::Anonymous | FrameClass::Merged => ChargeClass::Anonymous,
+            FrameClass::SharedMemory => ChargeClass::SharedMemory,
+            FrameClass::PageCache => ChargeClass::PageCache,
+            FrameClass::Hugetlb => ChargeClass::Hugetlb,
+            _ => ChargeClass::Kernel,
+        };
+        let is_counted = !matches!(by_flags, ChargeClass::Hugetlb | ChargeClass::Kernel);
+        let mut counts = Vec::new();
+        if is_counted {
+            read(self.machine, WordFile::FrameCounts, (first, first + row.frames), &mut counts)?;
+        }
+        let is_exact = self.machine.has_exact_map_counts() == Some(true) || !flags.is_in_large_folio();
+        let unmapped = |at: usize| match counts.get(at) {
+            None => by_flags,
+            Some(0) => by_flags,
+            Some(&count) if is_exact && count != UNREAD => ChargeClass::MappedOutside,
+            Some(_) => ChargeClass::Unclear,
+        };
+        for (at, owned) in self.owners.of(first, row.frames).enumerate() {
+            self.sums.in_page_tables += if owned.is_some() { size } else { 0 };
+            let class = match owned.map(|owned| owned.kind) {
+                // The kernel has charged what drivers and itself have mapped as its own memory.
+                Some(FrameKind::Driver | FrameKind::Kernel) => ChargeClass::Kernel,
+                Some(_) => ChargeClass::Mapped,
+                None => unmapped(at),
+            };
+            *self.sums.classes.entry(class).or_default() += size;
+        }
+        Ok(())
+    }
+
+    /// What was counted.
+    pub fn finish(self) -> GroupCharges {
+        self.sums
+    }
+}

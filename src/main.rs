@@ -11,8 +11,8 @@ use pmdb::eval::{self, Spans, Value};
 use pmdb::kernel::text::escape;
 use pmdb::own::new_file;
 use pmdb::report::{ErrorCode, ErrorReport, RequestId};
-use pmdb::session::{self, Assertions, Input, LineOutcome, LineTally, Session, SessionOptions, ShellIo};
-use pmdb::state::{self, DebugState};
+use pmdb::session::{self, Assertions, Input, LineOutcome, LineTally, Permits, Session, SessionOptions, ShellIo};
+use pmdb::state::{self, DebugState, ReadableFiles};
 use pmdb::{access, own, process, render, repl};
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -104,13 +104,18 @@ fn run(arguments: &Arguments) -> Result<u8, EarlyEnd> {
     let terminal = io::stdin().is_terminal();
     // If the output goes to another program and there is something to run, no prompt follows.
     let wanted = io::stdout().is_terminal() || arguments.steps().is_empty();
-    let prompt = terminal && wanted && !arguments.batch && !arguments.serve;
+    let is_served = arguments.serve || arguments.mcp.is_some();
+    let prompt = terminal && wanted && !arguments.batch && !is_served;
     let options = SessionOptions {
         is_interactive: prompt,
-        is_quiet: arguments.quiet || arguments.batch,
+        is_quiet: arguments.quiet || arguments.batch || arguments.mcp.is_some(),
         keep_going: arguments.keep_going,
-        no_shell: arguments.no_shell,
-        shell: match (arguments.serve, terminal) {
+        permits: match (&arguments.mcp, arguments.no_shell) {
+            (Some(_), _) => Permits::Session,
+            (None, true) => Permits::NoShell,
+            (None, false) => Permits::All,
+        },
+        shell: match (is_served, terminal) {
             (true, _) => ShellIo::Protocol,
             (false, true) => ShellIo::Terminal,
             (false, false) => ShellIo::Script,
@@ -122,6 +127,10 @@ fn run(arguments: &Arguments) -> Result<u8, EarlyEnd> {
     // The demonstration has a greeting of its own.
     if arguments.subject() != InitialTarget::Demonstration {
         session.greet();
+    }
+    if let Some(directory) = &arguments.mcp {
+        let outcome = serve_mcp(arguments, &mut session, directory.as_deref());
+        return status(outcome);
     }
     if let Some(fault) = render::zone_fault() {
         session.note(fault);
@@ -135,6 +144,31 @@ fn run(arguments: &Arguments) -> Result<u8, EarlyEnd> {
     let outcome = run_session(arguments, &mut session, terminal, prompt);
     let outcome = conclude(arguments, &mut session, outcome);
     status(outcome)
+}
+
+/// Serves a language model. If the process or capture cannot be opened, nobody is served.
+fn serve_mcp(arguments: &Arguments, session: &mut Session, directory: Option<&Path>) -> LineOutcome {
+    session.keep_replies();
+    let mut demonstration = None;
+    let mut tally = LineTally::new(false);
+    let _ = prepare(arguments, session, &mut tally, &mut demonstration);
+    let readable = match directory {
+        Some(directory) => ReadableFiles::below(directory).map_err(|error| {
+            let message = format!("cannot open {}: {}", directory.display(), access::words(error));
+            ErrorReport::of(message).with_code(ErrorCode::Io)
+        }),
+        None => Ok(ReadableFiles::None),
+    };
+    match readable {
+        Ok(readable) => session.state_mut().readable_files = readable,
+        Err(report) => _ = tally.add(session.fail(report)),
+    }
+    let said = session.take_reply();
+    if tally.outcome() != LineOutcome::Done {
+        eprint!("{said}");
+        return tally.outcome();
+    }
+    session.serve_mcp()
 }
 
 /// Runs everything up to the last line.
@@ -216,7 +250,7 @@ fn prepare(
     tally: &mut LineTally,
     demonstration: &mut Option<Demonstration>,
 ) -> ControlFlow<()> {
-    if let Some(init) = session::init_file().filter(|_| !arguments.no_init) {
+    if let Some(init) = session::init_file().filter(|_| !arguments.no_init && arguments.mcp.is_none()) {
         let ran = match init {
             Ok(init) => session.run_file(&init, None),
             Err(refused) => {

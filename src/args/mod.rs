@@ -93,6 +93,11 @@ pub struct Arguments {
     #[arg(long, hide_short_help = true, conflicts_with = "batch")]
     pub serve: bool,
 
+    /// Serve a language model (Model Context Protocol), which can only look; it opens captures in DIR alone
+    #[arg(long, hide_short_help = true, value_name = "DIR", num_args = 0..=1, require_equals = true,
+          conflicts_with_all = ["batch", "serve", "report", "json", "files", "commands", "args", "keep_going"])]
+    pub mcp: Option<Option<PathBuf>>,
+
     /// Start no program and write no file but with --generate: refuse shell commands, pipes, files, logs and history
     #[arg(long, hide_short_help = true, conflicts_with = "report")]
     pub no_shell: bool,
@@ -209,6 +214,10 @@ impl Arguments {
         arguments.steps.in_order = in_order(&matches);
         arguments.check_generate()?;
         if let Some(words) = arguments.take_command()? {
+            if arguments.mcp.is_some() {
+                let message = format!("unexpected `{words}`: with --mcp the client sends the commands");
+                return Err(Arguments::command().error(ErrorKind::UnknownArgument, message));
+            }
             arguments.steps.in_order = vec![Step::Command(words)];
             arguments.batch = true;
         }

@@ -22,7 +22,7 @@ pub struct Alias {
 
 impl Command for Alias {
     const ABOUT: About = About {
-        name: CommandName::new("alias").whole().detached(),
+        name: CommandName::new("alias").of_session().whole().detached(),
         group: Group::Scripts,
         summary: "define another name for a command with its first arguments",
         text: "\

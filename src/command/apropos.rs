@@ -20,7 +20,7 @@ pub struct Apropos {
 
 impl Command for Apropos {
     const ABOUT: About = About {
-        name: CommandName::new("apropos").alone(),
+        name: CommandName::new("apropos").of_session().alone(),
         group: Group::Language,
         summary: "search the help",
         text: "\

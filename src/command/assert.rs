@@ -21,7 +21,7 @@ pub struct Assert {
 
 impl Command for Assert {
     const ABOUT: About = About {
-        name: CommandName::new("assert").whole().detached(),
+        name: CommandName::new("assert").of_session().whole().detached(),
         group: Group::Scripts,
         summary: "report an error unless a condition holds",
         text: "\

@@ -69,7 +69,7 @@ pub struct Attach(pub Spanned<TargetName>);
 
 impl Command for Attach {
     const ABOUT: About = About {
-        name: CommandName::new("attach").detached(),
+        name: CommandName::new("attach").of_session().detached(),
         group: Group::Target,
         summary: "choose the process to examine",
         text: "\
@@ -256,7 +256,7 @@ pub struct Detach;
 
 impl Command for Detach {
     const ABOUT: About = About {
-        name: CommandName::new("detach"),
+        name: CommandName::new("detach").of_session(),
         group: Group::Target,
         summary: "detach from the process",
         text: "Stops examining the process. The process itself is not affected.",

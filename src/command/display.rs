@@ -8,8 +8,8 @@ use crate::lang::parser::{
     number, range, split_text, time,
 };
 use crate::lang::{
-    self, Count, DisplayContent, Expected, Expression, Format, ParsedCommand, Range, Span, Spanned, Statement, Time,
-    TypedText, ValueFormat, display,
+    self, Count, DisplayContent, Expected, Expression, Format, ParsedCommand, Range, Reach, Span, Spanned, Statement,
+    Time, TypedText, ValueFormat, display,
 };
 use crate::render::Record;
 use crate::render::text::Text;
@@ -47,7 +47,7 @@ pub struct Display {
 impl Command for Display {
     const RECORDS: &'static [Shape] = &[DisplayReport::SHAPE];
     const ABOUT: About = About {
-        name: CommandName::new("display").whole().detached(),
+        name: CommandName::new("display").of_session().whole().detached(),
         group: Group::Time,
         summary: "show a value or a command's answer at each prompt",
         text: "\
@@ -113,6 +113,14 @@ Shows a value or an answer now, and again before each prompt.
 
     fn nature(&self) -> Nature {
         Nature { concerns_displays: true, ..Nature::default() }
+    }
+
+    fn reach(&self) -> Reach {
+        let own = Self::ABOUT.name.reach;
+        match &self.what {
+            Some(DisplayContent::Command { command, .. }) => own.max(command.node.reach()),
+            _ => own,
+        }
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
@@ -229,7 +237,7 @@ pub struct Undisplay {
 
 impl Command for Undisplay {
     const ABOUT: About = About {
-        name: CommandName::new("undisplay").whole().detached(),
+        name: CommandName::new("undisplay").of_session().whole().detached(),
         group: Group::Time,
         summary: "remove displays",
         text: "Removes the displays with these numbers. Without a number, removes all.",

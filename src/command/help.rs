@@ -8,7 +8,7 @@ use crate::eval;
 use crate::hint::habits::{self, Does};
 use crate::lang::display::write_quoted;
 use crate::lang::parser::{Parsed, Tokens, raw_text};
-use crate::lang::{self, Expected, Spanned};
+use crate::lang::{self, Expected, Span, Spanned};
 use crate::report::{Help, HelpCommand, HelpEntry, HelpGroup, HelpOverview, HelpQuestions, UserCommands, UserHelp};
 use crate::state::{DebugState, UserCommand};
 use nom::Parser;
@@ -22,9 +22,16 @@ pub struct HelpOn {
     topic: Option<Spanned<String>>,
 }
 
+impl HelpOn {
+    /// The help on a topic; without one, the overview.
+    pub fn topic(topic: Option<String>) -> Self {
+        HelpOn { topic: topic.map(|topic| Spanned::new(topic, Span::default())) }
+    }
+}
+
 impl Command for HelpOn {
     const ABOUT: About = About {
-        name: CommandName::new("help").short(&["h"]).alone(),
+        name: CommandName::new("help").of_session().short(&["h"]).alone(),
         group: Group::Language,
         summary: "explain a command or a topic",
         text: "\

@@ -25,7 +25,7 @@ pub struct History {
 impl Command for History {
     const RECORDS: &'static [Shape] = &[HistoryEntry::SHAPE];
     const ABOUT: About = About {
-        name: CommandName::new("history").detached(),
+        name: CommandName::new("history").of_session().detached(),
         group: Group::Language,
         summary: "list the lines typed before",
         text: "\

@@ -36,7 +36,7 @@ pub struct Map {
 impl Command for Map {
     const RECORDS: &'static [Shape] = &[MapRegion::SHAPE];
     const ABOUT: About = About {
-        name: CommandName::new("map").whole(),
+        name: CommandName::new("map").of_session().whole(),
         group: Group::Look,
         summary: "draw the address space",
         text: "\

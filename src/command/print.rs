@@ -33,7 +33,7 @@ pub struct Print {
 impl Command for Print {
     const RECORDS: &'static [Shape] = &[ValueReport::SHAPE];
     const ABOUT: About = About {
-        name: CommandName::new("print").short(&["p"]).detached(),
+        name: CommandName::new("print").of_session().short(&["p"]).detached(),
         group: Group::Memory,
         summary: "evaluate an expression and keep its value",
         text: "\
@@ -111,7 +111,7 @@ pub struct OutputValue {
 
 impl Command for OutputValue {
     const ABOUT: About = About {
-        name: CommandName::new("output").whole().detached(),
+        name: CommandName::new("output").of_session().whole().detached(),
         group: Group::Scripts,
         summary: "print a value and nothing else",
         text: "\

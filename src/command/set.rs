@@ -32,7 +32,7 @@ pub enum Set {
 
 impl Command for Set {
     const ABOUT: About = About {
-        name: CommandName::new("set").detached(),
+        name: CommandName::new("set").of_session().detached(),
         group: Group::Language,
         summary: "change a setting or a variable",
         text: "\

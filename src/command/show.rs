@@ -36,7 +36,7 @@ pub enum Show {
 impl Command for Show {
     const RECORDS: &'static [Shape] = &[SettingReport::SHAPE, AreaRow::SHAPE];
     const ABOUT: About = About {
-        name: CommandName::new("show").alone(),
+        name: CommandName::new("show").of_session().alone(),
         group: Group::Language,
         summary: "show settings and variables",
         text: "\

@@ -12,7 +12,7 @@ use crate::kernel::{Name, PageFact};
 use crate::lang::parser::{
     Parsed, Tokens, after, clause, hint_at_missing_with, list_once, option, range, snapshot_file, snapshot_name, word,
 };
-use crate::lang::{self, Spanned, display};
+use crate::lang::{self, Reach, Spanned, display};
 use crate::process::Target;
 use crate::render::columns::{Cell, Column, PID, Table};
 use crate::render::text::Text;
@@ -117,7 +117,7 @@ impl Command for SnapshotCommand {
     const RECORDS: &'static [Shape] = RECORDS;
 
     const ABOUT: About = About {
-        name: CommandName::new("snapshot").whole(),
+        name: CommandName::new("snapshot").of_session().whole(),
         group: Group::Time,
         summary: "save the page map for a later comparison",
         text: "\
@@ -189,6 +189,10 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
         display::clause(f, "with", (!kept.is_empty()).then(|| kept.join(", ")))
     }
 
+    fn reach(&self) -> Reach {
+        if self.nature().writes_file { Reach::Outside } else { Self::ABOUT.name.reach }
+    }
+
     fn nature(&self) -> Nature {
         let saves = matches!(self, SnapshotCommand::Take { file: Some(SnapshotFile::To { .. }), .. });
         Nature { writes_file: saves, ..Nature::default() }
@@ -201,14 +205,14 @@ with `_` are for programs: they are not listed, and `diff` without names ignores
             SnapshotCommand::Take { name, file, range, with } => (name, file, range, with),
         };
         let target = match file {
-            Some(SnapshotFile::From(path)) => Arc::new(capture::open(&path.node)?),
+            Some(SnapshotFile::From(path)) => Arc::new(capture::open(&path.node, context.state)?),
             Some(SnapshotFile::To { path, may_overwrite }) => {
                 if path.node == "-" {
                     return Err(capture::no_regular("-"));
                 }
                 let with_memory = with.contains(&SnapshotPart::Content);
                 WriteCapture::of_snapshot(path, *may_overwrite, range.as_ref(), with_memory).run(context)?;
-                Arc::new(capture::open(&path.node)?)
+                Arc::new(capture::open(&path.node, context.state)?)
             }
             None => context.target()?,
         };

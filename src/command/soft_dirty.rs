@@ -9,7 +9,7 @@ use crate::inspect::{AddressSpace, Filter, SoftDirtyCounts};
 use crate::kernel::{Name, PageFact};
 use crate::lang::display::word_if;
 use crate::lang::parser::{Parsed, Tokens, end_of_text, option, range, word};
-use crate::lang::{self, Expression, PageField, Span, Spanned};
+use crate::lang::{self, Expression, PageField, Reach, Span, Spanned};
 use crate::process::{self, Target};
 use crate::render::Record;
 use crate::render::text::Text;
@@ -93,6 +93,10 @@ There, `snapshot with content` and `diff` find written pages.",
                 range => write!(f, " {range}"),
             },
         }
+    }
+
+    fn reach(&self) -> Reach {
+        if matches!(self, SoftDirty::Clear { .. }) { Reach::Outside } else { Self::ABOUT.name.reach }
     }
 
     fn nature(&self) -> Nature {

@@ -22,6 +22,9 @@ pub use super::field::{FilterField, FilterSubject, PageField, RegionField, Value
 pub trait ParsedCommand: Any + Tree {
     /// Writes it as a line that parses to the same.
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result;
+
+    /// What running it may change.
+    fn reach(&self) -> Reach;
 }
 
 /// What `{:?}` prints of a command: its tree, which tests compare.
@@ -75,6 +78,10 @@ impl ParsedCommand for How {
             Some((name, arguments)) => write!(f, "{name} --how {arguments}"),
             None => write!(f, "{text} --how"),
         }
+    }
+
+    fn reach(&self) -> Reach {
+        self.0.reach()
     }
 }
 
@@ -350,12 +357,23 @@ pub struct CommandName {
     pub is_whole: bool,
     /// Whether it looks at pages, so that it can show its reads: `--how`.
     pub takes_how: bool,
-    /// Whether `display` may run it: it changes nothing.
-    pub is_displayed: bool,
+    /// What it may change.
+    pub reach: Reach,
     /// Whether it needs a process.
     pub process: ProcessNeed,
     /// What the line does, if blocks are made of such lines.
     pub block: Option<BlockLine>,
+}
+
+/// What running a command may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// Nothing: `display` may run it.
+    Nothing,
+    /// What the session keeps, such as the target, variables and settings. A client of `--mcp` may run it.
+    Session,
+    /// Files, the process, or whatever other lines do.
+    Outside,
 }
 
 /// Whether a command needs a process.
@@ -389,7 +407,7 @@ impl CommandName {
             short: &[],
             is_whole: false,
             takes_how: false,
-            is_displayed: false,
+            reach: Reach::Outside,
             process: ProcessNeed::Required,
             block: None,
         }
@@ -407,12 +425,17 @@ impl CommandName {
 
     /// With `--how`; such a command changes nothing.
     pub const fn how(self) -> Self {
-        CommandName { takes_how: true, is_displayed: true, ..self }
+        CommandName { takes_how: true, reach: Reach::Nothing, ..self }
     }
 
     /// Of a command that `display` may run.
     pub const fn displayed(self) -> Self {
-        CommandName { is_displayed: true, ..self }
+        CommandName { reach: Reach::Nothing, ..self }
+    }
+
+    /// Of a command that changes nothing but what the session keeps.
+    pub const fn of_session(self) -> Self {
+        CommandName { reach: Reach::Session, ..self }
     }
 
     /// Of a command that needs no process, but `pmdb NAME` takes the name for that of a process.

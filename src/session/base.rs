@@ -2,8 +2,10 @@
 
 use super::interrupt::Interrupts;
 use super::outcome::{Assertions, LineOutcome};
+use super::pager::{FirstRows, Pager};
 use super::printer::{Destination, OutputEnd, Printer, Progress, SharedDestination};
-use super::shell::{OpenLog, ShellIo, ShellPermit};
+use super::reply::Reply;
+use super::shell::{OpenLog, Permits, ShellIo, ShellPermit};
 use crate::budget;
 use crate::budget::Budget;
 use crate::command::Resume;
@@ -29,8 +31,8 @@ pub struct SessionOptions {
     pub is_quiet: bool,
     /// Whether command files carry on after an error.
     pub keep_going: bool,
-    /// Whether shell commands and all files that would be written are refused.
-    pub no_shell: bool,
+    /// What lines may do outside of the session.
+    pub permits: Permits,
     /// The standard input and output of shell commands.
     pub shell: ShellIo,
 }
@@ -39,9 +41,9 @@ impl SessionOptions {
     /// The proof that programs may be started and files written.
     ///
     /// # Errors
-    /// The message of `--no-shell`.
+    /// The message of the option that refuses it.
     pub(super) fn shell_permit(&self) -> Result<ShellPermit, &'static str> {
-        ShellPermit::unless(self.no_shell)
+        ShellPermit::of(self.permits)
     }
 }
 
@@ -72,6 +74,8 @@ pub struct Session {
     pub(super) is_line_typed: bool,
     /// The form of a text answer to the running request, if it wants text.
     pub(super) text_reply: Option<TextReply>,
+    /// Takes the answer in place of standard output and standard error, if there is one.
+    pub(super) reply: Option<Reply>,
     /// The last command typed, if an empty line repeats it.
     pub(super) repeatable: Option<Repeatable>,
     /// The remarks about the kernel and rights that were shown on the screen.
@@ -136,6 +140,7 @@ impl Session {
             foreach_depth: 0,
             is_line_typed: false,
             text_reply: None,
+            reply: None,
             repeatable: None,
             remarks: RemarksMade::default(),
             ends_in_row: false,
@@ -204,7 +209,7 @@ impl Session {
 
     /// Prints a record that answers no command. The outcome is [`LineOutcome::Closed`] if nobody reads it.
     pub fn print(&mut self, record: &dyn Record) -> LineOutcome {
-        let screen = Destination::screen(None, None, false);
+        let screen = self.screen(None, None, false);
         let mut printer = self
             .printer(self.renderer(true), screen, &self.interrupts)
             .ignoring_interrupts()
@@ -214,6 +219,19 @@ impl Session {
         match printer.finish() {
             (_, OutputEnd::Closed) => LineOutcome::Closed,
             _ => LineOutcome::Done,
+        }
+    }
+
+    /// Where what goes to the screen is written.
+    pub(super) fn screen<'a>(
+        &self,
+        pager: Option<Pager<'a>>,
+        held_rows: Option<FirstRows>,
+        is_live: bool,
+    ) -> Destination<'a> {
+        match &self.reply {
+            Some(reply) => Destination::Reply(reply.clone()),
+            None => Destination::screen(pager, held_rows, is_live),
         }
     }
 
@@ -289,6 +307,14 @@ impl Session {
     pub(super) fn print_error(&mut self, report: ErrorReport) -> LineOutcome {
         let code = report.code;
         let record = self.of_core(self.with_callers(report));
+        if let Some(reply) = &self.reply {
+            let mut renderer = self.renderer(true);
+            let mut text = Vec::new();
+            // A Vec takes whatever is written to it.
+            _ = renderer.record(&record, &mut text).and_then(|()| renderer.finish(&mut text));
+            reply.add_error(&text);
+            return LineOutcome::Failed(code);
+        }
         if self.is_json() {
             return match self.print(&record) {
                 LineOutcome::Closed => LineOutcome::Closed,

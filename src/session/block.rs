@@ -315,7 +315,7 @@ impl Session {
             ),
             _ => (
                 format!("`{word}` needs a block of several lines"),
-                if self.state.is_serving {
+                if self.state.is_serving || self.reply.is_some() {
                     "send the whole block in one request: \"line\":\"if …\\nend\""
                 } else {
                     "-ex is one line: write the block into a command file for -x or `source`"

@@ -6,13 +6,13 @@ use super::outcome::{self, Input, LineOutcome, Verdict, words};
 use super::pager::{self, FirstRows, Pager};
 use super::printer::{Destination, OutputEnd, SharedDestination};
 use super::script;
-use super::shell::{self, ShellIo};
+use super::shell::{self, Permits, ShellIo};
 use super::view::refuse_several;
 use crate::budget::Budget;
 use crate::command::{self, Assert, Flow, LANGUAGE, Resume, Set, SourceScript, expand_home};
 use crate::eval::{self, Integer, Value};
 use crate::kernel::Name;
-use crate::lang::{Output, ParsedCommand, Spanned};
+use crate::lang::{Output, ParsedCommand, Reach, Spanned};
 use crate::render::Sink;
 use crate::report::{AssertionReport, EchoedText, ErrorCode, ErrorPlace, ErrorReport, Stopped};
 use std::ffi::OsStr;
@@ -50,6 +50,9 @@ impl Session {
     /// Runs a command. Returns where it stopped, if an empty line can continue there.
     pub(super) fn run_job(&mut self, job: &Job) -> (LineOutcome, Option<Resume>) {
         self.report_target_change();
+        if let Some(why) = self.refuse_reach(job) {
+            return (self.evaluation_failed(job.input, why), None);
+        }
         if command::nature(&*job.command.node).writes_file
             && let Err(refused) = self.options.shell_permit()
         {
@@ -101,6 +104,16 @@ impl Session {
             (_, acted) => acted,
         };
         (outcome, resume)
+    }
+
+    /// Why a command may not run for a client that may only look.
+    fn refuse_reach(&self, job: &Job) -> Option<eval::Error> {
+        let is_permitted = match self.options.permits {
+            Permits::All | Permits::NoShell => true,
+            Permits::Session => job.command.node.reach() < Reach::Outside,
+        };
+        let message = "--mcp runs only commands that change nothing outside of pmdb";
+        (!is_permitted).then(|| eval::Error::refused(job.command.at, message))
     }
 
     /// Does what a finished command asks for, or reports why it failed.
@@ -270,7 +283,7 @@ impl Session {
                     Some(FirstRows::new(program, permit, height, width))
                 });
                 let is_live = io::stdout().is_terminal();
-                Ok(Destination::screen(pager, held_rows, is_live))
+                Ok(self.screen(pager, held_rows, is_live))
             }
             Output::Pipe(command) => self.open_pipe(command),
             Output::File { path, append } => self.open_file(path, *append),
@@ -354,6 +367,8 @@ impl Session {
                 Output::Screen | Output::Pipe(_) => ("the file", LineOutcome::Done),
             },
             Destination::Shared(_) => ("the output of the commands", LineOutcome::Done),
+            // No more fits in.
+            Destination::Reply(_) => ("the reply", LineOutcome::Interrupted),
         };
         if let Destination::Screen { ends_in_row: Some(ends_in_row), .. } = destination {
             self.ends_in_row = ends_in_row;

@@ -7,7 +7,7 @@
 //! * `run`: parses and runs lines; `job`: runs one command
 //! * `block`: blocks, user-defined commands, and the values of `foreach`
 //! * `script`, `lines`: command files, and their reader
-//! * `serve`: the requests of programs
+//! * `serve`, `mcp`: the protocols of programs; `requests`: their queue; `reply`: an answer that is kept in memory
 //! * `check`: the faults in the blocks of a command file, before it runs
 //! * `outcome`: the outcome of a line, and of several; failures as records
 //! * `pasted`: what pasted text means in the process
@@ -21,10 +21,13 @@ mod check;
 mod interrupt;
 mod job;
 mod lines;
+mod mcp;
 mod outcome;
 mod pager;
 mod pasted;
 mod printer;
+mod reply;
+mod requests;
 mod run;
 mod script;
 mod serve;
@@ -34,5 +37,5 @@ mod view;
 pub use base::{Session, SessionOptions, init_file};
 pub use outcome::{Assertions, Input, LineOutcome, LineTally};
 pub use script::{PROMPT, SCRIPTS, help_of_file, list_of_scripts};
-pub use shell::ShellIo;
+pub use shell::{Permits, ShellIo};
 pub use view::is_coloured;

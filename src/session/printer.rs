@@ -4,6 +4,7 @@
 use super::interrupt::Interrupts;
 use super::outcome::words;
 use super::pager::{FirstRows, Pager};
+use super::reply::Reply;
 use super::shell::{LogWriter, ShellPermit};
 use crate::budget::Budget;
 use crate::own::outlet::{Outlet, is_interruption};
@@ -356,6 +357,8 @@ pub enum Destination<'a> {
     File(BufWriter<Outlet<File>>),
     /// One of these that several commands share.
     Shared(SharedDestination),
+    /// Memory, up to a limit.
+    Reply(Reply),
 }
 
 /// The destination that the lines of a user-defined command share.
@@ -440,6 +443,7 @@ impl<'a> Destination<'a> {
             }
             Destination::Pipe { input, .. } => input.write_all(text),
             Destination::File(file) => file.write_all(text),
+            Destination::Reply(reply) => reply.add(text),
             Destination::Shared(SharedDestination(shared)) => shared.borrow_mut().write(text),
         }
     }
@@ -470,6 +474,7 @@ impl<'a> Destination<'a> {
             Destination::Screen { output, .. } => output.flush(),
             Destination::Pipe { input, .. } => input.flush(),
             Destination::File(file) => file.flush(),
+            Destination::Reply(_) => Ok(()),
             Destination::Shared(SharedDestination(shared)) => shared.borrow_mut().flush(),
         }
     }
@@ -482,6 +487,7 @@ impl<'a> Destination<'a> {
             Destination::File(file) => file.get_ref().get_ref().as_fd().try_clone_to_owned(),
             Destination::Shared(shared) => shared.descriptor(),
             Destination::Screen { .. } => io::stdout().as_fd().try_clone_to_owned(),
+            Destination::Reply(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -490,7 +496,7 @@ impl<'a> Destination<'a> {
         match self {
             Destination::Pipe { input, is_pager: false, .. } => input.get_mut().end_within(GRACE),
             Destination::File(file) => file.get_mut().end_within(GRACE),
-            Destination::Pipe { .. } | Destination::Screen { .. } | Destination::Shared(_) => {}
+            Destination::Pipe { .. } | Destination::Screen { .. } | Destination::Shared(_) | Destination::Reply(_) => {}
         }
     }
 
@@ -520,7 +526,7 @@ impl<'a> Destination<'a> {
     /// Whether a program reads the output.
     fn has_reader(&self) -> bool {
         match self {
-            Destination::Screen { is_live: true, .. } | Destination::File(_) => false,
+            Destination::Screen { is_live: true, .. } | Destination::File(_) | Destination::Reply(_) => false,
             Destination::Screen { output, .. } => {
                 rustix::fs::fstat(output.get_ref()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_fifo())
             }
@@ -547,7 +553,7 @@ impl<'a> Destination<'a> {
         match self {
             Destination::Screen { output, .. } => Some(output.get_ref().as_fd()),
             Destination::Pipe { input, .. } => Some(input.get_ref().get_ref().as_fd()),
-            Destination::File(_) | Destination::Shared(_) => None,
+            Destination::File(_) | Destination::Shared(_) | Destination::Reply(_) => None,
         }
     }
 }

@@ -30,6 +30,12 @@ impl Session {
         self.run_job(&job).0
     }
 
+    /// Runs a command that nobody typed.
+    pub(super) fn run_command(&mut self, command: impl ParsedCommand) -> LineOutcome {
+        let command = Spanned::new(boxed_command(command), Span::default());
+        self.run_job(&Job::new(Input::typed_line(""), &command)).0
+    }
+
     /// Shows the displays, unless the last line already did.
     pub fn show_displays(&mut self) {
         if self.state.displays.is_empty() || std::mem::take(&mut self.has_shown_displays) {

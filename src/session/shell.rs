@@ -162,22 +162,40 @@ fn was_interrupted(status: ExitStatus) -> bool {
     status.signal() == Some(signal_hook::consts::SIGINT)
 }
 
+/// What lines may do outside of the session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Permits {
+    /// Everything.
+    All,
+    /// No program is started, and no file is written (`--no-shell`).
+    NoShell,
+    /// The same, and only commands run that change nothing but the session (`--mcp`).
+    Session,
+}
+
 /// The message of `--no-shell`.
 const NO_SHELL: &str = "--no-shell refuses shell commands, pipes, logs and other files";
 
-/// Proof that `--no-shell` was not given. Whatever a session starts or opens for writing asks for one, so that no line
-/// of input has a way around the option that compiles. What the command line writes has none: main refuses `--report`
-/// itself, and the history and the files of `demo` are not chosen by any line.
+/// The same of `--mcp`.
+const MCP: &str = "--mcp refuses shell commands, pipes, logs and other files";
+
+/// Proof that neither `--no-shell` nor `--mcp` was given. Whatever a session starts or opens for writing asks for one,
+/// so that no line of input has a way around the option that compiles. What the command line writes has none: main
+/// refuses `--report` itself, and the history and the files of `demo` are not chosen by any line.
 #[derive(Clone, Copy, Debug)]
 pub struct ShellPermit(());
 
 impl ShellPermit {
-    /// The proof, unless `--no-shell` was given.
+    /// The proof, if it is permitted.
     ///
     /// # Errors
-    /// The message of `--no-shell`.
-    pub(super) fn unless(no_shell: bool) -> Result<ShellPermit, &'static str> {
-        if no_shell { Err(NO_SHELL) } else { Ok(ShellPermit(())) }
+    /// The message of the option that refuses it.
+    pub(super) fn of(permits: Permits) -> Result<ShellPermit, &'static str> {
+        match permits {
+            Permits::All => Ok(ShellPermit(())),
+            Permits::NoShell => Err(NO_SHELL),
+            Permits::Session => Err(MCP),
+        }
     }
 
     /// For tests of what asks for it.

@@ -49,6 +49,9 @@ impl Session {
 
     /// The renderer for standard output, or for a pipe or file, which get no colours.
     pub(super) fn renderer(&self, is_screen: bool) -> Box<dyn Renderer> {
+        if self.reply.is_some() && !self.is_json() {
+            return Box::new(render::Text::new(Theme::PLAIN, None).with_remarks_once(Rc::clone(&self.remarks)));
+        }
         if let Some(reply) = self.text_reply {
             let background = self.state().settings.style.background(None);
             let theme = Theme::new(reply.is_coloured.then_some(background));

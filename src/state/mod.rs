@@ -4,11 +4,13 @@
 //! is only true of the old one. A recorded target may replace it for one command.
 
 mod definitions;
+mod readable;
 
 pub use crate::eval::NamedSnapshot;
 pub use definitions::{
     DemoVariable, DisplayEntry, Displays, ExamineState, LineHistory, Remarks, Snapshots, UserCommand, ValueHistory,
 };
+pub use readable::ReadableFiles;
 
 use crate::access::Identity;
 use crate::access::log::Log;
@@ -60,6 +62,8 @@ pub struct DebugState {
     pub log_file: String,
     /// Whether a program reads the replies (`--serve`): they stay JSON.
     pub is_serving: bool,
+    /// The captures and core files that lines may open.
+    pub readable_files: ReadableFiles,
     /// The thread of the current turn of `foreach … in threads`.
     pub thread: Option<u32>,
     /// Notes that appear once a session, also in a loop or to a program, and have appeared.
@@ -96,6 +100,7 @@ impl DebugState {
             settings: Settings::default(),
             log_file: "pmdb.txt".to_owned(),
             is_serving: false,
+            readable_files: ReadableFiles::All,
             noted: BTreeSet::new(),
             lines: LineHistory::default(),
             interrupted: Arc::default(),

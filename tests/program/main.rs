@@ -22,6 +22,7 @@ mod hostile;
 mod language;
 #[path = "../captures/mod.rs"]
 mod made;
+mod mcp;
 mod output;
 mod outside;
 #[path = "../packages/mod.rs"]

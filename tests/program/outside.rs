@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 /// The lines that the grammar's tests accept, without the trees under them.
-fn accepted_lines() -> Vec<String> {
+pub fn accepted_lines() -> Vec<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/grammar/accept");
     let files = fs::read_dir(folder).expect("the grammar").map(|file| file.expect("a file").path());
     let texts = files.map(|file| fs::read_to_string(file).expect("text"));
@@ -35,7 +35,7 @@ fn errors(run: &Run) -> Vec<Vec<String>> {
     errors[1..errors.len() - 1].to_vec()
 }
 
-fn has_written_nothing(home: &Home) {
+pub fn has_written_nothing(home: &Home) {
     let files: Vec<_> = fs::read_dir(home.path("")).expect("the home").map(|file| file.unwrap().file_name()).collect();
     assert!(files.is_empty(), "{files:?}");
 }

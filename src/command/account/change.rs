@@ -24,7 +24,7 @@ impl AccountFor {
             return Err(Error::refused(message, "leave the rest out: `account from FILE`"));
         }
         let target = context.target()?;
-        let earlier = capture::open(&file.node)?;
+        let earlier = capture::open(&file.node, context.state)?;
         earlier.process.set_scan(context.state.settings.scan);
         let by = self.key()?;
         let before = self.sums(&earlier, context)?;

@@ -166,7 +166,7 @@ impl Command for AccountFor {
     ];
 
     const ABOUT: About = About {
-        name: CommandName::new("account").whole().alone_before(&["cgroup", "of", "\"", "frames"]),
+        name: CommandName::new("account").of_session().whole().alone_before(&["cgroup", "of", "\"", "frames"]),
         group: Group::Look,
         summary: "add up resident memory by class",
         text: "\

@@ -11,14 +11,15 @@ use crate::lang::{Expected, Spanned};
 use crate::process::{PassedOver, Target};
 use crate::render::units::counted;
 use crate::report::TargetReport;
+use crate::state::DebugState;
 use nom::Parser;
 use nom::combinator::{map, opt};
 use std::fmt::{self, Formatter};
 use std::time::UNIX_EPOCH;
 
 /// The target in a capture or core file, by the path as it was typed.
-pub fn open(path: &str) -> Result<Target, Error> {
-    let file = output::open(&expand_home(path))?;
+pub fn open(path: &str, state: &DebugState) -> Result<Target, Error> {
+    let file = output::open(&expand_home(path), &state.readable_files)?;
     let time = file.metadata().ok().and_then(|found| found.modified().ok());
     let time = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_secs());
     Ok(Target::of_capture(Box::new(file), time)?)
@@ -45,7 +46,7 @@ pub struct TargetCapture {
 
 impl Command for TargetCapture {
     const ABOUT: About = About {
-        name: CommandName::new("target capture").detached(),
+        name: CommandName::new("target capture").of_session().detached(),
         group: Group::Target,
         summary: "examine a capture in place of a process",
         text: "\
@@ -75,7 +76,7 @@ pmdb opens no file whose name is in a capture. A module with a build-id gets sym
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
-        let mut target = open(&self.path.node)?;
+        let mut target = open(&self.path.node, context.state)?;
         if let Some(pid) = self.pid {
             target = target.member(u32::try_from(pid).unwrap_or(u32::MAX))?;
         }

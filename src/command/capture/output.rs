@@ -7,11 +7,11 @@ use crate::own::new_file::{Allowed, NewFile, NewFileError};
 use crate::own::outlet::Outlet;
 use crate::process;
 use crate::render::Sink;
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use crate::state::ReadableFiles;
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
 const BUFFER: usize = 256 << 10;
@@ -70,13 +70,14 @@ pub(super) fn stream(sink: &mut dyn Sink) -> Result<Box<dyn Write + Send>, Error
 }
 
 /// Opens a capture to read it. Only a regular file is one.
-pub(super) fn open(path: &Path) -> Result<File, Error> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+pub(super) fn open(path: &Path, readable: &ReadableFiles) -> Result<File, Error> {
     if path == Path::new("-") {
         return Err(no_regular(path));
     }
-    let file: OwnedFd = openat(CWD, path, flags, Mode::empty()).map_err(|error| unreadable(path, error))?;
-    let file = File::from(file);
+    let file = readable.open(path).map_err(|error| match (error, readable.refusal(path)) {
+        (Errno::XDEV, Some((why, hint))) => Error::refused(why, hint),
+        (error, _) => unreadable(path, error),
+    })?;
     match file.metadata() {
         Ok(metadata) if metadata.is_file() => Ok(file),
         _ => Err(no_regular(path)),

@@ -65,7 +65,7 @@ impl Command for Compare {
     const RECORDS: &'static [Shape] = records::RECORDS;
 
     const ABOUT: About = About {
-        name: CommandName::new("compare").whole(),
+        name: CommandName::new("compare").of_session().whole(),
         group: Group::Time,
         summary: "compare the memory of two processes, as after a fork",
         text: "\

@@ -59,7 +59,7 @@ impl Command for Diff {
     const RECORDS: &'static [Shape] = records::RECORDS;
 
     const ABOUT: About = About {
-        name: CommandName::new("diff").whole(),
+        name: CommandName::new("diff").of_session().whole(),
         group: Group::Time,
         summary: "show the changes between two snapshots, or since one",
         text: "\
@@ -346,7 +346,7 @@ fn captured(
     range: Option<&Spanned<Range>>,
 ) -> Result<(NamedSnapshot, Option<String>), Error> {
     let is_snapshot = context.state.snapshots.iter().any(|snapshot| snapshot.name == file.node);
-    let earlier = match capture::open(&file.node) {
+    let earlier = match capture::open(&file.node, context.state) {
         Err(error) if is_snapshot && !std::path::Path::new(&file.node).exists() => {
             let hint = format!("a file follows `from`; for the snapshot: `diff {}`", file.node);
             let refused = eval::Error::new(file.at, error.message()).hint(hint);

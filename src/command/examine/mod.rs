@@ -12,7 +12,7 @@ use crate::inspect::{AddressSpace, Step};
 use crate::kernel::{AddressRange, VirtualAddress};
 use crate::lang::display::word_if;
 use crate::lang::parser::{Parsed, Tokens, address, layout, option, with_how};
-use crate::lang::{Expression, Format, Spanned, Statement, Unit, ValueFormat};
+use crate::lang::{Expression, Format, Reach, Spanned, Statement, Unit, ValueFormat};
 use crate::process::{Target, WordLayout};
 #[cfg(test)]
 use crate::render::Record;
@@ -97,6 +97,10 @@ device may interpret a read as a command.",
             let (behind, command) = behind_layout(input, layout.unwrap_or_default())?;
             Ok((behind, Statement::Command(Rc::new(command))))
         })
+    }
+
+    fn reach(&self) -> Reach {
+        if self.may_fault { Reach::Outside } else { Self::ABOUT.name.reach }
     }
 
     fn run(&self, context: &mut Context) -> Outcome {

@@ -5,7 +5,7 @@ use super::error::Error;
 use crate::eval::Value;
 use crate::kernel::{FrameNumber, VirtualAddress};
 use crate::lang::parser::{Parsed, Tokens};
-use crate::lang::{How, Language, ParsedCommand, Statement, Syntax};
+use crate::lang::{How, Language, ParsedCommand, Reach, Statement, Syntax};
 use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
@@ -54,6 +54,11 @@ pub trait Command: Debug + Sized + 'static {
     fn nature(&self) -> Nature {
         Nature::default()
     }
+
+    /// What it may change. Arguments may widen what its name says.
+    fn reach(&self) -> Reach {
+        Self::ABOUT.name.reach
+    }
 }
 
 /// What the session must know of a command.
@@ -77,6 +82,10 @@ impl<C: Command> ParsedCommand for C {
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(C::ABOUT.name.name)?;
         Command::write(self, f)
+    }
+
+    fn reach(&self) -> Reach {
+        Command::reach(self)
     }
 }
 

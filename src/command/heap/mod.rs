@@ -60,7 +60,7 @@ impl Command for Heap {
         HeapGrowth::SHAPE,
     ];
     const ABOUT: About = About {
-        name: CommandName::new("heap").whole().alone_before(&["cgroup", "of", "\""]),
+        name: CommandName::new("heap").of_session().whole().alone_before(&["cgroup", "of", "\""]),
         group: Group::Look,
         summary: "show what of the heap is in use, and what is free and kept",
         text: "\

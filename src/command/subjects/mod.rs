@@ -49,6 +49,7 @@ subjects! {
     "json": "rules for all records of the JSON output",
     "records": "every record of the JSON output, field by field",
     "serve": "pmdb as a server of another program",
+    "mcp": "pmdb as a server of a language model",
     "codes": "the codes of errors, and the exit statuses",
     "python": "a client in Python",
     "jq": "filters of jq for JSON output",

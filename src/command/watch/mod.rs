@@ -60,7 +60,7 @@ impl Command for Watch {
     const RECORDS: &'static [Shape] = records::RECORDS;
 
     const ABOUT: About = About {
-        name: CommandName::new("watch"),
+        name: CommandName::new("watch").of_session(),
         group: Group::Time,
         summary: "report changes in a range",
         text: "\

@@ -3,8 +3,8 @@
 use crate::hint::Hints;
 use crate::lang::parser::{self, Parsed, Tokens, address, after, range, symbol, word};
 use crate::lang::{
-    CommandName, Expression, FilterExpression, Language, PageField, ParsedCommand, ParsedLine, Range, RegionField,
-    Spanned, Statement, SymbolName, Syntax,
+    CommandName, Expression, FilterExpression, Language, PageField, ParsedCommand, ParsedLine, Range, Reach,
+    RegionField, Spanned, Statement, SymbolName, Syntax,
 };
 use nom::Parser;
 use nom::combinator::opt;
@@ -29,6 +29,10 @@ pub enum Arguments {
 impl ParsedCommand for Arguments {
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{self:?}")
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Nothing
     }
 }
 

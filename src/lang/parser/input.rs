@@ -5,7 +5,7 @@ use crate::lang::error::{Class, Span, Spanned, SyntaxError};
 use crate::lang::expected::Expected;
 use crate::lang::field::FilterSubject;
 use crate::lang::lexer::token::{Token, TokenKind};
-use crate::lang::syntax::{BlockLine, CommandName, ProcessNeed, Resolved, Statement, resolve};
+use crate::lang::syntax::{BlockLine, CommandName, ProcessNeed, Reach, Resolved, Statement, resolve};
 use bitflags::bitflags;
 use nom::IResult;
 use nom::error::{ErrorKind, ParseError};
@@ -190,11 +190,11 @@ impl Language {
     /// Whether `display` may run the command that begins with this word: of a command in two words, an abbreviation of
     /// the first.
     pub fn is_displayed(self, word: &str) -> bool {
-        self.command(word).is_some_and(|syntax| syntax.name.is_displayed)
+        self.command(word).is_some_and(|syntax| syntax.name.reach == Reach::Nothing)
             || match self.resolve_first(word) {
-                Resolved::One(first) => {
-                    self.names().any(|name| name.is_displayed && name.second().is_some() && name.first() == first)
-                }
+                Resolved::One(first) => self
+                    .names()
+                    .any(|name| name.reach == Reach::Nothing && name.second().is_some() && name.first() == first),
                 _ => false,
             }
     }

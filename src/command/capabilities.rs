@@ -2,7 +2,7 @@
 
 use super::floor::{About, Command, CommandName, Context, Flow, Group, Outcome, example};
 use crate::lang::parser::{Parsed, Tokens};
-use crate::process::{Feature, Finding, RecordParts};
+use crate::process::{Finding, RecordParts};
 use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
@@ -79,53 +79,8 @@ fn capability(finding: Finding) -> Capability {
         name: finding.feature.word(),
         available: finding.available,
         found: finding.found,
-        without: missing_without(finding.feature),
+        without: finding.feature.missing(),
         remedy: finding.remedy,
-    }
-}
-
-/// What is missing without a feature.
-fn missing_without(feature: Feature) -> &'static str {
-    match feature {
-        Feature::PageMap => "the pages of a process are unknown",
-        Feature::OtherUsers => "only processes of this user can be attached to",
-        Feature::FrameNumbers => {
-            "frame numbers, physical addresses and swap slots are hidden, and with them the flags, map counts and cgroups of pages"
-        }
-        Feature::FrameFlags => {
-            "the flags of frames are unknown, and with them which pages are merged (ksm), dirty or locked"
-        }
-        Feature::MapCounts => "map counts are unknown, and with them whether a page of a huge mapping is exclusive",
-        Feature::ExactMapCounts => {
-            "the map count of a page of a large folio is an average over the folio, and marked with ~"
-        }
-        Feature::FrameCgroups => "the memory cgroup of a frame is unknown",
-        Feature::CgroupPaths => "memory cgroups are shown by inode number only",
-        Feature::Iomem => "the use of a physical address is unknown",
-        Feature::MapFiles => "mapped files are searched by path: one that was deleted or replaced gives no symbols",
-        Feature::Memory => "memory cannot be read: no *ADDR, no u8() to f64(), no symbols of the vdso",
-        Feature::Scan => {
-            "every entry of a range is read, which is slow in sparse regions; only smaps shows pfn_mapped regions"
-        }
-        Feature::ScanWriteTracked => "regions with write tracking by userfaultfd cannot be distinguished from others",
-        Feature::ScanZero => "only the flags of the frame identify the zero page",
-        Feature::ScanHuge => "whether one page-table entry maps a whole huge page is unknown",
-        Feature::MapsQuery => "the region of an address is found by reading all of /proc/PID/maps, which is slower",
-        Feature::SoftDirty => "there is no list of the pages that were written",
-        Feature::GuardBit => {
-            "guard pages are identified by the marker in their entries, which kernels have from 6.13 on"
-        }
-        Feature::KernelRecords => "the holders of a frame are unknown: its references, its pins and its file",
-        Feature::References => "the references of a frame are not known, and whether it is pinned",
-        Feature::FolioMappings => "the references of large folios are not known by holder, only their number",
-        Feature::Owners => "the file that a frame is a page of is not known, nor the references by holder",
-        Feature::FolioPins => "whether a large folio is pinned is not known",
-        Feature::PageTables => "the entries of page tables are unknown: whether a page was accessed or written to",
-        Feature::IdleBitmap => "the idle flag of a frame has little meaning, because nothing sets it on request",
-        Feature::KsmFlag => "the KSM flag is not trusted: merged pages are shown as anonymous",
-        Feature::SwapTypes => {
-            "entries of pages that migrate, have failed or belong to a device cannot be distinguished"
-        }
     }
 }
 

@@ -94,7 +94,7 @@ fn row(machine: &Machine, frames: &FrameRow) -> report::Frames {
         physical: frames.first.physical(size),
         frames: frames.frames,
         bytes: frames.frames.checked_mul(size.bytes()),
-        words: frame_words(machine, frames.flags.ok_or_else(unread), frames.map_count.ok_or_else(unread)),
+        words: frame_words(machine, frames.facts.flags.ok_or_else(unread), frames.facts.map_count.ok_or_else(unread)),
         node: zone.as_ref().map(|zone| zone.node).map_err(Clone::clone),
         zone: zone.map(|zone| zone.name),
     }

@@ -50,12 +50,12 @@ Keys are facts (state, kind, mapcount, order, node …), regions, symbols, runs 
 on pages: `by dirty` has two rows. `~3` is an average of map counts over a large folio, which no filter matches. `by refcount` \
 shows the 20 largest groups, unless `limit` or `top` is given.
 
-`walk pfn:A..pfn:B` lists frames of physical memory instead of pages of the process. They can be grouped by what \
-frames have: flags, order, node, zone, cgroup, mapcount, refcount, pinned and single flags.
+`walk pfn:A..pfn:B` lists frames of physical memory instead of pages of the process. They can be grouped by \
+single flags and by facts that frames have, such as `flags`, `order`, `node` and `mapcount`.
 
 Conditions on frames never match a page without a frame, even negated: `dirty`, `not dirty` and `mapcount < 5` all \
-leave out untouched pages. A filter on an unknown fact is an error, never false. `zone` and `cgroup` are compared \
-with texts, and `~` matches a regular expression.
+leave out untouched pages. A filter on an unknown fact is an error, never false. Facts such as `zone` are \
+compared with texts, and `~` matches a regular expression.
 
 The kernel sets the THP flag on every large folio, however it is mapped. On pages that are not PMD-mapped, this flag \
 is shown as `large_folio`. Filters and JSON keep the kernel's name, flags(thp). The field pmd_mapped (alias thp) \

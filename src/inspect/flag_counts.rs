@@ -52,8 +52,8 @@ impl FlagCounts {
 
     /// Adds neighbouring physical frames, which have no other state than that they are there.
     pub fn add_frames(&mut self, machine: &Machine, frames: &FrameRow) {
-        self.add(State::Present.into(), frames.flags, frames.frames);
-        if frames.flags.is_none() {
+        self.add(State::Present.into(), frames.facts.flags, frames.frames);
+        if frames.facts.flags.is_none() {
             self.offline += offline_frames(machine, frames.first, frames.frames);
         }
     }

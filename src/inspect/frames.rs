@@ -3,13 +3,12 @@
 use super::Result;
 use super::filter::Question;
 use super::folio::Folio;
-use super::hidden_words::{UNREAD, common_word, hide, same_word, why_hidden};
-use super::holders::FrameHolders;
+use super::hidden_words::{UNREAD, common_word, hide, why_hidden};
 use super::kept::Step;
 use super::kernel_record::{self, BEYOND_MEMORY, kernel_record};
 use super::ordered_pool::{Pool, TaskSize, Work};
 use super::page::{Evidence, InZone, Page};
-use super::sweep::Selection;
+use super::sweep::{Column, Columns, Selection};
 use crate::budget::Budget;
 use crate::kernel::physical::{Zone, ZoneLookup, Zones};
 use crate::kernel::{
@@ -21,7 +20,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Neighbouring frames of one zone with the same flags and map count.
+/// Neighbouring frames of one zone of which all that was asked for is the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct FrameRow {
@@ -29,24 +28,19 @@ pub struct FrameRow {
     pub first: FrameNumber,
     /// How many.
     pub frames: u64,
-    /// Their flags, when asked for.
-    pub flags: Option<PageFlags>,
-    /// How often each is mapped, when asked for.
-    pub map_count: Option<u64>,
-    /// The order of the folios that they are of, when asked for.
-    pub order: Option<u8>,
-    /// Their zone.
-    pub zone: Option<InZone>,
-    /// Inode of the memory cgroup that they are charged to, when asked for.
-    pub cgroup: Option<u64>,
-    /// Who holds their folio, when asked for and recorded.
-    pub holders: Option<FrameHolders>,
+    /// What is known of each, when asked for: a page without a process.
+    pub facts: Page,
 }
 
 impl FrameRow {
+    /// Of frames from `first` on, of which nothing is known yet.
+    fn of(first: FrameNumber) -> Self {
+        FrameRow { first, frames: 0, facts: Page::new(VirtualAddress::default(), State::Present.into()) }
+    }
+
     /// Whether they differ only in `first` and `frames`.
     fn is_like(&self, other: &FrameRow) -> bool {
-        FrameRow { first: other.first, frames: other.frames, ..*self } == *other
+        self.facts == other.facts
     }
 
     /// The frames one by one.
@@ -65,14 +59,8 @@ impl FrameRow {
         Page {
             pages: self.frames,
             entry: PageMapEntry::new(PRESENT | self.first.get()),
-            flags: self.flags,
-            map_count: self.map_count,
-            count_is_average: is_average(machine, self.flags, self.map_count),
-            order: self.order,
-            zone: self.zone,
-            cgroup: self.cgroup,
-            holders: self.holders,
-            ..Page::new(VirtualAddress::default(), State::Present.into())
+            count_is_average: is_average(machine, self.facts.flags, self.facts.map_count),
+            ..self.facts
         }
     }
 }
@@ -109,7 +97,7 @@ const READ_FRAMES: u64 = 8192;
 /// let is_readable = std::fs::File::open("/proc/kpageflags").is_ok();
 /// while is_readable && let Some(step) = frames.next()? {
 ///     match step {
-///         Step::Found(row) => println!("{}: {} frames {:?}", row.first, row.frames, row.flags),
+///         Step::Found(row) => println!("{}: {} frames {:?}", row.first, row.frames, row.facts.flags),
 ///         Step::Visited { done, total } => println!("{done} of {total} frames were read"),
 ///     }
 /// }
@@ -289,12 +277,7 @@ struct FrameBatch {
     frames: usize,
     /// The frames before the end of physical memory.
     known: usize,
-    /// Empty, like the other words, when not asked for.
-    flags: Vec<u64>,
-    counts: Vec<u64>,
-    cgroups: Vec<u64>,
-    orders: Vec<Option<u8>>,
-    holders: Vec<Option<FrameHolders>>,
+    columns: Columns,
     rows: Vec<FrameRow>,
 }
 
@@ -314,45 +297,38 @@ impl FrameBatch {
     fn read(&mut self, machine: &Machine, zones: Option<&Zones>, need: Evidence) -> process::Result<()> {
         let first = FrameNumber::new(self.first);
         self.known = self.frames;
-        let files = [
-            (Evidence::FLAGS | Evidence::ORDER, WordFile::FrameFlags, &mut self.flags),
-            (Evidence::COUNTS, WordFile::FrameCounts, &mut self.counts),
-            (Evidence::CGROUPS, WordFile::FrameCgroups, &mut self.cgroups),
-        ];
-        let mut flags: Option<&Vec<u64>> = None;
-        for (asked, file, words) in files {
-            if need.intersects(asked) {
-                words.resize(self.frames, 0);
-                let known = machine.frame_words(file, first, words)?;
-                let of_flags = flags.map_or(&[][..], |flags| flags);
-                hide(machine, file, first, words.get_mut(..known).unwrap_or_default(), of_flags);
-                self.known = self.known.min(known);
-                if file == WordFile::FrameFlags {
-                    flags = Some(&*words);
-                }
+        self.columns.clear();
+        for (column, asked, file) in Column::of_files() {
+            let asked = if column == Column::Flags { asked | Evidence::ORDER } else { asked };
+            if !need.intersects(asked) {
+                continue;
             }
+            let mut words = std::mem::take(self.columns.begin(column, self.frames));
+            let known = machine.frame_words(file, first, &mut words)?;
+            words.truncate(known);
+            hide(machine, file, first, &mut words, self.columns.of(Column::Flags));
+            *self.columns.of_mut(column) = words;
+            self.known = self.known.min(known);
         }
         if need.contains(Evidence::ORDER) {
-            self.orders.clear();
-            self.orders.resize(self.frames, None);
+            let mut orders = std::mem::take(self.columns.begin(Column::Orders, self.known));
+            let words = self.columns.of(Column::Flags);
             let flags = |index: usize| {
-                let word = self.flags.get(index).filter(|&&word| word != UNREAD)?;
+                let word = words.get(index).filter(|&&word| word != UNREAD)?;
                 Some(PageFlags::from_bits_retain(*word))
             };
-            let orders = &mut self.orders;
             let known = first.get()..first.get() + self.known as u64;
             Folio::each(machine, known, &flags, &mut None, &mut |at, folio| {
-                let orders = orders.get_mut(at).unwrap_or_default();
-                orders.fill(Some(folio.order));
+                orders.get_mut(at).unwrap_or_default().fill(folio.order.into());
             })?;
+            *self.columns.of_mut(Column::Orders) = orders;
         }
         if !need.contains(Evidence::FLAGS) {
-            self.flags.clear();
+            self.columns.of_mut(Column::Flags).clear();
         }
         if need.intersects(Evidence::RECORDS) {
-            self.holders.clear();
-            self.holders.resize(self.known, None);
-            kernel_record::read_holders(machine, first, need, &mut self.holders)?;
+            self.columns.holders.resize(self.known, None);
+            kernel_record::read_holders(machine, first, need, &mut self.columns.holders)?;
         }
         self.find_rows(zones);
         Ok(())
@@ -360,22 +336,16 @@ impl FrameBatch {
 
     fn find_rows(&mut self, zones: Option<&Zones>) {
         self.rows.clear();
+        let columns = self.columns.slice(&(0..self.known), Evidence::empty());
         let mut at = 0;
         while at < self.known {
-            let frame = FrameNumber::new(self.first + at as u64);
-            let (zone, zone_end) = zone_of(zones, frame);
-            let left = usize::try_from(zone_end - frame.get()).unwrap_or(usize::MAX);
+            let mut row = FrameRow::of(FrameNumber::new(self.first + at as u64));
+            let (zone, zone_end) = zone_of(zones, row.first);
+            let left = usize::try_from(zone_end - row.first.get()).unwrap_or(usize::MAX);
             let mut frames = left.min(self.known - at);
-            let row = FrameRow {
-                first: frame,
-                flags: same_word(&self.flags, at, &mut frames).map(PageFlags::from_bits_retain),
-                map_count: same_word(&self.counts, at, &mut frames),
-                order: common_word(&self.orders, at, &mut frames).flatten(),
-                cgroup: same_word(&self.cgroups, at, &mut frames),
-                holders: common_word(&self.holders, at, &mut frames).flatten(),
-                zone,
-                frames: frames as u64,
-            };
+            columns.words_at(at, &mut frames).fill(&mut row.facts);
+            row.facts.holders = common_word(columns.holders, at, &mut frames).flatten();
+            (row.facts.zone, row.frames) = (zone, frames as u64);
             self.rows.push(row);
             at += frames;
         }

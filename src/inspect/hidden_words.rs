@@ -84,12 +84,6 @@ pub(super) fn known_words(
     }
 }
 
-/// [`common_word`] of words of which some are [`UNREAD`].
-#[inline]
-pub(super) fn same_word(words: &[u64], at: usize, frames: &mut usize) -> Option<u64> {
-    common_word(words, at, frames).filter(|&word| word != UNREAD)
-}
-
 /// The word at `at`, if it was read. Cuts `frames` to those with the same word.
 #[inline]
 pub(super) fn common_word<T: Copy + PartialEq>(words: &[T], at: usize, frames: &mut usize) -> Option<T> {
@@ -195,7 +189,7 @@ mod tests {
             let mut rows = 0;
             while let Some(step) = frames.next().expect("frames") {
                 if let Step::Found(row) = step {
-                    assert_eq!(row.flags.is_some(), is_online, "{state}");
+                    assert_eq!(row.facts.flags.is_some(), is_online, "{state}");
                     rows += 1;
                 }
             }
@@ -229,8 +223,8 @@ mod tests {
         let (mut rows, mut offline) = (Vec::new(), 0);
         while let Some(step) = frames.next().expect("frames") {
             let Step::Found(row) = step else { continue };
-            rows.push((row.first.get(), row.frames, row.flags.is_some(), row.map_count));
-            if row.flags.is_none() {
+            rows.push((row.first.get(), row.frames, row.facts.flags.is_some(), row.facts.map_count));
+            if row.facts.flags.is_none() {
                 offline += offline_frames(&target.machine, row.first, row.frames);
             }
         }

@@ -92,10 +92,11 @@ impl ViewedRegion {
     /// kernel adds the resource's start (`pci_mmap_resource_range`).
     pub fn physical_base(&self) -> Option<PhysicalAddress> {
         let name = self.region.name.as_bytes();
-        let file = self.region.name.file_name();
         let is_resource = name.starts_with(b"/sys/devices/")
-            && file
-                .as_bytes()
+            && self
+                .region
+                .name
+                .tail()
                 .strip_prefix(b"resource")
                 .is_some_and(|number| number.first().is_some_and(u8::is_ascii_digit));
         (name == b"/dev/mem" || is_resource).then_some(PhysicalAddress::new(self.region.offset))
@@ -357,5 +358,22 @@ mod tests {
         ] {
             assert_eq!(is_same_page(PageMapEntry::new(one), PageMapEntry::new(other)), is_same, "{one:#x} {other:#x}");
         }
+    }
+
+    /// A path is up to 4 KiB long, and in a core of a stranger longer. A command looks at that of each region.
+    #[test]
+    fn devices_are_recognised_without_a_copy_of_each_path() {
+        let named = |nth: u64| Region {
+            name: format!("/dev/{}", "x".repeat(4000)).as_str().into(),
+            inode: 3,
+            ..region(8 * nth, 4)
+        };
+        let regions: Vec<Region> = (1..300).map(named).collect();
+        let world = World { scans: false, ..World::new(regions) };
+        let space = AddressSpace::of(&world.target().1).expect("a space");
+        let before = crate::kernel::text::NAMED_BYTES.get();
+        let devices = space.regions().iter().filter(|viewed| viewed.may_be_pfn_mapped()).count();
+        assert_eq!((devices, space.device_frames(&space.spans())), (299, crate::inspect::Evidence::empty()));
+        assert_eq!(crate::kernel::text::NAMED_BYTES.get(), before);
     }
 }

@@ -39,6 +39,8 @@ pub struct FactWords {
     pub is_of_frames: bool,
     /// Whether changes between two samples have it.
     pub is_of_changes: bool,
+    /// Whether its values may be long: they stand last in rows.
+    pub is_long: bool,
     /// What has to be readable, as the help names it; empty if nothing.
     pub need: &'static str,
     /// Its meaning.
@@ -54,11 +56,17 @@ macro_rules! yes {
     };
 }
 
+macro_rules! long {
+    (long) => {
+        true
+    };
+}
+
 macro_rules! page_facts {
     ($(
         $(#[doc = $about:literal])*
         $fact:ident = $word:literal, $json:literal, $type:ident, $key:ident, $frames:ident, $changes:ident, $need:literal
-            $(, accepted $($accepted:literal)+)? $(, titles $($title:literal)+)?;
+            $(, accepted $($accepted:literal)+)? $(, titles $($title:literal)+)? $(, may_be $long:ident)?;
     )*) => {
         /// Something that is known, or not known, of a page or a frame.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -82,6 +90,7 @@ macro_rules! page_facts {
                         is_key: yes!($key),
                         is_of_frames: yes!($frames),
                         is_of_changes: yes!($changes),
+                        is_long: false $(|| long!($long))?,
                         need: $need,
                         about: concat!($($about),*).trim_ascii_start(),
                     } },)*
@@ -98,7 +107,7 @@ page_facts! {
     /// The kind of the page: `kind != file`.
     Kind = "kind", "kind", Word, yes, no, no, "";
     /// The set of page flags.
-    Flags = "flags", "flags", Set, yes, yes, yes, "flags";
+    Flags = "flags", "flags", Set, yes, yes, yes, "flags", may_be long;
     /// Written since the soft-dirty bits were cleared.
     SoftDirty = "soft_dirty", "soft_dirty", Boolean, yes, no, no, "soft-dirty";
     /// Mapped only here: bit 56 of the page map, or in huge mappings a map count of 1.
@@ -135,7 +144,7 @@ page_facts! {
     /// The memory zone of the frame, such as "DMA32" or "Normal".
     Zone = "zone", "zone", Text, yes, yes, no, "frames";
     /// The memory cgroup that the frame is charged to, as its path or "@inode".
-    Cgroup = "cgroup", "cgroup", Text, yes, yes, no, "cgroups";
+    Cgroup = "cgroup", "cgroup", Text, yes, yes, no, "cgroups", may_be long;
     /// The use of the page by heaps of glibc: "live", "free", "both" at once, "top" (the free end) or "none".
     Heap = "heap", "", Text, yes, no, no, "memory";
     /// The name of the region, or the part after its last slash: region ~ "libc".
@@ -259,6 +268,15 @@ impl Key {
             Key::Symbol => "symbol",
             Key::Run => "run",
             Key::Change => "change",
+        }
+    }
+
+    /// Whether its groups may have long names.
+    pub const fn is_long(self) -> bool {
+        match self {
+            Key::Page(PageField::Fact(fact)) => fact.row().is_long,
+            Key::Region | Key::Symbol => true,
+            Key::Page(_) | Key::Mapping | Key::Run | Key::Change => false,
         }
     }
 

@@ -175,7 +175,10 @@ pub struct Name(Arc<[u8]>);
 impl Name {
     /// Takes the bytes as they are.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
-        Name(bytes.into().into())
+        let bytes = bytes.into();
+        #[cfg(test)]
+        NAMED_BYTES.set(NAMED_BYTES.get() + bytes.len());
+        Name(bytes.into())
     }
     /// A copy of the bytes, made at once.
     pub fn copied(bytes: &[u8]) -> Self {
@@ -206,10 +209,17 @@ impl Name {
     pub fn escaped_file_name(&self) -> Cow<'_, str> {
         escape(self.tail())
     }
-    fn tail(&self) -> &[u8] {
+    /// The same, not as a name of its own.
+    pub(crate) fn tail(&self) -> &[u8] {
         let bytes = &*self.0;
-        bytes.iter().rposition(|&byte| byte == b'/').map_or(bytes, |slash| &bytes[slash + 1..])
+        memchr::memrchr(b'/', bytes).map_or(bytes, |slash| &bytes[slash + 1..])
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The bytes of all names that this thread has made.
+    pub(crate) static NAMED_BYTES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 impl fmt::Display for Name {

@@ -37,11 +37,11 @@ pub use crate::records::{
     FrameOwner, FrameRecord, FreeBlock, NamedFile, OwnerDetail, PageOfFile, RecordParts, RecordedMapper, RecordedPage,
     SlabCache, SwappedRange,
 };
-#[cfg(feature = "cli")]
-pub(crate) use crate::source::PassedOver;
 pub use crate::source::{
     BackingContent, BackingRun, Categories, Credentials, Feature, Finding, Held, MissingProcess, covered_pages,
 };
+#[cfg(feature = "cli")]
+pub(crate) use crate::source::{PassedOver, kept_under_no_key};
 pub use cgroups::CgroupMemory;
 pub use counters::MemoryCounters;
 pub use descriptors::{MemoryDescriptor, MemoryDescriptors, PinningDescriptor};

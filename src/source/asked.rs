@@ -66,6 +66,20 @@ macro_rules! questions {
                 key
             }
 
+            /// The words of all questions, and their classes.
+            #[cfg(feature = "cli")]
+            pub(super) fn classes() -> Vec<(String, Class)> {
+                let mut all = Vec::new();
+                $({
+                    #[allow(unused_variables, reason = "of some the class does not depend on the arguments")]
+                    let $asked = super::class::AnyArgument::default();
+                    let of_argument = <$arguments>::classes();
+                    all.extend(of_argument.into_iter().map(|(words, class)| (format!("{} {words}", $word), class)));
+                    all.push(($word.to_owned(), $class));
+                })*
+                all
+            }
+
             /// All questions whose answers a capture keeps of this subject.
             pub fn kept_of(subject: Subject<'a>) -> Vec<Self> {
                 let mut all: Vec<Self> = Vec::new();
@@ -158,6 +172,20 @@ pub struct Notes;
 #[derive(Clone, Copy, Debug)]
 pub struct Rights;
 
+/// The answers that are under no key of a capture: the words of their questions, and where else they are, or why they
+/// are not.
+#[cfg(feature = "cli")]
+pub(crate) fn kept_under_no_key() -> Vec<(String, String)> {
+    let reason = |(words, class): (String, Class)| match class.kept {
+        Kept::Elsewhere(place) => Some((words, format!("elsewhere: {place}"))),
+        Kept::Never(why) => Some((words, why.to_owned())),
+        _ => None,
+    };
+    let mut all: Vec<(String, String)> = Question::classes().into_iter().filter_map(reason).collect();
+    all.dedup();
+    all
+}
+
 /// The controller, the path, and the file.
 impl<'a> Argument<'a> for GroupText<'a> {
     fn write(&self, key: &mut String) {
@@ -166,6 +194,11 @@ impl<'a> Argument<'a> for GroupText<'a> {
 
     fn of(_: Subject<'a>) -> Vec<Self> {
         Vec::new()
+    }
+
+    #[cfg(feature = "cli")]
+    fn classes() -> Vec<(String, Class)> {
+        GroupFile::classes()
     }
 }
 

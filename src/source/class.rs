@@ -124,6 +124,37 @@ pub(super) trait Argument<'a>: Sized {
 
     /// All that it can be in a question about `subject`; nothing where it depends on more.
     fn of(subject: Subject<'a>) -> Vec<Self>;
+
+    /// If it is a question of its own: the words of all such questions, and their classes.
+    #[cfg(feature = "cli")]
+    fn classes() -> Vec<(String, Class)> {
+        Vec::new()
+    }
+}
+
+/// Stands for any argument, where a class is that of an argument: that one has its own rows.
+#[cfg(feature = "cli")]
+#[derive(Clone, Copy, Default)]
+pub(super) struct AnyArgument {
+    pub file: OfArgument,
+}
+
+#[cfg(feature = "cli")]
+#[derive(Clone, Copy, Default)]
+pub(super) struct OfArgument;
+
+#[cfg(feature = "cli")]
+impl AnyArgument {
+    pub(super) fn class(self) -> Class {
+        self.file.class()
+    }
+}
+
+#[cfg(feature = "cli")]
+impl OfArgument {
+    pub(super) fn class(self) -> Class {
+        machine(Kept::WhileDecoding, Named::Nothing)
+    }
 }
 
 /// Appends bytes as text. Those that are not plain, and `%`, are percent-encoded.
@@ -329,6 +360,23 @@ macro_rules! questions_of {
             fn of(subject: $crate::source::class::Subject<'a>) -> Vec<Self> {
                 let mut all = Vec::new();
                 $(questions_of! { @each all subject $name $variant $(($($argument: $type),+))? })*
+                all
+            }
+
+            #[cfg(feature = "cli")]
+            fn classes() -> Vec<(String, $crate::source::Class)> {
+                #[allow(unused_imports, reason = "not each enum has all of them")]
+                use $crate::source::class::{Kept::*, Named::*, machine, process};
+                let mut all = Vec::new();
+                $({
+                    $($(
+                        #[allow(unused_variables, reason = "few classes depend on an argument")]
+                        let $argument = $crate::source::class::AnyArgument::default();
+                        let of_argument = <$type as $crate::source::class::Argument>::classes();
+                        all.extend(of_argument.into_iter().map(|(words, class)| (format!("{} {words}", $word), class)));
+                    )+)?
+                    all.push(($word.to_owned(), $class));
+                })*
                 all
             }
         }

@@ -1,7 +1,8 @@
 //! The features that a kernel and pmdb's rights make available, and how that was found out.
 
 use crate::access::Result;
-use crate::kernel::words::worded;
+use crate::kernel::WordFile;
+use crate::kernel::words::{Worded, worded};
 
 worded! {
     /// A feature that pmdb uses if it is available. Listings have them in this order.
@@ -62,6 +63,60 @@ worded! {
         KsmFlag = "ksm_flag",
         /// The meaning of the swap types that are no swap areas.
         SwapTypes = "swap_types",
+    }
+}
+
+impl Feature {
+    /// What is missing without it.
+    pub const fn missing(self) -> &'static str {
+        match self {
+            Feature::PageMap => "the pages of a process are unknown",
+            Feature::OtherUsers => "only processes of this user can be attached to",
+            Feature::FrameNumbers => {
+                "frame numbers, physical addresses and swap slots are hidden, and with them the flags, map counts and cgroups of pages"
+            }
+            Feature::FrameFlags => {
+                "the flags of frames are unknown, and with them which pages are merged (ksm), dirty or locked"
+            }
+            Feature::MapCounts => "map counts are unknown, and with them whether a page of a huge mapping is exclusive",
+            Feature::ExactMapCounts => {
+                "the map count of a page of a large folio is an average over the folio, and marked with ~"
+            }
+            Feature::FrameCgroups => "the memory cgroup of a frame is unknown",
+            Feature::CgroupPaths => "memory cgroups are shown by inode number only",
+            Feature::Iomem => "the use of a physical address is unknown",
+            Feature::MapFiles => "mapped files are searched by path: one that was deleted or replaced gives no symbols",
+            Feature::Memory => "memory cannot be read: no *ADDR, no u8() to f64(), no symbols of the vdso",
+            Feature::Scan => {
+                "every entry of a range is read, which is slow in sparse regions; only smaps shows pfn_mapped regions"
+            }
+            Feature::ScanZero => "only the flags of the frame identify the zero page",
+            Feature::ScanHuge => "whether one page-table entry maps a whole huge page is unknown",
+            Feature::ScanWriteTracked => {
+                "regions with write tracking by userfaultfd cannot be distinguished from others"
+            }
+            Feature::MapsQuery => "the region of an address is found by reading all of /proc/PID/maps, which is slower",
+            Feature::SoftDirty => "there is no list of the pages that were written",
+            Feature::GuardBit => {
+                "guard pages are identified by the marker in their entries, which kernels have from 6.13 on"
+            }
+            Feature::KernelRecords => "the holders of a frame are unknown: its references, its pins and its file",
+            Feature::References => "the references of a frame are not known, and whether it is pinned",
+            Feature::FolioMappings => "the references of large folios are not known by holder, only their number",
+            Feature::Owners => "the file that a frame is a page of is not known, nor the references by holder",
+            Feature::FolioPins => "whether a large folio is pinned is not known",
+            Feature::PageTables => "the entries of page tables are unknown: whether a page was accessed or written to",
+            Feature::IdleBitmap => "the idle flag of a frame has little meaning, because nothing sets it on request",
+            Feature::KsmFlag => "the KSM flag is not trusted: merged pages are shown as anonymous",
+            Feature::SwapTypes => {
+                "entries of pages that migrate, have failed or belong to a device cannot be distinguished"
+            }
+        }
+    }
+
+    /// That a file with a word for each frame can be read: it has the name of the file.
+    pub(crate) fn of_frames(file: WordFile) -> Option<Feature> {
+        Feature::from_word(file.name())
     }
 }
 

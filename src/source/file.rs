@@ -4,7 +4,7 @@ use super::class::{Argument, Subject, questions_of};
 use crate::kernel::AddressRange;
 
 /// Why no capture has the use of a file descriptor.
-const PINS: &str = "pinned memory needs the kernel's own records, which are not in a capture";
+const PINS: &str = "only the kernel's own records show pins";
 
 questions_of! {
     /// A file that is read whole, or a link.

@@ -5,7 +5,7 @@ use crate::kernel::mounts::Controller;
 use std::borrow::Cow;
 
 /// Why no capture has a file.
-const OF_GROUPS: &str = "no command reads it in a capture, which lacks the other processes of the group";
+const OF_GROUPS: &str = "it counts processes outside the capture";
 
 questions_of! {
     /// Which directories of the hierarchy of memory cgroups are listed.
@@ -32,7 +32,7 @@ questions_of! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub enum GroupFile {
         /// `cgroup.procs`: the processes in it, not those in groups below.
-        Processes = "cgroup.procs" => machine(Never("it lists processes that are not in the capture"), Nothing),
+        Processes = "cgroup.procs" => machine(Never("it lists processes outside the capture"), Nothing),
         /// `memory.current`: the bytes charged to it (cgroup v2).
         Current = "memory.current" => machine(WhileDecoding, Nothing),
         /// `memory.usage_in_bytes`: the same in cgroup v1.

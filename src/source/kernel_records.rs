@@ -7,7 +7,7 @@ use crate::kernel::{AddressRange, Region, TableEntry};
 use crate::records::{FrameRecord, Meanwhile, OwnerDetail, RecordParts, RecordedMapper, SwappedRange};
 
 /// Why no capture has them.
-const IN_NO_CAPTURE: &str = "the kernel's own records are not in a capture";
+const IN_NO_CAPTURE: &str = "no capture has the kernel's own records";
 
 questions_of! {
     /// Records of the kernel that have to be proved before they are believed. Of those of frames a capture has why they

@@ -40,6 +40,8 @@ mod question;
 pub mod recorded;
 mod sys;
 
+#[cfg(feature = "cli")]
+pub(crate) use asked::kept_under_no_key;
 pub use asked::{Asked, Backing, FileMappings, GroupText, Notes, Question, Reply, Rights};
 pub use class::{About, Class, Kept, Named, Subject};
 pub use feature::{Credentials, Feature, Finding, SourceAccess};

@@ -51,6 +51,8 @@ pub struct CaptureOrigin {
 pub struct PassedOver {
     /// Parts that this version of pmdb does not know.
     pub unknown: Vec<String>,
+    /// Fields of the index that it does not know.
+    pub fields: Vec<String>,
     /// Parts with a damaged header. The index still locates them.
     pub damaged: Vec<String>,
 }

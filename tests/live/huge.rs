@@ -146,7 +146,7 @@ fn whole_and_partly_unmapped() {
     let mut swept = machine_frames(&target.machine, range.expect("frames"), Evidence::ORDER);
     while let Some(step) = swept.next().expect("a sweep") {
         if let Step::Found(one) = step {
-            orders.push((one.frames, one.order));
+            orders.push((one.frames, one.facts.order));
         }
     }
     assert_eq!(orders, [(frames - 5, Some(order_of(bytes)))]);

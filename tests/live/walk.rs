@@ -535,7 +535,7 @@ fn frames_of_the_machine() {
     for row in &rows {
         assert_eq!(row.first.get(), next);
         next += row.frames;
-        assert!(row.flags.is_some() && row.map_count.is_some());
+        assert!(row.facts.flags.is_some() && row.facts.map_count.is_some());
     }
     assert_eq!(next, 20_016);
     let mut nothing = machine_frames(&machine, range(1 << 50, 10), Evidence::FLAGS);

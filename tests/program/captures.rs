@@ -224,6 +224,31 @@ fn members_that_are_not_known_are_listed_and_not_opened() {
     assert!(notes.contains("and 2 more"), "{notes}");
 }
 
+#[test]
+fn fields_that_are_not_known_are_listed() {
+    let mut made = MACHINES[1].capture();
+    made.index["warmth"] = json!({ "deep": [1, { "deeper": 2 }] });
+    made.index["processes"][0]["answers"]["smells"] = json!("strange");
+    made.index["flags"]["taste"] = json!(7);
+    let (status, out, err) = asked(&made, "print count(all where present)");
+    assert_eq!(status, Some(0), "{err}");
+    assert!(out.trim_end().ends_with("= 5"), "{out}");
+    let notes = out + &err;
+    assert!(notes.contains("skipped 3 fields of a later version of the format: smells, taste, warmth"), "{notes}");
+}
+
+/// `tar` fills a file with empty records up to 10 KiB, and so may copies.
+#[test]
+fn zeros_behind_a_capture_are_no_part_of_it() {
+    let whole = MACHINES[1].capture().whole();
+    for more in [0, 1, 511, 512, 10_240, 60_000] {
+        let home = Home::new();
+        home.file("made.capture", [&whole[..], &vec![0; more]].concat());
+        let run = home.run(&["-nx", "-c", "made.capture", "-batch", "-ex", "print count(all where present)"]);
+        assert!(run.status == Some(0) && run.out.trim_end().ends_with("= 5"), "{more}: {run:?}");
+    }
+}
+
 /// A wrong byte in the name of a member makes no member of a later version. One in its size or in the mark of the
 /// format hides the members after it.
 #[test]

@@ -82,15 +82,17 @@ pmdb opens no file whose name is in a capture. A module with a build-id gets sym
         }
         target.process.set_scan(context.state.settings.scan);
         let target = context.state.attach(target);
-        let PassedOver { unknown, damaged } = target.process.passed_over();
+        let PassedOver { unknown, fields, damaged } = target.process.passed_over();
         let members = |names: &[String]| counted(names.len() as u64, "member");
         if !damaged.is_empty() {
             let (members, names) = (members(&damaged), first_names(&damaged));
             context.sink.note(format!("this capture is damaged, in the headers of {members}: {names}"))?;
         }
-        if !unknown.is_empty() {
-            let (members, names) = (members(&unknown), first_names(&unknown));
-            context.sink.note(format!("skipped {members} of a later version of the format: {names}"))?;
+        for (names, what) in [(&unknown, "member"), (&fields, "field")] {
+            if !names.is_empty() {
+                let (counted, names) = (counted(names.len() as u64, what), first_names(names));
+                context.sink.note(format!("skipped {counted} of a later version of the format: {names}"))?;
+            }
         }
         let lost: Vec<LostProcess> = target.process.missing_processes().into_iter().map(LostProcess::of).collect();
         for sentence in LostProcess::sentences(&lost, "this capture") {

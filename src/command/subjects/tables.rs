@@ -4,8 +4,9 @@ use crate::command::walk;
 use crate::hint::habits::{Does, HABITS};
 use crate::kernel::page_flags::FLAGS;
 use crate::kernel::words::{Worded, fragment};
-use crate::kernel::{Kind, State};
+use crate::kernel::{Kind, State, WordFile};
 use crate::lang::{FilterField, Format, PageField, RegionField, Setting, Unit, ValueType, grammar};
+use crate::process::kept_under_no_key;
 use crate::report::{ErrorCode, EventKind, JsonForm, Shape};
 
 /// The rows of a table by its name in the text; one of the tables describes `all` records.
@@ -26,6 +27,13 @@ pub(super) fn rows(name: &str, all: &[Shape]) -> String {
         "habits" => habits(),
         "records" => records(all),
         "kernels" => kernels(),
+        "under-no-key" => kept_under_no_key().iter().map(|(words, why)| row(words, 43, why)).collect(),
+        "files-of-frames" => row(&format!("/proc/{}", files_of_frames()), 45, "a word for each page frame"),
+        "words-of-frames" => row(&joined(WordFile::words), 28, &format!("the words of {}", files_of_frames())),
+        "captured-frames" => {
+            let frames = format!("{} of its frames, and of the other frames of their folios", files_of_frames());
+            row("frames", 14, &frames)
+        }
         _ => String::new(),
     }
 }
@@ -136,20 +144,28 @@ fn group_keys() -> String {
     rows + &row("WORD", 16, words)
 }
 
-/// What facts need, as the rows of the fields have it.
+/// What facts need beside files with a word for each frame, as the rows of the fields have it.
 const NEEDS: &[(&str, &str)] = &[
     ("frames", "frame numbers: CAP_SYS_ADMIN"),
-    ("flags", "/proc/kpageflags: frame numbers, and root or CAP_DAC_READ_SEARCH"),
-    ("counts", "/proc/kpagecount: as for flags"),
     ("kcore", "struct page (/proc/kcore): root outside of containers"),
-    ("cgroups", "/proc/kpagecgroup: as for flags, and a kernel with memory cgroups"),
     ("scan", "Linux 6.7 or later, or flags (but `exclusive` on small pages needs nothing)"),
     ("soft-dirty", "a kernel with CONFIG_MEM_SOFT_DIRTY"),
     ("memory", "the memory of the process, as for `x`; in captures, those `with memory`"),
 ];
 
 fn needs() -> String {
-    NEEDS.iter().map(|(need, what)| row(need, 20, what)).collect()
+    let files =
+        WordFile::OF_FRAMES.map(|file| row(file.words(), 20, &format!("/proc/{}: {}", file.name(), file.need())));
+    files.into_iter().chain(NEEDS.iter().map(|(need, what)| row(need, 20, what))).collect()
+}
+
+/// The files with a word for each frame, by their names.
+fn files_of_frames() -> String {
+    joined(WordFile::name)
+}
+
+fn joined(word: fn(WordFile) -> &'static str) -> String {
+    WordFile::OF_FRAMES.map(word).join(", ")
 }
 
 fn region_fields() -> String {
@@ -247,7 +263,9 @@ mod tests {
     #[test]
     fn each_need_is_explained() {
         let mut needs = PageFact::ALL.iter().map(|fact| fact.row().need).filter(|need| !need.is_empty());
-        assert_eq!(needs.find(|need| NEEDS.iter().all(|(known, _)| known != need)), None);
+        let files = WordFile::OF_FRAMES.map(WordFile::words);
+        let is_known = |need: &str| files.contains(&need) || NEEDS.iter().any(|(known, _)| *known == need);
+        assert_eq!(needs.find(|need| !is_known(need)), None);
         let used = |need: &str| PageFact::ALL.iter().any(|fact| fact.row().need == need);
         assert_eq!(NEEDS.iter().find(|(need, _)| !used(need)), None);
     }

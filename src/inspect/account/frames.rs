@@ -102,7 +102,7 @@ impl FrameAccount {
     }
 
     fn add(&mut self, row: &FrameRow) {
-        let Some(flags) = row.flags.filter(|flags| !flags.contains(PageFlags::NOPAGE)) else {
+        let Some(flags) = row.facts.flags.filter(|flags| !flags.contains(PageFlags::NOPAGE)) else {
             let offline = offline_frames(&self.machine, row.first, row.frames);
             if offline > 0 {
                 *self.sums.classes.entry(FrameClass::Offline).or_default() += offline;

@@ -54,14 +54,18 @@ impl Column {
         }
     }
 
+    /// The columns that files have by frame, each with what asks for it.
+    pub fn of_files() -> impl Iterator<Item = (Column, Evidence, WordFile)> {
+        Column::ALL.into_iter().filter_map(|column| column.file().map(|(asked, file, _)| (column, asked, file)))
+    }
+
     /// The columns of `need` that are read from files as they are. Map counts are read only where entries do not tell
     /// them.
     pub fn plain(need: Evidence) -> impl Iterator<Item = (Column, WordFile)> {
-        let of_files = Column::ALL.into_iter().filter(|&column| column != Column::Counts);
-        of_files.filter_map(move |column| {
-            let (asked, file, _) = column.file()?;
-            need.contains(asked).then_some((column, file))
-        })
+        let is_plain = move |column, asked| column != Column::Counts && need.contains(asked);
+        Column::of_files()
+            .filter(move |&(column, asked, _)| is_plain(column, asked))
+            .map(|(column, _, file)| (column, file))
     }
 }
 
@@ -82,7 +86,7 @@ pub(in crate::inspect) fn probed(
 
 /// The columns of a batch: a column that was not read is empty or ends before the entry. The buffers are reused.
 #[derive(Default)]
-pub(super) struct Columns {
+pub(in crate::inspect) struct Columns {
     words: [Vec<u64>; Column::COUNT],
     /// Who holds the folios: more than a word each.
     pub holders: Vec<Option<FrameHolders>>,

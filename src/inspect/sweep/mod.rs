@@ -19,7 +19,7 @@ mod wanted;
 
 pub(super) use chunk::ChunkPlace;
 pub use chunk::{Chunk, ChunkPages};
-pub(super) use columns::probed;
+pub(super) use columns::{Column, Columns, probed};
 
 /// The raw words, for callers that compare without decoding.
 pub(super) mod raw {

@@ -365,15 +365,15 @@ impl Capture {
             Ok(end) if self.has_all_frames => vec![(0, end)],
             _ => join_frames(frames.chain([FIRST]).collect()),
         };
-        // Each has three words.
+        // Each has a word in each file.
         let all = runs.iter().fold(0u64, |all, (_, count)| all.saturating_add(*count));
-        let (mut done, total) = (0u64, all.saturating_mul(3));
+        let (mut done, total) = (0u64, all.saturating_mul(WordFile::OF_FRAMES.len() as u64));
         let mut read = |(_, count): FirstAndCount| {
             done = done.saturating_add(count).min(total);
             look(done, total)
         };
         let mut whole = Vec::new();
-        self.index.flags = match end {
+        let flags = match end {
             Ok(end) => {
                 let words = Self::writer(WordFile::FrameFlags).leading();
                 self.index.by_flags = true;
@@ -391,11 +391,15 @@ impl Capture {
                 WordIndex::refused(&error)
             }
         };
-        self.index.counts = self.words_of(WordFile::FrameCounts, &whole, budget, &mut read, &mut |_| {})?;
+        self.index.frames.keep(WordFile::FrameFlags, flags);
         let mut groups = BTreeSet::new();
-        self.index.cgroups = self.words_of(WordFile::FrameCgroups, &whole, budget, &mut read, &mut |words| {
-            groups.extend(words.chunk_by(|one, other| one == other).filter_map(|alike| alike.first().copied()));
-        })?;
+        for file in WordFile::OF_FRAMES.into_iter().filter(|file| *file != WordFile::FrameFlags) {
+            let words = self.words_of(file, &whole, budget, &mut read, &mut |words| {
+                let alike = words.chunk_by(|one, other| one == other).filter(|_| file == WordFile::FrameCgroups);
+                groups.extend(alike.filter_map(|alike| alike.first().copied()));
+            })?;
+            self.index.frames.keep(file, words);
+        }
         // Whether they are online memory, block by block.
         for &(first, count) in &whole {
             let (mut next, end) = (first, first.saturating_add(count));
@@ -406,8 +410,7 @@ impl Capture {
         for inode in groups {
             _ = machine.cgroup_path(inode);
         }
-        let CaptureIndex { flags, counts, cgroups, .. } = &self.index;
-        let has_none = [flags, counts, cgroups].into_iter().all(WordIndex::is_refused);
+        let has_none = self.index.frames.all().all(|(_, words)| words.is_refused());
         Ok(if has_none { 0 } else { whole.iter().map(|(_, count)| count).sum() })
     }
 

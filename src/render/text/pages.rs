@@ -2,7 +2,7 @@
 //! them.
 
 use crate::kernel::words::Worded;
-use crate::kernel::{AddressRange, FrameRange, Kind, PageFlags, PageSize, State, VirtualAddress};
+use crate::kernel::{AddressRange, FrameRange, Key, Kind, PageFlags, PageSize, State, VirtualAddress};
 use crate::render::columns::{
     Cell, Column, END, MakeCell, PAGES, SIZE, START, Table, fact, length, map_count, none, reason, unknown,
 };
@@ -108,7 +108,7 @@ pub fn groups(group: &PageGroup) -> Table<PageGroup> {
 
 /// Whether the second of two keys is shown first, because the first is long and long values stand last.
 fn is_reversed(group: &PageGroup) -> bool {
-    let is_long = |key: &str| ["region", "flags", "cgroup", "symbol"].contains(&key);
+    let is_long = |word: &str| Key::all().any(|key| key.is_long() && key.word() == word);
     is_long(&group.by) && group.second_by.as_ref().is_some_and(|second| !is_long(second))
 }
 

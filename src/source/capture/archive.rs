@@ -223,9 +223,7 @@ impl ArchiveReader {
         let length = file.len();
         let contents = ArchiveReader { file, length, last: Mutex::default() };
         let head = contents.head()?;
-        let mut last = [0; RECORD];
-        let end = length.saturating_sub(3 * RECORD as u64);
-        contents.file.read_up_to(end, &mut last).map_err(unreadable)?;
+        let last = contents.last_record()?;
         let text = std::str::from_utf8(&last).unwrap_or_default().trim_end_matches('\0');
         let place = text.strip_prefix(&*format!("{MAGIC}{VERSION}\nindex ")).ok_or_else(|| contents.cut_short())?;
         let numbers: Vec<u64> = place.split_ascii_whitespace().map_while(|number| number.parse().ok()).collect();
@@ -237,6 +235,21 @@ impl ArchiveReader {
         }
         let index = contents.part(offset, packed, size).ok_or_else(|| damaged("its index"))?;
         Ok((contents, head, index))
+    }
+
+    /// The last record that is not empty. Two empty ones end an archive, and tools add more. Without these two it is
+    /// empty.
+    fn last_record(&self) -> Result<[u8; RECORD]> {
+        const MOST: usize = 1 << 16;
+        let start = self.length.saturating_sub(MOST as u64).next_multiple_of(RECORD as u64);
+        let mut last = vec![0; MOST];
+        let read = self.file.read_up_to(start, &mut last).map_err(unreadable)?;
+        let (records, _) = last.get(..read).unwrap_or_default().as_chunks();
+        let written = records.len().saturating_sub(2);
+        let (written, empty) = records.split_at(written);
+        let is_empty = |record: &[u8; RECORD]| record.iter().all(|&byte| byte == 0);
+        let last = written.iter().rfind(|record| !is_empty(record)).filter(|_| empty.iter().all(is_empty));
+        Ok(last.copied().unwrap_or([0; RECORD]))
     }
 
     /// What the first member says.
@@ -284,7 +297,8 @@ impl ArchiveReader {
         };
         let (whole, damaged): (Vec<_>, Vec<_>) = self.members().into_iter().partition(|member| member.is_whole);
         let names = |members: Vec<Member>| members.into_iter().map(|member| member.name);
-        PassedOver { unknown: names(whole).filter(|name| !is_known(name)).collect(), damaged: names(damaged).collect() }
+        let unknown = names(whole).filter(|name| !is_known(name)).collect();
+        PassedOver { unknown, damaged: names(damaged).collect(), ..PassedOver::default() }
     }
 
     /// The names of the whole members at the beginning of the file: no more than a few are looked at.

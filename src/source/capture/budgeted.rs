@@ -6,22 +6,27 @@
 
 use crate::budget::{Budget, OutOfBudget};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor};
+use std::collections::BTreeSet;
 use std::fmt::{self, Formatter};
 
 /// A list grows to twice its size while it is filled, and a node of a map has empty places.
 const GROWTH: u64 = 2;
 
-/// Reads a value out of JSON.
+/// Reads a value out of JSON, and the names of fields that are passed over.
 ///
 /// # Errors
 /// [`OutOfBudget`] if it takes more memory or time; nothing if it is damaged.
-pub(super) fn read<'de, T: Deserialize<'de>>(json: &'de [u8], budget: &mut Budget) -> Result<Option<T>, OutOfBudget> {
-    let mut over = None;
+pub(super) fn read<'de, T: Deserialize<'de>>(
+    json: &'de [u8],
+    budget: &mut Budget,
+) -> Result<Option<(T, Vec<String>)>, OutOfBudget> {
+    let (mut over, mut passed_over) = (None, BTreeSet::new());
     let mut text = serde_json::Deserializer::from_slice(json);
-    let value = T::deserialize(Budgeted { inner: &mut text, spent: &mut Spent { budget, over: &mut over } });
+    let mut spent = Spent { budget, over: &mut over, field: String::new(), passed_over: &mut passed_over };
+    let value = T::deserialize(Budgeted { inner: &mut text, spent: &mut spent });
     match (over, value) {
         (Some(over), _) => Err(over),
-        (None, Ok(value)) if text.end().is_ok() => Ok(Some(value)),
+        (None, Ok(value)) if text.end().is_ok() => Ok(Some((value, passed_over.into_iter().collect()))),
         (None, _) => Ok(None),
     }
 }
@@ -29,7 +34,15 @@ pub(super) fn read<'de, T: Deserialize<'de>>(json: &'de [u8], budget: &mut Budge
 struct Spent<'b> {
     budget: &'b mut Budget,
     over: &'b mut Option<OutOfBudget>,
+    /// The beginning of the name of the last field.
+    field: String,
+    /// The names of fields that nothing reads: no more than a few.
+    passed_over: &'b mut BTreeSet<String>,
 }
+
+/// The longest name of a field that is kept, and the most names.
+const LONGEST_FIELD: usize = 40;
+const MOST_FIELDS: usize = 20;
 
 impl Spent<'_> {
     /// Takes memory for one value of this type, and `more` bytes.
@@ -95,12 +108,39 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Budgeted<'_, '_, D> {
         deserialize_tuple_struct(name: &'static str, length: usize) with in_place;
         deserialize_struct(name: &'static str, fields: &'static [&'static str]) with in_place;
         deserialize_enum(name: &'static str, variants: &'static [&'static str]) with counted;
-        deserialize_ignored_any() with counted;
     }
 
-    /// The name of a field or of a variant: nothing is kept of it.
+    /// The name of a field or of a variant.
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        self.inner.deserialize_identifier(visitor)
+        self.inner.deserialize_identifier(Named { inner: visitor, field: &mut self.spent.field })
+    }
+
+    /// The value of a field that is not known.
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        if self.spent.passed_over.len() < MOST_FIELDS {
+            self.spent.passed_over.insert(std::mem::take(&mut self.spent.field));
+        }
+        self.inner.deserialize_ignored_any(visitor)
+    }
+}
+
+/// The visitor of a name, and where the name is kept.
+struct Named<'s, V> {
+    inner: V,
+    field: &'s mut String,
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for Named<'_, V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.inner.expecting(f)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<V::Value, E> {
+        self.field.clear();
+        self.field.extend(name.chars().filter(char::is_ascii_graphic).take(LONGEST_FIELD));
+        self.inner.visit_str(name)
     }
 }
 

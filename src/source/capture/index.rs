@@ -4,37 +4,132 @@ use super::encoded::EncodedBytes;
 use super::stored::{CompressedBlock, StoredText};
 use crate::access::{Error, Result, when_capturing};
 use crate::kernel::text::one_line;
-use crate::kernel::{AddressRange, Name, Region, VirtualAddress};
+use crate::kernel::words::Worded;
+use crate::kernel::{AddressRange, Name, Region, VirtualAddress, WordFile};
 use crate::source::class::Argument;
 use crate::source::{
     BackingContent, BackingRun, Cgroup, Credentials, Feature, Finding, List, Listed, MissingProcess, SourceAccess,
 };
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
+use std::fmt::{self, Formatter};
 
-/// All of a capture but its long texts and its words.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CaptureIndex {
+/// The name of a field.
+struct FieldName(String);
+
+impl<'de> Deserialize<'de> for FieldName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_identifier(FieldName(String::new()))
+    }
+}
+
+impl Visitor<'_> for FieldName {
+    type Value = FieldName;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a field")
+    }
+
+    fn visit_str<E>(self, name: &str) -> std::result::Result<FieldName, E> {
+        Ok(FieldName(name.to_owned()))
+    }
+}
+
+macro_rules! capture_index {
+    ($($(#[doc = $about:literal])* $field:ident: $type:ty,)*) => {
+        /// All of a capture but its long texts and its words.
+        #[derive(Default)]
+        pub struct CaptureIndex {
+            $($(#[doc = $about])* pub $field: $type,)*
+            /// The words of its frames: fields of their own.
+            pub frames: FrameWords,
+        }
+
+        impl Serialize for CaptureIndex {
+            fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+                let mut fields = serializer.serialize_map(None)?;
+                $(fields.serialize_entry(stringify!($field), &self.$field)?;)*
+                for (file, words) in self.frames.all() {
+                    fields.serialize_entry(file.words(), words)?;
+                }
+                fields.end()
+            }
+        }
+
+        impl<'de> Visitor<'de> for IndexFields {
+            type Value = CaptureIndex;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str("an index")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> std::result::Result<CaptureIndex, A::Error> {
+                let mut index = CaptureIndex::default();
+                while let Some(FieldName(name)) = fields.next_key()? {
+                    let of_frames = WordFile::OF_FRAMES.into_iter().find(|file| file.words() == name);
+                    match (&*name, of_frames) {
+                        $((stringify!($field), _) => index.$field = fields.next_value()?,)*
+                        (_, Some(file)) => index.frames.keep(file, fields.next_value()?),
+                        (_, None) => _ = fields.next_value::<IgnoredAny>()?,
+                    }
+                }
+                Ok(index)
+            }
+        }
+    };
+}
+
+struct IndexFields;
+
+impl<'de> Deserialize<'de> for CaptureIndex {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_struct("CaptureIndex", &[], IndexFields)
+    }
+}
+
+capture_index! {
     /// When it was begun and ended, in seconds since 1970.
-    pub times: [u64; 2],
+    times: [u64; 2],
     /// What the machine was asked.
-    pub machine: Answers,
+    machine: Answers,
     /// The processes: the first is the one that was captured.
-    pub processes: Vec<ProcessAnswers>,
+    processes: Vec<ProcessAnswers>,
     /// How many of the first of them were captured as a family; 0 if one process was asked for.
-    pub family: usize,
+    family: usize,
     /// Processes of the family that are not among them, or have ended before all was asked.
-    pub missing: Vec<OneMissing>,
-    /// Whether `counts` and `cgroups` have a word for each of `flags` and are indexed by these, not by frames.
-    pub by_flags: bool,
-    /// The flags of its frames.
-    pub flags: WordIndex,
-    /// How often each is mapped.
-    pub counts: WordIndex,
-    /// The cgroups that they are charged to.
-    pub cgroups: WordIndex,
+    missing: Vec<OneMissing>,
+    /// Whether the other words of frames have one for each of the flags and are indexed by these, not by frames.
+    by_flags: bool,
+}
+
+/// The words of frames in each file: fields of the index under what the words are called.
+#[derive(Default)]
+pub struct FrameWords([WordIndex; WordFile::OF_FRAMES.len()]);
+
+impl FrameWords {
+    /// Those of one file, which has words of frames.
+    pub fn of(&self, file: WordFile) -> Option<&WordIndex> {
+        self.0.get(place_of(file)?)
+    }
+
+    /// Keeps those of one file.
+    pub fn keep(&mut self, file: WordFile, words: WordIndex) {
+        if let Some(place) = place_of(file).and_then(|place| self.0.get_mut(place)) {
+            *place = words;
+        }
+    }
+
+    /// Those of each file.
+    pub fn all(&self) -> impl Iterator<Item = (WordFile, &WordIndex)> {
+        WordFile::OF_FRAMES.into_iter().zip(&self.0)
+    }
+}
+
+fn place_of(file: WordFile) -> Option<usize> {
+    WordFile::OF_FRAMES.iter().position(|one| *one == file)
 }
 
 /// Answers by the written keys of their questions.
@@ -407,43 +502,26 @@ fn are_runs(mut runs: impl Iterator<Item = (u64, u64)>) -> bool {
     runs.all(|(start, end)| std::mem::replace(&mut before, end) <= start && start < end)
 }
 
-/// The features by the names that captures have for them.
-const FEATURES: [(Feature, &str); 21] = [
-    (Feature::PageMap, "page_map"),
-    (Feature::OtherUsers, "other_users"),
-    (Feature::FrameNumbers, "frame_numbers"),
-    (Feature::FrameFlags, "kpageflags"),
-    (Feature::MapCounts, "kpagecount"),
-    (Feature::ExactMapCounts, "exact_map_counts"),
-    (Feature::FrameCgroups, "kpagecgroup"),
-    (Feature::CgroupPaths, "cgroup_paths"),
-    (Feature::Iomem, "iomem"),
-    (Feature::MapFiles, "map_files"),
-    (Feature::Memory, "memory"),
-    (Feature::Scan, "scan"),
-    (Feature::ScanZero, "scan_zero"),
-    (Feature::ScanHuge, "scan_huge"),
-    (Feature::ScanWriteTracked, "scan_write_tracked"),
-    (Feature::MapsQuery, "maps_query"),
-    (Feature::SoftDirty, "soft_dirty"),
-    (Feature::GuardBit, "guard_bit"),
-    (Feature::IdleBitmap, "idle_bitmap"),
-    (Feature::KsmFlag, "ksm_flag"),
-    (Feature::SwapTypes, "swap_types"),
-];
+/// Names that older captures have for features.
+const OLDER_NAMES: [(&str, Feature); 3] =
+    [("scan", Feature::Scan), ("scan_write_tracked", Feature::ScanWriteTracked), ("maps_query", Feature::MapsQuery)];
+
+/// The feature of this name.
+fn feature(name: &str) -> Option<Feature> {
+    let older = || OLDER_NAMES.iter().find(|(one, _)| *one == name).map(|(_, feature)| *feature);
+    Feature::from_word(name).or_else(older)
+}
 
 /// The rights that are known by name.
 const RIGHTS: [&str; 4] = ["CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH", "CAP_CHECKPOINT_RESTORE"];
 
 impl CapturedRights {
     pub(super) fn of(access: &SourceAccess) -> Self {
-        let named = |one: &Finding| {
-            let (_, name) = FEATURES.iter().find(|(feature, _)| *feature == one.feature)?;
-            Some(((*name).to_owned(), one.available, one.found.clone(), one.remedy.clone()))
-        };
+        let named =
+            |one: &Finding| (one.feature.word().to_owned(), one.available, one.found.clone(), one.remedy.clone());
         let credentials = &access.credentials;
         CapturedRights {
-            findings: access.findings.iter().filter_map(named).collect(),
+            findings: access.findings.iter().map(named).collect(),
             user: credentials.user,
             rights: credentials.rights.iter().map(|&right| right.to_owned()).collect(),
             in_first_user_namespace: credentials.in_first_user_namespace,
@@ -452,9 +530,8 @@ impl CapturedRights {
 
     pub(super) fn access(&self) -> SourceAccess {
         let finding = |(name, available, found, remedy): &(String, Option<bool>, String, Option<String>)| {
-            let (feature, _) = FEATURES.iter().find(|(_, one)| one == name)?;
             Some(Finding {
-                feature: *feature,
+                feature: feature(name)?,
                 available: *available,
                 found: one_line(found),
                 remedy: remedy.as_deref().map(one_line),
@@ -548,8 +625,7 @@ mod tests {
         }
         let missing = OneMissing { pid: 1, name: EncodedBytes::default(), why: text(), in_part: false };
         assert!(!missing.process().why.contains('\n'));
-        let feature = FEATURES.first().map(|(_, name)| (*name).to_owned()).expect("a feature");
-        let findings = vec![(feature, None, text(), Some(text()))];
+        let findings = vec![(Feature::Memory.word().to_owned(), None, text(), Some(text()))];
         let rights = CapturedRights { findings, user: 0, rights: Vec::new(), in_first_user_namespace: None };
         let said = rights.access().findings.into_iter().flat_map(|one| [Some(one.found), one.remedy]).flatten();
         assert_eq!(said.filter(|text| !text.contains('\n')).count(), 2);

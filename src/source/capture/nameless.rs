@@ -276,15 +276,11 @@ impl Nameless {
     }
 
     fn text(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
-        let named = file.class().named;
-        if named == Named::LeftOut {
-            return left_out(file.what());
-        }
         let text = self.source.get(file, budget).map_err(|error| match error {
             Error::Gone { .. } | Error::Malformed(_) => without_subject(error, file.what()),
             error => error,
         })?;
-        Ok(self.names().replaced(named, text))
+        Ok(self.names().replaced(file.class().named, text))
     }
 
     fn group_text(&self, asked: GroupText<'_>, budget: &mut Budget) -> Result<Vec<u8>> {
@@ -371,10 +367,12 @@ impl Source for Nameless {
 
     fn ask(&self, question: Question<'_>, budget: &mut Budget) -> Result<Reply> {
         match question {
+            Question::Text(file) if file.class().named == Named::LeftOut => left_out(file.what()),
+            _ if question.class().named == Named::LeftOut => question.unanswered(),
             Question::Text(file) => file.reply(self.text(file, budget)),
             Question::GroupText(asked) => asked.reply(self.group_text(asked, budget)),
             Question::Groups(which) => which.reply(self.groups(which, budget)),
-            // Names are replaced in the text.
+            // All of these are left out: the text of maps has them.
             Question::Mapping(_) | Question::FileMappings(_) | Question::Notes(_) => question.unanswered(),
             Question::Backing(asked) => asked.reply(self.backing(asked, budget)),
             Question::Probe(probe) => probe.reply(self.probe(probe, budget)),
@@ -483,5 +481,17 @@ mod tests {
         assert_eq!(names.mounts(mounts), b"36 35 98:0 /3 /4 rw shared:1 - overlay 5 rw,size=4k\n");
         let swaps = b"Filename Type\n/a/b                 file  100 0 -2\n";
         assert_eq!(names.swaps(swaps), b"Filename Type\n/3/4                 file  100 0 -2\n");
+    }
+
+    /// Texts and groups are replaced here by the class of their question. An answer of numbers has no names in it.
+    #[test]
+    fn what_is_named_is_replaced_or_left_out() {
+        let all = Question::classes();
+        assert!(all.len() > 80 && all.iter().any(|(words, _)| words == "text setting thp-enabled"), "{all:?}");
+        for (words, class) in all {
+            let is_replaced = ["text", "cgroup-file", "cgroups"].iter().any(|begins| words.starts_with(begins));
+            let is_left_out = matches!(class.named, Named::LeftOut);
+            assert!(class.named == Named::Nothing || is_replaced || is_left_out, "{words}");
+        }
     }
 }

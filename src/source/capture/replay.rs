@@ -27,18 +27,17 @@ use std::sync::{Arc, OnceLock};
 /// It cannot be read, it is none, or it is damaged.
 pub fn open(file: Box<dyn ReadAt>) -> Result<Arc<dyn Source>> {
     let (contents, head, index) = ArchiveReader::open(file)?;
-    let mut index = read_index(&index)?;
-    let words = [&index.flags, &index.counts, &index.cgroups];
+    let (mut index, fields) = read_index(&index)?;
     let (page, longest) = (head.page.bytes(), contents.longest_text());
     let [begun, ended] = index.times;
     if begun > ended || ended > LAST_TIME {
         return Err(damaged("its time"));
     }
-    let are_sound = words.into_iter().all(|words| words.is_in_order()) && index.machine.is_sound(page, longest);
+    let are_sound = index.frames.all().all(|(_, words)| words.is_in_order()) && index.machine.is_sound(page, longest);
     if !are_sound || !are_processes_sound(&index.processes, page, longest) {
         return Err(damaged("its index"));
     }
-    let origins = take_origins(&mut index, head, contents.passed_over());
+    let origins = take_origins(&mut index, head, PassedOver { fields, ..contents.passed_over() });
     let origin = origins.first().map(Arc::clone).ok_or_else(|| damaged("its index"))?;
     let contents = Arc::new(contents);
     let blocks = BlockReader::new(Arc::clone(&contents));
@@ -63,10 +62,11 @@ const INDEX_MEMORY: u64 = 6;
 /// Memory for small indexes.
 const SMALL_INDEX: u64 = 1 << 20;
 
-fn read_index(json: &[u8]) -> Result<CaptureIndex> {
+/// Reads the index, and the names of its fields that this version does not know.
+fn read_index(json: &[u8]) -> Result<(CaptureIndex, Vec<String>)> {
     let most = (json.len() as u64).saturating_mul(INDEX_MEMORY).saturating_add(SMALL_INDEX);
     match budgeted::read(json, &mut until_interrupted().holding(most)) {
-        Ok(Some(index)) => Ok(index),
+        Ok(Some(read)) => Ok(read),
         Ok(None) => Err(damaged("its index")),
         Err(OutOfBudget::Bytes) => Err(Error::not_available("the index of this capture is too large")),
         Err(over) => Err(over.into()),
@@ -302,20 +302,18 @@ impl Source for Replay {
     fn words(&self, file: WordFile, first: u64, into: &mut [u64]) -> Result<usize> {
         let index = &self.capture.index;
         let words = match file {
-            WordFile::PageMap => &self.answers().page_map,
-            WordFile::FrameFlags => &index.flags,
-            WordFile::FrameCounts => &index.counts,
-            WordFile::FrameCgroups => &index.cgroups,
+            WordFile::PageMap => Some(&self.answers().page_map),
+            of_frames => index.frames.of(of_frames),
         };
+        let words = words.ok_or_else(|| Error::not_in("this capture", file.name()))?;
         if file == WordFile::PageMap {
             self.origin.require_entries(first, first.saturating_add(into.len() as u64))?;
         }
         into.fill(0);
         let blocks = &self.capture.blocks;
-        let (read, known) = match file {
-            WordFile::FrameCounts | WordFile::FrameCgroups if index.by_flags => {
-                words.read_by(&index.flags, blocks, first, into)?
-            }
+        let is_own = matches!(file, WordFile::PageMap | WordFile::FrameFlags);
+        let (read, known) = match index.frames.of(WordFile::FrameFlags) {
+            Some(flags) if index.by_flags && !is_own => words.read_by(flags, blocks, first, into)?,
             _ => words.read(blocks, first, into)?,
         };
         // Where a page map has nothing, its words are zero. A frame may have anything.

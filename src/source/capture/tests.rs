@@ -41,7 +41,7 @@ fn a_process_with_many_mappings_of_files() {
     process.answers = answers;
     let index = CaptureIndex { processes: vec![process], ..CaptureIndex::default() };
     let json = serde_json::to_vec(&index).expect("JSON");
-    let read = read_index(&json).expect("a sound index");
+    let (read, _) = read_index(&json).expect("a sound index");
     let count = |index: &CaptureIndex| {
         let answers = index.processes.first().map(|one| &one.answers);
         answers.map(|answers| <Vec<StoredRun> as Stored>::all(answers).len())

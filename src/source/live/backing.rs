@@ -6,6 +6,7 @@
 use super::apart::error_from_bytes;
 use super::module_file::ModuleFile;
 use crate::access::{Error, Result};
+use crate::budget::Budget;
 use crate::kernel::mapped_file::{HUGETLBFS, TMPFS};
 use crate::kernel::{AddressRange, PageSize, Region, VirtualAddress};
 use crate::source::{BackingContent, BackingRun, sys};
@@ -17,8 +18,14 @@ use std::sync::OnceLock;
 /// Pages of one query of the page cache: it bounds the memory for the answer.
 const WINDOW_PAGES: u64 = 1 << 16;
 
-/// The runs of `range` in `region`, whose object is `file`.
-pub(super) fn runs(file: &ModuleFile, region: &Region, range: AddressRange, page: PageSize) -> Result<Vec<BackingRun>> {
+/// The runs of `range` in `region`, whose object is `file`. Each query of the kernel is a step.
+pub(super) fn runs(
+    file: &ModuleFile,
+    region: &Region,
+    range: AddressRange,
+    page: PageSize,
+    budget: &mut Budget,
+) -> Result<Vec<BackingRun>> {
     let Some(range) = range.to_pages(page).intersection(region.range) else {
         return Ok(Vec::new());
     };
@@ -26,7 +33,7 @@ pub(super) fn runs(file: &ModuleFile, region: &Region, range: AddressRange, page
     let into = range.start().get() - region.range.start().get();
     let first = region.offset.saturating_add(into);
     let end = first.saturating_add(range.len());
-    let mut runs = RunBuilder { start: range.start(), first, found: Vec::new() };
+    let mut runs = RunBuilder { start: range.start(), first, found: Vec::new(), budget };
     let inside = asked.size.clamp(first, end);
     asked.contents(first, inside, &mut runs)?;
     runs.add(inside, end, Ok(BackingContent::PastEnd));
@@ -78,13 +85,14 @@ pub(super) fn from_bytes(bytes: &[u8]) -> Vec<BackingRun> {
 }
 
 /// Converts runs of a file to runs of addresses, and joins them.
-struct RunBuilder {
+struct RunBuilder<'b> {
     start: VirtualAddress,
     first: u64,
     found: Vec<BackingRun>,
+    budget: &'b mut Budget,
 }
 
-impl RunBuilder {
+impl RunBuilder<'_> {
     /// Adds the content of the bytes of the file from `from` up to `to`.
     fn add(&mut self, from: u64, to: u64, content: Result<BackingContent>) {
         let at = |offset: u64| self.start.checked_add(offset.saturating_sub(self.first));
@@ -143,7 +151,7 @@ impl<'f> BackingQuery<'f> {
     }
 
     /// The bytes from `from` up to `to`, all of them before the end of the file.
-    fn contents(&self, from: u64, to: u64, runs: &mut RunBuilder) -> Result<()> {
+    fn contents(&self, from: u64, to: u64, runs: &mut RunBuilder<'_>) -> Result<()> {
         if let Some(bytes) = self.pool_bytes {
             let content = match bytes {
                 0 => Ok(BackingContent::Hole),
@@ -162,6 +170,7 @@ impl<'f> BackingQuery<'f> {
         }
         let mut at = from;
         while at < to {
+            runs.budget.go_on()?;
             let data = self
                 .seek(SeekFrom::Data(at))?
                 .map_or(to, |data| (data / self.page.bytes() * self.page.bytes()).clamp(at, to));
@@ -188,15 +197,18 @@ impl<'f> BackingQuery<'f> {
     }
 
     /// Finds which of the bytes from `from` up to `to` are in the page cache.
-    fn add_cached(&self, from: u64, to: u64, runs: &mut RunBuilder) -> Result<()> {
+    fn add_cached(&self, from: u64, to: u64, runs: &mut RunBuilder<'_>) -> Result<()> {
         let window = WINDOW_PAGES * self.page.bytes();
         let mut way = self.way;
         let mut at = from;
         while at < to {
             let end = to.min(at.saturating_add(window));
             let asked = match way {
-                CacheQuery::Counts => self.halve(at, end, runs),
-                CacheQuery::Map => self.map(at, end, runs),
+                CacheQuery::Counts => self.halve(at, end, runs)?,
+                CacheQuery::Map => {
+                    runs.budget.go_on()?;
+                    self.map(at, end, runs)
+                }
             };
             match asked {
                 Ok(()) => at = end,
@@ -211,12 +223,17 @@ impl<'f> BackingQuery<'f> {
         Ok(())
     }
 
-    /// Bisects ranges that are partly cached, until each is cached whole or not at all.
-    fn halve(&self, from: u64, to: u64, runs: &mut RunBuilder) -> rustix::io::Result<()> {
+    /// Bisects ranges that are partly cached, until each is cached whole or not at all; or why the kernel shows nothing
+    /// of them.
+    fn halve(&self, from: u64, to: u64, runs: &mut RunBuilder<'_>) -> Result<rustix::io::Result<()>> {
         let mut left = vec![(from, to)];
         while let Some((from, to)) = left.pop() {
             let pages = (to - from) / self.page.bytes();
-            let cached = sys::cached_pages(self.file, from, to - from)?;
+            runs.budget.go_on()?;
+            let cached = match sys::cached_pages(self.file, from, to - from) {
+                Ok(cached) => cached,
+                Err(error) => return Ok(Err(error)),
+            };
             if cached == 0 || cached >= pages {
                 runs.add(from, to, Ok(BackingContent::Contents { cached: cached > 0 }));
             } else {
@@ -225,10 +242,10 @@ impl<'f> BackingQuery<'f> {
                 left.push((from, middle));
             }
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
-    fn map(&self, from: u64, to: u64, runs: &mut RunBuilder) -> rustix::io::Result<()> {
+    fn map(&self, from: u64, to: u64, runs: &mut RunBuilder<'_>) -> rustix::io::Result<()> {
         if !self.could_write() {
             return Err(Errno::PERM);
         }

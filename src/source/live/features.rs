@@ -57,15 +57,10 @@ pub(super) fn other_users() -> Finding {
 }
 
 /// The files with a word for each frame, by reading a word.
-pub(super) fn frame_files(files: &FrameFiles) -> [Finding; WordFile::OF_FRAMES.len()] {
-    WordFile::OF_FRAMES.map(|file| {
-        let feature = match file {
-            WordFile::PageMap => Feature::PageMap,
-            WordFile::FrameFlags => Feature::FrameFlags,
-            WordFile::FrameCounts => Feature::MapCounts,
-            WordFile::FrameCgroups => Feature::FrameCgroups,
-        };
-        by_trying(feature, files.read(file, 0, &mut [0]), &format!("/proc/{} can be read", file.name()))
+pub(super) fn frame_files(files: &FrameFiles) -> impl Iterator<Item = Finding> {
+    WordFile::OF_FRAMES.into_iter().filter_map(|file| {
+        let (feature, found) = (Feature::of_frames(file)?, format!("/proc/{} can be read", file.name()));
+        Some(by_trying(feature, files.read(file, 0, &mut [0]), &found))
     })
 }
 

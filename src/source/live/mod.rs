@@ -102,7 +102,7 @@ impl Source for Live {
             Question::Groups(which) => which.reply(cgroups::groups(which, budget)),
             Question::Mapping(query) => query.reply(self.attached()?.query(query)),
             Question::FileMappings(asked) => asked.reply(self.attached()?.file_mappings(budget)),
-            Question::Backing(asked) => asked.reply(self.modules()?.backing_content(asked.region, asked.range)),
+            Question::Backing(asked) => asked.reply(self.modules()?.backing_content(asked.region, asked.range, budget)),
             Question::Probe(probe) => probe.reply(self.probe(probe)),
             Question::Rights(asked) => asked.reply(Ok(Some(self.machine.access()))),
             Question::Notes(_) => question.unanswered(),

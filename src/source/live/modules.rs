@@ -7,6 +7,7 @@ use super::attached::Attached;
 use super::backing::{self, from_bytes, in_bytes};
 use super::module_file::{FoundBy, ModuleFile, Refusal, Root};
 use crate::access::{Error, InMemory, ReadAt, Result};
+use crate::budget::{Budget, until_interrupted};
 use crate::kernel::mapped_file::TMPFS;
 use crate::kernel::{AddressRange, Device, Name, Region, VirtualAddress, maps};
 use crate::own::rights::{self, SETCAP, with_raised_rights};
@@ -174,7 +175,7 @@ impl LiveModules {
             return Ok(0);
         };
         // Pages come and go: which are cached is checked right before the read.
-        let runs = backing::runs(file, region, wanted, self.attached.memory().page)?;
+        let runs = backing::runs(file, region, wanted, self.attached.memory().page, &mut until_interrupted())?;
         let Some(run) = runs.into_iter().next() else {
             return Ok(0);
         };
@@ -270,19 +271,26 @@ impl LiveModules {
         }
     }
 
-    pub(super) fn backing_content(&self, region: &Region, range: AddressRange) -> Result<Vec<BackingRun>> {
+    pub(super) fn backing_content(
+        &self,
+        region: &Region,
+        range: AddressRange,
+        budget: &mut Budget,
+    ) -> Result<Vec<BackingRun>> {
         if region.inode == 0 {
             return Err(no_file(region));
         }
         let page = self.attached.memory().page;
         if let Some(file) = self.held_or_opened(region)? {
-            return backing::runs(&file, region, range, page);
+            return backing::runs(&file, region, range, page, budget);
         }
         let bytes_of_runs = answer(region.device, &region.name, || {
-            let runs = backing::runs(&self.file(region)?, region, range, page)?;
+            let runs = backing::runs(&self.file(region)?, region, range, page, budget)?;
             Ok(in_bytes(&runs))
-        })?;
-        Ok(from_bytes(&bytes_of_runs))
+        });
+        // The other process says of that only that it failed.
+        budget.go_on()?;
+        Ok(from_bytes(&bytes_of_runs?))
     }
 
     pub(super) fn read_cached(&self, region: &Region, address: VirtualAddress, into: &mut [u8]) -> Result<usize> {

@@ -63,13 +63,9 @@ impl RecordedSource {
 
     fn text(&self, file: File, budget: &mut Budget) -> Result<Vec<u8>> {
         let answer = self.source.get(file, budget);
-        // Files that identify the process or the kernel are read once, and not for one answer.
-        let is_written =
-            !matches!(file, File::Release | File::Auxiliary | File::Uptime | File::OwnMaps | File::OwnSmaps);
-        if is_written {
+        if let Some(kind) = reads::kind(file) {
             let found = result_words(&answer, |bytes| reads::contents(file, bytes));
-            let path = file.path(self.pid);
-            self.log.add_file(reads::kind(file), path, file.what(), found);
+            self.log.add_file(kind, file.path(self.pid), file.what(), found);
         }
         answer
     }

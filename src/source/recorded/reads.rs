@@ -56,13 +56,39 @@ const STRETCHES: usize = 4;
 /// The frame that is read to find out whether frames may be read: every machine has it, and nobody maps it.
 const PROBED: u64 = 1;
 
-/// The kind of file under which reads of this one are counted.
-pub(super) fn kind(file: File) -> &'static str {
+/// The kind of file under which reads of this one are counted; `None` for files that identify the process, the kernel
+/// or pmdb: they are read once, and not for one answer.
+pub(super) fn kind(file: File) -> Option<&'static str> {
     match file {
-        File::Smaps => "smaps",
-        File::Config(_) => "config",
-        File::Setting(_) => "setting",
-        _ => "file",
+        File::Smaps => Some("smaps"),
+        File::Config(_) => Some("config"),
+        File::Setting(_) => Some("setting"),
+        File::Release | File::Auxiliary | File::Uptime | File::OwnMaps | File::OwnSmaps => None,
+        File::Stat
+        | File::Status
+        | File::MainStatus
+        | File::Limits
+        | File::Syscall
+        | File::ThreadSyscall(_)
+        | File::DescriptorInfo(_)
+        | File::ThreadDescriptorInfo(..)
+        | File::SmapsRollup
+        | File::NumaMaps
+        | File::CommandLine
+        | File::Cgroup
+        | File::Mounts
+        | File::Program
+        | File::UserNamespace
+        | File::IpcNamespace
+        | File::MappedFile(_)
+        | File::OwnMounts
+        | File::OwnUserNamespace
+        | File::MostMappings
+        | File::MemoryCounters
+        | File::Swaps
+        | File::Zones
+        | File::FreeBlocks
+        | File::Iomem => Some("file"),
     }
 }
 
@@ -403,7 +429,22 @@ pub(super) fn probe(probe: Probe<'_>) -> Option<&'static str> {
         Probe::SharedMemory => Some("the device of shared memory without a path"),
         Probe::Pools => Some("the devices of the hugetlb pools"),
         Probe::MappedFile(_) => Some("the file of the region"),
-        _ => None,
+        Probe::PageBytes
+        | Probe::LittleEndian
+        | Probe::Machine
+        | Probe::TicksPerSecond
+        | Probe::OwnEntry
+        | Probe::OwnFlags
+        | Probe::FrameRight
+        | Probe::User
+        | Probe::OwnNumber
+        | Probe::Compare(..)
+        | Probe::CompareFiles(..)
+        | Probe::Follow(_)
+        | Probe::FollowOwn(_)
+        | Probe::IsNamed(..)
+        | Probe::Descriptor(..)
+        | Probe::DescriptorMount(..) => None,
     }
 }
 

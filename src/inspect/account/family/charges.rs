@@ -76,9 +76,9 @@ impl ChargeSearch<'_> {
     }
 
     fn add(&mut self, row: &FrameRow) -> Result<()> {
-        let flags = row.flags.unwrap_or_default();
+        let flags = row.facts.flags.unwrap_or_default();
         let class = self.classes.of(flags);
-        self.is_charged = match row.cgroup {
+        self.is_charged = match row.facts.cgroup {
             // `page_cgroup_ino` (mm/memcontrol.c) shows the group of the tails of a folio since Linux 6.7.
             Some(0) if flags.contains(PageFlags::COMPOUND_TAIL) => self.is_charged,
             group => group.is_some_and(|group| self.groups.contains(&group)),

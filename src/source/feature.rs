@@ -182,3 +182,15 @@ pub(crate) fn by_trying<T>(feature: Feature, result: Result<T>, found: &str) -> 
         Err(error) => unavailable(feature, error.to_string(), error.remedy().unwrap_or_default()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_file_of_frames_is_a_feature() {
+        for file in WordFile::OF_FRAMES {
+            assert_eq!(Feature::of_frames(file).map(Feature::word), Some(file.name()));
+        }
+    }
+}

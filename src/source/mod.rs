@@ -13,8 +13,13 @@
 //! - [`Source::maps`], the text that `/proc/PID/maps` would be, and [`Source::words`] for the page map, in the form of
 //!   the kernel. A page of which a dump has nothing is a word of zero only if that is what the kernel would say;
 //!   otherwise the origin says which entries are missing ([`Origin::require_entries`]).
-//! - [`Source::ask`] for [`Probe::PageBytes`], without which pages have 4 KiB, and for each [`File`] of which it has
-//!   the text. The budget is for what may take long.
+//! - [`Source::ask`] for [`Probe::PageBytes`], without which pages have 4 KiB, for [`Probe::LittleEndian`], without
+//!   which words in memory have the byte order of pmdb's own machine, and for each [`File`] of which it has the text.
+//!   It passes each other question to [`Question::unanswered`]. The budget is for what may take long: each read or
+//!   query of the kernel is a step.
+//!
+//! Next come [`Source::bytes`] for memory, [`Source::words`] for the files with a word for each frame, and
+//! [`Source::list`] with [`Source::open`] for the other processes of its machine.
 //!
 //! All else has a default that says so: an error ([`Error::NotAvailable`]), or `None` where that is an answer. Facts
 //! that need it are then unknown, with that reason. In `process`, `Target::new` takes any source; `attach` and

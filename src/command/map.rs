@@ -12,7 +12,7 @@ use crate::render::svg::{DrawnRegion, Svg};
 use crate::render::text::Text;
 use crate::render::text::block::{region_file_name, region_name};
 use crate::render::text::lines::Lines;
-use crate::render::theme::Role;
+use crate::render::theme::{Role, columns};
 use crate::render::units::{counted, size};
 use crate::render::{Record, Sink};
 use crate::report::record::record;
@@ -245,19 +245,6 @@ fn draw(lines: &mut Lines, legend: &mut Legend, region: &MapRegion) {
 /// What the region is, and what a cell is if `together` of those of the record are drawn as one.
 fn head(lines: &mut Lines, region: &MapRegion, together: u64) {
     let bytes = region.end.get().saturating_sub(region.start.get());
-    let line = lines.line();
-    line.indent(4).push(Role::Address, format!("{}..{}", region.start, region.end));
-    if let Some(perms) = region.perms {
-        line.plain(format!("  {perms}"));
-    }
-    line.plain("  ").push(Role::Size, size(bytes)).plain("  ");
-    match &region.name {
-        Some(name) => {
-            let (role, name) = region_name(name);
-            line.push(role, name);
-        }
-        None => _ = line.push(Role::Dim, "in no region"),
-    }
     let contents = match is_empty(region) {
         true if region.cells.iter().any(|cell| cell.mark == Mark::Untouched) => "untouched".to_owned(),
         true => "nothing".to_owned(),
@@ -266,7 +253,21 @@ fn head(lines: &mut Lines, region: &MapRegion, together: u64) {
             format!("{} per cell", size(cell))
         }
     };
-    line.push(Role::Dim, format!("  {contents}"));
+    let width = lines.style.width;
+    let line = lines.line();
+    line.indent(4).push(Role::Address, format!("{}..{}", region.start, region.end));
+    if let Some(perms) = region.perms {
+        line.plain(format!("  {perms}"));
+    }
+    line.plain("  ").push(Role::Size, size(bytes)).plain("  ");
+    let room = width.map(|width| width.saturating_sub(line.column() + "   ".len() + contents.len()));
+    let (role, name) = match &region.name {
+        // The end of the path where there is no room for all of it.
+        Some(name) if room.is_some_and(|room| columns(&region_name(name).1) > room) => region_file_name(name),
+        Some(name) => region_name(name),
+        None => (Role::Dim, "in no region".into()),
+    };
+    line.push(role, name).word("  ", Role::Dim, contents);
 }
 
 /// Bytes that a cell of the record stands for.

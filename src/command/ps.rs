@@ -11,6 +11,7 @@ use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, one_of, part, s
 use crate::lang::{self, Expected, Spanned, display};
 use crate::process::{self, Machine, ProcessEntry};
 use crate::render::Record;
+use crate::render::bar::{BAR, bar_of_largest};
 use crate::render::columns::{Cell, Column, PID, Table, amount, none, unknown};
 use crate::render::text::Text;
 use crate::render::theme::Role;
@@ -368,6 +369,7 @@ static PROCESSES: Table<ProcessRow> = Table::of(&[
     USER.cell(|_, process| Cell::new(&process.user)),
     STATE.cell(|_, process| Cell::new(process.state.to_string())),
     bytes("resident").cell(|_, process| process.resident.map_or_else(none, Cell::size)),
+    BAR.cell(|_, process| bar_of_largest(process.resident.unwrap_or_default())),
     NAME.cell(|_, process| Cell::new(&process.name)),
     COMMAND_LINE.cell(|_, process| command_line(process)),
 ]);
@@ -426,7 +428,8 @@ pub(super) fn short_command_line(line: &Name) -> String {
 /// The headings of its columns.
 #[cfg(test)]
 pub(crate) fn headings() -> Vec<&'static str> {
-    PROCESSES.columns().iter().chain(&PROCESS_MEMORY.columns()).map(|column| column.title).collect()
+    let columns = [PROCESSES.columns(), PROCESS_MEMORY.columns()].concat();
+    columns.iter().map(|column| column.title).filter(|title| !title.is_empty()).collect()
 }
 
 /// Samples of its records.

@@ -23,6 +23,12 @@ impl<R: Renderer> Renderer for Ascii<R> {
         self.0.show_full();
     }
 
+    fn pause(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let mut text = Vec::new();
+        self.0.pause(&mut text)?;
+        out.write_all(&in_ascii(&text))
+    }
+
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let mut text = Vec::new();
         self.0.finish(&mut text)?;

@@ -1,6 +1,6 @@
 //! Bars beside shares, for people who compare rows.
 
-use super::columns::{Cell, Column};
+use super::columns::{Cell, CellText, Column};
 use super::theme::Role;
 
 /// A bar beside a share, where there is room for one.
@@ -12,7 +12,13 @@ pub fn bar<'a>(part: u64, whole: u64) -> Cell<'a> {
     Cell::new(blocks(part, whole))
 }
 
-fn blocks(part: u64, whole: u64) -> String {
+/// A bar for a part of the largest one in its column.
+pub fn bar_of_largest<'a>(part: u64) -> Cell<'a> {
+    Cell::new(CellText::Bar(part))
+}
+
+/// Cells that are full for a part of a whole.
+pub(super) fn blocks(part: u64, whole: u64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let all = BAR_CELLS * EIGHTHS.len();
     let share = part as f64 / whole.max(1) as f64;

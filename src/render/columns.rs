@@ -1,12 +1,13 @@
 //! Tables whose rows stream: every column declares its width beforehand, so no row waits for another. A
 //! column and the cells under it are declared together. Also the columns and cells that several tables have.
 
+pub use super::cell::{Cell, CellText};
 use super::text::block::{DELETED, region_file_name, region_name, symbol_text, word_for_missing};
 use super::text::lines::{Line, Style};
 use super::text::words;
 use super::theme::{Role, Theme, columns, cut, printable_and_width};
 use super::units::{Number, count, difference};
-use crate::kernel::{FrameNumber, Name, PhysicalAddress, VirtualAddress};
+use crate::kernel::{Name, VirtualAddress};
 use crate::report::{Fact, FrameWords, Reason, SymbolBrief};
 use std::borrow::Cow;
 
@@ -45,6 +46,10 @@ pub struct Column {
     pub is_repetition: bool,
     /// Whether it is only for people: not in a pipe or a file.
     pub is_drawing: bool,
+    /// Whether rows are grouped by it.
+    pub is_key: bool,
+    /// Whether its cells need all rows, and these are not there.
+    pub is_hidden: bool,
 }
 
 impl Column {
@@ -60,6 +65,8 @@ impl Column {
             uncut: width,
             is_repetition: false,
             is_drawing: false,
+            is_key: false,
+            is_hidden: false,
         }
     }
     /// A column of numbers, right-aligned.
@@ -91,76 +98,6 @@ impl Column {
         }
     }
 }
-
-/// A cell: its text, and its role if it is not the column's.
-pub struct Cell<'a> {
-    words: CellText<'a>,
-    short: Option<Cow<'a, str>>,
-    role: Option<Role>,
-    /// Whether its shortest text has letters for flags.
-    has_letters: bool,
-}
-
-/// The text of a cell. Numbers become text only in the line itself, because long tables have very many.
-pub enum CellText<'a> {
-    /// Text.
-    Text(Cow<'a, str>),
-    /// An address or a frame number.
-    Hexadecimal(u64),
-    /// A number of bytes.
-    Size(u64),
-    /// A number of things.
-    Count(u64),
-}
-
-impl<'a> Cell<'a> {
-    /// In the column's own role.
-    pub fn new(words: impl Into<CellText<'a>>) -> Self {
-        Cell { words: words.into(), short: None, role: None, has_letters: false }
-    }
-    /// A number of things, as [`count`](super::units::count) writes it.
-    pub fn count(number: u64) -> Self {
-        Cell::new(CellText::Count(number))
-    }
-    /// A number of bytes, as [`size`](super::units::size) writes it.
-    pub fn size(bytes: u64) -> Self {
-        Cell::new(CellText::Size(bytes))
-    }
-    /// In another role.
-    pub fn of(role: Role, words: impl Into<CellText<'a>>) -> Self {
-        Cell { role: Some(role), ..Cell::new(words) }
-    }
-    /// With a shorter text for too little room, in a column that may be cut or in the last one.
-    pub fn or(self, short: impl Into<Cow<'a, str>>) -> Self {
-        Cell { short: Some(short.into()), ..self }
-    }
-    /// Whose shortest text has letters for flags.
-    pub fn letters(self) -> Self {
-        Cell { has_letters: true, ..self }
-    }
-}
-
-macro_rules! words {
-    ($($type:ty: $value:ident => $words:expr),+ $(,)?) => {
-        $(impl<'a> From<$type> for CellText<'a> {
-            fn from($value: $type) -> Self {
-                $words
-            }
-        })+
-    };
-}
-
-words!(
-    &'a str: text => CellText::Text(Cow::Borrowed(text)),
-    &'a String: text => CellText::Text(Cow::Borrowed(text)),
-    String: text => CellText::Text(Cow::Owned(text)),
-    Cow<'a, str>: text => CellText::Text(text),
-    &'a Name: name => CellText::Text(name.escaped()),
-    &'a VirtualAddress: address => CellText::Hexadecimal(address.get()),
-    &'a PhysicalAddress: address => CellText::Hexadecimal(address.get()),
-    &'a FrameNumber: frame => CellText::Hexadecimal(frame.get()),
-    &'a u32: number => CellText::Text(number.to_string().into()),
-);
 
 /// The shown columns and their places.
 #[derive(Debug)]
@@ -236,6 +173,7 @@ impl TableLayout {
                 CellText::Hexadecimal(number) => place.number(Number::hexadecimal(*number), line),
                 CellText::Size(bytes) => place.number(Number::size(*bytes), line),
                 CellText::Count(number) => place.number(Number::count(*number), line),
+                CellText::Bar(_) => {}
                 CellText::Text(text) if place.is_last && !column.may_cut => {
                     place.wrap(text, cell.short.as_deref(), line);
                 }
@@ -328,8 +266,11 @@ impl CellPlace<'_> {
 }
 
 /// The ends of the columns that fit `width`; the highest rank is left out first.
-fn ends(columns: &[Column], width: Option<usize>) -> Vec<Option<usize>> {
-    let mut shown: Vec<bool> = columns.iter().map(|column| width.is_some() || !column.is_drawing).collect();
+pub(super) fn ends(columns: &[Column], width: Option<usize>) -> Vec<Option<usize>> {
+    let mut shown: Vec<bool> = {
+        let is_shown = |column: &Column| !column.is_hidden && (width.is_some() || !column.is_drawing);
+        columns.iter().map(is_shown).collect()
+    };
     loop {
         let ends = place(columns, &shown);
         let total = ends.iter().flatten().last().copied().unwrap_or(0);
@@ -343,7 +284,8 @@ fn ends(columns: &[Column], width: Option<usize>) -> Vec<Option<usize>> {
     }
 }
 
-fn place(columns: &[Column], shown: &[bool]) -> Vec<Option<usize>> {
+/// The ends of the columns that are shown.
+pub(super) fn place(columns: &[Column], shown: &[bool]) -> Vec<Option<usize>> {
     let mut at = 0;
     let mut before = None;
     columns
@@ -431,7 +373,10 @@ impl<T> Table<T> {
 
     /// Its columns.
     pub fn columns(&self) -> Vec<Column> {
-        self.shown_columns().map(|of| of.column).collect()
+        let mut columns: Vec<_> = self.shown_columns().map(|of| of.column).collect();
+        let keys = self.keys.iter().flatten().count();
+        columns.iter_mut().rev().take(keys).for_each(|column| column.is_key = true);
+        columns
     }
 
     /// The cells of a row.
@@ -453,6 +398,17 @@ pub fn region_key(key: &str) -> Cell<'_> {
     let (permissions, path) = behind.split_once(' ').unwrap_or((behind, ""));
     let name = path.rsplit('/').next().unwrap_or_default();
     cell.or(format!("{start} {permissions} {name}").trim_end().to_owned())
+}
+
+/// A mapping that rows are grouped by; the end of its path where there is no room for all of it.
+pub fn mapping_key<'a>(key: impl Into<Cow<'a, str>>) -> Cell<'a> {
+    let key = key.into();
+    let short = key.rsplit_once('/').map(|(_, file)| file.to_owned());
+    let cell = Cell::new(key);
+    match short {
+        Some(short) => cell.or(short),
+        None => cell,
+    }
 }
 
 pub const START: Column = Column::word("start", 14, Role::Address);

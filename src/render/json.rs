@@ -55,10 +55,17 @@ pub struct TextInJson<R> {
 impl<R: Renderer> Renderer for TextInJson<R> {
     fn record(&mut self, record: &dyn Record, out: &mut dyn Write) -> io::Result<()> {
         if self.has_error_records && (record.is::<ErrorReport>() || record.is::<TargetReport>()) {
+            self.pause(out)?;
             return Json.record(record, out);
         }
         let mut text = Vec::new();
         self.text.record(record, &mut text)?;
+        in_record(&text, out)
+    }
+
+    fn pause(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let mut text = Vec::new();
+        self.text.pause(&mut text)?;
         in_record(&text, out)
     }
 

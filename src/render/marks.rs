@@ -2,6 +2,7 @@
 //! stretch of pages, a column a sample.
 
 use crate::kernel::Name;
+use crate::render::text::block::region_file_name;
 use crate::render::text::lines::{Line, Lines, Style};
 use crate::render::theme::{Role, cut};
 use crate::render::units::{counted, size, time_of_day};
@@ -326,11 +327,15 @@ impl DrawnRow<'_> {
         self.cells.iter().all(|cell| cell.mark >= Mark::Untouched && !cell.is_repeated)
     }
 
+    /// Whether it has no page of those that the picture is about.
+    fn is_beside_the_question(&self) -> bool {
+        self.is_quiet() && self.cells.iter().all(|cell| cell.share.is_some_and(|share| share.of == 0))
+    }
+
     /// The name of its region, unless the row above has the same; how many other regions are in it, and how many rows
     /// are folded into it.
     pub fn label(&self, above: Option<&DrawnRow<'_>>) -> String {
-        let name = self.name(above).map(|name| name.file_name().to_string());
-        let name = name.filter(|name| !name.is_empty()).unwrap_or_default();
+        let name = self.name(above).map(|name| region_file_name(name).1.into_owned()).unwrap_or_default();
         if self.others > 0 {
             let more = format!(" +{}", self.others);
             return format!("{}{more}", cut(&name, NAME.saturating_sub(more.len()))).trim_start().to_owned();
@@ -427,7 +432,7 @@ impl Timeline {
             let (row, last, others) = (rows.first()?, rows.last()?, other_regions(rows));
             Some(DrawnRow { row, last, folded: 1, others, cells: cells.collect() })
         });
-        for row in drawn {
+        for row in drawn.filter(|row| !row.is_beside_the_question()) {
             match folded.last_mut() {
                 Some(last) if last.is_quiet() && row.cells == last.cells && row.row.region == last.last.region => {
                     last.folded += 1;

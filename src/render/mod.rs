@@ -4,7 +4,9 @@
 
 mod ascii;
 pub(crate) mod bar;
+mod cell;
 pub(crate) mod columns;
+mod fit;
 pub mod gdb;
 mod json;
 mod json_line;

@@ -171,7 +171,7 @@ impl dyn Sink + '_ {
     }
 }
 
-/// Turns records into bytes, one after the other, and keeps none.
+/// Turns records into bytes, one after the other, and keeps at most the rows of a table until its columns fit them.
 pub trait Renderer {
     /// Writes one record. Errors are those of `out`.
     fn record(&mut self, record: &dyn Record, out: &mut dyn Write) -> io::Result<()>;
@@ -181,6 +181,11 @@ pub trait Renderer {
 
     /// Shows everything, until the end of the command.
     fn show_full(&mut self) {}
+
+    /// Writes what it holds, because no record may follow for a while.
+    fn pause(&mut self, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Writes the rest at the end of a command, and is ready for the next.
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()>;
@@ -201,6 +206,11 @@ impl Renderer for Text {
 
     fn show_full(&mut self) {
         Text::show_full(self);
+    }
+
+    fn pause(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.stop_holding();
+        self.flush(out)
     }
 
     fn finish(&mut self, out: &mut dyn Write) -> io::Result<()> {

@@ -113,6 +113,39 @@ impl Default for Number {
     }
 }
 
+/// One unit for several sizes, so that their digits stand below each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Scale {
+    power: usize,
+    decimals: usize,
+}
+
+impl Scale {
+    /// The unit that suits all these sizes, if there is one and it is needed. With `is_exact` it rounds none.
+    pub(super) fn of(sizes: impl Iterator<Item = u64> + Clone, is_exact: bool) -> Option<Self> {
+        /// Sizes from here on take a larger unit.
+        const TOO_LARGE: u64 = 100_000;
+        /// Sizes from here on have no decimals.
+        const LARGE: u64 = 10_000;
+        let sizes = sizes.filter(|bytes| *bytes > 0);
+        let [least, most] = [sizes.clone().min()?, sizes.clone().max()?];
+        let exact = sizes.map(|bytes| bytes.trailing_zeros() as usize / 10).min()?;
+        let power = (exact..UNITS.len()).find(|power| most >> (10 * power) < TOO_LARGE)?;
+        let decimals = usize::from(power > exact && most >> (10 * power) < LARGE);
+        // Two digits are left of each.
+        let is_suitable = power == exact || !is_exact && least >> (10 * power) >= if decimals > 0 { 1 } else { 10 };
+        (least != most && is_suitable).then_some(Scale { power, decimals })
+    }
+
+    /// A size in this unit.
+    pub(super) fn size(self, bytes: u64) -> String {
+        let Scale { power, decimals } = self;
+        let in_unit = bytes as f64 / (1u64 << (10 * power)) as f64;
+        let unit = UNITS.get(power).copied().unwrap_or_default();
+        format!("{in_unit:.decimals$} {unit}")
+    }
+}
+
 /// A number of bytes as [`Number::size`] writes it.
 pub fn size(bytes: u64) -> String {
     Number::size(bytes).as_str().to_owned()
@@ -222,6 +255,25 @@ pub fn difference(before: u64, now: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_of_a_column_have_one_unit_if_it_suits_all() {
+        let texts = |sizes: &[u64], is_exact| {
+            let scale = Scale::of(sizes.iter().copied(), is_exact)?;
+            Some(sizes.iter().map(|bytes| scale.size(*bytes)).collect::<Vec<_>>().join(", "))
+        };
+        let both = |sizes: &[u64]| [texts(sizes, false), texts(sizes, true)].map(Option::unwrap_or_default);
+        let (kib, mib, gib) = (1 << 10, 1 << 20, 1 << 30);
+        let exact = "21196 KiB, 8 KiB";
+        assert_eq!(both(&[21_196 * kib, 8 * kib]), [exact, exact]);
+        assert_eq!(both(&[gib + 300 * mib, 71 * mib + 788 * kib]), ["1324.0 MiB, 71.8 MiB", ""]);
+        assert_eq!(both(&[30 * gib + kib, 300 * mib]), ["30720 MiB, 300 MiB", ""]);
+        // Too far apart, the same, or none.
+        for sizes in [&[gib, 4 * kib][..], &[4 * kib, 4 * kib], &[0, 0], &[]] {
+            assert_eq!(both(sizes), ["", ""], "{sizes:?}");
+        }
+        assert_eq!(both(&[2 * mib, 3 * mib]), ["2 MiB, 3 MiB", "2 MiB, 3 MiB"]);
+    }
 
     #[test]
     fn sizes_are_exact_where_that_fits() {

@@ -46,6 +46,8 @@ pub struct Printer<'a> {
     has_reader: bool,
     /// Whether there was a record.
     has_emitted: bool,
+    /// The time of the last record, if the renderer may hold some of its text.
+    held_since: Option<Instant>,
 }
 
 /// How the output of a command ended.
@@ -83,6 +85,7 @@ impl<'a> Printer<'a> {
             is_taken: false,
             has_reader,
             has_emitted: false,
+            held_since: None,
         }
     }
 
@@ -139,6 +142,17 @@ impl<'a> Printer<'a> {
         if self.is_taken { io::stderr().write_all(&self.text) } else { self.destination.write(&self.text) }
     }
 
+    /// Writes what the renderer holds, before a silence.
+    fn write_held(&mut self) -> Result<(), Stopped> {
+        if self.held_since.take().is_none() {
+            return Ok(());
+        }
+        let rendered = self.renderer.pause(&mut self.text);
+        let written = rendered.and_then(|()| self.write_text());
+        self.text.clear();
+        self.after(written)
+    }
+
     fn after<T>(&mut self, result: io::Result<T>) -> Result<T, Stopped> {
         result.map_err(|error| {
             let asked_to_stop = is_interruption(&error);
@@ -186,6 +200,7 @@ impl Sink for Printer<'_> {
         let rendered = self.renderer.record(record, &mut self.text);
         let written = rendered.and_then(|()| self.write_text());
         self.text.clear();
+        self.held_since = Some(Instant::now());
         // Results from before Ctrl-C are still printed.
         self.after(written)?;
         self.check()
@@ -219,6 +234,9 @@ impl Sink for Printer<'_> {
 
     fn progress(&mut self, done: u64, total: u64, what: &'static str) -> Result<(), Stopped> {
         self.check()?;
+        if self.held_since.is_some_and(|since| since.elapsed() >= PATIENCE) {
+            self.write_held()?;
+        }
         if !self.progress.borrow().is_due() {
             return Ok(());
         }
@@ -246,6 +264,7 @@ impl Sink for Printer<'_> {
 
     fn wait(&mut self, duration: Duration) -> Result<(), Stopped> {
         self.check()?;
+        self.write_held()?;
         let flushed = self.destination.flush();
         self.after(flushed)?;
         match self.interrupts.wait_for(duration, self.destination.as_fd()) {

@@ -6,7 +6,7 @@ use crate::command::ps;
 use crate::kernel::{Name, PageSize, maps};
 use crate::render::Record;
 use crate::render::bar::{BAR, bar};
-use crate::render::columns::{Cell, Column, MakeCell, Table};
+use crate::render::columns::{Cell, Column, MakeCell, Table, mapping_key};
 use crate::render::text::Text;
 use crate::render::text::block::DELETED;
 use crate::render::text::lines::Lines;
@@ -163,7 +163,7 @@ static CLASSES: Table<AccountFamilyClass> = Table::of(&[
 impl Record for AccountFamilyGroup {
     fn write(&self, text: &mut Text) {
         let without = if self.processes.is_none() { Some(PROCESSES) } else { None };
-        let key: MakeCell<AccountFamilyGroup> = |_, row| Cell::new(group_name(row));
+        let key: MakeCell<AccountFamilyGroup> = |_, row| mapping_key(group_name(row));
         let heading = Column::word(group_heading(&self.by), 26, Role::Name).cell(key);
         text.row_with_notes(&GROUPS.without(without).by([Some(heading), None]), self);
     }

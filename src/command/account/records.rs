@@ -3,7 +3,7 @@
 use crate::kernel::{Name, PageSize};
 use crate::render::Record;
 use crate::render::bar::{BAR, bar};
-use crate::render::columns::{Cell, Column, MakeCell, Table, amount, region_key};
+use crate::render::columns::{Cell, Column, MakeCell, Table, amount, mapping_key, region_key};
 use crate::render::text::lines::Lines;
 use crate::render::text::words::group_heading;
 use crate::render::text::{Text, pages};
@@ -202,8 +202,11 @@ pub(super) const fn bytes(title: &'static str) -> Column {
 
 /// The table of a group.
 fn groups(group: &AccountGroup) -> Table<AccountGroup> {
-    let key: MakeCell<AccountGroup> =
-        |_, group| if group.by == "region" { region_key(&group.key) } else { Cell::new(&group.key) };
+    let key: MakeCell<AccountGroup> = |_, group| match group.by.as_str() {
+        "region" => region_key(&group.key),
+        "mapping" => mapping_key(&group.key),
+        _ => Cell::new(&group.key),
+    };
     let width = if group.by == "region" { "0x7fffdeadb000 rw-p [heap]".len() } else { 20 };
     GROUPS.by([Some(Column::word(group_heading(&group.by), width, Role::Plain).cell(key)), None])
 }

@@ -214,6 +214,11 @@ impl Compare {
 
     /// What holds for all samples.
     fn begin(&self, context: &mut Context) -> Result<ComparisonRound, Error> {
+        if let (Some(cut), None, true) = (&self.cut, &self.by, self.is_over_time()) {
+            let message = format!("`{}` counts the rows of `by`, and there is no `by`", cut.which.word());
+            let hint = "add `by region`: its rows follow the last sample";
+            return Err(eval::Error::new(cut.rows.at, message).hint(hint).into());
+        }
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         let target = context.target()?;
         let mine = target.process.identity().pid;

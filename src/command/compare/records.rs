@@ -303,11 +303,11 @@ fn write_counts(line: &mut Line, counts: &SharedCounts, page_size: u64) {
     let bytes = |pages: u64| size(pages.saturating_mul(page_size));
     line.word("", Role::Good, format!("shared {}", bytes(counts.shared)));
     if counts.shared_elsewhere > 0 {
-        line.word(" ", Role::Plain, format!("({} at different addresses)", bytes(counts.shared_elsewhere)));
+        line.plain(" ").prose(Role::Plain, format!("({} at different addresses)", bytes(counts.shared_elsewhere)));
     }
     if counts.about_to_copy > 0 {
         let text = format!("(the next writes here would copy {} of it)", bytes(counts.about_to_copy));
-        line.word(" ", Role::Warn, text);
+        line.plain(" ").prose(Role::Warn, text);
     }
     for (role, what, pages) in [
         (Role::Warn, "copied so far", counts.copied),

@@ -2,10 +2,14 @@
 
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column, MakeCell, PAGES, REGION, SIZE, START, Table, length, region_file};
+use crate::render::columns::{
+    Cell, Column, MakeCell, PAGES, REGION, SIZE, START, Table, length, region_file, region_key,
+};
 use crate::render::text::Text;
 use crate::render::text::block::symbols_text;
-use crate::render::text::changes::{blind, by_kind, kind, net, net_figures, no_change, numbers, states, story};
+use crate::render::text::changes::{
+    CHANGED_REGION, blind, by_kind, frames_alone, is_told, kind, net, net_figures, no_change, numbers, states, story,
+};
 use crate::render::text::lines::Lines;
 use crate::render::text::words::group_heading;
 use crate::render::theme::Role;
@@ -100,15 +104,24 @@ static CHANGES: Table<ChangeRow> = Table::of(&[
 /// Where the change is, and what changed.
 fn change_cell(change: &ChangeRow) -> Cell<'static> {
     let symbols = symbols_text(change.symbol.as_ref(), change.last_symbol.as_ref());
-    let mut parts: Vec<String> = symbols.into_iter().collect();
     let (before, after) = (change.before.as_ref(), change.after.as_ref());
-    match (change.pages, states(before, after)) {
-        (0 | 1, _) => parts.extend(story(before, after)),
-        (_, Some(states)) => parts.push(states),
-        (_, None) => parts.extend(first_page(before, after)),
+    let what = match (change.pages, states(before, after)) {
+        (0 | 1, _) => story(before, after),
+        (_, Some(states)) => vec![states],
+        (_, None) => first_page(before, after),
+    };
+    let cell = |what: Vec<String>| {
+        let parts = symbols.iter().chain(&what).chain(&change.detail);
+        parts.map(String::as_str).collect::<Vec<_>>().join("  ")
+    };
+    let short = match change.pages {
+        0 | 1 => frames_alone(change.change, before, after).map(|frames| vec![frames]),
+        _ => is_told(change.change).then(Vec::new).filter(|_| states(before, after).is_some()),
+    };
+    match short {
+        Some(short) => Cell::new(cell(what)).or(cell(short)),
+        None => Cell::new(cell(what)),
     }
-    parts.extend(change.detail.clone());
-    Cell::new(parts.join("  "))
 }
 
 /// The frames of the first of several pages: those of the others need not follow them.
@@ -127,8 +140,12 @@ impl Record for ChangeGroup {
 
 /// The table of a group of changes.
 fn groups(group: &ChangeGroup) -> Table<ChangeGroup> {
+    let of_region: MakeCell<ChangeGroup> = |_, group| region_key(&group.key);
     let key: MakeCell<ChangeGroup> = |_, group| Cell::new(&group.key);
-    let key = Column::word(group_heading(&group.by), 20, Role::Plain).cell(key);
+    let key = match group.by.as_str() {
+        "region" => CHANGED_REGION.cell(of_region),
+        by => Column::word(group_heading(by), 20, Role::Plain).cell(key),
+    };
     let changes: MakeCell<ChangeGroup> = |_, group| by_kind(&group.changes);
     let changes = Column::word("changes", 30, Role::Plain).cell(changes);
     let is_by_region = group.by == "region";

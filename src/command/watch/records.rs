@@ -2,11 +2,12 @@
 
 use crate::kernel::{Name, PageSize, VirtualAddress};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column, ColumnOf, MakeCell, Table, none, optional};
+use crate::render::columns::{Cell, Column, ColumnOf, MakeCell, Table, none, optional, region_key};
 use crate::render::text::Text;
 use crate::render::text::block::symbols_text;
 use crate::render::text::changes::{
-    TIME, blind, by_kind, kind, net, net_figures, no_change, numbers, states, story, time,
+    CHANGED_REGION, TIME, blind, by_kind, frames_alone, is_told, kind, net, net_figures, no_change, numbers, states,
+    story, time,
 };
 use crate::render::text::lines::Lines;
 use crate::render::text::words::group_heading;
@@ -115,7 +116,7 @@ static EVENTS: Table<Event> = Table::of(&[
         EventKind::Executed | EventKind::Exited => none(),
         _ => Cell::count(event.pages),
     }),
-    Column::word("event", 15, Role::Plain).cell(|_, event| kind(event.kind)),
+    Column::word("event", 11, Role::Plain).uncut(15).cell(|_, event| kind(event.kind)),
     Column::word("before → after, where", 44, Role::Plain).cell(|_, event| event_cell(event)),
 ]);
 
@@ -133,27 +134,15 @@ fn event_cell(event: &Event) -> Cell<'static> {
             after?.pfn?;
             Some(format!("{}, and {} more", story(before, after).join("  "), count(event.pages - 1)))
         };
-        return Cell::new(with_place(states(before, after).or_else(first).into_iter().collect()));
+        let cell = Cell::new(with_place(states(before, after).or_else(first).into_iter().collect()));
+        return if is_told(event.kind) { cell.or(with_place(Vec::new())) } else { cell };
     }
     let whole = story(before.filter(|_| !(is_of_several && event.kind.had_scattered_frames())), after);
     let cell = Cell::new(with_place(whole));
-    match frames_alone(event) {
+    match frames_alone(event.kind, before, after) {
         Some(short) => cell.or(with_place(vec![short])),
         None => cell,
     }
-}
-
-/// Only the frames before and after, for a narrow terminal: the kind of the event says the rest.
-fn frames_alone(event: &Event) -> Option<String> {
-    use EventKind::{Came, ChangedNode, CopiedOnWrite, Moved, Went};
-    let is_told = matches!(event.kind, Came | Went | Moved | ChangedNode | CopiedOnWrite);
-    let side = |facts: &Option<PageFacts>| {
-        let frame = facts.as_ref().and_then(|facts| facts.pfn);
-        frame.map(|frame| frame.to_string()).unwrap_or_default()
-    };
-    let (before, after) = (side(&event.before), side(&event.after));
-    let short = format!("{before} → {after}");
-    (is_told && !(before.is_empty() && after.is_empty())).then(|| short.trim().to_owned())
 }
 
 /// Adds where the change is.
@@ -208,15 +197,7 @@ static EVENT_GROUPS: Table<EventGroup> = Table::of(&[
     Column::number("samples", 7, Role::Dim).rank(1).cell(|_, group| Cell::count(group.samples)),
 ]);
 
-const OF_REGION: ColumnOf<EventGroup> =
-    Column::name("region", 26, Role::Name).uncut(44).cell(|_, group| Cell::new(&group.key).or(short_key(group)));
-
-/// Where the region starts, and its name without directories: for a terminal.
-fn short_key(group: &EventGroup) -> String {
-    let start = group.key.split("..").next().unwrap_or_default();
-    let name = group.region.as_ref().map(Name::file_name);
-    format!("{start} {}", name.unwrap_or_default()).trim_end().to_owned()
-}
+const OF_REGION: ColumnOf<EventGroup> = CHANGED_REGION.cell(|_, group| region_key(&group.key));
 
 impl Record for WatchSummary {
     fn write(&self, text: &mut Text) {

@@ -17,6 +17,8 @@ pub fn by_kind(changes: &Numbers<EventKind>) -> Cell<'static> {
     Cell::new(changes.collect::<Vec<_>>().join(", "))
 }
 
+/// The region of changes, before what changed in it.
+pub const CHANGED_REGION: Column = Column::name("region", 29, Role::Name).uncut(44);
 pub const TIME: Column = Column::word("time", 12, Role::Dim);
 
 pub fn time(style: &Style, time: f64) -> Cell<'static> {
@@ -70,6 +72,19 @@ pub fn story(before: Option<&PageFacts>, after: Option<&PageFacts>) -> Vec<Strin
         parts.push(side(after));
     }
     parts
+}
+
+/// Whether the kind of a change says all but the frames.
+pub fn is_told(kind: EventKind) -> bool {
+    use EventKind::{Came, ChangedNode, CopiedOnWrite, Moved, Went};
+    matches!(kind, Came | Went | Moved | ChangedNode | CopiedOnWrite)
+}
+
+/// Only the frames before and after, for a narrow terminal.
+pub fn frames_alone(kind: EventKind, before: Option<&PageFacts>, after: Option<&PageFacts>) -> Option<String> {
+    let frames = [before, after].into_iter().flatten().filter_map(|facts| facts.pfn);
+    let frames: Vec<_> = frames.map(|frame| frame.to_string()).collect();
+    (is_told(kind) && !frames.is_empty()).then(|| frames.join(" → "))
 }
 
 /// `untouched → present`, where the state changed.

@@ -12,7 +12,8 @@ mod timeline_rows;
 pub(crate) mod translation;
 pub(crate) mod words;
 
-use super::columns::{Table, TableId, TableLayout};
+use super::columns::{Cell, CellText, Table, TableId, TableLayout};
+use super::fit::HeldRows;
 use super::marks::Legend;
 use super::theme::{Role, Theme};
 use crate::render::marks::{Timeline, TimelineDrawing};
@@ -28,6 +29,10 @@ pub struct Text {
     lines: Lines,
     before: RecordForm,
     layout: Option<(TableId, TableLayout)>,
+    /// The rows of the table so far, and whether it has a heading: its columns will fit them.
+    held: Option<(TableId, HeldRows, bool)>,
+    /// Whether a row since the last notes had letters for flags.
+    has_letters: bool,
     footnotes: Footnotes,
     legend: Legend,
     drawing: TimelineDrawing,
@@ -59,6 +64,8 @@ impl Text {
             lines: Lines::new(Style::new(theme, width)),
             before: RecordForm::Nothing,
             layout: None,
+            held: None,
+            has_letters: false,
             footnotes: Footnotes::default(),
             legend: Legend::default(),
             drawing: TimelineDrawing::default(),
@@ -94,24 +101,83 @@ impl Text {
         self.separate(RecordForm::Row(id));
         let style = &self.lines.style;
         let cells = table.cells(style, row);
+        if let Some((_, held, _)) = &mut self.held {
+            held.push(cells);
+            if held.is_full() {
+                self.stop_holding();
+            }
+            return;
+        }
         let is_open = matches!(&self.layout, Some(open) if open.0 == id);
         if !is_open {
             let columns = table.columns().into_iter().map(|column| column.hidden_late(&self.named)).collect();
-            let layout = TableLayout::new(style.theme, columns, style.width);
-            self.layout = Some((id, layout));
+            let mut held = HeldRows::new(columns);
+            held.push(cells);
+            self.held = Some((id, held, table.has_heading()));
+            if style.width.is_none() {
+                self.stop_holding();
+            }
+            return;
         }
+        self.write_row(&cells, table.has_heading(), is_open);
+    }
+
+    /// Writes a row of the open table, with a heading if it is the first or needs more room.
+    fn write_row(&mut self, cells: &[Cell<'_>], has_heading: bool, is_open: bool) {
         let Some((_, layout)) = &mut self.layout else {
             return;
         };
-        if layout.widen(&cells) || !is_open {
-            if table.has_heading() {
+        if layout.widen(cells) || !is_open {
+            if has_heading {
                 layout.heading(self.lines.text());
             }
             let missing = |title: &&str| !self.left_out.contains(title);
             let left_out: Vec<_> = layout.left_out().into_iter().filter(missing).collect();
             self.left_out.extend(left_out);
         }
-        layout.row(&cells, self.lines.text());
+        layout.row(cells, self.lines.text());
+        self.has_letters |= layout.take_letters();
+    }
+
+    /// Writes the held rows of a table that has ended, in columns that fit them.
+    fn write_held(&mut self) {
+        let Some((id, mut held, has_heading)) = self.held.take() else {
+            return;
+        };
+        if let Some(width) = self.lines.style.width {
+            held.fit(width, self.lines.style.is_full);
+        }
+        let above = std::mem::take(&mut held.above);
+        if !above.is_empty() {
+            let line = self.lines.field("all rows");
+            let mut separator = "";
+            for (title, role, text) in above {
+                line.word(separator, role, format!("{title} {text}"));
+                separator = ", ";
+            }
+        }
+        self.write_rows(id, held, has_heading);
+        // Other rows may not fit these columns.
+        self.layout = None;
+    }
+
+    /// Writes the held rows of a table that goes on, in the columns as declared.
+    pub(super) fn stop_holding(&mut self) {
+        let Some((id, mut held, has_heading)) = self.held.take() else {
+            return;
+        };
+        for (column, cell) in held.columns.iter_mut().zip(held.rows.first().into_iter().flatten()) {
+            column.is_hidden = matches!(cell.words, CellText::Bar(_));
+        }
+        self.write_rows(id, held, has_heading);
+    }
+
+    fn write_rows(&mut self, id: TableId, held: HeldRows, has_heading: bool) {
+        let style = &self.lines.style;
+        self.layout = Some((id, TableLayout::new(style.theme, held.columns, style.width)));
+        for (index, cells) in held.rows.iter().enumerate() {
+            self.write_row(cells, has_heading, index > 0);
+        }
     }
 
     /// A row of a table whose rows divide `whole` bytes, and the reasons of what it misses. Rows under 1 % become one
@@ -122,6 +188,7 @@ impl Text {
         }
         let id = table.id();
         if self.folded.as_ref().is_some_and(|(of, _)| *of != id) {
+            self.write_held();
             self.write_folded();
         }
         let (_, names) = self.folded.get_or_insert_with(|| (id, Vec::new()));
@@ -177,6 +244,7 @@ impl Text {
 
     /// The notes under a table: the reasons for missing values, and the columns that did not fit.
     pub(crate) fn notes(&mut self) {
+        self.write_held();
         let left_out = std::mem::take(&mut self.left_out);
         if !left_out.is_empty() {
             let noun = if left_out.len() == 1 { "column" } else { "columns" };
@@ -185,8 +253,7 @@ impl Text {
             let remedy = if self.lines.style.is_new_remedy(REMEDY) { format!(": {REMEDY}") } else { String::new() };
             self.lines.field("not shown").prose(Role::Dim, format!("{noun} {names}{remedy}"));
         }
-        let has_letters = self.layout.as_mut().is_some_and(|(_, layout)| layout.take_letters());
-        if has_letters && self.lines.style.is_news("letters", "flags") {
+        if std::mem::take(&mut self.has_letters) && self.lines.style.is_news("letters", "flags") {
             self.lines.field("letters").prose(Role::Dim, "`help flags` explains flags and their letters");
         }
         self.footnotes.write(&mut self.lines);
@@ -196,6 +263,9 @@ impl Text {
     /// drawing.
     fn separate(&mut self, shape: RecordForm) {
         self.drawing.begin_below();
+        if self.held.as_ref().is_some_and(|(of, ..)| shape != RecordForm::Row(*of)) {
+            self.write_held();
+        }
         if self.folded.as_ref().is_some_and(|(of, _)| shape != RecordForm::Row(*of)) {
             self.write_folded();
         }
@@ -218,6 +288,7 @@ impl Text {
 
     /// Draws the timeline after a sample.
     pub(crate) fn draw_timeline(&mut self) {
+        self.write_held();
         self.drawing.draw_sample(&mut self.lines, &mut self.legend);
     }
 
@@ -239,6 +310,7 @@ impl Text {
 
     /// The user's own text, to the byte.
     pub(crate) fn verbatim(&mut self, text: &str) {
+        self.write_held();
         self.lines.text().extend_from_slice(text.as_bytes());
     }
 
@@ -254,6 +326,7 @@ impl Text {
 
     /// Ends the output of a command.
     pub(super) fn end_command(&mut self) {
+        self.write_held();
         self.write_folded();
         // A failed command has no summary.
         self.end_pictures();

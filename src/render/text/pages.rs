@@ -3,6 +3,7 @@
 
 use crate::kernel::words::Worded;
 use crate::kernel::{AddressRange, FrameRange, Key, Kind, PageFlags, PageSize, State, VirtualAddress};
+use crate::render::bar::{BAR, bar_of_largest};
 use crate::render::columns::{
     Cell, Column, END, MakeCell, PAGES, SIZE, START, Table, fact, length, map_count, none, reason, unknown,
 };
@@ -88,8 +89,11 @@ pub static FRAME_ROWS: Table<Frames> = Table::of(&[
 ]);
 
 /// `walk … by KEY`, and `by KEY, KEY`.
-static GROUPS: Table<PageGroup> =
-    Table::of(&[MANY_PAGES.cell(|_, group| Cell::count(group.pages)), SIZE.cell(|_, group| Cell::size(group.bytes))]);
+static GROUPS: Table<PageGroup> = Table::of(&[
+    MANY_PAGES.cell(|_, group| Cell::count(group.pages)),
+    SIZE.cell(|_, group| Cell::size(group.bytes)),
+    BAR.cell(|_, group| bar_of_largest(group.bytes)),
+]);
 
 /// The table of a group. Keys come last: they may be long, and are never cut.
 pub fn groups(group: &PageGroup) -> Table<PageGroup> {

@@ -1,6 +1,7 @@
 //! A region: in full for `region`, a row for `regions`.
 
 use crate::kernel::{AddressRange, Permissions, State, VirtualAddress};
+use crate::render::bar::{BAR, bar_of_largest};
 use crate::render::columns::{
     Cell, Column, END, PERMISSIONS, SIZE, START, Table, amount, reason, region as name, unknown,
 };
@@ -244,6 +245,7 @@ static REGIONS: Table<RegionReport> = Table::of(&[
     PERMISSIONS.cell(|_, region| Cell::new(region.perms.letters())),
     SIZE.cell(|_, region| Cell::size(region.size)),
     part("present", 0).cell(|_, region| bytes(region, region.present, "present")),
+    BAR.cell(|_, region| bar_of_largest(region.present.unwrap_or_default())),
     part("pss", 0).cell(|_, region| bytes(region, region.pss, "pss")),
     part("swapped", 1).cell(|_, region| bytes(region, region.swapped, "swapped")),
     part("shared", 2).cell(|_, region| bytes(region, region.shared, "shared")),
@@ -274,5 +276,5 @@ fn bytes(region: &RegionReport, part: Option<u64>, field: &str) -> Cell<'static>
 /// The headings of its columns.
 #[cfg(test)]
 pub(crate) fn headings() -> Vec<&'static str> {
-    REGIONS.columns().iter().map(|column| column.title).collect()
+    REGIONS.columns().iter().map(|column| column.title).filter(|title| !title.is_empty()).collect()
 }

@@ -206,7 +206,7 @@ fn a_remark_comes_once_in_all_answers_that_go_to_the_same_place() {
     let arguments = [&["demo", "-nx", "-batch"][..], &lines.map(|line| ["-ex", line]).concat()].concat();
     let run = home.run(&arguments);
     let remarks = |text: &str| {
-        let is_remark = |line: &&str| line.contains("widen the terminal");
+        let is_remark = |line: &&str| line.contains("explains flags and their letters");
         text.lines().filter(is_remark).count()
     };
     let walked = std::fs::read_to_string(home.path("walked")).expect("a file");

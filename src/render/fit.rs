@@ -266,7 +266,7 @@ mod tests {
     fn what_all_rows_have_moves_above_only_where_something_is_lost() {
         let rows = || vec![row("a", 4096, 0, "a longer name"), row("b", 8192, 0, "two")];
         let expected = "swapped 0\nstart  size  name\na     4 KiB  a longer name\nb     8 KiB  two\n";
-        assert_eq!(written(&COLUMNS, rows(), 26), expected.replace("start  size", "start  size"));
+        assert_eq!(written(&COLUMNS, rows(), 26), expected);
         assert!(!written(&COLUMNS, rows(), 60).contains("swapped 0"));
         // One row has nothing in common with others.
         let one = written(&COLUMNS, vec![row("a", 4096, 0, "a longer name")], 24);
@@ -284,10 +284,8 @@ mod tests {
         let mut columns = COLUMNS.to_vec();
         columns[3] = Column { is_key: true, ..columns[3] };
         let rows = vec![row("a", 4096, 0, "the same name"), row("a", 4096, 0, "the same name")];
-        let expected = "swapped 0\nsize 4 KiB\nstart the same name\n";
-        assert_eq!(written(&columns, rows, 15).replace("start name", "start the same name").lines().count(), 5);
-        let rows = vec![row("a", 4096, 0, "the same name"), row("a", 4096, 0, "the same name")];
-        assert!(written(&columns, rows, 15).starts_with(expected.split_once("start").unwrap().0));
+        let table = written(&columns, rows, 15);
+        assert!(table.starts_with("swapped 0\nsize 4 KiB\nstart name\na     "), "{table}");
     }
 
     #[test]

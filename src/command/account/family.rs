@@ -4,6 +4,7 @@ use super::charges;
 use super::family_records::{AccountFamily, AccountFamilyClass, AccountFamilyGroup, AccountMember, answer};
 use super::objects::{self, INTERRUPTED};
 use super::records::{FREES_FILE_PAGES, FREES_KEPT_MEMORY, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
+use super::rests;
 use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::named_pages::name_of_mapping;
 use crate::command::rows::{self, RowLimit, note_hidden_rows, pull};
@@ -183,15 +184,15 @@ impl FamilyOf {
         };
         let summary = summary(&family, &sums, &objects, (listed, done), stopped);
         if stopped != Some(Stopped::Closed) {
-            let largest = sums.classes.iter().copied().max_by_key(|(_, sum)| sum.bytes);
-            let largest = largest.filter(|_| by.is_none()).map(|(class, sum)| (class, sum.bytes));
-            sink.answer(answer(&summary, largest))?;
+            let largest = sums.classes.iter().copied().max_by_key(|(_, sum)| sum.bytes).filter(|_| by.is_none());
+            sink.answer(answer(&summary, largest.map(|(class, sum)| (class, sum.bytes))))?;
             if let Some(by) = by {
                 groups(&sums, by, cut, &machine, sink)?;
             } else {
                 classes(&sums, sink)?;
                 members(&sums, cut, &machine, sink)?;
                 objects.iter().try_for_each(|objects| objects::emit(objects, listed > 1, sink))?;
+                rests::emit_of_family(&sums, sink)?;
             }
             sink.emit(&summary)?;
             charges::emit(cgroup, &family, &sums, by.is_none() && stopped.is_none(), sink)?;
@@ -374,6 +375,7 @@ fn summary(
         outside: sums.outside.clone(),
         unmapped: objects.as_ref().map_err(Clone::clone).and_then(MemoryObjects::unmapped),
         unmapped_bound: objects.as_ref().ok().and_then(objects::bound),
+        folio_rests: rests::sum(&sums.rests),
         hugetlb: sums.members.iter().map(|member| member.hugetlb).sum(),
         hidden: sums.hidden.is_some(),
         refused: left_out.refused,

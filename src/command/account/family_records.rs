@@ -1,7 +1,7 @@
 //! The records of the account of several processes, and how they are written.
 
 use super::objects::number_of;
-use super::records::{bytes, of_which_most, share, unmapped};
+use super::records::{bytes, of_which_most, share, unmapped, unmapped_folios};
 use crate::command::ps;
 use crate::kernel::{Name, PageSize, maps};
 use crate::render::Record;
@@ -98,6 +98,9 @@ record! {
         unmapped: Fact<u64>,
         /// Set if that is not exact: `at least`, `at most` or `about`.
         [optional] unmapped_bound: Option<&'static str>,
+        /// Bytes of large anonymous folios that nobody maps, while another part of the folio is mapped: of huge pages
+        /// that were given back in part.
+        folio_rests: Fact<u64>,
         /// Whether frame numbers are hidden.
         hidden: bool,
         /// Processes that may not be examined.
@@ -313,6 +316,7 @@ fn family(lines: &mut Lines, sums: &AccountFamily) {
         beside.push(format!("hugetlb {}, as each process maps it", size(sums.hugetlb)));
     }
     beside.extend(unmapped(&sums.unmapped, sums.unmapped_bound));
+    beside.extend(unmapped_folios(&sums.folio_rests));
     if !beside.is_empty() {
         lines.line().indent(2).plain(format!("not in these sums: {}", beside.join("; ")));
     }
@@ -447,6 +451,7 @@ pub(super) mod samples {
             hugetlb: 6 << 20,
             unmapped: Ok(16 << 20),
             unmapped_bound: None,
+            folio_rests: Ok(3 << 20),
             hidden: false,
             refused: 0,
             ended: 1,
@@ -458,6 +463,7 @@ pub(super) mod samples {
             lower_bound: true,
             outside: Err(Reason::FrameHidden),
             unmapped: Err(Reason::FrameHidden),
+            folio_rests: Err(Reason::FrameHidden),
             hidden: true,
             refused: 2,
             compared: false,

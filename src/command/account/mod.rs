@@ -9,6 +9,7 @@ pub(super) mod family_records;
 mod machine;
 mod objects;
 pub(super) mod records;
+mod rests;
 mod summary;
 
 use change_records::{AccountChange, AccountComparison};
@@ -41,6 +42,7 @@ use nom::combinator::opt;
 use nom::sequence::preceded;
 use objects::{AccountObject, INTERRUPTED};
 use records::{AccountGroup, AccountRow, AccountSummary, freed_by};
+use rests::AccountRest;
 use std::cmp::Reverse;
 use std::fmt::{self, Formatter};
 
@@ -151,6 +153,7 @@ impl Command for AccountFor {
     const RECORDS: &'static [Shape] = &[
         AccountRow::SHAPE,
         AccountObject::SHAPE,
+        AccountRest::SHAPE,
         AccountGroup::SHAPE,
         AccountSummary::SHAPE,
         AccountFamilyClass::SHAPE,
@@ -226,6 +229,7 @@ Words of the answer:
   forked            shared with a parent or child
   other             merged and kernel pages, entries without memory, and amounts that cannot be divided
   unmapped          pages of objects that none of the processes maps: a memfd, a file of tmpfs, shared memory
+  large folios      huge pages and the like: if only a part is mapped, all of it is in use, and Rss counts the part
   at least          more is unknown: an object cannot be examined
   at most           the pages are unknown: secret memory, virtual machines, and the zero pages of a core
   in rss            the sum of the Rss of all processes
@@ -260,6 +264,7 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
         [
             records::samples::all(),
             objects::samples::all(),
+            rests::samples::all(),
             of_family,
             change_records::samples::all(),
             charges::samples::all(),
@@ -389,7 +394,8 @@ impl AccountFor {
         if self.finds(AccountPart::Heap) && sums.all.of_all(OF_HEAPS) + sums.all.of(AccountClass::PrivateUnclear) == 0 {
             sink.note("no page of it is in a heap of glibc: try `heap`, which names other allocators")?;
         }
-        objects.iter().try_for_each(|objects| objects::emit(objects, false, sink))
+        objects.iter().try_for_each(|objects| objects::emit(objects, false, sink))?;
+        rests::emit(&sums.rests(), sums.accounting().space(), sink)
     }
 
     /// The part of the process that is asked for; `None` for all of it.

@@ -92,6 +92,9 @@ record! {
         unmapped: Fact<u64>,
         /// Set if that is not exact: `at least`, `at most` or `about`.
         [optional] unmapped_bound: Option<&'static str>,
+        /// Bytes of large anonymous folios that nobody maps, while another part of the folio is mapped: of huge pages
+        /// that were given back in part.
+        folio_rests: Fact<u64>,
         /// Bytes that are marked as freed with MADV_FREE.
         lazily_freed: Fact<u64>,
         /// Of these, bytes that other processes map too: the kernel keeps what one of them has written.
@@ -345,6 +348,7 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
     let amounts = summary.beside.iter().filter(|(_, bytes)| *bytes > 0);
     beside.extend(amounts.map(|(what, bytes)| format!("{} {}", what.word().replace('_', " "), size(*bytes))));
     beside.extend(unmapped(&summary.unmapped, summary.unmapped_bound));
+    beside.extend(unmapped_folios(&summary.folio_rests));
     if !beside.is_empty() {
         lines.line().indent(2).plain(format!("not in the sum: {}", beside.join(", ")));
     }
@@ -429,6 +433,12 @@ pub(super) fn unmapped(bytes: &Fact<u64>, bound: Option<&'static str>) -> Option
     Some(format!("unmapped parts of objects {bound}{}", size(bytes)))
 }
 
+/// `unmapped parts of large folios 16 MiB`
+pub(super) fn unmapped_folios(bytes: &Fact<u64>) -> Option<String> {
+    let bytes = *bytes.as_ref().ok().filter(|&&bytes| bytes > 0)?;
+    Some(format!("unmapped parts of large folios {}", size(bytes)))
+}
+
 /// Samples of its records.
 #[cfg(test)]
 pub(in crate::command) mod samples {
@@ -487,6 +497,7 @@ pub(in crate::command) mod samples {
             page_tables: Ok(12 << 20),
             unmapped: Ok(16 << 20),
             unmapped_bound: Some("at least"),
+            folio_rests: Ok(1 << 20),
             lazily_freed: Ok(300 << 20),
             lazily_freed_elsewhere: Ok(0),
             lazy_free: Ok(280 << 20),
@@ -517,6 +528,7 @@ pub(in crate::command) mod samples {
             page_tables: Err(Reason::NotOnThisKernel("/proc/PID/status does not show it".into())),
             unmapped: Err(Reason::NotApplicable("objects in memory are searched only for a whole process")),
             unmapped_bound: None,
+            folio_rests: Err(Reason::FrameHidden),
             lazily_freed: Err(Reason::FrameHidden),
             lazily_freed_elsewhere: Err(Reason::FrameHidden),
             lazy_free: Ok(4 << 20),

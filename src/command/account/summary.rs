@@ -2,6 +2,7 @@
 
 use super::objects::bound;
 use super::records::{AccountCheck, AccountProof, AccountSummary};
+use super::rests;
 use crate::inspect::AddressSpace;
 use crate::inspect::account::{Account, AccountSums, MemoryObjects, checks};
 use crate::kernel::smaps::Smaps;
@@ -48,6 +49,7 @@ pub(super) fn summary(
         }),
         unmapped: objects.as_ref().map_err(Clone::clone).and_then(MemoryObjects::unmapped),
         unmapped_bound: objects.as_ref().ok().and_then(bound),
+        folio_rests: rests::sum(&sums.rests()),
         lazily_freed: sums.all_marked(AccountMark::LazilyFreed),
         lazily_freed_elsewhere: sums.lazily_freed_elsewhere(),
         droppable: sums.all_marked(AccountMark::Droppable),

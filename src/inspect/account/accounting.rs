@@ -10,6 +10,7 @@ use super::class::{CountingRules, MapTimes};
 use super::frame_counts::FrameCounts;
 use super::objects::{MemoryObjects, ObjectCounter, is_of_object};
 use super::overlaps::overlaps;
+use super::rests::{FolioRest, RestSearch};
 use super::settle::{settle, settle_droppable, settle_locked};
 use super::sums::{Account, AccountEntry, Amount};
 use super::zeros::ZeroPieces;
@@ -61,6 +62,7 @@ struct PageCounter {
     /// The counted pages whose frames others here may map too.
     repeated: RepeatedPages,
     objects: ObjectCounter,
+    rests: RestSearch,
     is_average: bool,
 }
 
@@ -127,6 +129,7 @@ impl AddressSpace {
             counted: Vec::new(),
             repeated: RepeatedPages::default(),
             objects,
+            rests: RestSearch::of(&self.target().machine),
             is_average: false,
         };
         let question = Question::from(self.obtainable(need) | Evidence::ENTRIES).sparing(spared);
@@ -174,6 +177,7 @@ impl Accounting {
         }
         let Some(chunk) = self.pages.next()? else {
             self.done = self.current.take();
+            self.done.as_ref().map_or(Ok(()), |(index, _)| self.counter.look_for_rests(*index))?;
             self.settle_done()?;
             return Ok(self.done.is_some().then(|| self.step(0)));
         };
@@ -182,6 +186,10 @@ impl Accounting {
             return Ok(Some(self.step(pages)));
         };
         self.done = self.current.take_if(|(last, _)| *last != index);
+        if let Some(owner) = self.done.as_ref().map(|(done, _)| *done).or(self.counter.rests.is_full().then_some(index))
+        {
+            self.counter.look_for_rests(owner)?;
+        }
         let (_, account) = self.current.get_or_insert_with(|| (index, Account::default()));
         let maps_object = is_of_object(viewed);
         for page in chunk.pages() {
@@ -226,6 +234,12 @@ impl Accounting {
         let size = self.counter.space.page().bytes();
         let again = (self.counter.repeated.pages - self.counter.repeated.frames.distinct()).saturating_mul(size);
         Ok(total.total().saturating_sub(total.of(AccountClass::Elsewhere)).saturating_sub(again))
+    }
+
+    /// The rest of large anonymous folios that the process maps in part: after the last step.
+    pub fn rests(&self) -> Fact<Vec<FolioRest>> {
+        self.counter.space.availability().frames.clone()?;
+        self.counter.rests.rests(&self.counter.space.target().machine)
     }
 
     /// The objects in memory that the process maps or has a descriptor of, and that have more pages than it has in its
@@ -286,6 +300,11 @@ impl Accounting {
 }
 
 impl PageCounter {
+    /// Looks for the rest of folios in a region.
+    fn look_for_rests(&mut self, index: usize) -> Result<()> {
+        self.rests.search(index, &self.space.target().machine, &mut self.budget)
+    }
+
     /// Counts neighbouring pages that are the same, with how often frames are mapped in this process.
     fn add(
         &mut self,
@@ -295,6 +314,13 @@ impl PageCounter {
         account: &mut Account,
     ) -> Result<()> {
         self.is_average |= page.count_is_average;
+        if matches!(page.kind, Some(Kind::Anonymous | Kind::PrivateCopy))
+            && page.state() == State::Present
+            && page.huge != Some(true)
+            && let Some(frame) = page.frame()
+        {
+            self.rests.add(frame, page.pages);
+        }
         let size = self.space.page();
         let is_object = matches!(page.kind, Some(Kind::File | Kind::Shmem | Kind::DriverMemory | Kind::Secret));
         let is_repeated = is_object && may_be_repeated(page);

@@ -9,6 +9,7 @@ use super::super::page::Evidence;
 use super::super::rows::Group;
 use super::accounting::Accounting;
 use super::objects::MemoryObjects;
+use super::rests::FolioRest;
 use super::sums::{Account, AccountEntry};
 use crate::kernel::{Key, VirtualAddress};
 use crate::report::{AccountClass, AccountMark, Fact};
@@ -141,6 +142,11 @@ impl<'a> GroupedAccounting<'a> {
 }
 
 impl AccountSums {
+    /// The rest of large anonymous folios that are mapped in part.
+    pub fn rests(&self) -> Fact<Vec<FolioRest>> {
+        self.accounting.rests()
+    }
+
     /// The bytes of one class that have a mark.
     ///
     /// # Errors

@@ -45,6 +45,7 @@ mod grouped;
 mod objects;
 mod overlaps;
 mod proof;
+mod rests;
 mod settle;
 mod sums;
 #[cfg(test)]
@@ -60,5 +61,6 @@ pub use frames::{FrameAccount, FrameAccountSums, counted_without_mark, counter, 
 pub use grouped::{AccountSums, GroupedAccounting};
 pub use objects::{Bound, MemoryObject, MemoryObjects, ObjectHolder, ObjectIdentity};
 pub use proof::{Check, checks};
+pub use rests::FolioRest;
 pub use sums::{Account, AccountEntry};
 pub(in crate::inspect) use zeros::ZeroPieces;

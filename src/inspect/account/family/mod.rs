@@ -30,14 +30,16 @@ mod sums;
 pub use charges::{ChargeSearch, GroupCharges};
 pub use grouped::{ClassSum, FamilyGroup, FamilyGroupKey, FamilyKey};
 pub use members::{called, descendants, of_cgroup};
+pub(super) use owners::{read as read_words, stretches};
 pub use sums::FamilySums;
 
 use super::super::address_space::AddressSpace;
 use super::super::classify::Backing;
-use super::super::page::Evidence;
+use super::super::page::{Evidence, Page};
 use super::super::sweep::Sweep;
 use super::super::{Error, Result};
 use super::objects::{MemoryObjects, ObjectCounter, is_of_object};
+use super::rests::RestSearch;
 use crate::access::Identity;
 use crate::budget::Budget;
 use crate::kernel::smaps::Smaps;
@@ -125,6 +127,7 @@ pub struct Family {
     runs: Vec<(FrameNumber, u64)>,
     pages: u64,
     objects: ObjectCounter,
+    rests: RestSearch,
     uncounted: UncountedProcesses,
 }
 
@@ -149,6 +152,7 @@ impl Family {
             runs: Vec::new(),
             pages: 0,
             objects: ObjectCounter::default(),
+            rests: RestSearch::of(machine),
             uncounted: UncountedProcesses::default(),
         }
     }
@@ -314,7 +318,7 @@ impl Family {
                 }
                 _ => continue,
             };
-            self.push(frame, page.pages);
+            self.push(frame, &page);
             let grouping = self.grouping.as_mut().zip(chunk.region);
             let objects = &self.objects;
             let number = || grouping.and_then(|(by, viewed)| by.number(&viewed.region, objects, index));
@@ -328,8 +332,12 @@ impl Family {
         Ok(true)
     }
 
-    fn push(&mut self, frame: FrameNumber, pages: u64) {
+    fn push(&mut self, frame: FrameNumber, page: &Page) {
+        let pages = page.pages;
         self.pages += pages;
+        if !page.entry.is_file_or_shared() {
+            self.rests.add(frame, pages);
+        }
         match self.runs.last_mut() {
             Some((first, count)) if first.checked_add(*count) == Some(frame) => *count += pages,
             _ => self.runs.push((frame, pages)),
@@ -340,6 +348,7 @@ impl Family {
     fn flush(&mut self) -> Result<()> {
         let index = self.members.len().saturating_sub(1);
         let counted = self.frames.add(&self.runs, index, self.false_flags, &self.machine)?;
+        self.rests.search(index, &self.machine, &mut self.budget)?;
         if let Some(member) = self.members.last_mut() {
             member.rss += counted << self.machine.page().shift();
         }

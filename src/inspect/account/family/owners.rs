@@ -313,7 +313,7 @@ impl FrameKind {
 }
 
 /// Joins ranges that are near each other, up to what one read takes.
-fn stretches(ranges: &[(u64, u64)], machine: &Machine) -> Vec<(u64, u64)> {
+pub(in crate::inspect::account) fn stretches(ranges: &[(u64, u64)], machine: &Machine) -> Vec<(u64, u64)> {
     let gap = if machine.is_captured() { 0 } else { GAP_FRAMES };
     let mut all: Vec<(u64, u64)> = Vec::new();
     for &(first, end) in ranges {
@@ -326,7 +326,12 @@ fn stretches(ranges: &[(u64, u64)], machine: &Machine) -> Vec<(u64, u64)> {
 }
 
 /// Reads the words of frames `first..end`: fewer where memory ends.
-pub(super) fn read(machine: &Machine, file: WordFile, (first, end): (u64, u64), into: &mut Vec<u64>) -> Result<()> {
+pub(in crate::inspect::account) fn read(
+    machine: &Machine,
+    file: WordFile,
+    (first, end): (u64, u64),
+    into: &mut Vec<u64>,
+) -> Result<()> {
     into.clear();
     let mut next = first;
     while next < end {

@@ -1,5 +1,6 @@
 //! What the count of a family comes to.
 
+use super::super::rests::FolioRest;
 use super::grouped::{ClassSum, FamilyGroup, GroupSums};
 use super::owners::{FrameKind, OwnedFrame};
 use super::{Family, FamilyMember};
@@ -25,6 +26,8 @@ pub struct FamilySums {
     pub outside: Fact<u64>,
     /// The groups that were [asked for](Family::grouped), the largest first.
     pub groups: Vec<FamilyGroup>,
+    /// The rest of large anonymous folios that are mapped in part, by the member that it was found in first.
+    pub rests: Fact<Vec<FolioRest>>,
     /// Why there are no classes, if frame numbers are hidden.
     pub hidden: Option<Reason>,
 }
@@ -50,6 +53,7 @@ impl Family {
                 rss,
                 outside: Err(Reason::FrameHidden),
                 groups: Vec::new(),
+                rests: Err(Reason::FrameHidden),
                 hidden: Some(Reason::FrameHidden),
                 members,
             });
@@ -85,6 +89,7 @@ impl Family {
             rss,
             outside: sums.known(&counts, all.unclear).map(|()| all.outside),
             groups: groups.map(GroupSums::finish).unwrap_or_default(),
+            rests: self.rests.rests(&self.machine),
             hidden: None,
         })
     }

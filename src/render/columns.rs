@@ -13,6 +13,8 @@ use std::borrow::Cow;
 
 /// The width that the last column needs to wrap under itself.
 const LEAST: usize = 24;
+/// The room that a name needs to be cut in the line and not to stand in the next.
+const FEWEST: usize = 6;
 /// The indent of its next lines otherwise.
 const INDENT: usize = 6;
 
@@ -250,7 +252,12 @@ impl CellPlace<'_> {
         let (mut text, mut width) = printable_and_width(text);
         let mut is_shortest = short.is_none();
         if let Some(whole) = self.whole.filter(|_| self.column.may_cut) {
-            let limit = if self.is_last { whole.saturating_sub(line.column()) } else { self.column.width };
+            let room = |line: &Line| whole.saturating_sub(line.column());
+            let needed = short.map_or(width, |short| width.min(columns(short)));
+            if self.is_last && needed.min(FEWEST) > room(line) {
+                line.indent(INDENT).new_line();
+            }
+            let limit = if self.is_last { room(line) } else { self.column.width };
             if let Some(short) = short.filter(|_| width > limit) {
                 (text, width) = printable_and_width(short);
                 is_shortest = true;
@@ -581,6 +588,6 @@ mod tests {
         assert_eq!(row(Some(27), cells), "0x10 1234567  abcde… flagg…\n");
         assert_eq!(row(Some(20), cells), "0x10 1234567  abcde…\n");
         assert_eq!(row(Some(13), cells), "0x10   abcde…\n");
-        assert_eq!(row(Some(1), ["0x123456789", "", "a", ""]), "0x123456789 a\n");
+        assert_eq!(row(Some(1), ["0x123456789", "", "a", ""]), "0x123456789\n      a\n");
     }
 }

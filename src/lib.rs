@@ -9,6 +9,48 @@
 //! [`Target::attach`] opens a process. An [`AddressSpace`] is its regions at one moment. [`Evidence`] is what to find out
 //! about its pages: each costs reads of its own. What is not known is never zero, but a [`Reason`].
 //!
+//! # The shortest uses
+//!
+//! Which parts of a buffer are resident?
+//!
+//! ```
+//! # use pmdb::kernel::State;
+//! # use pmdb::{AddressRange, AddressSpace, Evidence, Target};
+//! # fn resident(buffer: &[u8]) -> Result<Vec<AddressRange>, Box<dyn std::error::Error>> {
+//! let range = AddressRange::of(buffer).ok_or("an empty buffer")?;
+//! let space = AddressSpace::in_ranges(&Target::attach(std::process::id())?, &[range])?;
+//! let (mut pages, mut resident) = (space.pages(&[range], Evidence::empty()), Vec::new());
+//! while let Some(chunk) = pages.next()? {
+//!     let present = chunk.pages().filter(|page| page.state() == State::Present);
+//!     resident.extend(present.filter_map(|page| AddressRange::of_length(page.address, page.bytes(space.page()))));
+//! }
+//! # Ok(AddressRange::joined(&resident))
+//! # }
+//! # let buffer = vec![1; 1 << 20];
+//! # let parts = resident(&buffer)?;
+//! # assert!(parts[0].len() >= 1 << 20, "{parts:?}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! In which frame is each page of a range? [`Evidence::FRAMES`] needs CAP_SYS_ADMIN:
+//!
+//! ```
+//! # use pmdb::{AddressRange, AddressSpace, Evidence, Target};
+//! # let buffer = vec![1; 10_000];
+//! # let range = AddressRange::of(&buffer[..]).ok_or("an empty buffer")?;
+//! let space = AddressSpace::in_ranges(&Target::attach(std::process::id())?, &[range])?;
+//! let mut pages = space.pages(&[range], space.obtainable(Evidence::FRAMES));
+//! while let Some(chunk) = pages.next()? {
+//!     for page in chunk.pages() {
+//!         println!("{}: {} pages, frames from {:?}", page.address, page.pages, page.frame());
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Did a page change? Below is [how to watch one](#watch-until-a-page-moves): `sample` returns each change since the
+//! last call.
+//!
 //! # Translate an address
 //!
 //! ```
@@ -177,7 +219,7 @@
 //! # fn frames(buffer: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
 //! let range = AddressRange::of(buffer).ok_or("an empty buffer")?;
 //! let target = Target::attach(std::process::id())?;
-//! let space = AddressSpace::within(&target, &[range])?;
+//! let space = AddressSpace::in_ranges(&target, &[range])?;
 //! let mut pages = space.pages(&[range], space.obtainable(Evidence::KINDS | Evidence::FRAMES));
 //! while let Some(chunk) = pages.next()? {
 //!     for page in chunk.pages().filter(|page| page.state() == State::Present) {

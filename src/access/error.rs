@@ -119,7 +119,7 @@ impl Error {
     pub fn remedy(&self) -> Option<&str> {
         match self {
             Error::NotPermitted { remedy, .. } => Some(&**remedy).filter(|remedy| !remedy.is_empty()),
-            Error::Ambiguous { .. } => Some("attach one of them by its process id"),
+            Error::Ambiguous { .. } => Some("choose one by its PID"),
             _ => None,
         }
     }

@@ -64,8 +64,8 @@ pub struct Arguments {
     #[arg(long, hide_short_help = true)]
     pub list_scripts: bool,
 
-    /// Print a manual page, the JSON schema, the completions of a shell, or the gdb plugin: man, man-language,
-    /// man-json, json-schema, complete-bash, complete-zsh, complete-fish, gdb; `all DIR` writes them all under DIR
+    /// Print a generated text: man, man-language, man-json, help (all of it), json-schema, complete-bash, complete-zsh,
+    /// complete-fish, gdb (the plugin); `all DIR` writes them all under DIR
     #[arg(long, hide_short_help = true, value_names = ["WHAT", "DIR"], num_args = 1..=2)]
     generate: Vec<String>,
 
@@ -252,9 +252,9 @@ impl Arguments {
             }
         }
         let mut words = Vec::new();
-        let next = self.arguments.first().map(String::as_str);
+        let behind = self.arguments.iter().map(String::as_str);
         // Such a command wins over a process of that name, which `-p` names.
-        let is_complete = self.target.as_deref().is_some_and(|word| LANGUAGE.is_alone(word, next));
+        let is_complete = self.target.as_deref().is_some_and(|word| LANGUAGE.is_alone(word, behind));
         if self.pid.is_some() || self.capture.is_some() || is_complete {
             words.extend(self.target.take());
         }
@@ -379,7 +379,7 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
     let mut options_ended = false;
     let (mut has_process, mut has_steps) = (false, false);
     let mut first = None;
-    let mut words = words.into_iter().peekable();
+    let mut words = words.into_iter().collect::<Vec<_>>().into_iter();
     while let Some(word) = words.next() {
         if is_value || options_ended {
             is_value = false;
@@ -388,8 +388,8 @@ fn with_double_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString
         }
         if !word.to_string_lossy().starts_with('-') {
             // The command behind the process has options of its own.
-            let next = words.peek().and_then(|next| next.to_str());
-            let is_command = word.to_str().is_some_and(|word| LANGUAGE.is_alone(word, next));
+            let behind = words.as_slice().iter().filter_map(|next| next.to_str());
+            let is_command = word.to_str().is_some_and(|word| LANGUAGE.is_alone(word, behind));
             options_ended = !has_steps && (has_process || is_command);
             has_process = true;
             first.get_or_insert_with(|| word.to_string_lossy().into_owned());
@@ -505,6 +505,7 @@ mod tests {
             (&["walk", "--help"], InitialTarget::Nothing, "help walk"),
             (&["t", "--help"], InitialTarget::Nothing, "help t"),
             (&["info", "symbol", "--help"], InitialTarget::Nothing, "help info symbol"),
+            (&["capture", "/tmp/file", "cgroup", "/x"], InitialTarget::Nothing, "capture /tmp/file cgroup /x"),
             (&["812", "regions", ">", "/tmp/file"], process(), "regions > /tmp/file"),
             (&["812", "map > ./map.svg"], process(), "map > ./map.svg"),
         ] {

@@ -166,6 +166,9 @@ pub(super) fn resolve(asked: &str, context: &mut Context) -> Result<process::Res
                     format!(", or without a process by `pmdb {asked} '\"NAME\"'`")
                 }
                 Some(ProcessNeed::UnusedBefore(_)) => format!(", or without a process by `pmdb {asked} pfn:N`"),
+                Some(ProcessNeed::UnusedBehind(_)) => {
+                    format!(", or without a process by `pmdb {asked} FILE of NAME`")
+                }
                 _ => String::new(),
             };
             if asked == "target" {
@@ -197,10 +200,10 @@ fn what_is_meant(asked: &str, what: String, language: Language) -> String {
             format!("{what}; the tour needs the demonstration: `pmdb demo {asked}`")
         }
         Some((_, Does::Run(ours, _))) => {
-            let process = if language.is_alone(ours, None) { "" } else { "PID " };
+            let process = if language.is_alone(ours, std::iter::empty()) { "" } else { "PID " };
             format!("{what}; as a command it is {ours}: pmdb {process}{ours}")
         }
-        None if language.is_alone(first, rest.split(' ').next()) => {
+        None if language.is_alone(first, rest.split(' ')) => {
             let rest = for_a_shell(rest);
             format!("{what}; a command without a process is not quoted as a whole: `pmdb {first} {rest}`")
         }

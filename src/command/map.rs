@@ -102,7 +102,7 @@ With `by`, a cell is a digit: 0 for nothing, 1 to 9 for the share in tenths, # f
         };
         let target = context.target()?;
         let space = match &spans {
-            Some(spans) => AddressSpace::within(&target, spans.ranges())?,
+            Some(spans) => AddressSpace::in_ranges(&target, spans.ranges())?,
             None => AddressSpace::of(&target)?,
         };
         let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;

@@ -2,6 +2,7 @@
 
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
 use crate::kernel::Name;
+use crate::kernel::status::ResourceLimit;
 use crate::lang::parser::{Parsed, Tokens};
 use crate::process::Target;
 use crate::render::text::Text;
@@ -23,8 +24,9 @@ impl Command for InfoProcess {
         group: Group::Target,
         summary: "show the facts that the kernel reports about the process",
         text: "\
-Shows the name, program, command line, parent, threads, user and tracer of the process, and the number of its mappings. \
-With more of them than vm.max_map_count, mmap(2) and mprotect(2) fail with ENOMEM. Then shows the memory fields of /proc/PID/status, each \
+Shows the name, executable, command line, parent, threads, user and tracer of the process, and the number of its mappings. \
+With more of them than vm.max_map_count, mmap(2) and mprotect(2) fail with ENOMEM. So they do at the limits of \
+setrlimit(2) (`ulimit`): RLIMIT_AS and RLIMIT_DATA are shown if they are set, RLIMIT_STACK and RLIMIT_MEMLOCK if half is used. Then shows the memory fields of /proc/PID/status, each \
 with its meaning.",
         examples: &[example("info process", "show the attached process")],
     };
@@ -46,6 +48,7 @@ with its meaning.",
             let meaning = meaning(&name);
             MemoryField { name, bytes, meaning }
         });
+        let memory: Vec<MemoryField> = memory.collect();
         let report = ProcessReport {
             pid: status.pid,
             parent: status.parent,
@@ -59,7 +62,8 @@ with its meaning.",
             age: status.age,
             page_size: layout.page.bytes(),
             pointer_bytes: layout.pointer_bytes,
-            memory: memory.collect(),
+            limits: limits(&target, &memory),
+            memory,
             mappings: mappings(&target, context.sink)?,
             most_mappings: target.machine.most_mappings().map_err(Reason::from),
             frames_hidden: target.process.has_page_map().then(|| target.process.are_frames_hidden()),
@@ -77,6 +81,16 @@ const GATES: [&[u8]; 2] = [b"[vsyscall]", b"[vectors]"];
 fn mappings(target: &Target, sink: &mut dyn Sink) -> Result<u64, Error> {
     let regions = target.process.regions_within(&mut sink.budget())?;
     Ok(regions.iter().filter(|region| !GATES.contains(&region.name.as_bytes())).count() as u64)
+}
+
+/// The limits at which the kernel refuses memory, but for those that are not set.
+fn limits(target: &Target, memory: &[MemoryField]) -> Vec<LimitField> {
+    let limits = ResourceLimit::ALL.into_iter().filter_map(|limit| {
+        let bytes = target.process.limit(limit).ok()??;
+        let used = memory.iter().find(|field| field.name == limit.field()).map_or(0, |field| field.bytes);
+        Some(LimitField { name: limit.name().to_owned(), bytes, field: limit.field(), used })
+    });
+    limits.collect()
 }
 
 /// What a memory field of `/proc/PID/status` says (proc_pid_status(5), fs/proc/task_mmu.c).
@@ -131,12 +145,27 @@ record! {
         pointer_bytes: u8,
         /// The memory fields of status, with their meaning.
         memory: Vec<MemoryField>,
+        /// The limits of setrlimit(2) at which the kernel refuses memory, but for those that are not set.
+        limits: Vec<LimitField>,
         /// Its mappings.
         mappings: u64,
         /// `vm.max_map_count`: with more mappings than this, mmap(2) and mprotect(2) fail with ENOMEM.
         most_mappings: Fact<u64>,
         /// Whether frame numbers are hidden; `null` in a core file without a page map.
         frames_hidden: Option<bool>,
+    }
+
+    /// A limit of `/proc/PID/limits`.
+    #[derive(Eq)]
+    pub struct LimitField {
+        /// `RLIMIT_AS`, `RLIMIT_DATA`, `RLIMIT_STACK` or `RLIMIT_MEMLOCK`.
+        name: String,
+        /// Bytes.
+        bytes: u64,
+        /// The memory field that is compared with it.
+        field: &'static str,
+        /// Bytes of that.
+        used: u64,
     }
 
     /// A memory field of `/proc/PID/status`.
@@ -148,6 +177,13 @@ record! {
         bytes: u64,
         /// In words.
         meaning: &'static str,
+    }
+}
+
+impl LimitField {
+    /// Whether half of it is used. A limit of the address space or of the data is seldom set, and always worth a line.
+    fn is_near(&self) -> bool {
+        self.used >= self.bytes / 2 || ["RLIMIT_AS", "RLIMIT_DATA"].contains(&self.name.as_str())
     }
 }
 
@@ -188,6 +224,13 @@ fn write_block(lines: &mut Lines, process: &ProcessReport) {
     line.push(Role::Plain, count(process.mappings));
     if let Ok(most) = process.most_mappings {
         line.plain(format!("; vm.max_map_count is {}", count(most)));
+    }
+    let mut label = "limits";
+    for limit in process.limits.iter().filter(|limit| limit.is_near()) {
+        let line = lines.field(label);
+        line.plain(format!("{} ", limit.name)).push(Role::Size, size(limit.bytes));
+        line.plain(format!("; {} is {}", limit.field, size(limit.used)));
+        label = "";
     }
     let frames = lines.field("frames");
     match process.frames_hidden {
@@ -234,6 +277,11 @@ pub(in crate::command) mod samples {
             memory: vec![
                 MemoryField { name: "VmPeak".into(), bytes: 12 << 20, meaning: "peak address space" },
                 MemoryField { name: "VmRSS".into(), bytes: 3508 << 10, meaning: "in memory now" },
+            ],
+            limits: vec![
+                LimitField { name: "RLIMIT_AS".into(), bytes: 16 << 20, field: "VmSize", used: 12 << 20 },
+                LimitField { name: "RLIMIT_STACK".into(), bytes: 8 << 20, field: "VmStk", used: 132 << 10 },
+                LimitField { name: "RLIMIT_MEMLOCK".into(), bytes: 64 << 10, field: "VmLck", used: 64 << 10 },
             ],
             mappings: 240,
             most_mappings: Ok(65_530),

@@ -311,7 +311,7 @@ fn reason_without_symbol(reason: NoSymbols) -> Reason {
 /// A row for each physically contiguous run.
 fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<RowLimit>) -> Outcome {
     context.state.last_address = None;
-    let space = AddressSpace::within(target, spans.ranges())?;
+    let space = AddressSpace::in_ranges(target, spans.ranges())?;
     let need = space.obtainable(Evidence::KINDS) | space.device_frames(spans.ranges()) | spans.holes();
     let rest = walk::rest(spans, context.resume);
     let record = |run: &inspect::PhysicalRun| row(run, space.page());

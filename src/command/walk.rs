@@ -92,7 +92,7 @@ means mapped by one PMD as a transparent huge page; `hugetlb` is the pool, and `
             Extent::Frames(frames) => return frames::walk(context, frames, self.filter.as_ref(), &self.by, cut),
         };
         let target = context.target()?;
-        let space = AddressSpace::within(&target, spans.ranges())?;
+        let space = AddressSpace::in_ranges(&target, spans.ranges())?;
         let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
         if filter.is_some() {
             eval::note_one_page(&self.range, &spans, context.state);

@@ -47,7 +47,7 @@ impl<'a> Evaluator<'a> {
             let message = "only a part of the range is in both snapshots".to_owned();
             return Err(Error::new(*at, message));
         }
-        let space = AddressSpace::within(target, from.snapshot.spans()).map_err(failed)?;
+        let space = AddressSpace::in_ranges(target, from.snapshot.spans()).map_err(failed)?;
         let spans = compared.ranges.clone();
         let spans = spans.unwrap_or_else(|| from.snapshot.spans().to_vec());
         for (kind, reason) in Watcher::unobservable(&space, &spans, Evidence::empty()) {

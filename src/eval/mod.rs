@@ -119,7 +119,7 @@ pub fn argument(argument: &Spanned<lang::Argument>, scope: &dyn Scope) -> Result
     if let mark @ ("&" | ">" | ">>" | "|") = argument.node.text.as_str() {
         let message = match mark {
             "&" => "a lone `&` is not an argument, and pmdb runs nothing in the background".to_owned(),
-            mark => format!("a lone `{mark}` is not an argument: its operand is missing"),
+            mark => format!("`{mark}` needs two operands"),
         };
         let hint = format!("put a text in quotes: `\"{mark}\"`");
         return Err(Error::new(argument.at, message).hint(hint));

@@ -34,7 +34,7 @@ impl<'a> Evaluator<'a> {
     /// Reads only the regions in the range if they are few.
     fn view_within(&self, call: &Call, spans: &Spans) -> Result<AddressSpace> {
         let target = self.target(call.at, &call.name)?;
-        AddressSpace::within(target, spans.ranges()).map_err(|cause| call.caused_by(cause))
+        AddressSpace::in_ranges(target, spans.ranges()).map_err(|cause| call.caused_by(cause))
     }
 
     /// `count(R where F)` and its like.

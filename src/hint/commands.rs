@@ -218,7 +218,8 @@ pub(super) fn fixed_variable(failed: &Failure<'_>) -> Option<String> {
 
 /// `find RANGE, VALUE limit 5`
 pub(super) fn limit_of_find(failed: &Failure<'_>) -> Option<String> {
-    argument(failed, "find").filter(|_| failed.token().is_some_and(|word| matches!(word.text, "limit" | "top")))?;
+    let is_limit = |word: &Token<'_>| matches!(word.text.trim_start_matches('-'), "limit" | "top");
+    argument(failed, "find").filter(|_| failed.token().is_some_and(is_limit))?;
     let count = failed.tokens.get(failed.position + 1).filter(|count| matches!(count.kind, TokenKind::Number(_)))?;
     let what = failed.line.get(failed.tokens.get(1)?.at.start..failed.token()?.at.start)?.trim_end();
     let line = format!("find/{} {what}", count.text);

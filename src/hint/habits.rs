@@ -1,4 +1,4 @@
-//! The commands of gdb, pwndbg, gef, crash, page-types, pmap and vmtouch, and what pmdb does with each: run a command
+//! The commands of gdb, lldb, pwndbg, gef, crash, page-types, pmap and vmtouch, and what pmdb does with each: run a command
 //! of its own, ignore it, or refuse it with a hint. Words for a task, such as `fork`, are refused with a hint too.
 //!
 //! `help` finds words for a task in `command::subjects::questions` first, which has every question about them; here each
@@ -67,20 +67,24 @@ pub static HABITS: &[Habit] = &[
         "info proc mappings", "info proc map", "info proc m", "i proc m", "info mappings", "info maps", "vmmap", "vmap", "maps", "vm", "libs",
     ]),
     run("info modules", &[
-        "info sharedlibrary", "info shared", "info sharedlib", "info dll", "info files", "info target", "sharedlibrary", "xfiles", "libcinfo", "mod",
+        "image list", "target modules list", "info sharedlibrary", "info shared", "info sharedlib", "info dll", "info files", "info target", "sharedlibrary", "xfiles", "libcinfo", "mod",
     ]),
     run("info process", &[
+        "process status", "process info", "process",
         "info proc all", "info proc status", "info proc stat", "info proc cmdline", "info proc exe", "info proc cwd", "info inferiors", "info program",
         "procinfo", "process-status", "pid", "task",
     ]),
     run_or("info symbols", "add a regular expression: `info symbols ^main$`", &[
         "info functions", "info fun", "info variables", "info var", "info non-debugging-symbols",
     ]),
-    run("info symbol", &["sym"]),
-    run("info registers", &["info register", "info reg", "info r", "i r", "regs", "registers"]),
+    run("info symbol", &["sym", "image lookup -a", "image lookup --address"]),
+    run("info address", &["image lookup -s", "image lookup -n", "image lookup --symbol", "image lookup --name"]),
+    run("attach", &["process attach -p", "process attach --pid", "process attach -n", "process attach --name"]),
+    run("detach", &["process detach"]),
+    run("info registers", &["info register", "info reg", "info r", "i r", "regs", "registers", "register read", "register"]),
     run("info threads", &["info thr", "info th"]),
     run("translate", &["vtop", "v2p", "virt2phys", "pagewalk", "physical"]),
-    run_or("region", "add an address: `xinfo $sp`", &["xinfo"]),
+    run_or("region", "add an address: `xinfo $sp`", &["xinfo", "memory region"]),
     run_or("x/64xb", "put the count in the format: `x/64xb ADDRESS`", &["hexdump", "db", "xxd", "hd"]),
     run_or("x/2xg", "put the count in the format: `x/8xg ADDRESS`", &["rd", "mem"]),
     run_or("x/8xg", "put the count in the format: `x/8xg ADDRESS`", &["dq"]),
@@ -127,7 +131,7 @@ pub static HABITS: &[Habit] = &[
     // ---- Commands that have to stop the process.
     refuse("pmdb never starts, stops or steps a process: use `{}` in `gdb -p PID`. pmdb can examine the same process at the same time", &[
         "run", "start", "starti", "c", "fg", "step", "s", "next", "n", "stepi", "si", "nexti", "ni", "until", "u", "advance", "finish",
-        "return", "jump", "j", "kill", "k", "signal", "queue-signal", "interrupt", "stop", "handle", "checkpoint", "restart", "record", "rec",
+        "return", "jump", "j", "kill", "k", "signal", "queue-signal", "interrupt", "stop", "handle", "process launch", "process continue", "process interrupt", "process kill", "process signal", "checkpoint", "restart", "record", "rec",
         "reverse-continue", "rc", "reverse-step", "rs", "reverse-next", "rn", "reverse-finish", "stepover", "nextcall", "stepret", "stepuntilasm",
         "nextret", "nextsyscall", "xuntil", "skip", "skipi", "entry", "entry-break", "follow", "inferior", "add-inferior", "clone-inferior",
         "unattach", "disconnect", "set args", "set environment", "unset environment", "unset", "set cwd", "set exec-wrapper", "show args",

@@ -3,7 +3,7 @@
 use super::pasted::LEAST_ADDRESS;
 use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::parser::{is_clause, short};
-use crate::lang::{Expected, Failure, FilterField, PageField};
+use crate::lang::{Expected, Failure, FilterField, PageField, near};
 
 /// Commands of one range.
 const TAKE_RANGES: [&str; 3] = ["translate", "walk", "watch"];
@@ -96,6 +96,17 @@ fn without_keyword(failed: &Failure<'_>) -> Option<String> {
         let (before, behind) = (failed.line.get(..comma.at.start)?, failed.line.get(comma.at.end..)?);
         let line = format!("{before}{behind}");
         return accepts(&line).then(|| format!("leave the comma out: `{line}`"));
+    }
+    // `huge wit content`: what stands for the keyword was taken for a name.
+    let last = failed.before().filter(|last| last.kind == TokenKind::Name && failed.position > 1);
+    let misspelt = last.and_then(|last| {
+        let before = failed.line.get(..last.at.start)?;
+        let is_near = |keyword: &str| keyword.starts_with(last.text) || !near(last.text, [keyword]).is_empty();
+        let near = failed.words().into_iter().filter(|keyword| is_near(keyword));
+        near.map(|keyword| format!("{before}{keyword} {rest}")).find(|line| accepts(line))
+    });
+    if let Some(line) = misspelt {
+        return Some(format!("did you mean `{line}`?"));
     }
     let mut lines = failed.expected.iter().filter_map(|one| match one {
         Expected::Word(keyword) => {

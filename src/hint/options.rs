@@ -49,19 +49,19 @@ pub(super) fn of_others(failed: &Failure<'_>) -> Option<String> {
 }
 
 /// `x --falt $sp`, `walk heap --lmit 5`: an option or a clause, misspelt or with minus signs that it does not have. The
-/// language takes them for numbers with a sign, so that the line fails somewhere behind them.
+/// language takes `-WORD` for a number with a sign, so that the line fails somewhere behind it.
 pub(super) fn misspelt(failed: &Failure<'_>) -> Option<String> {
-    let is_minus = |token: &Token<'_>| token.text == "-";
-    let typed = failed.tokens.windows(3).take(failed.position + 1).find_map(|three| match three {
-        [.., name] if name.kind != TokenKind::Name || !name.is_glued => None,
-        [first, second, name] if is_minus(first) && is_minus(second) => Some((first, name)),
-        [_, minus, name] if is_minus(minus) => Some((minus, name)),
+    let typed = failed.tokens.windows(2).take(failed.position + 1).find_map(|two| match two {
+        [_, option] if option.kind == TokenKind::OtherOption => Some((option.at, option.text.trim_start_matches('-'))),
+        [minus, name] if minus.text == "-" && !minus.is_glued && name.kind == TokenKind::Name && name.is_glued => {
+            Some((minus.at.to(name.at), name.text))
+        }
         _ => None,
     });
-    let (minus, name) = typed.filter(|(minus, _)| !minus.is_glued)?;
-    let (before, behind) = (failed.line.get(..minus.at.start)?, failed.line.get(name.at.end..)?);
-    let options = near(&format!("--{}", name.text), OPTIONS);
-    let words = failed.words().into_iter().filter(|word| *word == name.text).chain(near(name.text, failed.words()));
+    let (at, name) = typed?;
+    let (before, behind) = (failed.line.get(..at.start)?, failed.line.get(at.end..)?);
+    let options = near(&format!("--{name}"), OPTIONS);
+    let words = failed.words().into_iter().filter(|word| *word == name).chain(near(name, failed.words()));
     let mut lines = options.into_iter().chain(words).map(|word| format!("{before}{word}{behind}"));
     let line = lines.find(|line| failed.language.accepts(line))?;
     Some(format!("did you mean `{}`?", line.trim()))

@@ -6,7 +6,7 @@
 //!
 //! let buffer = b"somewhere in here is a needle".to_vec();
 //! let range = AddressRange::of(&buffer[..]).ok_or("an empty buffer")?;
-//! let space = AddressSpace::within(&Target::attach(std::process::id())?, &[range])?;
+//! let space = AddressSpace::in_ranges(&Target::attach(std::process::id())?, &[range])?;
 //! let mut search = space.find(&[range], Evidence::empty(), b"needle")?;
 //! while let Some(step) = search.next()? {
 //!     if let Step::Found(found) = step {

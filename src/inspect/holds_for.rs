@@ -45,7 +45,7 @@ impl AddressSpace {
     ///
     /// let buffer = vec![1; 1 << 20];
     /// let range = AddressRange::of(&buffer[..]).ok_or("an empty buffer")?;
-    /// let space = AddressSpace::within(&Target::attach(std::process::id())?, &[range])?;
+    /// let space = AddressSpace::in_ranges(&Target::attach(std::process::id())?, &[range])?;
     /// let is_present = Filter::new(Evidence::empty(), |page, _| page.state() == State::Present);
     /// let mut pages = space.holds_for(Quantifier::Any, &[range], &is_present);
     /// while pages.next()?.is_some() {}

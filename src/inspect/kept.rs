@@ -167,7 +167,7 @@ impl KeptPages {
 ///
 /// let buffer = vec![1; 1 << 20];
 /// let range = AddressRange::of(&buffer[..]).ok_or("an empty buffer")?;
-/// let space = AddressSpace::within(&Target::attach(std::process::id())?, &[range])?;
+/// let space = AddressSpace::in_ranges(&Target::attach(std::process::id())?, &[range])?;
 /// let mut runs = space.rows::<PhysicalRuns>(&[range], Evidence::ENTRIES)?;
 /// while let Some(step) = runs.next()? {
 ///     if let Step::Found(run) = step {

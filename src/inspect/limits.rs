@@ -152,7 +152,7 @@ mod tests {
         let group_files = files.iter().map(|&(name, text)| (format!("/a/{name}"), format!("{text}\n"))).collect();
         let (_, target) = World { texts, group_files, ..World::new([region(0x200, 4)]) }.target();
         let (space, detail) = AddressSpace::detail_at(&target, VirtualAddress::new(0x201 * PAGE)).expect("a page");
-        space.consequences(&detail, &mut Budget::unlimited()).expect("an answer").write.effects
+        space.predict_access(&detail, &mut Budget::unlimited()).expect("an answer").write.effects
     }
 
     /// At the limit, only what memory.stat shows keeps the OOM killer away.

@@ -35,7 +35,7 @@
 //! # use pmdb::{AddressRange, AddressSpace, Evidence, Target};
 //! let buffer = vec![1; 4 << 20];
 //! let range = AddressRange::of(&buffer[..]).ok_or("an empty buffer")?;
-//! let space = AddressSpace::within(&Target::attach(std::process::id())?, &[range])?;
+//! let space = AddressSpace::in_ranges(&Target::attach(std::process::id())?, &[range])?;
 //! let mut pages = space.pages(&[range], space.obtainable(Evidence::HUGE));
 //! while let Some(chunk) = pages.next()? {
 //!     for page in chunk.pages() {

@@ -231,7 +231,7 @@ struct RunCounts {
     longest_at: VirtualAddress,
     /// The first and the last frame of all runs.
     frames: Option<(u64, u64)>,
-    /// Pages of zeros, which are in no run.
+    /// Zero pages, which are in no run.
     zeros: u64,
     /// Pages in runs that may be zero pages.
     perhaps_zeros: u64,

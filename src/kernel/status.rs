@@ -205,14 +205,59 @@ fn amount(value: &[u8]) -> Option<u64> {
     }
 }
 
-/// The soft limit of the stack in `/proc/PID/limits`: `Some(None)` without one, `None` when the file does not say.
-pub fn stack_limit(bytes: &[u8]) -> Option<Option<u64>> {
-    // `procfs` underflows on a line with fewer words than the kernel writes.
-    let line = text::lines(bytes).find_map(|line| line.bytes.strip_prefix(b"Max stack size"))?;
-    let soft = line.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())?;
-    match soft {
-        b"unlimited" => Some(None),
-        number => text::decimal(number).map(Some),
+/// A limit of `/proc/PID/limits` at which the kernel refuses memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResourceLimit {
+    /// RLIMIT_AS: mmap(2) and brk(2) fail with ENOMEM.
+    AddressSpace,
+    /// RLIMIT_DATA: the same, for private writable memory.
+    Data,
+    /// RLIMIT_STACK: an access below it is SIGSEGV.
+    Stack,
+    /// RLIMIT_MEMLOCK: mlock(2) fails with ENOMEM, and so do drivers that pin memory.
+    Locked,
+}
+
+impl ResourceLimit {
+    /// All of them.
+    pub const ALL: [ResourceLimit; 4] =
+        [ResourceLimit::AddressSpace, ResourceLimit::Data, ResourceLimit::Stack, ResourceLimit::Locked];
+
+    /// Its name in setrlimit(2).
+    pub fn name(self) -> &'static str {
+        match self {
+            ResourceLimit::AddressSpace => "RLIMIT_AS",
+            ResourceLimit::Data => "RLIMIT_DATA",
+            ResourceLimit::Stack => "RLIMIT_STACK",
+            ResourceLimit::Locked => "RLIMIT_MEMLOCK",
+        }
+    }
+
+    /// The field of `/proc/PID/status` that the kernel compares with it.
+    pub fn field(self) -> &'static str {
+        match self {
+            ResourceLimit::AddressSpace => "VmSize",
+            ResourceLimit::Data => "VmData",
+            ResourceLimit::Stack => "VmStk",
+            ResourceLimit::Locked => "VmLck",
+        }
+    }
+
+    /// The soft limit that a file says, in bytes: `Some(None)` without one, `None` when the file does not say.
+    pub fn find(self, bytes: &[u8]) -> Option<Option<u64>> {
+        let row = match self {
+            ResourceLimit::AddressSpace => "Max address space",
+            ResourceLimit::Data => "Max data size",
+            ResourceLimit::Stack => "Max stack size",
+            ResourceLimit::Locked => "Max locked memory",
+        };
+        // `procfs` underflows on a line with fewer words than the kernel writes.
+        let line = text::lines(bytes).find_map(|line| line.bytes.strip_prefix(row.as_bytes()))?;
+        let soft = line.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())?;
+        match soft {
+            b"unlimited" => Some(None),
+            number => text::decimal(number).map(Some),
+        }
     }
 }
 
@@ -356,18 +401,19 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_the_stack() {
+    fn the_limits_of_memory() {
         let limits = std::fs::read("/proc/self/limits").expect("limits");
         let text = String::from_utf8(limits.clone()).expect("text");
-        let row = text.lines().find(|line| line.starts_with("Max stack size"));
-        let soft = row.and_then(|row| row.split_whitespace().nth(3)).expect("a limit");
-        assert_eq!(stack_limit(&limits), Some(soft.parse().ok()));
-        let unlimited = text.replace(
-            row.expect("a row"),
-            "Max stack size            unlimited            unlimited            bytes     ",
-        );
-        assert_eq!(stack_limit(unlimited.as_bytes()), Some(None));
-        assert_eq!(stack_limit(b"Limit\n"), None);
+        let rows = ["Max address space", "Max data size", "Max stack size", "Max locked memory"];
+        for (limit, title) in ResourceLimit::ALL.into_iter().zip(rows) {
+            let row = text.lines().find(|line| line.starts_with(title)).expect("a row");
+            let soft = row.split_whitespace().nth(3).expect("a limit");
+            assert_eq!(limit.find(&limits), Some(soft.parse().ok()), "{title}");
+            let of = |soft: &str| text.replace(row, &format!("{title:<26}{soft:<21}unlimited            bytes     "));
+            assert_eq!(limit.find(of("unlimited").as_bytes()), Some(None));
+            assert_eq!(limit.find(of("4096").as_bytes()), Some(Some(4096)));
+            assert_eq!(limit.find(b"Limit\n"), None);
+        }
     }
 
     #[test]

@@ -131,6 +131,7 @@ impl Language {
                             | TokenKind::LonePipe
                             | TokenKind::Redirect { .. }
                             | TokenKind::Option
+                            | TokenKind::OtherOption
                     )
                 };
                 word == name && is_plain(first) && rest.iter().all(|token| token.is_glued && is_plain(token))

@@ -49,7 +49,7 @@ fn class(kind: &TokenKind) -> Class {
         | TokenKind::PastedAddress(_)
         | TokenKind::PastedCast { .. }
         | TokenKind::PastedRow(_) => Class::Number,
-        TokenKind::Option | TokenKind::Format(_) => Class::Keyword,
+        TokenKind::Option | TokenKind::OtherOption | TokenKind::Format(_) => Class::Keyword,
         TokenKind::Mark | TokenKind::LonePipe | TokenKind::Other => Class::Operator,
     }
 }

@@ -388,6 +388,8 @@ pub enum ProcessNeed {
     /// The same, if one of these words follows the name; `"` is any text in quotes, and `pfn:` any frame. Otherwise it
     /// needs a process.
     UnusedBefore(&'static [&'static str]),
+    /// The same, if one of these words follows the first argument.
+    UnusedBehind(&'static [&'static str]),
 }
 
 /// What a line of blocks does.
@@ -451,6 +453,11 @@ impl CommandName {
     /// Of a command that `pmdb NAME WORD` runs without a process, as [`ProcessNeed::UnusedBefore`] says.
     pub const fn alone_before(self, words: &'static [&'static str]) -> Self {
         CommandName { process: ProcessNeed::UnusedBefore(words), ..self }
+    }
+
+    /// Of a command that `pmdb NAME ARGUMENT WORD` runs without a process, as [`ProcessNeed::UnusedBehind`] says.
+    pub const fn alone_behind(self, words: &'static [&'static str]) -> Self {
+        CommandName { process: ProcessNeed::UnusedBehind(words), ..self }
     }
 
     /// A line of blocks, typed in full.

@@ -8,7 +8,7 @@ use super::{Process, Result, core_notes, maps_text};
 use crate::access::Error;
 use crate::budget::until_interrupted;
 use crate::kernel::numa::{self, PolicyNodes};
-use crate::kernel::status::{self, Registers, Stat, ThreadState};
+use crate::kernel::status::{Registers, ResourceLimit, Stat, ThreadState};
 use crate::kernel::text::BadLine;
 use crate::kernel::{AddressRange, Name, PageMapEntry, VirtualAddress, WordFile};
 use crate::source::{Answer, File, List, Probe, Query, Source, as_words};
@@ -111,10 +111,10 @@ impl Process {
         Ok(core_notes::status(&**self.source())?.may_be_huge)
     }
 
-    /// How large its stack may grow (RLIMIT_STACK, of `/proc/PID/limits`), in bytes; `None` without a limit.
-    pub fn stack_limit(&self) -> Result<Option<u64>> {
+    /// A limit of `/proc/PID/limits`, in bytes; `None` without one.
+    pub fn limit(&self, limit: ResourceLimit) -> Result<Option<u64>> {
         let limits = self.source().fetch(File::Limits)?;
-        status::stack_limit(&limits).ok_or_else(|| Error::not_available("/proc/PID/limits holds no stack limit"))
+        limit.find(&limits).ok_or_else(|| Error::not_available("/proc/PID/limits does not have this limit"))
     }
 
     /// Its threads, by number. One that ends meanwhile is left out.

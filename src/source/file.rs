@@ -101,7 +101,7 @@ questions_of! {
     pub enum KernelSetting {
         /// Pages that KSM has merged.
         MergedPages = "ksm-pages-shared" => machine(Once, Nothing),
-        /// Whether KSM merges pages of zeros into the zero page.
+        /// Whether KSM merges zero-filled pages into the zero page.
         ZeroPageIsMerged = "ksm-use-zero-pages" => machine(Once, Nothing),
         /// Bytes that one PMD maps.
         HugePageBytes = "hpage-pmd-size" => machine(Once, Nothing),
@@ -248,7 +248,7 @@ impl KernelSetting {
     fn what(self) -> &'static str {
         match self {
             KernelSetting::MergedPages => "merged pages in use (with none, the flag `ksm` is not true)",
-            KernelSetting::ZeroPageIsMerged => "whether KSM uses the page of zeros",
+            KernelSetting::ZeroPageIsMerged => "whether KSM uses the zero page",
             KernelSetting::HugePageBytes => "bytes that one PMD maps",
             KernelSetting::HugePages | KernelSetting::HugePagesOf(_) => "the setting for transparent huge pages",
             KernelSetting::HugeShared | KernelSetting::HugeSharedOf(_) => "the setting for huge pages of shared memory",

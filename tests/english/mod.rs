@@ -54,7 +54,8 @@ fn is_word(line: &str, wanted: &str) -> bool {
 }
 
 /// Words that another word of the field has replaced.
-const REPLACED: [(&str, &str); 7] = [
+const REPLACED: [(&str, &str); 8] = [
+    ("page of zeros", "zero page"),
     ("pages of zeros", "zero pages"),
     ("all-zero pieces", "zero-filled subpages"),
     ("copies of files", "private file copies"),

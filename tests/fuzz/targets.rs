@@ -175,7 +175,9 @@ fn kernel_text(bytes: &[u8]) {
     }
     _ = status::Status::parse(bytes);
     _ = status::Stat::parse(bytes);
-    _ = status::stack_limit(bytes);
+    for limit in status::ResourceLimit::ALL {
+        _ = limit.find(bytes);
+    }
     _ = physical::Resources::parse(bytes);
     if let Ok(zones) = physical::Zones::parse(bytes) {
         for zone in zones.iter() {

@@ -37,6 +37,7 @@ struct Place {
     depth: usize,
     braces: usize,
     behind_value: bool,
+    behind_blank: bool,
 }
 
 /// After the words of a command and its options, after `set $name =`, or after `in`.
@@ -94,11 +95,12 @@ impl Scanner {
                 };
             let place = Place {
                 first,
-                begins_command: matches!(words[..], [] | ["pi" | "pip" | "pipe"]),
+                begins_command: matches!(words[..], [] | ["pi" | "pip" | "pipe" | "display"]),
                 behind_command,
                 begins_arguments: begins_arguments(&tokens),
                 depth,
                 braces,
+                behind_blank: !glued,
                 behind_value: glued && tokens.last().is_some_and(may_have_elements),
             };
             let (length, rule) = self.longest(&text, position, place);
@@ -317,6 +319,7 @@ impl Attempt<'_> {
             "below 2^64, in braces" => self.place.braces > 0,
             "below 2^64, behind a value" => self.place.behind_value,
             "of a command" => self.place.behind_command,
+            "behind a blank" => self.place.behind_blank,
             "where the arguments of a command begin" => self.place.begins_arguments,
             _ => true,
         }
@@ -326,7 +329,10 @@ impl Attempt<'_> {
     fn holds(&self, words: &str, start: usize, end: usize) -> bool {
         let text: String = self.text[start..end].iter().collect();
         match words {
-            "first on the line" | "outside parentheses" | "where the arguments of a command begin" => true,
+            "first on the line"
+            | "outside parentheses"
+            | "behind a blank"
+            | "where the arguments of a command begin" => true,
             "at the end of the line" => end == self.text.len(),
             "none of $_ $pc $sp" => !["$_", "$pc", "$sp"].contains(&text.as_str()),
             "no word goes on behind it" | "a word where a command begins" => !self.goes_on(end),

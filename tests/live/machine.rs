@@ -29,9 +29,17 @@ fn mappings_and_their_limit() {
         .filter(|(.., rest)| ![&b"[vsyscall]"[..], b"[vectors]"].iter().any(|gate| rest.ends_with(gate)))
         .count();
     let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").expect("the limit");
+    let of = rustix::process::Pid::from_raw(pid.cast_signed());
+    let old = rustix::process::getrlimit(rustix::process::Resource::As);
+    let new = rustix::process::Rlimit { current: Some(1 << 40), maximum: old.maximum };
+    rustix::process::prlimit(of, rustix::process::Resource::As, new).expect("it is ours");
     let records = records(pid, "info process");
     let process = of_type(&records, "process")[0];
     assert_eq!(process["mappings"], mapped);
+    let limits = process["limits"].as_array().expect("a list");
+    let space = limits.iter().find(|limit| limit["name"] == "RLIMIT_AS").expect("it is set");
+    let size = process["memory"].as_array().expect("a list").iter().find(|field| field["name"] == "VmSize");
+    assert_eq!((&space["bytes"], &space["used"]), (&(1_u64 << 40).into(), &size.expect("a field")["bytes"]));
     assert_eq!(process["most_mappings"], limit.trim().parse::<u64>().expect("a number"));
 }
 

@@ -101,7 +101,7 @@ fn those_asked_for_alone_are_those_of_maps() {
         assert_eq!(attached.process.query_regions_called("[vdso]").expect("an answer"), None);
         for three in regions.windows(3) {
             let spans = [three[0].range, three[2].range];
-            let space = AddressSpace::within(&attached, &spans).expect("a space");
+            let space = AddressSpace::in_ranges(&attached, &spans).expect("a space");
             let overlaps = |one: &&Region| spans.iter().any(|span| one.range.intersection(*span).is_some());
             assert!(space.maps().filter(overlaps).eq(regions.iter().filter(overlaps)), "{spans:?}");
         }

@@ -57,7 +57,7 @@ fn manual_pages_lose_no_word_of_the_help() {
     let pages: [(&str, &[&str]); 3] = [
         ("man", &["cookbook", "scripts", "gdb", "keys", "rights", "traces", "files", "terms", "faq"]),
         ("man-language", &["language", "values", "ranges", "filters", "units", "settings", "walk", "find", "watch"]),
-        ("man-json", &["json", "records", "serve", "codes", "python", "jq"]),
+        ("man-json", &["json", "records", "serve", "mcp", "codes", "python", "jq"]),
     ];
     for formatter in FORMATTERS {
         if !is_installed(formatter[0]) {
@@ -112,10 +112,28 @@ fn manual_pages_have_all_of_the_help() {
     }
     for page in [manual, language, json] {
         // A line that troff would take for a request of its own.
-        let known = [".TH", ".SH", ".SS", ".PP", ".TP", ".HP", ".RS", ".RE", ".nf", ".fi", ".nh"];
+        let known = [".TH", ".SH", ".SS", ".PP", ".TP", ".HP", ".RS", ".RE", ".nf", ".fi", ".nh", ".ad l"];
         let requests = page.lines().filter(|line| line.starts_with(['.', '\'']));
         for line in requests {
             assert!(known.iter().any(|request| line.starts_with(request)), "{line}");
+        }
+    }
+}
+
+#[test]
+fn the_help_in_one_file_has_every_topic_and_command() {
+    let (file, home) = (generated("help"), Home::new());
+    for question in home.run(&["help"]).is_fine().out.lines().take(9) {
+        let line = question.trim().split("  ").next().expect("a line");
+        assert!(file.contains(&format!("`{line}`")), "{line}");
+    }
+    let words = |text: &str| letters(&text.replace('`', ""));
+    let all = words(&file);
+    for topic in ["cookbook", "mcp", "filters", "walk", "info process"] {
+        let help = home.run(&["help", topic]).is_fine().out.clone();
+        let lines = help.lines().skip(1).skip_while(|line| !line.is_empty()).take_while(|line| *line != "examples");
+        for line in lines.filter(|line| !line.starts_with(&format!("{topic}: "))) {
+            assert!(all.contains(&words(line)), "{topic}: {line}");
         }
     }
 }

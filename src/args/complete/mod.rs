@@ -207,7 +207,7 @@ impl ShellOffers<'_> {
                 }
                 None if *word == "--" => options_ended = true,
                 None if word.starts_with('-') && !options_ended => {}
-                None if process.is_none() && !LANGUAGE.is_alone(word, before.get(index + 1).copied()) => {
+                None if process.is_none() && !LANGUAGE.is_alone(word, before.iter().skip(index + 1).copied()) => {
                     process = Some(word)
                 }
                 None if has_steps => return self.files(0),
@@ -226,7 +226,8 @@ impl ShellOffers<'_> {
             None => {
                 self.processes(0);
                 self.add("demo", "start a demonstration process");
-                for command in COMMANDS.abouts().filter(|about| LANGUAGE.is_alone(about.name.name, None)) {
+                for command in COMMANDS.abouts().filter(|about| LANGUAGE.is_alone(about.name.name, std::iter::empty()))
+                {
                     self.add(command.name.name, command.summary);
                 }
             }

@@ -6,7 +6,8 @@ mod schema;
 pub mod tree;
 
 use clap::{Arg, Command, ValueEnum};
-use pmdb::command::subjects::Subject;
+use pmdb::command::subjects::questions::QUESTIONS;
+use pmdb::command::subjects::{SUBJECTS, Subject};
 use pmdb::command::{COMMANDS, Group, RECORDS};
 use pmdb::lang::grammar;
 use roff::ManPage;
@@ -20,6 +21,8 @@ pub enum GeneratedFile {
     ManLanguage,
     /// pmdb-json(7)
     ManJson,
+    /// All of the help in one file, for a language model or a search.
+    Help,
     /// For bash.
     CompleteBash,
     /// For zsh.
@@ -38,6 +41,7 @@ pub fn text(what: GeneratedFile, command: &Command) -> String {
         GeneratedFile::Man => manual(command),
         GeneratedFile::ManLanguage => language(),
         GeneratedFile::ManJson => json(),
+        GeneratedFile::Help => whole_help(command),
         GeneratedFile::CompleteBash => include_str!("complete.bash").to_owned(),
         GeneratedFile::CompleteZsh => include_str!("complete.zsh").to_owned(),
         GeneratedFile::CompleteFish => include_str!("complete.fish").to_owned(),
@@ -90,6 +94,33 @@ fn manual(command: &Command) -> String {
     page.finish()
 }
 
+/// The questions first, then the topics, then the commands, in Markdown.
+fn whole_help(command: &Command) -> String {
+    let about = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+    let mut text = format!("# pmdb {}\n\n{about}\n\n## Questions\n\n", env!("CARGO_PKG_VERSION"));
+    for question in QUESTIONS {
+        text.push_str(&format!("- {} `{}`\n", question.shown.asks, question.shown.line));
+    }
+    for subject in SUBJECTS {
+        let about = subject.summary;
+        text.push_str(&format!("\n## help {}: {about}\n\n{}\n", subject.name, subject.text(&RECORDS)));
+    }
+    for about in COMMANDS.abouts() {
+        let usage = grammar::usage(about.name.name).unwrap_or_default();
+        text.push_str(&format!(
+            "\n## {}: {}\n\n    {}\n",
+            about.name.name,
+            about.summary,
+            usage.replace('\n', "\n    ")
+        ));
+        text.push_str(&format!("\n{}\n\nExamples:\n\n", about.text));
+        for example in about.examples {
+            text.push_str(&format!("    {}\n        {}\n", example.line.replace('\n', "\n    "), example.does));
+        }
+    }
+    text
+}
+
 fn language() -> String {
     let mut page = ManPage::new("PMDB-LANGUAGE", 7, "Miscellaneous");
     page.section("name").text("pmdb-language - the commands, values and filters of pmdb");
@@ -118,7 +149,7 @@ fn language() -> String {
 fn json() -> String {
     let mut page = ManPage::new("PMDB-JSON", 7, "Miscellaneous");
     page.section("name").text("pmdb-json - the records of pmdb --json and pmdb --serve");
-    for name in ["json", "records", "serve", "codes", "python", "jq"] {
+    for name in ["json", "records", "serve", "mcp", "codes", "python", "jq"] {
         subject(&mut page, name);
     }
     page.section("see also").text("pmdb(1), jq(1)");

@@ -24,8 +24,8 @@ pub(super) struct ManPage {
 impl ManPage {
     pub(super) fn new(name: &str, section: u8, title: &str) -> Self {
         let version = env!("CARGO_PKG_VERSION");
-        // Words are not hyphenated: many are commands and fields.
-        let text = format!(".TH {name} {section} {DATE} \"pmdb {version}\" \"{title}\"\n.nh\n");
+        // Words are not hyphenated, as many are commands and fields, and no spaces are added between those of a usage.
+        let text = format!(".TH {name} {section} {DATE} \"pmdb {version}\" \"{title}\"\n.nh\n.ad l\n");
         ManPage { text, is_below_heading: false }
     }
 

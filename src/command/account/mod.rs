@@ -282,11 +282,11 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
         if are_clauses(input, behind, whole.is_full) {
             return Ok((behind, whole));
         }
-        if let Ok((behind, _)) = word("frames")(input)
+        if let Ok((behind, full)) = preceded(word("frames"), opt(word("full"))).parse(input)
             && split_text(behind).0.is_empty()
         {
-            let of = Some(AccountOf::Frames);
-            return Ok((behind, AccountFor { of, by: None, with: Vec::new(), file: None, cut: None, is_full: false }));
+            let (of, is_full) = (Some(AccountOf::Frames), full.is_some());
+            return Ok((behind, AccountFor { of, by: None, with: Vec::new(), file: None, cut: None, is_full }));
         }
         let found = of_family(input).ok();
         // `cgroup / 2` could be a division, if all of the line is one.
@@ -341,7 +341,7 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
         let target = context.target()?;
         let part = self.part(&target, context)?;
         let space = match &part {
-            Some(spans) => AddressSpace::within(&target, spans.ranges())?,
+            Some(spans) => AddressSpace::in_ranges(&target, spans.ranges())?,
             None => AddressSpace::of(&target)?,
         };
         let by = self.key()?;

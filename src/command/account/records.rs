@@ -315,10 +315,7 @@ fn summary(lines: &mut Lines, summary: &AccountSummary) {
     match &summary.distinct {
         Ok(distinct) if *distinct < summary.bytes && lines.style.is_full => {
             let again = size(summary.bytes - distinct);
-            lines.line().indent(2).plain(format!(
-                "{} in different frames; {again} more, because this process maps some of them again",
-                size(*distinct)
-            ));
+            lines.line().indent(2).plain(format!("{again} is mapped twice"));
         }
         // Each row that it concerns has a note.
         Ok(_) | Err(Reason::FrameHidden) => {}

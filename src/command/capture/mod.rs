@@ -82,7 +82,7 @@ impl Command for WriteCapture {
     const RECORDS: &'static [Shape] = &[CaptureReport::SHAPE];
 
     const ABOUT: About = About {
-        name: CommandName::new("capture").whole(),
+        name: CommandName::new("capture").whole().alone_behind(&["cgroup", "of", "\""]),
         group: Group::Target,
         summary: "write all that the kernel shows of the process into a file",
         text: "\
@@ -269,7 +269,7 @@ impl WriteCapture {
         };
         let of_frames = || eval::Error::new(range.at, "this is a range of frames; `with frames` captures all of them");
         let spans = eval::range(range, context.state)?.addresses(of_frames)?;
-        if AddressSpace::within(target, spans.ranges())?.regions().is_empty() {
+        if AddressSpace::in_ranges(target, spans.ranges())?.regions().is_empty() {
             context.sink.note("nothing is mapped in this range")?;
         }
         Ok(Some(spans))

@@ -258,7 +258,7 @@ fn variables(counts: &SharedCounts, page_size: u64) -> Vec<(&'static str, u64)> 
 fn comparison_total(lines: &mut Lines, total: &ComparisonTotal) {
     let head = format!("{} compared with {} together: ", total.pid, counted(total.processes, "process"));
     write_counts(lines.line().indent(2).plain(head), &total.counts, total.page_size);
-    let text = "together, a page of the attached process counts once, and so does each copied frame";
+    let text = "totals count each page and each copied frame once";
     lines.line().indent(2).prose(Role::Note, text);
     if total.ended > 0 {
         let text = format!("without {} that had ended before the last sample", counted(total.ended, "process"));

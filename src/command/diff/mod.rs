@@ -154,7 +154,7 @@ copied page is shown as moved: it was not shared before.",
         let sides = Sides::find(self, state, read.as_ref(), now.as_ref())?;
         let Sides { from, to } = sides;
         sides.refuse_other(&target)?;
-        let space = AddressSpace::within(&target, from.snapshot.spans())?;
+        let space = AddressSpace::in_ranges(&target, from.snapshot.spans())?;
         let by = self.by.as_ref().map(|by| key_of_changes(by, sides.extra(), snapshot::how_to_keep)).transpose()?;
         // Snapshots have all facts but the zones of frames.
         space.require(by.map(Key::need_of_samples).unwrap_or_default() & Evidence::ZONES)?;

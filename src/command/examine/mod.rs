@@ -199,7 +199,7 @@ fn space(
         }
     });
     Ok(match range {
-        Some(range) if !is_text || !backward => AddressSpace::within(target, &[range])?,
+        Some(range) if !is_text || !backward => AddressSpace::in_ranges(target, &[range])?,
         // A text may follow memory that is not there, however much that is.
         _ => AddressSpace::of(target)?,
     })

@@ -113,7 +113,7 @@ key may refuse any access, because the rights of a thread are in registers that 
             };
         }
         let (space, detail) = AddressSpace::detail_at(&target, address)?;
-        let consequences = space.consequences(&detail, &mut context.sink.budget())?;
+        let consequences = space.predict_access(&detail, &mut context.sink.budget())?;
         let file = detail
             .region
             .as_ref()

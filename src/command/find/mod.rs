@@ -130,7 +130,7 @@ are read as used: the flags referenced, active and idle of their frames may chan
             };
             return Err(Error::Refused { message, hint: None });
         }
-        let space = AddressSpace::within(&target, spans.ranges())?;
+        let space = AddressSpace::in_ranges(&target, spans.ranges())?;
         let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
         let search = space.find(spans.ranges(), Question::new(filter.as_ref(), spans.holes()), &wanted)?;
         let matches = search_memory(context, &space, search.limit(layout.count.unwrap_or(u64::MAX)))?;

@@ -24,7 +24,7 @@ record! {
         process: Name,
         /// Arenas of glibc's malloc that have memory.
         arenas: u64,
-        /// Those of them that were not walked to their ends: their chunks are in no sum.
+        /// Arenas that were not walked to their ends: their chunks are in no sum.
         incomplete: u64,
         /// Resident bytes of the arenas.
         resident: Fact<u64>,
@@ -98,7 +98,7 @@ record! {
         process: Name,
         /// Its arenas of glibc's malloc that have memory.
         arenas: u64,
-        /// Those of them that were not walked to their ends.
+        /// Arenas that were not walked to their ends.
         incomplete: u64,
         /// Resident bytes of the arenas.
         resident: Fact<u64>,

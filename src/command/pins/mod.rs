@@ -77,7 +77,7 @@ of the range are in such a buffer.",
             }
         };
         let target = context.target()?;
-        let space = AddressSpace::within(&target, spans.ranges())?;
+        let space = AddressSpace::in_ranges(&target, spans.ranges())?;
         context.state.last_address = None;
         let sink = &mut *context.sink;
         let mut search = space.pins(spans.ranges(), spans.holes())?.within(sink.budget());

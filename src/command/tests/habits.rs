@@ -49,8 +49,8 @@ fn what_runs_is_a_line_of_ours_and_its_words_are_found_whole_only() {
                 }
             }
             Does::Run(command, _) => {
-                // Enough for any of them: an address, or nothing.
-                let ours = ["", " 0x10", " $x = 1", " \"text\""];
+                // Enough for any of them: an address, a name, or nothing.
+                let ours = ["", " 0x10", " main", " $x = 1", " \"text\""];
                 let runs = ours.iter().any(|rest| {
                     let parses = |words: &str| LANGUAGE.parse_line(&format!("{words}{rest}")).is_ok();
                     parses(words) && parses(command)

@@ -63,7 +63,9 @@ fn a_command_fails_without_a_process_exactly_if_its_name_says_so() {
             // What `print` does without a process depends on its arguments.
             ProcessNeed::Optional => {}
             ProcessNeed::Unused => assert!(outcome(line).is_ok(), "{line}"),
-            ProcessNeed::UnusedBefore(words) => {
+            ProcessNeed::UnusedBefore(words) | ProcessNeed::UnusedBehind(words) => {
+                let file =
+                    if matches!(about.name.process, ProcessNeed::UnusedBehind(_)) { " ./absent/file" } else { "" };
                 let name = about.name.name;
                 // Where there is an argument, its name may be what is not found.
                 let is_refused = match outcome(line) {
@@ -74,9 +76,9 @@ fn a_command_fails_without_a_process_exactly_if_its_name_says_so() {
                 assert!(is_refused, "{line}");
                 for word in words {
                     let line = match *word {
-                        "\"" => format!("{name} \"no program is called so\""),
-                        "cgroup" => format!("{name} cgroup /x"),
-                        "of" => format!("{name} of nobody"),
+                        "\"" => format!("{name}{file} \"no program is called so\""),
+                        "cgroup" => format!("{name}{file} cgroup /x"),
+                        "of" => format!("{name}{file} of nobody"),
                         "pfn:" | "phys:" => format!("{name} {word}1"),
                         word => format!("{name} {word}"),
                     };

@@ -60,8 +60,8 @@ fn settle_kind(account: &mut Account, smaps: &Smaps, backing: Backing) {
     }
 }
 
-/// Takes merged pages out of private ones. Pages of zeros that were merged (`use_zero_pages`) are in `KSM`, and not in
-/// Rss: without zero pages, `KSM` counts only merged pages.
+/// Takes merged pages out of private ones. Zero-filled pages that were merged (`use_zero_pages`) are in `KSM`, and not
+/// in Rss: without zero pages, `KSM` counts only merged pages.
 fn settle_merged(account: &mut Account, smaps: &Smaps, zeros_count_as_merged: bool) {
     let is_exact = !zeros_count_as_merged || account.beside(BesideRss::ZeroPages) == 0;
     let missing = smaps.field("KSM").and_then(|bytes| bytes.checked_sub(account.of(Merged)));

@@ -79,7 +79,7 @@ impl AddressSpace {
     /// all: enough for the [pages](Self::pages) of the ranges.
     ///
     /// Fails as [`AddressSpace::of`].
-    pub fn within(target: &Target, ranges: &[AddressRange]) -> Result<AddressSpace> {
+    pub fn in_ranges(target: &Target, ranges: &[AddressRange]) -> Result<AddressSpace> {
         Self::query_regions(target, ranges, process::Process::query_regions_in)
     }
 

@@ -11,6 +11,7 @@ use super::outcome::{self, Access, AccessFacts, OwnerUnknown};
 use super::page::{Evidence, Page};
 use crate::budget::{Budget, OutOfBudget};
 use crate::kernel::smaps::Smaps;
+use crate::kernel::status::ResourceLimit;
 use crate::kernel::{FrameNumber, Kind, PageFlags, PageMapEntry, Region, State, VirtualAddress};
 use crate::report::{AccessOutcome, Effect, Fact, Owner, Reason};
 use accessed::{AccessedPage, CLEAN, bytes, vm_flag};
@@ -45,7 +46,7 @@ impl AddressSpace {
     ///
     /// # Errors
     /// The budget is over before.
-    pub fn consequences(&self, detail: &PageDetail, budget: &mut Budget) -> Result<Consequences, OutOfBudget> {
+    pub fn predict_access(&self, detail: &PageDetail, budget: &mut Budget) -> Result<Consequences, OutOfBudget> {
         let accessed = AccessedPage::of(self, detail);
         let (page, is_present) = (&detail.page, detail.page.state() == State::Present);
         let mut limits = AccessLimits::default();
@@ -258,7 +259,7 @@ impl AddressSpace {
         }
         let to = self.page().floor(detail.address);
         let length = above.range.end().get() - to.get();
-        let fits = match self.target().process.stack_limit() {
+        let fits = match self.target().process.limit(ResourceLimit::Stack) {
             Ok(limit) => limit.is_none_or(|limit| length <= limit),
             Err(_) => return None,
         };
@@ -327,7 +328,7 @@ mod tests {
             world.maps(0x200, 1, 0x700);
             let (_, target) = world.target();
             let (space, detail) = AddressSpace::detail_at(&target, VirtualAddress::new(0x200 * PAGE)).expect("a page");
-            let consequences = space.consequences(&detail, &mut Budget::unlimited()).expect("an answer");
+            let consequences = space.predict_access(&detail, &mut Budget::unlimited()).expect("an answer");
             assert_eq!(target.machine.has_protection_keys(), Some(found.is_some()));
             assert_eq!(consequences.protection_key, found);
             assert_eq!(
@@ -349,7 +350,7 @@ mod tests {
             let shared_memory = (mounted.is_none()).then_some(device);
             let (_, target) = World { tmpfs: mounted, shared_memory, ..World::new([region]) }.target();
             let (space, detail) = AddressSpace::detail_at(&target, VirtualAddress::new(0x201 * PAGE)).expect("a page");
-            let consequences = space.consequences(&detail, &mut Budget::unlimited()).expect("an answer");
+            let consequences = space.predict_access(&detail, &mut Budget::unlimited()).expect("an answer");
             assert_eq!(consequences.read.effects.contains(&Effect::NoSpace), may_lack_room, "{consequences:?}");
             assert_eq!(consequences.limits.room.is_err(), may_lack_room);
         }
@@ -369,7 +370,7 @@ mod tests {
             *world.flags.get_mut(&0x8000).expect("a head") |= PageFlags::LRU.bits();
             let (_, target) = world.target();
             let (space, detail) = AddressSpace::detail_at(&target, VirtualAddress::new(0x207 * PAGE)).expect("a page");
-            let consequences = space.consequences(&detail, &mut Budget::unlimited()).expect("an answer").discardable;
+            let consequences = space.predict_access(&detail, &mut Budget::unlimited()).expect("an answer").discardable;
             assert_eq!(consequences.clone().ok(), expected, "{release} {pages_counted}: {consequences:?}");
         }
     }

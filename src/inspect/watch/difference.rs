@@ -24,7 +24,7 @@ use crate::report::PagesByReason;
 /// // So much memory is mapped anew, and nothing is there before it is written.
 /// let mut buffer = vec![0; 64 << 20];
 /// let range = AddressRange::of(&buffer[..]).ok_or("an empty buffer")?;
-/// let space = AddressSpace::within(&target, &[range])?;
+/// let space = AddressSpace::in_ranges(&target, &[range])?;
 /// let snapshot = || Snapshot::begin(&space, vec![range], Evidence::empty(), false).finish();
 /// let before = snapshot()?;
 /// buffer[..1 << 20].fill(1);

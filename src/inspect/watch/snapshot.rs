@@ -370,7 +370,7 @@ impl Snapshot {
         let first = page.index(range.start());
         let behind = theirs.map_or(0, |theirs| page.index(theirs));
         let end = theirs.map_or(0, |_| behind + range.pages(page));
-        // Pages of zeros are nobody's: a write takes a new page, and copies none.
+        // Zero pages are nobody's: a write takes a new page, and copies none.
         let held = move |(_, seen): &(u64, SampledPage)| self.holds(seen.entry) && !seen.is_zero;
         let mine = self.pages(range).filter(held);
         let mine = mine.map(move |(index, seen)| (index - first, seen));

@@ -38,6 +38,7 @@ pub(super) fn tokens(language: Language, line: &str) -> Vec<Token<'_>> {
             is_after_value: tokens.last().is_some_and(|before| before.at.end == start && may_have_elements(before)),
             is_after_command: is_command(language, &tokens, start),
             begins_arguments: begins_arguments(language, &tokens),
+            is_apart: tokens.last().is_none_or(|before| before.at.end < start),
         };
         let (kind, length) = longest(language, text, context);
         let (taken, remaining) = text.split_at(length);
@@ -72,12 +73,14 @@ struct LexContext {
     is_after_command: bool,
     /// Where a pasted row may stand.
     begins_arguments: bool,
+    /// At the beginning of the line, or behind a blank.
+    is_apart: bool,
 }
 
 /// The longest token at the start of `text`, which is not empty.
 fn longest(language: Language, text: &str, context: LexContext) -> (TokenKind, usize) {
     type Rule = fn(&str) -> Lexed<'_, TokenKind>;
-    let rules: [(bool, &[Rule]); 7] = [
+    let rules: [(bool, &[Rule]); 8] = [
         (context.is_first, &[token::comment_line, token::shell]),
         (!context.is_in_parentheses, &[token::pipe, token::lone_pipe, token::redirect]),
         (context.is_after_command, &[token::format]),
@@ -103,6 +106,7 @@ fn longest(language: Language, text: &str, context: LexContext) -> (TokenKind, u
                 token::other,
             ],
         ),
+        (context.is_apart, &[token::other_option]),
         (context.begins_arguments, &[pasted::row]),
     ];
     let mut best = (TokenKind::Other, 0);
@@ -133,7 +137,7 @@ fn command_name(language: Language, text: &str) -> Option<&'static str> {
 fn begins_command(language: Language, tokens: &[Token<'_>]) -> bool {
     match tokens {
         [] => true,
-        [first] => is_first(language, first, "pipe"),
+        [first] => is_first(language, first, "pipe") || first.text == "display",
         _ => false,
     }
 }

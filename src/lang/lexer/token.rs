@@ -70,6 +70,8 @@ pub enum TokenKind {
     Format(ValueFormat),
     /// `--how` and the like.
     Option,
+    /// `--WORD` that is none of them.
+    OtherOption,
     /// An operator or punctuation mark of the syntax.
     Mark,
     /// A `|` outside parentheses with no shell command behind it.
@@ -254,6 +256,12 @@ pub(super) fn option(text: &str) -> Lexed<'_, TokenKind> {
         Some(option) => value(TokenKind::Option, terminated(tag(*option), word_ends)).parse(text),
         None => no_match(text),
     }
+}
+
+/// An option that there is not. Only behind a blank, so that `1--x` subtracts a negative number.
+pub(super) fn other_option(text: &str) -> Lexed<'_, TokenKind> {
+    let word = |c: char| is_word_character(c) || c == '-';
+    value(TokenKind::OtherOption, (tag("--"), satisfy(is_letter), take_while(word))).parse(text)
 }
 
 /// Matches where no word goes on.

@@ -154,19 +154,24 @@ impl Language {
 
     /// The names of the commands that `pmdb NAME` runs without a process, and need no second word for that.
     pub fn alone(self) -> impl Iterator<Item = &'static str> {
-        self.names().map(|name| name.name).filter(move |name| self.is_alone(name, None))
+        self.names().map(|name| name.name).filter(move |name| self.is_alone(name, std::iter::empty()))
     }
 
-    /// Whether `pmdb WORD NEXT` runs a command without a process. `next` is the word after `word`, if there is one.
-    pub fn is_alone(self, word: &str, next: Option<&str>) -> bool {
+    /// Whether `pmdb WORD BEHIND` runs a command without a process.
+    pub fn is_alone<'w>(self, word: &str, behind: impl Iterator<Item = &'w str> + Clone) -> bool {
+        let is_one = |next: &str, words: &[&str]| {
+            let begins = |word: &&str| word.ends_with(['"', ':']) && next.starts_with(*word);
+            words.iter().any(|word| next == *word || begins(word))
+        };
         self.names().any(|name| match name.process {
-            ProcessNeed::Unused => name.first() == word && (name.second().is_none() || name.second() == next),
+            ProcessNeed::Unused => {
+                name.first() == word && (name.second().is_none() || name.second() == behind.clone().next())
+            }
             ProcessNeed::UnusedBefore(words) => {
-                let is_one = |next: &str| {
-                    let begins = |word: &&str| word.ends_with(['"', ':']) && next.starts_with(*word);
-                    words.iter().any(|word| next == *word || begins(word))
-                };
-                name.name == word && next.is_some_and(is_one)
+                name.name == word && behind.clone().next().is_some_and(|next| is_one(next, words))
+            }
+            ProcessNeed::UnusedBehind(words) => {
+                name.name == word && behind.clone().skip(1).any(|next| is_one(next, words))
             }
             ProcessNeed::Required | ProcessNeed::Optional => false,
         })

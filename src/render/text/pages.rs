@@ -266,7 +266,7 @@ pub fn walk_summary(lines: &mut Lines, summary: &WalkSummary) {
             (false, false) => ": none below 4 GiB",
         });
         if zeros > 0 {
-            line.plain(format!(" ({} of zeros left out)", counted(zeros, "page")));
+            line.plain(format!(" ({} left out)", counted(zeros, "zero page")));
         }
     }
     remarks(lines, summary.cut_short, summary.changed);

@@ -105,7 +105,7 @@ pub(super) fn calls() -> Vec<Finding> {
 
 /// The categories that tell more than page-map entries, each with its meaning. Linux 6.7 has them all.
 const CATEGORIES: [(Feature, Categories, &str); 3] = [
-    (Feature::ScanZero, Categories::ZERO, "PAGE_IS_PFNZERO identifies the page of zeros, without any rights"),
+    (Feature::ScanZero, Categories::ZERO, "PAGE_IS_PFNZERO identifies the zero page, without any rights"),
     (Feature::ScanHuge, Categories::HUGE, "PAGE_IS_HUGE identifies pages that one entry maps as a huge page"),
     (
         Feature::ScanWriteTracked,

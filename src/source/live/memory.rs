@@ -27,7 +27,7 @@ pub(super) struct Memory {
     pub(super) page_map: OwnedFd,
     /// A thread that still runs, when the main thread has ended: `/proc/PID/maps` and the like are empty then.
     thread: Option<u32>,
-    /// Device and inode of the program file, if they are known.
+    /// Device and inode of the executable, if they are known.
     program: OnceLock<Option<(Device, u64)>>,
     maps: OnceLock<Result<OwnedFd>>,
     contents: OnceLock<Result<OwnedFd>>,

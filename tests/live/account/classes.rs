@@ -288,7 +288,7 @@ pub fn locked_memory() {
     let region_locked = |target: &pmdb::Target| {
         let (space, detail) = AddressSpace::detail_at(target, support::at(memory)).expect("a page");
         assert!(detail.page.flags.expect("flags").contains(pmdb::kernel::PageFlags::MLOCKED));
-        space.consequences(&detail, &mut pmdb::budget::Budget::unlimited()).expect("an answer").region_locked
+        space.predict_access(&detail, &mut pmdb::budget::Budget::unlimited()).expect("an answer").region_locked
     };
     assert_eq!((region_locked(&target), region_locked(&in_child)), (Some(true), Some(false)));
 }

@@ -157,7 +157,7 @@ fn freed_memory() {
         let target = puppet.0.attach();
         let space = AddressSpace::at(&target, at(memory)).expect("a space");
         let detail = space.detail(at(memory)).expect("its detail");
-        space.consequences(&detail, &mut Budget::unlimited()).expect("an answer").discardable.ok()
+        space.predict_access(&detail, &mut Budget::unlimited()).expect("an answer").discardable.ok()
     };
     assert_eq!(discardable(&puppet), Some(false), "never freed");
     puppet.advises(memory, PAGES, libc::MADV_FREE).expect("to free");

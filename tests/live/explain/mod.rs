@@ -45,7 +45,7 @@ enum Who {
 pub fn said(target: &Target, address: u64, access: Access) -> (AccessOutcome, Option<Owner>) {
     let space = AddressSpace::at(target, at(address)).expect("a space");
     let detail = space.detail(at(address)).expect("its detail");
-    let consequences = space.consequences(&detail, &mut Budget::unlimited()).expect("an answer");
+    let consequences = space.predict_access(&detail, &mut Budget::unlimited()).expect("an answer");
     let outcome = match access {
         Read => consequences.read,
         Write => consequences.write,
@@ -404,7 +404,7 @@ fn stacks_grow() {
     };
     let (start, end, _) = stack(&puppet);
     let target = puppet.0.attach();
-    let limit = target.process.stack_limit().expect("its limits");
+    let limit = target.process.limit(pmdb::kernel::status::ResourceLimit::Stack).expect("its limits");
     makes(&mut puppet, "below the stack", start - 3 * page_bytes(), Write, Effect::StackGrows);
     assert_eq!(stack(&puppet).0, start - 3 * page_bytes());
     if let Some(limit) = limit {

@@ -66,7 +66,7 @@ fn the_method_and_small_rows_come_with_full_only() {
     let (full, plain) = (rendered(&mut renderer, &samples()), text(None, &samples()));
     for method in [
         "the sums equal smaps_rollup: Rss, Anonymous",
-        "6044 MiB in different frames",
+        "100 MiB is mapped twice",
         "[heap]         another part of the huge page has small pages already",
         "   64 KiB  madvise",
         "rules of Linux 6.18.44; a huge page has 2 MiB",
@@ -360,7 +360,7 @@ start          end                size pages  state     kind            frame   
 0x7fffe0000000 0x7fffe0200000 2048 KiB   512  present   anonymous huge  0x13d400   ~1  (anonymous) UlAMabHtd
 0x555555579000 0x555555679000 1024 KiB   256  untouched anonymous       -           -  [heap]      -
 40,512 pages, 158 MiB: 40,000 present, 2 swapped, 510 untouched; 1201 physical runs, the longest 2 MiB at 0x555555558000
-physical addresses 0xfffff000 to 0x4eb04ffff: some below 4 GiB, some not (4 pages of zeros left out)
+physical addresses 0xfffff000 to 0x4eb04ffff: some below 4 GiB, some not (4 zero pages left out)
 stopped early: the totals cover only the rows above
 the regions changed during the command: run it again for a consistent answer
 letters   `help flags` explains flags and their letters

@@ -367,7 +367,7 @@ fn in_order(matches: &ArgMatches) -> Vec<Step> {
     let commands = commands.cloned().map(Step::Command);
     let files = places("files").zip(files);
     let mut steps: Vec<_> = files.chain(places("commands").zip(commands)).collect();
-    steps.sort_by_key(|(place, _)| *place);
+    steps.sort_by_cached_key(|(place, _)| *place);
     steps.into_iter().map(|(_, step)| step).collect()
 }
 

@@ -176,7 +176,7 @@ static ENTRIES: [Entry; 67] = [
 pub static RECORDS: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     let own = ENTRIES.iter().flat_map(|entry| entry.records);
     let mut records: Vec<Shape> = SHARED.iter().chain(how::RECORDS).chain(own).copied().collect();
-    records.sort_by_key(|shape| shape.name);
+    records.sort_by_cached_key(|shape| shape.name);
     records
 });
 

@@ -226,7 +226,7 @@ impl RowLimit {
 /// Keeps the first or the largest rows, and returns how many were left out.
 pub(super) fn keep_shown<T, S: Ord>(rows: &mut Vec<T>, cut: Option<RowLimit>, size: impl Fn(&T) -> S) -> usize {
     if RowLimit::top(cut).is_some() {
-        rows.sort_by_key(|row| Reverse(size(row)));
+        rows.sort_by_cached_key(|row| Reverse(size(row)));
     }
     let all = rows.len();
     rows.truncate(cut.map_or(all, RowLimit::rows));
@@ -332,7 +332,7 @@ pub(super) fn emit_groups(
     let cut = cut.or_else(|| usual_cut(by).filter(|_| and.is_none()));
     if cut.is_some_and(|cut| cut.which == Which::Largest) {
         // Stable: among equals, the first stays first.
-        groups.sort_by_key(|&(_, pages)| Reverse(pages));
+        groups.sort_by_cached_key(|&(_, pages)| Reverse(pages));
     }
     let shown = cut.map_or(groups.len(), |cut| cut.rows());
     for &((first, second), pages) in groups.iter().take(shown) {

@@ -110,7 +110,7 @@ impl TimelineBuilder {
                 self.add_row(space, part, group, None);
             }
         }
-        self.rows.sort_by_key(|row| row.range);
+        self.rows.sort_by_cached_key(|row| row.range);
     }
 
     /// Adds a row for what lies in `range` of a group of regions.
@@ -178,7 +178,7 @@ impl TimelineBuilder {
             return Ok(());
         }
         let mut rows: Vec<&PictureRow> = self.rows.iter().collect();
-        rows.sort_by_key(|row| row.number);
+        rows.sort_by_cached_key(|row| row.number);
         let mut cells: Vec<TimelineCells> = Vec::new();
         for row in rows {
             let PictureCell { mark, is_mixed: mixed, share, .. } = row.cell;

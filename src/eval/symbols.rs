@@ -114,7 +114,7 @@ impl Evaluator<'_> {
     /// The one symbol that a name stands for. As in gdb the program's own come first, then exported ones, then the
     /// rest. A note lists those of lower rank. Several of the highest rank are an error that lists all.
     pub(super) fn one(&self, name: &str, mut found: Vec<SymbolAt>, at: Span) -> Result<SymbolAt> {
-        found.sort_by_key(|symbol| (symbol.start, symbol.is_local));
+        found.sort_by_cached_key(|symbol| (symbol.start, symbol.is_local));
         found.dedup_by_key(|symbol| symbol.start);
         if found.len() > 1 {
             return self.prefer_program(name, &found, at);

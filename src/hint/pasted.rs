@@ -157,7 +157,7 @@ fn candidates(text: &str) -> Vec<Candidate> {
         }
     }
     // What may be an address and something else ends with the address.
-    with_ends.sort_by_key(|(end, _)| *end);
+    with_ends.sort_by_cached_key(|(end, _)| *end);
     let of_row = pasted_row(text).map(of_row);
     let mut candidates: Vec<Candidate> = Vec::new();
     for candidate in of_row.into_iter().chain(with_ends.into_iter().map(|(_, candidate)| candidate)) {

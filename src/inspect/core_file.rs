@@ -195,7 +195,7 @@ impl<W: Write + Seek> Writer<'_, W> {
         note(core::CORE, core::PRPSINFO, &of_process.bytes(form));
         // The process itself comes first: debuggers begin there.
         let mut threads = process.threads()?;
-        threads.sort_by_key(|thread| (thread.id != identity.pid, thread.id));
+        threads.sort_by_cached_key(|thread| (thread.id != identity.pid, thread.id));
         let mut running = Vec::new();
         for thread in threads {
             let registers = match process.thread_state(thread.id) {

@@ -69,7 +69,7 @@ impl FlagCounts {
             *self.pages.entry(key).or_default() += pages;
         }
         let mut counts: Vec<(StatesAndFlags, u64)> = self.pages.into_iter().collect();
-        counts.sort_by_key(|&((states, flags), pages)| {
+        counts.sort_by_cached_key(|&((states, flags), pages)| {
             (flags.is_none(), Reverse(pages), flags.map(|flags| flags.bits()), states)
         });
         counts

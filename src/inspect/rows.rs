@@ -466,7 +466,7 @@ impl Groups {
             self.sum(key, pages);
         }
         let mut pages: Vec<(GroupKeys, u64)> = self.pages.into_iter().collect();
-        pages.sort_by_key(|&((first, second), pages)| {
+        pages.sort_by_cached_key(|&((first, second), pages)| {
             let region = match first {
                 Group::Region(region) => Some(region),
                 _ => None,

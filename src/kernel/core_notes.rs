@@ -142,7 +142,7 @@ impl CoreNotes {
             (core_file::CORE, core_file::FILE) => {
                 let mappings = core_file::mappings(form, note.bytes, budget)?;
                 self.mappings = mappings.ok_or(NoteFault::Damaged("the note of its mapped files"))?;
-                self.mappings.sort_by_key(|mapping| mapping.range.start());
+                self.mappings.sort_by_cached_key(|mapping| mapping.range.start());
             }
             (core_file::PMDB, core_file::MACHINE) => {
                 let machine = CoreMachine::parse(note.bytes);

@@ -67,7 +67,7 @@ pub(super) fn of_machine(source: &dyn Source, facts: MachineFacts) -> Vec<Findin
         swap_types(facts.configuration.as_ref()),
     ]);
     findings.extend(facts.records);
-    findings.sort_by_key(|finding| finding.feature);
+    findings.sort_by_cached_key(|finding| finding.feature);
     findings
 }
 

@@ -251,7 +251,7 @@ impl Process {
                 _ => return Ok(None),
             }
         }
-        regions.sort_by_key(|region| region.range.start());
+        regions.sort_by_cached_key(|region| region.range.start());
         Ok(Some(regions))
     }
 

@@ -45,7 +45,7 @@ pub(super) fn record_bases(image: &Image, memory: u64, page_bytes: u64, record: 
         }
     }
     let mut bases: Vec<(u64, usize)> = votes.into_iter().collect();
-    bases.sort_by_key(|&(_, votes)| std::cmp::Reverse(votes));
+    bases.sort_by_cached_key(|&(_, votes)| std::cmp::Reverse(votes));
     bases.into_iter().map(|(base, _)| base).take(MOST_BASES).collect()
 }
 

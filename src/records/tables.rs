@@ -304,7 +304,7 @@ fn samples(page: PageSize, space: &dyn AddressView) -> Vec<SamplePage> {
             }
             let pages = part.zip(words).map(|(page, word)| SamplePage { page, word: PageMapEntry::new(word) });
             let (mut present, mut others): (Vec<_>, Vec<_>) = pages.partition(|one| one.word.frame().is_some());
-            present.sort_by_key(|one| !one.is_own());
+            present.sort_by_cached_key(|one| !one.is_own());
             // The page map hides what a driver has mapped.
             others.retain(|_| present.iter().any(SamplePage::is_own));
             samples.extend(present.into_iter().take(OF_A_REGION));

@@ -283,7 +283,7 @@ pub(super) fn place(
     let most = copies.values().map(begun).max();
     copies.retain(|_, copy| Some(begun(copy)) == most);
     let mut copies: Vec<LoadedCopy> = copies.into_values().collect();
-    copies.sort_by_key(|copy| std::cmp::Reverse(copy.regions.len()));
+    copies.sort_by_cached_key(|copy| std::cmp::Reverse(copy.regions.len()));
     copies.truncate(MOST_COPIES);
     Ok(copies)
 }

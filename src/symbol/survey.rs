@@ -191,7 +191,7 @@ impl TargetSymbols<'_> {
             }
             surveys
         });
-        surveys.sort_by_key(|(number, _)| *number);
+        surveys.sort_by_cached_key(|(number, _)| *number);
         surveys.into_iter().map(|(_, survey)| survey).collect()
     }
 

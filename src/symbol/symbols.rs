@@ -168,7 +168,7 @@ impl Symbols {
             return Ok(target.process.regions_within(&mut self.budget())?.into());
         };
         let mut all = [&*modules, &after].concat();
-        all.sort_by_key(|one| one.range.start());
+        all.sort_by_cached_key(|one| one.range.start());
         all.dedup_by_key(|one| one.range.start());
         Ok(all.into())
     }
@@ -208,7 +208,7 @@ impl Symbols {
         };
         let start = |one: &Region| one.range.start();
         let mut all = [&*known, &before, std::slice::from_ref(region)].concat();
-        all.sort_by_key(start);
+        all.sort_by_cached_key(start);
         all.dedup_by_key(|one| start(one));
         Ok(all.into())
     }
@@ -310,7 +310,7 @@ impl Symbols {
             (seen != user && file.sources.is_expanded()).then(|| (seen, key.clone()))
         });
         let mut others: Vec<(u64, FileKey)> = others.collect();
-        others.sort_by_key(|(seen, _)| *seen);
+        others.sort_by_cached_key(|(seen, _)| *seen);
         for (_, key) in others {
             if !self.expanded_memory.is_crowded() {
                 break;

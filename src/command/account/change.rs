@@ -40,7 +40,7 @@ impl AccountFor {
                 bytes: of(&now, key),
             })
             .collect();
-        rows.sort_by_key(|row| Reverse((row.bytes.abs_diff(row.before), row.bytes)));
+        rows.sort_by_cached_key(|row| Reverse((row.bytes.abs_diff(row.before), row.bytes)));
         let more = rows::keep_shown(&mut rows, cut, |row| row.bytes.abs_diff(row.before));
         rows.iter().try_for_each(|row| context.sink.emit(row))?;
         note_hidden_rows(more, "group", context.sink)?;

@@ -95,7 +95,7 @@ pub(super) fn emit(
     if let Ok(found) = &found {
         let of = found.classes.values().sum();
         let mut rows: Vec<_> = found.classes.iter().filter(|(_, bytes)| **bytes > 0).collect();
-        rows.sort_by_key(|(_, bytes)| Reverse(**bytes));
+        rows.sort_by_cached_key(|(_, bytes)| Reverse(**bytes));
         for (&class, &bytes) in rows {
             sink.emit(&AccountCharge { class, bytes, of, freed_by: freed_by(class) })?;
         }

@@ -270,7 +270,7 @@ fn called(name: &str, context: &mut Context) -> Result<Vec<ProcessHandle>, Error
 
 fn classes(sums: &FamilySums, sink: &mut dyn Sink) -> Result<(), Stopped> {
     let mut classes: Vec<_> = sums.classes.iter().collect();
-    classes.sort_by_key(|(_, sum)| Reverse(sum.bytes));
+    classes.sort_by_cached_key(|(_, sum)| Reverse(sum.bytes));
     for &(class, sum) in classes {
         sink.emit(&AccountFamilyClass {
             class,
@@ -345,7 +345,7 @@ fn members(sums: &FamilySums, cut: Option<RowLimit>, machine: &Machine, sink: &m
         })
         .collect();
     let size = |row: &AccountMember| row.alone.clone().unwrap_or(row.rss);
-    rows.sort_by_key(|row| Reverse((size(row), row.rss)));
+    rows.sort_by_cached_key(|row| Reverse((size(row), row.rss)));
     let more = rows::keep_shown(&mut rows, cut, size);
     for row in &mut rows {
         // Processes of one name are told apart by their command lines.

@@ -133,7 +133,7 @@ pub(super) fn run(context: &mut Context) -> Outcome {
     let all = in_bytes(classes.values().sum());
     let mut rows: Vec<AccountFrames> =
         classes.into_iter().map(|(class, frames)| row(class, in_bytes(frames), all, &counters)).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.bytes));
+    rows.sort_by_cached_key(|row| std::cmp::Reverse(row.bytes));
     rows.iter().try_for_each(|row| sink.emit(row)).map_err(Error::from)?;
     let last = AccountMachine {
         bytes: all,

@@ -450,7 +450,7 @@ fn add_all(
 /// The classes that have anything, the largest first.
 fn classes(sums: &AccountSums) -> Vec<AccountClass> {
     let mut classes: Vec<_> = AccountClass::ALL.iter().copied().filter(|&class| sums.all.of(class) > 0).collect();
-    classes.sort_by_key(|&class| Reverse(sums.all.of(class)));
+    classes.sort_by_cached_key(|&class| Reverse(sums.all.of(class)));
     classes
 }
 

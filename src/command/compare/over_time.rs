@@ -114,7 +114,7 @@ impl Samples {
     /// Shows what was found last of each process, ended ones first, and the sums.
     fn show(self, round: &ComparisonRound, sink: &mut dyn Sink) -> Result<(), Error> {
         let Samples { mut last, mut sums, in_sums, alive, .. } = self;
-        last.sort_by_key(|one| (in_sums.contains(&one.other.pid), one.other.pid));
+        last.sort_by_cached_key(|one| (in_sums.contains(&one.other.pid), one.other.pid));
         let ended = last.iter().filter(|one| !in_sums.contains(&one.other.pid)).count();
         let shown = last.len();
         for mut found in last {

@@ -243,7 +243,7 @@ fn show_groups(
     sink: &mut dyn Sink,
 ) -> Result<(), Stopped> {
     let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_by_key(|(_, counts)| Reverse((counts.copied + counts.about_to_copy, counts.shared)));
+    groups.sort_by_cached_key(|(_, counts)| Reverse((counts.copied + counts.about_to_copy, counts.shared)));
     let more = rows::keep_shown(&mut groups, cut, |(_, counts)| copied_first(counts));
     let mut groups = groups.into_iter();
     groups.try_for_each(|(symbol, counts)| {

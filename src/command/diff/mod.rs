@@ -410,7 +410,7 @@ fn group_rows(groups: Vec<ChangesOfGroup>, names: &GroupNames) -> Vec<ChangeGrou
         effect: of.counts.effect,
     });
     let mut rows: Vec<ChangeGroup> = rows.collect();
-    rows.sort_by_key(|row| Reverse((net(row), row.effect.swap_came.abs_diff(row.effect.swap_went), row.pages)));
+    rows.sort_by_cached_key(|row| Reverse((net(row), row.effect.swap_came.abs_diff(row.effect.swap_went), row.pages)));
     rows
 }
 

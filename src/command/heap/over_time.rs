@@ -175,7 +175,7 @@ fn show_growth(first: &Sizes, last: &Sizes, cut: Option<RowLimit>, context: &mut
         return Ok(context.sink.note("the arenas have the same sums in the first sample and in the last")?);
     }
     let moved = |row: &HeapGrowth| (row.in_use.abs_diff(row.in_use_before), row.free.abs_diff(row.free_before));
-    rows.sort_by_key(|row| std::cmp::Reverse(moved(row)));
+    rows.sort_by_cached_key(|row| std::cmp::Reverse(moved(row)));
     let more = keep_shown(&mut rows, cut, moved);
     for row in &rows {
         context.sink.emit(row)?;

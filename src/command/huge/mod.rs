@@ -204,7 +204,7 @@ impl Zeros {
 /// The rows of the reasons, those of resident memory first, and of these the largest.
 fn rows(space: &AddressSpace, report: &HugeReport) -> Vec<HugeRow> {
     let mut rows: Vec<HugeRow> = report.reasons.iter().map(|reason| row(space, reason, &report.counts)).collect();
-    rows.sort_by_key(|row| (Reverse(row.by), Reverse(row.only), Reverse(row.bytes)));
+    rows.sort_by_cached_key(|row| (Reverse(row.by), Reverse(row.only), Reverse(row.bytes)));
     rows
 }
 

@@ -21,7 +21,7 @@ pub(super) fn key(by: &WrittenKey, wanted: Evidence, space: &AddressSpace) -> Re
 
 /// The rows of the groups, the one with the most pages first.
 pub(super) fn rows(mut groups: Vec<ChangesOfGroup>, names: &GroupNames) -> impl Iterator<Item = EventGroup> {
-    groups.sort_by_key(|group| Reverse(group.counts.pages));
+    groups.sort_by_cached_key(|group| Reverse(group.counts.pages));
     groups.into_iter().map(|of| EventGroup {
         by: names.by.to_string(),
         key: names.name(&of),

@@ -208,7 +208,7 @@ impl AccountSums {
         let mut rows: Vec<(String, Account)> = Vec::new();
         let mut numbers: HashMap<String, usize> = HashMap::new();
         let mut groups: Vec<_> = self.groups.iter().filter(|(_, account)| account.total() > 0).collect();
-        groups.sort_by_key(|(group, _)| matches!(group, Group::Region(_)));
+        groups.sort_by_cached_key(|(group, _)| matches!(group, Group::Region(_)));
         for (group, account) in groups {
             let name = name(*group);
             match numbers.get(&name).and_then(|&number| rows.get_mut(number)) {
@@ -220,7 +220,7 @@ impl AccountSums {
             }
         }
         if !is_by_region {
-            rows.sort_by_key(|(_, account)| Reverse(account.total()));
+            rows.sort_by_cached_key(|(_, account)| Reverse(account.total()));
         }
         rows
     }

@@ -335,7 +335,7 @@ impl ObjectCounter {
             object.is_at_most |= self.is_partly_read || object.kind == ObjectKind::DmaBuffer && is_mapped;
         }
         objects.retain(|object| object.unmapped() > 0);
-        objects.sort_by_key(|object| Reverse(object.unmapped()));
+        objects.sort_by_cached_key(|object| Reverse(object.unmapped()));
         MemoryObjects { all: objects, unknown: self.unknown }
     }
 }

@@ -142,7 +142,7 @@ impl RestSearch {
             rest.bytes += found.unmapped * size;
         }
         let mut rests: Vec<FolioRest> = owners.into_values().collect();
-        rests.sort_by_key(|rest| std::cmp::Reverse(rest.bytes));
+        rests.sort_by_cached_key(|rest| std::cmp::Reverse(rest.bytes));
         Ok(rests)
     }
 }

@@ -112,7 +112,7 @@ impl AddressSpace {
             }
         }
         // One region may be in several of the ranges, and grow between two queries.
-        regions.sort_by_key(|one| one.range.start());
+        regions.sort_by_cached_key(|one| one.range.start());
         regions.dedup_by(|next, one| next.range.start() < one.range.end());
         Self::new(target, regions, MapsText::default(), false, target.process.budget())
     }

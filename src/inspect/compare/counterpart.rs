@@ -42,7 +42,7 @@ impl<'a> Counterparts<'a> {
             by_file.entry(MappedFile::of(region)).or_default().push(region);
         }
         for of_file in by_file.values_mut() {
-            of_file.sort_by_key(|region| region.offset);
+            of_file.sort_by_cached_key(|region| region.offset);
         }
         Counterparts { regions, by_file }
     }

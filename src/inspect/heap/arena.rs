@@ -45,7 +45,7 @@ pub(super) fn find(space: &AddressSpace, budget: &mut Budget) -> Result<Found> {
         let before = space.region(range.start()).map(|viewed| viewed.region.name.clone());
         before.is_some_and(|name| name.to_string().rsplit('/').next().is_some_and(|file| file.starts_with("libc")))
     };
-    rows.sort_by_key(|range| (!is_of_library(range), range.len()));
+    rows.sort_by_cached_key(|range| (!is_of_library(range), range.len()));
     let mut searched = 0;
     let mut unsearched = 0;
     for &range in &rows {
@@ -86,7 +86,7 @@ pub(super) fn find(space: &AddressSpace, budget: &mut Budget) -> Result<Found> {
         unsearched += (unread.changed + unread.unreadable) * space.page().bytes();
     }
     let swapped = |page: &Page| matches!(page.state(), State::Swapped | State::Migrating);
-    rows.sort_by_key(|range| range.start());
+    rows.sort_by_cached_key(|range| range.start());
     let mut pages = space.pages(&rows, Evidence::ENTRIES).within(budget.clone());
     while let Some(chunk) = pages.next()? {
         unsearched += chunk.pages().filter(swapped).map(|page| page.bytes(space.page())).sum::<u64>();

@@ -357,7 +357,7 @@ fn in_memory(page: &Page) -> bool {
 
 /// The ranges in address order, each address once.
 fn in_order(mut ranges: Vec<AddressRange>) -> Vec<AddressRange> {
-    ranges.sort_by_key(|range| range.start());
+    ranges.sort_by_cached_key(|range| range.start());
     let mut end = VirtualAddress::new(0);
     let mut disjoint = Vec::with_capacity(ranges.len());
     for range in ranges {

@@ -73,7 +73,7 @@ impl HeapUses {
 
     /// All of it in address order; what of `unknown` is not in it is unknown.
     pub(super) fn finish(mut self, unknown: &[AddressRange], budget: &mut Budget) -> Result<Self, OutOfBudget> {
-        self.runs.sort_by_key(|run| run.start);
+        self.runs.sort_by_cached_key(|run| run.start);
         let mut known = std::mem::take(&mut self.runs).into_iter().peekable();
         for range in unknown {
             let mut at = range.start().get();

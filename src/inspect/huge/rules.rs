@@ -107,7 +107,7 @@ impl HugeRules {
     /// Puts reasons into the order of the kernel's checks.
     fn in_order(&self, of: Backing, mut reasons: Vec<HugeRefusal>) -> Vec<HugeRefusal> {
         let order = self.order(of);
-        reasons.sort_by_key(|reason| order.iter().position(|one| one == reason).unwrap_or(usize::MAX));
+        reasons.sort_by_cached_key(|reason| order.iter().position(|one| one == reason).unwrap_or(usize::MAX));
         reasons
     }
 

@@ -170,7 +170,7 @@ impl HugeTally {
             region_bytes,
         };
         let mut reasons: Vec<HugeReason> = self.all.iter().map(reason).collect();
-        reasons.sort_by_key(|one| (one.by, one.reason.map_or(usize::MAX, |reason| rules.rank(reason))));
+        reasons.sort_by_cached_key(|one| (one.by, one.reason.map_or(usize::MAX, |reason| rules.rank(reason))));
         let allowed = |bytes| self.allowed_bytes.get(&bytes).copied().unwrap_or_default();
         let sizes = rules.settings.sizes.iter().map(|&size| HugeSizeUse { size, allowed: allowed(size.bytes) });
         HugeReport { counts: self.counts, reasons, sizes: sizes.collect() }

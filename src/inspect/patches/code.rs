@@ -65,10 +65,10 @@ impl Code {
                 }
             }
         }
-        code.mapped.sort_by_key(|range| range.start());
+        code.mapped.sort_by_cached_key(|range| range.start());
         code.mapped.dedup();
         // Segments of a damaged file may overlap.
-        code.replaced.sort_by_key(|part| part.range.start());
+        code.replaced.sort_by_cached_key(|part| part.range.start());
         code.replaced.dedup_by(|next, one| next.range.start() < one.range.end());
         code
     }

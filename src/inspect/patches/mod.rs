@@ -143,7 +143,7 @@ impl AddressSpace {
         replaced.retain(|part| !asked(part.range).is_empty());
         let all = mapped.into_iter().chain(replaced.iter().map(|part| part.range));
         let mut code: Vec<AddressRange> = all.flat_map(asked).collect();
-        code.sort_by_key(|range| range.start());
+        code.sort_by_cached_key(|range| range.start());
         Ok(CodeComparison {
             space: self.clone(),
             pages: self.kept_pages(&code, Evidence::ENTRIES)?,

@@ -114,7 +114,7 @@ impl Holders {
     /// The buffers as pages, in order, of which none overlap.
     pub(super) fn whole_pages(&self, size: PageSize) -> Vec<AddressRange> {
         let mut buffers: Vec<AddressRange> = self.found.iter().filter_map(|(_, one)| one.buffer).collect();
-        buffers.sort_by_key(|buffer| buffer.start());
+        buffers.sort_by_cached_key(|buffer| buffer.start());
         let mut whole: Vec<AddressRange> = Vec::new();
         for buffer in buffers {
             let start = size.floor(buffer.start());

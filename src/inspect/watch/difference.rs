@@ -162,7 +162,7 @@ impl<'a> Difference<'a> {
             difference.left_out = others.map(|change| change.pages).sum();
         }
         self.budget.check()?;
-        difference.changes.sort_by_key(|change| change.address);
+        difference.changes.sort_by_cached_key(|change| change.address);
         if let Some((pages, _)) = self.matching.take() {
             difference.undecided = pages.finish().selection.undecided;
         }

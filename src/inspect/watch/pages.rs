@@ -212,7 +212,7 @@ impl Merger<'_> {
 
     /// The changes that are left.
     fn finish(&mut self) -> Vec<Change> {
-        self.growing.sort_by_key(|change| change.address);
+        self.growing.sort_by_cached_key(|change| change.address);
         std::mem::take(&mut self.growing)
     }
 }

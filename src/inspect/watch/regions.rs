@@ -62,7 +62,7 @@ pub(super) fn compare_regions<'a>(before: &[&'a Region], after: &[&'a Region]) -
             });
         }
     }
-    changes.sort_by_key(|change| change.range);
+    changes.sort_by_cached_key(|change| change.range);
     changes
 }
 
@@ -237,7 +237,7 @@ impl RegionGroups {
         }
         // Of a region that was split, the longest part gives the rights.
         let mut shortest_first: Vec<&(Region, Option<usize>)> = now.iter().collect();
-        shortest_first.sort_by_key(|(region, _)| region.range.len());
+        shortest_first.sort_by_cached_key(|(region, _)| region.range.len());
         for (region, number) in shortest_first {
             if let Some(group) = number.and_then(|number| self.groups.get_mut(number)) {
                 let range = spanning(group.range, region.range);

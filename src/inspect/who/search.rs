@@ -413,7 +413,7 @@ fn candidates(machine: &Machine, near: Option<u32>) -> Result<(Vec<Candidate>, b
     if let Some(own) = near {
         let of_own = handles.iter().find(|one| one.pid == own);
         let parent = of_own.map_or(0, |one| one.parent);
-        handles.sort_by_key(|one: &ProcessHandle| match one {
+        handles.sort_by_cached_key(|one: &ProcessHandle| match one {
             one if one.pid == own => 0,
             one if one.pid == parent || one.parent == own => 1,
             one if one.parent == parent => 2,

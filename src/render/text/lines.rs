@@ -183,7 +183,7 @@ impl Footnotes {
             if is_remark && !lines.style.is_news("facts", reason.cause()) {
                 continue;
             }
-            fields.sort_by_key(|name| words::rank(name));
+            fields.sort_by_cached_key(|name| words::rank(name));
             let mut names: Vec<&str> = fields.iter().map(|name| words::field(name)).collect();
             names.dedup();
             if names.iter().all(|name| name.ends_with(words::IN_ROWS)) {

@@ -85,7 +85,7 @@ impl Core {
                 _ => {}
             }
         }
-        segments.sort_by_key(|segment| segment.start);
+        segments.sort_by_cached_key(|segment| segment.start);
         if segments.windows(2).any(|pair| pair[0].end > pair[1].start) {
             return Err(bad("its list of segments"));
         }
@@ -136,7 +136,7 @@ impl Core {
             budget.check()?;
         }
         added.extend(self.notes.segments.iter().copied());
-        added.sort_by_key(|segment| segment.start);
+        added.sort_by_cached_key(|segment| segment.start);
         // A file may claim that its mappings overlap.
         added.dedup_by(|next, one| next.start < one.end);
         Arc::make_mut(&mut self.notes).segments = added;

@@ -343,7 +343,7 @@ impl<'a> RelocationPass<'a> {
     pub(in crate::symbol) fn new(ElfFile { file, elf }: &'a ElfFile) -> Self {
         let is_wanted = |one: &&Section| matches!(one.kind, format::SHT_RELA | format::SHT_REL) && one.is_loaded();
         let mut sections: Vec<&Section> = elf.sections.iter().filter(is_wanted).collect();
-        sections.sort_by_key(|one| one.offset);
+        sections.sort_by_cached_key(|one| one.offset);
         let (mut room, mut end) = (MOST_BYTES, 0);
         // In an intact file they do not overlap.
         sections.retain(|section| {

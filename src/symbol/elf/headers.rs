@@ -387,7 +387,7 @@ pub(in crate::symbol) fn layout(sections: &[Section]) -> Vec<AddressedSection> {
 
 /// In order, and without what overlaps.
 fn apart(mut placed: Vec<AddressedSection>) -> Vec<AddressedSection> {
-    placed.sort_by_key(|one| one.start);
+    placed.sort_by_cached_key(|one| one.start);
     let mut end = 0;
     placed.retain(|one| {
         let free = one.start >= end;

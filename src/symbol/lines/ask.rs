@@ -164,7 +164,7 @@ impl TargetSymbols<'_> {
         }
         // Units may share code. Of two rows for one place the fuller one stays.
         let order = |place: &LinePlace| (place.start, place.end, !place.is_first, place.known.is_none());
-        search.places.sort_by_key(order);
+        search.places.sort_by_cached_key(order);
         search.places.dedup_by_key(|place| (place.start, place.end));
         Ok(search)
     }

@@ -185,7 +185,7 @@ pub(super) fn rows_of(
     }
     let is_cut = stretches.len() > most;
     stretches.truncate(most);
-    stretches.sort_by_key(|(row, end)| (row.address, *end));
+    stretches.sort_by_cached_key(|(row, end)| (row.address, *end));
     Ok((stretches, is_cut))
 }
 

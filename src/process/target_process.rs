@@ -8,7 +8,7 @@ use crate::access::{Error, Identity, Liveness, MemoryLifetime, Result};
 use crate::budget::Budget;
 use crate::kernel::smaps::{self, Smaps};
 use crate::kernel::{AddressRange, PageMapEntry, PageSize, Region, TableEntry, VirtualAddress, WordFile};
-use crate::source::{Answer, Categories, File, Finding, Place, Probe, Query, RecordsOf, Source, as_words};
+use crate::source::{Answer, Categories, File, Finding, HeapWords, Place, Probe, Query, RecordsOf, Source, as_words};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -168,6 +168,11 @@ impl Process {
     #[cfg(feature = "cli")]
     pub(crate) fn missing_processes(&self) -> Vec<crate::source::MissingProcess> {
         self.source.origin().missing_processes().to_vec()
+    }
+
+    /// Words of the heap from the one with this number on; `None` of anything but a capture that has them.
+    pub(crate) fn heap_words(&self, first: u64) -> Result<Option<Vec<u64>>> {
+        self.source.get(HeapWords(first), &mut self.budget())
     }
 
     /// Refuses a target without a page map.

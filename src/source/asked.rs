@@ -135,6 +135,9 @@ questions! {
     /// What the notes and segments of a core file say of its process; `None` of any other source.
     Notes(asked: Notes) -> Option<Arc<CoreNotes>> = "notes",
         process(Kept::Never("only a core has them"), Named::LeftOut);
+    /// Words of the heap, from an index on; `None` of any source but a capture that was written with them.
+    HeapWords(asked: HeapWords) -> Option<Vec<u64>> = "heap",
+        process(Kept::Elsewhere("`heap` of each process"), Named::Nothing);
     /// Whether these records of the kernel can be read, and are proved to be right. If not, that is an error.
     Records(of: RecordsOf) -> () = "records", of.class();
 }
@@ -171,6 +174,11 @@ pub struct Notes;
 /// What a source may read.
 #[derive(Clone, Copy, Debug)]
 pub struct Rights;
+
+/// Words of the heap that a capture has without memory, from the one with this number on. No kernel has them: they are
+/// written when a walk over the heap has proved them.
+#[derive(Clone, Copy, Debug)]
+pub struct HeapWords(pub u64);
 
 /// The answers that are under no key of a capture: the words of their questions, and where else they are, or why they
 /// are not.
@@ -226,6 +234,16 @@ impl Argument<'_> for Notes {
     }
 }
 
+impl Argument<'_> for HeapWords {
+    fn write(&self, key: &mut String) {
+        self.0.write(key);
+    }
+
+    fn of(_: Subject<'_>) -> Vec<Self> {
+        Vec::new()
+    }
+}
+
 /// The file that is mapped, and the part of it.
 impl<'a> Argument<'a> for Backing<'a> {
     fn write(&self, key: &mut String) {
@@ -253,6 +271,7 @@ impl Question<'_> {
             | Question::Probe(_)
             | Question::Rights(_)
             | Question::Notes(_)
+            | Question::HeapWords(_)
             | Question::Records(_) => self,
         }
     }
@@ -267,6 +286,7 @@ impl Question<'_> {
             Question::FileMappings(asked) => return asked.reply(Ok(None)),
             Question::Rights(asked) => return asked.reply(Ok(None)),
             Question::Notes(asked) => return asked.reply(Ok(None)),
+            Question::HeapWords(asked) => return asked.reply(Ok(None)),
             Question::Text(file) => file.what().to_owned(),
             Question::GroupText(_) => "the files of cgroups".to_owned(),
             Question::Groups(_) => "the hierarchy of cgroups".to_owned(),

@@ -47,7 +47,7 @@ mod sys;
 
 #[cfg(feature = "cli")]
 pub(crate) use asked::kept_under_no_key;
-pub use asked::{Asked, Backing, FileMappings, GroupText, Notes, Question, Reply, Rights};
+pub use asked::{Asked, Backing, FileMappings, GroupText, HeapWords, Notes, Question, Reply, Rights};
 pub use class::{About, Class, Kept, Named, Subject};
 pub use feature::{Credentials, Feature, Finding, SourceAccess};
 pub(crate) use feature::{available, by_trying, unavailable, undetermined};

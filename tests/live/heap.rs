@@ -257,7 +257,7 @@ fn scenario(arguments: &[String]) {
 }
 
 /// Announces the sums of `mallinfo`, and waits for a line. Neither allocates. Returns whether one came.
-fn say_and_wait(is_last: bool) -> bool {
+pub(super) fn say_and_wait(is_last: bool) -> bool {
     use std::io::Write;
     let mut text = [0; 128];
     // The newer `mallinfo2` is missing from some libraries; no sum here reaches 2 GiB.
@@ -302,7 +302,7 @@ fn arenas(target: &Target) -> Vec<HeapArena> {
 }
 
 /// Whether this program has glibc's malloc.
-fn has_glibc(test: &str) -> bool {
+pub(super) fn has_glibc(test: &str) -> bool {
     let is_gnu = cfg!(target_env = "gnu");
     if !is_gnu {
         skip(test, "this program does not have the C library of GNU");

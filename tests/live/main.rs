@@ -29,6 +29,7 @@ mod expressions;
 mod failing;
 mod files;
 mod heap;
+mod heap_capture;
 mod held;
 mod how;
 mod huge;
@@ -109,6 +110,7 @@ const TESTS: &[&[Test]] = &[
     failing::TESTS,
     files::TESTS,
     heap::TESTS,
+    heap_capture::TESTS,
     held::TESTS,
     huge::TESTS,
     how::TESTS,
@@ -153,6 +155,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     expressions::SCENARIOS,
     files::SCENARIOS,
     heap::SCENARIOS,
+    heap_capture::SCENARIOS,
     held::SCENARIOS,
     identity::SCENARIOS,
     memory::SCENARIOS,

@@ -1,7 +1,9 @@
 //! `capture FILE`: write what the kernel says of the process into a file; `target capture FILE`: examine such a file.
 
 mod core;
+mod heap;
 mod lost;
+mod memory;
 mod opened;
 mod output;
 
@@ -10,16 +12,14 @@ use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Nat
 use super::source::expand_home;
 use crate::budget::{Budget, OutOfBudget};
 use crate::eval::{self, Spans};
-use crate::inspect::{AddressSpace, ResidentMemory, is_resident};
-use crate::kernel::smaps::Smaps;
+use crate::inspect::AddressSpace;
 use crate::kernel::words::worded;
-use crate::kernel::{AddressRange, Region};
 use crate::lang::display::{self, write_quoted};
 use crate::lang::parser::{
     Parsed, Tokens, after, clause, hint_at_missing_with, list_once, option, pattern, split_text, word,
 };
 use crate::lang::{self, Expected, Spanned};
-use crate::process::{self, Capture, CaptureContent, Member, MissingProcess, ProcessHandle, Target, unopened};
+use crate::process::{self, Capture, CaptureContent, MissingProcess, ProcessHandle, Target, unopened};
 use crate::render::Record;
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
@@ -29,7 +29,9 @@ use crate::report::record::record;
 use crate::report::{Declared, Shape};
 use crate::symbol::{Symbols, read_tables};
 pub use core::ExportCore;
+use heap::HeapCounts;
 use lost::LostProcess;
+use memory::{MEMORY_WARNING, MemoryCounts};
 use nom::Parser;
 use nom::combinator::opt;
 use nom::sequence::preceded;
@@ -45,6 +47,8 @@ worded! {
         Memory = "memory",
         /// With it, memory that programs exclude from core files (MADV_DONTDUMP).
         Dontdump = "dontdump",
+        /// The sizes of the chunks of glibc's heaps, without other memory.
+        Heap = "heap",
         /// The flags and map counts of all frames of the machine.
         Frames = "frames",
     }
@@ -101,6 +105,7 @@ state in the file as a snapshot.
   cgroup PATH    the processes of a memory cgroup and of those below it
   with memory    also the resident memory of the process: passwords and keys are in it
   with dontdump  also memory that the program excludes from core files (MADV_DONTDUMP)
+  with heap      also the sizes of the chunks of glibc's heaps, so that `heap` works: no other memory
   with frames    also the flags and map counts of all frames of the machine
   without names  numbers for the names of files, processes, threads and cgroups; no symbols and no command line
 
@@ -195,14 +200,8 @@ describes its contents and its format.",
         let stream = self.is_stream().then(|| output::stream(context.sink)).transpose()?;
         let CapturedProcesses { target, others, missing } = self.processes(context)?;
         let has = |extra| self.with.contains(&extra);
-        let has_memory = has(Extra::Memory) || has(Extra::Dontdump);
-        if self.is_passed_over {
-            let message = "`without names` after a pasted row is part of the row";
-            return Err(Error::refused(message, "write the range as `START..END`"));
-        }
-        if has_memory && self.without_names {
-            return Err(Error::refused("memory contains names", "leave out `with memory` or `without names`"));
-        }
+        let has_memory = self.has_memory();
+        self.check()?;
         let spans = self.spans(context, &target)?;
         let ranges = spans.as_ref().map(Spans::ranges);
         let (file, out) = match stream {
@@ -223,7 +222,7 @@ describes its contents and its format.",
         let capture =
             if let Some(CaptureSubject::Family(_)) = self.of { capture.with_family(&others, missing) } else { capture };
         let mut budget = context.sink.budget();
-        let mut memory = MemoryCounts::default();
+        let (mut memory, mut heap) = (MemoryCounts::default(), HeapCounts::default());
         let sink = &mut *context.sink;
         let mut look = |done, total| {
             sink.progress(done, total, "words of frames").map_err(|_| process::Error::from(OutOfBudget::Interrupted))
@@ -232,11 +231,19 @@ describes its contents and its format.",
             if has_memory {
                 memory.keep(member, ranges, has(Extra::Dontdump), &mut budget)?;
             }
+            if has(Extra::Heap) {
+                heap.keep(member, &budget)?;
+            }
             keep_symbols(&member.target, self.without_names, &mut budget)
         })?;
         file.map(output::CaptureFile::publish).transpose()?;
         let pid = subject.process.identity().pid;
-        context.sink.emit(&self.report(pid, captured, Some(memory).filter(|_| has_memory)))?;
+        context.sink.emit(&self.report(
+            pid,
+            captured,
+            Some(memory).filter(|_| has_memory),
+            Some(heap).filter(|_| has(Extra::Heap)),
+        ))?;
         Ok(Flow::Done)
     }
 }
@@ -262,6 +269,25 @@ impl WriteCapture {
         }
     }
 
+    fn has_memory(&self) -> bool {
+        self.with.iter().any(|extra| matches!(extra, Extra::Memory | Extra::Dontdump))
+    }
+
+    /// Refuses what contradicts itself.
+    fn check(&self) -> Result<(), Error> {
+        if self.is_passed_over {
+            let message = "`without names` after a pasted row is part of the row";
+            return Err(Error::refused(message, "write the range as `START..END`"));
+        }
+        if self.has_memory() && self.without_names {
+            return Err(Error::refused("memory contains names", "leave out `with memory` or `without names`"));
+        }
+        if self.with.contains(&Extra::Heap) && matches!(self.of, Some(CaptureSubject::Range(_))) {
+            return Err(Error::refused("a heap is not in one range", "leave out the range or `with heap`"));
+        }
+        Ok(())
+    }
+
     /// The range to capture, if not all is.
     fn spans(&self, context: &mut Context, target: &Target) -> Result<Option<Spans>, Error> {
         let Some(CaptureSubject::Range(range)) = &self.of else {
@@ -275,8 +301,15 @@ impl WriteCapture {
         Ok(Some(spans))
     }
 
-    fn report(&self, pid: u32, captured: CaptureContent, memory: Option<MemoryCounts>) -> CaptureReport {
+    fn report(
+        &self,
+        pid: u32,
+        captured: CaptureContent,
+        memory: Option<MemoryCounts>,
+        heap: Option<HeapCounts>,
+    ) -> CaptureReport {
         let counts = memory.unwrap_or_default();
+        let heaps = heap.unwrap_or_default();
         CaptureReport {
             file: self.path.node.clone(),
             bytes: captured.bytes,
@@ -291,6 +324,10 @@ impl WriteCapture {
             memory: memory.map(|memory| memory.bytes),
             unread: counts.unread,
             left_out: counts.left_out,
+            heap: heap.map(|heap| heap.bytes),
+            heap_chunks: heaps.chunks,
+            heap_arenas: heaps.arenas,
+            heap_incomplete: heaps.incomplete,
             names: !self.without_names,
         }
     }
@@ -342,42 +379,6 @@ struct CapturedProcesses {
     missing: Vec<MissingProcess>,
 }
 
-/// What a capture with memory begins with.
-const MEMORY_WARNING: &str = "the file will contain memory of the process, with the passwords and keys that are in it";
-
-/// Memory in a capture.
-#[derive(Clone, Copy, Default)]
-struct MemoryCounts {
-    bytes: u64,
-    unread: u64,
-    left_out: u64,
-}
-
-impl MemoryCounts {
-    /// Writes the resident memory. Regions that the program excludes from core files are left out, unless `all` are
-    /// wanted.
-    fn keep(
-        &mut self,
-        member: &Member,
-        ranges: Option<&[AddressRange]>,
-        all: bool,
-        budget: &mut Budget,
-    ) -> Result<(), Error> {
-        let target = &member.process;
-        let smaps = if all { Vec::new() } else { target.process.smaps(budget)? };
-        for (region, range) in parts_of(&target.process.regions_within(budget)?, ranges) {
-            if Smaps::at(&smaps, region.range.start()).is_some_and(|found| found.has_flag("dd")) {
-                self.left_out += u64::from(is_resident(target, range)?);
-                continue;
-            }
-            let mut memory = ResidentMemory::of(target, range)?;
-            self.bytes += memory.for_each(budget, |start, bytes| member.keep_memory(start, bytes))?;
-            self.unread += memory.unread.changed + memory.unread.unreadable;
-        }
-        Ok(())
-    }
-}
-
 /// Asks for what names need: the symbol tables of the programs and libraries, and the parts that one look-up reads.
 fn keep_symbols(target: &Target, without_names: bool, budget: &mut Budget) -> Result<(), Error> {
     let symbols = Symbols::within(budget.clone());
@@ -400,18 +401,6 @@ fn keep_symbols(target: &Target, without_names: bool, budget: &mut Budget) -> Re
     }
     _ = names.jit_survey()?;
     Ok(())
-}
-
-/// The parts of regions in `ranges`, or all of them.
-fn parts_of<'r>(
-    regions: &'r [Region],
-    ranges: Option<&[AddressRange]>,
-) -> impl Iterator<Item = (&'r Region, AddressRange)> {
-    regions.iter().flat_map(move |region| {
-        let wanted = ranges.unwrap_or(std::slice::from_ref(&region.range));
-        let parts: Vec<AddressRange> = wanted.iter().filter_map(|range| range.intersection(region.range)).collect();
-        parts.into_iter().map(move |part| (region, part))
-    })
 }
 
 record! {
@@ -443,6 +432,14 @@ record! {
         unread: u64,
         /// Regions whose memory was left out, because the program excludes it from core files.
         left_out: u64,
+        /// Bytes in the file of the sizes of chunks; absent without `with heap`.
+        heap: Option<u64>,
+        /// Chunks whose sizes are in it.
+        heap_chunks: u64,
+        /// Arenas of glibc's malloc.
+        heap_arenas: u64,
+        /// Those of them that could not be walked: no size of their chunks is in it.
+        heap_incomplete: u64,
         /// Whether names are in it; `false` if numbers replace them.
         names: bool,
     }
@@ -471,6 +468,10 @@ fn lines(lines: &mut Lines, report: &CaptureReport) {
         counted(report.pages, "page"),
         counted(report.frames, "frame")
     ));
+    if let Some(bytes) = report.heap {
+        let (chunks, arenas, incomplete) = (report.heap_chunks, report.heap_arenas, report.heap_incomplete);
+        HeapCounts { bytes, chunks, arenas, incomplete }.write(lines);
+    }
     if let Some(bytes) = report.memory {
         let line = lines.line();
         line.plain(size(bytes)).plain(" of memory");
@@ -484,7 +485,10 @@ fn lines(lines: &mut Lines, report: &CaptureReport) {
         lines.line().word(
             "",
             Role::Dim,
-            "no memory: it cannot follow `*pointer`, nor examine the heap (see `with memory`)",
+            match report.heap {
+                Some(_) => "no other memory: it cannot follow `*pointer` (see `with memory`)",
+                None => "no memory: it cannot follow `*pointer`, nor examine the heap (`with memory`, `with heap`)",
+            },
         );
     }
     for sentence in LostProcess::sentences(&report.lost, "the capture") {
@@ -525,6 +529,10 @@ pub(in crate::command) mod samples {
             memory: None,
             unread: 0,
             left_out: 0,
+            heap: Some(48_128),
+            heap_chunks: 131_072,
+            heap_arenas: 2,
+            heap_incomplete: 1,
             names: false,
         };
         vec![
@@ -543,6 +551,10 @@ pub(in crate::command) mod samples {
                 memory,
                 unread,
                 left_out,
+                heap: None,
+                heap_chunks: 0,
+                heap_arenas: 0,
+                heap_incomplete: 0,
                 names: true,
             }),
         ]

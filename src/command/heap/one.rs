@@ -4,8 +4,8 @@ use super::super::floor::{Context, Error};
 use super::super::rows::pull;
 use super::others::{self, OtherAllocator};
 use super::records::HeapSummary;
-use crate::inspect::heap::{HeapArena, HeapSearch, MappedChunks, anonymous, resident};
-use crate::inspect::{AddressSpace, Step, has_memory};
+use crate::inspect::heap::{HeapArena, HeapSearch, MappedChunks, anonymous, has_heaps, resident};
+use crate::inspect::{AddressSpace, Step};
 use crate::process::Target;
 
 /// The most chunks and bins that are looked at. Ctrl-C ends a search long before.
@@ -14,10 +14,10 @@ const MOST_STEPS: u64 = 1 << 34;
 /// The sums of a process, and its arenas.
 pub(super) fn heaps(target: &Target, context: &mut Context) -> Result<(HeapSummary, Vec<HeapArena>), Error> {
     let space = AddressSpace::of(target)?;
-    if !has_memory(&space)? {
+    if !has_heaps(&space)? {
         return Err(Error::refused(
             "this file has no memory, and heaps are found by their contents",
-            "capture the process `with memory`",
+            "capture the process `with heap` or `with memory`",
         ));
     }
     let budget = context.sink.budget().at_most(MOST_STEPS);

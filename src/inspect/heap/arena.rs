@@ -11,7 +11,7 @@ use crate::process::WordLayout;
 use std::collections::BTreeSet;
 
 /// The most arenas of a process: glibc makes 8 for each processor.
-const MOST_ARENAS: usize = 1 << 14;
+pub(super) const MOST_ARENAS: usize = 1 << 14;
 /// The most heaps of an arena.
 const MOST_HEAPS: usize = 1 << 20;
 /// How often a search begins again where what it was led by changed.

@@ -1,5 +1,6 @@
 //! What a walk keeps of the pieces of an arena beside their sums. They come in the order of their addresses.
 
+use super::piece_words::PieceWords;
 use super::pieces::HeapPiece;
 use super::uses::PageUses;
 use crate::budget::{Budget, OutOfBudget};
@@ -11,6 +12,8 @@ pub(super) enum Kept {
     Nothing,
     /// What each page is.
     Pages(PageUses),
+    /// The pieces in words, for a capture.
+    Words(PieceWords),
     /// The pieces around an address.
     Around(Around),
 }
@@ -20,6 +23,7 @@ impl Kept {
         match self {
             Kept::Nothing => Ok(()),
             Kept::Pages(pages) => pages.add(piece, budget),
+            Kept::Words(words) => words.add(piece, budget),
             Kept::Around(around) => {
                 around.add(piece);
                 Ok(())

@@ -1,5 +1,6 @@
 //! Chunks that are mappings of their own: large requests (`mmap_threshold`).
 
+use super::recorded::RecordedHeaps;
 use super::walk::{ChunkLayout, ChunkSum, FLAGS, IS_MAPPING};
 use super::words::{ProcessWords, Words};
 use crate::budget::Budget;
@@ -24,6 +25,11 @@ impl MappedChunks {
     /// # Errors
     /// The target is gone, its memory may not be read, or the budget is over.
     pub fn of(space: &AddressSpace, mut budget: Budget) -> Result<MappedChunks> {
+        if let Some(heaps) = RecordedHeaps::of(space, &mut budget)? {
+            let mut chunks = MappedChunks { ranges: heaps.mapped, ..MappedChunks::default() };
+            chunks.ranges.iter().for_each(|range| chunks.sum.add(range.len()));
+            return Ok(chunks);
+        }
         let layouts = ChunkLayout::all(space);
         let mut words = ProcessWords::new(space.target(), &mut budget);
         let mut chunks = MappedChunks::default();

@@ -29,30 +29,35 @@ mod arena;
 mod kept;
 mod mappings;
 mod pages;
+mod piece_words;
 mod pieces;
 mod place;
+mod recorded;
 mod state;
 #[cfg(test)]
 mod tests;
 pub(super) mod uses;
 mod walk;
 mod words;
+mod written;
 
 use super::{AddressSpace, Backing, Evidence, Page, Result};
 use crate::budget::Budget;
 use crate::kernel::{AddressRange, Kind, Region, State, VirtualAddress};
-use arena::FoundArena;
+use arena::{Found, FoundArena};
 use kept::Kept;
 pub use mappings::MappedChunks;
-pub use pages::require_memory;
+pub use pages::{has_heaps, require_memory};
 pub use pieces::{HeapPiece, PieceKind};
 pub use place::HeapPlace;
+use recorded::RecordedHeaps;
 use state::ArenaState;
 use std::ops::Range;
 pub use uses::HeapUse;
 use walk::{Broken, ChunkLayout, FLAGS, Stretch, StretchEnd};
 pub use walk::{ChunkSum, HeapChunk};
 use words::{END_OF_MEMORY, ProcessWords, Words};
+pub use written::{RecordedCounts, record};
 
 /// How often an arena is walked that changes meanwhile.
 const TRIES: usize = 3;
@@ -156,6 +161,8 @@ pub struct HeapSearch<'a> {
     space: &'a AddressSpace,
     budget: Budget,
     unsearched: u64,
+    /// Of a capture that has the sizes of chunks alone.
+    recorded: Option<RecordedHeaps<'a>>,
     found: std::iter::Enumerate<std::vec::IntoIter<FoundArena>>,
     /// What walks keep beside the sums.
     kept: Kept,
@@ -219,9 +226,13 @@ impl<'a> HeapSearch<'a> {
     /// # Errors
     /// The target is gone, its memory may not be read, or the budget is over.
     pub fn new(space: &'a AddressSpace, mut budget: Budget) -> Result<Self> {
-        let found = arena::find(space, &mut budget)?;
+        let mut recorded = RecordedHeaps::of(space, &mut budget)?;
+        let found = match &mut recorded {
+            Some(heaps) => Found { arenas: std::mem::take(&mut heaps.arenas), unsearched: heaps.unsearched },
+            None => arena::find(space, &mut budget)?,
+        };
         let arenas = found.arenas.into_iter().enumerate();
-        Ok(HeapSearch { space, budget, unsearched: found.unsearched, found: arenas, kept: Kept::Nothing })
+        Ok(HeapSearch { space, budget, unsearched: found.unsearched, recorded, found: arenas, kept: Kept::Nothing })
     }
 
     /// How many arenas are still to be walked.
@@ -263,6 +274,13 @@ impl<'a> HeapSearch<'a> {
     /// Walks an arena, again if it changes meanwhile. `None` if there is no layout.
     fn walk_again(&mut self, found: &FoundArena) -> Result<Option<(Walk, ChunkLayout)>> {
         let layouts = ChunkLayout::all(self.space);
+        if let Some(heaps) = &mut self.recorded {
+            let Some(&layout) = layouts.first() else {
+                return Ok(None);
+            };
+            let walk = Walk::recorded(heaps, found, layout, self.kept.clone(), &mut self.budget)?;
+            return Ok(Some((walk, layout)));
+        }
         let mut walk = None;
         for layout in layouts.iter().cycle().take(layouts.len() * TRIES) {
             let walked = self.walk(found, *layout)?;

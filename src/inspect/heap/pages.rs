@@ -2,6 +2,7 @@
 
 use super::kept::Kept;
 use super::pieces::{HeapPiece, PieceKind};
+use super::recorded::is_recorded;
 use super::uses::{HeapUses, PageUses};
 use super::{ArenaOutcome, HeapSearch, MappedChunks, anonymous};
 use crate::budget::Budget;
@@ -27,6 +28,14 @@ impl AddressSpace {
     }
 }
 
+/// Whether heaps can be found: not in a capture or core that has neither memory nor the sizes of chunks.
+///
+/// # Errors
+/// The target is gone.
+pub fn has_heaps(space: &AddressSpace) -> Result<bool> {
+    Ok(is_recorded(space)? || has_memory(space)?)
+}
+
 /// Fails in a capture or core without memory.
 ///
 /// # Errors
@@ -34,11 +43,10 @@ impl AddressSpace {
 pub fn require_memory(space: &AddressSpace) -> Result<()> {
     let reason = || {
         Reason::NotInFile(
-            "the file has no memory, and heaps are found by their contents: capture the process `with memory`"
-                .to_owned(),
+            "the file has no memory, and heaps are found by their contents: capture the process `with heap`".to_owned(),
         )
     };
-    if has_memory(space)? { Ok(()) } else { Err(Error::Unknown { what: "heaps", reason: reason() }) }
+    if has_heaps(space)? { Ok(()) } else { Err(Error::Unknown { what: "heaps", reason: reason() }) }
 }
 
 fn find(space: &AddressSpace, mut budget: Budget) -> Result<HeapUses> {

@@ -105,6 +105,28 @@ impl Member {
         MissingProcess::new(identity.pid, identity.name, why)
     }
 
+    /// Keeps words of its heap, as `write` gives them in order. Returns their bytes in the file.
+    ///
+    /// # Errors
+    /// The capture cannot be written, and those of `write`.
+    pub fn keep_heap<E: From<super::Error>>(
+        &self,
+        write: impl FnOnce(&mut dyn FnMut(&[u64]) -> Result<()>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<u64, E> {
+        let mut words = WordWriter::new(&format!("{}/heap", self.process.process.identity().pid));
+        let archive = self.recorder.archive();
+        let mut end = 0;
+        write(&mut |added| {
+            words.add(archive, end, added)?;
+            end += added.len() as u64;
+            Ok(())
+        })?;
+        let index = words.finish(archive, end)?;
+        let bytes = index.packed();
+        self.recorder.keep_heap(index);
+        Ok(bytes)
+    }
+
     /// Keeps memory that was read of the process.
     pub fn keep_memory(&self, start: VirtualAddress, bytes: &[u8]) {
         self.recorder.keep_memory(start, bytes);

@@ -401,9 +401,11 @@ impl Source for FakeSource {
             Question::Backing(asked) => asked.reply(self.backing(asked)),
             Question::Probe(probe) => probe.reply(self.probe(probe)),
             Question::Records(of) => of.reply(self.require_records(of)),
-            Question::Groups(_) | Question::FileMappings(_) | Question::Notes(_) | Question::Rights(_) => {
-                question.unanswered()
-            }
+            Question::Groups(_)
+            | Question::FileMappings(_)
+            | Question::Notes(_)
+            | Question::HeapWords(_)
+            | Question::Rights(_) => question.unanswered(),
         }
     }
 

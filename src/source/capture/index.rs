@@ -308,6 +308,8 @@ pub struct ProcessAnswers {
     pub(super) maps: StoredText,
     /// Its page map.
     pub page_map: WordIndex,
+    /// Its heap: the sizes of chunks, if they were asked for.
+    pub(super) heap: WordIndex,
     /// The only ranges that were asked for, from and to; empty if all was.
     pub(super) parts: Vec<(u64, u64)>,
     /// Mapped pages whose entries were left out: the first of each run, and the one after the last.
@@ -597,6 +599,7 @@ impl ProcessAnswers {
     pub(super) fn is_sound(&self, page: u64, longest: u64) -> bool {
         let is_at_page = |address: &u64| address.is_multiple_of(page);
         self.page_map.is_in_order()
+            && self.heap.is_in_order()
             && are_runs(self.left_out.iter().copied())
             && self.parts.iter().all(|(start, end)| start <= end)
             && self.changed.iter().all(|(first, count)| first.checked_add(*count).is_some())

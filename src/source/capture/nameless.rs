@@ -372,8 +372,10 @@ impl Source for Nameless {
             Question::Text(file) => file.reply(self.text(file, budget)),
             Question::GroupText(asked) => asked.reply(self.group_text(asked, budget)),
             Question::Groups(which) => which.reply(self.groups(which, budget)),
-            // All of these are left out: the text of maps has them.
-            Question::Mapping(_) | Question::FileMappings(_) | Question::Notes(_) => question.unanswered(),
+            // The text of maps has all of these, and a heap has no names.
+            Question::Mapping(_) | Question::FileMappings(_) | Question::Notes(_) | Question::HeapWords(_) => {
+                question.unanswered()
+            }
             Question::Backing(asked) => asked.reply(self.backing(asked, budget)),
             Question::Probe(probe) => probe.reply(self.probe(probe, budget)),
             Question::Rights(_) | Question::Records(_) => self.source.ask(question, budget),

@@ -3,7 +3,7 @@
 use super::archive::{Archive, MACHINE};
 use super::encoded::EncodedBytes;
 use super::index::{
-    Answers, CaptureIndex, CapturedRights, FileParts, MEMORY, OneListed, ProcessAnswers, Stored, StoredRun,
+    Answers, CaptureIndex, CapturedRights, FileParts, MEMORY, OneListed, ProcessAnswers, Stored, StoredRun, WordIndex,
 };
 use super::stored::StoredText;
 use crate::access::{Error, Identity, ReadAt, Result};
@@ -106,6 +106,11 @@ impl Recorder {
         Arc::new(Recorder { source: Arc::clone(source), shared: Arc::clone(shared), process, answers: Arc::default() })
     }
 
+    /// Where it is written.
+    pub fn archive(&self) -> &Mutex<Archive> {
+        &self.shared.archive
+    }
+
     /// Asks all that is kept of a subject, as far as it was not asked yet.
     pub fn ask_all(&self, subject: Subject<'_>, budget: &mut Budget) {
         for question in Question::kept_of(subject) {
@@ -182,6 +187,11 @@ impl Recorder {
         self.process().memory.insert(start.get(), stored);
     }
 
+    /// Keeps words of the heap.
+    pub fn keep_heap(&self, words: WordIndex) {
+        self.process().heap = words;
+    }
+
     /// Keeps which parts alone were asked for, and which mapped pages are left out: runs in order, each with the page
     /// after its last one.
     pub fn keep_left_out(&self, parts: &[AddressRange], left_out: Vec<(u64, u64)>) {
@@ -201,7 +211,7 @@ impl Recorder {
     }
 
     /// Ends it: all answers, with the page map.
-    pub fn finish(&self, page_map: super::WordIndex) -> ProcessAnswers {
+    pub fn finish(&self, page_map: WordIndex) -> ProcessAnswers {
         let answers = std::mem::take(&mut *locked(&self.answers));
         ProcessAnswers { page_map, answers, ..std::mem::take(&mut *self.process()) }
     }
@@ -229,7 +239,9 @@ impl Source for Recorder {
             Question::Rights(asked) => self.kept(asked, budget, |access, _| access.as_ref().map(CapturedRights::of)),
             // That there are some is of no use without them.
             Question::Records(of) => self.kept(of, budget, |(), _| None::<StoredText>),
-            Question::Mapping(_) | Question::FileMappings(_) | Question::Notes(_) => question.unanswered(),
+            Question::Mapping(_) | Question::FileMappings(_) | Question::Notes(_) | Question::HeapWords(_) => {
+                question.unanswered()
+            }
         }
     }
 

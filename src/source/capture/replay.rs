@@ -100,6 +100,9 @@ struct ReplayedCapture {
     populated: Vec<OnceLock<Result<Vec<PageRegion>>>>,
 }
 
+/// Words of the heap that are given at a time.
+const HEAP_WORDS: usize = 8192;
+
 /// One process of a capture.
 struct Replay {
     capture: Arc<ReplayedCapture>,
@@ -254,6 +257,21 @@ impl Replay {
         Ok(done)
     }
 
+    /// Words of the heap from this one on; none if it was captured without them.
+    fn heap(&self, first: u64) -> Result<Option<Vec<u64>>> {
+        let words = &self.answers().heap;
+        if words.is_empty() {
+            return Ok(None);
+        }
+        let mut into = vec![0; HEAP_WORDS];
+        let (read, known) = words.read(&self.capture.blocks, first, &mut into)?;
+        if known != read as u64 {
+            return Err(damaged("the sizes of its heap"));
+        }
+        into.truncate(read);
+        Ok(Some(into))
+    }
+
     /// A list as it was kept of the process, or of its machine.
     fn kept_list(&self, which: List) -> Option<Result<&Vec<OneListed>>> {
         self.about(which.class().about).get(&which.key())
@@ -286,6 +304,7 @@ impl Source for Replay {
                 asked.reply(Ok(rights.map(CapturedRights::access)))
             }
             Question::Records(of) => of.reply(self.require_records(of)),
+            Question::HeapWords(asked) => asked.reply(self.heap(asked.0)),
             Question::Mapping(_) | Question::FileMappings(_) | Question::Notes(_) => question.unanswered(),
         }
     }

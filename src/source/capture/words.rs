@@ -160,6 +160,16 @@ impl WordIndex {
         self.failure.is_some()
     }
 
+    /// Whether it was never written.
+    pub(super) fn is_empty(&self) -> bool {
+        self.failure.is_none() && self.end == 0
+    }
+
+    /// Compressed bytes of its blocks.
+    pub fn packed(&self) -> u64 {
+        self.blocks.iter().map(|(_, _, block)| u64::from(block.packed)).sum()
+    }
+
     /// Whether its blocks are in order.
     pub(super) fn is_in_order(&self) -> bool {
         let is_block = |(first, last, _): &(u64, u64, CompressedBlock)| first <= last;

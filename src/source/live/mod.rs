@@ -105,7 +105,7 @@ impl Source for Live {
             Question::Backing(asked) => asked.reply(self.modules()?.backing_content(asked.region, asked.range, budget)),
             Question::Probe(probe) => probe.reply(self.probe(probe)),
             Question::Rights(asked) => asked.reply(Ok(Some(self.machine.access()))),
-            Question::Notes(_) => question.unanswered(),
+            Question::Notes(_) | Question::HeapWords(_) => question.unanswered(),
             Question::Records(of) => of.reply(self.require_records(of)),
         }
     }

@@ -153,7 +153,7 @@ impl Source for RecordedSource {
             Question::Backing(asked) => asked.reply(self.backing(asked, budget)),
             Question::Probe(probe) => probe.reply(self.probe(probe, budget)),
             Question::Notes(asked) => asked.reply(self.notes(budget)),
-            Question::Rights(_) | Question::Records(_) => self.source.ask(question, budget),
+            Question::Rights(_) | Question::Records(_) | Question::HeapWords(_) => self.source.ask(question, budget),
         }
     }
 

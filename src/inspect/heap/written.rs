@@ -1,0 +1,117 @@
+//! Heaps in a capture without memory: written from walks, and given back as the walks were.
+
+use super::arena::FoundArena;
+use super::kept::Kept;
+use super::piece_words::{PieceWords, split};
+use super::pieces::PieceKind;
+use super::recorded::{RecordedArena, RecordedHeaps, damaged};
+use super::state::ArenaState;
+use super::walk::ChunkLayout;
+use super::{ArenaOutcome, HeapChunk, HeapSearch, MappedChunks, Sums, Walk};
+use crate::budget::Budget;
+use crate::inspect::{AddressSpace, Result};
+use crate::kernel::{AddressRange, VirtualAddress};
+
+/// How walks end: each is its place here.
+const ENDED: [fn(u64) -> ArenaOutcome; 5] = [
+    |_| ArenaOutcome::Complete,
+    |missing| ArenaOutcome::Part { missing },
+    |at| ArenaOutcome::Broken(VirtualAddress::new(at)),
+    |at| ArenaOutcome::Absent(VirtualAddress::new(at)),
+    |_| ArenaOutcome::Scattered,
+];
+
+fn ended(outcome: ArenaOutcome) -> [u64; 2] {
+    match outcome {
+        ArenaOutcome::Complete => [0, 0],
+        ArenaOutcome::Part { missing } => [1, missing],
+        ArenaOutcome::Broken(at) => [2, at.get()],
+        ArenaOutcome::Absent(at) => [3, at.get()],
+        ArenaOutcome::Scattered => [4, 0],
+    }
+}
+
+/// What of the heaps was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct RecordedCounts {
+    /// Chunks with their sizes.
+    pub chunks: u64,
+    /// Arenas.
+    pub arenas: u64,
+    /// Those of them that were not walked to their ends: no size of their chunks is written.
+    pub incomplete: u64,
+}
+
+/// Walks the heaps, and hands their words to `write`: nothing of memory but the sizes of chunks that were proved.
+///
+/// # Errors
+/// As [`HeapSearch::new`], and those of `write`.
+pub fn record(
+    space: &AddressSpace,
+    budget: &Budget,
+    write: &mut dyn FnMut(&[u64]) -> crate::process::Result<()>,
+) -> Result<RecordedCounts> {
+    let ends = |range: &AddressRange| [range.start().get(), range.end().get()];
+    let list = |ranges: &[AddressRange]| {
+        let ends: Vec<u64> = ranges.iter().flat_map(ends).collect();
+        [vec![ranges.len() as u64], ends].concat()
+    };
+    let mut search = HeapSearch::new(space, budget.clone())?;
+    search.kept = Kept::Words(PieceWords::default());
+    let mapped = MappedChunks::of(space, budget.clone())?;
+    let arenas: Vec<u64> = search.found.clone().map(|(_, found)| found.start).collect();
+    write(&[search.unsearched()])?;
+    write(&list(&mapped.ranges))?;
+    write(&[arenas.len() as u64])?;
+    write(&arenas)?;
+    let mut counts = RecordedCounts { chunks: mapped.sum.chunks, arenas: arenas.len() as u64, incomplete: 0 };
+    while let Some((_, found)) = search.found.next() {
+        let walk = search.walk_again(&found)?.map(|(walk, _)| walk);
+        let outcome = walk.as_ref().map_or(ArenaOutcome::Scattered, |walk| walk.outcome);
+        let system_bytes = walk.as_ref().map_or(0, |walk| walk.state.system_bytes);
+        let parts = walk.as_ref().map_or(Vec::new(), |walk| walk.parts.clone());
+        let pieces = match walk.map(|walk| walk.kept) {
+            Some(Kept::Words(pieces)) if outcome == ArenaOutcome::Complete => pieces,
+            _ => PieceWords::default(),
+        };
+        write(&[system_bytes])?;
+        write(&ended(outcome))?;
+        write(&list(&parts))?;
+        write(&[pieces.first, pieces.words.len() as u64])?;
+        write(&pieces.words)?;
+        let is_chunk = |word: &&u64| matches!(split(**word).1, Some(PieceKind::InUse | PieceKind::Free));
+        counts.chunks += pieces.words.iter().filter(is_chunk).count() as u64;
+        counts.incomplete += u64::from(outcome != ArenaOutcome::Complete);
+    }
+    Ok(counts)
+}
+
+impl Walk {
+    /// The next arena of a capture, as its walk was.
+    pub(super) fn recorded(
+        heaps: &mut RecordedHeaps<'_>,
+        found: &FoundArena,
+        layout: ChunkLayout,
+        kept: Kept,
+        budget: &mut Budget,
+    ) -> Result<Walk> {
+        let RecordedArena { system_bytes, ended: [ended, number], parts } = heaps.arena(budget)?;
+        let outcome = usize::try_from(ended).ok().and_then(|ended| ENDED.get(ended)).ok_or_else(damaged)?(number);
+        let state = ArenaState { system_bytes, ..found.state };
+        let mut walk = Walk { state, parts, top: 0..0, sums: Sums::default(), kept, outcome };
+        heaps.pieces(budget, &mut |piece, budget| {
+            let (start, size) = (piece.start, piece.bytes);
+            let is_in_use = piece.kind == PieceKind::InUse;
+            match piece.kind {
+                PieceKind::Top => return walk.add_top(start.get()..piece.end().get(), budget),
+                // In other arenas it is the heads of heaps.
+                PieceKind::Other if found.is_main => walk.sums.foreign += size,
+                PieceKind::Other => {}
+                _ => walk.sums.add(HeapChunk { start, size, is_in_use }, layout, budget)?,
+            }
+            Ok(walk.kept.add(piece, budget)?)
+        })?;
+        Ok(walk)
+    }
+}

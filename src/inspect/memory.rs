@@ -122,7 +122,7 @@ pub fn has_memory(space: &AddressSpace) -> Result<bool> {
 }
 
 /// The stretches of `range` whose pages have frames.
-fn present(target: &Target, range: AddressRange) -> impl Iterator<Item = process::Result<AddressRange>> {
+pub(super) fn present(target: &Target, range: AddressRange) -> impl Iterator<Item = process::Result<AddressRange>> {
     let found = target.process.populated(range, Categories::PRESENT);
     found.filter_map(move |found| match found {
         Ok(found) if found.categories.contains(Categories::PRESENT) => found.range.intersection(range).map(Ok),

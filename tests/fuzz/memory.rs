@@ -63,6 +63,7 @@ const LISTS: &[(&str, Element)] = &[
     ("/flags/before", |_| (String::new(), json!(0))),
     ("/processes/0/maps", |_| (String::new(), json!([0, 0, 0]))),
     ("/processes/0/page_map/blocks", |_| (String::new(), json!([0, 0, [0, 0, 0]]))),
+    ("/processes/0/heap/blocks", |_| (String::new(), json!([0, 0, [0, 0, 0]]))),
     ("/processes/0/parts", |_| (String::new(), json!([0, 1]))),
     ("/processes/0/left_out", |_| (String::new(), json!([0, 1]))),
     ("/processes/0/changed", |_| (String::new(), json!([0, 1]))),

@@ -30,6 +30,7 @@ mod failing;
 mod files;
 mod heap;
 mod heap_capture;
+mod heap_hostile;
 mod held;
 mod how;
 mod huge;
@@ -111,6 +112,7 @@ const TESTS: &[&[Test]] = &[
     files::TESTS,
     heap::TESTS,
     heap_capture::TESTS,
+    heap_hostile::TESTS,
     held::TESTS,
     huge::TESTS,
     how::TESTS,
@@ -156,6 +158,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     files::SCENARIOS,
     heap::SCENARIOS,
     heap_capture::SCENARIOS,
+    heap_hostile::SCENARIOS,
     held::SCENARIOS,
     identity::SCENARIOS,
     memory::SCENARIOS,

@@ -44,7 +44,7 @@ impl OtherAllocator {
             OtherAllocator::Tcmalloc => &["tc_malloc", "TCMallocInternalMalloc"],
             OtherAllocator::Mimalloc => &["mi_malloc"],
             OtherAllocator::Go => &["runtime.mallocgc"],
-            OtherAllocator::Musl => &["__malloc_replaced"],
+            OtherAllocator::Musl => &["__malloc_alloc_meta", "__malloc_replaced", "__expand_heap"],
             OtherAllocator::Java => &[],
         }
     }

@@ -59,6 +59,12 @@ impl AddressSpace {
         Smaps::flag_at(smaps, region.range.start(), "wf") == Some(true)
     }
 
+    /// Whether the process asked for huge pages in `region` (MADV_HUGEPAGE); false where its flags cannot be read.
+    pub(in crate::inspect) fn is_asked_huge(&self, region: &Region, budget: &mut Budget) -> bool {
+        let smaps = self.smaps_within(budget).unwrap_or_default();
+        Smaps::flag_at(smaps, region.range.start(), "hg") == Some(true)
+    }
+
     /// Whether `region` is locked in memory (mlock); false where its flags cannot be read.
     pub(in crate::inspect) fn is_locked(&self, region: &Region, budget: &mut Budget) -> bool {
         let smaps = self.smaps_within(budget).unwrap_or_default();

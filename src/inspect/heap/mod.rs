@@ -33,6 +33,7 @@ mod piece_words;
 mod pieces;
 mod place;
 mod recorded;
+mod scattered;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -81,7 +82,8 @@ pub enum ArenaOutcome {
     Broken(VirtualAddress),
     /// The head of the chunk at this address is not resident, so that nothing after it can be found.
     Absent(VirtualAddress),
-    /// The heap is not in one piece: the break could not grow, and no mark leads from one piece to the next.
+    /// The heap is not in one piece, and none of them was found: the break could not grow, and no mark leads from one
+    /// piece to the next.
     Scattered,
 }
 
@@ -300,9 +302,14 @@ impl<'a> HeapSearch<'a> {
     /// the break is there.
     fn sums(&mut self, sums: Sums, top: Range<u64>, layout: ChunkLayout, is_main: bool) -> Result<HeapSums> {
         let bytes = top.end - top.start;
-        let is_at_break = |region: &Region| region.name.as_bytes() == b"[heap]" && region.range.end().get() == top.end;
-        let is_given_back = is_main && self.space.maps().any(is_at_break);
-        let of_top = layout.trimmed_top(top.start, bytes).filter(|_| is_given_back);
+        let is_at_break = |region: &&Region| region.name.as_bytes() == b"[heap]" && region.range.end().get() == top.end;
+        let at_break = self.space.maps().find(is_at_break).filter(|_| is_main);
+        // With glibc.malloc.hugetlb=1 the library asks for huge pages, and gives back whole ones.
+        let unit = match at_break {
+            Some(region) if self.space.is_asked_huge(region, &mut self.budget) => self.space.huge_bytes(),
+            _ => layout.page.bytes(),
+        };
+        let of_top = at_break.and_then(|_| layout.trimmed_top(top.start, bytes, unit));
         let has_map = self.space.target().process.has_page_map();
         Ok(HeapSums {
             in_use: sums.in_use,
@@ -317,7 +324,8 @@ impl<'a> HeapSearch<'a> {
 
     /// Walks an arena once.
     fn walk(&mut self, found: &FoundArena, layout: ChunkLayout) -> Result<Walk> {
-        let mut words = ProcessWords::new(self.space.target(), &mut self.budget);
+        let space = self.space;
+        let mut words = ProcessWords::new(space.target(), &mut self.budget);
         let state = ArenaState::at(&mut words, found.state.bins)?.unwrap_or(found.state);
         let mut walk = Walk {
             state,
@@ -330,9 +338,9 @@ impl<'a> HeapSearch<'a> {
         if !state.is_new() {
             let found = FoundArena { state, ..found.clone() };
             let ended = match (found.is_main, found.is_scattered(&mut words)?) {
-                (true, true) => Err(ArenaOutcome::Scattered),
+                (true, true) => walk.scattered(&mut words, layout, space)?,
                 (true, false) => walk.main(&mut words, layout)?,
-                (false, _) => walk.of_threads(&mut words, layout, &found, self.space.huge_bytes())?,
+                (false, _) => walk.of_threads(&mut words, layout, &found, space.huge_bytes())?,
             };
             walk.outcome = ended.err().unwrap_or(ArenaOutcome::Complete);
         }

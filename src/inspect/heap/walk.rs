@@ -70,10 +70,11 @@ impl ChunkLayout {
 }
 
 impl ChunkLayout {
-    /// The part of `top` that `malloc_trim` gives back at the end of the main heap (`systrim`): it keeps a chunk.
-    pub(super) fn trimmed_top(self, top: u64, bytes: u64) -> Option<AddressRange> {
-        let page = self.page.bytes();
-        let given = bytes.saturating_sub(self.smallest() + 1) / page * page;
+    /// The part of `top` that `malloc_trim` gives back at the end of the main heap (`systrim`), in
+    /// multiples of `unit`: it keeps a chunk.
+    pub(super) fn trimmed_top(self, top: u64, bytes: u64, unit: u64) -> Option<AddressRange> {
+        let unit = unit.max(self.page.bytes());
+        let given = bytes.saturating_sub(self.smallest() + 1) / unit * unit;
         let end = top.checked_add(bytes)?;
         AddressRange::new(VirtualAddress::new(end - given), VirtualAddress::new(end))
     }

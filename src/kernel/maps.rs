@@ -126,7 +126,7 @@ fn part_above(region: Region, covered: VirtualAddress) -> Option<Region> {
 }
 
 /// Access rights of a region, as the four letters of `maps` give them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Permissions {
     /// `r`
     pub read: bool,
@@ -217,7 +217,7 @@ pub fn is_of_kernel(name: &[u8]) -> bool {
 }
 
 /// One mapped region of the target (a VMA).
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Region {
     /// The addresses it covers.
     pub range: AddressRange,

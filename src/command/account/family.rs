@@ -296,15 +296,21 @@ fn groups(
     let mut shown: Vec<&FamilyGroup> = sums.groups.iter().collect();
     let more = rows::keep_shown(&mut shown, cut.or_else(|| rows::usual_cut(by)), |group| group.sum.bytes);
     for group in shown {
+        let mut pid = None;
         let (key, object) = match &group.key {
             FamilyGroupKey::Mapping { object, name, is_deleted } => {
                 (name_of_mapping(name, *is_deleted), object.as_ref().map(ObjectIdentity::numbers))
+            }
+            FamilyGroupKey::Region { pid: of, region } => {
+                pid = Some(*of);
+                (rows::name_of_region(region), None)
             }
             FamilyGroupKey::Fact(of) => (rows::name_of_group(&reader, by, *of, &mut Why::default()), None),
         };
         sink.emit(&AccountFamilyGroup {
             by: by.to_string(),
             key,
+            pid,
             device: object.and_then(|(device, _)| device).map(|device| device.to_string()),
             inode: object.map(|(_, inode)| inode),
             bytes: group.sum.bytes,

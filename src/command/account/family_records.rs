@@ -39,6 +39,8 @@ record! {
         by: String,
         /// Its value for this group.
         key: String,
+        /// The process of a region.
+        [optional] pid: Option<u32>,
         /// The device of the file or object; absent for a System V segment.
         [optional] device: Option<String>,
         /// Its inode there, or the number of the segment: two objects may have one name.
@@ -185,13 +187,13 @@ static GROUPS: Table<AccountFamilyGroup> = Table::of(&[
         .cell(|_, row| row.processes.map_or_else(|| Cell::of(Role::Dim, "-"), Cell::count)),
 ]);
 
-/// The name, with the inode of an object that may share it with others.
+/// The name, with the process of a region, or the inode of an object that may share its name with others.
 fn group_name(row: &AccountFamilyGroup) -> String {
     match row.inode {
         Some(inode) if row.key.ends_with(DELETED) || maps::is_of_kernel(row.key.as_bytes()) => {
             format!("{}, {} {inode}", row.key, number_of(row.device.as_deref()))
         }
-        _ => row.key.clone(),
+        _ => row.pid.map_or_else(|| row.key.clone(), |pid| format!("{pid} {}", row.key)),
     }
 }
 
@@ -380,7 +382,8 @@ fn cgroup(lines: &mut Lines, group: &AccountCgroup) {
 
 /// How the sum of the rows differs from what is charged.
 fn charges(lines: &mut Lines, found: u64, elsewhere: u64, (current, is_root): (u64, bool)) {
-    /// A processor charges up to 64 pages more than it has given out, which are of 4 KiB mostly (`MEMCG_CHARGE_BATCH`).
+    /// A processor charges up to 64 pages more than it has given out, which are of 4 KiB mostly (`MEMCG_CHARGE_BATCH`;
+    /// 32 before Linux 6.1).
     const SLACK: u64 = 1 << 20;
     let difference = current.abs_diff(found);
     if is_root {
@@ -483,6 +486,7 @@ pub(super) mod samples {
             Box::new(AccountFamilyGroup {
                 by: "mapping".to_owned(),
                 key: "/memfd:ring".to_owned(),
+                pid: None,
                 device: Some("00:01".to_owned()),
                 inode: Some(1030),
                 bytes: 80 << 20,
@@ -495,6 +499,7 @@ pub(super) mod samples {
             Box::new(AccountFamilyGroup {
                 by: "node".to_owned(),
                 key: "1".to_owned(),
+                pid: None,
                 device: None,
                 inode: None,
                 bytes: 3 << 20,
@@ -502,6 +507,19 @@ pub(super) mod samples {
                 mapped: 3 << 20,
                 in_one: 3 << 20,
                 outside: Err(unknown()),
+                processes: None,
+            }),
+            Box::new(AccountFamilyGroup {
+                by: "region".to_owned(),
+                key: "0x7f2c00000000..0x7f2c00a00000 rw-p [heap]".to_owned(),
+                pid: Some(4711),
+                device: None,
+                inode: None,
+                bytes: 10 << 20,
+                of: 120 << 20,
+                mapped: 18 << 20,
+                in_one: 2 << 20,
+                outside: Ok(0),
                 processes: None,
             }),
             Box::new(AccountFamilyClass {

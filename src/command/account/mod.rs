@@ -53,7 +53,7 @@ const KEYS: TakenKeys = TakenKeys {
 };
 
 /// The keys of the account of several processes.
-const FAMILY_KEYS: TakenKeys = TakenKeys { facts: KeyFacts::OfFrames, others: &[Key::Mapping] };
+const FAMILY_KEYS: TakenKeys = TakenKeys { facts: KeyFacts::OfFrames, others: &[Key::Region, Key::Mapping] };
 
 /// `account [RANGE] [by KEY] [with PART, …] [from FILE] [top N | limit N] [full]`
 #[derive(Debug)]
@@ -204,7 +204,7 @@ These choose the memory:
 
 These choose the rows:
 
-  by region     a row for each region
+  by region     a row for each region; of several processes each frame in the first region that maps it
   by mapping    a row for each file or name, with all its regions; of several processes also how many map it
   by symbol     a row for each symbol in which pages begin
   by node       a row for each NUMA node
@@ -255,6 +255,7 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
             example("account children", "count the memory of a process and its descendants once"),
             example("account cgroup /", "show what is charged to a memory cgroup, with its limit and OOM kills"),
             example("account children by mapping", "list which files and objects in memory they share"),
+            example("account children by region top 10", "list the largest regions of all of them"),
         ],
     };
 

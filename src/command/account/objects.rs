@@ -114,8 +114,8 @@ pub(super) fn emit(objects: &MemoryObjects, of_several: bool, sink: &mut dyn Sin
 
 /// What frees a file that a directory has.
 const FREES_NAMED_FILE: &str = "rm, and the end of all mappings and descriptors";
-/// What frees a System V segment, whose mappings do not show whether it was removed.
-const FREES_SEGMENT: &str = "ipcrm unless removed, and the end of all mappings";
+/// What frees a System V segment. The kernel marks all of them as deleted in `maps`: `ipcs -m` shows which are.
+const FREES_SEGMENT: &str = "ipcrm -m unless `ipcs -m` shows dest, and the last detach";
 
 fn row(object: &MemoryObject, of_several: bool) -> AccountObject {
     let (device, inode) = object.identity.numbers();

@@ -6,6 +6,7 @@ use crate::cgroup::Cgroup;
 use pmdb::inspect::account::{Family, FamilySums};
 use pmdb::process::ProcessHandle;
 use pmdb::report::FamilyClass;
+use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Read;
@@ -104,6 +105,51 @@ pub fn is_counted_once() {
         assert!(ends >= 4 * page_bytes() && ends <= kernel["Anonymous"], "{ends}");
     }
     end(child.into());
+}
+
+/// Frames that both have are in the region of the first: the rows of both add up to the distinct frames.
+pub fn by_region() {
+    if !support::shows_frames() {
+        return skip("account::a_family_by_region", "families need frame numbers");
+    }
+    let mut puppet = Puppet::start();
+    // Of 30 pages the child writes 7 again, and the parent 4 others: each has its own of 11, and 19 are shared.
+    let memory = puppet.maps("anonymous", 30);
+    puppet.writes(memory, 30);
+    let child = puppet.does("fork", &[memory, 7]) as u32;
+    puppet.writes(memory + 10 * page_bytes(), 4);
+    puppet.0.stop();
+    let parent = puppet.0.pid();
+    let (one, two) = (frames_of(parent, memory, 30), frames_of(child, memory, 30));
+    let all = records(parent, &format!("account of {parent}, {child} by region"));
+    end(child.into());
+    let rows = of_type(&all, "account-family-group");
+    let amount = |row: &Value, field: &str| row[field].as_u64().expect("bytes") / page_bytes();
+    let sum: u64 = rows.iter().map(|row| amount(row, "bytes")).sum();
+    let [whole] = of_type(&all, "account-family")[..] else { panic!("{all:?}") };
+    assert_eq!(sum, amount(whole, "bytes"), "{all:?}");
+    let of = |pid: u32| {
+        let place = format!("{memory:#x}..");
+        let mut found =
+            rows.iter().filter(|row| row["pid"] == pid && row["key"].as_str().expect("a key").contains(&place));
+        let row = found.next().expect("its region");
+        assert!(found.next().is_none() && row["processes"].is_null(), "{row}");
+        ["bytes", "mapped", "in_one"].map(|field| amount(row, field))
+    };
+    let shared = one.intersection(&two).count() as u64;
+    let alone = [&one, &two].map(|frames| frames.len() as u64 - shared);
+    assert!(shared > 0 && alone[1] > 0, "{shared} {alone:?}");
+    let first = [alone[0] + shared, alone[0] + 2 * shared, alone[0]];
+    let second = [alone[1] + shared, alone[1] + 2 * shared, alone[1]];
+    // The one of the lower number comes first.
+    let expected = if parent < child { [first, [alone[1]; 3]] } else { [[alone[0]; 3], second] };
+    assert_eq!([of(parent), of(child)], expected);
+}
+
+/// The frames of present pages from an address on.
+fn frames_of(pid: u32, start: u64, pages: u64) -> BTreeSet<u64> {
+    let entries = support::plain_entries(pid, start, start + pages * page_bytes());
+    entries.into_iter().filter(|(_, entry)| entry >> 63 == 1).map(|(_, entry)| entry & ((1 << 55) - 1)).collect()
 }
 
 extern "C" fn waits(_: *mut libc::c_void) -> libc::c_int {

@@ -44,6 +44,7 @@ pub const TESTS: &[Test] = &[
     ("account::a_core_has_pages_that_may_be_zeros", command::a_core_has_pages_that_may_be_zeros),
     ("account::a_range_is_not_compared", command::a_range_is_not_compared),
     ("account::a_family_is_counted_once", family::is_counted_once),
+    ("account::a_family_by_region", family::by_region),
     ("account::one_address_space_is_one_member", family::one_address_space_is_one_member),
     ("account::by_name_and_without_a_target", family::by_name_and_without_a_target),
     ("account::copies_are_seen_as_they_come", fork_cost::copies_are_seen_as_they_come),

@@ -79,7 +79,7 @@ impl ChargeSearch<'_> {
         let flags = row.facts.flags.unwrap_or_default();
         let class = self.classes.of(flags);
         self.is_charged = match row.facts.cgroup {
-            // `page_cgroup_ino` (mm/memcontrol.c) shows the group of the tails of a folio since Linux 6.7.
+            // `page_cgroup_ino` (mm/memcontrol.c) shows the group of the tails of a folio since Linux 6.4.
             Some(0) if flags.contains(PageFlags::COMPOUND_TAIL) => self.is_charged,
             group => group.is_some_and(|group| self.groups.contains(&group)),
         };

@@ -1,4 +1,4 @@
-//! The memory of a family in groups: by what regions map, or by a fact of frames.
+//! The memory of a family in groups: by what regions map, by region, or by a fact of frames.
 
 use super::super::objects::{ObjectCounter, ObjectIdentity};
 use super::owners::{MappedFrames, OwnedFrame};
@@ -48,6 +48,13 @@ pub enum FamilyGroupKey {
         /// Whether the file was deleted.
         is_deleted: bool,
     },
+    /// A region of a member.
+    Region {
+        /// The process.
+        pid: u32,
+        /// Its region.
+        region: Region,
+    },
     /// A fact of frames.
     Fact(Group),
 }
@@ -72,6 +79,8 @@ pub struct FamilyGroup {
 pub enum FamilyKey {
     /// The file or the object that regions map.
     Mapping,
+    /// Each region of each process.
+    Region,
     /// A fact of frames.
     Frames(PageField),
 }
@@ -81,6 +90,7 @@ impl FamilyKey {
     pub fn of(key: Key) -> Option<Self> {
         match key {
             Key::Mapping => Some(FamilyKey::Mapping),
+            Key::Region => Some(FamilyKey::Region),
             Key::Page(field) => Some(FamilyKey::Frames(field)),
             _ => None,
         }
@@ -90,9 +100,11 @@ impl FamilyKey {
 /// How frames are put into groups.
 pub(super) enum Grouping {
     /// By what the region maps that a frame was found in first.
-    ByMapping(Mappings),
+    Mapping(Mappings),
+    /// By that region itself.
+    Region(Vec<FamilyGroupKey>),
     /// By what is read of frames when all are known.
-    ByFact { key: Key, reader: FactReader, need: Evidence },
+    Fact { key: Key, reader: FactReader, need: Evidence },
 }
 
 /// Which object it is, and its name where that does not tell.
@@ -132,20 +144,30 @@ impl Grouping {
     /// # Errors
     /// The fact cannot be known of frames here.
     pub fn by(key: FamilyKey, machine: &Arc<Machine>) -> Result<Self> {
-        let FamilyKey::Frames(field) = key else {
-            return Ok(Grouping::ByMapping(Mappings::default()));
+        let field = match key {
+            FamilyKey::Mapping => return Ok(Grouping::Mapping(Mappings::default())),
+            FamilyKey::Region => return Ok(Grouping::Region(Vec::new())),
+            FamilyKey::Frames(field) => field,
         };
         let key = Key::Page(field);
         let reader = FactReader::of_frames(machine);
         let need = reader.require(field)?.unwrap_or_default();
-        Ok(Grouping::ByFact { key, reader, need })
+        Ok(Grouping::Fact { key, reader, need })
     }
 
-    /// The group of what a member maps in a region; `None` if the frames tell.
-    pub fn number(&mut self, region: &Region, objects: &ObjectCounter, member: usize) -> Option<u32> {
+    /// The group of what a member, by its place and its process, maps in a region; `None` if the frames tell.
+    pub fn number(&mut self, region: &Region, objects: &ObjectCounter, (member, pid): (usize, u32)) -> Option<u32> {
         match self {
-            Grouping::ByMapping(mappings) => Some(mappings.number(region, objects, member)),
-            Grouping::ByFact { .. } => None,
+            Grouping::Mapping(mappings) => Some(mappings.number(region, objects, member)),
+            Grouping::Region(regions) => {
+                // A sweep has the pages of a region one after another.
+                let key = FamilyGroupKey::Region { pid, region: region.clone() };
+                if regions.last() != Some(&key) {
+                    regions.push(key);
+                }
+                Some(regions.len() as u32 - 1)
+            }
+            Grouping::Fact { .. } => None,
         }
     }
 }
@@ -155,15 +177,16 @@ pub(super) struct GroupSums<'a> {
     grouping: &'a Grouping,
     machine: &'a Arc<Machine>,
     sums: BTreeMap<FamilyGroupKey, (ClassSum, u64)>,
-    /// The sums by number, for mappings.
+    /// The sums by number, for mappings and regions.
     by_number: Vec<(ClassSum, u64)>,
 }
 
 impl<'a> GroupSums<'a> {
     pub fn new(grouping: &'a Grouping, machine: &'a Arc<Machine>) -> Self {
         let numbers = match grouping {
-            Grouping::ByMapping(mappings) => mappings.found.len(),
-            Grouping::ByFact { .. } => 0,
+            Grouping::Mapping(mappings) => mappings.found.len(),
+            Grouping::Region(regions) => regions.len(),
+            Grouping::Fact { .. } => 0,
         };
         GroupSums { grouping, machine, sums: BTreeMap::new(), by_number: vec![Default::default(); numbers] }
     }
@@ -175,7 +198,7 @@ impl<'a> GroupSums<'a> {
             *in_one += if frame.owner.is_some() { sum.bytes } else { 0 };
             all.add(sum);
         };
-        let Grouping::ByFact { key, reader, need } = self.grouping else {
+        let Grouping::Fact { key, reader, need } = self.grouping else {
             for &(_, frame, count) in &read.mapped {
                 let group = frame.group.and_then(|group| self.by_number.get_mut(group as usize));
                 group.into_iter().for_each(|group| add(group, frame, count));
@@ -205,10 +228,15 @@ impl<'a> GroupSums<'a> {
         for (key, (sum, in_one)) in self.sums {
             groups.push(FamilyGroup { key, sum, in_one, members: None });
         }
-        if let Grouping::ByMapping(mappings) = self.grouping {
-            for ((key, members), (sum, in_one)) in mappings.found.iter().zip(self.by_number) {
-                groups.push(FamilyGroup { key: key.clone(), sum, in_one, members: Some(members.len() as u64) });
+        let numbered: Vec<(&FamilyGroupKey, Option<u64>)> = match self.grouping {
+            Grouping::Mapping(mappings) => {
+                mappings.found.iter().map(|(key, members)| (key, Some(members.len() as u64))).collect()
             }
+            Grouping::Region(regions) => regions.iter().map(|key| (key, None)).collect(),
+            Grouping::Fact { .. } => Vec::new(),
+        };
+        for ((key, members), (sum, in_one)) in numbered.into_iter().zip(self.by_number) {
+            groups.push(FamilyGroup { key: key.clone(), sum, in_one, members });
         }
         groups.retain(|group| group.sum.bytes > 0);
         groups.sort_by(|one, other| other.sum.bytes.cmp(&one.sum.bytes).then_with(|| one.key.cmp(&other.key)));

@@ -22,7 +22,7 @@
 //! let (mut pages, mut resident) = (space.pages(&[range], Evidence::empty()), Vec::new());
 //! while let Some(chunk) = pages.next()? {
 //!     let present = chunk.pages().filter(|page| page.state() == State::Present);
-//!     resident.extend(present.filter_map(|page| AddressRange::of_length(page.address, page.bytes(space.page()))));
+//!     resident.extend(present.filter_map(|page| AddressRange::of_length(page.address, page.bytes(space.page_size()))));
 //! }
 //! # Ok(AddressRange::joined(&resident))
 //! # }
@@ -84,7 +84,7 @@
 //! let (mut resident, mut huge) = (0, 0);
 //! while let Some(chunk) = pages.next()? {
 //!     for page in chunk.pages().filter(|page| page.state() == State::Present) {
-//!         let bytes = page.bytes(space.page());
+//!         let bytes = page.bytes(space.page_size());
 //!         resident += bytes;
 //!         huge += if page.huge == Some(true) { bytes } else { 0 };
 //!     }
@@ -172,7 +172,7 @@
 //!         Ok(Some(chunk)) => {
 //!             let name = chunk.region.map(|viewed| viewed.region.name.to_string()).unwrap_or_default();
 //!             let present = chunk.pages().filter(|page| page.state() == State::Present);
-//!             *resident.entry(name).or_default() += present.map(|page| page.bytes(space.page())).sum::<u64>();
+//!             *resident.entry(name).or_default() += present.map(|page| page.bytes(space.page_size())).sum::<u64>();
 //!         }
 //!         Ok(None) => break,
 //!         Err(Error::OutOfBudget(OutOfBudget::Time)) => {

@@ -102,9 +102,9 @@ mod tests {
         let space = AddressSpace::of(&target).expect("a space");
         let symbols = Symbols::default();
         let name = |by, group, region| {
-            let symbols = PagesOfSymbols::new(names_in(&space, &symbols), space.page());
+            let symbols = PagesOfSymbols::new(names_in(&space, &symbols), space.page_size());
             let names = GroupNames { by, reader: FactReader::of_pages(&space), symbols };
-            let mut groups = ChangeGroups::new(by, space.page());
+            let mut groups = ChangeGroups::new(by, space.page_size());
             groups.add(&Change { region: Some(self::region(0x1000, 4)), ..Change::of_process(EventKind::Came) }, 0);
             let of = groups.finish().remove(0);
             names.name(&ChangesOfGroup { group, region, ..of })

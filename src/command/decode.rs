@@ -154,11 +154,11 @@ fn entry(entry: PageMapEntry, machine: &Machine) -> DecodedEntry {
         raw: Hex(entry.raw()),
         state,
         pfn: entry.frame(),
-        physical: entry.frame().and_then(|frame| frame.physical(machine.page())),
+        physical: entry.frame().and_then(|frame| frame.physical(machine.page_size())),
         swap: entry.swap().filter(|_| state == Some(State::Swapped) && !entry.is_swap_hidden()).map(|swap| SwapSlot {
             kind: swap.kind,
             offset: swap.offset,
-            byte_offset: swap.offset.checked_mul(machine.page().bytes()).map(Hex),
+            byte_offset: swap.offset.checked_mul(machine.page_size().bytes()).map(Hex),
             device: Err(Reason::NotApplicable("the number alone names no device")),
         }),
         bits,

@@ -70,7 +70,7 @@ ADDRESS is an address of the target, or a frame as pfn:N or phys:N. Frames need 
         let (frame, address, spans) =
             match eval::location(place, context.state).map_err(|error| about_flag(error, place))? {
                 Location::Frame(frame) => (Ok(frame), None, None),
-                Location::Physical(physical) => (Ok(physical.frame(machine.page())), None, None),
+                Location::Physical(physical) => (Ok(physical.frame(machine.page_size())), None, None),
                 Location::Address(address, spans) => {
                     context.state.last_address = Some(address);
                     let (frame, own) = frame_at(context, place, address)?;
@@ -118,7 +118,7 @@ fn frame_at(
 }
 
 fn report(machine: &Machine, pfn: Fact<FrameNumber>, address: Option<VirtualAddress>) -> FlagsReport {
-    let size = machine.page();
+    let size = machine.page_size();
     let detail = frame_detail(machine, &pfn);
     let words = frame_words(machine, detail.flags, detail.map_count);
     let physical =

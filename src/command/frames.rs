@@ -47,11 +47,11 @@ pub(super) fn walk(
         Ok(())
     })?;
     if let Some(groups) = groups {
-        rows::emit_groups(groups.finish(), cut, machine.page(), |_| None, context.sink)?;
+        rows::emit_groups(groups.finish(), cut, machine.page_size(), |_| None, context.sink)?;
     }
     show_largest(largest, "row", context.sink, |frames, sink| sink.emit(&row(&machine, frames)))?;
     let more = kept.more();
-    close(&kept.finish(), stopped, machine.page(), context.sink)?;
+    close(&kept.finish(), stopped, machine.page_size(), context.sink)?;
     Ok(more.map_or(Flow::Done, |frame| Flow::More(Resume::Frame(frame))))
 }
 
@@ -86,7 +86,7 @@ pub(super) fn close(
 
 /// Neighbouring frames as a row.
 fn row(machine: &Machine, frames: &FrameRow) -> report::Frames {
-    let size = machine.page();
+    let size = machine.page_size();
     let zone = inspect::zone(machine, frames.first);
     let unread = || inspect::why_hidden(machine, frames.first).unwrap_or(Reason::Changed);
     report::Frames {

@@ -141,7 +141,7 @@ fn record(part: RegionMap<Mark>, space: &AddressSpace, by: Option<MapKey>) -> Ma
         end: part.range.end(),
         perms: viewed.map(|viewed| viewed.region.permissions),
         name: viewed.map(|viewed| viewed.region.name.clone()),
-        pages: part.range.pages(space.page()),
+        pages: part.range.pages(space.page_size()),
         cell_pages: part.cell_pages,
         by,
         cells,

@@ -280,7 +280,7 @@ impl SlipNotes<'_> {
 
 impl<'a> LastRowSink<'a> {
     fn new(state: &DebugState, slips: SlipNotes<'a>, sink: &'a mut dyn Sink) -> Self {
-        LastRowSink { sink, slips, page: state.machine().page(), row: None, totals: BTreeMap::new() }
+        LastRowSink { sink, slips, page: state.machine().page_size(), row: None, totals: BTreeMap::new() }
     }
 
     /// Sets the variables. Commands with rows unset `$_` before the first row.

@@ -162,7 +162,7 @@ fn pages(context: &mut Context, spans: Option<Spans>, cut: Option<RowLimit>) -> 
             _ => Reason::NotApplicable("no frame is mapped here"),
         });
         let why = states.why("state");
-        let row = row(flags, Some(states.likeliest()), pages, space.page(), why);
+        let row = row(flags, Some(states.likeliest()), pages, space.page_size(), why);
         context.sink.emit(&row)?;
     }
     note_hidden_rows(more, "row", context.sink)?;
@@ -172,7 +172,7 @@ fn pages(context: &mut Context, spans: Option<Spans>, cut: Option<RowLimit>) -> 
 
 fn frames(context: &mut Context, range: FrameRange, cut: Option<RowLimit>) -> Outcome {
     let machine = context.state.machine().clone();
-    let size = machine.page();
+    let size = machine.page_size();
     let mut counts = FlagCounts::default();
     let mut kept = machine_frames(&machine, range, Evidence::FLAGS).within(context.sink.budget());
     let next = || kept.next();

@@ -93,7 +93,7 @@ memory, and changes nothing.",
                 if context.resume.is_none() {
                     detail(context, &target, spans.start())?;
                 }
-                let page = target.process.page();
+                let page = target.process.page_size();
                 if spans.ranges().iter().any(|range| range.pages(page) > 1) {
                     return runs(context, &target, &spans, cut);
                 }
@@ -156,7 +156,7 @@ pub(super) fn brief(symbols: &symbol::TargetSymbols, address: VirtualAddress) ->
 
 /// The record of one address. Regions are listed for its symbol only where it can have one.
 pub(super) fn translation(space: &AddressSpace, detail: PageDetail, symbols: &Symbols) -> Translation {
-    let page = space.page();
+    let page = space.page_size();
     let mut why = why_unknown(&detail);
     let symbol = symbol_or_why(space.target(), detail.region.as_ref(), detail.address, symbols, &mut why);
     let frame = detail.page.frame();
@@ -274,8 +274,8 @@ pub(super) fn without_page(
         state: if region.is_none() { Ok(State::Unmapped) } else { Err(reason.clone()) },
         kind: None,
         entry: Err(reason.clone()),
-        page_offset: space.page().offset(address),
-        page_size: space.page().bytes(),
+        page_offset: space.page_size().offset(address),
+        page_size: space.page_size().bytes(),
         soft_dirty: Err(reason.clone()),
         exclusive: Err(reason.clone()),
         uffd_wp: Err(reason.clone()),
@@ -314,7 +314,7 @@ fn runs(context: &mut Context, target: &Target, spans: &Spans, cut: Option<RowLi
     let space = AddressSpace::in_ranges(target, spans.ranges())?;
     let need = space.obtainable(Evidence::KINDS) | space.device_frames(spans.ranges()) | spans.holes();
     let rest = walk::rest(spans, context.resume);
-    let record = |run: &inspect::PhysicalRun| row(run, space.page());
+    let record = |run: &inspect::PhysicalRun| row(run, space.page_size());
     let more = rows::emit_rows(space.rows::<PhysicalRuns>(&rest, need)?, cut, context.sink, record)?;
     Ok(more.map_or(Flow::Done, |address| Flow::More(Resume::Address(address))))
 }

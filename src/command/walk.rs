@@ -198,7 +198,7 @@ impl WalkRun<'_> {
         let unread = |fact: &Fact<()>| absent().or(fact.clone().err()).unwrap_or_else(Reason::words_hidden);
         PagesRow {
             start: page.address,
-            end: page.end(self.space.page()),
+            end: page.end(self.space.page_size()),
             pages: page.pages,
             state: page.state(),
             kind: page.kind.ok_or_else(|| match (page.states.uncertainty(), row.region) {
@@ -234,7 +234,7 @@ impl WalkRun<'_> {
         let need = rows::need_of_keys(&reader, by, and)?;
         let mut groups = Groups::new(by, reader).and(and);
         let names = has(Key::Symbol).then(|| names_in(self.space, &context.state.symbols));
-        let mut symbols = names.map(|names| PagesOfSymbols::new(names, self.space.page()));
+        let mut symbols = names.map(|names| PagesOfSymbols::new(names, self.space.page_size()));
         let (spans, question) = (self.spans.ranges(), self.question(need));
         let mut pages = self.space.kept_pages(spans, question)?.within(context.sink.budget());
         let next = || {
@@ -247,7 +247,7 @@ impl WalkRun<'_> {
         };
         let stopped = rows::pull(context.sink, "pages", next, |(), _| Ok(()))?;
         let ended = SweepEnd::of(pages.finish(), stopped);
-        let size = self.space.page();
+        let size = self.space.page_size();
         let name = |group| match (group, &symbols) {
             (PageGroup::Symbol(Some(number)), Some(symbols)) => Some(symbols.name(number)),
             (PageGroup::Region(Some(index)), _) => {
@@ -271,7 +271,7 @@ impl WalkRun<'_> {
     /// Physically contiguous runs, as a stream.
     fn runs(&self, context: &mut Context) -> Outcome {
         self.space.require(Evidence::FRAMES)?;
-        let size = self.space.page();
+        let size = self.space.page_size();
         let record = |run: &PhysicalRun| {
             let frame = match run.frame {
                 _ if run.is_zero() => "zero page".to_owned(),

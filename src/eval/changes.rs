@@ -74,7 +74,7 @@ impl<'a> Evaluator<'a> {
         }
         // A page that changed in two ways has two rows.
         let pages = Spans::new(counted.pages, Origin::Written).map_or(0, |pages| pages.size());
-        let pages = space.page().pages_in(pages) + counted.gone;
+        let pages = space.page_size().pages_in(pages) + counted.gone;
         Ok(Integer::from(pages).into())
     }
 
@@ -112,7 +112,7 @@ impl<'a> Evaluator<'a> {
         let mut kept = Vec::new();
         let mut matching = self.pages(call, space, &spans, question);
         while let Some(pages) = matching.next()? {
-            kept.extend(pages.filter_map(|page| page.range(space.page())));
+            kept.extend(pages.filter_map(|page| page.range(space.page_size())));
         }
         matching.finish()?;
         let kept = Spans::new(kept, Origin::Written);
@@ -201,7 +201,7 @@ impl ChangeCollector<'_> {
         let sides = [&change.before, &change.after].into_iter().flatten();
         let reason = sides.filter_map(|side| side.why.of("state")).next();
         self.uncertain = self.uncertain.take().or_else(|| reason.cloned());
-        let bytes = change.pages << self.space.page().shift();
+        let bytes = change.pages << self.space.page_size().shift();
         let start = change.address;
         self.pages.extend(start.and_then(|start| AddressRange::of_length(start, bytes)));
     }

@@ -29,7 +29,7 @@ impl Evaluator<'_> {
     fn read(&self, target: &Target, address: VirtualAddress, into: &mut [u8], at: Span) -> Result<()> {
         let range = AddressRange::of_length(address, into.len() as u64)
             .ok_or_else(|| Error::new(at, format!("a read at {address} would pass 2^64-1")))?;
-        let page = target.process.page();
+        let page = target.process.page_size();
         let failed = |cause| Error::inspection(at, "reading memory", cause);
         let absent = inspect::first_absent(target, range).map_err(failed)?;
         if let Some(stop) = absent {
@@ -113,7 +113,7 @@ impl Evaluator<'_> {
 /// A full [`PageDetail`] takes three times as long, and conditions of breakpoints are evaluated very often.
 fn page_number_alone(target: &Target, function: Function, address: VirtualAddress) -> inspect::Result<Option<u64>> {
     let space = AddressSpace::at(target, address)?;
-    let size = space.page();
+    let size = space.page_size();
     let Some(range) = AddressRange::of_length(size.floor(address), size.bytes()) else {
         return Ok(None);
     };
@@ -147,7 +147,7 @@ fn found_state(space: &AddressSpace, detail: &PageDetail) -> inspect::Result<Fou
 
 /// One page-map entry; `None` past the end of the page map.
 fn entry_at(target: &Target, address: VirtualAddress, at: Span) -> Result<Option<PageMapEntry>> {
-    let index = target.process.page().index(address);
+    let index = target.process.page_size().index(address);
     let entry = target.process.entry(index);
     entry.map_err(|cause| Error::target(at, cause))
 }

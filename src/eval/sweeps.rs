@@ -57,14 +57,14 @@ impl<'a> Evaluator<'a> {
         space.require(own.difference(Evidence::KINDS)).map_err(|cause| call.caused_by(cause))?;
         let need = space.obtainable(own) | spans.holes();
         let question = Question::new(filter.as_ref(), need);
-        let mut totals = Totals::new(space.page(), question.need());
+        let mut totals = Totals::new(space.page_size(), question.need());
         let (mut first, mut last) = (None, None);
         let mut kept = self.pages(&call, &space, spans, question);
         'pages: while let Some(pages) = kept.next()? {
             for page in pages {
                 totals.add(&page);
                 first = first.or(Some(page.address));
-                last = Some(page.end(space.page()));
+                last = Some(page.end(space.page_size()));
                 if function == Function::First {
                     break 'pages;
                 }
@@ -105,7 +105,7 @@ impl<'a> Evaluator<'a> {
             Function::First => within(first.ok_or_else(none)?),
             Function::Last => {
                 let end: VirtualAddress = last.ok_or_else(none)?;
-                let start = end.get().saturating_sub(space.page().bytes());
+                let start = end.get().saturating_sub(space.page_size().bytes());
                 within(VirtualAddress::new(start))
             }
             _ => Integer::from(totals.pages).into(),
@@ -121,7 +121,7 @@ impl<'a> Evaluator<'a> {
         question: Question,
     ) -> MatchingPages<'e> {
         let sweep = space.pages(spans.ranges(), question.clone()).within(self.scope.budget());
-        let total = spans.ranges().iter().map(|span| span.pages(space.page())).sum();
+        let total = spans.ranges().iter().map(|span| span.pages(space.page_size())).sum();
         MatchingPages { scope: self.scope, call, sweep, question, selection: Selection::default(), done: 0, total }
     }
 
@@ -145,7 +145,7 @@ impl<'a> Evaluator<'a> {
         let (mut sum, mut known) = (Ok(0u64), false);
         let mut left_out = None;
         let mut regions = space.stats_of_pages(spans.ranges(), need, filter.as_ref()).within(self.scope.budget());
-        let (mut done, total) = (0u64, spans.ranges().iter().map(|span| span.pages(space.page())).sum());
+        let (mut done, total) = (0u64, spans.ranges().iter().map(|span| span.pages(space.page_size())).sum());
         let mut look = |pages| {
             done = done.saturating_add(pages);
             self.scope.progress(done, total, "pages");

@@ -144,7 +144,7 @@ impl AddressSpace {
 
     /// The pages from the start of `wanted` on that are like its first page, `first`.
     fn absent(&self, wanted: AddressRange, why: ReadEnd, first: &Page) -> Result<Absent> {
-        let page = self.page();
+        let page = self.page_size();
         let start = wanted.start();
         let viewed = self.region(start);
         let next = page.floor(start).checked_add(page.bytes()).unwrap_or(wanted.end());
@@ -170,7 +170,7 @@ impl AddressSpace {
         from: VirtualAddress,
         limit: VirtualAddress,
     ) -> Result<VirtualAddress> {
-        let page = self.page();
+        let page = self.page_size();
         let process = &self.target().process;
         let mut end = viewed.range().end().min(limit);
         if !process.has_scan() || self.has_object(viewed) {
@@ -196,7 +196,7 @@ impl AddressSpace {
         let mut pages = MOST_PAGES;
         let (mut at, mut before) = (from, None);
         loop {
-            let stop = at.checked_add(pages * self.page().bytes());
+            let stop = at.checked_add(pages * self.page_size().bytes());
             let stop = stop.map_or(end, |stop| stop.min(end));
             let Some(window) = AddressRange::new(at, stop) else {
                 return end;
@@ -224,7 +224,7 @@ impl AddressSpace {
         from: VirtualAddress,
         end: VirtualAddress,
     ) -> Result<VirtualAddress> {
-        let page = self.page();
+        let page = self.page_size();
         let index = page.index(from);
         let pages = AddressRange::new(from, end).map_or(0, |range| range.pages(page));
         let entries = entries(self.target(), index, pages.min(MOST_PAGES))?;
@@ -272,7 +272,7 @@ impl AddressSpace {
             Err(error) => return Ok(Err(error.into())),
         };
         let end = start.checked_add(read as u64);
-        let page = self.page();
+        let page = self.page_size();
         let Some(range) = end.and_then(|end| AddressRange::new(start, end)) else {
             // A page that has its first byte, but none here, is the last one of its file.
             let has_first =

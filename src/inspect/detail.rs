@@ -123,7 +123,7 @@ impl AddressSpace {
             let reading = self.read_page(address, viewed)?;
             let detail = self.describe(address, viewed, &reading)?;
             self.check()?;
-            let is_unsettled = self.target().process.is_unsettled(self.page().index(address));
+            let is_unsettled = self.target().process.is_unsettled(self.page_size().index(address));
             if !is_unsettled && self.entry(address)?.map(frame_bits) == reading.entry.map(frame_bits) {
                 return Ok(detail);
             }
@@ -134,13 +134,13 @@ impl AddressSpace {
     }
 
     fn entry(&self, address: VirtualAddress) -> Result<Option<PageMapEntry>> {
-        let index = self.page().index(address);
+        let index = self.page_size().index(address);
         Ok(self.target().process.entry(index)?)
     }
 
     fn read_page(&self, address: VirtualAddress, viewed: Option<&ViewedRegion>) -> Result<PageReading> {
         let process = &self.target().process;
-        let page = self.page();
+        let page = self.page_size();
         let start = page.floor(address);
         let of_pool = viewed.is_some_and(|viewed| viewed.backing == Backing::Hugetlb);
         let mut asked = Categories::ZERO | Categories::HUGE | Categories::WRITE_TRACKED;
@@ -186,7 +186,7 @@ impl AddressSpace {
         let entry = reading.entry.unwrap_or_default();
         let place = viewed.map(|viewed| self.region_facts(viewed));
         let is_hidden = place.is_some_and(|place| place.is_pfn_mapped) && entry.is_empty();
-        let table_entry = table_entry(self.target(), self.page().index(address), entry, is_hidden);
+        let table_entry = table_entry(self.target(), self.page_size().index(address), entry, is_hidden);
         let in_table = table_entry.as_ref().and_then(|entry| entry.as_ref().ok()).map(|entry| entry.frame);
         let here = FrameHere { entry, is_hidden, of_device: in_table.filter(|_| is_hidden) };
         let read = ReadPage { space: self, address, viewed, place, reading, here };
@@ -247,8 +247,8 @@ impl AddressSpace {
             return Ok(0);
         }
         let mut own = [0];
-        let start = self.page().floor(address);
-        self.observer()?.count(&viewed.region, start, &[entry], self.page(), &mut own);
+        let start = self.page_size().floor(address);
+        self.observer()?.count(&viewed.region, start, &[entry], self.page_size(), &mut own);
         Ok(own[0].min(map_count.map_or(u64::MAX, |_| others)))
     }
 
@@ -260,7 +260,7 @@ impl AddressSpace {
         folio: Folio,
         reading: &PageReading,
     ) -> Result<FolioMapping> {
-        let at = self.page().index(address);
+        let at = self.page_size().index(address);
         let frame = reading.entry.and_then(PageMapEntry::frame);
         let index = frame.and_then(|frame| folio.index(frame));
         let index = index.unwrap_or_default();
@@ -273,8 +273,8 @@ impl AddressSpace {
         // The addresses of the folio's pages, as far as these lie in the region.
         let begins = at.saturating_sub(index);
         let range = viewed.range();
-        let first = self.page().index(range.start()).max(begins);
-        let end = self.page().index(range.end()).min(begins.saturating_add(folio.frames()));
+        let first = self.page_size().index(range.start()).max(begins);
+        let end = self.page_size().index(range.end()).min(begins.saturating_add(folio.frames()));
         let mut entries = vec![PageMapEntry::default(); end.saturating_sub(first) as usize];
         let read = self.target().process.entries(first, &mut entries)?;
         let mapped = (first..).zip(&entries).take(read).filter(|(page, entry)| {
@@ -339,7 +339,7 @@ impl ReadPage<'_> {
             device_frame: self.here.of_device,
             content,
             slot,
-            ..Page::new(self.space.page().floor(self.address), states)
+            ..Page::new(self.space.page_size().floor(self.address), states)
         }
     }
 
@@ -367,7 +367,7 @@ impl ReadPage<'_> {
             State::PfnMapped if self.here.of_device.is_none() => {
                 self.here.of_driver(self.address, self.viewed, may_be_copied)
             }
-            _ => self.here.physical(self.address, self.space.page()),
+            _ => self.here.physical(self.address, self.space.page_size()),
         }
     }
 

@@ -184,7 +184,7 @@ impl MemorySearch {
                 if let (None, Err(missing)) = (&self.missing, process.memory(absent.start(), &mut [0])) {
                     self.missing = Some(missing);
                 }
-                self.found.unread += absent.pages(self.space.page());
+                self.found.unread += absent.pages(self.space.page_size());
             }
         }
     }
@@ -201,7 +201,7 @@ impl MemorySearch {
                 found.cache_unread.add(page.pages, reason);
             }
             if let Some(source) = source_of(page) {
-                let pages = page.range(space.page());
+                let pages = page.range(space.page_size());
                 let within = pages.into_iter().flat_map(|pages| pages.within(ranges));
                 within.for_each(|part| add_part(parts, part, source));
             }
@@ -211,7 +211,7 @@ impl MemorySearch {
 
     /// Reads the first bytes of a part that was just resident or in the page cache. The others go back to the parts.
     fn read(&mut self, part: AddressRange, source: ByteSource) -> Result<()> {
-        let (page, from) = (self.space.page(), part.start());
+        let (page, from) = (self.space.page_size(), part.start());
         let most = match source {
             ByteSource::File => WINDOW,
             _ => WINDOW.min((self.reader.pages() * page.bytes()) as usize),
@@ -265,7 +265,7 @@ impl MemorySearch {
             Ok(read) => return Ok((read, u64::from(read == 0))),
             Err(reason) => reason,
         };
-        let page = self.space.page();
+        let page = self.space.page_size();
         // A change meanwhile, and the end of a file, concern this page only.
         let pages = match reason {
             Reason::Changed | AFTER_END => 1,

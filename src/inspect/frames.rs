@@ -407,7 +407,7 @@ pub fn frame_detail(machine: &Machine, frame: &Fact<FrameNumber>) -> FrameDetail
         place: FramePlace {
             node: zone.as_ref().map(|zone| zone.node).map_err(Clone::clone),
             zone: zone.map(|zone| zone.name),
-            iomem: frame.physical(machine.page()).ok_or(NO_RESOURCE).and_then(|start| resources(machine, start)),
+            iomem: frame.physical(machine.page_size()).ok_or(NO_RESOURCE).and_then(|start| resources(machine, start)),
             cgroup_path: cgroup.clone().and_then(|inode| cgroup_path(machine, inode)),
             cgroup,
         },
@@ -428,7 +428,7 @@ fn word_of(machine: &Machine, file: WordFile, frame: FrameNumber) -> Fact<u64> {
     let mut word = [0];
     match machine.frame_words(file, frame, &mut word)? {
         // The frames of devices may be after the last one that the kernel has words for.
-        0 if frame.physical(machine.page()).is_some_and(|start| resources(machine, start).is_ok()) => {
+        0 if frame.physical(machine.page_size()).is_some_and(|start| resources(machine, start).is_ok()) => {
             Err(why_hidden(machine, frame).unwrap_or(BEYOND_MEMORY))
         }
         0 => Err(BEYOND_MEMORY),

@@ -64,7 +64,7 @@ impl AddressSpace {
             any: false,
             is_decided: false,
             done: 0,
-            total: ranges.iter().map(|range| range.pages(self.page())).sum(),
+            total: ranges.iter().map(|range| range.pages(self.page_size())).sum(),
         }
     }
 }

@@ -69,11 +69,11 @@ impl AddressSpace {
         Ok(KeptPages {
             space: self.clone(),
             sweep: self.pages(ranges, question.clone()),
-            totals: Totals::new(self.page(), question.need()),
+            totals: Totals::new(self.page_size(), question.need()),
             question,
             done: 0,
             current: 0,
-            total: ranges.iter().map(|range| range.pages(self.page())).sum(),
+            total: ranges.iter().map(|range| range.pages(self.page_size())).sum(),
             selection: Selection::default(),
             place: None,
             untouched: None,
@@ -193,7 +193,7 @@ impl AddressSpace {
     /// The target is a core, which has no page map.
     pub fn rows<N: Neighbours>(&self, ranges: &[AddressRange], question: impl Into<Question>) -> Result<RowSweep<N>> {
         let pages = self.kept_pages(ranges, question)?;
-        Ok(RowSweep { pages, rows: N::new(self.page()), left: u64::MAX, more: None })
+        Ok(RowSweep { pages, rows: N::new(self.page_size()), left: u64::MAX, more: None })
     }
 }
 

@@ -40,7 +40,7 @@ impl AccessLimits {
             return;
         }
         self.room = match space.target().modules.mapped_file(region) {
-            Ok(file) => Ok(file.room.filter(|&left| of_room(left, space.page()) != Room::Enough)),
+            Ok(file) => Ok(file.room.filter(|&left| of_room(left, space.page_size()) != Room::Enough)),
             Err(error) => Err(error.into()),
         };
     }
@@ -55,7 +55,7 @@ impl AccessLimits {
 
     /// Finds whether a memory cgroup of the process is at its limit, and what happens then.
     pub(super) fn find_memory_limit(&mut self, space: &AddressSpace) -> Charge {
-        let bytes = space.page().bytes();
+        let bytes = space.page_size().bytes();
         let GroupLimits { groups, unseen, .. } = space.target().process.memory_limits();
         let mut reached: Vec<GroupLimit> = groups.into_iter().filter(|group| group.left() < bytes).collect();
         // All of them are charged: where reclaim would find too little decides, then where it may.

@@ -137,7 +137,7 @@ impl<M: Copy + Ord> MapSweep<M> {
             totals.add(page);
             parts.add(page, region)
         })?;
-        Ok(step.or_else(|| parts.drawing.take().map(|last| Step::Found(last.finish(parts.space.page())))))
+        Ok(step.or_else(|| parts.drawing.take().map(|last| Step::Found(last.finish(parts.space.page_size())))))
     }
 
     /// Pages of which it is unknown whether they have what was asked.
@@ -161,7 +161,7 @@ impl<M: Copy + Ord> MapParts<M> {
         {
             self.unknown.add(page.pages, reason);
         }
-        let size = self.space.page();
+        let size = self.space.page_size();
         let is_in = |part: &RegionMap<M>| part.region == region && part.range.contains(page.address);
         let done = match &self.drawing {
             Some(part) if is_in(part) => None,
@@ -178,7 +178,7 @@ impl<M: Copy + Ord> MapParts<M> {
 
     /// The wanted part of the page's region around the page.
     fn begin(&self, page: &Page, region: Option<usize>) -> Option<RegionMap<M>> {
-        let size = self.space.page();
+        let size = self.space.page_size();
         let viewed = region.and_then(|index| self.space.regions().get(index));
         // The first page may begin before the range does.
         let is_in = |range: &AddressRange| size.floor(range.start()) <= page.address && page.address < range.end();

@@ -192,7 +192,7 @@ impl<'a> ResidentMemory<'a> {
     /// # Errors
     /// As [`read_resident`], and those of `budget`.
     pub fn next(&mut self, budget: &mut Budget) -> Result<Option<(VirtualAddress, &[u8])>> {
-        let page = self.target.process.page();
+        let page = self.target.process.page_size();
         while let Some(range) = self.remaining.take().or_else(|| self.present.next()) {
             budget.go_on()?;
             let start = range.start();
@@ -221,7 +221,7 @@ impl<'a> ResidentMemory<'a> {
 /// # Errors
 /// The target is gone.
 pub fn first_absent(target: &Target, range: AddressRange) -> Result<Option<VirtualAddress>> {
-    let page = target.process.page();
+    let page = target.process.page_size();
     if !target.process.has_page_map() {
         return Ok(None);
     }
@@ -242,7 +242,7 @@ pub fn first_absent(target: &Target, range: AddressRange) -> Result<Option<Virtu
 
 /// Reads at most `most` pages.
 fn read_some(target: &Target, start: VirtualAddress, into: &mut [u8], most: u64) -> Result<(usize, Option<ReadEnd>)> {
-    let page = target.process.page();
+    let page = target.process.page_size();
     let end = VirtualAddress::new(start.get().saturating_add(into.len() as u64));
     let Some(range) = AddressRange::new(start, end) else {
         return Ok((0, Some(ReadEnd::NotResident)));

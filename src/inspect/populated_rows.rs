@@ -29,7 +29,7 @@ pub fn divided(space: &AddressSpace, parts: &[RegionPart], most: usize) -> Optio
             found.map(|one| Some(one.ok()?.range.intersection(part.0))).collect::<Option<Vec<_>>>().map(clip);
         Some((*part, stretches?))
     });
-    divide(&populated.collect::<Option<Vec<_>>>()?, space.page(), most)
+    divide(&populated.collect::<Option<Vec<_>>>()?, space.page_size(), most)
 }
 
 fn clip(stretches: Vec<Option<AddressRange>>) -> Vec<AddressRange> {

@@ -298,9 +298,9 @@ struct RegionTally {
 impl RegionTally {
     fn new(space: &AddressSpace, need: Evidence, wanted: Evidence) -> RegionTally {
         RegionTally {
-            totals: Totals::new(space.page(), wanted),
+            totals: Totals::new(space.page_size(), wanted),
             uncertain: None,
-            large: FolioTotals::new(space.page()),
+            large: FolioTotals::new(space.page_size()),
             exact: if need.contains(Evidence::COUNTS) { space.target().machine.has_exact_map_counts() } else { None },
             zero: 0,
             shared: 0,
@@ -376,7 +376,7 @@ impl RegionTally {
                 (Ok(()), false) => Reason::words_hidden(),
             }),
         };
-        let bytes = |state| self.totals.state(state) << space.page().shift();
+        let bytes = |state| self.totals.state(state) << space.page_size().shift();
         let present = bytes(State::Present);
         let zero = match (self.unknown_kind, &available.flags) {
             (0, _) => Ok(self.zero),

@@ -61,7 +61,7 @@ impl Machine {
         };
         let choice = |setting| self.huge_choice(setting).ok();
         let largest = self.huge_page_bytes().unwrap_or_default();
-        let sizes = (1..32).map(|order| self.page().bytes() << order).take_while(|&bytes| bytes <= largest);
+        let sizes = (1..32).map(|order| self.page_size().bytes() << order).take_while(|&bytes| bytes <= largest);
         let of_size = |bytes| HugeSize {
             bytes,
             memory: choice(KernelSetting::HugePagesOf(bytes)),

@@ -110,7 +110,7 @@ impl Machine {
     }
 
     /// Page size by which frames are counted.
-    pub fn page(&self) -> PageSize {
+    pub fn page_size(&self) -> PageSize {
         self.page
     }
 

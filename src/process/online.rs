@@ -27,7 +27,7 @@ impl Machine {
     pub fn memory_at(&self, frame: FrameNumber) -> (MemoryAt, FrameNumber) {
         let resources = self.iomem();
         let (is_system, end) = match &resources {
-            Ok(resources) => resources.is_system_memory(frame, self.page()),
+            Ok(resources) => resources.is_system_memory(frame, self.page_size()),
             Err(_) => (true, FrameNumber::new(u64::MAX)),
         };
         if !is_system {
@@ -57,10 +57,10 @@ impl Machine {
     fn block_of(&self, frame: FrameNumber) -> Result<(Option<bool>, FrameNumber)> {
         let bytes = self.cache.block_bytes.get_or_init(|| {
             let text = self.source().fetch(File::Setting(KernelSetting::MemoryBlockBytes))?;
-            let bytes = text::hexadecimal(text.trim_ascii()).filter(|&bytes: &u64| bytes >= self.page().bytes());
+            let bytes = text::hexadecimal(text.trim_ascii()).filter(|&bytes: &u64| bytes >= self.page_size().bytes());
             bytes.ok_or_else(|| Error::not_available("the size of blocks of memory is no number"))
         });
-        let frames = bytes.clone()? >> self.page().shift();
+        let frames = bytes.clone()? >> self.page_size().shift();
         let block = frame.get() / frames;
         let mut known = self.cache.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         let is_online = match known.get(&block) {

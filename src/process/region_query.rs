@@ -18,7 +18,7 @@ impl Process {
             Answer::Found(mapping) => Ok(Some(self.with_true_name(mapping))),
             // Gate regions are in the text only. They lie where no page map reaches.
             Answer::Nothing if self.may_be_in_gate(address) => {
-                let index = self.page().index(address);
+                let index = self.page_size().index(address);
                 Ok(self.entry(index)?.map(|_| None))
             }
             Answer::Nothing => Ok(Some(None)),
@@ -53,7 +53,7 @@ impl Process {
                 // Gate regions such as [vsyscall] are in the text only. They lie where no page map reaches.
                 Answer::Nothing => {
                     let last = VirtualAddress::new(range.end().get().saturating_sub(1));
-                    return Ok(self.entry(self.page().index(last))?.map(|_| regions));
+                    return Ok(self.entry(self.page_size().index(last))?.map(|_| regions));
                 }
                 Answer::Unavailable => return Ok(None),
             }
@@ -137,7 +137,7 @@ impl Process {
         let Some(last) = start.get().checked_sub(1).map(VirtualAddress::new) else {
             return Ok(Some(None));
         };
-        let page = self.page();
+        let page = self.page_size();
         match self.query(Query::From(last))? {
             Answer::Found(mapping) if mapping.start < start.get() => return Ok(self.with_true_name(mapping).map(Some)),
             Answer::Found(_) => {}

@@ -105,7 +105,7 @@ impl Process {
     }
 
     /// The size of its pages.
-    pub fn page(&self) -> PageSize {
+    pub fn page_size(&self) -> PageSize {
         self.cache.page
     }
 
@@ -336,7 +336,7 @@ impl Process {
     /// there is no PAGEMAP_SCAN, plain reads find the same stretches (without `ZERO` and `HUGE`). Never changes the
     /// target.
     pub fn populated(&self, range: AddressRange, wanted: Categories) -> PopulatedRanges<'_> {
-        PopulatedRanges::new(&*self.source, self.page(), range, wanted, self.scannable(), self.budget())
+        PopulatedRanges::new(&*self.source, self.page_size(), range, wanted, self.scannable(), self.budget())
     }
 
     /// The first populated stretch of `spans` whose writes the process tracks through userfaultfd, as far as a scan
@@ -365,7 +365,7 @@ impl Process {
             return Ok(None);
         }
         let start = region.range.start();
-        let passed_over = populated::is_passed_over(&*self.source, start, self.page())?;
+        let passed_over = populated::is_passed_over(&*self.source, start, self.page_size())?;
         // A scan skips holes too: if the region has gone meanwhile, the scan proves nothing.
         match passed_over {
             Some(true) if self.region_at(start)?.is_none() => Ok(None),

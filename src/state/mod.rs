@@ -133,7 +133,7 @@ impl Scope for DebugState {
     }
 
     fn page_size(&self) -> PageSize {
-        self.target.as_ref().map_or_else(|| self.own_machine.page(), |target| target.process.page())
+        self.target.as_ref().map_or_else(|| self.own_machine.page_size(), |target| target.process.page_size())
     }
 
     fn symbols(&self) -> &Symbols {

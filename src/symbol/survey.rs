@@ -202,7 +202,7 @@ impl TargetSymbols<'_> {
                 let build_id = sources.image.elf.build_id.as_deref().map(build_id_digits);
                 Survey {
                     module,
-                    copies: loaded.hulls(self.page()),
+                    copies: loaded.hulls(self.page_size()),
                     build_id: build_id.ok_or(NoBuildId::None),
                     answers: count(sources, &mut loaded.symbols.budget()),
                     no_debugdata: sources.no_debugdata().cloned(),

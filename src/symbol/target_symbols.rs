@@ -340,7 +340,7 @@ impl TargetSymbols<'_> {
                     None => continue,
                 },
             };
-            ranges.extend(loaded.memory(self.page()));
+            ranges.extend(loaded.memory(self.page_size()));
         }
         Ok(ranges)
     }
@@ -375,8 +375,8 @@ impl TargetSymbols<'_> {
     }
 
     /// The target's page size.
-    pub(super) fn page(&self) -> PageSize {
-        self.target.process.page()
+    pub(super) fn page_size(&self) -> PageSize {
+        self.target.process.page_size()
     }
 
     pub(super) fn loaded_as(&self, module: &Module) -> Result<&LoadedModule, NoSymbols> {
@@ -400,7 +400,7 @@ impl TargetSymbols<'_> {
     /// The modules, those within archives too, and for each region the index of its module.
     fn group_regions(&self) -> (Vec<Module>, Vec<Option<usize>>) {
         let (modules, of_region) = module::group(self.regions(), |_, _| None);
-        let page = self.page();
+        let page = self.page_size();
         let archives =
             modules.iter().enumerate().filter(|(_, module)| !module.is_vdso() && may_be_archive(&module.regions, page));
         let archives = archives.take(MOST_ARCHIVES);
@@ -464,7 +464,7 @@ impl TargetSymbols<'_> {
         };
         slot.get_or_init(|| {
             let symbols = self.symbols.load(self.target, module, self.number)?;
-            let copies = place(module, &symbols.elf().segments, self.page(), &mut self.symbols.budget())?;
+            let copies = place(module, &symbols.elf().segments, self.page_size(), &mut self.symbols.budget())?;
             let name = module.name.clone();
             if copies.is_empty() { Err(NoSymbols::NotLoaded) } else { Ok(LoadedModule { name, symbols, copies }) }
         })

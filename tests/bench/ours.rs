@@ -18,7 +18,7 @@ pub fn range((start, len): (u64, u64)) -> AddressRange {
 /// Sweeps a range and counts what is there. `meanwhile` is called for each chunk.
 pub fn walk(target: &Target, whole: (u64, u64), need: Evidence, mut meanwhile: impl FnMut()) {
     let space = AddressSpace::of(target).expect("regions");
-    let mut totals = Totals::new(space.page(), need);
+    let mut totals = Totals::new(space.page_size(), need);
     let mut pages = space.pages(&[range(whole)], need);
     while let Some(chunk) = pages.next().expect("to the end") {
         chunk.pages().for_each(|page| totals.add(&page));
@@ -33,7 +33,7 @@ pub fn walk(target: &Target, whole: (u64, u64), need: Evidence, mut meanwhile: i
 pub fn runs(target: &Target, whole: (u64, u64)) {
     let space = AddressSpace::of(target).expect("regions");
     let need = Evidence::FRAMES;
-    let (mut runs, mut count) = (PhysicalRuns::new(space.page()), 0u64);
+    let (mut runs, mut count) = (PhysicalRuns::new(space.page_size()), 0u64);
     let mut swept = space.pages(&[range(whole)], need);
     while let Some(chunk) = swept.next().expect("to the end") {
         let pages = chunk.pages().filter(|page| page.state() == State::Present);

@@ -96,7 +96,7 @@ fn slopes_of(kind: &str, size: &Size, table: &mut Table) {
 /// The physically contiguous runs in the order of addresses.
 fn runs_in_order(one: &Sized) -> u64 {
     let space = AddressSpace::of(&one.target).expect("regions");
-    let mut totals = pmdb::inspect::Totals::new(space.page(), Evidence::FRAMES);
+    let mut totals = pmdb::inspect::Totals::new(space.page_size(), Evidence::FRAMES);
     let mut pages = space.pages(&[ours::range(one.subject.range())], Evidence::FRAMES);
     while let Some(chunk) = pages.next().expect("to the end") {
         chunk.pages().for_each(|page| totals.add(&page));

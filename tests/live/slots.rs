@@ -166,7 +166,7 @@ fn of_shared_memory() {
             for page in chunk.pages().filter(|page| page.state() == State::Swapped) {
                 swapped += page.pages;
                 longest = longest.max(page.pages);
-                for one in page.each(space.page()) {
+                for one in page.each(space.page_size()) {
                     let slot = one.slot.expect("a slot");
                     assert!(slot.offset > 0 && slot.offset * page_bytes() <= most * 1024, "{slot:?} of {most} KiB");
                     // The private mapping has the memory of another one.

@@ -91,7 +91,7 @@ fn every_entry_is_what_pread_says() {
                     continue;
                 }
                 let region = chunk.region.expect("a region");
-                for one in page.each(space.page()) {
+                for one in page.each(space.page_size()) {
                     let &(index, word) = expected.next().expect("no page twice");
                     assert_eq!(one.address.get() / page_bytes(), index);
                     assert!(region.range().contains(one.address));
@@ -124,7 +124,7 @@ fn long_sweeps_are_complete_and_in_order() {
     let mut expected = plain.iter().filter(|(index, _)| (first..first + pages_in).contains(index));
     let mut swept = space.pages(&[span], Evidence::KINDS);
     while let Some(chunk) = swept.next().expect("a sweep") {
-        for page in chunk.pages().flat_map(|page| page.each(space.page())) {
+        for page in chunk.pages().flat_map(|page| page.each(space.page_size())) {
             let &(index, word) = expected.next().expect("no page twice");
             assert_eq!(page.address.get() / page_bytes(), index);
             assert_eq!(page.entry.raw() & !(1 << 55), word & !(1 << 55));
@@ -137,7 +137,7 @@ fn totals_are_what_pread_says() {
     let puppet = still();
     let target = puppet.0.attach();
     let space = AddressSpace::of(&target).expect("a space");
-    let mut totals = Totals::new(space.page(), Evidence::ENTRIES);
+    let mut totals = Totals::new(space.page_size(), Evidence::ENTRIES);
     let mut swept = space.pages(&space.spans(), Evidence::ENTRIES);
     while let Some(chunk) = swept.next().expect("a sweep") {
         chunk.pages().for_each(|page| totals.add(&page));
@@ -174,7 +174,7 @@ fn runs_are_consecutive_frames() {
     let target = puppet.0.attach();
     let plain: BTreeMap<u64, u64> = plain_entries(puppet.0.pid()).into_iter().collect();
     let space = AddressSpace::of(&target).expect("a space");
-    let mut runs = PhysicalRuns::new(space.page());
+    let mut runs = PhysicalRuns::new(space.page_size());
     let mut zeros = 0;
     let mut check = |run: PhysicalRun| {
         let first = run.start.get() / page_bytes();
@@ -201,7 +201,7 @@ fn runs_are_consecutive_frames() {
 
 fn rows(target: &Target, need: Evidence) -> Vec<PageRow> {
     let space = AddressSpace::of(target).expect("a space");
-    let mut rows = PageRows::new(space.page());
+    let mut rows = PageRows::new(space.page_size());
     let mut all = Vec::new();
     let mut swept = space.pages(&space.spans(), space.obtainable(need));
     while let Some(chunk) = swept.next().expect("a sweep") {

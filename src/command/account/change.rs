@@ -65,7 +65,7 @@ impl AccountFor {
         let more = self.evidence(by, &space)?;
         let state = &*context.state;
         let mut symbols =
-            (by == Some(Key::Symbol)).then(|| PagesOfSymbols::new(names_in(&space, &state.symbols), space.page()));
+            (by == Some(Key::Symbol)).then(|| PagesOfSymbols::new(names_in(&space, &state.symbols), space.page_size()));
         let accounting = space.account(&space.spans(), more, self.finds(AccountPart::Content));
         let (sums, stopped) = add_all(accounting, by, symbols.as_mut(), context.sink)?;
         if let Some(stopped) = stopped {

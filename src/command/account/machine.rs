@@ -129,7 +129,7 @@ pub(super) fn run(context: &mut Context) -> Outcome {
     let stopped = pull(sink, "frames", || account.next(), |(), _| Ok(()))?;
     let counters = machine.memory_counters().map_err(Reason::from);
     let FrameAccountSums { classes, holes, .. } = account.finish();
-    let in_bytes = |frames: u64| frames << machine.page().shift();
+    let in_bytes = |frames: u64| frames << machine.page_size().shift();
     let all = in_bytes(classes.values().sum());
     let mut rows: Vec<AccountFrames> =
         classes.into_iter().map(|(class, frames)| row(class, in_bytes(frames), all, &counters)).collect();

@@ -352,7 +352,7 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
         let rollup = before.as_ref().and_then(|before| before.as_ref().ok());
         let accounting = space.account_beside(rollup, &ranges, more, self.finds(AccountPart::Content));
         let mut symbols = (by == Some(Key::Symbol))
-            .then(|| PagesOfSymbols::new(names_in(&space, &context.state.symbols), space.page()));
+            .then(|| PagesOfSymbols::new(names_in(&space, &context.state.symbols), space.page_size()));
         let sink = &mut *context.sink;
         let (mut sums, stopped) = add_all(accounting, by, symbols.as_mut(), sink)?;
         let (objects, stopped) = match (&part, stopped) {

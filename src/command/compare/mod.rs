@@ -175,7 +175,7 @@ Needs frame numbers (CAP_SYS_ADMIN).",
             let time = |time| eval::time(time, context.state);
             let every = self.every.as_ref().map(time).transpose()?;
             let duration = self.duration.as_ref().map(time).transpose()?;
-            let timeline = self.is_timeline.then(|| TimelineBuilder::of_copies(round.page()));
+            let timeline = self.is_timeline.then(|| TimelineBuilder::of_copies(round.page_size()));
             return over_time::run(
                 &round,
                 &SampleTimes { every, duration, until: self.until.as_ref() },

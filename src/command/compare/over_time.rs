@@ -140,9 +140,9 @@ pub(super) fn run(
     let &SampleTimes { every, duration, until } = times;
     let bytes = until.map(|until| eval::count(&until.bytes, context.state)).transpose()?.unwrap_or(0);
     let mut schedule = Schedule::new(every.unwrap_or(USUAL), &context.target()?.process)?;
-    let page_size = round.page().bytes();
+    let page_size = round.page_size().bytes();
     let began = Instant::now();
-    let mut copies = CopiesOverTime::new(round.page());
+    let mut copies = CopiesOverTime::new(round.page_size());
     let mut samples = Samples::default();
     let reason = loop {
         let (now, time) = (Instant::now(), seconds(SystemTime::now()));

@@ -54,8 +54,8 @@ impl FoundProcess {
 }
 
 impl ComparisonRound {
-    pub fn page(&self) -> PageSize {
-        self.target.process.page()
+    pub fn page_size(&self) -> PageSize {
+        self.target.process.page_size()
     }
 
     /// The processes to compare with now.
@@ -85,7 +85,7 @@ impl ComparisonRound {
         let part = self.spans.as_ref().filter(|spans| *spans.origin() != Origin::All).map(Spans::ranges);
         let ranges = part.map_or_else(|| space.spans(), <[_]>::to_vec);
         let symbols = (self.by == Some(Key::Symbol))
-            .then(|| PagesOfSymbols::new(state.symbols.over(&self.target, space.maps()), self.page()));
+            .then(|| PagesOfSymbols::new(state.symbols.over(&self.target, space.maps()), self.page_size()));
         let here = frames_of(space, ranges.clone(), sink)?;
         let mut comparison = Comparison::new(space, here).within(sink.budget());
         if let Some(part) = part {
@@ -111,7 +111,7 @@ impl ComparisonRound {
         if processes + ended < 2 {
             return Ok(());
         }
-        let page_size = self.page().bytes();
+        let page_size = self.page_size().bytes();
         let in_bytes = counts.in_bytes(page_size);
         sink.emit(&ComparisonTotal { pid: self.mine, processes, ended, page_size, counts, in_bytes })
     }
@@ -125,7 +125,7 @@ impl ComparisonRound {
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let FoundProcess { other, found, groups, is_over } = found;
-        let (page_size, pid) = (self.page().bytes(), other.pid);
+        let (page_size, pid) = (self.page_size().bytes(), other.pid);
         let is_one_of_several = memory.is_some();
         let summary = ComparisonSummary {
             pid: self.mine,

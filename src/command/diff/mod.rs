@@ -164,7 +164,7 @@ copied page is shown as moved: it was not shared before.",
             sink.note("only the part that both snapshots cover was compared")?;
         }
         let filter = self.filter.as_ref().map(|filter| self.page_filter(filter, &space, state)).transpose()?;
-        let symbols = || PagesOfSymbols::new(names_in(&space, &state.symbols), space.page());
+        let symbols = || PagesOfSymbols::new(names_in(&space, &state.symbols), space.page_size());
         let reader = || FactReader::of_pages(&space);
         let mut names = by.map(|by| GroupNames { by, reader: reader(), symbols: symbols() });
         let difference = Difference::new(&space, &from.snapshot, &to.snapshot);
@@ -382,12 +382,12 @@ fn present(context: &mut Context, asked: &Diff, read: Option<&NamedSnapshot>) ->
 
 /// The row of a change; `None` for one of the whole process.
 fn row(change: Change, names: &TargetSymbols, space: &AddressSpace) -> Option<ChangeRow> {
-    let [symbol, last_symbol] = symbols_at_ends(&change, names, space.page());
+    let [symbol, last_symbol] = symbols_at_ends(&change, names, space.page_size());
     let start = change.address?;
     Some(ChangeRow {
         change: change.kind,
         start,
-        end: change.addresses(space.page()).map_or(start, AddressRange::end),
+        end: change.addresses(space.page_size()).map_or(start, AddressRange::end),
         pages: change.pages,
         detail: detail(&change, space.target()),
         before: change.before,

@@ -250,7 +250,7 @@ fn summary(
     let settings = sweep.settings();
     let identity = target.process.identity();
     let size = space.huge_bytes();
-    let order = u8::try_from((size >> space.page().shift()).trailing_zeros()).unwrap_or(u8::MAX);
+    let order = u8::try_from((size >> space.page_size().shift()).trailing_zeros()).unwrap_or(u8::MAX);
     let unasked = || Reason::NotApplicable("contents were not looked at");
     let (zeros, unread) = match sweep.zeros() {
         Some((zeros, unread)) => (Ok(zeros), unread),

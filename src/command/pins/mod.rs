@@ -81,8 +81,9 @@ of the range are in such a buffer.",
         context.state.last_address = None;
         let sink = &mut *context.sink;
         let mut search = space.pins(spans.ranges(), spans.holes())?.within(sink.budget());
-        let stopped = rows::pull(sink, "pages", || search.next(), |step, sink| Ok(show(step, space.page(), sink)?))?;
-        let answer = search.take_last().map_or(Ok(()), |row| sink.emit(&held_pages(row, space.page())));
+        let stopped =
+            rows::pull(sink, "pages", || search.next(), |step, sink| Ok(show(step, space.page_size(), sink)?))?;
+        let answer = search.take_last().map_or(Ok(()), |row| sink.emit(&held_pages(row, space.page_size())));
         let unknown = search.why_unknown().cloned();
         let PinReport { holders, sums, pages, .. } = search.finish();
         let mut ended = SweepEnd::of(pages, stopped);

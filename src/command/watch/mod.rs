@@ -179,7 +179,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
         let wanted: Evidence = self.with.iter().filter_map(|fact| fact.need_of_samples()).collect();
         let by = self.by.as_ref().map(|by| groups::key(by, wanted, &space)).transpose()?;
         let ranges = current_ranges(&spans, &space, &context.state.symbols, &target);
-        let pages = ranges.iter().map(|range| range.pages(space.page()));
+        let pages = ranges.iter().map(|range| range.pages(space.page_size()));
         let mut blind = unobservable(&space, &ranges, wanted);
         blind.extend(writes_in_place(&space, wanted));
         blind.extend(copies_elsewhere(&space, &ranges, wanted, context.sink)?);
@@ -194,11 +194,11 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             until: self.until.as_ref(),
             counts: ChangeCounts::default(),
             left: count.unwrap_or(u64::MAX),
-            groups: by.map(|by| ChangeGroups::new(by, space.page())),
+            groups: by.map(|by| ChangeGroups::new(by, space.page_size())),
             samples: 0,
             schedule,
             has_said_undecided: false,
-            timeline: self.is_timeline.then(|| TimelineBuilder::new(space.page())),
+            timeline: self.is_timeline.then(|| TimelineBuilder::new(space.page_size())),
         };
         let began = Instant::now();
         let mut watcher = Watcher::new(extra);
@@ -206,7 +206,7 @@ replaces the one before. `> ./FILE.svg` writes it as SVG.",
             watcher = watcher.of_ranges(ranges);
         }
         let ended = watch.follow(context.sink, watcher, duration)?;
-        let symbols = || PagesOfSymbols::new(names_in(&space, &context.state.symbols), space.page());
+        let symbols = || PagesOfSymbols::new(names_in(&space, &context.state.symbols), space.page_size());
         let names = by.map(|by| GroupNames { by, reader: FactReader::of_pages(&space), symbols: symbols() });
         watch.close(began, ended, hides_writes, names, context.sink)?;
         ended.outcome(self.until.is_some())
@@ -351,7 +351,7 @@ impl WatchRun<'_> {
     fn sample(&mut self, sink: &mut dyn Sink, watcher: &mut Watcher) -> Result<Survival, Error> {
         let (target, symbols) = (self.target, &self.state.symbols);
         let time = seconds(SystemTime::now());
-        let page = target.process.page();
+        let page = target.process.page_size();
         let names = symbols.on_demand(target);
         let mut look = watcher.look(target).within(sink.budget());
         if let Some(timeline) = &mut self.timeline {

@@ -99,7 +99,7 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
             return Err(Error::nothing_wanted("limit"));
         }
         let machine = context.state.machine().clone();
-        let (question, offset, spans) = question(context, place, machine.page())?;
+        let (question, offset, spans) = question(context, place, machine.page_size())?;
         context.state.last_address = None;
         let question = FrameQuestion { limit, ..question };
         let mut listener = Listener::new(&question, offset, &machine, &context.state.symbols);
@@ -197,7 +197,7 @@ fn by_address(
     Ok(FrameQuestion {
         seen: Some(KnownMapping {
             pid: target.process.identity().pid,
-            address: space.page().floor(address),
+            address: space.page_size().floor(address),
             region: detail.region,
         }),
         ..by_frame(context, frame)
@@ -329,7 +329,7 @@ fn summary(answer: SearchSummary, question: &FrameQuestion, machine: &Machine) -
     WhoSummary {
         pfn: question.frame,
         range_pages: None,
-        physical: question.frame.physical(machine.page()),
+        physical: question.frame.physical(machine.page_size()),
         words: frame_words(machine, answer.flags, answer.map_count),
         counts: answer.counts,
         ended,

@@ -138,7 +138,7 @@ impl AddressSpace {
             first,
             times: (!hides_frames).then(FrameCounts::default),
             pages: self.pages(ranges, question),
-            total: ranges.iter().map(|range| range.pages(self.page())).sum(),
+            total: ranges.iter().map(|range| range.pages(self.page_size())).sum(),
             current: None,
             done: None,
         }
@@ -194,7 +194,7 @@ impl Accounting {
         let maps_object = is_of_object(viewed);
         for page in chunk.pages() {
             if maps_object {
-                self.counter.objects.add_page(&viewed.region, &page, self.counter.space.page());
+                self.counter.objects.add_page(&viewed.region, &page, self.counter.space.page_size());
             }
             self.counter.add(&page, viewed, self.times.as_ref(), account)?;
         }
@@ -231,7 +231,7 @@ impl Accounting {
     /// are mapped several times in this process. Pages that are elsewhere have no frame.
     pub fn distinct(&self, total: &Account) -> Fact<u64> {
         self.counter.space.availability().frames.clone()?;
-        let size = self.counter.space.page().bytes();
+        let size = self.counter.space.page_size().bytes();
         let again = (self.counter.repeated.pages - self.counter.repeated.frames.distinct()).saturating_mul(size);
         Ok(total.total().saturating_sub(total.of(AccountClass::Elsewhere)).saturating_sub(again))
     }
@@ -321,7 +321,7 @@ impl PageCounter {
         {
             self.rests.add(frame, page.pages);
         }
-        let size = self.space.page();
+        let size = self.space.page_size();
         let is_object = matches!(page.kind, Some(Kind::File | Kind::Shmem | Kind::DriverMemory | Kind::Secret));
         let is_repeated = is_object && may_be_repeated(page);
         match (times, page.frame()) {
@@ -358,7 +358,7 @@ impl PageCounter {
         let Some(mut counted) = self.rules.count(page, viewed, times) else {
             return Ok(());
         };
-        let bytes = page.bytes(self.space.page());
+        let bytes = page.bytes(self.space.page_size());
         counted.zeros = match (&mut self.zeros, page.huge) {
             _ if counted.class().is_none() => Amount::default(),
             (_, Some(false)) => Amount::default(),

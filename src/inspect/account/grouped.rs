@@ -111,7 +111,7 @@ impl<'a> GroupedAccounting<'a> {
                 groups.entry(Group::Region(Some(index))).or_default().merge(account);
             }
         }
-        let size = space.page();
+        let size = space.page_size();
         let mut add = |group, entry: &AccountEntry, pages: u64| {
             groups.entry(group).or_default().add(entry, pages * size.bytes());
         };

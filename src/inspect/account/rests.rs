@@ -133,7 +133,7 @@ impl RestSearch {
             return Err(reason.clone());
         }
         let mut owners: BTreeMap<usize, FolioRest> = BTreeMap::new();
-        let size = machine.page().bytes();
+        let size = machine.page_size().bytes();
         for found in self.found.values() {
             let owner = found.owner;
             let rest = owners.entry(owner).or_insert(FolioRest { owner, folios: 0, of: 0, bytes: 0 });

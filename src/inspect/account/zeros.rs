@@ -22,7 +22,7 @@ impl ZeroPieces {
     /// The bytes of zero-filled subpages among these pages; unknown are those that went meanwhile, or may not be read.
     pub(super) fn of(&mut self, space: &AddressSpace, page: &Page, budget: &mut Budget) -> Result<Amount> {
         let mut found = Amount::default();
-        if let Some(range) = page.range(space.page()) {
+        if let Some(range) = page.range(space.page_size()) {
             let (pieces, unknown) = self.find(space, range, budget)?;
             found = Amount { known: pieces.iter().map(|piece| piece.len()).sum(), unknown };
         }
@@ -37,7 +37,7 @@ impl ZeroPieces {
         range: AddressRange,
         budget: &mut Budget,
     ) -> Result<(Vec<AddressRange>, u64)> {
-        let size = space.page().bytes();
+        let size = space.page_size().bytes();
         let piece = usize::try_from(size).unwrap_or(usize::MAX);
         let mut pages_of_zeros: Vec<AddressRange> = Vec::new();
         let (mut unknown, mut done) = (0, 0);

@@ -59,7 +59,7 @@ impl AddressSpace {
             Ok(file) => file,
             Err(error) => return vec![BackingRun { range, content: Err(error) }],
         };
-        let bytes = file.bytes.checked_next_multiple_of(self.page().bytes()).unwrap_or(u64::MAX);
+        let bytes = file.bytes.checked_next_multiple_of(self.page_size().bytes()).unwrap_or(u64::MAX);
         let inside = bytes.saturating_sub(region.offset);
         let end = VirtualAddress::new(region.range.start().get().saturating_add(inside));
         let end = end.clamp(range.start(), range.end());

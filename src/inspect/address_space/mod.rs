@@ -157,7 +157,7 @@ impl AddressSpace {
             .collect::<Result<_>>()?;
         Ok(AddressSpace(Arc::new(Inner {
             target: target.clone(),
-            page: target.process.page(),
+            page: target.process.page_size(),
             regions,
             text,
             complete,
@@ -185,7 +185,7 @@ impl AddressSpace {
     }
 
     /// The target's page size.
-    pub fn page(&self) -> PageSize {
+    pub fn page_size(&self) -> PageSize {
         self.0.page
     }
 

@@ -74,7 +74,7 @@ impl<'a> Comparison<'a> {
             is_all: true,
             layout: layout(space.maps()),
             see: None,
-            sums: SharedSums::new(space.page()),
+            sums: SharedSums::new(space.page_size()),
             budget: Budget::unlimited(),
         }
     }
@@ -150,12 +150,13 @@ impl<'a> Comparison<'a> {
             pages.copied_by_next_write &= part.region.permissions.write;
             counts.add_pages(&pages);
             self.sums.add(&pages, is_forked, part.there, part.address_there(&pages));
-            let range = AddressRange::of_length(pages.address, pages.pages.saturating_mul(self.space.page().bytes()));
+            let range =
+                AddressRange::of_length(pages.address, pages.pages.saturating_mul(self.space.page_size().bytes()));
             if let (Some(see), Some(range), true) = (&mut self.see, range, is_forked && pages.are_in_both()) {
                 see(range, pages.relation == PageRelation::Different);
             }
             if part.start.is_some() {
-                found.add_to_groups(part.region, &pages, is_forked, self.space.page());
+                found.add_to_groups(part.region, &pages, is_forked, self.space.page_size());
             }
         }
         if is_wiped {

@@ -109,7 +109,7 @@ impl Examination {
     /// The readable characters before `at`, from at most so many pages.
     fn tail(&mut self, at: VirtualAddress, pages: u64) -> Result<Tail> {
         let size = u64::from(self.shape.unit());
-        let page = self.space.page();
+        let page = self.space.page_size();
         // --fault must not fault in pages that may not be needed.
         let pages = if self.may_fault { 1 } else { pages };
         let below = page.floor(VirtualAddress::new(at.get().saturating_sub(1)));
@@ -158,7 +158,7 @@ impl Examination {
                 below.unwrap_or(VirtualAddress::new(0))
             }
         };
-        let page = self.space.page().floor(last);
+        let page = self.space.page_size().floor(last);
         let Some(range) = AddressRange::new(lowest, end) else {
             return Ok(page);
         };

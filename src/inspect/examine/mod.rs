@@ -317,7 +317,7 @@ impl Examination {
         }
         if let Contents::Bytes { count, source: ByteSource::Faulted(_) } = contents {
             let read = AddressRange::of_length(wanted.start(), count as u64);
-            self.faulted += read.map_or(0, |read| read.pages(self.space.page()));
+            self.faulted += read.map_or(0, |read| read.pages(self.space.page_size()));
         }
         Ok(contents)
     }

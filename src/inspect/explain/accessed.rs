@@ -113,7 +113,7 @@ impl<'a> AccessedPage<'a> {
             is_folio_shared: space.is_folio_shared(detail),
             huge_may_come: space.huge_may_come(detail, budget),
             stack_grows: space.stack_grows(detail, budget),
-            room: AccessLimits::default().room(space.page()),
+            room: AccessLimits::default().room(space.page_size()),
             charge: Charge::Passes,
             pool_limit_is_reached: false,
             driver_fills: viewed.and_then(ViewedRegion::fills_at_fault),

@@ -54,7 +54,7 @@ impl AddressSpace {
             limits.find_room(self, viewed);
         }
         let smaps = accessed.smaps(budget);
-        let mut facts = AccessFacts { room: limits.room(self.page()), ..accessed.facts(&smaps, budget) };
+        let mut facts = AccessFacts { room: limits.room(self.page_size()), ..accessed.facts(&smaps, budget) };
         if page.slot.is_some() && page.state() == State::Swapped {
             // It is not mapped, and the shared memory has it.
             (facts.state, facts.kind) = (State::Untouched, Some(Kind::MaybeSwapped));
@@ -140,7 +140,7 @@ impl AddressSpace {
         let mut swept = self.pages(&[smaps.range], Evidence::FLAGS).within(budget.clone());
         while let Some(chunk) = swept.next().map_err(|_| unknown())? {
             let pages = chunk.pages().filter(|page| folio.is_freed(page));
-            freed += pages.map(|page| page.bytes(self.page())).sum::<u64>();
+            freed += pages.map(|page| page.bytes(self.page_size())).sum::<u64>();
         }
         if counted < freed {
             return Err(Reason::NotOnThisKernel(format!(
@@ -191,7 +191,7 @@ impl AddressSpace {
     /// Whether it is a page of `[vvar]` that the kernel has only for what the machine has (time namespaces, clocks of
     /// hypervisors): on others an access is SIGBUS. The first page is always there.
     fn may_lack_page(&self, region: &Region, address: VirtualAddress) -> bool {
-        let is_first = self.page().floor(address) == region.range.start();
+        let is_first = self.page_size().floor(address) == region.range.start();
         match region.name.as_bytes() {
             b"[vvar]" => !is_first,
             name => name.starts_with(b"[vvar"),
@@ -230,9 +230,9 @@ impl AddressSpace {
         let Some(stretch) = stretch.filter(|_| detail.page.state() == State::Untouched) else {
             return Some(false);
         };
-        let pages = usize::try_from(stretch.pages(self.page())).ok()?;
+        let pages = usize::try_from(stretch.pages(self.page_size())).ok()?;
         let mut entries = vec![PageMapEntry::default(); pages];
-        let first = self.page().index(stretch.start());
+        let first = self.page_size().index(stretch.start());
         let read = self.target().process.entries(first, &mut entries).ok()?;
         let is_empty = |entry: &PageMapEntry| !entry.is_present() && entry.swap().is_none();
         if !entries.iter().take(read).all(is_empty) {
@@ -257,7 +257,7 @@ impl AddressSpace {
         if !Smaps::flag_at(smaps, above.range.start(), "gd")? {
             return Some(false);
         }
-        let to = self.page().floor(detail.address);
+        let to = self.page_size().floor(detail.address);
         let length = above.range.end().get() - to.get();
         let fits = match self.target().process.limit(ResourceLimit::Stack) {
             Ok(limit) => limit.is_none_or(|limit| length <= limit),
@@ -267,7 +267,7 @@ impl AddressSpace {
             let rights = below.permissions;
             let accessible = rights.read || rights.write || rights.execute;
             let grows = Smaps::flag_at(smaps, below.range.start(), "gd") == Some(true);
-            let gap = GAP_PAGES << self.page().shift();
+            let gap = GAP_PAGES << self.page_size().shift();
             accessible && !grows && to.get().saturating_sub(below.range.end().get()) < gap
         });
         Some(fits && !in_the_way && to > VirtualAddress::new(0))

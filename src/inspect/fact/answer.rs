@@ -101,7 +101,7 @@ impl Subject {
         Subject {
             space,
             machine: Arc::clone(machine),
-            size: machine.page(),
+            size: machine.page_size(),
             hides_swapped: OnceLock::new(),
             marks_huge_files: OnceLock::new(),
         }

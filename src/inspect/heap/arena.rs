@@ -83,13 +83,13 @@ pub(super) fn find(space: &AddressSpace, budget: &mut Budget) -> Result<Found> {
             memory = ResidentMemory::of(space.target(), range)?;
         }
         let unread = memory.unread;
-        unsearched += (unread.changed + unread.unreadable) * space.page().bytes();
+        unsearched += (unread.changed + unread.unreadable) * space.page_size().bytes();
     }
     let swapped = |page: &Page| matches!(page.state(), State::Swapped | State::Migrating);
     rows.sort_by_cached_key(|range| range.start());
     let mut pages = space.pages(&rows, Evidence::ENTRIES).within(budget.clone());
     while let Some(chunk) = pages.next()? {
-        unsearched += chunk.pages().filter(swapped).map(|page| page.bytes(space.page())).sum::<u64>();
+        unsearched += chunk.pages().filter(swapped).map(|page| page.bytes(space.page_size())).sum::<u64>();
     }
     Ok(Found { arenas: Vec::new(), unsearched })
 }

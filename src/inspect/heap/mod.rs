@@ -369,7 +369,7 @@ impl<'a> HeapSearch<'a> {
                     (false, _, Some(false)) => &mut all.shared,
                     (false, _, None) => &mut all.unclear,
                 };
-                *sum += page.bytes(self.space.page());
+                *sum += page.bytes(self.space.page_size());
             }
         }
         Ok(all)
@@ -401,7 +401,7 @@ pub fn resident(space: &AddressSpace, ranges: &[AddressRange], budget: &Budget) 
     let mut resident = 0;
     let mut pages = space.pages(&in_order(ranges.to_vec()), space.obtainable(Evidence::KINDS)).within(budget.clone());
     while let Some(chunk) = pages.next()? {
-        resident += chunk.pages().filter(in_memory).map(|page| page.bytes(space.page())).sum::<u64>();
+        resident += chunk.pages().filter(in_memory).map(|page| page.bytes(space.page_size())).sum::<u64>();
     }
     Ok(resident)
 }

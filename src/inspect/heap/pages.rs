@@ -51,7 +51,7 @@ pub fn require_memory(space: &AddressSpace) -> Result<()> {
 
 fn find(space: &AddressSpace, mut budget: Budget) -> Result<HeapUses> {
     let mut search = HeapSearch::new(space, budget.clone())?;
-    search.kept = Kept::Pages(PageUses::new(space.page()));
+    search.kept = Kept::Pages(PageUses::new(space.page_size()));
     let mut uses = HeapUses::default();
     let mut is_whole = search.unsearched() == 0;
     while let Some((_, found)) = search.found.next() {
@@ -61,7 +61,7 @@ fn find(space: &AddressSpace, mut budget: Budget) -> Result<HeapUses> {
         }
     }
     for range in MappedChunks::of(space, budget.clone())?.ranges {
-        let mut pages = PageUses::new(space.page());
+        let mut pages = PageUses::new(space.page_size());
         pages.add(HeapPiece::new(range.start().get(), range.end().get(), PieceKind::InUse), &mut budget)?;
         uses.add(pages);
     }

@@ -59,7 +59,7 @@ impl AddressSpace {
             kernel: self.kernel(),
             settings: machine.huge_settings()?,
             bytes,
-            pages: bytes >> self.page().shift(),
+            pages: bytes >> self.page_size().shift(),
             process: process.may_have_huge_pages()?,
             files: machine.kernel_option("CONFIG_READ_ONLY_THP_FOR_FS"),
         };
@@ -74,7 +74,7 @@ impl AddressSpace {
             pages: pages.within(budget.clone()),
             budget: budget.clone(),
             done: 0,
-            total: ranges.iter().map(|range| range.pages(self.page())).sum(),
+            total: ranges.iter().map(|range| range.pages(self.page_size())).sum(),
             zeros: content.then(ZeroPieces::default),
             unread: VecDeque::new(),
             found_to: VirtualAddress::default(),
@@ -125,7 +125,7 @@ impl HugeSweep {
                 self.counter.add(&page);
                 let is_huge = page.is_pmd_mapped() == Some(true) && page.kind != Some(Kind::HugeZero);
                 if self.zeros.is_some() && is_huge {
-                    let range = page.range(self.counter.space.page());
+                    let range = page.range(self.counter.space.page_size());
                     let places = range.into_iter().flat_map(|range| self.counter.places(range));
                     self.unread.extend(places.filter(|place| place.start() >= self.found_to));
                     self.found_to = self.unread.back().map_or(self.found_to, |last| last.end());
@@ -225,7 +225,7 @@ impl Counter {
     }
 
     fn add(&mut self, page: &Page) {
-        let (bytes, size) = (self.rules.bytes, self.space.page());
+        let (bytes, size) = (self.rules.bytes, self.space.page_size());
         let (mut at, mut left) = (page.address.get(), page.pages);
         while left > 0 {
             let number = at / bytes;
@@ -272,7 +272,7 @@ impl Counter {
         };
         let facts = current.facts();
         let is_whole = self.rules.places(&facts).holds(number);
-        let page = self.space.page().bytes();
+        let page = self.space.page_size().bytes();
         self.tally.add(&self.rules, (&facts, &current.reasons), (stretch, is_whole), times, page);
     }
 

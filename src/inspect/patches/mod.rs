@@ -208,7 +208,7 @@ impl CodeComparison {
     /// The next page to compare.
     fn next_page(&mut self) -> Option<AddressRange> {
         let left = self.left.take()?;
-        let end = left.start().checked_add(self.space.page().bytes())?;
+        let end = left.start().checked_add(self.space.page_size().bytes())?;
         self.left = AddressRange::new(end, left.end());
         AddressRange::new(left.start(), end)
     }
@@ -223,7 +223,7 @@ impl CodeComparison {
     /// be compared.
     fn comparable(&mut self, page: &Page) -> Option<AddressRange> {
         let is_swapped = matches!(page.state(), State::Swapped | State::Migrating);
-        let range = page.range(self.space.page());
+        let range = page.range(self.space.page_size());
         if range.is_some_and(|range| self.replaced_in(range).is_some()) {
             self.sums.replaced += page.pages;
         } else {

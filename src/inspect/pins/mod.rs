@@ -150,7 +150,7 @@ impl AddressSpace {
             ranges: ranges.to_vec(),
             tasks,
             pages: self.kept_pages(ranges, need | holes)?,
-            rows: HeldRows::new(self.page()),
+            rows: HeldRows::new(self.page_size()),
             holders,
             shared: VecDeque::new(),
             other: None,
@@ -243,7 +243,8 @@ impl PinSearch {
 
     /// Counts the pages in a registered buffer.
     fn count_in_buffers(&mut self) -> Result<Option<Step<PinStep>>> {
-        let (size, sums, buffers) = (self.space.page(), &mut self.sums, self.holders.whole_pages(self.space.page()));
+        let (size, sums, buffers) =
+            (self.space.page_size(), &mut self.sums, self.holders.whole_pages(self.space.page_size()));
         let step = self.pages.find_map(|page, _, totals| {
             totals.add(page);
             sums.pages += page.pages;
@@ -269,7 +270,7 @@ impl PinSearch {
             (Err(Reason::NotApplicable(_)), None) => {}
             (Err(_), None) => sums.unknown += row.pages.pages,
         }
-        if let Some(pinned) = row.pinned_folio(self.space.page())
+        if let Some(pinned) = row.pinned_folio(self.space.page_size())
             && !self.holders.explain(pinned)
         {
             sums.unlisted += row.pages.pages;
@@ -283,7 +284,7 @@ impl PinSearch {
 
     /// Adds the descriptors of other processes that map a pinned frame.
     fn search_others(&mut self) -> Result<Option<Step<PinStep>>> {
-        let (target, size) = (self.space.target(), self.space.page().bytes());
+        let (target, size) = (self.space.target(), self.space.page_size().bytes());
         loop {
             let Some(OtherSearch { search, row, before }) = &mut self.other else {
                 let Some((frame, row)) = self.shared.pop_front() else {

@@ -122,7 +122,7 @@ pub(super) fn find_slots(stretches: &mut PageStretches, space: &AddressSpace) ->
             found => found.unwrap_or_default(),
         };
         for (stretch, part) in of_region.iter_mut().zip(parts) {
-            stretch.slots = part.map_or_else(Vec::new, |part| slots_in(&found, part, space.page()).collect());
+            stretch.slots = part.map_or_else(Vec::new, |part| slots_in(&found, part, space.page_size()).collect());
         }
     }
     Ok(())
@@ -144,7 +144,7 @@ fn untouched_range(space: &AddressSpace, range: AddressRange, entries: &[PageMap
     let is_empty = |entry: &PageMapEntry| !entry.is_present() && entry.swap().is_none();
     let first = entries.iter().position(is_empty)? as u64;
     let last = entries.iter().rposition(is_empty)? as u64;
-    let bytes = space.page().bytes();
+    let bytes = space.page_size().bytes();
     let start = range.start().checked_add(first * bytes)?;
     AddressRange::new(start, range.start().checked_add((last + 1) * bytes)?)
 }

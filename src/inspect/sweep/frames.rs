@@ -63,7 +63,7 @@ fn count_own_mappings(stretches: &mut PageStretches, space: &AddressSpace) {
         let own = stretches.columns.of_mut(Column::Own);
         own.resize(stretches.entries.len(), 0);
         if let (Some(entries), Some(own)) = (stretches.entries.get(at.clone()), own.get_mut(at.clone())) {
-            observer.count(&viewed.region, stretch.range.start(), entries, space.page(), own);
+            observer.count(&viewed.region, stretch.range.start(), entries, space.page_size(), own);
         }
     }
 }
@@ -79,12 +79,12 @@ fn choose_kept(stretches: &PageStretches, space: &AddressSpace, question: &Quest
             continue;
         };
         let chunk = stretches.chunk(stretch, space, need);
-        let start = space.page().index(stretch.range.start());
+        let start = space.page_size().index(stretch.range.start());
         for page in chunk.pages() {
             if !filter.matches(&page, chunk.region) {
                 continue;
             }
-            let first = space.page().index(page.address) - start;
+            let first = space.page_size().index(page.address) - start;
             let end = (first + page.pages).div_ceil(*stride) as usize;
             let first = at.start + (first / stride) as usize;
             let kept = chosen.get_mut(first..at.start + end).unwrap_or_default();
@@ -302,7 +302,7 @@ pub(super) fn read_huge(
     step: &PlanStep,
     need: Evidence,
 ) -> process::Result<bool> {
-    let page = space.page();
+    let page = space.page_size();
     let target = space.target();
     let Some(bytes) = target.machine.huge_page_bytes() else {
         return Ok(false);

@@ -14,7 +14,7 @@ pub(super) fn blocks<'e>(
     range: AddressRange,
     entries: &'e [PageMapEntry],
 ) -> impl Iterator<Item = Range<usize>> + use<'e> {
-    let page = space.page();
+    let page = space.page_size();
     let bytes = space.target().machine.huge_page_bytes();
     let pages = bytes.map_or(1, |bytes| (bytes >> page.shift()).max(1));
     let region = viewed.map_or(range, |viewed| viewed.region.range);

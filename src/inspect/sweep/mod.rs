@@ -467,7 +467,7 @@ fn read_entries(
     steps: &[PlanStep],
     question: &Question,
 ) -> process::Result<()> {
-    let page = space.page();
+    let page = space.page_size();
     let Some(start) = steps.first().map(|step| step.range.start()) else {
         return Ok(());
     };
@@ -543,7 +543,7 @@ fn scan_marks(
     }
     let entries = stretches.entries.get(at).unwrap_or_default();
     let may_be_zero = |entry: &PageMapEntry| entry.is_present() && !entry.is_file_or_shared() && !entry.is_exclusive();
-    let page = space.page();
+    let page = space.page_size();
     let asks = wanted.contains(Categories::ZERO) && entries.iter().any(may_be_zero)
         || wanted.contains(Categories::HUGE)
             && (hugetlb || huge::blocks(space, viewed, range, entries).next().is_some());

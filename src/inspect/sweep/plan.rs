@@ -84,7 +84,7 @@ struct PlannedRegion {
 impl Plan {
     /// Plans a sweep of `spans` (whole pages, in order, disjoint).
     pub fn new(space: &AddressSpace, spans: &[AddressRange], need: Evidence) -> Self {
-        let page = space.page();
+        let page = space.page_size();
         let target = space.target();
         // Huge mappings are found even if nobody asks for them: they cost less to read.
         let categories = if need.has_entries() { Categories::HUGE | Categories::ZERO } else { Categories::PRESENT };
@@ -121,7 +121,7 @@ impl Plan {
 
     /// How much work a step is, in pages that are read.
     pub fn weight(&self, step: &PlanStep) -> u64 {
-        let pages = step.range.pages(self.space.page());
+        let pages = step.range.pages(self.space.page_size());
         match step.action {
             Action::Read => pages + REGION_PAGES,
             // Where map counts differ, a word of each file for each page is held.
@@ -188,7 +188,7 @@ impl Plan {
         let Some(mut current) = self.current.take() else {
             return Ok(());
         };
-        let page = self.space.page();
+        let page = self.space.page_size();
         if current.left.pages(page) <= SMALL_PAGES {
             self.read(current.region, current.left, Action::Read);
             return Ok(());
@@ -230,7 +230,7 @@ impl Plan {
 
     /// Scans `window` and plans reads of what is populated in it.
     fn scan(&mut self, region: usize, window: AddressRange) -> process::Result<ScanResult> {
-        let page = self.space.page();
+        let page = self.space.page_size();
         let huge_bytes = self.huge_bytes.filter(|_| {
             // Hugetlb pages come in several sizes: one entry does not stand for a fixed number of pages.
             self.space
@@ -320,7 +320,7 @@ impl Plan {
     /// successive sweeps cut at the same places even if the range starts elsewhere: a watch then need not compare page
     /// by page.
     fn aligned(&self, range: AddressRange, pages: u64) -> VirtualAddress {
-        let bytes = pages.saturating_mul(self.space.page().bytes());
+        let bytes = pages.saturating_mul(self.space.page_size().bytes());
         let next = (range.start().get() / bytes).saturating_add(1);
         VirtualAddress::new(next.saturating_mul(bytes))
     }
@@ -359,7 +359,7 @@ mod tests {
         let (mut pages, mut most) = (0, 0);
         while let Some(step) = plan.next().expect("a step") {
             assert_eq!(step.action, Action::Read);
-            pages += step.range.pages(space.page());
+            pages += step.range.pages(space.page_size());
             most = most.max(plan.steps.len() as u64);
         }
         assert_eq!(pages, PAGES);
@@ -380,8 +380,8 @@ mod tests {
             let (mut pages, mut longest) = (0, 0);
             while let Some(step) = plan.next().expect("a step") {
                 assert_eq!(step.action, Action::ReadHuge);
-                pages += step.range.pages(space.page());
-                longest = longest.max(step.range.pages(space.page()));
+                pages += step.range.pages(space.page_size());
+                longest = longest.max(step.range.pages(space.page_size()));
                 assert!(plan.weight(&step) <= READ_PAGES);
             }
             assert_eq!((pages, longest), (HUGE_PAGES * HUGE, most));
@@ -401,8 +401,8 @@ mod tests {
             let (mut pages, mut longest, mut weight) = (0, 0, 0);
             while let Some(step) = plan.next().expect("a step") {
                 assert_eq!(step.action, Action::Skip);
-                pages += step.range.pages(space.page());
-                longest = longest.max(step.range.pages(space.page()));
+                pages += step.range.pages(space.page_size());
+                longest = longest.max(step.range.pages(space.page_size()));
                 weight += plan.weight(&step);
             }
             assert_eq!(pages, PAGES);

@@ -17,7 +17,7 @@ pub(super) fn read_devices(stretches: &mut PageStretches, space: &AddressSpace) 
     });
     for (stretch, at) in of_devices {
         let mut found = vec![None; at.len()];
-        space.target().process.table_entries(space.page().index(stretch.range.start()), &mut found)?;
+        space.target().process.table_entries(space.page_size().index(stretch.range.start()), &mut found)?;
         let frames = stretches.columns.of_mut(Column::DeviceFrames);
         frames.resize(stretches.entries.len(), UNREAD);
         for (frame, found) in frames.get_mut(at.clone()).unwrap_or_default().iter_mut().zip(found) {
@@ -36,7 +36,7 @@ pub(super) fn read_tables(stretches: &mut PageStretches, space: &AddressSpace) -
         let StretchWords::Read { at, stride, .. } = &stretch.words else {
             continue;
         };
-        let first = space.page().index(stretch.range.start());
+        let first = space.page_size().index(stretch.range.start());
         table_entries.clear();
         table_entries.resize(at.len(), None);
         if *stride == 1 {

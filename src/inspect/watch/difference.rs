@@ -100,7 +100,7 @@ impl<'a> Difference<'a> {
 
     /// The same, which adds the changes up by a key too. By symbol, `symbol_at` gives the symbols.
     pub fn by(self, key: Key, symbol_at: Option<SymbolAt<'a>>) -> Self {
-        let mut groups = ChangeGroups::new(key, self.space.page());
+        let mut groups = ChangeGroups::new(key, self.space.page_size());
         groups.see(self.before.regions());
         groups.see(self.after.regions());
         let groups = match symbol_at {
@@ -129,7 +129,7 @@ impl<'a> Difference<'a> {
             let pages = self.space.kept_pages(ranges, filter.clone())?.within(self.budget.clone());
             self.matching = Some((pages, Vec::new()));
         }
-        let size = self.space.page();
+        let size = self.space.page_size();
         if let Some((pages, found)) = &mut self.matching
             && let Some(step) = pages.each(|page, _| found.extend(page.range(size)))?
         {

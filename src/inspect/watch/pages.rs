@@ -39,7 +39,7 @@ impl<'a> Pair<'a> {
         goes_on: impl FnMut() -> bool + 'a,
     ) -> impl Iterator<Item = Change> + 'a {
         let (regions, new) = self.region_changes(within);
-        let size = self.space.page();
+        let size = self.space.page_size();
         let is_within = move |page: u64| {
             let range = AddressRange::of_length(VirtualAddress::new(page << size.shift()), size.bytes());
             within.is_none_or(|sorted| range.is_some_and(|range| range.within(sorted).next().is_some()))
@@ -67,7 +67,7 @@ impl<'a> Pair<'a> {
         if self.before.regions == self.now.regions {
             return (changes, new);
         }
-        let size = self.space.page();
+        let size = self.space.page_size();
         // Of a region that ends outside of the samples, only what was sampled is known.
         let sampled = |range: AddressRange| {
             let parts = [self.before, self.now].map(|sample| sample.sampled_part(range));
@@ -101,7 +101,7 @@ impl<'a> Pair<'a> {
 
     /// The pages of `range` that had contents before, and the effect of their going.
     fn pages_gone_with(self, range: AddressRange, within: Option<&[AddressRange]>) -> (u64, NetEffect) {
-        let size = self.space.page();
+        let size = self.space.page_size();
         let place = self.before.place(range.start()).map(|(_, place)| place);
         let (mut gone, mut sum) = (0, NetEffect::default());
         let mut add = |part: AddressRange| {
@@ -163,7 +163,7 @@ struct Merger<'a> {
 impl Merger<'_> {
     /// Adds a page that differs. Returns the changes that end before it.
     fn push(&mut self, page: u64, then: SampledPage, now: SampledPage) -> Vec<Change> {
-        let size = self.pair.space.page();
+        let size = self.pair.space.page_size();
         let address = VirtualAddress::new(page << size.shift());
         // Pages that went with their region were reported with it.
         let Some((region, place)) = self.pair.now.place(address) else {
@@ -197,7 +197,7 @@ impl Merger<'_> {
 
     /// Adds a change. Returns the one of its kind that ends before it.
     fn add(&mut self, change: Change) -> Option<Change> {
-        let (size, join) = (self.pair.space.page(), self.join);
+        let (size, join) = (self.pair.space.page_size(), self.join);
         let slot = self.growing.iter_mut().find(|growing| growing.kind == change.kind);
         match slot {
             Some(growing) if continues_change(growing, &change, size, join) => {

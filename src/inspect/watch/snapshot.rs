@@ -134,7 +134,7 @@ impl ContentReader {
             place: PlaceInWords::default(),
             reader: MemoryReader::default(),
             buffer: Vec::new(),
-            page: space.page(),
+            page: space.page_size(),
             hashed: 0,
             has_memory: false,
             kernel_memory: of_kernel.map(|viewed| viewed.range()).collect(),
@@ -221,7 +221,7 @@ impl Snapshot {
     /// first. [`Evidence::KINDS`] tells zero pages, where flags or the scan can be read. With `contents`, resident
     /// pages are read and hashed.
     pub fn begin(space: &AddressSpace, spans: Vec<AddressRange>, extra: Evidence, contents: bool) -> OpenSnapshot {
-        let total = spans.iter().map(|span| span.pages(space.page())).sum();
+        let total = spans.iter().map(|span| span.pages(space.page_size())).sum();
         OpenSnapshot {
             sampling: OpenSample::new(space.clone(), spans, [extra, Evidence::empty()], &PageWords::default()),
             extra,

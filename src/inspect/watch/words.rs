@@ -405,7 +405,7 @@ impl OpenSample {
     pub fn advance(&mut self, before: &PageWords) -> Result<bool> {
         let goes_on = self.pages.advance()?;
         if let Some(chunk) = self.pages.chunk().filter(|_| goes_on) {
-            self.words.add(&chunk, self.space.page(), before);
+            self.words.add(&chunk, self.space.page_size(), before);
         }
         self.space.check()?;
         Ok(goes_on)
@@ -436,7 +436,7 @@ impl OpenSample {
         let OpenSample { space, spans, words, .. } = self;
         let regions = around(&space, &spans);
         let tells_huge = space.availability().categories.contains(Categories::HUGE);
-        (WordSample { words, regions, spans, page: space.page(), tells_huge }, space)
+        (WordSample { words, regions, spans, page: space.page_size(), tells_huge }, space)
     }
 }
 

@@ -126,7 +126,7 @@ impl ReportedMappings {
 
     /// The addresses of the pages of a hit.
     fn pages(&self, hit: &Hit) -> impl Iterator<Item = VirtualAddress> + Clone + use<> {
-        let (start, size) = (hit.address.get(), self.machine.page().bytes());
+        let (start, size) = (hit.address.get(), self.machine.page_size().bytes());
         (0..hit.pages).map(move |nth| VirtualAddress::new(start + nth * size))
     }
 

@@ -94,7 +94,7 @@ impl Search {
             counted,
             flags,
             map_count,
-            scanner: FrameScanner { frame: question.frame, page: machine.page() },
+            scanner: FrameScanner { frame: question.frame, page: machine.page_size() },
             candidates: Vec::new(),
             lists_all: true,
             rounds: 0,

@@ -139,7 +139,7 @@ impl Capture {
         let time = now();
         let machine = &target.machine;
         let is_little = machine.source().word(Probe::LittleEndian) != Some(0);
-        let shared = SharedCapture::new(Archive::new(out, time, Head { page: machine.page(), is_little }));
+        let shared = SharedCapture::new(Archive::new(out, time, Head { page: machine.page_size(), is_little }));
         let first = Member::new(target, None, &shared);
         Capture {
             missing: Vec::new(),
@@ -191,7 +191,7 @@ impl Capture {
     #[must_use]
     pub fn within(self, ranges: Option<&[AddressRange]>) -> Self {
         let machine = &self.machine;
-        let bytes = machine.huge_page_bytes().unwrap_or(machine.page().bytes());
+        let bytes = machine.huge_page_bytes().unwrap_or(machine.page_size().bytes());
         let rounded = |range: &AddressRange| {
             let end = range.end().get().div_ceil(bytes).saturating_mul(bytes);
             AddressRange::new(VirtualAddress::new(range.start().get() / bytes * bytes), VirtualAddress::new(end))
@@ -439,7 +439,7 @@ impl Capture {
     /// Where a file of words about frames ends.
     fn end_of(&self, file: WordFile) -> Result<u64> {
         let source = self.machine.source();
-        covered_pages(self.machine.page(), |index| Ok(source.words(file, index, &mut [0])? == 1))
+        covered_pages(self.machine.page_size(), |index| Ok(source.words(file, index, &mut [0])? == 1))
     }
 
     fn writer(file: WordFile) -> WordWriter {

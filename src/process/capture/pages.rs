@@ -102,7 +102,7 @@ impl<'a> PageReader<'a> {
 
     /// The entries of a region: each where it is populated, one for each gap.
     pub(super) fn region(&mut self, region: AddressRange, budget: &mut Budget) -> Result<()> {
-        let page = self.process.page();
+        let page = self.process.page_size();
         let mut at = page.index(region.start());
         for stretch in self.process.populated(region, self.process.categories()) {
             let PopulatedRange { range, categories } = stretch?;
@@ -189,7 +189,7 @@ impl<'a> PageReader<'a> {
     }
 
     pub(super) fn finish(self, recorder: &Recorder) -> Result<WordIndex> {
-        let page = self.process.page();
+        let page = self.process.page_size();
         let source = self.source;
         let end = covered_pages(page, |index| Ok::<_, Error>(source.words(WordFile::PageMap, index, &mut [0])? == 1))?;
         let scannable = if self.process.has_scan() { self.process.categories().bits() } else { 0 };

@@ -86,7 +86,7 @@ impl ChargeSearch<'_> {
         if !self.is_charged {
             return Ok(());
         }
-        let (first, size) = (row.first.get(), self.machine.page().bytes());
+        let (first, size) = (row.first.get(), self.machine.page_size().bytes());
         let by_flags = match class {
             FrameClass::Anonymous | FrameClass::Merged => ChargeClass::Anonymous,
             FrameClass::SharedMemory => ChargeClass::SharedMemory,

@@ -249,7 +249,7 @@ impl Family {
             self.objects.enter(&space);
             self.objects.add_process(&space, &mut self.budget)?;
             let spans = space.spans();
-            self.looked_at = (0, spans.iter().map(|span| span.pages(space.page())).sum());
+            self.looked_at = (0, spans.iter().map(|span| span.pages(space.page_size())).sum());
             let sweep = space.pages(&spans, Evidence::FRAMES | Evidence::ENTRIES).within(self.budget.clone());
             self.current = Some((space, sweep));
         }
@@ -277,7 +277,7 @@ impl Family {
             return Ok(false);
         };
         self.looked_at.0 += chunk.pages;
-        let size = space.page();
+        let size = space.page_size();
         let backing = chunk.region.map(|viewed| viewed.backing);
         let is_kernel = backing == Some(Backing::Kernel);
         // Flags show what other frames are. Those of the kernel have the flags of a page of a file, or none.
@@ -351,7 +351,7 @@ impl Family {
         let counted = self.frames.add(&self.runs, index, self.false_flags, &self.machine)?;
         self.rests.search(index, &self.machine, &mut self.budget)?;
         if let Some(member) = self.members.last_mut() {
-            member.rss += counted << self.machine.page().shift();
+            member.rss += counted << self.machine.page_size().shift();
         }
         self.runs.clear();
         self.pages = 0;
@@ -391,8 +391,8 @@ impl Family {
     }
 
     /// The size of pages.
-    fn page(&self) -> PageSize {
-        self.machine.page()
+    fn page_size(&self) -> PageSize {
+        self.machine.page_size()
     }
 }
 

@@ -59,7 +59,7 @@ impl Family {
             });
         }
         let counts: Fact<()> = self.machine.frame_counts(FrameNumber::new(1), &mut [0]).map(drop).map_err(Reason::from);
-        let mut sums = FrameSums::new(self.page().bytes(), members.len());
+        let mut sums = FrameSums::new(self.page_size().bytes(), members.len());
         let mut budget = self.budget.clone();
         let mut groups = self.grouping.as_ref().map(|grouping| GroupSums::new(grouping, &self.machine));
         for read in self.frames.mapped_frames(&self.machine, counts.is_ok()) {

@@ -110,7 +110,11 @@ impl LineReader {
         Ok(line)
     }
 
-    fn next_of_file(&mut self, interrupts: &Interrupts) -> Result<Option<NumberedLine>, NoLine> {
+    /// The next line as it stands; `None` at the end.
+    ///
+    /// # Errors
+    /// As for [`LineReader::next`].
+    pub(super) fn next_of_file(&mut self, interrupts: &Interrupts) -> Result<Option<NumberedLine>, NoLine> {
         interrupts.check().map_err(NoLine::Stopped)?;
         loop {
             let unseen = self.buffer.get(self.searched_bytes..).unwrap_or_default();

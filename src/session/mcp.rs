@@ -9,6 +9,7 @@ use super::requests::{Content, InputLine, Request, RequestEnd, Requests};
 use crate::command::HelpOn;
 use crate::report::RequestId;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -135,6 +136,9 @@ struct Message {
     method: Option<String>,
     #[serde(default)]
     params: Value,
+    /// What makes it a response.
+    result: Option<IgnoredAny>,
+    error: Option<IgnoredAny>,
 }
 
 /// The parameters of `tools/call`.
@@ -168,15 +172,20 @@ struct Refusal {
 }
 
 impl Content for Call {
+    const GOES_ON: bool = false;
+
     fn parse(_: u64, line: Result<String, BinaryLine>) -> InputLine<Self> {
         let message = match line.map_err(|bad| bad.message.to_owned()).and_then(|line| message(&line)) {
             Ok(Some(message)) => message,
             Ok(None) => return InputLine::Nothing,
             Err(why) => return refuse(Value::Null, PARSE_ERROR, why),
         };
-        let Message { id, method: Some(method), params } = message else {
-            // A response: nothing is asked of the client.
-            return InputLine::Nothing;
+        let Message { id, method, params, result: answer, error } = message;
+        let Some(method) = method else {
+            // The client is asked nothing, so a response means nothing.
+            let is_response = answer.is_some() || error.is_some();
+            let refused = || refuse(id.unwrap_or_default(), INVALID_REQUEST, "this message has no `method`".to_owned());
+            return if is_response { InputLine::Nothing } else { refused() };
         };
         let Some(id) = id else {
             let cancelled = params.get("requestId").filter(|_| method == "notifications/cancelled");
@@ -217,6 +226,10 @@ fn message(line: &str) -> Result<Option<Message>, String> {
     if line.trim().is_empty() {
         return Ok(None);
     }
+    // A list would pass for the fields in their order.
+    if line.trim_start().starts_with('[') {
+        return Err("each message is an object on a line of its own".to_owned());
+    }
     serde_json::from_str(line).map(Some).map_err(|error| format!("this line is not a message: {error}"))
 }
 
@@ -234,6 +247,9 @@ fn call(params: Value) -> Result<Call, Refusal> {
     match name.as_str() {
         "run" => {
             let RunArguments { line, json, continues } = RunArguments::deserialize(arguments).map_err(wrong)?;
+            if line.len() > reply::MOST {
+                return Err(invalid(format!("`line` is longer than {} KiB", reply::MOST >> 10)));
+            }
             Ok(Call::Run { line, json, continues })
         }
         "help" => HelpArguments::deserialize(arguments).map(|help| Call::Help { topic: help.topic }).map_err(wrong),

@@ -44,9 +44,9 @@ impl Reply {
     /// Adds an error.
     pub(super) fn add_error(&self, text: &[u8]) {
         let mut reply = self.0.borrow_mut();
-        if reply.errors.len() < MOST {
-            reply.errors.extend_from_slice(text);
-        }
+        let room = MOST - reply.errors.len();
+        reply.errors.extend_from_slice(text.get(..room).unwrap_or(text));
+        reply.is_cut |= text.len() > room;
     }
 
     /// What it holds now. It is empty afterwards.
@@ -70,5 +70,9 @@ mod tests {
         assert!(text.output.ends_with(b"abc\nde\n") && text.is_cut);
         assert_eq!(text.errors, b"error");
         assert!(reply.take().output.is_empty());
+        reply.add_error(&[b'a'; MOST + 1]);
+        reply.add_error(b"b");
+        let text = reply.take();
+        assert!(text.errors == [b'a'; MOST] && text.is_cut);
     }
 }

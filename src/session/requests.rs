@@ -22,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a protocol makes of a line.
 pub(super) trait Content: Send + Sized + 'static {
+    /// Whether a line goes on behind a backslash at its end, as in a command file.
+    const GOES_ON: bool;
+
     /// A request, or what else the line means. `number` is that of the line, from 1.
     fn parse(number: u64, line: Result<String, BinaryLine>) -> InputLine<Self>;
 
@@ -243,7 +246,8 @@ fn wait_until_unread(output: &OwnedFd) {
 
 fn read_all<T: Content>(mut lines: LineReader, interrupts: &Interrupts, requests: &Shared<T>) {
     loop {
-        let parsed = match lines.next(interrupts) {
+        let line = if T::GOES_ON { lines.next(interrupts) } else { lines.next_of_file(interrupts) };
+        let parsed = match line {
             Ok(Some(line)) => T::parse(line.number as u64, line.text),
             Ok(None) => return,
             Err(NoLine::Stopped(_)) => {
@@ -271,6 +275,8 @@ mod tests {
     use std::io::Write;
 
     impl Content for String {
+        const GOES_ON: bool = true;
+
         fn parse(number: u64, line: Result<String, BinaryLine>) -> InputLine<Self> {
             let (id, content) = (RequestId::Number(number), line.expect("text"));
             if content == "cancel" {

@@ -155,6 +155,8 @@ enum RequestForm {
 }
 
 impl Content for Result<RequestLine, InvalidRequest> {
+    const GOES_ON: bool = true;
+
     fn parse(number: u64, line: Result<String, BinaryLine>) -> InputLine<Self> {
         let id = RequestId::Number(number);
         match line {

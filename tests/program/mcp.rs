@@ -75,13 +75,22 @@ fn what_is_no_call_is_an_error_and_the_next_one_is_answered() {
         (call(1, "run", &json!({})), -32602),
         (call(1, "run", &json!({ "line": "print 1", "shell": true })), -32602),
         (call(1, "help", &json!({ "topic": 1 })), -32602),
+        (call(1, "run", &json!({ "line": "x".repeat(65 << 10) })), -32602),
+        (json!({ "jsonrpc": "2.0", "id": 1 }), -32600),
         (json!("text"), -32700),
         (json!([]), -32700),
+        // Neither a batch nor the fields in their order.
+        (json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]), -32700),
+        (json!([1, "ping", {}]), -32700),
     ] {
         let answers = exchange(&home, &["--mcp"], &[message.clone(), call(2, "run", &json!({ "line": "print 1" }))]);
         assert_eq!(answers[0]["error"]["code"], code, "{message}");
         assert_eq!(answers[1]["result"]["isError"], false, "{message}");
     }
+    // A backslash joins no message with the next one.
+    let lines = format!("text\\\n{}\n", json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" }));
+    let run = home.run_with(&["--mcp"], lines);
+    assert_eq!(run.objects()[1]["result"], json!({}), "{run:?}");
 }
 
 #[test]

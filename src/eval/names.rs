@@ -151,7 +151,10 @@ impl Evaluator<'_> {
             return error.hint(format!("`{}` is a function of a range: `{0}(all)`", function.name()));
         }
         let mut near = self.similar_mappings(name);
-        near.extend(self.similar_symbols(None, name));
+        // A region that has the whole word in its name is likelier than a symbol that has not.
+        if lang::with_word(name, near.iter()).is_empty() {
+            near.extend(self.similar_symbols(None, name));
+        }
         let condition = hint::as_value(name).filter(|_| near.is_empty());
         let hints: Vec<String> = condition.into_iter().chain(self.why_unknown(None, name, near)).collect();
         let hint = (!hints.is_empty()).then(|| hints.join("; "));
@@ -274,11 +277,14 @@ impl Evaluator<'_> {
         if near.is_empty() { error.hint("`regions` lists the mapped regions") } else { error.hint(did_you_mean(near)) }
     }
 
-    /// What is mapped under a similar name, if regions can be had.
+    /// What is mapped under a name that has this word in it, or else under a similar name, if regions can be had.
     pub(super) fn similar_mappings(&self, name: &str) -> Vec<String> {
         let regions = self.regions(Span::default(), "").unwrap_or_default();
         let names = regions.iter().map(|region| region.name.file_name().to_string());
-        lang::near(name, names)
+        match lang::with_word(name, names.clone()) {
+            near if near.is_empty() => lang::near(name, names),
+            near => near,
+        }
     }
 }
 

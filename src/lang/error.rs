@@ -201,6 +201,23 @@ pub fn near<W: AsRef<str> + Ord>(typed: &str, words: impl IntoIterator<Item = W>
     near.into_iter().map(|(_, word)| word).collect()
 }
 
+/// The names in which `typed` is a whole word, the shortest first: `memfd:ring` for `ring`.
+pub fn with_word<W: AsRef<str> + Ord>(typed: &str, names: impl IntoIterator<Item = W>) -> Vec<W> {
+    let is_end = |next: Option<char>| next.is_none_or(|next| !next.is_alphanumeric());
+    let has_word = |name: &str| {
+        name != typed
+            && name.match_indices(typed).any(|(at, _)| {
+                is_end(name[..at].chars().next_back()) && is_end(name[at + typed.len()..].chars().next())
+            })
+    };
+    let is_short = typed.chars().count() < SHORTEST;
+    let mut names: Vec<W> = names.into_iter().filter(|name| !is_short && has_word(name.as_ref())).collect();
+    names.sort_by(|one, other| (one.as_ref().len(), one).cmp(&(other.as_ref().len(), other)));
+    names.dedup();
+    names.truncate(MOST);
+    names
+}
+
 /// A half-open span of bytes of the line that was parsed: `start` is the first byte, `end` the one after the last.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Span {

@@ -4,7 +4,8 @@
 use super::floor::Context;
 use super::floor::Error;
 use crate::eval::{self, Integer, Value};
-use crate::kernel::{State, VirtualAddress};
+use crate::kernel::physical::ZoneLookup;
+use crate::kernel::{FrameNumber, PhysicalAddress, State, VirtualAddress};
 use crate::lang::{Expression, NumberType, Range, Spanned};
 
 /// Notes, for the name of a variable, how to watch its value: gdb's `watch NAME` does.
@@ -44,8 +45,8 @@ fn is_pointer(context: &Context, number: Integer) -> Result<bool, Error> {
     Ok(context.target()?.process.region_at(address)?.is_some())
 }
 
-/// The hint for a number that is no address of the process: it may be that of a page frame, if there are so many, or a
-/// physical address.
+/// The hint for a number that is no address of the process: it may be that of a page frame, or a physical address, if
+/// the machine has that frame, or does not show which it has.
 pub(super) fn hint_frame(
     context: &Context,
     command: &str,
@@ -53,14 +54,19 @@ pub(super) fn hint_frame(
     state: State,
     error: eval::Error,
 ) -> eval::Error {
-    let Expression::Integer(number) = place.node else {
+    let (State::Unmapped, Expression::Integer(number)) = (state, &place.node) else {
         return error;
     };
-    if state != State::Unmapped {
+    let Ok(number) = u64::try_from(*number) else {
         return error;
+    };
+    let zones = context.state.machine().zones();
+    let exists = |frame| zones.as_ref().map_or(true, |zones| zones.span_of(frame).spanned != ZoneLookup::InNone);
+    let frame = exists(FrameNumber::new(number)).then(|| format!("for a page frame `{command} pfn:{number:#x}`"));
+    let physical = exists(PhysicalAddress::new(number).frame(context.state.machine().page_size()))
+        .then(|| format!("for a physical address `{command} phys:{number:#x}`"));
+    match frame.into_iter().chain(physical).collect::<Vec<_>>() {
+        hints if hints.is_empty() => error,
+        hints => error.hint(hints.join(", ")),
     }
-    let physical = format!("for a physical address `{command} phys:{number:#x}`");
-    let end = context.state.machine().zones().ok().and_then(|zones| zones.end());
-    let is_frame = end.is_none_or(|end| number < i128::from(end.get()));
-    error.hint(if is_frame { format!("for a page frame `{command} pfn:{number:#x}`, {physical}") } else { physical })
 }

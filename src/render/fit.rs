@@ -202,6 +202,10 @@ impl HeldRows {
 
     /// Draws the bars of a column: the largest is a whole one. Rows that are alike have none.
     fn draw_bars(&mut self, index: usize) {
+        // One row compares with nothing.
+        if self.columns[index].is_drawing && self.rows.len() == 1 {
+            return self.remove(index);
+        }
         let part = |cell: &Cell<'_>| if let CellText::Bar(part) = cell.words { Some(part) } else { None };
         let parts = self.rows.iter().filter_map(|cells| cells.get(index)).filter_map(part);
         let (Some(least), Some(largest)) = (parts.clone().min(), parts.max()) else {
@@ -227,7 +231,7 @@ impl HeldRows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::bar::{BAR, bar_of_largest};
+    use crate::render::bar::{BAR, bar, bar_of_largest};
     use crate::render::columns::TableLayout;
     use crate::render::theme::Theme;
 
@@ -295,5 +299,7 @@ mod tests {
         let table = written(&columns, vec![row("a", 8), row("b", 4)], 40);
         assert_eq!(table, "start             name\na      ██████████ name\nb      █████      name\n");
         assert_eq!(written(&columns, vec![row("a", 8), row("b", 8)], 40), "start  name\na      name\nb      name\n");
+        let share = vec![Cell::new("a"), bar(2, 2), Cell::new("name")];
+        assert_eq!(written(&columns, vec![share], 40), "start  name\na      name\n");
     }
 }

@@ -115,6 +115,14 @@ fn change_cell(change: &ChangeRow) -> Cell<'static> {
         parts.map(String::as_str).collect::<Vec<_>>().join("  ")
     };
     let short = match change.pages {
+        // Start and size of the part are in the row, and the size of the region in front of its range.
+        _ if matches!(change.change, EventKind::RegionGrew | EventKind::RegionShrank) => {
+            let size = change.detail.as_deref().and_then(|detail| detail.split_once(": "));
+            return match size {
+                Some((size, _)) => Cell::new(cell(what)).or(size.to_owned()),
+                None => Cell::new(cell(what)),
+            };
+        }
         0 | 1 => frames_alone(change.change, before, after).map(|frames| vec![frames]),
         _ => is_told(change.change).then(Vec::new).filter(|_| states(before, after).is_some()),
     };
@@ -285,7 +293,7 @@ pub(in crate::command) mod samples {
             region: Some(Name::from("[heap]")),
             symbol: None,
             last_symbol: None,
-            detail: Some("0x55555557a000..0x55555559b000 of 0x555555559000..0x55555559b000 is new".into()),
+            detail: Some("now 264 KiB: 0x555555559000..0x55555559b000".into()),
         }
     }
 

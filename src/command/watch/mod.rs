@@ -27,6 +27,7 @@ use crate::process::Target;
 #[cfg(test)]
 use crate::render::Record;
 use crate::render::Sink;
+use crate::render::units::size;
 use crate::report::{EventKind, Numbers, Shape, SymbolBrief};
 use crate::state::DebugState;
 use crate::symbol::TargetSymbols;
@@ -457,13 +458,9 @@ pub(super) fn detail(change: &Change, target: &Target) -> Option<String> {
             Some(format!("{part} was {before}, is {after}"))
         }
         (EventKind::RegionShrank, Some(before), _) => {
-            let part = change.range.unwrap_or(before.range);
-            Some(format!("{part} of {} is unmapped", before.range))
+            Some(format!("was {}: {}", size(before.range.len()), before.range))
         }
-        (EventKind::RegionGrew, _, Some(after)) => {
-            let part = change.range.unwrap_or(after.range);
-            Some(format!("{part} of {} is new", after.range))
-        }
+        (EventKind::RegionGrew, _, Some(after)) => Some(format!("now {}: {}", size(after.range.len()), after.range)),
         (EventKind::RegionAppeared | EventKind::RegionWent, Some(region), None) => {
             Some(format!("{} {}", region.range, region.permissions))
         }

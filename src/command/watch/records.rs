@@ -220,11 +220,17 @@ fn summary(lines: &mut Lines, summary: &WatchSummary) {
     if summary.missed > 0 {
         samples.push_str(&format!(" of the {} that were due", count(summary.samples + summary.missed)));
     }
-    line.plain(format!("watched for {} in {samples}; ", duration(summary.seconds))).indent(2);
-    if summary.events.is_empty() {
+    line.plain(format!("watched for {} in {samples}", duration(summary.seconds))).indent(2);
+    // That it exited is why the watch ended.
+    let is_change = |(kind, _): &&(EventKind, u64)| *kind != EventKind::Exited;
+    let events = Numbers(summary.events.iter().filter(is_change).copied().collect());
+    if !events.is_empty() {
+        line.plain("; ");
+        numbers(line, &events);
+    } else if summary.effect == NetEffect::default() {
+        line.plain("; ");
         no_change(line, summary.hides_writes);
     }
-    numbers(line, &summary.events);
     net_figures(line, &summary.effect);
     if let Some(why) = words_for_end(summary.ended) {
         line.word("; ", Role::Dim, why);

@@ -19,6 +19,7 @@
 
 use super::contents::{AFTER_END, ByteSource};
 use super::filter::Question;
+use super::heap::LiveChunks;
 use super::kept::{KeptPages, PageSums, Step};
 use super::memory::MemoryReader;
 use super::page::{Evidence, Page};
@@ -49,6 +50,10 @@ pub struct FoundBytes {
 pub struct SearchedMemory {
     /// Number of places that were found.
     pub matches: u64,
+    /// Places that are not in a chunk in use; `None` where all count.
+    pub outside: Option<u64>,
+    /// Places of which that is unknown.
+    pub unclear: Option<u64>,
     /// Bytes that were searched.
     pub searched: u64,
     /// Present pages that could not be read, or that changed during each read.
@@ -77,6 +82,8 @@ pub struct MemorySearch {
     window: Window,
     budget: Budget,
     limit: u64,
+    /// Only what lies in these counts.
+    chunks: Option<LiveChunks>,
     found: SearchedMemory,
     missing: Option<process::Error>,
     /// Whether memory was read that not every capture has, as it has that of the vdso.
@@ -103,6 +110,7 @@ impl AddressSpace {
             budget: Budget::unlimited(),
             // An empty text has no place.
             limit: if bytes.is_empty() { 0 } else { u64::MAX },
+            chunks: None,
             found: SearchedMemory::default(),
             missing: None,
             has_memory: false,
@@ -126,6 +134,12 @@ impl MemorySearch {
         MemorySearch { limit: self.limit.min(matches), ..self }
     }
 
+    /// The same, for what lies in chunks in use.
+    pub fn in_chunks(mut self, chunks: LiveChunks) -> Self {
+        (self.found.outside, self.found.unclear) = (Some(0), Some(0));
+        MemorySearch { chunks: Some(chunks), ..self }
+    }
+
     /// The next step; `None` after the last.
     ///
     /// # Errors
@@ -133,8 +147,10 @@ impl MemorySearch {
     pub fn next(&mut self) -> Result<Option<Step<FoundBytes>>> {
         while !self.is_enough() {
             if let Some(found) = self.window.find(&self.finder) {
-                self.found.matches += 1;
-                return Ok(Some(Step::Found(found)));
+                if self.counts(&found)? {
+                    return Ok(Some(Step::Found(found)));
+                }
+                continue;
             }
             if let Some((part, source)) = self.parts.pop_front() {
                 self.budget.look()?;
@@ -147,6 +163,25 @@ impl MemorySearch {
             }
         }
         Ok(None)
+    }
+
+    /// Counts a place. Returns whether it is one that was asked for.
+    fn counts(&mut self, found: &FoundBytes) -> Result<bool> {
+        let is_in = match (&mut self.chunks, AddressRange::of_length(found.address, self.finder.needle().len() as u64))
+        {
+            (Some(chunks), Some(range)) => {
+                self.budget.go_on()?;
+                chunks.holds(range)
+            }
+            _ => Some(true),
+        };
+        let SearchedMemory { matches, outside, unclear, .. } = &mut self.found;
+        *match is_in {
+            Some(true) => matches,
+            Some(false) => outside.get_or_insert(0),
+            None => unclear.get_or_insert(0),
+        } += 1;
+        Ok(is_in == Some(true))
     }
 
     /// Number of places that were found so far.

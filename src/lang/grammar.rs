@@ -218,7 +218,7 @@ mod tests {
             ("alias", "alias NAME = COMMAND"),
             ("source", "source FILE [ARGUMENT …]"),
             ("diff", "diff [(NAME | from FILE) [NAME|now]] [in RANGE] [where FILTER] [by KEY] [limit|top N]"),
-            ("find", "find[/UN] RANGE , VALUE [, …] [where FILTER]"),
+            ("find", "find[/UN] RANGE , VALUE [, …] [in heap live] [where FILTER]"),
             (
                 "compare",
                 "compare (children | PROCESS [PROCESS …]) [in RANGE] [by region|symbol] [limit|top N] [every DURATION] [for DURATION] [until shared|to_copy|copied <|<=|>|>= N] [as timeline]",

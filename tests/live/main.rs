@@ -29,6 +29,7 @@ mod expressions;
 mod failing;
 mod files;
 mod heap;
+mod heap_blocks;
 mod heap_capture;
 mod heap_hostile;
 mod held;
@@ -111,6 +112,7 @@ const TESTS: &[&[Test]] = &[
     failing::TESTS,
     files::TESTS,
     heap::TESTS,
+    heap_blocks::TESTS,
     heap_capture::TESTS,
     heap_hostile::TESTS,
     held::TESTS,
@@ -157,6 +159,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     expressions::SCENARIOS,
     files::SCENARIOS,
     heap::SCENARIOS,
+    heap_blocks::SCENARIOS,
     heap_capture::SCENARIOS,
     heap_hostile::SCENARIOS,
     held::SCENARIOS,

@@ -1,5 +1,6 @@
-//! `find[/UN] RANGE, PATTERN, …`: where bytes stand in memory.
+//! `find[/UN] RANGE, PATTERN, … [in heap live] [where FILTER]`: where bytes stand in memory.
 
+mod live;
 mod records;
 
 use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Outcome, example};
@@ -10,9 +11,10 @@ use crate::eval::{self, Integer, Value};
 use crate::hint;
 use crate::inspect::find::{MemorySearch, SearchedMemory};
 use crate::inspect::{AddressSpace, Question};
-use crate::lang::display::clause;
+use crate::lang::display;
 use crate::lang::parser::{
-    Parsed, TokenKind, Tokens, expression, is_mark, mark, page_filter, search, silent_mark, span_with, with_commas,
+    Parsed, TokenKind, Tokens, after, clause, expression, filter, is_mark, mark, search, silent_mark, span_with,
+    with_commas, word,
 };
 use crate::lang::{
     BinaryOperator, Expected, Expression, FilterExpression, PageField, Range, Spanned, UnaryOperator, Unit, ValueFormat,
@@ -28,7 +30,7 @@ use nom::sequence::preceded;
 use records::{FindSummary, Match};
 use std::fmt::{self, Formatter};
 
-/// `find[/UN] RANGE, PATTERN, …`
+/// `find[/UN] RANGE, PATTERN, … [in heap live] [where FILTER]`
 #[derive(Debug)]
 pub struct Find {
     /// The size of numbers, and the most matches.
@@ -37,6 +39,8 @@ pub struct Find {
     range: Spanned<Range>,
     /// What to look for, one behind the other; at least one.
     patterns: Vec<Spanned<Pattern>>,
+    /// Whether matches count only in chunks in use.
+    in_chunks: bool,
     /// In which pages; all if absent.
     filter: Option<Spanned<FilterExpression<PageField>>>,
 }
@@ -66,9 +70,12 @@ Searches the resident pages of a range for a sequence of values. Matches may ove
   /N            stop after N matches
   /U            the size of a number: b 1, h 2, w 4, g 8 bytes
   where FILTER  only pages that match, as in walk; the last line counts only those
+  in heap live  only matches that lie in one chunk in use of glibc's malloc
 
 Without /U a number has 4 bytes, or 8 if it does not fit; with a cast it has those of the type. An address has the \
 size of a pointer. $_ is the last match, $numfound the number of matches. For gdb's `find A, B, VALUE` write `find A..B, VALUE`.
+
+Chunks are found before the search, as `heap` finds them. Chunks that were freed and kept in tcache or a fastbin count as in use.
 
 Does not touch pages that are not resident. The last line counts them by state. A page of a file or of shared memory \
 that is only in the page cache is searched there (marked: file), without faulting it in. The kernel marks pages that \
@@ -78,6 +85,7 @@ are read as used: the flags referenced, active and idle of their frames may chan
             example("find/b demo_buffer, 1, 2", "search for two consecutive bytes"),
             example("find/g1 all, demo_buffer", "find the first pointer to a buffer, anywhere"),
             example("find all, \"demo\" where writable", "search only writable pages"),
+            example("find all, \"key\" in heap live", "search what the program has from malloc, without freed memory"),
             example("find demo_buffer, +4p, hex\"7f 45 4c 46\"", "search for bytes in hexadecimal"),
         ],
     };
@@ -91,14 +99,19 @@ are read as used: the flags referenced, active and idle of their frames may chan
         let (input, layout) = opt(search).parse(input)?;
         let (input, range) = span_with(input, length)?;
         let (input, patterns) = cut(preceded(mark(","), with_commas(pattern))).parse(input)?;
-        let (input, filter) = page_filter(input)?;
-        Ok((input, Find { layout: layout.unwrap_or_default(), range, patterns, filter }))
+        let (mut input, mut chunks, mut where_) = (input, None, None);
+        while clause(&mut input, &mut chunks, after("in", heap_live))?
+            || clause(&mut input, &mut where_, after("where", filter))?
+        {}
+        let layout = layout.unwrap_or_default();
+        Ok((input, Find { layout, range, patterns, in_chunks: chunks.is_some(), filter: where_ }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.layout, self.range.node)?;
         self.patterns.iter().try_for_each(|pattern| write!(f, ", {}", pattern.node))?;
-        clause(f, "where", self.filter.as_ref().map(|filter| &filter.node))
+        display::word_if(f, self.in_chunks, "in heap live")?;
+        display::clause(f, "where", self.filter.as_ref().map(|filter| &filter.node))
     }
 
     fn run(&self, context: &mut Context) -> Outcome {
@@ -133,6 +146,7 @@ are read as used: the flags referenced, active and idle of their frames may chan
         let space = AddressSpace::in_ranges(&target, spans.ranges())?;
         let filter = self.filter.as_ref().map(|filter| eval::page_filter(filter, &space, context.state)).transpose()?;
         let search = space.find(spans.ranges(), Question::new(filter.as_ref(), spans.holes()), &wanted)?;
+        let search = if self.in_chunks { search.in_chunks(live::chunks(&target, context)?) } else { search };
         let matches = search_memory(context, &space, search.limit(layout.count.unwrap_or(u64::MAX)))?;
         if matches == 0 && layout.unit.is_none() && self.patterns.iter().any(is_like_byte) {
             context
@@ -175,8 +189,17 @@ fn search_memory(context: &mut Context, space: &AddressSpace, search: MemorySear
 
 /// The totals, and notes of what is uncertain.
 fn summary(found: SearchedMemory, sink: &mut dyn Sink) -> Result<FindSummary, Error> {
-    let SearchedMemory { matches, searched, unread, cached, cache_unread, missing, pages, .. } = found;
-    let mut summary = FindSummary { matches, searched, unread, cached, ..FindSummary::default() };
+    let SearchedMemory { matches, outside, unclear, searched, unread, cached, cache_unread, missing, pages, .. } =
+        found;
+    let mut summary = FindSummary {
+        matches,
+        not_live: outside,
+        live_unclear: unclear,
+        searched,
+        unread,
+        cached,
+        ..FindSummary::default()
+    };
     summary.cache_unread = cache_unread.pages();
     let mut undecided = None;
     if let Some(pages) = pages {
@@ -229,6 +252,11 @@ fn length(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<Expression>>> {
         Ok((behind, length)) if behind.first().is_some_and(|next| is_mark(next, ",")) => Ok((behind, Some(length))),
         _ => Ok((input, None)),
     }
+}
+
+/// `"heap" "live"`
+fn heap_live(input: Tokens<'_>) -> Parsed<'_, ()> {
+    preceded(word("heap"), word("live")).map(|_| ()).parse(input)
 }
 
 /// `sought`

@@ -31,6 +31,10 @@ record! {
     pub struct FindSummary as "find-summary" with why if noted {
         /// Number of places that were found.
         matches: u64,
+        /// With `in heap live`: places that are not in a chunk in use.
+        [optional] not_live: Option<u64>,
+        /// With `in heap live`: places in memory that may belong to an arena that was not walked to its end.
+        [optional] live_unclear: Option<u64>,
         /// Bytes that were searched.
         searched: u64,
         /// Present pages that could not be read, or that changed during each read.
@@ -118,6 +122,14 @@ fn find_summary(lines: &mut Lines, summary: &FindSummary) {
     if summary.cut_short {
         line.word("; ", Role::Note, "stopped early");
     }
+    if let Some(places @ 1..) = summary.not_live {
+        let text = format!("{} outside chunks in use", counted(places, "more match"));
+        lines.line().indent(2).push(Role::Note, text);
+    }
+    if let Some(places @ 1..) = summary.live_unclear {
+        let text = format!("{} in memory whose chunks are unknown", counted(places, "more match"));
+        lines.line().indent(2).push(Role::Warn, text);
+    }
 }
 
 /// Samples of its records.
@@ -134,6 +146,7 @@ pub(in crate::command) mod samples {
             Box::new(place_found_in_file()),
             Box::new(find_summary()),
             Box::new(find_summary_early()),
+            Box::new(FindSummary { not_live: Some(1), live_unclear: Some(12), ..find_summary() }),
         ]
     }
 
@@ -153,6 +166,8 @@ pub(in crate::command) mod samples {
     pub fn find_summary() -> FindSummary {
         FindSummary {
             matches: 1,
+            not_live: None,
+            live_unclear: None,
             searched: 132 << 10,
             unread: 0,
             cached: 4,

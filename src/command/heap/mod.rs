@@ -94,7 +94,7 @@ Chunks that threads keep for themselves (tcache) and small chunks that were free
 
 `walk [heap] by heap` and `account by heap` show which pages are in use, and `explain ADDR with heap` shows the chunk of an address.
 
-Each chunk is compared with its neighbours, and the chunks of an arena with the memory that it has. Where these do not \
+Each chunk is compared with its neighbours, and the chunks of an arena with the memory that it has. Pieces of an arena that lie apart are put together. Where sizes or sums do not \
 agree there are no sums, and the last column has the reason. Only resident memory is read. The kernel marks the pages that are read as referenced \
 (`help traces`).
 

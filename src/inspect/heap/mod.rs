@@ -27,6 +27,7 @@
 
 mod arena;
 mod kept;
+mod live;
 mod mappings;
 mod pages;
 mod piece_words;
@@ -47,6 +48,7 @@ use crate::budget::Budget;
 use crate::kernel::{AddressRange, Kind, Region, State, VirtualAddress};
 use arena::{Found, FoundArena};
 use kept::Kept;
+pub use live::LiveChunks;
 pub use mappings::MappedChunks;
 pub use pages::{has_heaps, require_memory};
 pub use pieces::{HeapPiece, PieceKind};

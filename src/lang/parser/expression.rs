@@ -159,7 +159,7 @@ pub(crate) fn filter<F: FilterField>(input: Tokens<'_>) -> Parsed<'_, Spanned<Fi
 }
 
 /// `[ "where" filter<page> ]`, if it is there.
-pub(crate) fn page_filter(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<FilterExpression<PageField>>>> {
+fn page_filter(input: Tokens<'_>) -> Parsed<'_, Option<Spanned<FilterExpression<PageField>>>> {
     opt(preceded(word("where"), cut(filter))).parse(input)
 }
 

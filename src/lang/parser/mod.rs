@@ -27,7 +27,7 @@ pub(crate) use command::{
     part, part_of_name, part_to_comma, pattern, range, raw, raw_text, search, snapshot_file, split_text, takes_all,
     value, watched, with_how,
 };
-pub(crate) use expression::{expression, filter, page_filter, place, span_with};
+pub(crate) use expression::{expression, filter, place, span_with};
 pub(crate) use fault::short;
 pub use input::{Advice, Failure, Fault, Language, OtherMeaning, OtherWords, Syntax};
 pub(crate) use input::{Failed, Parsed, Tokens};

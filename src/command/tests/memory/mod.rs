@@ -1,6 +1,7 @@
 //! What memory holds, on a target made of tables.
 
 mod find;
+mod heap;
 mod regions;
 mod soft_dirty;
 

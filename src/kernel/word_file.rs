@@ -64,6 +64,7 @@ impl WordFile {
     }
 
     /// What all its words are called: as a field of a capture's index, and where the help says what a fact needs.
+    #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "only captures and the help have it"))]
     pub(crate) const fn words(self) -> &'static str {
         self.about().words
     }

@@ -189,7 +189,7 @@ impl AddressSpace {
         self.0.page
     }
 
-    /// The regions in address order; [`AddressSpace::at`], [`within`](Self::within) and
+    /// The regions in address order; [`AddressSpace::at`], [`in_ranges`](Self::in_ranges) and
     /// [`around`](Self::around) have only some.
     pub fn regions(&self) -> &[ViewedRegion] {
         &self.0.regions

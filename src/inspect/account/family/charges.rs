@@ -2,14 +2,13 @@
 
 use super::super::frames::FrameClasses;
 use super::Family;
-use super::owners::{FrameKind, FrameOwners, read};
+use super::owners::{FrameKind, FrameOwners};
 use crate::budget::Budget;
 use crate::inspect::Result;
 use crate::inspect::frames::{FrameRow, FrameSweep, machine_frames};
-use crate::inspect::hidden_words::UNREAD;
 use crate::inspect::kept::Step;
 use crate::inspect::page::Evidence;
-use crate::kernel::{FrameRange, PageFlags, WordFile};
+use crate::kernel::{FrameRange, PageFlags};
 use crate::process::Machine;
 use crate::report::{ChargeClass, FrameClass};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +40,7 @@ pub struct GroupCharges {
 impl Family {
     /// What of these frames is charged to the cgroups with these inodes: after the last step.
     pub fn charges(&self, range: FrameRange, groups: BTreeSet<u64>) -> ChargeSearch<'_> {
-        let need = Evidence::FLAGS | Evidence::CGROUPS;
+        let need = Evidence::FLAGS | Evidence::COUNTS | Evidence::CGROUPS;
         ChargeSearch {
             machine: &self.machine,
             owners: &self.frames,
@@ -94,25 +93,19 @@ impl ChargeSearch<'_> {
             FrameClass::Hugetlb => ChargeClass::Hugetlb,
             _ => ChargeClass::Kernel,
         };
-        let is_counted = !matches!(by_flags, ChargeClass::Hugetlb | ChargeClass::Kernel);
-        let mut counts = Vec::new();
-        if is_counted {
-            read(self.machine, WordFile::FrameCounts, (first, first + row.frames), &mut counts)?;
-        }
         let is_exact = self.machine.has_exact_map_counts() == Some(true) || !flags.is_in_large_folio();
-        let unmapped = |at: usize| match counts.get(at) {
-            None => by_flags,
-            Some(0) => by_flags,
-            Some(&count) if is_exact && count != UNREAD => ChargeClass::MappedOutside,
-            Some(_) => ChargeClass::Unclear,
+        let unmapped = match (by_flags, row.facts.map_count) {
+            (ChargeClass::Hugetlb | ChargeClass::Kernel, _) | (_, Some(0)) => by_flags,
+            (_, Some(_)) if is_exact => ChargeClass::MappedOutside,
+            _ => ChargeClass::Unclear,
         };
-        for (at, owned) in self.owners.of(first, row.frames).enumerate() {
+        for owned in self.owners.of(first, row.frames) {
             self.sums.in_page_tables += if owned.is_some() { size } else { 0 };
             let class = match owned.map(|owned| owned.kind) {
                 // The kernel has charged what drivers and itself have mapped as its own memory.
                 Some(FrameKind::Driver | FrameKind::Kernel) => ChargeClass::Kernel,
                 Some(_) => ChargeClass::Mapped,
-                None => unmapped(at),
+                None => unmapped,
             };
             *self.sums.classes.entry(class).or_default() += size;
         }

@@ -60,8 +60,6 @@ impl Machine {
             Err(error) => return Err(error),
         };
         let choice = |setting| self.huge_choice(setting).ok();
-        let largest = self.huge_page_bytes().unwrap_or_default();
-        let sizes = (1..32).map(|order| self.page_size().bytes() << order).take_while(|&bytes| bytes <= largest);
         let of_size = |bytes| HugeSize {
             bytes,
             memory: choice(KernelSetting::HugePagesOf(bytes)),
@@ -70,11 +68,27 @@ impl Machine {
         Ok(HugeSettings {
             memory,
             shared: choice(KernelSetting::HugeShared),
-            sizes: sizes.map(of_size).filter(|size| size.memory.is_some() || size.shared.is_some()).collect(),
+            sizes: self
+                .huge_sizes()
+                .map(of_size)
+                .filter(|size| size.memory.is_some() || size.shared.is_some())
+                .collect(),
             max_empty: self.setting(KernelSetting::CollapseEmpty),
             max_swapped: self.setting(KernelSetting::CollapseSwapped),
             max_shared: self.setting(KernelSetting::CollapseShared),
         })
+    }
+
+    /// The sizes that large folios can have, in bytes.
+    fn huge_sizes(&self) -> impl Iterator<Item = u64> {
+        let (page, largest) = (self.page_size().bytes(), self.huge_page_bytes().unwrap_or_default());
+        (1..32).map(move |order| page << order).take_while(move |&bytes| bytes <= largest)
+    }
+
+    /// How many anonymous folios of the machine are mapped in part; `None` before Linux 6.12, which counts none.
+    pub(crate) fn partly_mapped_folios(&self) -> Option<u64> {
+        let counts = self.huge_sizes().filter_map(|bytes| self.setting(KernelSetting::PartlyMapped(bytes)));
+        counts.reduce(u64::saturating_add)
     }
 
     /// Which of the shared memory on a mounted filesystem gets huge pages (the option `huge` of tmpfs); `None` of

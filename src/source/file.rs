@@ -109,6 +109,8 @@ questions_of! {
         HugePages = "thp-enabled" => machine(Once, Nothing),
         /// Which memory gets those of this many bytes.
         HugePagesOf(bytes: u64) = "thp-enabled" => machine(WhileDecoding, Nothing),
+        /// Anonymous folios of this many bytes that are mapped in part (Linux 6.12).
+        PartlyMapped(bytes: u64) = "thp-partly-mapped" => machine(Never("frames that nobody maps are not in a capture"), Nothing),
         /// Which shared memory gets transparent huge pages.
         HugeShared = "thp-shmem-enabled" => machine(Once, Nothing),
         /// Which shared memory gets those of this many bytes.
@@ -230,6 +232,7 @@ impl KernelSetting {
             KernelSetting::HugePageBytes => transparent("hpage_pmd_size"),
             KernelSetting::HugePages => transparent("enabled"),
             KernelSetting::HugePagesOf(bytes) => of_size(bytes, "enabled"),
+            KernelSetting::PartlyMapped(bytes) => of_size(bytes, "stats/nr_anon_partially_mapped"),
             KernelSetting::HugeShared => transparent("shmem_enabled"),
             KernelSetting::HugeSharedOf(bytes) => of_size(bytes, "shmem_enabled"),
             KernelSetting::CollapseEmpty => transparent("khugepaged/max_ptes_none"),
@@ -251,6 +254,7 @@ impl KernelSetting {
             KernelSetting::ZeroPageIsMerged => "whether KSM uses the zero page",
             KernelSetting::HugePageBytes => "bytes that one PMD maps",
             KernelSetting::HugePages | KernelSetting::HugePagesOf(_) => "the setting for transparent huge pages",
+            KernelSetting::PartlyMapped(_) => "huge pages that are mapped in part",
             KernelSetting::HugeShared | KernelSetting::HugeSharedOf(_) => "the setting for huge pages of shared memory",
             KernelSetting::CollapseEmpty => "the most empty pages that khugepaged allows",
             KernelSetting::CollapseSwapped => "the most swapped pages that khugepaged allows",

@@ -40,6 +40,8 @@ pub(super) struct RestSearch {
     found: BTreeMap<u64, FoundRest>,
     /// Why they are unknown.
     unknown: Option<Reason>,
+    /// The kernel counts none on this machine.
+    has_none: bool,
 }
 
 struct FoundRest {
@@ -51,11 +53,17 @@ struct FoundRest {
 impl RestSearch {
     /// Of processes of a machine.
     pub fn of(machine: &Machine) -> Self {
-        RestSearch { unknown: why_unknown(machine).err(), ..RestSearch::default() }
+        let unknown = why_unknown(machine).err();
+        // Without this, memory in scattered frames costs a read for each.
+        let has_none = unknown.is_none() && machine.partly_mapped_folios() == Some(0);
+        RestSearch { unknown, has_none, ..RestSearch::default() }
     }
 
     /// Adds mapped frames of anonymous memory.
     pub fn add(&mut self, first: FrameNumber, frames: u64) {
+        if self.has_none || self.unknown.is_some() {
+            return;
+        }
         let (first, end) = (first.get(), first.get().saturating_add(frames));
         match self.runs.last_mut() {
             Some((_, last)) if *last == first => *last = end,
@@ -71,9 +79,6 @@ impl RestSearch {
     /// Looks at the folios of the frames that were added, which are of this region or member.
     pub fn search(&mut self, owner: usize, machine: &Machine, budget: &mut Budget) -> Result<()> {
         let runs = std::mem::take(&mut self.runs);
-        if self.unknown.is_some() {
-            return Ok(());
-        }
         let runs = joined(runs.into_iter().map(|(first, end)| first..end).collect());
         // Where a run begins, its first frame tells; where it ends, also the frame after it.
         let mut edges = Vec::with_capacity(2 * runs.len());

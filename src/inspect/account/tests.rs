@@ -4,7 +4,7 @@ use super::{Account, Accounting, Check, checks};
 use crate::inspect::{AddressSpace, Evidence};
 use crate::kernel::smaps::Smaps;
 use crate::kernel::{Device, PageFlags, Region, WordFile};
-use crate::process::fake::{EXCLUSIVE, FILE, File, HUGE, PAGE, PRESENT, World, region};
+use crate::process::fake::{EXCLUSIVE, FILE, File, HUGE, KernelSetting, PAGE, PRESENT, World, region};
 use crate::report::{AccountClass::*, AccountMark, BesideRss, Reason};
 use std::sync::atomic::Ordering;
 
@@ -261,4 +261,29 @@ fn flags_of_plain_memory_are_not_read_for_nothing() {
     assert!(read(Some(sums(0)), 0) + 16 <= of_all, "{of_all}");
     assert_eq!(read(Some(sums(4)), 0), of_all, "some are lazily freed");
     assert_eq!(read(Some(sums(0)), 4), of_all, "some may be locked");
+}
+
+/// Memory in scattered frames costs a read of flags for each: not where no folio of the machine is mapped in part.
+#[test]
+fn rests_of_folios_are_not_looked_for_in_vain() {
+    let read = |counted: Option<u64>| {
+        let mut world = World::new([region(0x1000, 16)]);
+        world.has_config = true;
+        for page in 0..16 {
+            world.maps(0x1000 + page, 1, 0x9000 + 300 * page);
+        }
+        let file = File::Setting(KernelSetting::PartlyMapped(2 << 20));
+        world.texts.extend(counted.map(|folios| (file, format!("{folios}\n"))));
+        let (world, target) = world.target();
+        assert_eq!(target.machine.has_exact_map_counts(), Some(true));
+        let space = AddressSpace::of(&target).expect("a space");
+        let rollup = smaps(&region(0, 1), &[("Rss", 16), ("LazyFree", 0), ("KSM", 0)]);
+        let mut accounting = space.account_beside(Some(&rollup), &space.spans(), Evidence::empty(), false);
+        while accounting.next().expect("an account").is_some() {}
+        assert_eq!(accounting.rests().expect("known"), []);
+        world.flags_read.load(Ordering::Relaxed)
+    };
+    let with_one = read(Some(1));
+    assert!(read(Some(0)) + 16 <= with_one, "{with_one}");
+    assert_eq!(read(None), with_one, "a kernel that does not count them");
 }

@@ -645,12 +645,12 @@ fn cores_are_read() {
         let then = compared(&pmdb(&[&["-c", &path], &words[..]].concat()));
         assert_eq!(then, on_process, "{line}");
     }
-    // Pages of zeros are in no run, and a core does not show which they are.
+    // Zero pages are in no run, and a core does not show which they are.
     if is_root() {
         let count = format!("{memory:#x}, +2000p");
         let runs = |subject: &str, words: &[&str]| text(&pmdb(&[&[subject, &pid], words].concat()));
         let now = runs("-p", &["walk", &count, "by", "run"]);
-        assert!(now.contains(" of zeros left out)"), "{now}");
+        assert!(now.contains(" zero pages left out)"), "{now}");
         for words in [vec!["walk", &count, "by", "run"], vec!["print", &format!("runs({count})")]] {
             let then = text(&pmdb(&[&["-c", &path], &words[..]].concat()));
             assert!(then.contains("may be zero pages"), "{then}");

@@ -110,7 +110,7 @@ questions_of! {
         /// Which memory gets those of this many bytes.
         HugePagesOf(bytes: u64) = "thp-enabled" => machine(WhileDecoding, Nothing),
         /// Anonymous folios of this many bytes that are mapped in part (Linux 6.12).
-        PartlyMapped(bytes: u64) = "thp-partly-mapped" => machine(Never("frames that nobody maps are not in a capture"), Nothing),
+        PartlyMapped(bytes: u64) = "thp-partly-mapped" => machine(WhileDecoding, Nothing),
         /// Which shared memory gets transparent huge pages.
         HugeShared = "thp-shmem-enabled" => machine(Once, Nothing),
         /// Which shared memory gets those of this many bytes.

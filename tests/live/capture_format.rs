@@ -167,8 +167,8 @@ fn what_commands_ask_is_in_it() {
     let bytes = std::fs::read(&file).expect("the capture");
     let capture = source::capture::open(Box::new(InMemory::file(bytes))).expect("the capture");
     let replayed = what_is_asked(capture, &set_up, &lines);
-    // A line that needs what is never kept of the machine, such as the processes of a cgroup, is refused with all that it
-    // asks beside.
+    // A line that needs what is never kept of the machine, such as the processes of a cgroup, is refused with all that
+    // it asks beside.
     let is_never = |(about, kept, is_answered): &(About, Kept, bool)| {
         matches!((about, kept, is_answered), (About::Machine, Kept::Never(_), true))
     };

@@ -53,9 +53,9 @@ struct FoundRest {
 impl RestSearch {
     /// Of processes of a machine.
     pub fn of(machine: &Machine) -> Self {
-        let unknown = why_unknown(machine).err();
         // Without this, memory in scattered frames costs a read for each.
-        let has_none = unknown.is_none() && machine.partly_mapped_folios() == Some(0);
+        let has_none = machine.partly_mapped_folios() == Some(0);
+        let unknown = if has_none { None } else { why_unknown(machine).err() };
         RestSearch { unknown, has_none, ..RestSearch::default() }
     }
 

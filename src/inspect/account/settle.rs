@@ -187,14 +187,15 @@ pub(super) fn settle_locked(account: &mut Account, smaps: Option<&Smaps>) {
 }
 
 /// Counts pages of droppable memory as such, and not as freed by the program: the flags of their frames are the same
-/// (`folio_add_new_anon_rmap` in mm/rmap.c).
+/// (`folio_add_new_anon_rmap` in mm/rmap.c). All pages of such a region are droppable, also those that still wait in a
+/// list of a processor for the LRU, and do not have the flags.
 pub(super) fn settle_droppable(account: &mut Account, smaps: Option<&Smaps>) {
     let is_droppable = told_flag(smaps, "dp");
     for &class in AccountClass::ALL {
         let marked = account.amount(class, AccountMark::LazilyFreed);
         let unclear = Amount { known: 0, unknown: marked.known + marked.unknown };
         let (lazily_freed, droppable) = match is_droppable {
-            Some(true) => (Amount::default(), marked),
+            Some(true) => (Amount::default(), Amount { known: account.of(class), unknown: 0 }),
             Some(false) => (marked, Amount::default()),
             None => (unclear, unclear),
         };

@@ -60,15 +60,21 @@ fn blocks(_: &[String]) {
     say_and_wait(true);
 }
 
+/// A process with blocks, and the address of the first.
+fn known_blocks() -> (Target, u64) {
+    let mut target =
+        Target::spawn(command("heap_blocks", &[]).env_remove("MALLOC_ARENA_MAX").env_remove("GLIBC_TUNABLES"));
+    let first = target.line().parse().expect("an address");
+    target.line();
+    (target, first)
+}
+
 /// What each page of known blocks is, by the library and by a filter; and the chunk at an address.
 fn pages_and_chunks_of_known_blocks() {
     if !has_glibc("heap_blocks::pages_and_chunks_of_known_blocks") {
         return;
     }
-    let mut target =
-        Target::spawn(command("heap_blocks", &[]).env_remove("MALLOC_ARENA_MAX").env_remove("GLIBC_TUNABLES"));
-    let first: u64 = target.line().parse().expect("an address");
-    target.line();
+    let (target, first) = known_blocks();
     // Chunks begin two words before what the program has of them.
     let head = 2 * size_of::<usize>() as u64;
     let (live, free, again) =
@@ -161,10 +167,7 @@ fn a_search_of_chunks_in_use() {
     if !has_glibc("heap_blocks::a_search_of_chunks_in_use") {
         return;
     }
-    let mut target =
-        Target::spawn(command("heap_blocks", &[]).env_remove("MALLOC_ARENA_MAX").env_remove("GLIBC_TUNABLES"));
-    let first: u64 = target.line().parse().expect("an address");
-    target.line();
+    let (target, first) = known_blocks();
     let [live, free, again] = MARKS.map(|(block, at)| first + block as u64 * CHUNK + at as u64);
     let range = format!("{first:#x}..{:#x}", first + 3 * BLOCKS as u64 * CHUNK);
     let mark = MARK.map(|byte| format!("{byte:02x}")).concat();

@@ -20,8 +20,8 @@ pub const SCENARIOS: &[Scenario] = &[("heap_poked", poked)];
 const BLOCKS: usize = 3000;
 const WORD: u64 = size_of::<usize>() as u64;
 
-/// Allocates in two arenas, says where a block of each is, and then writes the words that it is told to write. Nothing
-/// is allocated meanwhile.
+/// Allocates in two arenas and prints the address of a block of each. Then it writes each word that its input has, and
+/// allocates nothing meanwhile.
 fn poked(arguments: &[String]) {
     let bytes: usize = arguments[0].parse().expect("a size");
     let blocks: usize = arguments[1].parse().expect("a number");

@@ -6,7 +6,7 @@
 
 use super::walk::{Broken, ChunkLayout, FLAGS, Stretch, StretchEnd};
 use super::words::{END_OF_MEMORY, ProcessWords, Words};
-use super::{ArenaOutcome, ArenaState, Ended, HeapChunk, Walk, anonymous};
+use super::{ArenaOutcome, ArenaState, Ended, HeapChunk, Walk, anonymous, in_order};
 use crate::budget::Budget;
 use crate::inspect::memory::present;
 use crate::inspect::{AddressSpace, Backing, Result};
@@ -27,14 +27,14 @@ fn places(space: &AddressSpace) -> Vec<Place> {
     let of_pool = of_pool.filter(|region| region.permissions.write && !region.permissions.shared);
     let mut ranges: Vec<AddressRange> = of_pool.map(|region| region.range).chain(anonymous(space)).collect();
     ranges.retain(|range| !breaks.contains(range));
-    ranges.sort_by_key(|range| range.start());
+    let ranges = in_order(ranges);
     // Rows side by side are one mapping with several settings.
     let joined = |ranges: &[AddressRange], is_break| {
         AddressRange::joined(ranges).into_iter().map(move |range| Place { range, is_break }).collect::<Vec<_>>()
     };
     let mut places = joined(&ranges, false);
     places.extend(joined(&breaks, true));
-    places.sort_by_key(|place| place.range.start());
+    places.sort_by_cached_key(|place| place.range.start());
     places
 }
 

@@ -103,7 +103,7 @@
 //! let target = Target::attach(std::process::id())?;
 //! let space = AddressSpace::of(&target)?;
 //! let is_shared = |name: &str| name.contains("libc.so") || name == "[vdso]";
-//! let region = space.maps().find(|region| is_shared(&region.name.to_string())).ok_or("no shared page")?;
+//! let region = space.regions().find(|region| is_shared(&region.name.to_string())).ok_or("no shared page")?;
 //! match space.detail(region.range.start())?.frame {
 //!     Ok(frame) => {
 //!         let mut search = who(&target.machine, &FrameQuestion::of(frame))?;
@@ -151,7 +151,7 @@
 //! # End in time
 //!
 //! A [`Budget`](budget::Budget) limits time, steps and memory, or ends with Ctrl-C. Everything that is pulled has a
-//! method `within` that takes one, and [`Target::within`] limits each reading of its regions. What is out of budget is
+//! method `with_budget`, and [`Target::with_budget`] limits each reading of its regions. What is out of budget is
 //! an error. What was pulled before is valid.
 //!
 //! ```
@@ -163,9 +163,9 @@
 //! use std::time::Duration;
 //!
 //! let second = Budget::unlimited().within(Duration::from_secs(1));
-//! let target = Target::attach(std::process::id())?.within(second.clone());
+//! let target = Target::attach(std::process::id())?.with_budget(second.clone());
 //! let space = AddressSpace::of(&target)?;
-//! let mut pages = space.pages(&space.spans(), Evidence::empty()).within(second);
+//! let mut pages = space.pages(&space.spans(), Evidence::empty()).with_budget(second);
 //! let mut resident: BTreeMap<String, u64> = BTreeMap::new();
 //! loop {
 //!     match pages.next() {

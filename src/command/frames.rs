@@ -36,7 +36,7 @@ pub(super) fn walk(
     let mut largest = RowLimit::top(cut).map(Largest::new);
     let limit = RowLimit::limit(cut).filter(|_| groups.is_none());
     let kept = machine_frames(&machine, range, question).limit(limit.unwrap_or(u64::MAX));
-    let mut kept = kept.within(context.sink.budget());
+    let mut kept = kept.with_budget(context.sink.budget());
     let next = || kept.next();
     let stopped = pull(context.sink, "frames", next, |frames, sink| {
         match (&mut groups, &mut largest) {

@@ -112,7 +112,7 @@ With `by`, a cell is a digit: 0 for nothing, 1 to 9 for the share in tenths, # f
         let need = space.obtainable(Evidence::KINDS | Evidence::HUGE | more) | holes;
         let look = |page: &Page| Some(mark(page)).filter(|&mark| mark != Mark::Nothing);
         let map = space.map(&ranges, Question::new(filter.as_ref(), need), self.by, look)?;
-        let mut map = map.within(context.sink.budget());
+        let mut map = map.with_budget(context.sink.budget());
         let show = |part, sink: &mut dyn Sink| Ok(sink.emit(&record(part, &space, self.by))?);
         let stopped = rows::pull(context.sink, "pages", || map.next(), show)?;
         if let Some(reason) = map.unknown().reason() {
@@ -126,7 +126,7 @@ With `by`, a cell is a digit: 0 for nothing, 1 to 9 for the share in tenths, # f
 
 /// The record of a part, neighbours that are alike together.
 fn record(part: RegionMap<Mark>, space: &AddressSpace, by: Option<MapKey>) -> MapRegion {
-    let viewed = part.region.and_then(|index| space.regions().get(index));
+    let viewed = part.region.and_then(|index| space.viewed_regions().get(index));
     let mut cells: Vec<MapCells> = Vec::new();
     for cell in &part.cells {
         let (pages, of) = by.map(|_| (cell.has, cell.asked)).unzip();

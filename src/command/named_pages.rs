@@ -19,7 +19,7 @@ pub(super) fn name_of_mapping(name: &Name, is_deleted: bool) -> String {
 /// The names of addresses in the space. If it has only some regions, the others are read when a name needs them.
 pub(super) fn names_in<'a>(space: &'a AddressSpace, symbols: &'a Symbols) -> symbol::TargetSymbols<'a> {
     let target = space.target();
-    if space.is_complete() { symbols.over(target, space.maps()) } else { symbols.on_demand(target) }
+    if space.is_complete() { symbols.over(target, space.regions()) } else { symbols.on_demand(target) }
 }
 
 /// Numbers for the symbols that pages begin in.

@@ -67,7 +67,7 @@ For `full`, and where map counts cannot be read, the kernel walks the whole proc
         let address = eval::place(expression, context.state)?;
         context.state.last_address = Some(address);
         let space = AddressSpace::at(&target, address)?;
-        let Some(viewed) = space.region(address) else {
+        let Some(viewed) = space.viewed_region(address) else {
             return Err(unmapped(expression.at, address, &space)?);
         };
         let (counted, changed) = space.stats_of(viewed, SHOWN | Evidence::ORDER, context.sink.budget())?;

@@ -167,7 +167,7 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
         let name = self.name.as_ref().map(|name| Named::of(name, context));
         let is_named = |viewed: &ViewedRegion| name.as_ref().is_none_or(|name| name.is_of(viewed));
         if let Some(Named::Part(part)) = &name
-            && !space.regions().iter().any(is_named)
+            && !space.viewed_regions().iter().any(is_named)
         {
             self.say_unnamed(part, context)?;
         }
@@ -177,7 +177,7 @@ The mark (deleted) after a name means that the file was deleted. A file whose ow
             _ => Some(is_named(viewed)),
         });
         let question = question.ranked(order.and_then(RegionOrder::amount)).swapped_by_smaps(self.is_full);
-        let mut regions = space.kept_regions(question, region::SHOWN)?.within(context.sink.budget());
+        let mut regions = space.kept_regions(question, region::SHOWN)?.with_budget(context.sink.budget());
         let fields = filter.as_ref().map_or(&[][..], RegionFilter::fields);
         refuse_unknown_sharing(fields, &space)?;
         context.state.last_address = None;
@@ -262,7 +262,7 @@ impl Named {
 fn refuse_unknown_sharing(fields: &[RegionField], space: &AddressSpace) -> Result<(), Error> {
     let of_maps = [RegionField::Private, RegionField::Shared, RegionField::Inode];
     let is_asked = fields.iter().any(|field| of_maps.contains(field));
-    if is_asked && space.maps().any(|region| region.permissions.sharing_unknown) {
+    if is_asked && space.regions().any(|region| region.permissions.sharing_unknown) {
         let what = "whether regions are shared is not in this core, nor are the inodes of their files";
         return Err(process::Error::not_available(what).into());
     }

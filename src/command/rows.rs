@@ -162,7 +162,7 @@ pub(super) fn emit_rows<N: Neighbours, R: Record>(
     sink: &mut dyn Sink,
     mut record: impl FnMut(&N::Row) -> R,
 ) -> Result<Option<VirtualAddress>, Error> {
-    let mut rows = rows.limit(RowLimit::limit(cut).unwrap_or(u64::MAX)).within(sink.budget());
+    let mut rows = rows.limit(RowLimit::limit(cut).unwrap_or(u64::MAX)).with_budget(sink.budget());
     let mut largest = RowLimit::top(cut).map(Largest::new);
     let mut show = |row: N::Row, sink: &mut dyn Sink| match &mut largest {
         Some(largest) => {

@@ -298,7 +298,7 @@ pub(super) fn take(
 
 /// Takes a snapshot that was begun, and shows how far it is.
 pub(super) fn finish(open: OpenNamedSnapshot, sink: &mut dyn Sink) -> inspect::Result<NamedSnapshot> {
-    let mut open = open.within(sink.budget());
+    let mut open = open.with_budget(sink.budget());
     while let Some(progress) = open.advance()? {
         pages_done(progress, sink)?;
     }

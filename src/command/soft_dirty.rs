@@ -128,7 +128,7 @@ fn require(target: &Target) -> Result<(), Error> {
     let content = "`snapshot with content`, then `diff`, shows pages that were written in the meantime".to_owned();
     let space = AddressSpace::of(target)?;
     let tracked = target.process.write_tracked(&space.spans())?;
-    let region = tracked.and_then(|range| space.region(range.start()));
+    let region = tracked.and_then(|range| space.viewed_region(range.start()));
     let hint = match region.map(|region| region.range()) {
         Some(range) => format!(
             "{content}; the process itself tracks writes to {range} with userfaultfd: there `translate ADDRESS` shows uffd_wp no for a \
@@ -208,7 +208,7 @@ fn count_marked(context: &mut Context, target: &Target) -> Result<SoftDirtyRepor
     let filter = filter.and(writable);
     let filter = Spanned::new(filter, Span::default());
     let filter: Filter = eval::page_filter(&filter, &space, context.state)?;
-    let mut counting = space.soft_dirty_pages(&filter)?.within(context.sink.budget());
+    let mut counting = space.soft_dirty_pages(&filter)?.with_budget(context.sink.budget());
     if let Some(stopped) = rows::pull(context.sink, "pages", || counting.next(), |(), _| Ok(()))? {
         return Err(stopped.into());
     }

@@ -149,7 +149,7 @@ fn pages(context: &mut Context, spans: Option<Spans>, cut: Option<RowLimit>) -> 
     };
     let mut counts = FlagCounts::default();
     let facts = space.obtainable(Evidence::FLAGS) | Evidence::ENTRIES | holes;
-    let mut pages = space.kept_pages(&ranges, facts)?.within(context.sink.budget());
+    let mut pages = space.kept_pages(&ranges, facts)?.with_budget(context.sink.budget());
     let next = || pages.each(|page, _| counts.add(page.states, page.flags, page.pages));
     let stopped = rows::pull(context.sink, "pages", next, |(), _| Ok(()))?;
     let ended = SweepEnd::of(pages.finish(), stopped);
@@ -174,7 +174,7 @@ fn frames(context: &mut Context, range: FrameRange, cut: Option<RowLimit>) -> Ou
     let machine = context.state.machine().clone();
     let size = machine.page_size();
     let mut counts = FlagCounts::default();
-    let mut kept = machine_frames(&machine, range, Evidence::FLAGS).within(context.sink.budget());
+    let mut kept = machine_frames(&machine, range, Evidence::FLAGS).with_budget(context.sink.budget());
     let next = || kept.next();
     let stopped = rows::pull(context.sink, "frames", next, |frames, _| {
         counts.add_frames(&machine, &frames);

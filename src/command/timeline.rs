@@ -73,7 +73,7 @@ impl TimelineBuilder {
         }
         let covered: Vec<AddressRange> = self.rows.iter().map(|row| row.range).collect();
         let mut parts = Vec::new();
-        for (index, viewed) in space.regions().iter().enumerate() {
+        for (index, viewed) in space.viewed_regions().iter().enumerate() {
             for asked in viewed.range().within(ranges) {
                 let asked = asked.to_pages(self.size);
                 parts.extend(asked.outside(&covered).map(|part| (part, index)));
@@ -116,7 +116,7 @@ impl TimelineBuilder {
     /// Adds a row for what lies in `range` of a group of regions.
     fn add_row(&mut self, space: &AddressSpace, range: AddressRange, group: &[RegionPart], populated: Option<u64>) {
         let inside = group.iter().filter_map(|(own, index)| Some((own.intersection(range)?, *index)));
-        let region = largest(inside.clone()).and_then(|index| space.regions().get(index));
+        let region = largest(inside.clone()).and_then(|index| space.viewed_regions().get(index));
         let number = self.rows.len();
         self.rows.push(PictureRow { range, number, cell: self.blank, has_changed: false });
         self.new.push(TimelineRow {

@@ -257,7 +257,7 @@ pub(super) fn without_page(
     reason: &Reason,
 ) -> inspect::Result<Translation> {
     let target = space.target();
-    let region = space.region(address).map(|viewed| &viewed.region);
+    let region = space.viewed_region(address).map(|viewed| &viewed.region);
     let nearest = if region.is_none() { Some(space.nearest(address)?) } else { None };
     let reason = if region.is_none() { Reason::NotApplicable("no frame is mapped here") } else { reason.clone() };
     let mut why = Why::default();

@@ -223,7 +223,7 @@ impl WalkRun<'_> {
     }
 
     fn region_name(&self, region: Option<usize>) -> Option<Name> {
-        let viewed = self.space.regions().get(region?)?;
+        let viewed = self.space.viewed_regions().get(region?)?;
         Some(viewed.region.name.clone())
     }
 
@@ -236,7 +236,7 @@ impl WalkRun<'_> {
         let names = has(Key::Symbol).then(|| names_in(self.space, &context.state.symbols));
         let mut symbols = names.map(|names| PagesOfSymbols::new(names, self.space.page_size()));
         let (spans, question) = (self.spans.ranges(), self.question(need));
-        let mut pages = self.space.kept_pages(spans, question)?.within(context.sink.budget());
+        let mut pages = self.space.kept_pages(spans, question)?.with_budget(context.sink.budget());
         let next = || {
             pages.each(|page, region| match &mut symbols {
                 None => groups.add(page, region),
@@ -251,7 +251,7 @@ impl WalkRun<'_> {
         let name = |group| match (group, &symbols) {
             (PageGroup::Symbol(Some(number)), Some(symbols)) => Some(symbols.name(number)),
             (PageGroup::Region(Some(index)), _) => {
-                self.space.regions().get(index).map(|viewed| rows::name_of_region(&viewed.region))
+                self.space.viewed_regions().get(index).map(|viewed| rows::name_of_region(&viewed.region))
             }
             _ => None,
         };

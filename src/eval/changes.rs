@@ -28,7 +28,7 @@ impl<'a> Evaluator<'a> {
             Some(name) => self.snapshot(name)?,
             None => {
                 let open = from.now(target, self.scope.symbols()).map_err(failed)?;
-                let mut open = open.within(self.scope.budget());
+                let mut open = open.with_budget(self.scope.budget());
                 while let Some(progress) = open.advance().map_err(failed)? {
                     self.scope.progress(progress.done, progress.total, "pages");
                 }

@@ -35,8 +35,8 @@ pub type OpenNamedSnapshot = NamedSnapshot<OpenSnapshot>;
 
 impl OpenNamedSnapshot {
     /// The same, with what it may take.
-    pub fn within(mut self, budget: Budget) -> Self {
-        self.snapshot = self.snapshot.within(budget);
+    pub fn with_budget(mut self, budget: Budget) -> Self {
+        self.snapshot = self.snapshot.with_budget(budget);
         self
     }
 
@@ -279,14 +279,14 @@ fn is_of_one_thing(name: &Name) -> bool {
 /// The addresses that the range has now: a name stands for all that bears it now.
 pub fn current_ranges(spans: &Spans, space: &AddressSpace, symbols: &Symbols, target: &Target) -> Vec<AddressRange> {
     let regions = |wanted: &dyn Fn(&Region) -> bool| -> Vec<AddressRange> {
-        let regions = space.regions().iter().filter(|viewed| wanted(&viewed.region));
+        let regions = space.viewed_regions().iter().filter(|viewed| wanted(&viewed.region));
         regions.map(|viewed| viewed.range()).collect()
     };
     match spans.origin() {
         Origin::All => space.spans(),
         Origin::Module(file) => {
             let mapped = regions(&|region| region.inode != 0 && region.name == *file);
-            let all: Vec<Region> = space.regions().iter().map(|one| one.region.clone()).collect();
+            let all: Vec<Region> = space.viewed_regions().iter().map(|one| one.region.clone()).collect();
             let bss = symbols.over(target, &all).bss_of(file).unwrap_or_default();
             let with_bss = Spans::new(mapped.iter().copied().chain(bss), spans.origin().clone());
             with_bss.map_or(mapped, |spans| spans.ranges().to_vec())

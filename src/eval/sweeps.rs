@@ -120,7 +120,7 @@ impl<'a> Evaluator<'a> {
         spans: &Spans,
         question: Question,
     ) -> MatchingPages<'e> {
-        let sweep = space.pages(spans.ranges(), question.clone()).within(self.scope.budget());
+        let sweep = space.pages(spans.ranges(), question.clone()).with_budget(self.scope.budget());
         let total = spans.ranges().iter().map(|span| span.pages(space.page_size())).sum();
         MatchingPages { scope: self.scope, call, sweep, question, selection: Selection::default(), done: 0, total }
     }
@@ -144,7 +144,7 @@ impl<'a> Evaluator<'a> {
         let filter = filter.map(|filter| page_filter(filter, &space, self.scope)).transpose()?;
         let (mut sum, mut known) = (Ok(0u64), false);
         let mut left_out = None;
-        let mut regions = space.stats_of_pages(spans.ranges(), need, filter.as_ref()).within(self.scope.budget());
+        let mut regions = space.stats_of_pages(spans.ranges(), need, filter.as_ref()).with_budget(self.scope.budget());
         let (mut done, total) = (0u64, spans.ranges().iter().map(|span| span.pages(space.page_size())).sum());
         let mut look = |pages| {
             done = done.saturating_add(pages);
@@ -186,8 +186,8 @@ impl<'a> Evaluator<'a> {
             _ => return Ok(None),
         };
         let is_whole = |span: &AddressRange| {
-            let starts = space.region(span.start());
-            let ends = space.region(VirtualAddress::new(span.end().get().saturating_sub(1)));
+            let starts = space.viewed_region(span.start());
+            let ends = space.viewed_region(VirtualAddress::new(span.end().get().saturating_sub(1)));
             starts.is_some_and(|region| region.range().start() == span.start())
                 && ends.is_some_and(|region| region.range().end() == span.end())
         };
@@ -358,7 +358,7 @@ impl Evaluator<'_> {
         // Flags are read of every frame, whatever the filter uses: they show which frames exist.
         let question = Question::new(filter.as_ref(), Evidence::FLAGS);
         let (mut first, mut last) = (None, None);
-        let mut swept = machine_frames(machine, range, question).within(self.scope.budget());
+        let mut swept = machine_frames(machine, range, question).with_budget(self.scope.budget());
         while let Some(step) = swept.next().map_err(|cause| call.caused_by(cause))? {
             match step {
                 Step::Visited { done, total } => self.scope.progress(done, total, "frames"),

@@ -142,7 +142,7 @@ impl Chains {
 
     /// The same, with what it may take.
     #[must_use]
-    pub fn within(self, budget: Budget) -> Self {
+    pub fn with_budget(self, budget: Budget) -> Self {
         Chains { budget, ..self }
     }
 
@@ -152,12 +152,12 @@ impl Chains {
     /// The target is gone.
     pub fn space_at(&self, address: VirtualAddress) -> Result<AddressSpace> {
         let mut spaces = self.spaces.borrow_mut();
-        let known = spaces.iter().find(|space| space.is_complete() || space.region(address).is_some());
+        let known = spaces.iter().find(|space| space.is_complete() || space.viewed_region(address).is_some());
         if let Some(known) = known {
             return Ok(known.clone());
         }
         let space = AddressSpace::at(&self.target, address)?;
-        if space.region(address).is_some() {
+        if space.viewed_region(address).is_some() {
             spaces.push(space.clone());
         }
         Ok(space)
@@ -177,7 +177,7 @@ impl Chains {
                 break ChainEnd::Unread;
             };
             let space = self.space_at(pointed)?;
-            let Some(viewed) = space.region(pointed) else {
+            let Some(viewed) = space.viewed_region(pointed) else {
                 break ChainEnd::Value;
             };
             if pointed == address || links.iter().any(|link| link.address == pointed) {
@@ -206,7 +206,7 @@ impl Chains {
     /// Whether a word is an address, or is missing in this capture, so that it is no text.
     fn leads_on(&self, word: &MemoryWord) -> Result<bool> {
         Ok(match word.value.map(VirtualAddress::new) {
-            Some(there) => self.space_at(there)?.region(there).is_some(),
+            Some(there) => self.space_at(there)?.viewed_region(there).is_some(),
             None => word.source.is_none() && word.state.is_none(),
         })
     }

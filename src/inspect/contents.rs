@@ -146,12 +146,12 @@ impl AddressSpace {
     fn absent(&self, wanted: AddressRange, why: ReadEnd, first: &Page) -> Result<Absent> {
         let page = self.page_size();
         let start = wanted.start();
-        let viewed = self.region(start);
+        let viewed = self.viewed_region(start);
         let next = page.floor(start).checked_add(page.bytes()).unwrap_or(wanted.end());
         let end = match viewed {
             _ if why != ReadEnd::NotResident || first.state() == State::Present => next,
             None => {
-                let above = self.regions().iter().map(|viewed| viewed.range().start());
+                let above = self.viewed_regions().iter().map(|viewed| viewed.range().start());
                 above.filter(|&region| region > start).min().unwrap_or(wanted.end())
             }
             Some(viewed) if first.state() == State::Outside => viewed.range().end(),
@@ -256,7 +256,7 @@ impl AddressSpace {
     /// The target is gone.
     pub fn read_cached(&self, start: VirtualAddress, into: &mut [u8]) -> Result<Fact<usize>> {
         let none = || Ok(Err(Reason::NotApplicable("no file is mapped at this address")));
-        let viewed = self.region(start);
+        let viewed = self.viewed_region(start);
         let Some(viewed) = viewed.filter(|viewed| self.has_object(viewed)) else {
             return none();
         };

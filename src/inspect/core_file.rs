@@ -219,7 +219,7 @@ impl<W: Write + Seek> Writer<'_, W> {
         let mappings: Vec<CoreMapping> = regions.iter().filter(|region| region.inode != 0).map(of_file).collect();
         note(core::CORE, core::FILE, &core::mapping_bytes(form, self.page.bytes(), &mappings));
         note(core::PMDB, core::ABOUT, about(&running).as_bytes());
-        let space = AddressSpace::of(&target.clone().within(budget.clone()))?;
+        let space = AddressSpace::of(&target.clone().with_budget(budget.clone()))?;
         note(core::PMDB, core::MAPS, space.maps_text().bytes());
         note(core::PMDB, core::MACHINE, machine_of(&space).text().as_bytes());
         note(core::PMDB, core::PAGE_MAP, &self.page_map(target, regions, budget)?);
@@ -333,7 +333,8 @@ fn image_of_vdso(target: &Target, region: &Region, wanted: &[AddressRange]) -> O
 /// What decides what the pages are, for a machine that does not have this kernel and its filesystems.
 fn machine_of(space: &AddressSpace) -> CoreMachine {
     let devices = |backing| {
-        let mapped = space.regions().iter().filter(|viewed| viewed.region.inode != 0 && viewed.backing == backing);
+        let mapped =
+            space.viewed_regions().iter().filter(|viewed| viewed.region.inode != 0 && viewed.backing == backing);
         let devices: BTreeSet<Device> = mapped.map(|viewed| viewed.region.device).collect();
         devices.into_iter().collect()
     };

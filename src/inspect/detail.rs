@@ -115,7 +115,7 @@ impl AddressSpace {
     ///
     /// Fails when the target is gone.
     pub fn detail(&self, address: VirtualAddress) -> Result<PageDetail> {
-        let viewed = self.region(address);
+        let viewed = self.viewed_region(address);
         // The frame may be freed and reused between the reads. All facts about it must come from one moment.
         let mut tries = 0;
         loop {
@@ -294,7 +294,7 @@ impl AddressSpace {
         }
         let all;
         let regions: Vec<&Region> = if self.is_complete() {
-            self.regions().iter().map(|viewed| &viewed.region).collect()
+            self.viewed_regions().iter().map(|viewed| &viewed.region).collect()
         } else {
             all = self.target().process.regions().map_err(Error::from)?;
             all.iter().collect()

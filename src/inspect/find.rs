@@ -124,8 +124,8 @@ impl AddressSpace {
 
 impl MemorySearch {
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
-        let pages = self.pages.map(|pages| pages.within(budget.clone()));
+    pub fn with_budget(self, budget: Budget) -> Self {
+        let pages = self.pages.map(|pages| pages.with_budget(budget.clone()));
         MemorySearch { pages, budget, ..self }
     }
 
@@ -212,7 +212,7 @@ impl MemorySearch {
     fn add_stored(&mut self) {
         let process = &self.space.target().process;
         let stored = process.captured_parts();
-        for range in self.space.regions().iter().flat_map(|viewed| viewed.range().within(&self.ranges)) {
+        for range in self.space.viewed_regions().iter().flat_map(|viewed| viewed.range().within(&self.ranges)) {
             self.parts.extend(range.within(&stored).map(|part| (part, ByteSource::Memory)));
             // What was reserved and never written can be a million times larger.
             for absent in range.outside(&stored) {
@@ -231,7 +231,7 @@ impl MemorySearch {
         };
         pages.find_map(|page, region, totals| {
             totals.add(page);
-            let viewed = region.and_then(|index| space.regions().get(index));
+            let viewed = region.and_then(|index| space.viewed_regions().get(index));
             if let Some(reason) = why_unsearched(page, viewed) {
                 found.cache_unread.add(page.pages, reason);
             }
@@ -287,7 +287,8 @@ impl MemorySearch {
             }
             Err(error) => return Err(error),
         };
-        let is_vdso = || self.space.region(from).is_some_and(|viewed| viewed.region.name.as_bytes() == b"[vdso]");
+        let is_vdso =
+            || self.space.viewed_region(from).is_some_and(|viewed| viewed.region.name.as_bytes() == b"[vdso]");
         self.has_memory |= read > 0 && !is_vdso();
         self.found.unread += u64::from(ended);
         Ok((read, u64::from(ended || read == 0)))

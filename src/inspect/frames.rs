@@ -166,7 +166,7 @@ pub fn machine_frames(machine: &Arc<Machine>, range: FrameRange, question: impl 
 
 impl FrameSweep {
     /// The same, with what it may take.
-    pub fn within(mut self, budget: Budget) -> Self {
+    pub fn with_budget(mut self, budget: Budget) -> Self {
         self.pool.set_budget(budget);
         self
     }
@@ -179,8 +179,8 @@ impl FrameSweep {
     /// The next step; `None` after the last.
     ///
     /// # Errors
-    /// A file cannot be read, the [budget](Self::within) is over, and at the end, that a fact that the question asks is
-    /// unknown of all frames that have it.
+    /// A file cannot be read, the [budget](Self::with_budget) is over, and at the end, that a fact that the question
+    /// asks is unknown of all frames that have it.
     pub fn next(&mut self) -> Result<Option<Step<FrameRow>>> {
         if self.more().is_some() {
             return Ok(None);

@@ -71,8 +71,8 @@ impl AddressSpace {
 
 impl HoldsFor {
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
-        HoldsFor { sweep: self.sweep.within(budget), ..self }
+    pub fn with_budget(self, budget: Budget) -> Self {
+        HoldsFor { sweep: self.sweep.with_budget(budget), ..self }
     }
 
     /// Looks at the next pages. Returns how far it has come; `None` after those that decide it.

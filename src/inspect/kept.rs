@@ -84,8 +84,8 @@ impl AddressSpace {
 
 impl KeptPages {
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
-        KeptPages { sweep: self.sweep.within(budget), ..self }
+    pub fn with_budget(self, budget: Budget) -> Self {
+        KeptPages { sweep: self.sweep.with_budget(budget), ..self }
     }
 
     /// Goes on to the next pages. False after the last.
@@ -199,8 +199,8 @@ impl AddressSpace {
 
 impl<N: Neighbours> RowSweep<N> {
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
-        RowSweep { pages: self.pages.within(budget), ..self }
+    pub fn with_budget(self, budget: Budget) -> Self {
+        RowSweep { pages: self.pages.with_budget(budget), ..self }
     }
 
     /// The same, which ends after so many rows.

@@ -154,7 +154,7 @@ impl AddressSpace {
         }
         let known = process.has_page_map().then_some(0);
         let sums = RegionSums { present: known, swapped: known, ..RegionSums::default() };
-        let wanted = self.regions().iter().filter(|viewed| (question.keeps)(viewed, None) != Some(false));
+        let wanted = self.viewed_regions().iter().filter(|viewed| (question.keeps)(viewed, None) != Some(false));
         let wanted: Vec<AddressRange> = wanted.map(ViewedRegion::range).collect();
         Ok(KeptRegions {
             space: self,
@@ -171,8 +171,8 @@ impl AddressSpace {
 
 impl<'q> KeptRegions<'q> {
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
-        KeptRegions { regions: self.regions.within(budget.clone()), budget, ..self }
+    pub fn with_budget(self, budget: Budget) -> Self {
+        KeptRegions { regions: self.regions.with_budget(budget.clone()), budget, ..self }
     }
 
     /// The next step; `None` after the last.
@@ -181,7 +181,7 @@ impl<'q> KeptRegions<'q> {
     /// Those of [`Sweep::next`](super::Sweep::next).
     pub fn next(&mut self) -> Result<Option<Step<(&'q ViewedRegion, RegionStats)>>> {
         if let Some((index, stats)) = self.counted.take()
-            && let Some(viewed) = self.space.regions().get(index)
+            && let Some(viewed) = self.space.viewed_regions().get(index)
             && let Some(stats) = self.keep(viewed, stats)?
         {
             return Ok(Some(Step::Found((viewed, stats))));

@@ -20,7 +20,7 @@ const MOST_CELLS: u64 = 512;
 pub struct RegionMap<M> {
     /// Its addresses.
     pub range: AddressRange,
-    /// The index of the region among [`AddressSpace::regions`]; `None` for addresses in no region.
+    /// The index of the region among [`AddressSpace::viewed_regions`]; `None` for addresses in no region.
     pub region: Option<usize>,
     /// Pages in a cell; the last one may have fewer.
     pub cell_pages: u64,
@@ -123,8 +123,8 @@ impl AddressSpace {
 
 impl<M: Copy + Ord> MapSweep<M> {
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
-        MapSweep { pages: self.pages.within(budget), ..self }
+    pub fn with_budget(self, budget: Budget) -> Self {
+        MapSweep { pages: self.pages.with_budget(budget), ..self }
     }
 
     /// The next step; `None` after the last.
@@ -179,7 +179,7 @@ impl<M: Copy + Ord> MapParts<M> {
     /// The wanted part of the page's region around the page.
     fn begin(&self, page: &Page, region: Option<usize>) -> Option<RegionMap<M>> {
         let size = self.space.page_size();
-        let viewed = region.and_then(|index| self.space.regions().get(index));
+        let viewed = region.and_then(|index| self.space.viewed_regions().get(index));
         // The first page may begin before the range does.
         let is_in = |range: &AddressRange| size.floor(range.start()) <= page.address && page.address < range.end();
         let asked = self.ranges.iter().copied().find(is_in);

@@ -109,7 +109,7 @@ pub fn has_memory(space: &AddressSpace) -> Result<bool> {
     if process.capture_times().is_none() {
         return Ok(true);
     }
-    for viewed in space.regions().iter().filter(|viewed| viewed.backing != Backing::Kernel) {
+    for viewed in space.viewed_regions().iter().filter(|viewed| viewed.backing != Backing::Kernel) {
         for part in process.captured_within(viewed.range()) {
             for found in present(space.target(), part) {
                 if process.memory(found?.start(), &mut [0]).is_ok_and(|read| read > 0) {

@@ -372,7 +372,7 @@ mod tests {
         let world = World { scans: false, ..World::new(regions) };
         let space = AddressSpace::of(&world.target().1).expect("a space");
         let before = crate::kernel::text::NAMED_BYTES.get();
-        let devices = space.regions().iter().filter(|viewed| viewed.may_be_pfn_mapped()).count();
+        let devices = space.viewed_regions().iter().filter(|viewed| viewed.may_be_pfn_mapped()).count();
         assert_eq!((devices, space.device_frames(&space.spans())), (299, crate::inspect::Evidence::empty()));
         assert_eq!(crate::kernel::text::NAMED_BYTES.get(), before);
     }

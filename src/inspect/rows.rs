@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, HashMap};
 pub struct PageRow {
     /// The pages; flags are those that all of them have.
     pub page: Page,
-    /// Index of the region among [`AddressSpace::regions`](super::AddressSpace::regions); `None` for pages in no
-    /// region.
+    /// Index of the region among [`AddressSpace::viewed_regions`](super::AddressSpace::viewed_regions); `None` for
+    /// pages in no region.
     pub region: Option<usize>,
     /// The number of different frames, if those of the first pages repeat; `None` if each page has its own.
     pub frames: Option<u64>,
@@ -389,8 +389,8 @@ pub enum Group {
     Known(Answer),
     /// The average of the map counts of a large folio: it is the count of no page.
     Average(u64),
-    /// Index of the region among [`AddressSpace::regions`](super::AddressSpace::regions); `None` for pages in no
-    /// region.
+    /// Index of the region among [`AddressSpace::viewed_regions`](super::AddressSpace::viewed_regions); `None` for
+    /// pages in no region.
     Region(Option<usize>),
     /// The number that the caller has given the symbol in which the page begins.
     Symbol(Option<u32>),

@@ -43,8 +43,8 @@ impl AddressSpace {
 
 impl SoftDirtyPages {
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
-        SoftDirtyPages { pages: self.pages.within(budget), ..self }
+    pub fn with_budget(self, budget: Budget) -> Self {
+        SoftDirtyPages { pages: self.pages.with_budget(budget), ..self }
     }
 
     /// Counts the next pages. Returns how far it has come; `None` after the last.

@@ -171,7 +171,7 @@ impl AddressSpace {
         need: Evidence,
         budget: Budget,
     ) -> Result<(Option<RegionStats>, bool)> {
-        let mut regions = self.region_stats(&[viewed.range()], need).within(budget);
+        let mut regions = self.region_stats(&[viewed.range()], need).with_budget(budget);
         let mut stats = None;
         while let Some((_, last)) = regions.next()? {
             stats = Some(last);
@@ -185,7 +185,7 @@ impl AddressSpace {
         let (mut known, mut missing) = (Vec::new(), VecDeque::new());
         for range in ranges {
             let from = self.region_from(0, range.start());
-            let regions = self.regions().iter().enumerate().skip(from);
+            let regions = self.viewed_regions().iter().enumerate().skip(from);
             let parts = regions.map_while(|(index, viewed)| Some((index, viewed.range().intersection(*range)?)));
             for (index, part) in parts {
                 match process.require_entries(part) {
@@ -200,8 +200,8 @@ impl AddressSpace {
 
 impl RegionSweep {
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
-        RegionSweep { pages: self.pages.within(budget), ..self }
+    pub fn with_budget(self, budget: Budget) -> Self {
+        RegionSweep { pages: self.pages.with_budget(budget), ..self }
     }
 
     /// The next region; `None` after the last one.
@@ -215,10 +215,10 @@ impl RegionSweep {
     /// The same. Calls `look` with the number of the next pages that were looked at.
     pub(crate) fn next_watched(&mut self, look: &mut dyn FnMut(u64)) -> Result<Option<(&ViewedRegion, RegionStats)>> {
         let next = self.next_index(look)?;
-        Ok(next.and_then(|(index, stats)| Some((self.space.regions().get(index)?, stats))))
+        Ok(next.and_then(|(index, stats)| Some((self.space.viewed_regions().get(index)?, stats))))
     }
 
-    /// The same, with the index of the region among [`AddressSpace::regions`].
+    /// The same, with the index of the region among [`AddressSpace::viewed_regions`].
     pub(super) fn next_index(&mut self, look: &mut dyn FnMut(u64)) -> Result<Option<(usize, RegionStats)>> {
         while self.done.is_none()
             && let Some(chunk) = self.pages.next()?
@@ -248,7 +248,7 @@ impl RegionSweep {
         let Some((index, tally)) = self.done.take() else {
             return Ok(None);
         };
-        let viewed = self.space.regions().get(index);
+        let viewed = self.space.viewed_regions().get(index);
         let stats = viewed.map(|viewed| (index, tally.stats(&self.space, viewed, self.need, self.wanted)));
         self.space.check()?;
         Ok(stats)

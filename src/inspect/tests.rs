@@ -522,7 +522,7 @@ fn the_facts_of_an_address_are_of_its_current_region() {
         let (_, target) = world.target();
         let (space, detail) = AddressSpace::detail_at(&target, address).expect("its detail");
         assert_eq!(detail.region, then.first().cloned());
-        assert_eq!(space.region(address).map(|one| &one.region), then.first());
+        assert_eq!(space.viewed_region(address).map(|one| &one.region), then.first());
         let state = if then.is_empty() { State::Unmapped } else { State::Untouched };
         assert_eq!(detail.page.state(), state);
     }

@@ -139,8 +139,8 @@ impl Target {
 
     /// The same target, with what each reading of all its regions may take.
     #[must_use]
-    pub fn within(self, budget: Budget) -> Self {
-        Target { process: self.process.within(budget), ..self }
+    pub fn with_budget(self, budget: Budget) -> Self {
+        Target { process: self.process.with_budget(budget), ..self }
     }
 
     /// The same target; `log` records what is read of it.

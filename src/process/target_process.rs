@@ -65,7 +65,7 @@ impl Process {
 
     /// The same process, with what each reading of all its regions may take.
     #[must_use]
-    pub fn within(self, budget: Budget) -> Self {
+    pub fn with_budget(self, budget: Budget) -> Self {
         Process { budget, ..self }
     }
 

@@ -188,7 +188,7 @@ fn regions_are_read_whole_or_not_at_all_within_a_budget() {
     let regions = (0..300).map(|number| ADDRESS + number * 0x2000);
     let fake = regions.fold(Fake::new(), |fake, start| fake.region(start, start + 0x1000, "rw-p", 0, ""));
     let process = fake.target().process;
-    let given_up = whole_or_given_up(|budget| process.clone().within(budget).regions().map_err(why));
+    let given_up = whole_or_given_up(|budget| process.clone().with_budget(budget).regions().map_err(why));
     assert!(given_up > 50, "{given_up}");
 }
 

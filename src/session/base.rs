@@ -117,7 +117,7 @@ impl Session {
     /// Ctrl-C cannot be listened to.
     pub fn new(mut state: DebugState, options: SessionOptions) -> io::Result<Self> {
         let interrupts = Interrupts::listen()?;
-        state.symbols = Symbols::within(Budget::until(interrupts.flag()));
+        state.symbols = Symbols::with_budget(Budget::until(interrupts.flag()));
         budget::heed(interrupts.flag());
         state.interrupted = interrupts.flag();
         state.variables.insert("_failed".to_owned(), Value::Integer(Integer::from(0_u64)));

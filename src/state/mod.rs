@@ -221,7 +221,7 @@ pub enum TargetChange {
 impl DebugState {
     /// Attaches `target`. Variables and values stay; `$_` does not, as it was an address of another process.
     pub fn attach(&mut self, target: Target) -> Arc<Target> {
-        let target = Arc::new(target.within(self.budget()));
+        let target = Arc::new(target.with_budget(self.budget()));
         self.forget_program();
         self.is_exit_reported = false;
         self.set_exit_variables(None);

@@ -150,7 +150,7 @@ mod tests {
         let target = fake.file("/tmp/perf-4321.map", lines.into_bytes()).target();
         let regions = target.process.regions().expect("its regions");
         let pressed = Arc::new(AtomicBool::new(true));
-        let symbols = Symbols::within(Budget::until(Arc::clone(&pressed)));
+        let symbols = Symbols::with_budget(Budget::until(Arc::clone(&pressed)));
         symbols.use_perf_maps(true);
         let address = VirtualAddress::new(0x10_0000);
         let view = symbols.over(&target, &regions);

@@ -67,14 +67,14 @@ struct FileKey {
 
 impl Symbols {
     /// Nothing known yet. Each query has at most this budget.
-    pub fn within(budget: Budget) -> Symbols {
+    pub fn with_budget(budget: Budget) -> Symbols {
         Symbols { budget, ..Symbols::default() }
     }
 
     /// Forgets all files.
     pub fn forget(&mut self) {
         let uses_perf_maps = self.uses_perf_maps();
-        *self = Symbols::within(self.budget());
+        *self = Symbols::with_budget(self.budget());
         self.use_perf_maps(uses_perf_maps);
     }
 

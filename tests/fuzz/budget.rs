@@ -21,7 +21,7 @@ fn answers(bytes: &[u8], steps: Option<u64>) -> Vec<(String, Answer)> {
     let regions = [region(BASE, 77, "/usr/bin/server"), region(LENT, 0, "[vdso]")];
     let ask = |question: &dyn Fn(&TargetSymbols) -> Answer| {
         let budget = steps.map_or(Budget::unlimited(), |steps| Budget::unlimited().at_most(steps));
-        with_names(bytes, &Symbols::within(budget), &regions, question)
+        with_names(bytes, &Symbols::with_budget(budget), &regions, question)
     };
     let mut all = Vec::new();
     for (base, into) in [(BASE, 0), (BASE, 0x16), (BASE, 0x40), (BASE, 0x100), (BASE, 0x113), (LENT, 0x40)] {

@@ -113,7 +113,7 @@ fn check_orders(puppet: &Puppet, target: &Target, memory: u64, count: u64) {
 
 fn stats(target: &Target, address: u64) -> RegionStats {
     let space = AddressSpace::of(target).expect("a space");
-    let region = space.region(at(address)).expect("its region");
+    let region = space.viewed_region(at(address)).expect("its region");
     let mut found = None;
     let need = Evidence::COUNTS | Evidence::HUGE | Evidence::ORDER;
     let mut counts = space.region_stats(&[region.range()], need);

@@ -103,7 +103,7 @@ fn those_asked_for_alone_are_those_of_maps() {
             let spans = [three[0].range, three[2].range];
             let space = AddressSpace::in_ranges(&attached, &spans).expect("a space");
             let overlaps = |one: &&Region| spans.iter().any(|span| one.range.intersection(*span).is_some());
-            assert!(space.maps().filter(overlaps).eq(regions.iter().filter(overlaps)), "{spans:?}");
+            assert!(space.regions().filter(overlaps).eq(regions.iter().filter(overlaps)), "{spans:?}");
         }
         for pair in regions.windows(2).filter(|pair| pair[0].range.end() < pair[1].range.start()) {
             let (below, above) = (Some(pair[0].clone()), Some(pair[1].clone()));

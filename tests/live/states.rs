@@ -128,7 +128,7 @@ fn files_and_private_copies() {
     puppet.writes(memfd, 1);
     let target = puppet.0.attach();
     // A program on tmpfs is shared memory.
-    let device = AddressSpace::at(&target, at(file)).expect("a space").regions()[0].region.device;
+    let device = AddressSpace::at(&target, at(file)).expect("a space").viewed_regions()[0].region.device;
     let own = match target.machine.files_on(device, &mut Budget::unlimited()) {
         Ok(FilesOn::Memory(_)) => Kind::Shmem,
         _ => Kind::File,

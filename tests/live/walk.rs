@@ -219,7 +219,7 @@ fn rows_are_the_same_with_and_without_scan() {
     let space = AddressSpace::of(&target).expect("a space");
     // Other processes map pages of files and the vdso too, and their number changes during the test.
     let is_own = |row: &PageRow| {
-        let region = row.region.and_then(|index| space.regions().get(index));
+        let region = row.region.and_then(|index| space.viewed_regions().get(index));
         region.is_some_and(|viewed| viewed.region.inode == 0 && viewed.backing != pmdb::inspect::Backing::Kernel)
     };
     // Bits of a row's first entry that may differ from page to page.
@@ -327,7 +327,7 @@ fn reservation_costs_nothing(protection: i32) {
         }
     }
     assert_eq!((present, all), (inside, RESERVED / page_bytes()));
-    let inside_it = space.regions().iter();
+    let inside_it = space.viewed_regions().iter();
     let regions = inside_it.filter(|viewed| range.intersection(viewed.range()).is_some()).count();
     // In each region the scans begin small and double.
     let most = 1000 + 20 * (regions - 1);
@@ -370,7 +370,7 @@ fn regions_add_up_to_smaps() {
             is_quiet.then_some((before, smaps))
         })
         .expect("a moment in which no page is moved");
-    assert_eq!(all.len(), space.regions().len());
+    assert_eq!(all.len(), space.viewed_regions().len());
     let mut compared = 0;
     for (viewed, stats) in all {
         let fields = &smaps[&viewed.range().start().get()];
@@ -403,7 +403,7 @@ fn stats_of_all(space: &AddressSpace) -> Vec<(&ViewedRegion, RegionStats)> {
     let mut all = Vec::new();
     let mut counts = space.region_stats(&space.spans(), Evidence::COUNTS | Evidence::HUGE);
     while let Some((viewed, stats)) = counts.next().expect("their stats") {
-        all.push((space.region(viewed.range().start()).expect("a region"), stats));
+        all.push((space.viewed_region(viewed.range().start()).expect("a region"), stats));
     }
     all
 }
@@ -426,7 +426,7 @@ fn a_region_that_went_is_said() {
         }
     }
     let changed = swept.changed_ranges();
-    let of = space.region(at(memory)).expect("its region").range();
+    let of = space.viewed_region(at(memory)).expect("its region").range();
     assert_eq!(changed, [of]);
 }
 
@@ -499,7 +499,7 @@ fn it_stops_when_told() {
     let puppet = still();
     let target = puppet.0.attach();
     let space = AddressSpace::of(&target).expect("a space");
-    let mut swept = space.pages(&space.spans(), Evidence::ENTRIES).within(Budget::unlimited().at_most(1));
+    let mut swept = space.pages(&space.spans(), Evidence::ENTRIES).with_budget(Budget::unlimited().at_most(1));
     let mut chunks = 0;
     let stopped = loop {
         match swept.next() {

@@ -373,7 +373,7 @@ fn another_program() {
     assert!(effect.went >= 2 * page_bytes() && effect.came > 0, "{effect:?}");
     // It is sampled anew.
     let space = AddressSpace::of(&watch.target).expect("a space");
-    assert!(space.region(at(memory)).is_none());
+    assert!(space.viewed_region(at(memory)).is_none());
     assert_eq!(watch.look().0, Survival::Alive);
 }
 

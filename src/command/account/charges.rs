@@ -107,7 +107,7 @@ pub(super) fn emit(
 fn search(group: &CgroupMemory, family: &Family, sink: &mut dyn Sink) -> Result<Fact<GroupCharges>, Error> {
     let mut search = || {
         let range = all_frames(family.machine())?;
-        let mut charges = family.charges(range, group.inodes.clone()).within(sink.budget());
+        let mut charges = family.charges(range, group.inodes.clone()).with_budget(sink.budget());
         match pull(sink, "frames", || charges.next(), |(), _| Ok(()))? {
             None => Ok(charges.finish()),
             Some(stopped) => Err(stopped.into()),

@@ -5,6 +5,7 @@ use super::family_records::{AccountFamily, AccountFamilyClass, AccountFamilyGrou
 use super::objects::{self, INTERRUPTED};
 use super::records::{FREES_FILE_PAGES, FREES_KEPT_MEMORY, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
 use super::rests;
+use crate::budget::Budget;
 use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::named_pages::name_of_mapping;
 use crate::command::rows::{self, RowLimit, note_hidden_rows, pull};
@@ -148,7 +149,7 @@ impl FamilyOf {
         let listed = processes.len() as u64;
         let sink = &mut *context.sink;
         let mut family =
-            Family::new(&machine, processes, scan).within(sink.budget()).grouped(by.and_then(FamilyKey::of))?;
+            Family::new(&machine, processes, scan).with_budget(sink.budget()).grouped(by.and_then(FamilyKey::of))?;
         let (mut done, mut began) = (0, Instant::now());
         sink.progress(0, listed, "processes")?;
         let progress = |step, sink: &mut dyn Sink| {
@@ -163,7 +164,7 @@ impl FamilyOf {
         };
         let stopped = pull(sink, "processes", || Ok(family.next()?.map(Step::Found)), progress)?;
         // What was counted is shown in any case.
-        let mut family = if stopped.is_some() { family.within(crate::budget::Budget::unlimited()) } else { family };
+        let mut family = if stopped.is_some() { family.with_budget(Budget::unlimited()) } else { family };
         let sums = match family.sums() {
             Err(error @ inspect::Error::OutOfBudget(_)) => {
                 sink.note("interrupted: all processes were read, but the sums were not finished")?;

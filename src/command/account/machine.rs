@@ -125,7 +125,7 @@ pub(super) fn run(context: &mut Context) -> Outcome {
     let machine = context.state.machine().clone();
     let range = all_frames(&machine)?;
     let sink = &mut *context.sink;
-    let mut account = frame_account(&machine, range).within(sink.budget());
+    let mut account = frame_account(&machine, range).with_budget(sink.budget());
     let stopped = pull(sink, "frames", || account.next(), |(), _| Ok(()))?;
     let counters = machine.memory_counters().map_err(Reason::from);
     let FrameAccountSums { classes, holes, .. } = account.finish();

@@ -440,7 +440,7 @@ fn add_all(
     symbols: Option<&mut PagesOfSymbols<'_>>,
     sink: &mut dyn Sink,
 ) -> Result<(AccountSums, Option<Stopped>), Error> {
-    let mut accounting = accounting.within(sink.budget()).grouped(by);
+    let mut accounting = accounting.with_budget(sink.budget()).grouped(by);
     if let Some(symbols) = symbols {
         accounting = accounting.with_symbols(|address| symbols.at(address));
     }
@@ -510,7 +510,7 @@ fn emit_groups(
 fn name(sums: &AccountSums, by: Key, group: PageGroup, symbols: Option<&PagesOfSymbols<'_>>) -> String {
     let named = match group {
         PageGroup::Region(index) => {
-            let viewed = index.and_then(|index| sums.accounting().space().regions().get(index));
+            let viewed = index.and_then(|index| sums.accounting().space().viewed_regions().get(index));
             viewed.map(|viewed| match by {
                 Key::Region => rows::name_of_region(&viewed.region),
                 Key::Mapping => name_of_mapping(&viewed.region.name, viewed.region.is_deleted_file()),

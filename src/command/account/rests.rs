@@ -77,7 +77,7 @@ fn row(rest: &FolioRest) -> AccountRest {
 /// The rows of one process, by region.
 pub(super) fn emit(rests: &Fact<Vec<FolioRest>>, space: &AddressSpace, sink: &mut dyn Sink) -> Result<(), Stopped> {
     emit_rows(rests, sink, |rest| {
-        let region = space.regions().get(rest.owner).map(|viewed| name_of_region(&viewed.region));
+        let region = space.viewed_regions().get(rest.owner).map(|viewed| name_of_region(&viewed.region));
         AccountRest { region, ..row(rest) }
     })
 }

@@ -218,7 +218,7 @@ describes its contents and its format.",
             context.sink.note(MEMORY_WARNING.to_owned())?;
         }
         let subject = if self.without_names { target.without_names() } else { target };
-        let capture = Capture::begin(&subject, out).with_all_frames(has(Extra::Frames)).within(ranges);
+        let capture = Capture::begin(&subject, out).with_all_frames(has(Extra::Frames)).in_ranges(ranges);
         let capture =
             if let Some(CaptureSubject::Family(_)) = self.of { capture.with_family(&others, missing) } else { capture };
         let mut budget = context.sink.budget();
@@ -295,7 +295,7 @@ impl WriteCapture {
         };
         let of_frames = || eval::Error::new(range.at, "this is a range of frames; `with frames` captures all of them");
         let spans = eval::range(range, context.state)?.addresses(of_frames)?;
-        if AddressSpace::in_ranges(target, spans.ranges())?.regions().is_empty() {
+        if AddressSpace::in_ranges(target, spans.ranges())?.viewed_regions().is_empty() {
             context.sink.note("nothing is mapped in this range")?;
         }
         Ok(Some(spans))
@@ -381,7 +381,7 @@ struct CapturedProcesses {
 
 /// Asks for what names need: the symbol tables of the programs and libraries, and the parts that one look-up reads.
 fn keep_symbols(target: &Target, without_names: bool, budget: &mut Budget) -> Result<(), Error> {
-    let symbols = Symbols::within(budget.clone());
+    let symbols = Symbols::with_budget(budget.clone());
     let mut regions = target.process.regions()?;
     // Files are left out where they are opened, but the symbols of the vdso are read from memory.
     regions.retain(|region| !without_names || region.name.as_bytes() != b"[vdso]");

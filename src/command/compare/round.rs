@@ -85,15 +85,15 @@ impl ComparisonRound {
         let part = self.spans.as_ref().filter(|spans| *spans.origin() != Origin::All).map(Spans::ranges);
         let ranges = part.map_or_else(|| space.spans(), <[_]>::to_vec);
         let symbols = (self.by == Some(Key::Symbol))
-            .then(|| PagesOfSymbols::new(state.symbols.over(&self.target, space.maps()), self.page_size()));
+            .then(|| PagesOfSymbols::new(state.symbols.over(&self.target, space.regions()), self.page_size()));
         let here = frames_of(space, ranges.clone(), sink)?;
-        let mut comparison = Comparison::new(space, here).within(sink.budget());
+        let mut comparison = Comparison::new(space, here).with_budget(sink.budget());
         if let Some(part) = part {
             comparison = comparison.only(part);
         }
         if let Some(timeline) = timeline {
             // Only there can a write copy.
-            let copied = space.maps().filter(|region| region.permissions.write && !region.permissions.shared);
+            let copied = space.regions().filter(|region| region.permissions.write && !region.permissions.shared);
             timeline.begin(space, &copied.flat_map(|region| region.range.within(&ranges)).collect::<Vec<_>>());
             comparison = comparison.seen_by(|range, is_copied| timeline.see_shared(range, is_copied));
         }
@@ -157,7 +157,7 @@ impl ComparisonRound {
 fn frames_of(space: &AddressSpace, ranges: Vec<AddressRange>, sink: &mut dyn Sink) -> inspect::Result<Snapshot> {
     let began = Instant::now();
     let is_long = |_: &_| began.elapsed() >= rows::LONG_STEP;
-    let taking = Comparison::snapshot(space, ranges).within(sink.budget());
+    let taking = Comparison::snapshot(space, ranges).with_budget(sink.budget());
     taking.take(|progress| Some(progress).filter(is_long).map_or(Ok(()), |progress| pages_done(progress, sink)))
 }
 
@@ -195,7 +195,7 @@ impl ComparedSample<'_> {
     fn compare(&mut self, other: u32, sink: &mut dyn Sink) -> Result<FoundProcess, Error> {
         let is_captured = self.round.target.machine.is_captured();
         let other = if is_captured { self.round.target.member(other) } else { Target::attach(other) };
-        let other = other?.within(sink.budget());
+        let other = other?.with_budget(sink.budget());
         let machine = &self.round.target.machine;
         let (mine, its) = (self.round.mine, other.process.identity().pid);
         // As after vfork, or clone with CLONE_VM alone.

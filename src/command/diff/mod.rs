@@ -208,7 +208,7 @@ impl Diff {
 
 /// What changed. Notes what a filter leaves out.
 fn compared(difference: Difference, sink: &mut dyn Sink) -> Result<FoundChanges, Error> {
-    let mut difference = difference.within(sink.budget());
+    let mut difference = difference.with_budget(sink.budget());
     if let Some(stopped) = rows::pull(sink, "pages", || difference.next(), |(), _| Ok(()))? {
         if stopped == Stopped::Interrupted {
             sink.note(NOTHING_COMPARED)?;

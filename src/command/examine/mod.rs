@@ -113,12 +113,12 @@ device may interpret a read as a command.",
         let (format, count) = self.settle(context, target.process.layout())?;
         let space = space(&target, start, &format, count, self.layout.backward)?;
         let nearest = if self.layout.backward { VirtualAddress::new(start.get().saturating_sub(1)) } else { start };
-        if let (None, Some(written)) = (space.region(nearest), written) {
+        if let (None, Some(written)) = (space.viewed_region(nearest), written) {
             return Err(region::unmapped(written.at, nearest, &space)?);
         }
         let (state, sink) = (&mut *context.state, &mut *context.sink);
         let examination = space.examine(start, format.shape()).limit(count).faulting(self.may_fault);
-        let mut examination = examination.within(sink.budget());
+        let mut examination = examination.with_budget(sink.budget());
         let mut rewound = None;
         if self.layout.backward {
             let message = || "the count reaches below address 0".to_owned();

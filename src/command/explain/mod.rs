@@ -183,7 +183,7 @@ fn explanation(
 fn without_page(context: &mut Context, target: &Target, address: VirtualAddress, reason: &Reason) -> Outcome {
     let space = AddressSpace::at(target, address)?;
     let mut page = translate::without_page(&space, address, &context.state.symbols, reason)?;
-    let region = space.region(address).map(|viewed| &viewed.region);
+    let region = space.viewed_region(address).map(|viewed| &viewed.region);
     let file = region.filter(|region| !is_zeroed(&context.state.symbols, target, region, address));
     let is_mapped = region.is_some();
     if is_mapped {

@@ -161,7 +161,7 @@ are read as used: the flags referenced, active and idle of their frames may chan
 fn search_memory(context: &mut Context, space: &AddressSpace, search: MemorySearch) -> Result<u64, Error> {
     let (state, sink) = (&mut *context.state, &mut *context.sink);
     let names = names_in(space, &state.symbols);
-    let mut search = search.within(sink.budget());
+    let mut search = search.with_budget(sink.budget());
     let mut last = None;
     let stopped = rows::pull(
         sink,
@@ -172,7 +172,7 @@ fn search_memory(context: &mut Context, space: &AddressSpace, search: MemorySear
             Ok(sink.emit(&Match {
                 address: found.address,
                 symbol: translate::brief(&names, found.address),
-                region: space.region(found.address).map(|viewed| (&viewed.region).into()),
+                region: space.viewed_region(found.address).map(|viewed| (&viewed.region).into()),
                 source: found.source.word(),
             })?)
         },

@@ -20,7 +20,7 @@ pub(super) fn run(of: &FamilyOf, cut: Option<RowLimit>, context: &mut Context) -
         let is_kernel_thread = matches!(opened, Err(process::Error::NotAvailable { .. })) && !machine.is_captured();
         let opened = opened.map_err(Error::from).and_then(|OpenedProcess { process, modules }| {
             process.set_scan(context.state.settings.scan);
-            let process = process.within(context.sink.budget());
+            let process = process.with_budget(context.sink.budget());
             let target = Target { process, machine: Arc::clone(&machine), modules };
             heaps(&target, context)
         });

@@ -57,12 +57,12 @@ pub(super) fn found(
     space: &AddressSpace,
 ) -> Result<Vec<OtherAllocator>, Error> {
     let is_library = |library: &str| {
-        space.maps().any(|region| {
+        space.regions().any(|region| {
             let file = region.name.as_bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
             file.starts_with(library.as_bytes())
         })
     };
-    let names = context.state.symbols.over(target, space.maps());
+    let names = context.state.symbols.over(target, space.regions());
     let program = target.process.executable().map(|name| name.to_string());
     let is_symbol = |name: &&str| {
         program.as_deref().is_some_and(|program| names.find(Some(program), name).is_ok_and(|found| !found.is_empty()))

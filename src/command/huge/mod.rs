@@ -128,7 +128,7 @@ make some by compaction.
             Some(of) => match eval::subject(of, context.state).map_err(|error| meant(of, error))? {
                 AddressOrRange::Address(address) => {
                     let none = || Error::refused(format!("{address} is in no region"), "`regions` lists them");
-                    space.region(address).ok_or_else(none)?;
+                    space.viewed_region(address).ok_or_else(none)?;
                     AddressRange::of_length(address, 1).into_iter().collect()
                 }
                 AddressOrRange::Sized(spans) | AddressOrRange::Range(spans) if *spans.origin() != Origin::All => {
@@ -209,7 +209,7 @@ fn rows(space: &AddressSpace, report: &HugeReport) -> Vec<HugeRow> {
 }
 
 fn row(space: &AddressSpace, reason: &HugeReason, counts: &HugeCounts) -> HugeRow {
-    let region = space.regions().get(reason.region);
+    let region = space.viewed_regions().get(reason.region);
     HugeRow {
         by: reason.by,
         reason: reason.reason,

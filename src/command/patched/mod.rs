@@ -80,10 +80,10 @@ not change. Code in anonymous memory outside programs and libraries has no file 
         // Code is in the memory of modules, which are few.
         let regions = context.state.symbols.naming_regions(&target)?;
         let space = AddressSpace::of_regions(&target, &regions)?;
-        let symbols = context.state.symbols.over(&target, space.maps());
+        let symbols = context.state.symbols.over(&target, space.regions());
         let comparison = space.patches(&symbols.code()?, spans.as_ref().map(Spans::ranges))?;
-        let mut comparison = comparison.within(context.sink.budget());
-        let show = |patch: patches::Patch, sink: &mut dyn Sink| match space.region(patch.range.start()) {
+        let mut comparison = comparison.with_budget(context.sink.budget());
+        let show = |patch: patches::Patch, sink: &mut dyn Sink| match space.viewed_region(patch.range.start()) {
             Some(viewed) => sink.emit(&row(patch, (&viewed.region).into(), &symbols)),
             None => Ok(()),
         };

@@ -80,7 +80,7 @@ of the range are in such a buffer.",
         let space = AddressSpace::in_ranges(&target, spans.ranges())?;
         context.state.last_address = None;
         let sink = &mut *context.sink;
-        let mut search = space.pins(spans.ranges(), spans.holes())?.within(sink.budget());
+        let mut search = space.pins(spans.ranges(), spans.holes())?.with_budget(sink.budget());
         let stopped =
             rows::pull(sink, "pages", || search.next(), |step, sink| Ok(show(step, space.page_size(), sink)?))?;
         let answer = search.take_last().map_or(Ok(()), |row| sink.emit(&held_pages(row, space.page_size())));

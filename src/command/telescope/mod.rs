@@ -73,10 +73,10 @@ that is neither resident nor in the page cache (marked: file). Nothing is faulte
         }
         let target = context.target()?;
         let first = eval::address(written, context.state)?;
-        let chains = Chains::of(&target)?.within(context.sink.budget());
+        let chains = Chains::of(&target)?.with_budget(context.sink.budget());
         let symbols = context.state.symbols.on_demand(&target);
         let space = chains.space_at(first)?;
-        if space.region(first).is_none() {
+        if space.viewed_region(first).is_none() {
             return Err(super::region::unmapped(written.at, first, &space)?);
         }
         let size = u64::from(target.process.layout().pointer_bytes);

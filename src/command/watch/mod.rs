@@ -243,11 +243,11 @@ fn refuse_unmapped(
     context: &mut Context,
 ) -> Result<(), Error> {
     let address = spans.start();
-    if spans.size() > 1 || space.region(address).is_some() {
+    if spans.size() > 1 || space.viewed_region(address).is_some() {
         return Ok(());
     }
     let space = AddressSpace::at(space.target(), address)?;
-    if space.region(address).is_some() {
+    if space.viewed_region(address).is_some() {
         return Ok(());
     }
     // A number in the first page is no address, nor is one that was read or computed.
@@ -354,7 +354,7 @@ impl WatchRun<'_> {
         let time = seconds(SystemTime::now());
         let page = target.process.page_size();
         let names = symbols.on_demand(target);
-        let mut look = watcher.look(target).within(sink.budget());
+        let mut look = watcher.look(target).with_budget(sink.budget());
         if let Some(timeline) = &mut self.timeline {
             timeline.end();
             look = look.with(Evidence::KINDS);
@@ -364,7 +364,7 @@ impl WatchRun<'_> {
             if let Some(timeline) = &mut self.timeline {
                 timeline.begin(&space, &ranges);
             } else if let Some(groups) = &mut self.groups {
-                groups.see(space.maps());
+                groups.see(space.regions());
             }
             look.sample(ranges);
             while let Some(chunk) = look.next()? {
@@ -409,7 +409,7 @@ impl WatchRun<'_> {
         let space = eval::current_space(self.spans, self.target)?;
         let filter = eval::page_filter(filter, &space, self.state)?;
         let ranges = current_ranges(self.spans, &space, &self.state.symbols, self.target);
-        let mut pages = space.holds_for(*of, &ranges, &filter).within(sink.budget());
+        let mut pages = space.holds_for(*of, &ranges, &filter).with_budget(sink.budget());
         if let Some(stopped) = rows::pull(sink, "pages", || pages.next(), |(), _| Ok(()))? {
             return Err(stopped.into());
         }

@@ -104,7 +104,7 @@ Needs the right to see frame numbers (CAP_SYS_ADMIN).",
         let question = FrameQuestion { limit, ..question };
         let mut listener = Listener::new(&question, offset, &machine, &context.state.symbols);
         let sink = &mut *context.sink;
-        let mut search = who::who(&machine, &question)?.within(sink.budget());
+        let mut search = who::who(&machine, &question)?.with_budget(sink.budget());
         let next = || search.next();
         let stopped = pull(sink, "processes", next, |mapper, sink| Ok(sink.emit(&listener.row(mapper))?));
         let Listener { own, own_mappings, named, last, .. } = listener;

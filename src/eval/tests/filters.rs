@@ -13,7 +13,7 @@ fn holds(fake: Fake, text: &str, page: &Page) -> Result<bool, Error> {
     let space = AddressSpace::of(world.target.as_ref().unwrap()).unwrap();
     let filter = page_filter(text);
     let filter = eval::page_filter(&filter, &space, &world)?;
-    Ok(filter.matches(page, space.region(page.address)))
+    Ok(filter.matches(page, space.viewed_region(page.address)))
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn filters_on_regions() {
         let filter = region_filter(text);
         let filter = eval::region_filter(&filter, &world).unwrap();
         assert!(filter.amounts().is_empty(), "{text}");
-        let found = space.regions().iter().filter(|one| filter.holds(one, None) == Some(true));
+        let found = space.viewed_regions().iter().filter(|one| filter.holds(one, None) == Some(true));
         let found: Vec<String> = found.map(|one| one.region.name.to_string()).collect();
         assert_eq!(found.join(" "), names, "{text}");
     }
@@ -254,7 +254,8 @@ fn an_uncertain_state_is_no_answer_where_it_matters() {
         let space = AddressSpace::of(world.target.as_ref().unwrap()).unwrap();
         let filter = page_filter(text);
         let filter = eval::page_filter(&filter, &space, &world).unwrap();
-        let file = space.regions().iter().find(|viewed| viewed.region.inode != 0 && !viewed.region.permissions.shared);
+        let file =
+            space.viewed_regions().iter().find(|viewed| viewed.region.inode != 0 && !viewed.region.permissions.shared);
         assert!(file.is_some());
         assert_eq!(filter.matches(&hidden, file), kept, "{text}");
         assert_eq!(filter.answer(&hidden, file).is_err(), undecided, "{text}");

@@ -29,7 +29,7 @@ pub struct AccountStep<'a> {
     /// Those of them that count, in address order, and where.
     pub counted: &'a [(Page, AccountEntry)],
     /// The account of a region that the pages before completed, or of its part in the ranges, and the region's index
-    /// among [`AddressSpace::regions`].
+    /// among [`AddressSpace::viewed_regions`].
     pub region: Option<(usize, &'a Account)>,
 }
 
@@ -108,7 +108,7 @@ impl AddressSpace {
         let is_asked = more.intersects(Evidence::FLAGS | Evidence::ORDER);
         let scanned = self.availability().categories.contains(Categories::ZERO | Categories::HUGE);
         let spared = if flags_tell_nothing && scanned && !is_asked { Evidence::FLAGS } else { Evidence::empty() };
-        let overlaps = overlaps(self.regions());
+        let overlaps = overlaps(self.viewed_regions());
         let hides_frames = self.availability().frames.is_err();
         let first = (!hides_frames && !overlaps.is_empty())
             .then(|| self.pages(&overlaps, self.obtainable(Evidence::FRAMES | Evidence::HUGE | Evidence::ENTRIES)));
@@ -147,10 +147,10 @@ impl AddressSpace {
 
 impl Accounting {
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
+    pub fn with_budget(self, budget: Budget) -> Self {
         Accounting {
-            pages: self.pages.within(budget.clone()),
-            first: self.first.map(|first| first.within(budget.clone())),
+            pages: self.pages.with_budget(budget.clone()),
+            first: self.first.map(|first| first.with_budget(budget.clone())),
             counter: PageCounter { budget, ..self.counter },
             ..self
         }
@@ -214,7 +214,7 @@ impl Accounting {
     fn settle_done(&mut self) -> Result<()> {
         if let Some((index, account)) = &mut self.done
             && needs_settling(account)
-            && let Some(viewed) = self.counter.space.regions().get(*index)
+            && let Some(viewed) = self.counter.space.viewed_regions().get(*index)
         {
             let smaps = self.counter.space.smaps_within(&mut self.counter.budget).unwrap_or_default();
             let of_region = Smaps::at(smaps, viewed.range().start()).filter(|one| one.range == viewed.range());
@@ -244,7 +244,7 @@ impl Accounting {
 
     /// The objects in memory that the process maps or has a descriptor of, and that have more pages than it has in its
     /// page tables: once, after the last step of an account of the whole process. Each is a step of the
-    /// [budget](Self::within).
+    /// [budget](Self::with_budget).
     ///
     /// # Errors
     /// The budget is over.

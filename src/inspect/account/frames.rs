@@ -82,8 +82,8 @@ pub fn frame_account(machine: &Arc<Machine>, range: FrameRange) -> FrameAccount 
 
 impl FrameAccount {
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
-        FrameAccount { frames: self.frames.within(budget), ..self }
+    pub fn with_budget(self, budget: Budget) -> Self {
+        FrameAccount { frames: self.frames.with_budget(budget), ..self }
     }
 
     /// Goes on. Returns how many frames were looked at; `None` after the last one.

@@ -33,7 +33,7 @@ use std::collections::{BTreeMap, HashMap};
 /// }
 /// let sums = accounting.finish();
 /// let groups = sums.named(|group| match group {
-///     Group::Region(Some(index)) => space.regions()[index].region.name.to_string(),
+///     Group::Region(Some(index)) => space.viewed_regions()[index].region.name.to_string(),
 ///     other => format!("{other:?}"),
 /// });
 /// for (name, account) in &groups {
@@ -117,7 +117,7 @@ impl<'a> GroupedAccounting<'a> {
         };
         for (page, entry) in step.counted.iter().filter(|(_, entry)| entry.class().is_some()) {
             // Pages come in address order.
-            let regions = space.regions().iter().skip(self.region);
+            let regions = space.viewed_regions().iter().skip(self.region);
             self.region += regions.take_while(|viewed| viewed.range().end() <= page.address).count();
             let region = Some(self.region);
             match (*by, &mut self.symbol_at) {

@@ -212,7 +212,7 @@ impl ObjectCounter {
     /// Turns to a process: its pages may follow.
     pub fn enter(&mut self, space: &AddressSpace) {
         self.namespace = None;
-        if space.regions().iter().any(|viewed| viewed.region.is_segment()) {
+        if space.viewed_regions().iter().any(|viewed| viewed.region.is_segment()) {
             match space.target().process.ipc_namespace() {
                 Ok(namespace) => self.namespace = Some(namespace),
                 Err(error) => self.may_lack(error),
@@ -230,7 +230,7 @@ impl ObjectCounter {
         let (process, modules) = (&space.target().process, &space.target().modules);
         self.add_descriptors(process, budget)?;
         let mut seen = BTreeSet::new();
-        let regions = space.regions().iter().filter(|viewed| is_of_object(viewed)).map(|viewed| &viewed.region);
+        let regions = space.viewed_regions().iter().filter(|viewed| is_of_object(viewed)).map(|viewed| &viewed.region);
         for region in regions {
             budget.go_on()?;
             let identity = self.identity(region);

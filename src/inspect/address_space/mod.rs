@@ -189,20 +189,19 @@ impl AddressSpace {
         self.0.page
     }
 
-    /// The regions in address order; [`AddressSpace::at`], [`in_ranges`](Self::in_ranges) and
-    /// [`around`](Self::around) have only some.
-    pub fn regions(&self) -> &[ViewedRegion] {
+    /// The regions in address order; [`AddressSpace::at`] and [`in_ranges`](Self::in_ranges) read only some.
+    pub fn regions(&self) -> impl Iterator<Item = &Region> {
+        self.0.regions.iter().map(|viewed| &viewed.region)
+    }
+
+    /// The same with their backing.
+    pub fn viewed_regions(&self) -> &[ViewedRegion] {
         &self.0.regions
     }
 
     /// Those of them that are in `ranges`, at least in part. The ranges are in order, and none overlap.
     pub(crate) fn regions_in<'s>(&'s self, ranges: &'s [AddressRange]) -> impl Iterator<Item = &'s ViewedRegion> {
-        self.regions().iter().filter(|viewed| viewed.range().within(ranges).next().is_some())
-    }
-
-    /// The same as `maps` gives them, for lookups of names.
-    pub fn maps(&self) -> impl Iterator<Item = &Region> {
-        self.0.regions.iter().map(|viewed| &viewed.region)
+        self.viewed_regions().iter().filter(|viewed| viewed.range().within(ranges).next().is_some())
     }
 
     /// pmdb's own mappings, read when the first page of a file needs them.
@@ -233,7 +232,7 @@ impl AddressSpace {
     }
 
     /// The region that holds `address`.
-    pub fn region(&self, address: VirtualAddress) -> Option<&ViewedRegion> {
+    pub fn viewed_region(&self, address: VirtualAddress) -> Option<&ViewedRegion> {
         let after = self.0.regions.partition_point(|viewed| viewed.region.range.start() <= address);
         let viewed = self.0.regions.get(after.checked_sub(1)?)?;
         viewed.region.range.contains(address).then_some(viewed)
@@ -374,7 +373,7 @@ impl AddressSpace {
     /// Whether a region is a private device mapping that may hold copies, which the page map does not show.
     #[doc(hidden)]
     pub fn may_hide_copies(&self) -> bool {
-        self.regions().iter().any(|viewed| self.may_be_copied(viewed))
+        self.viewed_regions().iter().any(|viewed| self.may_be_copied(viewed))
     }
 
     /// Whether smaps counts no huge mapping in `viewed`. `FilePmdMapped` came with Linux 5.4.
@@ -488,12 +487,15 @@ mod tests {
         let regions = (1..300).zip(devices.into_iter().cycle()).map(|(nth, device)| of_file(nth, device));
         let (_, target) =
             crate::process::fake::World { tmpfs: Some(tmpfs), ..crate::process::fake::World::new(regions) }.target();
-        let given_up =
-            crate::budget::tests::whole_or_given_up(|budget| match AddressSpace::of(&target.clone().within(budget)) {
-                Ok(space) => Ok(space.regions().iter().map(|one| (one.range(), one.backing)).collect::<Vec<_>>()),
+        let given_up = crate::budget::tests::whole_or_given_up(|budget| {
+            match AddressSpace::of(&target.clone().with_budget(budget)) {
+                Ok(space) => {
+                    Ok(space.viewed_regions().iter().map(|one| (one.range(), one.backing)).collect::<Vec<_>>())
+                }
                 Err(super::super::Error::OutOfBudget(why)) => Err(why),
                 Err(other) => panic!("{other}"),
-            });
+            }
+        });
         assert!(given_up > 50, "{given_up}");
     }
 
@@ -528,7 +530,7 @@ mod tests {
     fn pages_are_classified_by_all_of_smaps_or_not_at_all() {
         let (_, target) = devices_without_scan(300).target();
         let given_up = crate::budget::tests::whole_or_given_up(|budget| {
-            let target = target.clone().within(budget);
+            let target = target.clone().with_budget(budget);
             let found = AddressSpace::of(&target).and_then(|space| {
                 let mut states = vec![space.detail(VirtualAddress::new(0x10_000))?.page.state()];
                 let mut pages = space.pages(&space.spans(), super::super::Evidence::empty());
@@ -550,7 +552,7 @@ mod tests {
     fn without_a_scan_smaps_shows_device_mappings() {
         let (_, target) = devices_without_scan(0).target();
         let space = AddressSpace::of(&target).expect("a space");
-        let answers: Vec<bool> = space.regions().iter().map(|one| space.is_pfn_mapped(one)).collect();
+        let answers: Vec<bool> = space.viewed_regions().iter().map(|one| space.is_pfn_mapped(one)).collect();
         assert_eq!(answers, [true, false]);
     }
 }

@@ -72,7 +72,7 @@ impl<'a> Comparison<'a> {
             here: Arc::new(here),
             ranges: space.spans().into(),
             is_all: true,
-            layout: layout(space.maps()),
+            layout: layout(space.regions()),
             see: None,
             sums: SharedSums::new(space.page_size()),
             budget: Budget::unlimited(),
@@ -90,7 +90,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
+    pub fn with_budget(self, budget: Budget) -> Self {
         Comparison { budget, ..self }
     }
 
@@ -99,14 +99,14 @@ impl<'a> Comparison<'a> {
     /// is so.
     ///
     /// # Errors
-    /// The [budget](Self::within) is over.
+    /// The [budget](Self::with_budget) is over.
     pub fn add(
         &mut self,
         other: &AddressSpace,
         there: &Snapshot,
         symbol_at: Option<SymbolAt<'_>>,
     ) -> Result<ComparedProcess> {
-        let is_forked = self.layout == layout(other.maps());
+        let is_forked = self.layout == layout(other.regions());
         let mut finding = Finding { found: ComparedProcess { is_forked, ..ComparedProcess::default() }, symbol_at };
         let compared = self.add_regions_here(there, &mut finding)?;
         if self.is_all {

@@ -149,10 +149,10 @@ impl Examination {
     /// be read; otherwise the page.
     fn unread_before(&self, end: VirtualAddress) -> Result<VirtualAddress> {
         let last = VirtualAddress::new(end.get().saturating_sub(1));
-        let lowest = match self.space.region(last) {
+        let lowest = match self.space.viewed_region(last) {
             Some(viewed) => viewed.range().start(),
             None => {
-                let regions = self.space.regions().iter();
+                let regions = self.space.viewed_regions().iter();
                 let below = regions.map(|viewed| viewed.range().end());
                 let below = below.filter(|&below| below <= last).max();
                 below.unwrap_or(VirtualAddress::new(0))

@@ -166,7 +166,7 @@ impl Examination {
     }
 
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
+    pub fn with_budget(self, budget: Budget) -> Self {
         Examination { budget, ..self }
     }
 

@@ -45,7 +45,7 @@ pub(super) fn vm_flag(smaps: Option<&Smaps>, code: &str) -> Option<bool> {
 
 impl<'a> AccessedPage<'a> {
     pub(super) fn of(space: &'a AddressSpace, detail: &'a PageDetail) -> Self {
-        let viewed = space.region(detail.address);
+        let viewed = space.viewed_region(detail.address);
         let page = &detail.page;
         let kind = page.kind.or(viewed.filter(|_| !page.states.is_certain()).map(|viewed| viewed.backing.kind()));
         let permissions = viewed.map(|viewed| viewed.region.permissions);

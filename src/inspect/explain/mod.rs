@@ -91,13 +91,13 @@ impl AddressSpace {
 
     /// What an access does if its region decides that, whatever its page is.
     pub fn outcome_of_region(&self, address: VirtualAddress, access: Access) -> Option<AccessOutcome> {
-        let permissions = self.region(address).map(|viewed| viewed.region.permissions);
+        let permissions = self.viewed_region(address).map(|viewed| viewed.region.permissions);
         outcome::without_page(permissions, access)
     }
 
     /// What smaps says of the region at `address`.
     fn smaps_at(&self, address: VirtualAddress, budget: &mut Budget) -> Option<&Smaps> {
-        let viewed = self.region(address)?;
+        let viewed = self.viewed_region(address)?;
         Smaps::at(self.smaps_within(budget)?, viewed.range().start())
     }
 
@@ -137,7 +137,7 @@ impl AddressSpace {
         let (smaps, counted) = of_region.zip(counted).ok_or_else(unknown)?;
         let mut freed = 0;
         let mut folio = FolioFreed { head_has_all: self.kernel() < (6, 10), last: None };
-        let mut swept = self.pages(&[smaps.range], Evidence::FLAGS).within(budget.clone());
+        let mut swept = self.pages(&[smaps.range], Evidence::FLAGS).with_budget(budget.clone());
         while let Some(chunk) = swept.next().map_err(|_| unknown())? {
             let pages = chunk.pages().filter(|page| folio.is_freed(page));
             freed += pages.map(|page| page.bytes(self.page_size())).sum::<u64>();
@@ -225,7 +225,7 @@ impl AddressSpace {
     /// Whether the first access may map a transparent huge page. That takes an empty, aligned stretch of the region
     /// (do_huge_pmd_anonymous_page in mm/huge_memory.c), and settings that smaps sums up.
     fn huge_may_come(&self, detail: &PageDetail, budget: &mut Budget) -> Option<bool> {
-        let viewed = self.region(detail.address);
+        let viewed = self.viewed_region(detail.address);
         let stretch = viewed.and_then(|viewed| self.huge_stretch(viewed, detail.address));
         let Some(stretch) = stretch.filter(|_| detail.page.state() == State::Untouched) else {
             return Some(false);

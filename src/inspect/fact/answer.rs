@@ -109,7 +109,7 @@ impl Subject {
 
     /// Whether some pages of shared memory may be in swap, and nothing here shows which.
     pub fn hides_swapped(&self) -> bool {
-        let hides = |space: &AddressSpace| space.regions().iter().any(|viewed| space.hides_swapped(viewed));
+        let hides = |space: &AddressSpace| space.viewed_regions().iter().any(|viewed| space.hides_swapped(viewed));
         *self.hides_swapped.get_or_init(|| self.space.as_ref().is_some_and(hides))
     }
 

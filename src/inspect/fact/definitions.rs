@@ -106,7 +106,7 @@ const EXCLUSIVE: Definition = Definition {
         // Bit 56 is wrong inside huge mappings; a map count never is.
         Ok(()) => counts(space.has_exact_counts()),
         // Without map counts, the huge mappings have to be found. The huge zero page is one, and is nobody's.
-        Err(_) if space.regions().iter().any(|viewed| space.may_be_huge(viewed)) => {
+        Err(_) if space.viewed_regions().iter().any(|viewed| space.may_be_huge(viewed)) => {
             Evidence::HUGE | space.obtainable(Evidence::KINDS)
         }
         Err(_) => Evidence::ENTRIES,
@@ -280,7 +280,7 @@ const REGION: Definition = Definition {
     },
     texts: |start, subject| {
         let space = subject.space.as_ref();
-        let viewed = space.and_then(|space| space.region(VirtualAddress::new(start))).ok_or(Reason::Changed)?;
+        let viewed = space.and_then(|space| space.viewed_region(VirtualAddress::new(start))).ok_or(Reason::Changed)?;
         Ok(viewed.region.names().map(|name| name.as_bytes().to_vec()).collect())
     },
     ..OF_REGION

@@ -72,7 +72,7 @@ impl FactReader {
         };
         let contents = || match region {
             Some(viewed) => viewed.why_content_unknown().cloned(),
-            None => Reason::of_all(space.regions().iter().filter_map(ViewedRegion::why_content_unknown)),
+            None => Reason::of_all(space.viewed_regions().iter().filter_map(ViewedRegion::why_content_unknown)),
         };
         let of_contents = if gap == Gap::Contents { contents() } else { None };
         of_contents.unwrap_or_else(|| gap.reason(&space.availability().counts))
@@ -155,7 +155,7 @@ impl FactReader {
     /// The region with that index; `None` for frames, and for pages in no region.
     #[inline]
     pub(super) fn region(&self, index: Option<usize>) -> Option<&ViewedRegion> {
-        self.subject.space.as_ref()?.regions().get(index?)
+        self.subject.space.as_ref()?.viewed_regions().get(index?)
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) fn find(space: &AddressSpace, budget: &mut Budget) -> Result<Found> {
     let mut rows = variables(space);
     // A program may have anything in its own variables.
     let is_of_library = |range: &AddressRange| {
-        let before = space.region(range.start()).map(|viewed| viewed.region.name.clone());
+        let before = space.viewed_region(range.start()).map(|viewed| viewed.region.name.clone());
         before.is_some_and(|name| name.to_string().rsplit('/').next().is_some_and(|file| file.starts_with("libc")))
     };
     rows.sort_by_cached_key(|range| (!is_of_library(range), range.len()));
@@ -87,7 +87,7 @@ pub(super) fn find(space: &AddressSpace, budget: &mut Budget) -> Result<Found> {
     }
     let swapped = |page: &Page| matches!(page.state(), State::Swapped | State::Migrating);
     rows.sort_by_cached_key(|range| range.start());
-    let mut pages = space.pages(&rows, Evidence::ENTRIES).within(budget.clone());
+    let mut pages = space.pages(&rows, Evidence::ENTRIES).with_budget(budget.clone());
     while let Some(chunk) = pages.next()? {
         unsearched += chunk.pages().filter(swapped).map(|page| page.bytes(space.page_size())).sum::<u64>();
     }
@@ -105,7 +105,7 @@ fn variables(space: &AddressSpace) -> Vec<AddressRange> {
         let is_plain = !region.permissions.shared && !region.name.as_bytes().starts_with(b"[");
         may_hold && region.permissions.write && is_plain
     };
-    space.maps().filter(|region| is_candidate(region)).map(|region| region.range).collect()
+    space.regions().filter(|region| is_candidate(region)).map(|region| region.range).collect()
 }
 
 /// Where two words in a row point at the place two words before them: an empty bin.
@@ -132,7 +132,7 @@ fn circle(space: &AddressSpace, words: &mut ProcessWords<'_>, main: ArenaState) 
     let mut next = main.next;
     while next != start {
         words.budget().go_on()?;
-        if arenas.len() == MOST_ARENAS || space.region(VirtualAddress::new(next)).is_none() {
+        if arenas.len() == MOST_ARENAS || space.viewed_region(VirtualAddress::new(next)).is_none() {
             return Ok(None);
         }
         let Some(state) = next.checked_add(distance).map(|bins| ArenaState::at(words, bins)).transpose()?.flatten()

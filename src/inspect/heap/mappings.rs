@@ -33,7 +33,7 @@ impl MappedChunks {
         let layouts = ChunkLayout::all(space);
         let mut words = ProcessWords::new(space.target(), &mut budget);
         let mut chunks = MappedChunks::default();
-        for region in space.maps() {
+        for region in space.regions() {
             let name = region.name.as_bytes();
             let is_candidate = region.inode == 0
                 && (name.is_empty() || name.starts_with(b"[anon:"))

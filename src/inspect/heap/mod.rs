@@ -305,7 +305,7 @@ impl<'a> HeapSearch<'a> {
     fn sums(&mut self, sums: Sums, top: Range<u64>, layout: ChunkLayout, is_main: bool) -> Result<HeapSums> {
         let bytes = top.end - top.start;
         let is_at_break = |region: &&Region| region.name.as_bytes() == b"[heap]" && region.range.end().get() == top.end;
-        let at_break = self.space.maps().find(is_at_break).filter(|_| is_main);
+        let at_break = self.space.regions().find(is_at_break).filter(|_| is_main);
         // With glibc.malloc.hugetlb=1 the library asks for huge pages, and gives back whole ones.
         let unit = match at_break {
             Some(region) if self.space.is_asked_huge(region, &mut self.budget) => self.space.huge_bytes(),
@@ -356,7 +356,7 @@ impl<'a> HeapSearch<'a> {
         let is_in_top = |page: &Page| top.is_some_and(|top| top.contains(page.address));
         let mut all = Trimmable::default();
         let need = self.space.obtainable(Evidence::HUGE | Evidence::KINDS) | Evidence::ENTRIES;
-        let mut pages = self.space.pages(&in_order(ranges), need).within(self.budget.clone());
+        let mut pages = self.space.pages(&in_order(ranges), need).with_budget(self.budget.clone());
         while let Some(chunk) = pages.next()? {
             // The pool takes back whole huge pages only.
             if chunk.region.is_some_and(|viewed| viewed.backing == Backing::Hugetlb) {
@@ -401,7 +401,8 @@ fn in_order(mut ranges: Vec<AddressRange>) -> Vec<AddressRange> {
 /// The target is gone, or the budget is over.
 pub fn resident(space: &AddressSpace, ranges: &[AddressRange], budget: &Budget) -> Result<u64> {
     let mut resident = 0;
-    let mut pages = space.pages(&in_order(ranges.to_vec()), space.obtainable(Evidence::KINDS)).within(budget.clone());
+    let mut pages =
+        space.pages(&in_order(ranges.to_vec()), space.obtainable(Evidence::KINDS)).with_budget(budget.clone());
     while let Some(chunk) = pages.next()? {
         resident += chunk.pages().filter(in_memory).map(|page| page.bytes(space.page_size())).sum::<u64>();
     }
@@ -415,7 +416,7 @@ pub fn anonymous(space: &AddressSpace) -> Vec<AddressRange> {
         let is_named = name.starts_with(b"[") && name != b"[heap]" && !name.starts_with(b"[anon:");
         region.inode == 0 && region.permissions.write && !region.permissions.shared && !is_named
     };
-    space.maps().filter(may_hold).map(|region| region.range).collect()
+    space.regions().filter(may_hold).map(|region| region.range).collect()
 }
 
 /// One walk over an arena.

@@ -21,9 +21,9 @@ struct Place {
 
 fn places(space: &AddressSpace) -> Vec<Place> {
     let breaks: Vec<AddressRange> =
-        space.maps().filter(|region| region.name.as_bytes() == b"[heap]").map(|region| region.range).collect();
+        space.regions().filter(|region| region.name.as_bytes() == b"[heap]").map(|region| region.range).collect();
     let is_pool = |backing: Backing| backing == Backing::Hugetlb;
-    let of_pool = space.regions().iter().filter(|viewed| is_pool(viewed.backing)).map(|viewed| &viewed.region);
+    let of_pool = space.viewed_regions().iter().filter(|viewed| is_pool(viewed.backing)).map(|viewed| &viewed.region);
     let of_pool = of_pool.filter(|region| region.permissions.write && !region.permissions.shared);
     let mut ranges: Vec<AddressRange> = of_pool.map(|region| region.range).chain(anonymous(space)).collect();
     ranges.retain(|range| !breaks.contains(range));

@@ -71,7 +71,7 @@ impl AddressSpace {
         let pages = self.pages(&self.whole_places(ranges), self.obtainable(need) | Evidence::ENTRIES);
         Ok(HugeSweep {
             counter: Counter { space: self.clone(), rules, smaps, current: None, tally: HugeTally::default() },
-            pages: pages.within(budget.clone()),
+            pages: pages.with_budget(budget.clone()),
             budget: budget.clone(),
             done: 0,
             total: ranges.iter().map(|range| range.pages(self.page_size())).sum(),
@@ -87,7 +87,7 @@ impl AddressSpace {
     fn whole_places(&self, ranges: &[AddressRange]) -> Vec<AddressRange> {
         let bytes = self.huge_bytes();
         let mut all: Vec<AddressRange> = Vec::new();
-        for region in self.regions().iter().map(ViewedRegion::range) {
+        for region in self.viewed_regions().iter().map(ViewedRegion::range) {
             let first = ranges.partition_point(|range| range.end() <= region.start());
             let touching = ranges.iter().skip(first).map_while(|range| range.intersection(region));
             for part in touching {

@@ -43,13 +43,13 @@ impl Code {
     /// The code of a process.
     pub(super) fn of(space: &AddressSpace, segments: &[CodeSegment]) -> Code {
         let mut code = Code::default();
-        for region in space.maps() {
+        for region in space.regions() {
             let is_file = region.inode != 0 && !region.is_without_path();
             if region.permissions.execute && !region.permissions.shared && is_file {
                 code.mapped.push(region.range);
             }
         }
-        let regions: Vec<&Region> = space.maps().collect();
+        let regions: Vec<&Region> = space.regions().collect();
         for segment in segments {
             let first = regions.partition_point(|region| region.range.end() <= segment.range.start());
             let touched = regions.get(first..).unwrap_or_default().iter();

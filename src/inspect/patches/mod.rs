@@ -9,7 +9,7 @@
 //! let target = Target::attach(std::process::id())?;
 //! let space = AddressSpace::of(&target)?;
 //! let symbols = Symbols::default();
-//! let segments = symbols.over(&target, space.maps()).code()?;
+//! let segments = symbols.over(&target, space.regions()).code()?;
 //! let mut comparison = space.patches(&segments, None)?;
 //! while let Some(step) = comparison.next()? {
 //!     if let Step::Found(patch) = step {
@@ -162,8 +162,8 @@ impl AddressSpace {
 
 impl CodeComparison {
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
-        CodeComparison { pages: self.pages.within(budget.clone()), budget, ..self }
+    pub fn with_budget(self, budget: Budget) -> Self {
+        CodeComparison { pages: self.pages.with_budget(budget.clone()), budget, ..self }
     }
 
     /// The next step; `None` after the last.
@@ -235,7 +235,7 @@ impl CodeComparison {
                 return None;
             }
             let is_unmarked = |viewed| self.space.may_be_unmarked_file(viewed);
-            if !is_swapped && is_unclear && self.space.region(page.address).is_none_or(is_unmarked) {
+            if !is_swapped && is_unclear && self.space.viewed_region(page.address).is_none_or(is_unmarked) {
                 self.sums.uncompared.add(page.pages, Reason::NotOnThisKernel(MAY_BE_OF_FILE.to_owned()));
                 return None;
             }
@@ -263,7 +263,7 @@ impl CodeComparison {
 
     /// A page in memory with what its file has.
     fn with_file(&mut self, page: AddressRange, memory: Vec<u8>) -> Fact<ComparedPage> {
-        let region = &self.space.region(page.start()).ok_or(Reason::Changed)?.region;
+        let region = &self.space.viewed_region(page.start()).ok_or(Reason::Changed)?.region;
         let replaced = self.replaced_in(page).cloned();
         let is_replaced = replaced.is_some();
         let part = replaced.unwrap_or_else(|| FilePart::mapped(region));
@@ -320,7 +320,7 @@ impl CodeComparison {
 
     /// Adds a page that equals the file to those of its neighbours.
     fn add_equal(&mut self, page: Patch) {
-        let viewed = self.space.region(page.range.start());
+        let viewed = self.space.viewed_region(page.range.start());
         let follows = |before: &Patch| {
             before.range.end() == page.range.start()
                 && before.is_replaced == page.is_replaced

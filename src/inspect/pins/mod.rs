@@ -163,8 +163,8 @@ impl AddressSpace {
 
 impl PinSearch {
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
-        PinSearch { pages: self.pages.within(budget.clone()), budget, ..self }
+    pub fn with_budget(self, budget: Budget) -> Self {
+        PinSearch { pages: self.pages.with_budget(budget.clone()), budget, ..self }
     }
 
     /// Why pins are unknown here: only buffers and descriptors are searched, and pages in a registered buffer are
@@ -290,7 +290,7 @@ impl PinSearch {
                 let Some((frame, row)) = self.shared.pop_front() else {
                     return Ok(None);
                 };
-                let search = who::who(&target.machine, &FrameQuestion::of(frame))?.within(self.budget.clone());
+                let search = who::who(&target.machine, &FrameQuestion::of(frame))?.with_budget(self.budget.clone());
                 self.other = Some(OtherSearch { search, row, before: self.holders.found.len() });
                 continue;
             };

@@ -74,7 +74,7 @@ fn backing_runs(
     stretch: &PageStretch,
     entries: &[PageMapEntry],
 ) -> Vec<BackingRun> {
-    let region = stretch.region.and_then(|index| space.regions().get(index));
+    let region = stretch.region.and_then(|index| space.viewed_regions().get(index));
     let Some(region) = region.filter(|viewed| space.asks_content(need, viewed)) else {
         return Vec::new();
     };
@@ -104,7 +104,7 @@ fn untouched(space: &AddressSpace, stretch: &PageStretch, entries: &[PageMapEntr
 pub(super) fn find_slots(stretches: &mut PageStretches, space: &AddressSpace) -> process::Result<()> {
     // All stretches of a region at once: each question begins at the process.
     for of_region in stretches.all.chunk_by_mut(|one, next| one.region == next.region) {
-        let viewed = of_region.first().and_then(|first| space.regions().get(first.region?));
+        let viewed = of_region.first().and_then(|first| space.viewed_regions().get(first.region?));
         let Some(viewed) = viewed.filter(|viewed| viewed.backing == Backing::Shmem && space.swap_in_use()) else {
             continue;
         };

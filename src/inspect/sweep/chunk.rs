@@ -19,7 +19,7 @@ use std::ops::Range;
 pub struct Chunk<'a> {
     /// The region; `None` for pages in no region.
     pub region: Option<&'a ViewedRegion>,
-    /// Its index among [`AddressSpace::regions`](crate::inspect::AddressSpace::regions).
+    /// Its index among [`AddressSpace::viewed_regions`](crate::inspect::AddressSpace::viewed_regions).
     pub region_index: Option<usize>,
     /// The first page.
     pub start: VirtualAddress,
@@ -197,7 +197,7 @@ impl PageStretches {
 
     /// A stretch with the words that have been read.
     pub fn chunk<'a>(&'a self, stretch: &'a PageStretch, space: &'a AddressSpace, need: Evidence) -> Chunk<'a> {
-        let region = stretch.region.and_then(|index| space.regions().get(index));
+        let region = stretch.region.and_then(|index| space.viewed_regions().get(index));
         let content = match &stretch.words {
             StretchWords::Nothing => ChunkContent::Nothing,
             StretchWords::Outside => ChunkContent::Outside,

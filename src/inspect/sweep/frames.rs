@@ -26,7 +26,7 @@ pub(super) fn look_up_frames(
     question: &Question,
 ) -> process::Result<()> {
     for stretch in stretches.all.iter_mut().filter(|_| !question.spared.is_empty()) {
-        if question.spares(stretch.region.and_then(|index| space.regions().get(index))) {
+        if question.spares(stretch.region.and_then(|index| space.viewed_regions().get(index))) {
             stretch.spared = question.spared;
         }
     }
@@ -49,7 +49,7 @@ pub(super) fn look_up_frames(
 /// and must not subtract a mapping that is not counted.
 fn count_own_mappings(stretches: &mut PageStretches, space: &AddressSpace) {
     let of_files = stretches.all.iter().filter_map(|stretch| {
-        let viewed = space.regions().get(stretch.region?)?;
+        let viewed = space.viewed_regions().get(stretch.region?)?;
         match &stretch.words {
             StretchWords::Read { at, stride: 1, .. } if viewed.region.inode != 0 => Some((stretch, viewed, at)),
             _ => None,
@@ -167,7 +167,7 @@ fn look_up_counts(
                 *count = 1;
             }
         }
-        let viewed = stretch.region.and_then(|index| space.regions().get(index));
+        let viewed = stretch.region.and_then(|index| space.viewed_regions().get(index));
         for block in huge::blocks(space, viewed, stretch.range, entries) {
             counts.get_mut(block).unwrap_or_default().fill(UNREAD);
         }
@@ -290,7 +290,7 @@ fn slots(stretch: &PageStretch, space: &AddressSpace) -> Option<std::ops::Range<
     let StretchWords::Read { at, .. } = &stretch.words else {
         return None;
     };
-    let viewed = space.regions().get(stretch.region?)?;
+    let viewed = space.viewed_regions().get(stretch.region?)?;
     (viewed.backing != Backing::Hugetlb).then(|| at.clone())
 }
 

@@ -72,7 +72,7 @@ impl AddressSpace {
 
 impl Sweep {
     /// The same, with what it may take.
-    pub fn within(mut self, budget: Budget) -> Self {
+    pub fn with_budget(mut self, budget: Budget) -> Self {
         self.pool.set_budget(budget);
         self
     }
@@ -81,7 +81,7 @@ impl Sweep {
     ///
     /// # Errors
     /// The target is gone or runs another program, the kernel refuses a read (see [`AddressSpace::require`] and
-    /// [`AddressSpace::obtainable`]), or the [budget](Self::within) is over.
+    /// [`AddressSpace::obtainable`]), or the [budget](Self::with_budget) is over.
     pub fn next(&mut self) -> Result<Option<Chunk<'_>>> {
         if !self.advance()? {
             return Ok(None);
@@ -258,7 +258,7 @@ fn touched_regions<'v>(
     space: &'v AddressSpace,
     spans: &'v [AddressRange],
 ) -> impl Iterator<Item = &'v Region> + use<'v> {
-    let regions = space.regions();
+    let regions = space.viewed_regions();
     let mut first = 0;
     let inside = spans.iter().flat_map(move |span| {
         first = space.region_from(first, span.start());
@@ -525,7 +525,7 @@ fn scan_marks(
         wanted |= Categories::HUGE;
     }
     // The flags of a frame say whether it is the zero page; without them the scan does.
-    let viewed = region.and_then(|index| space.regions().get(index));
+    let viewed = region.and_then(|index| space.viewed_regions().get(index));
     if question.scans_for_zero(question.needed_of_all(space), viewed) {
         wanted |= Categories::ZERO;
     }

@@ -138,13 +138,13 @@ impl Plan {
 
     /// Whether page tables are read of a region in which neither the page map nor a scan finds anything.
     fn reads_device(&self, region: usize) -> bool {
-        let viewed = self.space.regions().get(region);
+        let viewed = self.space.viewed_regions().get(region);
         self.need.contains(Evidence::DEVICE_FRAMES) && viewed.is_some_and(|viewed| self.space.is_of_device(viewed))
     }
 
     /// Whether the backing content of an empty stretch is read.
     fn reads_content(&self, step: &PlanStep) -> bool {
-        let region = step.region.and_then(|index| self.space.regions().get(index));
+        let region = step.region.and_then(|index| self.space.viewed_regions().get(index));
         region.is_some_and(|viewed| self.space.asks_content(self.need, viewed) || self.space.has_slots(viewed))
     }
 
@@ -168,7 +168,7 @@ impl Plan {
         };
         self.next = self.space.region_from(self.next, span.start());
         let index = self.next;
-        let here = self.space.regions().get(index).and_then(|viewed| viewed.range().intersection(span));
+        let here = self.space.viewed_regions().get(index).and_then(|viewed| viewed.range().intersection(span));
         let hole_end = here.map_or(span.end(), |here| here.start());
         if let (Some(range), true) = (AddressRange::new(span.start(), hole_end), self.need.contains(Evidence::HOLES)) {
             self.push(None, range, Action::Skip);
@@ -234,7 +234,7 @@ impl Plan {
         let huge_bytes = self.huge_bytes.filter(|_| {
             // Hugetlb pages come in several sizes: one entry does not stand for a fixed number of pages.
             self.space
-                .regions()
+                .viewed_regions()
                 .get(region)
                 .is_some_and(|viewed| viewed.backing != super::super::classify::Backing::Hugetlb)
         });

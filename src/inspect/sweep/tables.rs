@@ -9,7 +9,7 @@ use crate::process;
 /// Reads the frames of device mappings.
 pub(super) fn read_devices(stretches: &mut PageStretches, space: &AddressSpace) -> process::Result<()> {
     let of_devices = stretches.all.iter().filter_map(|stretch| {
-        let viewed = space.regions().get(stretch.region?)?;
+        let viewed = space.viewed_regions().get(stretch.region?)?;
         match &stretch.words {
             StretchWords::Read { at, stride: 1, .. } if space.is_of_device(viewed) => Some((stretch, at)),
             _ => None,

@@ -442,7 +442,7 @@ fn many_cores_keep_the_order() {
     // And it can be stopped there too.
     let space = AddressSpace::of(&target).expect("a space");
     let interrupt = Arc::<AtomicBool>::default();
-    let mut sweep = space.pages(&space.spans(), Evidence::ENTRIES).within(Budget::until(Arc::clone(&interrupt)));
+    let mut sweep = space.pages(&space.spans(), Evidence::ENTRIES).with_budget(Budget::until(Arc::clone(&interrupt)));
     for chunks in 0.. {
         if chunks == 10 {
             interrupt.store(true, Ordering::Relaxed);

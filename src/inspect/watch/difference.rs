@@ -111,22 +111,22 @@ impl<'a> Difference<'a> {
     }
 
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
+    pub fn with_budget(self, budget: Budget) -> Self {
         Difference { budget, ..self }
     }
 
     /// The next step: each is of pages that are tested whether they match. `None` once all was compared.
     ///
     /// # Errors
-    /// The target is gone, the kernel refuses a read, or the [budget](Self::within) is over. With a filter: the target
-    /// is a core, which has no page map, or a fact that it asks is unknown of all pages.
+    /// The target is gone, the kernel refuses a read, or the [budget](Self::with_budget) is over. With a filter: the
+    /// target is a core, which has no page map, or a fact that it asks is unknown of all pages.
     pub fn next(&mut self) -> Result<Option<Step<()>>> {
         if self.found.is_some() {
             return Ok(None);
         }
         if let (Some(filter), None) = (&self.filter, &self.matching) {
             let ranges = self.ranges.as_deref().unwrap_or(self.after.spans());
-            let pages = self.space.kept_pages(ranges, filter.clone())?.within(self.budget.clone());
+            let pages = self.space.kept_pages(ranges, filter.clone())?.with_budget(self.budget.clone());
             self.matching = Some((pages, Vec::new()));
         }
         let size = self.space.page_size();

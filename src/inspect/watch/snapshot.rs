@@ -58,8 +58,8 @@ pub struct SnapshotProgress {
 
 impl OpenSnapshot {
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
-        OpenSnapshot { sampling: self.sampling.within(budget.clone()), budget, ..self }
+    pub fn with_budget(self, budget: Budget) -> Self {
+        OpenSnapshot { sampling: self.sampling.with_budget(budget.clone()), budget, ..self }
     }
 
     /// Reads the next pages, and says how far it is. `None` after the last ones.
@@ -129,7 +129,7 @@ struct ContentReader {
 
 impl ContentReader {
     fn new(space: &AddressSpace) -> Self {
-        let of_kernel = space.regions().iter().filter(|viewed| viewed.backing == Backing::Kernel);
+        let of_kernel = space.viewed_regions().iter().filter(|viewed| viewed.backing == Backing::Kernel);
         ContentReader {
             place: PlaceInWords::default(),
             reader: MemoryReader::default(),

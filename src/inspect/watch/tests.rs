@@ -305,7 +305,7 @@ fn snapshots_are_compared_where_pages_match_now() {
     // The filter keeps pages, but none that changed.
     let found = all().only(Some(&part)).matching(Some(&from(0x1008))).finish().expect("changes");
     assert_eq!((brief(&found), found.left_out), (vec![], 4));
-    let stopped = all().within(Budget::unlimited().at_most(0)).finish();
+    let stopped = all().with_budget(Budget::unlimited().at_most(0)).finish();
     assert!(matches!(stopped.err(), Some(Error::OutOfBudget(OutOfBudget::Steps))));
 }
 
@@ -317,11 +317,12 @@ fn a_comparison_without_changes_can_be_stopped() {
         world
     };
     let (before, after, space) = two_snapshots(world(), world());
-    let given_up = whole_or_given_up(|budget| match Difference::new(&space, &before, &after).within(budget).finish() {
-        Ok(found) => Ok(found.changes),
-        Err(Error::OutOfBudget(why)) => Err(why),
-        Err(error) => panic!("{error}"),
-    });
+    let given_up =
+        whole_or_given_up(|budget| match Difference::new(&space, &before, &after).with_budget(budget).finish() {
+            Ok(found) => Ok(found.changes),
+            Err(Error::OutOfBudget(why)) => Err(why),
+            Err(error) => panic!("{error}"),
+        });
     assert!(given_up > 1, "{given_up}");
 }
 

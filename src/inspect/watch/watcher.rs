@@ -81,7 +81,8 @@ impl Watcher {
             let inside = |span: &AddressRange| span.intersection(viewed.range()).is_some();
             spans.iter().any(inside)
         };
-        let may_be_huge = || space.regions().iter().any(|viewed| space.may_be_huge(viewed) && is_watched(viewed));
+        let may_be_huge =
+            || space.viewed_regions().iter().any(|viewed| space.may_be_huge(viewed) && is_watched(viewed));
         let has_counts = available.counts.is_ok() && space.has_exact_counts();
         if available.frames.is_ok() && !has_counts && may_be_huge() {
             let partly = "a page copied out of a huge page shows as moved, because only map counts show that it was \
@@ -92,7 +93,7 @@ impl Watcher {
             };
             blind.push((EventKind::CopiedOnWrite, reason));
         }
-        let mut shared_memory = space.regions().iter().filter(|viewed| viewed.backing == Backing::Shmem);
+        let mut shared_memory = space.viewed_regions().iter().filter(|viewed| viewed.backing == Backing::Shmem);
         if space.swap_in_use() && shared_memory.any(is_watched) {
             let nothing_left = "shared memory that is swapped out shows as went";
             let reason = Reason::NotOnThisKernel(nothing_left.into());
@@ -172,7 +173,7 @@ impl Watcher {
         budget: Budget,
         mut choose: impl FnMut(&AddressSpace) -> Vec<AddressRange>,
     ) -> Result<Look<'w>> {
-        let mut look = self.look(target).within(budget);
+        let mut look = self.look(target).with_budget(budget);
         while let Some(space) = look.begin()? {
             look.sample(choose(&space));
         }
@@ -199,7 +200,7 @@ impl Watcher {
 
 impl Look<'_> {
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
+    pub fn with_budget(self, budget: Budget) -> Self {
         Look { budget, ..self }
     }
 
@@ -212,8 +213,8 @@ impl Look<'_> {
     /// is complete.
     ///
     /// # Errors
-    /// The kernel refuses a read, or the [budget](Self::within) is over: nothing is lost then. That the target exits is
-    /// no failure.
+    /// The kernel refuses a read, or the [budget](Self::with_budget) is over: nothing is lost then. That the target
+    /// exits is no failure.
     pub fn begin(&mut self) -> Result<Option<AddressSpace>> {
         while self.next()?.is_some() {}
         loop {
@@ -260,7 +261,7 @@ impl Look<'_> {
             let facts = [self.watcher.extra, self.more];
             let nothing = PageWords::default();
             let sampling = OpenSample::new(space.clone(), ranges, facts, self.watcher.words(&nothing));
-            self.stage = Stage::Sampling(Box::new(sampling.within(self.budget.clone())));
+            self.stage = Stage::Sampling(Box::new(sampling.with_budget(self.budget.clone())));
         }
     }
 

@@ -397,8 +397,8 @@ impl OpenSample {
     }
 
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
-        OpenSample { pages: self.pages.within(budget), ..self }
+    pub fn with_budget(self, budget: Budget) -> Self {
+        OpenSample { pages: self.pages.with_budget(budget), ..self }
     }
 
     /// Takes the next pages. False after the last ones.
@@ -477,7 +477,8 @@ fn around(space: &AddressSpace, spans: &[AddressRange]) -> Vec<(Region, Backing)
     for span in spans {
         let first = space.region_from(next, span.start());
         let above = space.region_from(first, span.end());
-        let regions = space.regions().get(next.max(first.saturating_sub(1))..space.regions().len().min(above + 1));
+        let regions =
+            space.viewed_regions().get(next.max(first.saturating_sub(1))..space.viewed_regions().len().min(above + 1));
         let regions = regions.unwrap_or_default();
         neighbours.extend(regions.iter().map(|viewed| (viewed.region.clone(), viewed.backing)));
         next = next.max(above + 1);

@@ -166,14 +166,14 @@ impl Search {
     }
 
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
+    pub fn with_budget(self, budget: Budget) -> Self {
         Search { budget, ..self }
     }
 
     /// The next mapping, or how far the search has come; `None` at its end.
     ///
     /// # Errors
-    /// [`Unknown`](Error::Unknown) where the kernel hides frame numbers, or the [budget](Self::within) is over.
+    /// [`Unknown`](Error::Unknown) where the kernel hides frame numbers, or the [budget](Self::with_budget) is over.
     pub fn next(&mut self) -> Result<Option<SearchEvent>> {
         loop {
             if let Some(event) = self.reports.events.pop_front() {

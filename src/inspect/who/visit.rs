@@ -188,7 +188,7 @@ impl Visitor {
 /// Opens a process.
 pub fn open(machine: &Arc<Machine>, handle: &ProcessHandle, scan: bool, budget: &Budget) -> process::Result<Target> {
     let opened = machine.open(handle)?;
-    let process = opened.process.within(budget.clone());
+    let process = opened.process.with_budget(budget.clone());
     process.set_scan(scan);
     Ok(Target { process, machine: Arc::clone(machine), modules: opened.modules })
 }

@@ -189,7 +189,7 @@ impl Capture {
     /// The same, with these parts of the page map alone (in order, disjoint). They are rounded to huge pages, because
     /// whether one is mapped depends on all of its pages.
     #[must_use]
-    pub fn within(self, ranges: Option<&[AddressRange]>) -> Self {
+    pub fn in_ranges(self, ranges: Option<&[AddressRange]>) -> Self {
         let machine = &self.machine;
         let bytes = machine.huge_page_bytes().unwrap_or(machine.page_size().bytes());
         let rounded = |range: &AddressRange| {

@@ -351,7 +351,7 @@ fn decompressing_ends_with_ctrl_c_and_with_the_clock() {
     let target = Fake::new().region(0x10_0000, 0x10_1000, "r-xp", 1, "/lib/1.so").file("/lib/1.so", program).target();
     let regions = target.process.regions().unwrap();
     let interrupts = Arc::new(AtomicBool::new(true));
-    let symbols = Symbols::within(Budget::until(Arc::clone(&interrupts)));
+    let symbols = Symbols::with_budget(Budget::until(Arc::clone(&interrupts)));
     let name = || {
         let view = symbols.over(&target, &regions);
         let found = view.at(VirtualAddress::new(0x10_0004));

@@ -17,7 +17,7 @@ fn answers(target: &Target, steps: Option<u64>) -> Vec<(&'static str, Answer)> {
     let budget = || steps.map_or(Budget::unlimited(), |steps| Budget::unlimited().at_most(steps));
     let regions = target.process.regions().expect("its regions");
     let ask = |question: &dyn Fn(&super::super::TargetSymbols<'_>) -> Answer| {
-        let symbols = Symbols::within(budget());
+        let symbols = Symbols::with_budget(budget());
         symbols.use_perf_maps(true);
         question(&symbols.over(target, &regions))
     };
@@ -30,7 +30,7 @@ fn answers(target: &Target, steps: Option<u64>) -> Vec<(&'static str, Answer)> {
     };
     let at = |address| ask(&|view| view.at(VirtualAddress::new(address)).map(|found| format!("{found:?}")));
     let on_demand = {
-        let symbols = Symbols::within(budget());
+        let symbols = Symbols::with_budget(budget());
         symbols.on_demand(target).at(VirtualAddress::new(0x10_0004)).map(|found| format!("{found:?}"))
     };
     let matching = ask(&|view| {

@@ -198,7 +198,7 @@ pub fn pages_of_files() {
     puppet.reads(memory, 16);
     let target = puppet.0.attach();
     let is_of_disk = AddressSpace::of(&target).expect("a space");
-    let backing = is_of_disk.region(support::at(memory)).expect("its region").backing;
+    let backing = is_of_disk.viewed_region(support::at(memory)).expect("its region").backing;
     if backing != pmdb::inspect::Backing::File {
         return skip(NAME, "the folder for files is in memory");
     }

@@ -117,7 +117,7 @@ fn pages_of_the_kernel() {
     let sizes = |puppet: &Puppet| -> Vec<(String, u64, u64)> {
         let view_of = puppet.0.attach();
         let space = AddressSpace::of(&view_of).expect("a space");
-        let own = space.maps().filter(|region| region.name.as_bytes().starts_with(b"[vvar"));
+        let own = space.regions().filter(|region| region.name.as_bytes().starts_with(b"[vvar"));
         own.map(|region| (region.name.to_string(), region.range.start().get(), region.range.len() / page)).collect()
     };
     for (name, _, pages) in sizes(&first) {

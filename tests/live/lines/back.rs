@@ -71,7 +71,7 @@ fn there_and_back() {
     let mut target = Target::spawn(&mut Command::new(&program));
     let words = target.numbers();
     let pressed = Arc::new(AtomicBool::new(false));
-    let symbols = Symbols::within(Budget::until(Arc::clone(&pressed)));
+    let symbols = Symbols::with_budget(Budget::until(Arc::clone(&pressed)));
     with_names(&symbols, &target.attach(), |names, _| {
         let search = |file: &str, line| {
             let found = names.find_line(file, line, 100);
@@ -110,7 +110,7 @@ fn there_and_back() {
         assert!(search("back.c", squared).firsts().len() >= 2);
     });
     // Ctrl-C ends every search, also in the middle.
-    let symbols = Symbols::within(Budget::until(Arc::new(AtomicBool::new(true))));
+    let symbols = Symbols::with_budget(Budget::until(Arc::new(AtomicBool::new(true))));
     with_names(&symbols, &target.attach(), |names, _| {
         let work = VirtualAddress::new(words[0]);
         let stopped = names.line_at(work);

@@ -66,7 +66,7 @@ fn is_whole_or_given_up(program: &Path) {
     let mut regions = attached.process.regions().expect("its regions");
     regions.retain(|region| region.name.as_bytes() == program.as_os_str().as_bytes());
     let ask = |budget| {
-        let symbols = Symbols::within(budget);
+        let symbols = Symbols::with_budget(budget);
         let found = symbols.over(&attached, &regions).find_line(file.to_str().expect("a path of text"), line, 1);
         format!("{:?}", found.expect("no Ctrl-C"))
     };

@@ -45,7 +45,7 @@ impl Family {
             machine: &self.machine,
             owners: &self.frames,
             groups,
-            frames: machine_frames(&self.machine, range, need).within(self.budget.clone()),
+            frames: machine_frames(&self.machine, range, need).with_budget(self.budget.clone()),
             classes: FrameClasses::new(&self.machine),
             is_charged: false,
             sums: GroupCharges::default(),
@@ -55,8 +55,8 @@ impl Family {
 
 impl ChargeSearch<'_> {
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
-        ChargeSearch { frames: self.frames.within(budget), ..self }
+    pub fn with_budget(self, budget: Budget) -> Self {
+        ChargeSearch { frames: self.frames.with_budget(budget), ..self }
     }
 
     /// Goes on. Returns how many frames were looked at; `None` after the last one.

@@ -158,7 +158,7 @@ impl Family {
     }
 
     /// The same, with what it may take.
-    pub fn within(self, budget: Budget) -> Self {
+    pub fn with_budget(self, budget: Budget) -> Self {
         Family { budget, ..self }
     }
 
@@ -174,8 +174,8 @@ impl Family {
     /// The next step; `None` after the last one.
     ///
     /// # Errors
-    /// The kernel refuses a read, or the [budget](Self::within) is over. Processes that end or may not be examined are
-    /// [left out](Self::uncounted).
+    /// The kernel refuses a read, or the [budget](Self::with_budget) is over. Processes that end or may not be examined
+    /// are [left out](Self::uncounted).
     pub fn next(&mut self) -> Result<Option<FamilyStep>> {
         let Some((space, mut sweep)) = self.current.take() else {
             self.budget.look()?;
@@ -223,7 +223,7 @@ impl Family {
         };
         opened.set_scan(self.may_scan);
         self.hides_frames |= opened.are_frames_hidden();
-        let opened = opened.within(self.budget.clone());
+        let opened = opened.with_budget(self.budget.clone());
         let target = Target { process: opened, machine: Arc::clone(&self.machine), modules };
         let mut member = FamilyMember {
             identity: target.process.identity(),
@@ -250,7 +250,7 @@ impl Family {
             self.objects.add_process(&space, &mut self.budget)?;
             let spans = space.spans();
             self.looked_at = (0, spans.iter().map(|span| span.pages(space.page_size())).sum());
-            let sweep = space.pages(&spans, Evidence::FRAMES | Evidence::ENTRIES).within(self.budget.clone());
+            let sweep = space.pages(&spans, Evidence::FRAMES | Evidence::ENTRIES).with_budget(self.budget.clone());
             self.current = Some((space, sweep));
         }
         self.by_memory.insert(place.min(self.by_memory.len()), (process.pid, self.members.len()));

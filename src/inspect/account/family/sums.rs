@@ -36,7 +36,7 @@ impl Family {
     /// The sums so far.
     ///
     /// # Errors
-    /// Map counts cannot be read, or the [budget](Family::within) is over.
+    /// Map counts cannot be read, or the [budget](Family::with_budget) is over.
     pub fn sums(&mut self) -> Result<FamilySums> {
         self.flush()?;
         let mut members = self.members.clone();

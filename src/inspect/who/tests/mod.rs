@@ -448,7 +448,7 @@ fn a_search_is_whole_or_given_up_within_a_budget() {
     let anonymous = Town::new(ANONYMOUS, 2).with(plain, 1);
     for (town, seen) in [(&files, Some((10, 500))), (&files, None), (&anonymous, None)] {
         let given_up = whole_or_given_up(|budget| {
-            let mut search = who(&town.machine(), &town.asked(seen)).expect("a search").within(budget);
+            let mut search = who(&town.machine(), &town.asked(seen)).expect("a search").with_budget(budget);
             let mut found = Vec::new();
             loop {
                 match search.next() {
@@ -473,7 +473,7 @@ fn without_a_scan_a_search_in_empty_memory_can_be_stopped() {
     let reserved = World { scans: false, ..process(10, vec![region(500, 1 << 30)], &[]) };
     let town = Town::new(ANONYMOUS, 1).with(reserved, 1);
     let asked = town.asked(None);
-    let mut search = who(&town.machine(), &asked).expect("a search").within(Budget::unlimited().at_most(20));
+    let mut search = who(&town.machine(), &asked).expect("a search").with_budget(Budget::unlimited().at_most(20));
     assert!(matches!(search.next(), Err(Error::OutOfBudget(OutOfBudget::Steps))));
     assert_eq!(search.summary().end_cause, EndCause::Stopped);
     let (read, _) = town.read_of(10);

@@ -170,7 +170,8 @@ fn a_search_by_records_stops_at_its_limit_and_budget() {
     let (found, summary) = town.who_is_told(&question, usize::MAX, &|_| ());
     assert_eq!(found, relatives()[..3]);
     assert_eq!((summary.end_cause, summary.by_records), (EndCause::Limit, true));
-    let mut search = who(&town.machine(), &town.asked(None)).expect("a search").within(Budget::unlimited().at_most(5));
+    let mut search =
+        who(&town.machine(), &town.asked(None)).expect("a search").with_budget(Budget::unlimited().at_most(5));
     assert!(matches!(search.next(), Err(Error::OutOfBudget(OutOfBudget::Steps) | Error::Target(_))));
     assert_eq!(search.summary().end_cause, EndCause::Stopped);
 }

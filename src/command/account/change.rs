@@ -2,8 +2,9 @@
 //! process: classes and names are compared, and not addresses.
 
 use super::change_records::{AccountChange, AccountComparison};
+use super::one::{add_all, name};
 use super::records::words;
-use super::{AccountFor, AccountPart, add_all, name};
+use super::{AccountFor, AccountPart};
 use crate::command::capture;
 use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::named_pages::{PagesOfSymbols, names_in};

@@ -420,6 +420,12 @@ worded! {
         PrivateOne = "private_one",
         /// Private memory that several of them map, since a fork.
         PrivateSeveral = "private_several",
+        /// Pages of glibc's heaps that hold a chunk in use in one of them (only where heaps are asked for).
+        HeapInUse = "heap_in_use",
+        /// Pages of glibc's heaps without a chunk in use (only where heaps are asked for).
+        HeapFree = "heap_free",
+        /// Private memory that may belong to a heap that was not walked to its end (only where heaps are asked for).
+        HeapUnclear = "heap_unclear",
         /// Pages merged with equal pages (KSM).
         Merged = "merged",
         /// Shared memory that one of them maps.

@@ -145,7 +145,7 @@ pub(super) fn say_and_wait(is_last: bool) -> bool {
 }
 
 /// Blocks of 24 to some thousand bytes, of which one in five stays.
-fn allocate(seed: u64, blocks: u64) {
+pub(super) fn allocate(seed: u64, blocks: u64) {
     let mut random = Numbers(seed);
     let mut kept = Vec::new();
     for _ in 0..blocks {

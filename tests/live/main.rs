@@ -31,6 +31,7 @@ mod files;
 mod heap;
 mod heap_blocks;
 mod heap_capture;
+mod heap_family;
 mod heap_hostile;
 mod held;
 mod how;
@@ -114,6 +115,7 @@ const TESTS: &[&[Test]] = &[
     heap::TESTS,
     heap_blocks::TESTS,
     heap_capture::TESTS,
+    heap_family::TESTS,
     heap_hostile::TESTS,
     held::TESTS,
     huge::TESTS,
@@ -161,6 +163,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     heap::SCENARIOS,
     heap_blocks::SCENARIOS,
     heap_capture::SCENARIOS,
+    heap_family::SCENARIOS,
     heap_hostile::SCENARIOS,
     held::SCENARIOS,
     identity::SCENARIOS,

@@ -3,7 +3,7 @@
 use super::charges;
 use super::family_records::{AccountFamily, AccountFamilyClass, AccountFamilyGroup, AccountMember, answer};
 use super::objects::{self, INTERRUPTED};
-use super::records::{FREES_FILE_PAGES, FREES_KEPT_MEMORY, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY};
+use super::records::{FREES_FILE_PAGES, FREES_KEPT_MEMORY, FREES_KERNEL_PAGES, FREES_SHARED_MEMORY, NO_HEAP};
 use super::rests;
 use crate::budget::Budget;
 use crate::command::floor::{Context, Error, Flow, Outcome};
@@ -143,13 +143,14 @@ impl FamilyOf {
         }
     }
 
-    pub fn run(&self, by: Option<Key>, cut: Option<RowLimit>, context: &mut Context) -> Outcome {
+    /// Its account. With `heaps`, private memory is divided by what glibc's heaps have of it.
+    pub fn run(&self, by: Option<Key>, heaps: bool, cut: Option<RowLimit>, context: &mut Context) -> Outcome {
         let (processes, cgroup) = self.processes(context)?;
         let (machine, scan) = (Arc::clone(context.state.machine()), context.state.settings.scan);
         let listed = processes.len() as u64;
         let sink = &mut *context.sink;
-        let mut family =
-            Family::new(&machine, processes, scan).with_budget(sink.budget()).grouped(by.and_then(FamilyKey::of))?;
+        let family = Family::new(&machine, processes, scan).with_budget(sink.budget()).with_heaps(heaps);
+        let mut family = family.grouped(by.and_then(FamilyKey::of))?;
         let (mut done, mut began) = (0, Instant::now());
         sink.progress(0, listed, "processes")?;
         let progress = |step, sink: &mut dyn Sink| {
@@ -190,7 +191,7 @@ impl FamilyOf {
             if let Some(by) = by {
                 groups(&sums, by, cut, &machine, sink)?;
             } else {
-                classes(&sums, sink)?;
+                classes(&sums, heaps, sink)?;
                 members(&sums, cut, &machine, sink)?;
                 objects.iter().try_for_each(|objects| objects::emit(objects, listed > 1, sink))?;
                 rests::emit_of_family(&sums, sink)?;
@@ -269,7 +270,10 @@ fn called(name: &str, context: &mut Context) -> Result<Vec<ProcessHandle>, Error
     Ok(called)
 }
 
-fn classes(sums: &FamilySums, sink: &mut dyn Sink) -> Result<(), Stopped> {
+/// What heaps divide private memory into.
+const OF_HEAPS: &[FamilyClass] = &[FamilyClass::HeapInUse, FamilyClass::HeapFree, FamilyClass::HeapUnclear];
+
+fn classes(sums: &FamilySums, heaps: bool, sink: &mut dyn Sink) -> Result<(), Stopped> {
     let mut classes: Vec<_> = sums.classes.iter().collect();
     classes.sort_by_cached_key(|(_, sum)| Reverse(sum.bytes));
     for &(class, sum) in classes {
@@ -281,6 +285,9 @@ fn classes(sums: &FamilySums, sink: &mut dyn Sink) -> Result<(), Stopped> {
             outside: outside(sum, sums),
             freed_by: freed_by(class),
         })?;
+    }
+    if heaps && !sums.classes.iter().any(|(class, _)| OF_HEAPS.contains(class)) {
+        sink.note(NO_HEAP)?;
     }
     Ok(())
 }
@@ -397,7 +404,9 @@ fn summary(
 fn freed_by(class: FamilyClass) -> &'static str {
     match class {
         FamilyClass::PrivateOne => "the end of its process",
-        FamilyClass::PrivateSeveral | FamilyClass::Merged => "the end of all of them",
+        FamilyClass::PrivateSeveral | FamilyClass::HeapUnclear | FamilyClass::Merged => "the end of all of them",
+        FamilyClass::HeapInUse => "free, then malloc_trim in each",
+        FamilyClass::HeapFree => "malloc_trim in each",
         FamilyClass::ShmemOne | FamilyClass::ShmemSeveral => FREES_SHARED_MEMORY,
         FamilyClass::FileOne | FamilyClass::FileSeveral => FREES_FILE_PAGES,
         FamilyClass::Kernel => FREES_KERNEL_PAGES,
@@ -444,9 +453,7 @@ fn clause_meant(word: &str) -> Option<&'static str> {
         "from" => "add a capture: `account from before.capture`",
         "with" => "add what to find in memory: `account with heap` or `account with content`",
         "top" | "limit" => "add what to group by, and a number: `account by region top 5`",
-        "children" => {
-            "write `account children by mapping` or `account children top 5`, and `heap children` for their heaps"
-        }
+        "children" => "write `account children by mapping`, `account children with heap` or `account children top 5`",
         "cgroup" => "add a path: `account cgroup /system.slice`",
         _ => return None,
     })

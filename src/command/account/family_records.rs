@@ -201,6 +201,9 @@ fn words(class: FamilyClass) -> &'static str {
     match class {
         FamilyClass::PrivateOne => "private, in one of these",
         FamilyClass::PrivateSeveral => "private, shared by forks",
+        FamilyClass::HeapInUse => "heap, in use",
+        FamilyClass::HeapFree => "heap, free",
+        FamilyClass::HeapUnclear => "anonymous, heap or not",
         FamilyClass::Merged => "merged (KSM)",
         FamilyClass::ShmemOne => "shared memory, in one",
         FamilyClass::ShmemSeveral => "shared memory, in several",
@@ -216,7 +219,8 @@ fn words(class: FamilyClass) -> &'static str {
 
 /// Whether the end of all processes that map it frees the memory.
 fn is_freed_by_exit(class: FamilyClass) -> bool {
-    matches!(class, FamilyClass::PrivateOne | FamilyClass::PrivateSeveral | FamilyClass::Merged)
+    use FamilyClass::{HeapFree, HeapInUse, HeapUnclear, Merged, PrivateOne, PrivateSeveral};
+    matches!(class, PrivateOne | PrivateSeveral | HeapInUse | HeapFree | HeapUnclear | Merged)
 }
 
 fn of_which(row: &AccountFamilyClass) -> Cell<'static> {
@@ -529,6 +533,14 @@ pub(super) mod samples {
                 mapped: 3 << 20,
                 outside: Ok(2 << 20),
                 freed_by: "reclaim, if clean",
+            }),
+            Box::new(AccountFamilyClass {
+                class: FamilyClass::HeapFree,
+                bytes: 7 << 20,
+                of: 120 << 20,
+                mapped: 21 << 20,
+                outside: Ok(0),
+                freed_by: "malloc_trim in each",
             }),
             Box::new(alike(4711, Ok(3 << 20))),
             Box::new(AccountMember { same_memory: vec![4713, 4714], ..alike(4712, Ok(2 << 20)) }),

@@ -18,7 +18,7 @@ use charges::AccountCharge;
 use family::FamilyOf;
 use family_records::{AccountCgroup, AccountFamily, AccountFamilyClass, AccountFamilyGroup, AccountMember};
 
-use super::floor::{About, Command, CommandName, Context, Group, Outcome, example};
+use super::floor::{About, Command, CommandName, Context, Error, Group, Outcome, example};
 use super::rows::RowLimit;
 use crate::eval;
 use crate::kernel::words::worded;
@@ -106,13 +106,14 @@ fn of_range(input: Tokens<'_>) -> Parsed<'_, AccountFor> {
 
 fn of_family(input: Tokens<'_>) -> Parsed<'_, AccountFor> {
     let (mut input, family) = family::family(input)?;
-    let (mut by, mut cut, mut full) = (None, None, None);
+    let (mut by, mut with, mut cut, mut full) = (None, None, None, None);
     while clause(&mut input, &mut by, |input| preceded(word("by"), key(FAMILY_KEYS)).parse(input))?
+        || clause(&mut input, &mut with, |input| preceded(word("with"), list_once::<AccountPart>).parse(input))?
         || clause(&mut input, &mut cut, cut_or_name)?
         || clause(&mut input, &mut full, word("full"))?
     {}
     let (of, is_full) = (Some(AccountOf::Family(family)), full.is_some());
-    Ok((input, AccountFor { of, by, with: Vec::new(), file: None, cut, is_full }))
+    Ok((input, AccountFor { of, by, with: with.unwrap_or_default(), file: None, cut, is_full }))
 }
 
 /// Whether a name follows the slash of `cgroup /NAME` without a blank: nobody writes a division so.
@@ -181,7 +182,7 @@ These choose the memory:
   frames        all physical frames by their flags, beside the counters of /proc/meminfo
   from FILE     compare with a capture, also of another process or machine: before and after a deployment
   with content  read huge pages, and count their zero-filled subpages
-  with heap     split exclusive anonymous memory by what glibc's heaps have of it
+  with heap     split exclusive anonymous memory by what glibc's heaps have of it; of several processes all private memory
 
 These choose the rows:
 
@@ -201,7 +202,7 @@ Words of the answer:
   of which          parts of a row, which may overlap
   locked            in regions that this process has locked: a child does not inherit locks
   lazily freed      marked by MADV_FREE, also if written since; the summary adds how much the kernel can reclaim now
-  heap, in use      pages of glibc's heaps that hold a chunk in use (`with heap`)
+  heap, in use      pages of glibc's heaps that hold a chunk in use (`with heap`), in at least one of several processes
   heap, free        other pages of these heaps; `heap` lists chunks and other allocators
   heap or not       anonymous memory that may belong to a heap that was not walked to its end
   dirty             written to disk before it is freed; clean file pages can be dropped at any time
@@ -234,6 +235,7 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
             example("account with heap", "show how much of the sum is freed memory that glibc keeps"),
             example("capture demo.capture --overwrite\naccount by mapping from demo.capture", "compare with a capture"),
             example("account children", "count the memory of a process and its descendants once"),
+            example("account children with heap", "show how much freed memory all of them keep"),
             example("account cgroup /", "show what is charged to a memory cgroup, with its limit and OOM kills"),
             example("account children by mapping", "list which files and objects in memory they share"),
             example("account children by region top 10", "list the largest regions of all of them"),
@@ -314,8 +316,16 @@ row. Without frame numbers the sum of Pss is shown: it is exact if no other proc
             return machine::run(context);
         }
         if let Some(AccountOf::Family(family)) = &self.of {
-            let by = self.by.as_ref().map(eval::key).transpose()?;
-            return family.run(by, cut, context);
+            if self.finds(AccountPart::Content) {
+                let message = "zero-filled subpages are searched only in one process";
+                return Err(Error::refused(message, "leave `content` out"));
+            }
+            let (by, heaps) = (self.by.as_ref().map(eval::key).transpose()?, self.finds(AccountPart::Heap));
+            if by.is_some() && heaps {
+                let message = "groups of several processes have no classes";
+                return Err(Error::refused(message, "leave `by` or `with heap` out"));
+            }
+            return family.run(by, heaps, cut, context);
         }
         if let Some(file) = &self.file {
             return self.run_change(file, cut, context);

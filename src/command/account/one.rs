@@ -1,7 +1,7 @@
 //! The account of one process, or of a range of it.
 
 use super::objects::{self, INTERRUPTED};
-use super::records::{self, AccountGroup, AccountRow, freed_by};
+use super::records::{self, AccountGroup, AccountRow, NO_HEAP, freed_by};
 use super::{AccountFor, AccountOf, AccountPart, family, rests, summary};
 use crate::command::floor::{Context, Error, Flow, Outcome};
 use crate::command::named_pages::{PagesOfSymbols, name_among_symbols, name_of_mapping, names_in};
@@ -84,7 +84,7 @@ impl AccountFor {
     ) -> Result<(), Stopped> {
         emit_classes(sums, sink)?;
         if self.finds(AccountPart::Heap) && sums.all.of_all(OF_HEAPS) + sums.all.of(AccountClass::PrivateUnclear) == 0 {
-            sink.note("no page of it is in a heap of glibc: try `heap`, which names other allocators")?;
+            sink.note(NO_HEAP)?;
         }
         objects.iter().try_for_each(|objects| objects::emit(objects, false, sink))?;
         rests::emit(&sums.rests(), sums.accounting().space(), sink)

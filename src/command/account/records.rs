@@ -248,6 +248,9 @@ pub(super) fn words(class: AccountClass) -> &'static str {
     }
 }
 
+/// The note where `with heap` has found nothing.
+pub(super) const NO_HEAP: &str = "no page of it is in a heap of glibc: try `heap`, which names other allocators";
+
 /// What gives the memory of a class back.
 pub(super) fn freed_by(class: AccountClass) -> &'static str {
     match class {

@@ -177,7 +177,7 @@ fn a_path_of_a_cgroup_is_not_divided_by_what_follows() {
     for (line, expected) in [
         ("account cgroup / by heap", "mapping"),
         ("account cgroup /a by heap", "mapping"),
-        ("account cgroup /a with flags", "top"),
+        ("account cgroup /a with flags", "heap"),
     ] {
         let error = error(line);
         assert!(error.expected.iter().any(|word| word.contains(expected)) && error.hint.is_none(), "{line}: {error:?}");

@@ -119,6 +119,8 @@ pub struct Family {
     hides_frames: bool,
     frames: FrameOwners,
     grouping: Option<Grouping>,
+    /// Whether private memory is divided by what heaps have of it.
+    finds_heaps: bool,
     false_flags: PageFlags,
     current: Option<(AddressSpace, Sweep)>,
     /// How many pages of the current member were looked at, of how many.
@@ -146,6 +148,7 @@ impl Family {
             hides_frames: false,
             frames: FrameOwners::default(),
             grouping: None,
+            finds_heaps: false,
             false_flags: machine.false_flags().unwrap_or_default(),
             current: None,
             looked_at: (0, 0),
@@ -169,6 +172,11 @@ impl Family {
     pub fn grouped(self, by: Option<FamilyKey>) -> Result<Self> {
         let grouping = by.map(|by| Grouping::by(by, &self.machine)).transpose()?;
         Ok(Family { grouping, ..self })
+    }
+
+    /// The same, with classes for the memory of glibc's heaps.
+    pub fn with_heaps(self, finds_heaps: bool) -> Self {
+        Family { finds_heaps, ..self }
     }
 
     /// The next step; `None` after the last one.
@@ -246,16 +254,28 @@ impl Family {
             member.counts_shared = field(&rollup, &["Shared_Clean", "Shared_Dirty"]) > 0;
         } else if self.members.len() < MOST_MEMBERS {
             let space = AddressSpace::of(&target)?;
+            let need = self.need(&space)?;
             self.objects.enter(&space);
             self.objects.add_process(&space, &mut self.budget)?;
             let spans = space.spans();
             self.looked_at = (0, spans.iter().map(|span| span.pages(space.page_size())).sum());
-            let sweep = space.pages(&spans, Evidence::FRAMES | Evidence::ENTRIES).with_budget(self.budget.clone());
+            let sweep = space.pages(&spans, need).with_budget(self.budget.clone());
             self.current = Some((space, sweep));
         }
         self.by_memory.insert(place.min(self.by_memory.len()), (process.pid, self.members.len()));
         self.members.push(member);
         Ok(())
+    }
+
+    /// What is read of each page of a process.
+    fn need(&self, space: &AddressSpace) -> Result<Evidence> {
+        let need = Evidence::FRAMES | Evidence::ENTRIES;
+        if !self.finds_heaps {
+            return Ok(need);
+        }
+        // A process whose memory may not be read is left out as a whole.
+        space.heap_uses()?;
+        Ok(need | Evidence::HEAP)
     }
 
     /// Adds a process that shares the address space of another one.
@@ -336,6 +356,9 @@ impl Family {
     fn push(&mut self, frame: FrameNumber, page: &Page) {
         let pages = page.pages;
         self.pages += pages;
+        if let Some(heap) = page.heap {
+            self.frames.set_heap(frame, pages, heap.into());
+        }
         if !page.entry.is_file_or_shared() {
             self.rests.add(frame, pages);
         }

@@ -2,6 +2,7 @@
 //! frame, in blocks that are made where frames are mapped.
 
 use crate::inspect::Result;
+use crate::inspect::heap::HeapUse;
 use crate::inspect::hidden_words::{UNREAD, hide};
 use crate::kernel::{FrameNumber, PageFlags, WordFile};
 use crate::process::Machine;
@@ -47,6 +48,31 @@ pub(super) enum FrameKind {
     Unknown,
 }
 
+/// What a frame is for the heaps of the members that map it. If they differ, the last of these words is right: memory
+/// is in use if one of them uses it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub(super) enum FrameHeap {
+    /// In no heap, or heaps were not asked for.
+    None,
+    /// Without a chunk in use.
+    Free,
+    /// In memory that may belong to a heap that was not walked to its end.
+    Unclear,
+    InUse,
+}
+
+impl From<HeapUse> for FrameHeap {
+    fn from(page: HeapUse) -> Self {
+        match page {
+            HeapUse::None => FrameHeap::None,
+            HeapUse::Free | HeapUse::Top => FrameHeap::Free,
+            HeapUse::Unknown => FrameHeap::Unclear,
+            HeapUse::Live | HeapUse::Both => FrameHeap::InUse,
+        }
+    }
+}
+
 /// What is known of a frame, of those that some member maps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct OwnedFrame {
@@ -55,6 +81,7 @@ pub(super) struct OwnedFrame {
     /// The one member that maps it; `None` if there are several.
     pub owner: Option<usize>,
     pub kind: FrameKind,
+    pub heap: FrameHeap,
     /// The group that it was put into first.
     pub group: Option<u32>,
 }
@@ -93,11 +120,12 @@ struct BlockFrame {
     /// 0 for none, otherwise one more than the member.
     owner: u16,
     kind: FrameKind,
+    heap: FrameHeap,
 }
 
 impl Default for FrameBlock {
     fn default() -> Self {
-        let unseen = BlockFrame { times: 0, owner: 0, kind: FrameKind::Unread };
+        let unseen = BlockFrame { times: 0, owner: 0, kind: FrameKind::Unread, heap: FrameHeap::None };
         FrameBlock { frames: vec![unseen; BLOCK].into(), groups: None }
     }
 }
@@ -231,6 +259,13 @@ impl FrameOwners {
         }
     }
 
+    /// Notes what frames are for the heap of a member.
+    pub fn set_heap(&mut self, first: FrameNumber, frames: u64, heap: FrameHeap) {
+        for (number, within) in by_block(first.get(), frames) {
+            self.frames(number, within).iter_mut().for_each(|frame| frame.heap = frame.heap.max(heap));
+        }
+    }
+
     /// What is known of each of these frames; `None` for those that no member maps.
     pub fn of(&self, first: u64, frames: u64) -> impl Iterator<Item = Option<OwnedFrame>> {
         by_block(first, frames).flat_map(|(number, within)| {
@@ -269,10 +304,10 @@ impl FrameOwners {
 impl FrameBlock {
     /// A frame of it that is mapped and that Rss counts.
     fn frame(&self, index: usize) -> Option<OwnedFrame> {
-        let &BlockFrame { times, owner, kind } = self.frames.get(index)?;
+        let &BlockFrame { times, owner, kind, heap } = self.frames.get(index)?;
         let owner = (owner != SEVERAL).then(|| usize::from(owner).saturating_sub(1));
         let group = self.groups.as_ref().and_then(|groups| groups.get(index)?.checked_sub(1));
-        (times > 0 && kind != FrameKind::Beside).then_some(OwnedFrame { times, owner, kind, group })
+        (times > 0 && kind != FrameKind::Beside).then_some(OwnedFrame { times, owner, kind, heap, group })
     }
 }
 

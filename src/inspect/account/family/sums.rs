@@ -2,7 +2,7 @@
 
 use super::super::rests::FolioRest;
 use super::grouped::{ClassSum, FamilyGroup, GroupSums};
-use super::owners::{FrameKind, OwnedFrame};
+use super::owners::{FrameHeap, FrameKind, OwnedFrame};
 use super::{Family, FamilyMember};
 use crate::inspect::{Error, Result};
 use crate::kernel::FrameNumber;
@@ -41,7 +41,7 @@ impl Family {
         self.flush()?;
         let mut members = self.members.clone();
         let rss = members.iter().map(|member| member.rss).sum();
-        if self.hides_frames && self.grouping.is_some() {
+        if self.hides_frames && (self.grouping.is_some() || self.finds_heaps) {
             return Err(Error::Unknown { what: "the frames of several processes", reason: Reason::FrameHidden });
         }
         if self.hides_frames {
@@ -190,7 +190,12 @@ fn class(frame: OwnedFrame) -> FamilyClass {
     use FrameKind::{File, FileInFolio, Private, PrivateInFolio, Shmem, ShmemInFolio};
     let by_owner = |one, several| if frame.owner.is_some() { one } else { several };
     match frame.kind {
-        Private | PrivateInFolio => by_owner(FamilyClass::PrivateOne, FamilyClass::PrivateSeveral),
+        Private | PrivateInFolio => match frame.heap {
+            FrameHeap::InUse => FamilyClass::HeapInUse,
+            FrameHeap::Free => FamilyClass::HeapFree,
+            FrameHeap::Unclear => FamilyClass::HeapUnclear,
+            FrameHeap::None => by_owner(FamilyClass::PrivateOne, FamilyClass::PrivateSeveral),
+        },
         Shmem | ShmemInFolio => by_owner(FamilyClass::ShmemOne, FamilyClass::ShmemSeveral),
         File | FileInFolio => by_owner(FamilyClass::FileOne, FamilyClass::FileSeveral),
         FrameKind::Merged => FamilyClass::Merged,

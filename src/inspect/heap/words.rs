@@ -71,7 +71,8 @@ impl<'a> ProcessWords<'a> {
             let follows = self.start + self.window.len() as u64;
             self.start = self.layout.page.floor(VirtualAddress::new(address)).get();
             let page = usize::try_from(self.layout.page.bytes()).unwrap_or(SMALL);
-            let goes_on = self.was_full && self.start == follows;
+            // A large chunk is no end of a walk over small ones.
+            let goes_on = self.was_full && self.start.checked_sub(follows).is_some_and(|gap| gap <= SMALL as u64);
             self.window.resize(if goes_on { LARGE } else { SMALL.max(page) }, 0);
             self.read = read_resident(self.target, VirtualAddress::new(self.start), &mut self.window)?.bytes;
             self.was_full = self.read == self.window.len();
@@ -95,6 +96,12 @@ impl Words for ProcessWords<'_> {
 
     fn word(&mut self, address: u64) -> Result<Option<u64>> {
         let layout = self.layout;
+        // A walk asks for the next words, which are nearly always there.
+        let offset = usize::try_from(address.wrapping_sub(self.start)).unwrap_or(usize::MAX);
+        let known = self.window.get(offset..self.read).unwrap_or_default();
+        if let Some(word) = decode(known, layout.pointer_bytes, layout.is_little_endian) {
+            return Ok(Some(word));
+        }
         let bytes = self.bytes_at(address)?;
         Ok(decode(bytes, layout.pointer_bytes, layout.is_little_endian))
     }

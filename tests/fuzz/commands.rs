@@ -37,6 +37,8 @@ const QUESTIONS: &[&str] = &[
     "account",
     "heap",
     "heap by size",
+    "heap by region",
+    "heap 0",
     "account children top 3",
     "compare children top 3",
     "pins all limit 3",

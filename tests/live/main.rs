@@ -33,6 +33,7 @@ mod heap_blocks;
 mod heap_capture;
 mod heap_family;
 mod heap_hostile;
+mod heap_rows;
 mod held;
 mod how;
 mod huge;
@@ -117,6 +118,7 @@ const TESTS: &[&[Test]] = &[
     heap_capture::TESTS,
     heap_family::TESTS,
     heap_hostile::TESTS,
+    heap_rows::TESTS,
     held::TESTS,
     huge::TESTS,
     how::TESTS,
@@ -165,6 +167,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     heap_capture::SCENARIOS,
     heap_family::SCENARIOS,
     heap_hostile::SCENARIOS,
+    heap_rows::SCENARIOS,
     held::SCENARIOS,
     identity::SCENARIOS,
     memory::SCENARIOS,

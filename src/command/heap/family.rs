@@ -5,14 +5,15 @@ use super::super::floor::{Context, Error, Flow, Outcome};
 use super::super::rows::{RowLimit, keep_shown, note_hidden_rows};
 use super::one::heaps;
 use super::records::{HeapFamily, ProcessRow};
+use super::rows::{HeapKey, emit};
 use crate::process::{self, OpenedProcess, Target};
 use std::sync::Arc;
 
-pub(super) fn run(of: &FamilyOf, cut: Option<RowLimit>, context: &mut Context) -> Outcome {
+pub(super) fn run(of: &FamilyOf, by: Option<HeapKey>, cut: Option<RowLimit>, context: &mut Context) -> Outcome {
     let (processes, _) = of.processes(context)?;
     let machine = Arc::clone(context.state.machine());
     let mut sums = HeapFamily::default();
-    let mut rows = Vec::new();
+    let (mut rows, mut all) = (Vec::new(), Vec::new());
     let mut first = None;
     for (done, one) in (0..).zip(&processes) {
         context.sink.progress(done, processes.len() as u64, "processes")?;
@@ -25,8 +26,9 @@ pub(super) fn run(of: &FamilyOf, cut: Option<RowLimit>, context: &mut Context) -
             heaps(&target, context)
         });
         let error = match opened {
-            Ok((summary, _)) => {
+            Ok((summary, arenas)) => {
                 sums.add(&summary);
+                all.extend(arenas.into_iter().map(|arena| (Some(summary.pid), arena)));
                 rows.push(ProcessRow::of(summary));
                 continue;
             }
@@ -45,8 +47,11 @@ pub(super) fn run(of: &FamilyOf, cut: Option<RowLimit>, context: &mut Context) -
     if let Some(error) = first.filter(|_| rows.is_empty()) {
         return Err(error);
     }
-    let more = keep_shown(&mut rows, cut, |row| row.resident.as_ref().copied().unwrap_or_default());
     context.sink.emit(&sums)?;
+    if let Some(by) = by {
+        return emit(by, all, cut, context);
+    }
+    let more = keep_shown(&mut rows, cut, |row| row.resident.as_ref().copied().unwrap_or_default());
     for row in &rows {
         context.sink.emit(row)?;
     }

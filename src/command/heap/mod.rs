@@ -1,4 +1,4 @@
-//! `heap [children | of A, B | "NAME" | cgroup PATH] [by arena|size] [every DURATION [for DURATION]] [top N | limit N]`:
+//! `heap [ARENA | children | of A, B | "NAME" | cgroup PATH] [by arena|size|region] [every DURATION [for DURATION]]`:
 //! what of glibc's heaps is in use, and what is free and kept.
 
 mod family;
@@ -6,39 +6,32 @@ mod one;
 mod others;
 mod over_time;
 mod records;
+mod rows;
 
+pub(super) use self::rows::why_incomplete;
+use self::rows::{ArenaRow, Found, HeapKey, KeptRow, PartRow, SizeRow, emit};
 use super::account::family::{FamilyOf, family};
-use super::floor::{About, Command, CommandName, Context, Error, Flow, Group, Nature, Outcome, example};
-use super::rows::{RowLimit, keep_shown, note_hidden_rows};
+use super::floor::{About, Command, CommandName, Context, Error, Group, Nature, Outcome, example};
+use super::rows::RowLimit;
 use crate::eval;
-use crate::inspect::heap::{ArenaOutcome, HeapArena};
-use crate::kernel::words::worded;
-use crate::lang::parser::{Parsed, Tokens, after, clause, cut_to, one_of, time};
+use crate::inspect::heap::{HeapArena, MappedChunks};
+use crate::kernel::VirtualAddress;
+use crate::lang::parser::{Parsed, Tokens, after, clause, count, cut_to, one_of, time};
 use crate::lang::{self, Spanned, Time, display};
 #[cfg(test)]
 use crate::render::Record;
-use crate::report::{Declared, Shape};
+use crate::report::{Declared, Reason, Shape};
 use nom::Parser;
 use nom::combinator::opt;
 use over_time::{HeapGrowth, HeapSample};
-pub(super) use records::why_incomplete;
-use records::{ArenaRow, HeapFamily, HeapSummary, ProcessRow, SizeRow};
+use records::{HeapFamily, HeapSummary, ProcessRow};
 use std::fmt::{self, Formatter};
 
-worded! {
-    /// What `heap by KEY` has rows of.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum HeapKey, word {
-        /// The arena.
-        Arena = "arena",
-        /// The size of chunks, in powers of two.
-        Size = "size",
-    }
-}
-
-/// `heap [children | of A, B | "NAME" | cgroup PATH] [by arena|size] [every DURATION [for DURATION]] [top N | limit N]`
+/// `heap [ARENA | children | of A, B | "NAME" | cgroup PATH] [by arena|size|region] [every DURATION [for DURATION]]`
 #[derive(Debug)]
 pub struct Heap {
+    /// The number of an arena, or an address in it; all arenas if absent.
+    arena: Option<Spanned<lang::Count>>,
     /// Several processes; the attached one if absent.
     of: Option<FamilyOf>,
     by: Option<HeapKey>,
@@ -53,6 +46,8 @@ impl Command for Heap {
     const RECORDS: &'static [Shape] = &[
         ArenaRow::SHAPE,
         SizeRow::SHAPE,
+        PartRow::SHAPE,
+        KeptRow::SHAPE,
         HeapSummary::SHAPE,
         ProcessRow::SHAPE,
         HeapFamily::SHAPE,
@@ -67,12 +62,14 @@ impl Command for Heap {
 Adds up the heaps of glibc's malloc: chunks in use, free chunks, and what `malloc_trim(0)` would give back now. \
 Stops nothing, and runs nothing in the process.
 
+  ARENA             one arena: its number in the table, or an address in it
   children          the process and its descendants: a row for each
   of A, B, …        these processes: each a PID, a variable or a name
   \"NAME\"            all processes of a name
   cgroup PATH       the processes of a memory cgroup
   by arena          a row for each arena (the default)
-  by size           a row for each class of chunk sizes
+  by size           a row for each class of chunk sizes, and the pages that few chunks in use keep
+  by region         a row for each part of an arena: the break, or a heap of threads
   every DURATION    a sample each time, and then the sizes that changed
   for DURATION      until when; to Ctrl-C without it
   top N, limit N    only N rows
@@ -86,6 +83,8 @@ Stops nothing, and runs nothing in the process.
   mapped            large chunks that are mappings of their own
   other             anonymous memory outside of all these
   walked            complete: all of the arena was read
+  kept by chunks    pages with free memory and so many chunks in use, or parts of these
+  most often of     the class of sizes that these chunks have on most of the pages
 
 Of several processes, those that end, or that you may not examine, are left out; the last line has their number. It is an error if none is \
 left.
@@ -101,6 +100,7 @@ agree there are no sums, and the last column has the reason. Only resident memor
 Heaps of other allocators are not read. Those that are found by the name of a library or symbol are named.",
         examples: &[
             example("heap", "show how much of the heap is in use"),
+            example("heap 0", "show the main arena: its sizes, and which chunks keep free memory"),
             example("heap by size", "show the sizes of chunks in use and of free ones"),
             example("heap top 3", "show the three largest arenas"),
             example("heap every 100ms for 300ms", "show whether chunks in use grow, or free ones"),
@@ -116,18 +116,20 @@ Heaps of other allocators are not read. Those that are found by the name of a li
     fn parse(mut input: Tokens<'_>) -> Parsed<'_, Self> {
         let (mut by, mut every, mut duration, mut cut) = (None, None, None, None);
         let (behind, of) = opt(family).parse(input)?;
+        let (behind, arena) = if of.is_none() { opt(count).parse(behind)? } else { (behind, None) };
         input = behind;
-        while (of.is_none()
-            && (clause(&mut input, &mut by, after("by", one_of))?
-                || clause(&mut input, &mut every, after("every", time))?
-                || clause(&mut input, &mut duration, after("for", time))?))
+        while clause(&mut input, &mut by, after("by", one_of))?
+            || (of.is_none()
+                && (clause(&mut input, &mut every, after("every", time))?
+                    || clause(&mut input, &mut duration, after("for", time))?))
             || clause(&mut input, &mut cut, cut_to)?
         {}
-        Ok((input, Heap { of, by, every, duration, cut }))
+        Ok((input, Heap { arena, of, by, every, duration, cut }))
     }
 
     fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.of.as_ref().map_or(Ok(()), |of| of.write(f))?;
+        self.arena.iter().try_for_each(|arena| write!(f, " {}", arena.node))?;
         display::clause(f, "by", self.by.map(HeapKey::word))?;
         display::clause(f, "every", self.every.as_ref().map(|time| &time.node))?;
         display::clause(f, "for", self.duration.as_ref().map(|time| &time.node))?;
@@ -141,11 +143,15 @@ Heaps of other allocators are not read. Those that are found by the name of a li
     fn run(&self, context: &mut Context) -> Outcome {
         let cut = RowLimit::of(self.cut.as_ref(), context.state)?;
         if let Some(of) = &self.of {
-            return family::run(of, cut, context);
+            return family::run(of, self.by, cut, context);
         }
         if self.is_over_time() {
-            if self.by == Some(HeapKey::Arena) {
-                return Err(Error::refused("samples are sums of all arenas", "leave `by arena` out"));
+            if self.arena.is_some() {
+                return Err(Error::refused("samples are sums of all arenas", "leave the arena out"));
+            }
+            if let Some(by @ (HeapKey::Arena | HeapKey::Region)) = self.by {
+                let hint = format!("leave `by {}` out", by.word());
+                return Err(Error::refused("samples are sums of all arenas", hint));
             }
             let time = |time| eval::time(time, context.state);
             let every = self.every.as_ref().map(time).transpose()?;
@@ -154,37 +160,50 @@ Heaps of other allocators are not read. Those that are found by the name of a li
         }
         let target = context.target()?;
         let (summary, arenas) = one::heaps(&target, context)?;
-        context.sink.emit(&summary)?;
-        match self.by.unwrap_or(HeapKey::Arena) {
-            HeapKey::Arena => by_arena(arenas, cut, context),
-            HeapKey::Size => by_size(&arenas, cut, context),
+        let Some(at) = &self.arena else {
+            context.sink.emit(&summary)?;
+            let arenas: Vec<Found> = arenas.into_iter().map(|arena| (None, arena)).collect();
+            return emit(self.by.unwrap_or(HeapKey::Arena), arenas, cut, context);
+        };
+        let wanted = eval::count(at, context.state)?;
+        let found = arenas.into_iter().find(|arena| is_arena(arena, wanted));
+        let arena = found.ok_or_else(|| no_arena(wanted, &summary))?;
+        let number = Some(arena.number as u64);
+        let sums = HeapSummary::of(std::slice::from_ref(&arena), &MappedChunks::default());
+        context.sink.emit(&HeapSummary {
+            arena: number,
+            pid: summary.pid,
+            process: summary.process,
+            other: Err(Reason::NotApplicable("it is outside of arenas")),
+            ..sums
+        })?;
+        let arenas = vec![(None, arena)];
+        if self.by.is_none() {
+            emit(HeapKey::Arena, arenas.clone(), None, context)?;
         }
+        emit(self.by.unwrap_or(HeapKey::Size), arenas, cut, context)
     }
+}
+
+/// Whether it is the arena with this number, or with this address in its memory or its head.
+fn is_arena(arena: &HeapArena, wanted: u64) -> bool {
+    let address = VirtualAddress::new(wanted);
+    arena.number as u64 == wanted || arena.address == address || arena.parts.iter().any(|part| part.contains(address))
+}
+
+fn no_arena(wanted: u64, summary: &HeapSummary) -> Error {
+    let arenas = summary.arenas;
+    // Nothing is mapped at such an address in practice.
+    if wanted < arenas.max(4096) {
+        return Error::refused(format!("there is no arena {wanted}"), "`heap` lists the arenas");
+    }
+    let unread = if summary.incomplete > 0 { ", as far as arenas were read" } else { "" };
+    let hint = format!("`explain {wanted:#x} with heap` shows what is there");
+    Error::refused(format!("{wanted:#x} is in no arena of glibc{unread}"), hint)
 }
 
 impl Heap {
     fn is_over_time(&self) -> bool {
         self.every.is_some() || self.duration.is_some()
     }
-}
-
-fn by_arena(mut arenas: Vec<HeapArena>, cut: Option<RowLimit>, context: &mut Context) -> Outcome {
-    // An arena that no thread has used yet has nothing to show.
-    arenas.retain(|arena| arena.system_bytes > 0 || arena.outcome != ArenaOutcome::Complete);
-    let more = keep_shown(&mut arenas, cut, |arena| arena.resident.unwrap_or(arena.system_bytes));
-    for arena in &arenas {
-        context.sink.emit(&ArenaRow::of(arena))?;
-    }
-    note_hidden_rows(more, "arena", context.sink)?;
-    Ok(Flow::Done)
-}
-
-fn by_size(arenas: &[HeapArena], cut: Option<RowLimit>, context: &mut Context) -> Outcome {
-    let mut rows: Vec<SizeRow> = SizeRow::all(arenas).into_values().collect();
-    let more = keep_shown(&mut rows, cut, |row| row.in_use + row.free);
-    for row in &rows {
-        context.sink.emit(row)?;
-    }
-    note_hidden_rows(more, "size", context.sink)?;
-    Ok(Flow::Done)
 }

@@ -4,8 +4,9 @@ use super::super::floor::{Context, Error};
 use super::super::rows::pull;
 use super::others::{self, OtherAllocator};
 use super::records::HeapSummary;
-use crate::inspect::heap::{HeapArena, HeapSearch, MappedChunks, anonymous, has_heaps, resident};
+use crate::inspect::heap::{HeapArena, HeapSearch, MappedChunks, has_heaps, resident_outside};
 use crate::inspect::{AddressSpace, Step};
+use crate::kernel::AddressRange;
 use crate::process::Target;
 
 /// The most chunks and bins that are looked at. Ctrl-C ends a search long before.
@@ -42,9 +43,10 @@ pub(super) fn heaps(target: &Target, context: &mut Context) -> Result<(HeapSumma
         allocators: allocators.into_iter().map(OtherAllocator::word).collect(),
         ..HeapSummary::of(&arenas, &mapped)
     };
-    if let Ok(known) = summary.resident {
-        let known = known + resident(&space, &mapped.ranges, &budget)?;
-        summary.other = Ok(resident(&space, &anonymous(&space), &budget)?.saturating_sub(known));
+    if summary.resident.is_ok() {
+        let known: Vec<AddressRange> =
+            arenas.iter().flat_map(|arena| &arena.parts).chain(&mapped.ranges).copied().collect();
+        summary.other = Ok(resident_outside(&space, &known, &budget)?);
     }
     Ok((summary, arenas))
 }

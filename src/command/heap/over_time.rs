@@ -1,7 +1,8 @@
 //! `heap every 1s`: how the heap grows. A leak grows what is in use, and fragmentation what is free.
 
 use super::one::heaps;
-use super::records::{HeapSummary, SizeRow};
+use super::records::HeapSummary;
+use super::rows::SizeRow;
 use crate::command::floor::{Context, Error, Outcome};
 use crate::command::rows::{RowLimit, keep_shown, note_hidden_rows};
 use crate::command::schedule::{SamplesEnd, Schedule};
@@ -120,7 +121,7 @@ impl Samples {
         self.count += 1;
         self.mapped = Some((self.mapped.map_or(summary.mapped, |(first, _)| first), summary.mapped));
         if summary.incomplete == 0 {
-            let sizes = Some(SizeRow::all(arenas));
+            let sizes = Some(SizeRow::all(arenas.iter()));
             *(if self.first.is_none() { &mut self.first } else { &mut self.last }) = sizes;
         }
         HeapSample {

@@ -1,19 +1,19 @@
-//! The records of `heap`, and how they are written: first the sentence that answers, then a row for each arena or size.
+//! The sums of `heap` and how they are written: the sentence that answers, and a row for each of several processes.
 
-use crate::inspect::heap::{ArenaOutcome, ChunkSum, HeapArena, HeapSums, MappedChunks, SizeClass, Trimmable};
+use crate::inspect::heap::{HeapArena, HeapSums, MappedChunks, Trimmable};
+use crate::kernel::Name;
 use crate::kernel::words::Worded;
-use crate::kernel::{Name, VirtualAddress};
 use crate::render::Record;
-use crate::render::columns::{Cell, Column, PID, Table, amount, unknown};
+use crate::render::columns::{Cell, Column, PID, Table, amount};
 use crate::render::text::Text;
 use crate::render::text::lines::Lines;
 use crate::render::theme::Role;
 use crate::render::units::{counted, size};
+use crate::report::Fact;
 use crate::report::record::record;
-use crate::report::{Fact, Reason};
-use std::collections::BTreeMap;
 
 use super::others::OtherAllocator;
+use super::rows::{KeptRow, class, known, no_page_map, resident_unknown};
 
 record! {
     /// The sums of `heap`. Chunks are counted in arenas that were walked to their ends.
@@ -22,6 +22,8 @@ record! {
         pid: u32,
         /// The name of the process.
         process: Name,
+        /// The number of the arena, if the command names one: these are its sums.
+        [optional] arena: Option<u64>,
         /// Arenas of glibc's malloc that have memory.
         arenas: u64,
         /// Arenas that were not walked to their ends: their chunks are in no sum.
@@ -36,6 +38,10 @@ record! {
         free: u64,
         /// Bytes of free chunks that no trim gives back.
         between: u64,
+        /// Of these, bytes on pages with one or two chunks in use.
+        kept: u64,
+        /// The smallest size of the class that has these chunks most often.
+        [optional] kept_size: Option<u64>,
         /// Bytes of the free chunks at the ends of the arenas.
         top: u64,
         /// Bytes between chunks that the program itself got with `sbrk`.
@@ -115,79 +121,6 @@ record! {
         /// Other allocators that the names of libraries or symbols show.
         allocators: Vec<&'static str>,
     }
-
-    /// A row of `heap`: an arena.
-    pub struct ArenaRow as "heap-arena" with why if any {
-        /// Its number; 0 is the main one.
-        arena: u64,
-        /// The address of its head (`malloc_state`).
-        address: VirtualAddress,
-        /// Stretches of memory that it has.
-        parts: u64,
-        /// Resident bytes.
-        resident: Fact<u64>,
-        /// Bytes that it has from the kernel.
-        system: u64,
-        /// Bytes of chunks in use.
-        in_use: Fact<u64>,
-        /// Chunks in use.
-        chunks: Fact<u64>,
-        /// Bytes of free chunks, without the one at its end.
-        free: Fact<u64>,
-        /// Free chunks.
-        free_chunks: Fact<u64>,
-        /// Bytes of free chunks that no trim gives back.
-        between: Fact<u64>,
-        /// Bytes of the free chunk at its end.
-        top: Fact<u64>,
-        /// Resident bytes that `malloc_trim(0)` would give back.
-        trim: Fact<u64>,
-        /// The same on huge pages.
-        trim_huge: Fact<u64>,
-        /// The same on pages that are mapped elsewhere too.
-        trim_shared: Fact<u64>,
-        /// The same in locked memory.
-        trim_locked: Fact<u64>,
-        /// Bytes between its stretches that the program itself got with `sbrk`.
-        foreign: Fact<u64>,
-        /// The result of the walk. `complete`: all of it. `part`: bytes were not found. `broken`: a chunk contradicts
-        /// its neighbours. `absent`: the head of a chunk is not resident. `scattered`: the heap is not in one piece.
-        walked: &'static str,
-        /// Bytes that were not found.
-        [optional] missing: Option<u64>,
-        /// The chunk at which the walk ended.
-        [optional] chunk: Option<VirtualAddress>,
-    }
-
-    /// A row of `heap by size`: chunks from this size on, to less than twice of it.
-    #[derive(Copy)]
-    pub struct SizeRow as "heap-size" {
-        /// The smallest size of the class.
-        smallest: u64,
-        /// Bytes of chunks in use.
-        in_use: u64,
-        /// Chunks in use.
-        chunks: u64,
-        /// Bytes of free chunks.
-        free: u64,
-        /// Free chunks.
-        free_chunks: u64,
-    }
-}
-
-/// A core file shows no page map.
-fn no_page_map() -> Reason {
-    Reason::NotInFile("a core file has no page map".into())
-}
-
-/// Why the resident bytes of some arenas are unknown.
-fn resident_unknown(arenas: &[HeapArena]) -> Reason {
-    match arenas.iter().find(|arena| arena.sums.is_none()) {
-        Some(arena) => {
-            Reason::NotInFile(format!("an arena was not read to its end: {}", why_incomplete(arena.outcome)))
-        }
-        None => no_page_map(),
-    }
 }
 
 impl HeapSummary {
@@ -200,9 +133,15 @@ impl HeapSummary {
             let all = sums().map(|sums| sums.trimmable.as_ref().map(of)).sum::<Option<u64>>();
             all.ok_or_else(no_page_map)
         };
+        // Pages with one chunk in use, and with two.
+        let mut few = KeptRow::all(arenas.iter());
+        few.retain(|kept| kept.least <= 2);
         HeapSummary {
             pid: 0,
             process: Name::default(),
+            arena: None,
+            kept: few.iter().map(|kept| kept.free).sum(),
+            kept_size: few.iter().max_by_key(|kept| kept.with_smallest).map(|kept| kept.smallest),
             arenas: arenas.iter().filter(|arena| arena.system_bytes > 0).count() as u64,
             incomplete: arenas.iter().filter(|arena| arena.sums.is_none()).count() as u64,
             system: arenas.iter().map(|arena| arena.system_bytes).sum(),
@@ -256,80 +195,6 @@ impl ProcessRow {
     }
 }
 
-/// Why an arena was not walked to its end.
-pub(in crate::command) fn why_incomplete(outcome: ArenaOutcome) -> &'static str {
-    match outcome {
-        ArenaOutcome::Complete => "",
-        ArenaOutcome::Part { .. } => "a part of the arena was not found",
-        ArenaOutcome::Broken(_) => "a chunk contradicts its neighbours",
-        ArenaOutcome::Absent(_) => "the head of a chunk is not resident",
-        ArenaOutcome::Scattered => "the heap is not in one piece",
-    }
-}
-
-impl ArenaRow {
-    pub(super) fn of(arena: &HeapArena) -> Self {
-        let why = why_incomplete(arena.outcome);
-        let (walked, missing, chunk) = match arena.outcome {
-            ArenaOutcome::Complete => ("complete", None, None),
-            ArenaOutcome::Part { missing } => ("part", Some(missing), None),
-            ArenaOutcome::Broken(chunk) => ("broken", None, Some(chunk)),
-            ArenaOutcome::Absent(chunk) => ("absent", None, Some(chunk)),
-            ArenaOutcome::Scattered => ("scattered", None, None),
-        };
-        let unknown = || if arena.sums.is_none() { Reason::NotInFile(why.into()) } else { no_page_map() };
-        let sum = |of: fn(&HeapSums) -> u64| arena.sums.as_ref().map(of).ok_or_else(unknown);
-        let trimmable = arena.sums.as_ref().and_then(|sums| sums.trimmable.as_ref());
-        let trim = |of: fn(&Trimmable) -> u64| trimmable.map(of).ok_or_else(unknown);
-        ArenaRow {
-            arena: arena.number as u64,
-            address: arena.address,
-            parts: arena.parts.len() as u64,
-            resident: arena.resident.ok_or_else(|| resident_unknown(std::slice::from_ref(arena))),
-            system: arena.system_bytes,
-            in_use: sum(|sums| sums.in_use.bytes),
-            chunks: sum(|sums| sums.in_use.chunks),
-            free: sum(|sums| sums.free.bytes),
-            free_chunks: sum(|sums| sums.free.chunks),
-            between: sum(|sums| sums.between),
-            top: sum(|sums| sums.top),
-            trim: trim(|trim| trim.now),
-            trim_huge: trim(|trim| trim.huge),
-            trim_shared: trim(|trim| trim.shared),
-            trim_locked: trim(|trim| trim.locked),
-            foreign: sum(|sums| sums.foreign),
-            walked,
-            missing,
-            chunk,
-        }
-    }
-}
-
-impl SizeRow {
-    /// Chunks of all arenas, by the smallest size of their class.
-    pub(super) fn all(arenas: &[HeapArena]) -> BTreeMap<u64, SizeRow> {
-        let mut classes: BTreeMap<u64, SizeRow> = BTreeMap::new();
-        for SizeClass { smallest, in_use, free, .. } in
-            arenas.iter().filter_map(|arena| arena.sums.as_ref()).flat_map(|sums| sums.sizes.iter().copied())
-        {
-            let row = classes.entry(smallest).or_insert_with(|| SizeRow::new(smallest));
-            row.add(in_use, free);
-        }
-        classes
-    }
-
-    pub(super) fn new(smallest: u64) -> Self {
-        SizeRow { smallest, in_use: 0, chunks: 0, free: 0, free_chunks: 0 }
-    }
-
-    pub(super) fn add(&mut self, in_use: ChunkSum, free: ChunkSum) {
-        self.in_use += in_use.bytes;
-        self.chunks += in_use.chunks;
-        self.free += free.bytes;
-        self.free_chunks += free.chunks;
-    }
-}
-
 impl Record for HeapSummary {
     fn write(&self, text: &mut Text) {
         text.line(summary, self);
@@ -339,7 +204,10 @@ impl Record for HeapSummary {
 /// The answer, and what stands beside it.
 fn summary(lines: &mut Lines, summary: &HeapSummary) {
     let line = lines.line();
-    let arenas = counted(summary.arenas, "glibc arena");
+    let arenas = match summary.arena {
+        Some(number) => format!("arena {number}"),
+        None => counted(summary.arenas, "glibc arena"),
+    };
     match (summary.arenas, &summary.resident) {
         (0, _) => _ = line.plain("no heap of glibc was found"),
         (_, Ok(resident)) => _ = line.plain(format!("{arenas} with {} resident: ", size(*resident))),
@@ -350,11 +218,16 @@ fn summary(lines: &mut Lines, summary: &HeapSummary) {
     } else if summary.arenas > 0 {
         let at_least = if summary.incomplete > 0 { "at least " } else { "" };
         line.push(Role::Good, format!("{at_least}{} in use", size(summary.in_use)));
-        if let Ok(trim) = &summary.trim {
-            line.plain(format!(", {} that malloc_trim(0) would free", size(*trim)));
+        match summary.trim {
+            Ok(0) => _ = line.plain(", nothing that malloc_trim(0) would free now"),
+            Ok(trim) => _ = line.plain(format!(", {} that malloc_trim(0) would free", size(trim))),
+            Err(_) => {}
         }
-        line.plain(format!(", {} free between chunks in use", size(summary.between)));
+        if summary.between > 0 {
+            line.plain(format!(", {} free between chunks in use", size(summary.between)));
+        }
     }
+    keepers(lines, summary);
     if summary.unsearched > 0 {
         let text =
             format!("{} of variables were not searched: they are in swap, or too many", size(summary.unsearched));
@@ -364,17 +237,23 @@ fn summary(lines: &mut Lines, summary: &HeapSummary) {
         let what = counted(summary.incomplete, "arena");
         lines.line().indent(2).push(Role::Warn, format!("{what} could not be walked: their chunks are in no sum"));
     }
-    for (bytes, what) in [
-        (&summary.trim_huge, "more is free on huge pages: a trim gives it back once the kernel splits them"),
-        (&summary.trim_shared, "more is free on pages that are mapped elsewhere too: only RSS would fall"),
-        (&summary.trim_locked, "more is free and locked in memory: no trim frees it"),
-        (&summary.trim_unclear, "more is free on pages that may be mapped elsewhere too"),
-        (&Ok(summary.foreign), "lies between chunks: the program itself got it with sbrk"),
-        (&Ok(summary.mapped), "is in large chunks that are mappings of their own"),
-        (&summary.other, "of anonymous memory belongs to the program itself, to stacks, or to another allocator"),
+    beside(lines, summary);
+}
+
+/// What else is free, and what is not in the arenas.
+fn beside(lines: &mut Lines, summary: &HeapSummary) {
+    let more = if matches!(summary.trim, Ok(1..)) { " more" } else { "" };
+    for (bytes, more, what) in [
+        (&summary.trim_huge, more, "is free on huge pages: a trim gives it back once the kernel splits them"),
+        (&summary.trim_shared, more, "is free on pages that are mapped elsewhere too: only RSS would fall"),
+        (&summary.trim_locked, more, "is free and locked in memory: no trim frees it"),
+        (&summary.trim_unclear, more, "is free on pages that may be mapped elsewhere too"),
+        (&Ok(summary.foreign), "", "lies between chunks: the program itself got it with sbrk"),
+        (&Ok(summary.mapped), "", "is in large chunks that are mappings of their own"),
+        (&summary.other, "", "of anonymous memory belongs to the program itself, to stacks, or to another allocator"),
     ] {
         if let Ok(bytes @ 1..) = bytes {
-            lines.line().indent(2).plain(format!("{} {what}", size(*bytes)));
+            lines.line().indent(2).plain(format!("{}{more} {what}", size(*bytes)));
         }
     }
     for allocator in summary.allocators.iter().filter_map(|word| OtherAllocator::from_word(word)) {
@@ -384,6 +263,22 @@ fn summary(lines: &mut Lines, summary: &HeapSummary) {
         if let Some((_, ask)) = allocator.about().split_once(": ") {
             line.plain(format!(": {}", ask.trim_end_matches('.')));
         }
+    }
+}
+
+/// Which chunks keep free memory, if few of them keep much.
+fn keepers(lines: &mut Lines, summary: &HeapSummary) {
+    let whole = summary.resident.as_ref().copied().unwrap_or(summary.system);
+    if let Some(smallest) = summary.kept_size
+        && 2 * summary.kept >= summary.between
+        && 20 * summary.kept >= whole
+    {
+        let text = format!(
+            "{} of this is on pages that one or two chunks in use keep, most often chunks of {}: `heap by size`",
+            size(summary.kept),
+            class(smallest)
+        );
+        lines.line().indent(2).plain(text);
     }
 }
 
@@ -423,11 +318,6 @@ impl Record for ProcessRow {
     }
 }
 
-/// A number of bytes, if it is known.
-fn known<'a>(bytes: &Fact<u64>) -> Cell<'a> {
-    bytes.as_ref().map_or_else(|_| unknown(), |bytes| amount(*bytes))
-}
-
 /// `heap children`
 static PROCESSES: Table<ProcessRow> = Table::of(&[
     PID.cell(|_, row| Cell::new(&row.pid)),
@@ -446,75 +336,17 @@ static PROCESSES: Table<ProcessRow> = Table::of(&[
     }),
 ]);
 
-impl Record for ArenaRow {
-    fn write(&self, text: &mut Text) {
-        text.row(&ARENAS, self);
-        if self.walked != "complete" {
-            text.line(incomplete, self);
-        }
-    }
-}
-
-/// `heap`
-static ARENAS: Table<ArenaRow> = Table::of(&[
-    Column::word("arena", 18, Role::Address).cell(|_, row| match row.arena {
-        0 => Cell::new("main"),
-        _ => Cell::new(&row.address),
-    }),
-    Column::number("resident", 8, Role::Size).cell(|_, row| known(&row.resident)),
-    Column::number("in use", 8, Role::Size).cell(|_, row| known(&row.in_use)),
-    Column::number("chunks", 9, Role::Size).rank(1).cell(|_, row| match &row.chunks {
-        Ok(chunks) => Cell::count(*chunks),
-        Err(_) => unknown(),
-    }),
-    Column::number("between", 8, Role::Size).cell(|_, row| known(&row.between)),
-    Column::number("trim", 8, Role::Size).cell(|_, row| known(&row.trim)),
-    Column::number("top", 8, Role::Size).rank(2).cell(|_, row| known(&row.top)),
-    Column::word("walked", 8, Role::Plain).cell(|_, row| Cell::new(row.walked)),
-]);
-
-/// Why the sums of an arena are not of all of its memory.
-fn incomplete(lines: &mut Lines, row: &ArenaRow) {
-    let text = match (row.missing, row.chunk) {
-        (Some(missing), _) => format!("{} of it were not found", size(missing)),
-        (_, Some(chunk)) if row.walked == "absent" => {
-            format!("the head of the chunk at {chunk} is not resident: what comes after it is unknown")
-        }
-        (_, Some(chunk)) => {
-            format!("the chunk at {chunk} contradicts its neighbours: the heap changed during the walk, or is damaged")
-        }
-        (None, None) if row.walked == "scattered" => {
-            "its memory is not in one piece: no mark leads from one to the next".to_owned()
-        }
-        (None, None) => return,
-    };
-    lines.line().indent(2).push(Role::Warn, text);
-}
-
-impl Record for SizeRow {
-    fn write(&self, text: &mut Text) {
-        text.row(&SIZES, self);
-    }
-}
-
-/// `heap by size`
-static SIZES: Table<SizeRow> = Table::of(&[
-    Column::number("from", 8, Role::Size).cell(|_, row| Cell::size(row.smallest)),
-    Column::number("in use", 8, Role::Size).cell(|_, row| amount(row.in_use)),
-    Column::number("chunks", 9, Role::Size).cell(|_, row| Cell::count(row.chunks)),
-    Column::number("free", 8, Role::Size).cell(|_, row| amount(row.free)),
-    Column::number("free chunks", 11, Role::Size).cell(|_, row| Cell::count(row.free_chunks)),
-]);
-
 /// Samples of its records.
 #[cfg(test)]
 pub(in crate::command) mod samples {
+    use super::super::rows::{ArenaRow, PartRow, SizeRow};
     use super::*;
-    use crate::kernel::AddressRange;
+    use crate::inspect::heap::{ArenaOutcome, ChunkSum, HeapPart, KeptPages};
+    use crate::kernel::{AddressRange, VirtualAddress};
 
     pub fn all() -> Vec<Box<dyn Record>> {
         let at = VirtualAddress::new(0x7f00_0010);
-        let row = |number, outcome, sums| ArenaRow::of(&HeapArena { number, outcome, sums, ..arena() });
+        let row = |number, outcome, sums| ArenaRow::of(None, &HeapArena { number, outcome, sums, ..arena() });
         let arenas = [arena(), HeapArena { outcome: ArenaOutcome::Scattered, sums: None, ..arena() }];
         let mut mapped = MappedChunks::default();
         mapped.sum.add(42 << 20);
@@ -540,20 +372,35 @@ pub(in crate::command) mod samples {
         };
         let mut family = HeapFamily { refused: 1, ended: 1, without_memory: 1, ..HeapFamily::default() };
         [&summary, &summary, &none].into_iter().for_each(|one| family.add(one));
-        vec![
+        let part = arena().sums.unwrap_or_default().parts.remove(0);
+        let kept = KeptRow::all([arena()].iter());
+        let nothing_free = HeapArena {
+            sums: Some(HeapSums {
+                in_use: arena().sums.unwrap_or_default().in_use,
+                trimmable: Some(Trimmable { locked: 8192, ..Trimmable::default() }),
+                ..HeapSums::default()
+            }),
+            ..arena()
+        };
+        let all: Vec<Box<dyn Record>> = vec![
             Box::new(HeapSummary::of(&[arena()], &MappedChunks::default())),
             Box::new(HeapSummary::of(std::slice::from_ref(&of_core), &MappedChunks::default())),
             Box::new(family),
             Box::new(ProcessRow::of(summary)),
             Box::new(ProcessRow::of(none)),
-            Box::new(ArenaRow::of(&arena())),
-            Box::new(ArenaRow::of(&of_core)),
+            Box::new(ArenaRow::of(None, &arena())),
+            Box::new(ArenaRow::of(Some(812), &arena())),
+            Box::new(ArenaRow::of(None, &of_core)),
             Box::new(row(1, ArenaOutcome::Part { missing: 2 << 20 }, None)),
             Box::new(row(2, ArenaOutcome::Broken(at), None)),
             Box::new(row(3, ArenaOutcome::Absent(at), None)),
             Box::new(row(0, ArenaOutcome::Scattered, None)),
+            Box::new(PartRow::of(None, &arena(), &part)),
+            Box::new(PartRow::of(Some(812), &of_core, &HeapPart { resident: None, trimmable: None, ..part })),
+            Box::new(HeapSummary { arena: Some(0), ..HeapSummary::of(&[nothing_free], &MappedChunks::default()) }),
             Box::new(SizeRow { smallest: 64, in_use: 12 << 20, chunks: 131_072, free: 640, free_chunks: 10 }),
-        ]
+        ];
+        all.into_iter().chain(kept.into_iter().map(|row| Box::new(row) as Box<dyn Record>)).collect()
     }
 
     fn arena() -> HeapArena {
@@ -576,7 +423,30 @@ pub(in crate::command) mod samples {
                 top: 132_000,
                 foreign: 0,
                 sizes: Vec::new(),
+                kept: vec![
+                    KeptPages {
+                        least: 1,
+                        most: Some(1),
+                        pages: 9000,
+                        free: 30 << 20,
+                        sizes: vec![(32, 8000), (64, 1000)],
+                    },
+                    KeptPages {
+                        least: 9,
+                        most: None,
+                        pages: 100,
+                        free: 100 << 10,
+                        sizes: vec![(1024, 90), (2048, 40)],
+                    },
+                ],
                 trimmable: Some(trimmable),
+                parts: vec![HeapPart {
+                    range: AddressRange::of_length(VirtualAddress::new(0x5555_0000_0000), 320 << 20).expect("a range"),
+                    resident: Some(300 << 20),
+                    in_use,
+                    free,
+                    trimmable: Some(trimmable),
+                }],
             }),
         }
     }

@@ -34,8 +34,10 @@ mod piece_words;
 mod pieces;
 mod place;
 mod recorded;
+mod resident;
 mod scattered;
 mod state;
+mod sums;
 #[cfg(test)]
 mod tests;
 pub(super) mod uses;
@@ -45,7 +47,7 @@ mod written;
 
 use super::{AddressSpace, Backing, Evidence, Page, Result};
 use crate::budget::Budget;
-use crate::kernel::{AddressRange, Kind, Region, State, VirtualAddress};
+use crate::kernel::{AddressRange, Region, VirtualAddress};
 use arena::{Found, FoundArena};
 use kept::Kept;
 pub use live::LiveChunks;
@@ -54,8 +56,12 @@ pub use pages::{has_heaps, require_memory};
 pub use pieces::{HeapPiece, PieceKind};
 pub use place::HeapPlace;
 use recorded::RecordedHeaps;
+pub use resident::{anonymous, resident, resident_outside};
+use resident::{in_memory, in_order};
 use state::ArenaState;
 use std::ops::Range;
+use sums::Sums;
+pub use sums::{KeptPages, SizeClass};
 pub use uses::HeapUse;
 use walk::{Broken, ChunkLayout, FLAGS, Stretch, StretchEnd};
 pub use walk::{ChunkSum, HeapChunk};
@@ -64,9 +70,6 @@ pub use written::{RecordedCounts, record};
 
 /// How often an arena is walked that changes meanwhile.
 const TRIES: usize = 3;
-
-/// Classes of chunk sizes: powers of two.
-const CLASSES: usize = 64;
 
 /// How an arena was walked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,18 +110,6 @@ pub struct Trimmable {
     pub unclear: u64,
 }
 
-/// The chunks of one class: from `smallest` to less than twice of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct SizeClass {
-    /// The size of the smallest chunk of the class.
-    pub smallest: u64,
-    /// Chunks in use.
-    pub in_use: ChunkSum,
-    /// Chunks that are free.
-    pub free: ChunkSum,
-}
-
 /// An arena of glibc's `malloc`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -155,6 +146,26 @@ pub struct HeapSums {
     pub foreign: u64,
     /// Chunks by size, the smallest first; classes without chunks are left out.
     pub sizes: Vec<SizeClass>,
+    /// Pages of free memory that chunks in use keep, those of the fewest chunks first.
+    pub kept: Vec<KeptPages>,
+    /// What a trim would give back; `None` without a page map.
+    pub trimmable: Option<Trimmable>,
+    /// What is in each part of its memory, in address order.
+    pub parts: Vec<HeapPart>,
+}
+
+/// What is in a part of an arena: in the break, in one heap of threads, or in a mapping of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct HeapPart {
+    /// Its memory.
+    pub range: AddressRange,
+    /// Resident bytes; `None` without a page map.
+    pub resident: Option<u64>,
+    /// Chunks in use.
+    pub in_use: ChunkSum,
+    /// Free chunks, without the top.
+    pub free: ChunkSum,
     /// What a trim would give back; `None` without a page map.
     pub trimmable: Option<Trimmable>,
 }
@@ -172,55 +183,16 @@ pub struct HeapSearch<'a> {
     kept: Kept,
 }
 
-/// What a walk adds up.
-#[derive(Clone)]
-struct Sums {
-    in_use: ChunkSum,
-    free: ChunkSum,
-    between: u64,
-    foreign: u64,
-    sizes: [(ChunkSum, ChunkSum); CLASSES],
-    trimmed: Vec<AddressRange>,
-}
-
-impl Default for Sums {
-    fn default() -> Self {
-        Sums {
-            in_use: ChunkSum::default(),
-            free: ChunkSum::default(),
-            between: 0,
-            foreign: 0,
-            sizes: [(ChunkSum::default(), ChunkSum::default()); CLASSES],
-            trimmed: Vec::new(),
+impl Trimmable {
+    /// The sum of two.
+    fn and(self, other: Trimmable) -> Trimmable {
+        Trimmable {
+            now: self.now + other.now,
+            huge: self.huge + other.huge,
+            shared: self.shared + other.shared,
+            locked: self.locked + other.locked,
+            unclear: self.unclear + other.unclear,
         }
-    }
-}
-
-impl Sums {
-    fn add(&mut self, chunk: HeapChunk, layout: ChunkLayout, budget: &mut Budget) -> Result<()> {
-        let class = chunk.size.checked_ilog2().unwrap_or_default() as usize;
-        let (sum, of_class) = match (chunk.is_in_use, self.sizes.get_mut(class)) {
-            (true, Some(sizes)) => (&mut self.in_use, &mut sizes.0),
-            (false, Some(sizes)) => (&mut self.free, &mut sizes.1),
-            (_, None) => return Ok(()),
-        };
-        sum.add(chunk.size);
-        of_class.add(chunk.size);
-        if chunk.is_in_use {
-            return Ok(());
-        }
-        let trimmed = layout.trimmed(chunk.start.get(), chunk.size);
-        self.between += chunk.size - trimmed.map_or(0, AddressRange::len);
-        if let Some(range) = trimmed {
-            budget.hold(size_of::<AddressRange>() as u64)?;
-            self.trimmed.push(range);
-        }
-        Ok(())
-    }
-
-    fn classes(&self) -> Vec<SizeClass> {
-        let classes = self.sizes.iter().enumerate().filter(|(_, (used, free))| used.chunks + free.chunks > 0);
-        classes.map(|(log, &(in_use, free))| SizeClass { smallest: 1 << log, in_use, free }).collect()
     }
 }
 
@@ -260,16 +232,17 @@ impl<'a> HeapSearch<'a> {
         let Some((Walk { state, parts, top, sums, outcome, .. }, layout)) = self.walk_again(&found)? else {
             return Ok(None);
         };
-        let has_map = self.space.target().process.has_page_map();
-        let is_complete = outcome == ArenaOutcome::Complete;
-        let sums =
-            if is_complete { Some(self.sums(sums, top, layout, found.is_main && !state.is_new())?) } else { None };
+        let sums = match outcome {
+            ArenaOutcome::Complete => Some(self.sums(sums, &parts, top, layout, found.is_main && !state.is_new())?),
+            _ => None,
+        };
+        let resident = |sums: &HeapSums| sums.parts.iter().map(|part| part.resident).sum();
         Ok(Some(HeapArena {
             number,
             address: VirtualAddress::new(found.start),
             system_bytes: state.system_bytes,
             outcome,
-            resident: if has_map && is_complete { Some(resident(self.space, &parts, &self.budget)?) } else { None },
+            resident: sums.as_ref().and_then(resident),
             parts,
             sums,
         }))
@@ -302,7 +275,14 @@ impl<'a> HeapSearch<'a> {
 
     /// What was added up of a whole arena. The top is at the end of the main one, and malloc_trim gives it back too if
     /// the break is there.
-    fn sums(&mut self, sums: Sums, top: Range<u64>, layout: ChunkLayout, is_main: bool) -> Result<HeapSums> {
+    fn sums(
+        &mut self,
+        mut sums: Sums,
+        parts: &[AddressRange],
+        top: Range<u64>,
+        layout: ChunkLayout,
+        is_main: bool,
+    ) -> Result<HeapSums> {
         let bytes = top.end - top.start;
         let is_at_break = |region: &&Region| region.name.as_bytes() == b"[heap]" && region.range.end().get() == top.end;
         let at_break = self.space.regions().find(is_at_break).filter(|_| is_main);
@@ -312,7 +292,11 @@ impl<'a> HeapSearch<'a> {
             _ => layout.page.bytes(),
         };
         let of_top = at_break.and_then(|_| layout.trimmed_top(top.start, bytes, unit));
-        let has_map = self.space.target().process.has_page_map();
+        let parts = self.parts(&mut sums, parts, of_top)?;
+        let mut trimmable = self.space.target().process.has_page_map().then(Trimmable::default);
+        for part in &parts {
+            trimmable = trimmable.zip(part.trimmable).map(|(sum, part)| sum.and(part));
+        }
         Ok(HeapSums {
             in_use: sums.in_use,
             free: sums.free,
@@ -320,8 +304,43 @@ impl<'a> HeapSearch<'a> {
             top: bytes,
             foreign: sums.foreign,
             sizes: sums.classes(),
-            trimmable: if has_map { Some(self.trimmable(sums.trimmed, of_top)?) } else { None },
+            kept: sums.kept(),
+            trimmable,
+            parts,
         })
+    }
+
+    /// What is in each part of an arena.
+    fn parts(&mut self, sums: &mut Sums, parts: &[AddressRange], top: Option<AddressRange>) -> Result<Vec<HeapPart>> {
+        let has_map = self.space.target().process.has_page_map();
+        sums.stretches.sort_by_cached_key(|stretch| stretch.start);
+        let trimmed = in_order(std::mem::take(&mut sums.trimmed));
+        let (mut stretches, mut trimmed) = (sums.stretches.as_slice(), trimmed.as_slice());
+        let mut all = Vec::with_capacity(parts.len());
+        for range in in_order(parts.to_vec()) {
+            let end = range.end().get();
+            let (of_part, rest) = stretches.split_at(stretches.partition_point(|stretch| stretch.start < end));
+            let (to_trim, more) = trimmed.split_at(trimmed.partition_point(|range| range.start().get() < end));
+            (stretches, trimmed) = (rest, more);
+            let mut part = HeapPart {
+                range,
+                resident: None,
+                in_use: ChunkSum::default(),
+                free: ChunkSum::default(),
+                trimmable: None,
+            };
+            for stretch in of_part {
+                part.in_use.join(stretch.in_use);
+                part.free.join(stretch.free);
+            }
+            if has_map {
+                let top = top.filter(|top| range.contains(top.start()));
+                part.resident = Some(resident(self.space, &[range], &self.budget)?);
+                part.trimmable = Some(self.trimmable(to_trim.to_vec(), top)?);
+            }
+            all.push(part);
+        }
+        Ok(all)
     }
 
     /// Walks an arena once.
@@ -376,47 +395,6 @@ impl<'a> HeapSearch<'a> {
         }
         Ok(all)
     }
-}
-
-/// Whether a page is of memory of its own: a zero page is not.
-fn in_memory(page: &Page) -> bool {
-    page.state() == State::Present && !matches!(page.kind, Some(Kind::Zero | Kind::HugeZero))
-}
-
-/// The ranges in address order, each address once.
-fn in_order(mut ranges: Vec<AddressRange>) -> Vec<AddressRange> {
-    ranges.sort_by_cached_key(|range| range.start());
-    let mut end = VirtualAddress::new(0);
-    let mut disjoint = Vec::with_capacity(ranges.len());
-    for range in ranges {
-        disjoint.extend(AddressRange::new(range.start().max(end), range.end()));
-        end = end.max(range.end());
-    }
-    disjoint
-}
-
-/// Resident bytes of these ranges, without zero pages.
-///
-/// # Errors
-/// The target is gone, or the budget is over.
-pub fn resident(space: &AddressSpace, ranges: &[AddressRange], budget: &Budget) -> Result<u64> {
-    let mut resident = 0;
-    let mut pages =
-        space.pages(&in_order(ranges.to_vec()), space.obtainable(Evidence::KINDS)).with_budget(budget.clone());
-    while let Some(chunk) = pages.next()? {
-        resident += chunk.pages().filter(in_memory).map(|page| page.bytes(space.page_size())).sum::<u64>();
-    }
-    Ok(resident)
-}
-
-/// The regions that a heap may be in: anonymous, writable and private memory, but for stacks that the kernel names.
-pub fn anonymous(space: &AddressSpace) -> Vec<AddressRange> {
-    let may_hold = |region: &&Region| {
-        let name = region.name.as_bytes();
-        let is_named = name.starts_with(b"[") && name != b"[heap]" && !name.starts_with(b"[anon:");
-        region.inode == 0 && region.permissions.write && !region.permissions.shared && !is_named
-    };
-    space.regions().filter(may_hold).map(|region| region.range).collect()
 }
 
 /// One walk over an arena.

@@ -95,6 +95,11 @@ impl ChunkSum {
         self.chunks += 1;
         self.bytes += bytes;
     }
+
+    pub(crate) fn join(&mut self, other: ChunkSum) {
+        self.chunks += other.chunks;
+        self.bytes += other.bytes;
+    }
 }
 
 /// A chunk of a walk.
